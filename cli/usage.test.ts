@@ -20,7 +20,8 @@ const answers: Readonly<Record<string, object>> = {
       { account: 'token/t/requests', settled: 10, held: 0, lanes: 0 },
     ],
   },
-  '/v1/usage/reopen': { account: 'token/t/money', closed_at: null },
+  '/v1/usage/excesses': { excesses: [{ provider_id: 'p', model: 'm', excess: 0.5, at: '2026' }], next_cursor: null },
+  '/v1/usage/forget-excess': { provider_id: 'p', model: 'm', excess: 0.5 },
   '/v1/usage/resume': { lanes: ['g/i/1'] },
 }
 const control = recordingControlPlane(({ path }) => answers[path] ?? {})
@@ -44,17 +45,18 @@ test('accounts are listed with their unit, money in dollars', async () => {
   expect(JSON.parse(await run('accounts', '--limit', '2', '--json'))).toEqual(answers['/v1/usage/accounts'])
 })
 
-test('a lane is released, an account reopened and granting resumed, and what became of them is shown', async () => {
+test('releases a lane, forgets an excess and resumes granting, and shows the results', async () => {
   await expect(run('release', 'g/i/0')).rejects.toThrow('--yes')
   const released = await run('release', 'g/i/0', '--yes')
   expect(released).toContain('2026-01-01T00:00:00.000Z')
   expect(released).toContain('budget/b@2026-01-01 1.25 USD, token/t/requests 3 requests')
-  expect(await run('reopen', 'token/t/money')).toContain('token/t/money')
+  expect(await run('excesses')).toContain('0.5')
+  expect(await run('forget-excess', 'p', 'm')).toContain('0.5')
   await expect(run('resume')).rejects.toThrow('--yes')
   expect(await run('resume', '--yes')).toContain('g/i/1')
   expect(control.requests.filter(({ method }) => method === 'POST')).toEqual([
     { method: 'POST', target: '/v1/usage/release', body: { lane: 'g/i/0' } },
-    { method: 'POST', target: '/v1/usage/reopen', body: { account: 'token/t/money' } },
+    { method: 'POST', target: '/v1/usage/forget-excess', body: { provider_id: 'p', model: 'm' } },
     { method: 'POST', target: '/v1/usage/resume', body: {} },
   ])
 })

@@ -1,4 +1,4 @@
-/** `usage accounts|lanes|release|reopen|resume`. */
+/** `usage accounts|lanes|release|excesses|forget-excess|resume`. */
 import { z } from 'zod'
 import { Failure } from '../src/failure.ts'
 import { fromNano } from '../src/lib/money.ts'
@@ -13,7 +13,8 @@ export const usage = (terminal: Terminal): Group => ({
     accounts: async () => accounts(terminal),
     lanes: async () => lanes(terminal),
     release: async () => release(terminal),
-    reopen: async () => reopen(terminal),
+    excesses: async () => excesses(terminal),
+    'forget-excess': async () => forgetExcess(terminal),
     resume: async () => resume(terminal),
   },
 })
@@ -104,15 +105,28 @@ const withUnit = (account: string, amount: number): string => {
   return `${amountIn(unit, amount)} ${unit}`
 }
 
-const reopen = (terminal: Terminal): Leaf =>
+const excesses = (terminal: Terminal): Leaf =>
   command({
-    about: 'Grant again from an account that was closed because a gateway claimed too much of it',
+    about: 'List what providers charged beyond the most that a request could cost by their list prices',
+    args: { ...recordFlags },
+    async run(flags) {
+      const page = await connect(flags, terminal).json({ path: '/v1/usage/excesses' }, pageSchema)
+      const fields = ['provider_id', 'model', 'excess', 'at']
+      await showPage(page, { of: 'excesses', fields, json: flags.json, terminal })
+    },
+  })
+
+const forgetExcess = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Stop adding what a provider once charged beyond its list price to the bounds of requests',
     args: {
-      account: { type: 'positional', description: 'The account, as `usage accounts` shows it' },
+      provider: { type: 'positional', description: "The provider's id, as `usage excesses` shows it" },
+      model: { type: 'positional', description: 'The model, as `usage excesses` shows it' },
       ...recordFlags,
     },
     async run(flags) {
-      await sendRecord({ method: 'POST', path: '/v1/usage/reopen', body: { account: flags.account } }, flags, terminal)
+      const body = { provider_id: flags.provider, model: flags.model }
+      await sendRecord({ method: 'POST', path: '/v1/usage/forget-excess', body }, flags, terminal)
     },
   })
 

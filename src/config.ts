@@ -90,6 +90,9 @@ const shape = {
   max_staleness_seconds: whole(0, 86_400)
     .default(300)
     .describe('How long a gateway serves without news of the primary; 0 is strict'),
+  usage_wait_seconds: whole(0, 10)
+    .default(2)
+    .describe('How long a request may wait for money that running requests hold, before it is refused'),
   body_limit_bytes: whole(1024, 64 * mebibyte)
     .default(10 * mebibyte)
     .describe('The largest JSON body a gateway accepts'),

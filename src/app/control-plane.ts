@@ -47,6 +47,7 @@ import { createLastUse } from '../tokens/last-use.ts'
 import { tokenRoutes } from '../tokens/routes.ts'
 import { lookForRotation } from '../tokens/sealed-runtime-token.ts'
 import { depletionView } from '../usage/depletion.ts'
+import { excessRoutes } from '../usage/excess-routes.ts'
 import { limitRoutes } from '../usage/limit-routes.ts'
 import { usageRoutes } from '../usage/usage-routes.ts'
 import { housekeep, settle } from './housekeeping.ts'
@@ -238,6 +239,7 @@ function serve(
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
       ...usageRoutes({ ...shared, freed: (accounts) => lanes.usage.authority.changed(accounts) }),
+      ...excessRoutes(shared),
       ...lanes.routes,
       ...consoleRoutes({
         baseUrl: () => addresses.base,

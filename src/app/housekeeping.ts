@@ -30,6 +30,7 @@ export async function housekeep(parts: Parts & { rotated?(): Promise<void> }, lo
     ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
     ['runtime token', rotated],
     ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
+    ['charges beyond bounds', () => lanes.usage.news.exceeded()],
   ])
 }
 

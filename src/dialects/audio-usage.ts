@@ -5,8 +5,8 @@ import { countOf, isObject } from './json-value.ts'
 /** Null where there is none, or nothing in it that can be counted. */
 export function readAudioUsage(usage: unknown): Usage | null {
   if (!isObject(usage)) return null
-  const { input_token_details: input, output_token_details: output, seconds } = usage
-  const timed = typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 0
+  const { input_token_details: input, output_token_details: output } = usage
+  const seconds = durationOf(usage.seconds)
   const read: Usage = {
     inputTokens: countOf(usage.input_tokens),
     outputTokens: countOf(usage.output_tokens),
@@ -15,7 +15,16 @@ export function readAudioUsage(usage: unknown): Usage | null {
     reasoningTokens: null,
     audioInputTokens: isObject(input) ? countOf(input.audio_tokens) : null,
     audioOutputTokens: isObject(output) ? countOf(output.audio_tokens) : null,
-    audioSeconds: timed ? seconds : null,
+    audioSeconds: seconds,
   }
-  return read.inputTokens === null && read.outputTokens === null && !timed ? null : read
+  return read.inputTokens === null && read.outputTokens === null && seconds === null ? null : read
+}
+
+/** A year: no upload that is accepted lasts as long. */
+const mostSeconds = 31_536_000
+
+/** Seconds of audio, which some providers report as text; null where the value is no possible duration. */
+function durationOf(value: unknown): number | null {
+  const seconds = typeof value === 'string' && /^\d{1,9}(?:\.\d{1,9})?$/.test(value) ? Number(value) : value
+  return typeof seconds === 'number' && seconds >= 0 && seconds <= mostSeconds ? seconds : null
 }

@@ -28,9 +28,14 @@ const none: readonly JsonObject[] = []
 
 export const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 
-/** A count as providers report it; null where it is none. */
-export const countOf = (value: unknown): number | null =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null
+/** No answer has as many tokens: a provider that reports more reports nothing, and sums of counts stay exact. */
+const mostCounted = 1e12
+
+/** A count as providers report it, some of them as a string of digits; null where the value is no possible count. */
+export function countOf(value: unknown): number | null {
+  const count = typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value
+  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 && count <= mostCounted ? count : null
+}
 
 /** A provider's error as a code for events: its own code, else its type. */
 export function errorCode(error: unknown): string {

@@ -47,7 +47,7 @@ const sound: InstallationFacts = {
   controlPlane,
   lanes: [lane],
   holders: [],
-  closed: [],
+  excesses: [],
   revoked: [],
   gateways: [{ id: 'gateway', name: 'shop', providers: ['openai', 'spare'] }],
   providers: [provider('openai'), provider('spare'), provider('other')],
@@ -138,9 +138,9 @@ test('after a restore it is said what came back, what waits and what nobody kept
   expect(said('awaited', { holders: [holder('one')] })).toBe('')
 })
 
-test('each account that is closed, and each lane that was lost with shares of limits, is named', () => {
-  const closed = [{ account: 'token/t/money', closed_at: at(9) }]
-  expect(said('closed', { closed })).toContain(`fail Nothing is granted of token/t/money since ${at(9)}`)
+test('names each provider that charged more than its list price, and each lane that was lost with shares of limits', () => {
+  const excesses = [{ provider_id: 'id of openai', model: 'gpt-x', excess: 0.5, at: at(9) }]
+  expect(said('excesses', { excesses })).toContain('warn Provider openai charged $0.5 more for a request to gpt-x')
   const held = ['a', 'b', 'c', 'd'].map((account) => ({ account, amount: 1 }))
   const gone = holder('gone', { lost_at: at(5), held })
   expect(said('lost', { holders: [gone] })).toBe(

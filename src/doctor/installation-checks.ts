@@ -98,15 +98,14 @@ export const installationChecks: Checks<InstallationFacts> = {
     )
   },
 
-  closed({ closed }) {
-    return (closed ?? [])
-      .slice(0, mostNamed)
-      .map(({ account, closed_at }) =>
-        fail(
-          `Nothing is granted of ${account} since ${closed_at}: a gateway claimed more of it than it had been granted`,
-          `Compare usage accounts --prefix ${account} with what was spent; then usage reopen ${account}`,
-        ),
+  excesses({ excesses, providers }) {
+    return (excesses ?? []).slice(0, mostNamed).map(({ provider_id: id, model, excess, at }) => {
+      const name = providers?.find((provider) => provider.id === id)?.name ?? id
+      return warn(
+        `Provider ${name} charged $${excess} more for a request to ${model} at ${at} than its list price allows: this is added to the bound of each later request`,
+        `Correct the price of the model; then usage forget-excess ${id} ${model}`,
       )
+    })
   },
 
   lost({ holders }) {

@@ -47,10 +47,17 @@ const groups = (): readonly Described[] => [
       first_token_ms: milliseconds.describe('From the request to the first generated text'),
       attempts: z.number().int().min(0).describe('Calls to providers'),
       stream: z.boolean(),
+      dispatched: z
+        .literal(true)
+        .optional()
+        .describe('The request was sent on, so it counts towards the limits of its token'),
       policy_results: z.array(policyResult).optional(),
       notes: z.array(z.string()).optional().describe('What the gateway did to the request beside its verdicts'),
       max_output_tokens: z.number().int().optional().describe('To what the output limit was lowered'),
-      bound_violated: z.literal(true).optional().describe('The provider charged more than was reserved'),
+      bound_exceeded: z
+        .object({ provider_id: z.string(), model: z.string(), excess: z.number() })
+        .optional()
+        .describe('By how many US dollars the provider charged more than the request could cost by its list price'),
       trimmed,
     }),
   },
@@ -133,8 +140,21 @@ const groups = (): readonly Described[] => [
   },
   {
     name: 'UsageEvent',
-    types: ['usage.lease_lost', 'usage.released', 'usage.bound_violated'],
-    details: z.looseObject({ lane: z.string().optional(), account: z.string().optional(), actor }),
+    types: [
+      'usage.lease_lost',
+      'usage.released',
+      'usage.bound_exceeded',
+      'usage.excess_forgotten',
+      'usage.claim_refused',
+    ],
+    details: z.looseObject({
+      lane: z.string().optional(),
+      account: z.string().optional(),
+      provider_id: anId,
+      model: z.string().optional().describe("The provider's name of the model"),
+      excess: z.number().optional().describe('US dollars that the provider charged beyond the bound of a request'),
+      actor,
+    }),
   },
   {
     name: 'CatalogEvent',

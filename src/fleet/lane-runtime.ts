@@ -46,7 +46,7 @@ const followedEveryMs = 50
 export interface LaneOptions {
   settings: Pick<
     Settings,
-    'max_staleness_seconds' | 'outbox_segment_bytes' | 'outbox_limit_bytes' | 'outbox_keep_hours'
+    'max_staleness_seconds' | 'outbox_segment_bytes' | 'outbox_limit_bytes' | 'outbox_keep_hours' | 'usage_wait_seconds'
   >
   /** The state database's file, which another process keeps current; null where the lane keeps a replica itself. */
   stateFile: string | null
@@ -399,6 +399,7 @@ class RunningLane implements StartedLane {
       },
       clock: { now: () => this.now(), monotonic: () => clock.monotonic() },
       journal: this.journal,
+      usageWaitMs: 1000 * this.#options.settings.usage_wait_seconds,
       send: (request) => {
         this.#usageAsks += 1
         return this.#session.leases(request)

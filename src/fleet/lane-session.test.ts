@@ -35,6 +35,7 @@ test('reads many denials at once, and sooner where it does not serve for long wi
     outbox_segment_bytes: 65_536,
     outbox_limit_bytes: 2 ** 20,
     outbox_keep_hours: 1,
+    usage_wait_seconds: 2,
   }
   const patient = await fleet.lane('patient', { beatEveryMs: 60_000, random: () => 0 })
   const strict = await fleet.lane('strict', { beatEveryMs: 60_000, random: () => 1, settings })

@@ -26,7 +26,8 @@ const membersSchema = z.object({
 const namesSchema = z.array(z.string()).nullable()
 
 const newestVersions = `select (select max(version) from budgets) as budgets,
-  (select max(version) from consumer_groups) as groups, (select max(version) from access_policies) as policies`
+  (select max(version) from consumer_groups) as groups, (select max(version) from access_policies) as policies,
+  (select max(version) from excesses) as excesses`
 
 /** All limits, read anew only where one has changed: there are few beside the tokens. */
 export class LimitsView {
@@ -56,6 +57,7 @@ function readLimits(database: Database): LimitSet {
     ),
     groupsOf: readGroups(database),
     accessPolicies: readAccessPolicies(database),
+    excesses: readExcesses(database),
   }
 }
 
@@ -89,6 +91,13 @@ function readGroups(database: Database): Map<string, ConsumerGroup[]> {
       ]
     }),
   )
+}
+
+function readExcesses(database: Database): Map<string, number> {
+  const rows = database
+    .query<{ id: string; amount: number }, []>('select id, amount from excesses where deleted = 0')
+    .all()
+  return new Map(rows.map(({ id, amount }) => [id, amount]))
 }
 
 function readAccessPolicies(database: Database): Map<string, AccessPolicy> {

@@ -110,7 +110,7 @@ test('a process that was killed serves by what it had said, whatever its own set
   const clock = movableClock()
   const settings = (seconds: number) => ({
     max_staleness_seconds: seconds,
-    ...{ outbox_segment_bytes: 262_144, outbox_limit_bytes: 8_388_608, outbox_keep_hours: 1 },
+    ...{ outbox_segment_bytes: 262_144, outbox_limit_bytes: 8_388_608, outbox_keep_hours: 1, usage_wait_seconds: 2 },
   })
   const lane = await fleet.lane('a', { clock, settings: settings(10) })
   await until(() => serves(lane))

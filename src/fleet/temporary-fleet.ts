@@ -146,6 +146,7 @@ export class TemporaryFleet {
         outbox_segment_bytes: 256 * 1024,
         outbox_limit_bytes: 8 * 1024 * 1024,
         outbox_keep_hours: 1,
+        usage_wait_seconds: 2,
       },
       stateFile: this.stateFile,
       dataDirectory: join(this.directory, name),

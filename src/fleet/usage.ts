@@ -4,6 +4,7 @@ import type { Statement } from '../store/open.ts'
 import { Authority } from '../usage/authority.ts'
 import type { CellLedger, HeldLane } from '../usage/cell-ledger.ts'
 import { Compaction } from '../usage/compaction.ts'
+import { excessStatements } from '../usage/excess.ts'
 import { plainName } from '../usage/lease.ts'
 import { isBehind, LedgerMarks, type Mark } from '../usage/ledger-marks.ts'
 import { noPeers, type RecallPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
@@ -11,6 +12,7 @@ import { awaitedLanes, awaitForgotten, awaitLanes, forgottenSince } from '../usa
 import { settlementStatements, sumByAccount } from '../usage/settlement.ts'
 import { type Losses, sqlLedger } from '../usage/sql-ledger.ts'
 import { changedAt, sqlLimits } from '../usage/sql-limits.ts'
+import { totalStatements } from '../usage/totals.ts'
 import { UsageNews } from '../usage/usage-news.ts'
 import type { FleetOptions } from './control.ts'
 import type { LaneRegistry } from './lane-registry.ts'
@@ -61,10 +63,11 @@ export function createUsage(
   const startedAt = clock.now()
   const authority = new Authority({
     ledger: cells,
-    limits: sqlLimits(state, ledger, clock),
+    limits: sqlLimits(state, clock),
     clock,
     log,
     peers,
+    floors: (accounts) => news.floors(accounts),
     after(milliseconds, work) {
       if (milliseconds === 0) setImmediate(work)
       else setTimeout(work, milliseconds).unref()
@@ -133,8 +136,10 @@ export function createUsage(
     news,
     settle(lane, events) {
       const settlements = settlementsOf(events)
-      const booked = settlementStatements({ lane, settlements, now: clock.now(), marks: marks.text })
-      return booked.length === 0 ? [] : [...booked, marks.count()]
+      const booked = settlementStatements({ lane, settlements, marks: marks.text })
+      const counted = totalStatements(events)
+      if (booked.length === 0) return counted
+      return [...counted, ...booked, ...excessStatements(events, clock.now()), marks.count()]
     },
     settled(events) {
       if (uses(events)) marks.made()
@@ -144,9 +149,11 @@ export function createUsage(
         ),
       )
       if (requestOf.size > 0) news.used([...requestOf.keys()], requestOf).catch(failed)
-      // Such accounts are closed: what lanes still have of them is called back.
-      const violated = settlementsOf(events.filter(({ details }) => details?.bound_violated === true))
-      authority.changed([...new Set(violated.map(({ account }) => plainName(account)))])
+      // The excess takes from what others may have: what workers keep of these accounts unused is called back.
+      const exceeded = settlementsOf(events.filter(({ details }) => details?.bound_exceeded !== undefined))
+      if (exceeded.length === 0) return
+      authority.changed([...new Set(exceeded.map(({ account }) => plainName(account)))])
+      news.exceeded().catch(failed)
     },
     announced(version) {
       look(version).catch(failed)

@@ -215,10 +215,17 @@ const cellTotals = z.object({
 const asked = z.number().min(0)
 /** Whatever is asked, it is answered by itself: one of a wrong form is one that nothing can answer. */
 const ask = z
-  .strictObject({ account: z.string(), want: asked, min: asked, waited: z.number(), tight: z.boolean() })
+  .strictObject({
+    account: z.string(),
+    want: asked,
+    min: asked,
+    waited: z.number(),
+    wait: z.number(),
+    tight: z.boolean(),
+  })
   .catch(({ input }) => {
     const account = z.looseObject({ account: accountName }).safeParse(input).data?.account ?? ''
-    return { account, want: Number.POSITIVE_INFINITY, min: Number.POSITIVE_INFINITY, waited: 0, tight: false }
+    return { account, want: Number.POSITIVE_INFINITY, min: Number.POSITIVE_INFINITY, waited: 0, wait: 0, tight: false }
   })
 
 /** usage/lease.ts says what these mean. */
@@ -246,8 +253,10 @@ export const leasesReplySchema = z.object({
   denials: z.array(
     z.object({
       account: z.string(),
-      reason: z.enum(['exhausted', 'held', 'unknown']),
+      reason: z.enum(['exhausted', 'short', 'held', 'unknown']),
       retry_after: z.number().nullable(),
+      left: z.number().nullable(),
+      until: z.number().nullable(),
     }),
   ),
   later: z.array(accountName),

@@ -72,6 +72,15 @@ export interface Attempt {
 export interface PricedPath {
   model: ResolvedModel
   terms: ModelTerms
+  /** What a request costs at most, in nano-dollars; null where no limit of money asks for it. */
+  bound: PathBound | null
+}
+
+export interface PathBound {
+  /** By the list price. */
+  listed: number
+  /** What the provider has charged beyond such bounds before, at most. */
+  excess: number
 }
 
 /** Stable words of what became of an exchange, beside the codes of failures. */

@@ -71,6 +71,7 @@ export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>
 /** The outcome that a restart writes for an exchange whose own never came: all that was held counts as spent. */
 export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
   const event = outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
+  event.details = { ...event.details, dispatched: true }
   if (exchange.mcp === null) event.event_cost_attribution = costAttribution(exchange, boundOfHeld(exchange, gateway))
   if (exchange.reservation !== null) event.settlements = [...exchange.reservation.held]
   keepGrant(exchange, event)
@@ -93,6 +94,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
   if (policyResults.length > 0) details.policy_results = policyResults.map((result) => recordedResult(exchange, result))
   if (notes.length > 0) details.notes = notes
   if (mcp !== null) Object.assign(details, mcpDetails(exchange, mcp))
+  if (exchange.opened) details.dispatched = true
   if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
   event.details = details
   // Of what was never dispatched nothing has asked for it yet; of a caller that nobody knows the body is not looked at.

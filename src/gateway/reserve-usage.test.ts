@@ -1,8 +1,13 @@
+/**
+ * What a request reserves of its limits, and what is booked of it in the end. Longer than most: every case stands on one
+ * model, one question and their prices.
+ */
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { CatalogModel } from '../fleet/lane.ts'
 import { compilePolicySet } from '../policies/chain.ts'
 import { compilePrice } from '../providers/price-record.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
+import { noLimits } from '../usage/limits.ts'
 import { TestAllowances } from '../usage/test-allowances.ts'
 import { completion, eventually, startTestGateway, type TestGateway } from './test-gateway.ts'
 import { testModel, testPolicy } from './test-lane.ts'
@@ -92,8 +97,8 @@ describe('a request of a token with a budget', () => {
     expect(lastOutcome()?.details).toMatchObject({ max_output_tokens: limit })
   })
 
-  test('never asks for more of a limit than there can be, and is refused unasked where that is too little', async () => {
-    const allowances = new TestAllowances({})
+  test('never asks for more of a limit than there is, but for what it needs at least, and is refused for that', async () => {
+    const allowances = new TestAllowances({ 'token/t/money': 10_000_000_000 })
     const ask = await start(answered, { allowances, models: [testModel({ id: 'gpt-test', price })] })
     expect((await ask({ ...question, max_tokens: 1e12 })).status).toBe(200)
     const held = running.lane.journal.opened.values().next().value?.settlements
@@ -181,14 +186,32 @@ describe('a request of a token with a budget', () => {
     expect(await (await ask()).json()).toMatchObject({ error: { code: 'tokens.cost_unbounded', param: 'max_tokens' } })
   })
 
-  test('says which bound was passed where the provider used more than it was asked for', async () => {
+  test('is booked in full where the provider charges more than the bound, and the outcome says by how much', async () => {
     const huge = { ...completion, usage: { prompt_tokens: 10, completion_tokens: 5000, total_tokens: 5010 } }
     const ask = await start(() => Response.json(huge), { allowances: limits(10_000_000) })
     await ask()
+    const cost = 10 * 2000 + 5000 * 4000
+    const excess = (cost - inputBound - outputBound) / 1e9
     expect(lastOutcome()).toMatchObject({
-      details: { bound_violated: true },
-      settlements: [{ amount: 1 }, { amount: 10 * 2000 + 5000 * 4000 }],
+      details: { bound_exceeded: { provider_id: model.providerId, model: 'gpt-test', excess } },
+      settlements: [{ amount: 1 }, { amount: cost }],
     })
+  })
+
+  test('reserves what the provider charged beyond its list price before, and reports only a worse excess', async () => {
+    const huge = { ...completion, usage: { prompt_tokens: 10, completion_tokens: 100, total_tokens: 110 } }
+    const cost = 10 * 2000 + 100 * 4000
+    const excess = cost - inputBound - outputBound
+    const allowances = limits(inputBound + outputBound + excess)
+    const ask = await start(() => Response.json(huge), { allowances })
+    const excesses = new Map([[`${model.providerId}/gpt-test`, excess]])
+    Object.assign(running.lane.view, { limits: { ...noLimits, excesses } })
+    await ask()
+    expect(lastOutcome()?.details).not.toHaveProperty('bound_exceeded')
+    expect(allowances.balances.get('token/t/money')).toBe(inputBound + outputBound + excess - cost)
+    // What is left pays for the list price, and not for the excess.
+    allowances.balances.set('token/t/money', inputBound + excess)
+    expect((await ask()).status).toBe(402)
   })
 
   test('pays what each failed call reports to have used, and nothing for one that does not', async () => {

@@ -12,13 +12,13 @@
  */
 import { outputLimitMembers } from '../dialects/output-limit.ts'
 import { asFailure, Failure } from '../failure.ts'
-import type { GovernedToken } from '../tokens/governed.ts'
+import { fromNano } from '../lib/money.ts'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
 import { affordableOutput, boundedCost, boundOf, type CostBound } from '../usage/bound.ts'
 import { countsMoney, drawsOf, type MoneyAccount, usageFailure } from '../usage/demands.ts'
+import { type Excesses, excessOf } from '../usage/excess.ts'
 import { mostAsked } from '../usage/lease.ts'
 import { outputMaximum } from '../usage/output-maximum.ts'
-import { windowAt } from '../usage/window.ts'
 import { lookAtToken } from './authenticate.ts'
 import { editBody } from './body-edits.ts'
 import { type Exchange, type Gateway, given, type PricedPath, type ResolvedModel } from './exchange.ts'
@@ -39,7 +39,10 @@ async function reserveLater(exchange: Exchange, gateway: Gateway): Promise<void>
 
 interface BoundedPath {
   model: ResolvedModel
+  priced: PricedPath
+  /** With what the provider has charged beyond such bounds before. */
   bound: CostBound
+  excess: number
 }
 
 function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
@@ -47,26 +50,29 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const token = given(exchange.token)
   const now = gateway.clock.now()
   const priced: PricedPath[] = []
-  for (const model of exchange.paths) priced.push({ model, terms: gateway.prices.terms(model, now) })
+  for (const model of exchange.paths) priced.push({ model, terms: gateway.prices.terms(model, now), bound: null })
   exchange.priced = priced
   const { owner, requests, money } = drawsOf(token, view.limits, view.gateway.spendOwner)
   exchange.spendOwner = owner
   exchange.bodyLength = given(exchange.body).length
   if (money.length > 0) {
-    const paths = boundPaths(exchange)
-    return hold(exchange, gateway, [...requests, ...moneyDemands(exchange, gateway, money, paths)], paths)
+    const paths = boundPaths(exchange, view.limits.excesses)
+    return hold(exchange, gateway, [...requests, ...moneyDemands(exchange, money, paths)], paths)
   }
   if (requests.length > 0) return hold(exchange, gateway, requests, [])
 }
 
 /** The paths whose cost has a bound, the one that was asked for first. */
-function boundPaths(exchange: Exchange): BoundedPath[] {
+function boundPaths(exchange: Exchange, excesses: Excesses): BoundedPath[] {
   const { dialect, parsed } = exchange
   const request = { family: dialect.family, facts: given(exchange.facts), parsed, body: bodyToBound(exchange) }
   const bounded: BoundedPath[] = []
-  for (const { model, terms } of exchange.priced) {
+  for (const priced of exchange.priced) {
+    const { model, terms } = priced
     try {
-      bounded.push({ model, bound: boundOf(request, terms) })
+      const listed = boundOf(request, terms)
+      const excess = excessOf(excesses, model.provider.id, model.upstreamModel)
+      bounded.push({ model, priced, bound: { ...listed, fixed: listed.fixed + excess }, excess })
     } catch (thrown) {
       // The model that was asked for is refused by name; a fallback that cannot be bounded is only not taken.
       if (model === exchange.priced[0]?.model) throw thrown
@@ -82,15 +88,10 @@ function bodyToBound({ rewritten, body, members, edits }: Exchange): Uint8Array 
 }
 
 /**
- * Of no limit more is asked than it ever has; what even the whole of one could not pay is refused without asking. Of each
- * at least a nano-dollar is set aside, and given back: a limit that is used up refuses also what costs nothing.
+ * Of no limit more is asked than it ever has, or than the request needs at least. Of each at least a nano-dollar is set
+ * aside, and given back: a limit that is used up refuses also what costs nothing.
  */
-function moneyDemands(
-  exchange: Exchange,
-  gateway: Gateway,
-  accounts: readonly MoneyAccount[],
-  paths: readonly BoundedPath[],
-): Demand[] {
+function moneyDemands(exchange: Exchange, accounts: readonly MoneyAccount[], paths: readonly BoundedPath[]): Demand[] {
   const [first] = paths
   // A call of a tool goes to no model.
   if (first === undefined) return accounts.map(({ account }) => ({ account, want: 1, min: 1 }))
@@ -98,16 +99,8 @@ function moneyDemands(
   for (const { bound } of paths) want = Math.max(want, boundedCost(bound, bound.most))
   const least = limitMembers(exchange).length === 0 ? first.bound.most : first.bound.least
   const min = Math.max(1, boundedCost(first.bound, least))
-  const now = gateway.clock.now()
-  return accounts.map(({ account, limit, window }) => {
-    const most = Math.min(limit, mostAsked)
-    if (min > most) {
-      const end = windowAt(window, now)?.end ?? null
-      // As the control plane would say it.
-      const refused = new UsageRefused(account, 'exhausted', end === null ? null : Math.ceil((end - now) / 1000))
-      throw failureOf(refused, given(exchange.token), gateway)
-    }
-    return { account, want: Math.min(want, most), min }
+  return accounts.map(({ account, limit }) => {
+    return { account, want: Math.max(min, Math.min(want, limit, mostAsked)), min }
   })
 }
 
@@ -121,7 +114,7 @@ function hold(
   try {
     reserved = gateway.lane.allowances.reserve(demands, exchange.abort.signal)
   } catch (thrown) {
-    throw failureOf(thrown, given(exchange.token), gateway)
+    throw failureOf(thrown, exchange, gateway, paths)
   }
   if (reserved instanceof Promise) return holdLater(exchange, gateway, reserved, paths)
   exchange.reservation = reserved
@@ -135,7 +128,7 @@ async function holdLater(
   paths: readonly BoundedPath[],
 ): Promise<void> {
   const reservation = await reserved.catch((thrown: unknown) => {
-    throw failureOf(thrown, given(exchange.token), gateway)
+    throw failureOf(thrown, exchange, gateway, paths)
   })
   exchange.reservation = reservation
   clamp(exchange, gateway, reservation, paths)
@@ -143,9 +136,23 @@ async function holdLater(
   lookAtToken(exchange, gateway)
 }
 
-function failureOf(thrown: unknown, token: GovernedToken, gateway: Gateway): Failure {
+function failureOf(thrown: unknown, { token }: Exchange, { lane }: Gateway, paths: readonly BoundedPath[]): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
-  return usageFailure(thrown, token.keyClass, resourceName(token.id, gateway.lane.standing))
+  const { id, keyClass } = given(token)
+  return usageFailure(thrown, keyClass, resourceName(id, lane.standing), shortfall(thrown, paths[0]))
+}
+
+/** What the request may cost, how its input was counted, and how much input would fit. */
+function shortfall({ left }: UsageRefused, path: BoundedPath | undefined): string | undefined {
+  if (path === undefined || path.bound.input === null) return undefined
+  const { bound, excess } = path
+  const { tokens, rate } = path.bound.input
+  const least = boundedCost(bound, bound.least)
+  const said = [`it may cost $${fromNano(least)} with ${tokens} tokens of input, as many as it has bytes`]
+  if (excess > 0) said.push(`$${fromNano(excess)} of that is what the provider charged beyond its list price before`)
+  const spare = left === null || rate === 0 ? 0 : Math.floor(((left - least) * 1000) / rate) + tokens
+  if (spare > 0) said.push(`an input of ${spare} tokens would fit`)
+  return said.join('; ')
 }
 
 /** Lowers the limit of the output to what was granted, and leaves out the fallbacks that would still be dearer. */
@@ -155,8 +162,11 @@ function clamp(exchange: Exchange, gateway: Gateway, { held }: Reservation, path
   let granted = Number.POSITIVE_INFINITY
   for (const { account, amount } of held) if (countsMoney(account)) granted = Math.min(granted, amount)
   const most = affordableOutput(first.bound, granted)
-  if (most === first.bound.most && paths.length === 1) return
   const limit = most < first.bound.most ? most : Number.POSITIVE_INFINITY
+  for (const { priced, bound, excess } of paths) {
+    priced.bound = { listed: boundedCost(bound, Math.min(bound.most, limit)) - excess, excess }
+  }
+  if (most === first.bound.most && paths.length === 1) return
   if (most < first.bound.most) limitOutput(exchange, most)
   exchange.paths = paths
     .filter(({ bound }) => boundedCost(bound, Math.min(bound.most, limit)) <= granted)

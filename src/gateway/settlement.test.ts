@@ -65,7 +65,7 @@ function opened(allowances: TestAllowances, want: number): Exchange {
   return Object.assign(exchange, {
     model,
     paths: [model],
-    priced: [{ model, terms: { price, contextWindow: null, maxOutputTokens: null } }],
+    priced: [{ model, terms: { price, contextWindow: null, maxOutputTokens: null }, bound: null }],
     facts: chat.read({ model: 'm', messages: [] }),
     reservation: held as Reservation,
     opened: true,

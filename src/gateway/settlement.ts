@@ -4,7 +4,7 @@
  * The provider's own counts where it gave them (`used.ts`), those of earlier attempts included. Otherwise input and what
  * was produced, estimated from the text: for answers that arrived, callers that left, and broken streams of which
  * something was passed on. A failed call costs nothing else. An estimate never passes what was set aside; what a provider
- * reports is booked in full, up to the most that any account holds, and said to be a violation where it does.
+ * reports is booked in full, up to the most that any account holds, and the outcome says by how much it exceeds the bound.
  */
 import type { Usage } from '../dialects/dialect.ts'
 import type { CostAttribution, Event } from '../events/event.ts'
@@ -13,6 +13,7 @@ import type { ModelTerms } from '../providers/price-book.ts'
 import type { Held } from '../usage/allowance.ts'
 import { costOf } from '../usage/cost.ts'
 import { countsMoney } from '../usage/demands.ts'
+import { type ExcessDetails, excessSaid } from '../usage/excess.ts'
 import { mostHeld, plainName } from '../usage/lease.ts'
 import type { Attempt, Exchange, Gateway, ReasonCode, ResolvedModel } from './exchange.ts'
 import { completedUsage, estimateOf, nothing, spokenCharacters, withinInput } from './used.ts'
@@ -94,16 +95,25 @@ export function settleLimits(exchange: Exchange, event: Event, spent: Spent | nu
   const { held } = reservation
   const cost = spent?.cost ?? 0
   const used: Held[] = []
-  let isViolated = false
   for (let index = 0; index < held.length; index++) {
     const set = held[index]
     if (set === undefined) break
     const amount = countsMoney(set.account) ? usedOf(held, index, cost) : set.amount
     used.push({ account: set.account, amount })
-    isViolated ||= amount > set.amount
   }
-  if (isViolated) event.details = { ...event.details, bound_violated: true }
+  const exceeded = spent === null ? null : excessOfSpent(exchange, spent)
+  if (exceeded !== null) event.details = { ...event.details, bound_exceeded: exceeded }
   event.settlements = [...reservation.settle(used)]
+}
+
+/** By how much the last call cost more than its bound, where that is more than was reckoned with. */
+function excessOfSpent(exchange: Exchange, { usage, estimated }: Spent): ExcessDetails | null {
+  const { model, priced } = exchange
+  const path = priced.find((each) => each.model === model)
+  if (estimated || model === null || path === undefined || path.bound === null) return null
+  const { listed, excess: known } = path.bound
+  const excess = Math.min(costAt(exchange, path.terms, usage) ?? 0, mostHeld) - listed
+  return excess > known ? excessSaid(model.provider.id, model.upstreamModel, excess) : null
 }
 
 /** The cost on a limit of money; of a budget whose window ended meanwhile what was held first is used first. */

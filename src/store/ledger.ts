@@ -260,9 +260,26 @@ export const usageAccounts = sqliteTable('usage_accounts', {
   exhaustedAt: integer('exhausted_at'),
   refused: integer('refused').notNull().default(0),
   refusedTold: integer('refused_told').notNull().default(0),
-  closedAt: integer('closed_at'),
-  excess: integer('excess').notNull().default(0),
 })
+
+export const usageTotals = sqliteTable('usage_totals', {
+  accountId: text('account_id').primaryKey(),
+  requests: integer('requests').notNull(),
+  spend: integer('spend').notNull(),
+})
+
+export const usageExcesses = sqliteTable(
+  'usage_excesses',
+  {
+    providerId: text('provider_id').notNull(),
+    model: text('model').notNull(),
+    amount: integer('amount').notNull(),
+    told: integer('told').notNull().default(0),
+    tokenId: text('token_id'),
+    at: integer('at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.providerId, table.model] })],
+)
 
 export const secrets = sqliteTable('secrets', {
   name: text('name').primaryKey(),

@@ -26,6 +26,8 @@ import ledger0017 from './migrations/ledger-0017.sql' with { type: 'text' }
 import ledger0018 from './migrations/ledger-0018.sql' with { type: 'text' }
 import ledger0019 from './migrations/ledger-0019.sql' with { type: 'text' }
 import ledger0020 from './migrations/ledger-0020.sql' with { type: 'text' }
+import ledger0021 from './migrations/ledger-0021.sql' with { type: 'text' }
+import ledger0022 from './migrations/ledger-0022.sql' with { type: 'text' }
 import ledger0023 from './migrations/ledger-0023.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
@@ -37,6 +39,7 @@ import state0007 from './migrations/state-0007.sql' with { type: 'text' }
 import state0008 from './migrations/state-0008.sql' with { type: 'text' }
 import state0009 from './migrations/state-0009.sql' with { type: 'text' }
 import state0010 from './migrations/state-0010.sql' with { type: 'text' }
+import state0011 from './migrations/state-0011.sql' with { type: 'text' }
 import type { Database, Reader } from './open.ts'
 import { splitStatements } from './statements.ts'
 
@@ -56,6 +59,7 @@ export const stateMigrations: readonly Migration[] = [
   { name: 'state-0008', sql: state0008 },
   { name: 'state-0009', sql: state0009 },
   { name: 'state-0010', sql: state0010 },
+  { name: 'state-0011', sql: state0011 },
 ]
 export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0001', sql: ledger0001 },
@@ -78,6 +82,8 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0018', sql: ledger0018 },
   { name: 'ledger-0019', sql: ledger0019 },
   { name: 'ledger-0020', sql: ledger0020 },
+  { name: 'ledger-0021', sql: ledger0021 },
+  { name: 'ledger-0022', sql: ledger0022 },
   { name: 'ledger-0023', sql: ledger0023 },
 ]
 

@@ -210,3 +210,12 @@ export const mcpBaselines = sqliteTable('mcp_baselines', {
   version: integer('version').notNull(),
   deleted: integer('deleted').notNull().default(0),
 })
+
+export const excesses = sqliteTable('excesses', {
+  id: text('id').primaryKey(),
+  providerId: text('provider_id').notNull(),
+  model: text('model').notNull(),
+  amount: integer('amount').notNull(),
+  version: integer('version').notNull(),
+  deleted: integer('deleted').notNull().default(0),
+})

@@ -37,6 +37,7 @@ test('alerts name what is nearly or wholly used up, from the share that the sett
     depletion: { current_spend: spend, remaining_budget: null, current_requests: requests, remaining_requests: null },
     shares: { budget: spend / 10, requests: requests / 100 },
     status,
+    exceededAt: null,
   })
   const both = { max_budget: 10, max_requests: 100 }
   const depletions = new Map([

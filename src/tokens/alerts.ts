@@ -21,6 +21,7 @@ export const alertConditions = [
   'budget_exhausted',
   'request_near_exhaustion',
   'request_exhausted',
+  'bound_exceeded',
   'expiring',
   'expired',
   'rotation_due',
@@ -36,7 +37,9 @@ export const alertSchema = z.object({
   at: z.iso
     .datetime()
     .nullable()
-    .describe('When the token expires or expired, was due for rotation, or was revoked; null for what is used up'),
+    .describe(
+      'When the token expires or expired, was due for rotation, was revoked, or was charged more than the list price allows; null for what is used up',
+    ),
 })
 export type Alert = z.infer<typeof alertSchema>
 
@@ -83,8 +86,10 @@ function conditionsOf(
   if (expiresAt !== null && status === 'expired') return [{ condition: 'expired', at: expiresAt }]
   const due = token.createdAt + thresholds.rotationDue
   const expiring = expiresAt !== null && expiresAt - now <= thresholds.expiring
+  const exceededAt = used?.exceededAt ?? null
   return [
     ...depletedConditions(used, thresholds.nearExhaustion),
+    ...(exceededAt === null ? [] : [{ condition: 'bound_exceeded' as const, at: exceededAt }]),
     ...(expiring ? [{ condition: 'expiring' as const, at: expiresAt }] : []),
     ...(due <= now && token.rotatedAt === null ? [{ condition: 'rotation_due' as const, at: due }] : []),
   ]
@@ -146,6 +151,7 @@ function candidates(
     depletion.exhausted('request_exhausted'),
     depletion.nearExhaustion('budget', nearExhaustion),
     depletion.nearExhaustion('requests', nearExhaustion),
+    depletion.exceeded,
   ].join(' or ')
   return {
     sql: `${visible.sql} and (revocation ->> 'emergency' = 1

@@ -24,6 +24,11 @@ export interface TokenDepletion {
   shares: { budget: number; requests: number }
   /** The status that depletion gives a token that is otherwise active: a limit that it draws on is used up. */
   status: ExhaustedStatus | null
+  /**
+   * When a provider charged more for a request of the token than its list price allows, and more than ever before for the
+   * same model; milliseconds since the epoch.
+   */
+  exceededAt: number | null
 }
 
 /** What stands on the account of a limit: requests, or nano-dollars. */
@@ -45,6 +50,8 @@ export interface DepletionView {
   exhausted(status: ExhaustedStatus): string
   /** The same for tokens that draw on a limit of which at least this share, 0 … 1, but not all is used. */
   nearExhaustion(kind: 'budget' | 'requests', share: number): string
+  /** The same for tokens with a request that a provider charged more for than its list price allows. */
+  exceeded: string
 }
 
 /** Whether a token that is otherwise active has used up a limit. */
@@ -57,4 +64,5 @@ export const uncounted: DepletionView = {
   recalled: async (accounts) => new Map(accounts.map((account) => [account, { used: 0, open: 0 }])),
   exhausted: () => 'false',
   nearExhaustion: () => 'false',
+  exceeded: 'false',
 }

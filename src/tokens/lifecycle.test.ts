@@ -467,6 +467,7 @@ test('a token that has used up a limit is neither cloned nor rotated', async () 
           {
             depletion: { current_spend: 0, remaining_budget: null, current_requests: 1, remaining_requests: 0 },
             shares: { budget: 0, requests: 1 },
+            exceededAt: null,
             status: 'request_exhausted' as const,
           },
         ]),

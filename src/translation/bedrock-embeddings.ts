@@ -20,10 +20,7 @@ export const bedrockEmbeddingMembers: MemberTable = { ...embeddingMembers, input
 
 const tokensHeader = 'x-amzn-bedrock-input-token-count'
 
-const tokensIn = (headers: Headers): number | null => {
-  const told = headers.get(tokensHeader)
-  return told === null || told === '' ? null : countOf(Number(told))
-}
+const tokensIn = (headers: Headers): number | null => countOf(headers.get(tokensHeader))
 
 const titan = (model: string): EmbeddingLanguage => ({
   members: bedrockEmbeddingMembers,

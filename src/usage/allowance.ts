@@ -19,8 +19,11 @@ export interface Held {
   amount: number
 }
 
-/** Why a limit refuses: it is used up; the rest is held by requests that run; or part of it is out of reach. */
-export type RefusalCause = 'exhausted' | 'held' | 'unknown'
+/**
+ * Why a limit refuses: it is used up; what is left of it pays for other requests, but not for this one; the rest is held by
+ * requests that run; or part of it is out of reach.
+ */
+export type RefusalCause = 'exhausted' | 'short' | 'held' | 'unknown'
 
 export class UsageRefused extends Error {
   override readonly name = 'UsageRefused'
@@ -28,12 +31,19 @@ export class UsageRefused extends Error {
   readonly reason: RefusalCause
   /** Whole seconds after which it makes sense to try again. */
   readonly retryAfter: number | null
+  /** What is left of it, with what running requests hold; null where that is not known. */
+  readonly left: number | null
 
-  constructor(account: AccountName, reason: RefusalCause, retryAfter: number | null = null) {
+  constructor(
+    account: AccountName,
+    reason: RefusalCause,
+    { retryAfter = null, left = null }: { retryAfter?: number | null; left?: number | null } = {},
+  ) {
     super(`${account}: ${reason}`)
     this.account = account
     this.reason = reason
     this.retryAfter = retryAfter
+    this.left = left
   }
 }
 

@@ -21,6 +21,7 @@ let directory: string
 let ledger: Database
 let authority: Authority
 let limit: number
+let floor: number
 let recalls: string[]
 let marks: LedgerMarks
 /** Runs after the limits were read, before anything is granted by them. */
@@ -40,10 +41,12 @@ beforeEach(async () => {
     ])
   }
   limit = 100
+  floor = 1
   recalls = []
   whenRead = () => undefined
   marks = new LedgerMarks(newId())
   authority = new Authority({
+    floors: async (accounts) => new Map(accounts.map((name) => [name, floor])),
     ledger: sqlLedger({
       ledger,
       marks,
@@ -79,7 +82,7 @@ const send = (lane: string, request: Partial<LeaseRequest>, gatewayId = 'gateway
   )
 const greet = (lane: string, cells: LeaseRequest['cells'] = []) =>
   send(lane, { hello: { through: 0, counted: 0, crashed: false }, cells })
-const ask = (want: number, tight = false) => ({ account, want, min: 1, waited: 0, tight })
+const ask = (want: number, tight = false) => ({ account, want, min: 1, waited: 0, wait: 2000, tight })
 const held = () => ledger.read('select lane, granted, returned from usage_cells order by lane')
 
 test('a process that has not said hello gets nothing', async () => {
@@ -128,6 +131,22 @@ test('a limit that is used up is refused at once', async () => {
   expect(await waiting).toMatchObject({ denials: [{ account, reason: 'exhausted' }] })
 })
 
+test('calls a budget used up only where what is left pays for no request, and recalls nothing for what can never fit', async () => {
+  await greet('one')
+  await greet('two')
+  const money = 'token/t/money'
+  limit = 10
+  const askFor = (amount: number) => ({ ...ask(amount), min: amount, account: money })
+  await send('two', { asks: [askFor(1)] })
+  recalls = []
+  const first = await send('one', { asks: [askFor(11)] })
+  expect(first.denials).toEqual([{ account: money, reason: 'short', retry_after: null, left: 10, until: null }])
+  floor = 11
+  const second = await send('one', { asks: [askFor(12)] })
+  expect(second.denials).toMatchObject([{ reason: 'exhausted', left: 10 }])
+  expect(recalls).toEqual([])
+})
+
 test('an ask that no limit can answer is refused by itself, and the others of its message are granted', async () => {
   await greet('one')
   const asks = [
@@ -143,11 +162,11 @@ test('an ask that no limit can answer is refused by itself, and the others of it
   const { grants, denials } = await send('one', { asks: leasesRequestSchema.shape.asks.parse(asks) })
   expect(grants.map((grant) => grant.account)).toEqual(['token/large/requests', account])
   expect(denials.map((denial) => [denial.account, denial.reason])).toEqual([
-    ['token/larger/requests', 'exhausted'],
-    ['token/part/requests', 'exhausted'],
-    ['token/text/requests', 'exhausted'],
-    ['', 'exhausted'],
-    ['', 'exhausted'],
+    ['token/larger/requests', 'short'],
+    ['token/part/requests', 'short'],
+    ['token/text/requests', 'short'],
+    ['', 'short'],
+    ['', 'short'],
   ])
 })
 
@@ -223,11 +242,9 @@ test('an older copy that is put back under a running control plane grants nothin
     denials: [{ reason: 'unknown' }],
   })
   expect(await ledger.read('select lane from lanes where awaited = 1')).toHaveLength(2)
-  await ledger.write(settlementStatements({ lane: 'one', settlements, now: 5, marks: marks.text }))
+  await ledger.write(settlementStatements({ lane: 'one', settlements, marks: marks.text }))
   expect(await ledger.read('select granted, settled from usage_cells')).toEqual([{ granted: 8, settled: 8 }])
-  expect(await ledger.read('select settled, excess, closed_at from usage_accounts')).toEqual([
-    { settled: 8, excess: 0, closed_at: null },
-  ])
+  expect(await ledger.read('select settled from usage_accounts')).toEqual([{ settled: 8 }])
 })
 
 test('an operator ends the waiting for lanes that do not come back', async () => {

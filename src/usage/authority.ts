@@ -33,6 +33,11 @@ export interface AuthorityOptions extends TurnOptions {
   log: Log
   /** Runs it after so long; 0 is the end of this tick. */
   after(milliseconds: number, work: () => void): void
+  /**
+   * How much must be left of accounts of money so that they are not used up: what the cheapest request costs (protocols
+   * section 2, rule 18).
+   */
+  floors(accounts: readonly string[]): Promise<ReadonlyMap<string, number>>
   /** The ledger was found to be an older copy: lanes are to connect again. */
   onRestored(): void
   lanes: TurnOptions['lanes'] & { holds(lane: HeldLane): boolean }
@@ -260,7 +265,8 @@ export class Authority implements RecallReceiver {
       this.#dropLost()
       const present = calls.filter((call) => this.#isHeld(call))
       const asked = present.flatMap(({ request }) => request.asks.map(({ account }) => account))
-      const plain = new Set([...asked, ...[...this.#games.keys()].map(plainName)])
+      const waited = this.#waiting.flatMap(({ asks }) => asks.map(({ account }) => account))
+      const plain = new Set([...asked, ...waited, ...[...this.#games.keys()].map(plainName)])
       if (present.every(({ request }) => request.asks.length + request.cells.length === 0) && plain.size === 0) {
         for (const call of present) call.resolve(toReply(newReply(call)))
         return
@@ -278,7 +284,8 @@ export class Authority implements RecallReceiver {
       for (const call of present) turn.take(call)
       turn.play()
       if (await this.#options.ledger.raise(turn.change(present))) {
-        this.#waiting = turn.end()
+        const floors = turn.short.length === 0 ? new Map<string, number>() : await this.#options.floors(turn.short)
+        this.#waiting = turn.end(floors)
         return
       }
       if (attempt === turnAttempts) throw new Failure('dependency_unavailable', { retryAfter: 1 })
@@ -288,8 +295,8 @@ export class Authority implements RecallReceiver {
   /** Those who wait and have gone, or lost their lane, get nothing; without anyone waiting an end game is over. */
   #dropLost(): void {
     this.#waiting = this.#waiting.filter(({ call }) => this.#isHeld(call))
-    const needed = new Set(this.#waiting.flatMap(({ asks }) => asks.map(({ booked }) => booked)))
-    for (const account of this.#games.keys()) if (!needed.has(account)) this.#games.delete(account)
+    const needed = new Set(this.#waiting.flatMap(({ asks }) => asks.map(({ account }) => account)))
+    for (const booked of this.#games.keys()) if (!needed.has(plainName(booked))) this.#games.delete(booked)
   }
 
   #isHeld({ caller, reject }: Call): boolean {

@@ -55,6 +55,8 @@ export interface CostBound {
   most: number
   /** The fewest with which the request makes sense. */
   least: number
+  /** Tokens of input, and what each costs in picodollars; none where something else is billed. */
+  input: { tokens: number; rate: number } | null
 }
 
 /** Nano-dollars that the request costs at most if each answer is limited to so many tokens. */
@@ -94,7 +96,7 @@ const boundless = (param: string): Failure =>
     message: `The cost of ${param} has no bound, so the budget of the token cannot be kept`,
   })
 
-const fixedBound = (fixed: number): CostBound => ({ fixed, output: 0, choices: 1, most: 0, least: 0 })
+const fixedBound = (fixed: number): CostBound => ({ fixed, output: 0, choices: 1, most: 0, least: 0, input: null })
 
 function tokenBound(
   request: BoundedRequest,
@@ -117,6 +119,7 @@ function tokenBound(
     choices: Math.max(1, facts.choices),
     most,
     least: Math.min(most, thinking + 1),
+    input: { tokens: input, rate: rates.input },
   }
 }
 

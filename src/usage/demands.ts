@@ -1,8 +1,9 @@
 /** Which limits a request draws on, and how a refusal of one is told (protocols section 2, rules 1, 8, 12). */
 import { Failure } from '../failure.ts'
+import { fromNano } from '../lib/money.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { AccountName, Demand, UsageRefused } from './allowance.ts'
-import type { Budget, BudgetWindow, LimitSet } from './limits.ts'
+import type { Budget, LimitSet } from './limits.ts'
 
 /** `user:<id>`, `team:<id>` or `organization`. */
 export type SpendOwner = string
@@ -29,8 +30,6 @@ export interface MoneyAccount {
   account: AccountName
   /** Nano-dollars. */
   limit: number
-  /** After which the limit is there anew. */
-  window: BudgetWindow
 }
 
 /** What every request of a token draws on, and who pays. */
@@ -64,11 +63,11 @@ export function drawsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwn
 function moneyAccounts(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): MoneyAccount[] {
   const found: MoneyAccount[] = []
   for (const { id, maxBudget: limit } of token.accounts) {
-    if (limit !== null) found.push({ account: moneyAccount(id), limit, window: 'total' })
+    if (limit !== null) found.push({ account: moneyAccount(id), limit })
   }
   if (limits.budgets.size === 0) return found
-  for (const { id, maxBudget: limit, window } of budgetsOf(token, limits, gatewayOwner)) {
-    found.push({ account: budgetAccount(id), limit, window })
+  for (const { id, maxBudget: limit } of budgetsOf(token, limits, gatewayOwner)) {
+    found.push({ account: budgetAccount(id), limit })
   }
   return found
 }
@@ -89,29 +88,37 @@ function budgetsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | 
 
 /** What a refused reservation is to the caller. `resource` names the token, and never holds its secret. */
 export function usageFailure(
-  { account, reason, retryAfter }: UsageRefused,
+  { account, reason, retryAfter, left }: UsageRefused,
   keyClass: GovernedToken['keyClass'],
   resource: string,
+  /** Why it does not pay for the request, and what it would pay for; a sentence of its own. */
+  detail?: string,
 ): Failure {
-  const retry = retryAfter === null ? {} : { retryAfter }
   if (reason === 'unknown') {
     const message = `Part of a limit of ${resource} is out of reach: retry shortly`
     return new Failure('usage_authority_unavailable', { message, retryAfter: retryAfter ?? 1 })
   }
   const requests = !countsMoney(account)
   if (reason === 'held') {
-    const message = `What is left of ${limitName(account)} of ${resource} is held by requests that run`
+    const message = `What is left of ${limitName(account)} of ${resource} is held by requests that run: retry shortly`
     const code = requests ? 'usage_authorization_request_limit_exceeded' : 'usage_authorization_budget_exceeded'
     return new Failure(code, { message, retryAfter: retryAfter ?? 1 })
   }
-  const left = `What is left of ${limitName(account)} of ${resource} does not pay for this request`
-  const message = requests ? `max_requests of ${resource} are used up` : left
-  if (keyClass === 'disposable' && account.startsWith('token/')) {
-    return new Failure(requests ? 'tokens.request_limit_exhausted' : 'tokens.budget_exhausted', { message })
+  const ownsIt = keyClass === 'disposable' && account.startsWith('token/')
+  if (requests) {
+    const message = `max_requests of ${resource} are used up`
+    return new Failure(ownsIt ? 'tokens.request_limit_exhausted' : 'usage_authorization_request_limit_exceeded', {
+      message,
+    })
   }
-  return requests
-    ? new Failure('usage_authorization_request_limit_exceeded', { message })
-    : new Failure('usage_authorization_budget_exceeded', { message, ...retry })
+  if (reason === 'exhausted' && ownsIt) {
+    const message = `max_budget of ${resource} is used up: what is left of it pays for no request`
+    return new Failure('tokens.budget_exhausted', { message })
+  }
+  const rest = left === null ? 'What is left' : `$${fromNano(left)} is left`
+  const short = `${rest} of ${limitName(account)} of ${resource}, which does not pay for this request`
+  const message = detail === undefined ? short : `${short}: ${detail}`
+  return new Failure('usage_authorization_budget_exceeded', { message, ...(retryAfter !== null && { retryAfter }) })
 }
 
 function limitName(account: AccountName): string {

@@ -10,14 +10,12 @@ import { fromNano } from '../lib/money.ts'
 import type { Database } from '../store/open.ts'
 import type { DepletionView, ExhaustedStatus, Standing, TokenDepletion, TokenLimits } from '../tokens/depletion.ts'
 import { mostHeld } from './lease.ts'
-import { spentOf } from './settlement.ts'
 
 interface Row {
   id: string
   /** Whether it is the token's own account, 1, or one of its sources'. */
   own: number
   kind: 'money' | 'requests'
-  /** With what was charged beyond all grants, which is as spent. */
   settled: number
   exhausted_at: number | null
   /** The strictest limit that a token of the account was given. */
@@ -29,24 +27,39 @@ const select = `with draws (id, account_id, own) as (
     union all
     select s.token_id, s.account_id, 0 from json_each(?1) asked join source_accounts s on s.token_id = asked.value
   )
-  select d.id, d.own, u.kind, ${spentOf('u')} as settled, u.exhausted_at,
+  select d.id, d.own, u.kind, u.settled, u.exhausted_at,
     (select min(iif(u.kind = 'money', a.max_budget, a.max_requests)) from tokens a where a.account_id = d.account_id)
       as allowed
   from draws d join usage_accounts u on u.owner_id = d.account_id`
+
+interface TotalRow {
+  id: string
+  requests: number
+  spend: number
+  exceeded_at: number | null
+}
+
+const selectTotals = `select t.id, coalesce(u.requests, 0) as requests, coalesce(u.spend, 0) as spend,
+    (select max(at) from usage_excesses where token_id = t.id) as exceeded_at
+  from json_each(?1) asked join tokens t on t.id = asked.value left join usage_totals u on u.account_id = t.account_id`
 
 /** By token id; every token that was asked for is in it. */
 export async function readDepletion(
   ledger: Database,
   tokens: readonly TokenLimits[],
 ): Promise<Map<string, TokenDepletion>> {
-  const rows = tokens.length === 0 ? [] : await ledger.read<Row>(select, [JSON.stringify(tokens.map(({ id }) => id))])
-  const used = Map.groupBy(rows, ({ id }) => id)
-  return new Map(tokens.map((token) => [token.id, depletionOf(token, used.get(token.id) ?? [])]))
+  if (tokens.length === 0) return new Map()
+  const ids = JSON.stringify(tokens.map(({ id }) => id))
+  const used = Map.groupBy(await ledger.read<Row>(select, [ids]), ({ id }) => id)
+  const totals = new Map((await ledger.read<TotalRow>(selectTotals, [ids])).map((row) => [row.id, row]))
+  return new Map(tokens.map((token) => [token.id, depletionOf(token, used.get(token.id) ?? [], totals.get(token.id))]))
 }
 
-function depletionOf(token: TokenLimits, rows: readonly Row[]): TokenDepletion {
+/** A limit counts what was used since it was set; where there is none, all that was used is shown. */
+function depletionOf(token: TokenLimits, rows: readonly Row[], total: TotalRow | undefined): TokenDepletion {
   const settled = (kind: Row['kind']) => rows.find((row) => row.own === 1 && row.kind === kind)?.settled ?? 0
-  const [spend, count] = [settled('money'), settled('requests')]
+  const spend = token.maxBudget === null ? (total?.spend ?? 0) : settled('money')
+  const count = token.maxRequests === null ? (total?.requests ?? 0) : settled('requests')
   const left = (limit: number | null, used: number) => (limit === null ? null : Math.max(0, limit - used))
   const remainingBudget = left(token.maxBudget, spend)
   const usedUp = (kind: Row['kind']) => rows.some((row) => row.kind === kind && row.exhausted_at !== null)
@@ -59,6 +72,7 @@ function depletionOf(token: TokenLimits, rows: readonly Row[]): TokenDepletion {
     },
     shares: { budget: greatestShare(rows, 'money'), requests: greatestShare(rows, 'requests') },
     status: usedUp('money') ? 'budget_exhausted' : usedUp('requests') ? 'request_exhausted' : null,
+    exceededAt: total?.exceeded_at ?? null,
   }
 }
 
@@ -85,15 +99,13 @@ function exhaustedCondition(status: ExhaustedStatus): string {
 function nearExhaustionCondition(kind: 'budget' | 'requests', share: number): string {
   const [limit, unit] = kind === 'budget' ? ['max_budget', 'money'] : ['max_requests', 'requests']
   return drawsOn(`select u.owner_id from usage_accounts u join tokens a on a.account_id = u.owner_id
-    where u.kind = '${unit}' and u.exhausted_at is null and 1.0 * ${spentOf('u')} / a.${limit} >= ${share}`)
+    where u.kind = '${unit}' and u.exhausted_at is null and 1.0 * u.settled / a.${limit} >= ${share}`)
 }
 
 async function readStandings(ledger: Database, accounts: readonly string[]): Promise<Map<string, Standing>> {
   const rows = await ledger.read<Standing & { account: string }>(
-    `select c.account, min(sum(c.settled) + coalesce(u.excess, 0), ${mostHeld}) as used,
-       sum(c.granted - c.returned - c.settled) as open
-     from usage_cells c left join usage_accounts u on u.account = c.account
-     where c.account in (select value from json_each(?)) group by c.account`,
+    `select c.account, min(sum(c.settled), ${mostHeld}) as used, sum(c.granted - c.returned - c.settled) as open
+     from usage_cells c where c.account in (select value from json_each(?)) group by c.account`,
     [JSON.stringify(accounts)],
   )
   const found = new Map(rows.map(({ account, used, open }) => [account, { used, open }]))
@@ -112,4 +124,5 @@ export const depletionView = (
   },
   exhausted: exhaustedCondition,
   nearExhaustion: nearExhaustionCondition,
+  exceeded: 'tokens.id in (select token_id from usage_excesses)',
 })

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { decide, type Standings } from './end-game.ts'
 
 const account = 'token/t/money'
-const need = { lane: 'one', want: 1, min: 1, arrivedAt: 0, waited: 2000 }
+const need = { lane: 'one', want: 1, min: 1, arrivedAt: 0, waited: 2000, wait: 2000 }
 const cell = { account, lane: 'two', rounds: 0, granted: 10, returned: 0, settled: 3 }
 const standings: Standings = {
   limit: 10,

@@ -3,7 +3,7 @@
  * less or is refused (protocols section 2, rules 10 and 11). Pure: what is known goes in, what each need gets comes out.
  */
 import type { LedgerCell } from './cell-ledger.ts'
-import { type CellReport, inRound, outstanding, recallWaitMs, usageWaitMs } from './lease.ts'
+import { type CellReport, inRound, outstanding, recallWaitMs } from './lease.ts'
 
 export interface Need {
   lane: string
@@ -13,6 +13,8 @@ export interface Need {
   arrivedAt: number
   /** Milliseconds for which somebody had waited when it arrived. */
   waited: number
+  /** For how many milliseconds it may wait in all for what others hold. */
+  wait: number
 }
 
 export interface Standings {
@@ -64,7 +66,7 @@ export function decide(need: Need, standings: Standings): Decision {
   if (waited < recallWaitMs && silent.some(({ lane }) => standings.connected(lane))) return { kind: 'wait' }
   if (free >= least) return { kind: 'grant', amount: free, partial: true }
   const running = standings.mayComeBack && [...reports.values()].some(({ open }) => open > 0)
-  if ((running || silent.length > 0) && waited + need.waited < usageWaitMs) return { kind: 'wait' }
+  if ((running || silent.length > 0) && waited + need.waited < need.wait) return { kind: 'wait' }
   if (silent.some(({ lane }) => !standings.inReach(lane))) return { kind: 'refuse', reason: 'unknown' }
   return { kind: 'refuse', reason: running || silent.length > 0 ? 'held' : 'exhausted' }
 }
@@ -73,8 +75,12 @@ export function decide(need: Need, standings: Standings): Decision {
  * While others ask no lane gets above half of an account; one that has as much waits for them, as long as anybody waits.
  * A lane that holds nothing gets what a single request needs, be it more.
  */
-function roomOf({ lane, min, want, arrivedAt, waited }: Need, limit: number, { cells, othersAsk, now }: Standings) {
-  if (!othersAsk || now - arrivedAt + waited >= usageWaitMs) return want
+function roomOf(
+  { lane, min, want, arrivedAt, waited, wait }: Need,
+  limit: number,
+  { cells, othersAsk, now }: Standings,
+) {
+  if (!othersAsk || now - arrivedAt + waited >= wait) return want
   const own = cells.find((cell) => cell.lane === lane)
   const held = own === undefined ? 0 : outstanding(own)
   const room = Math.floor(limit / 2) - held

@@ -7,16 +7,19 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AccountBook } from './account-book.ts'
 import type { AccountLimit, HeldLane, LaneAnswer, LedgerChange } from './cell-ledger.ts'
+import { countsMoney } from './demands.ts'
 import { aboveHalf, type Decision, decide, type Standings, silentHolders } from './end-game.ts'
 import { noCell } from './lane-cell.ts'
 import type { Elsewhere } from './lanes-elsewhere.ts'
 import {
   type Ask,
   type CellReport,
+  type Denial,
   grantedBeyond,
   mayComeBack,
   mostAsked,
   mostHeld,
+  mostUsageWaitMs,
   outstanding,
   plainName,
   recallWaitMs,
@@ -46,6 +49,12 @@ export interface TurnOptions {
 /** How often recalls are said again. */
 const recallAgainMs = 250
 const retryAfterSeconds = 1
+const unknown: Omit<Denial, 'account'> = {
+  reason: 'unknown',
+  retry_after: retryAfterSeconds,
+  left: null,
+  until: null,
+}
 const suspended: Decision = { kind: 'refuse', reason: 'unknown' }
 /** Above so many times of what is asked, for each lane, an account is no longer tight. */
 const tightFactor = 4
@@ -64,6 +73,7 @@ export class Turn {
   /** In order of arrival. */
   readonly #waiting: Waiting[]
   readonly #decided = new Set<Waiting>()
+  readonly #short = new Set<string>()
   /** By account, which lanes wait for some of it, and how often. */
   readonly #askers = new Map<string, Map<string, number>>()
 
@@ -104,29 +114,31 @@ export class Turn {
       const cell = this.#book.cell(report.account, lane)
       if (!this.#suspended && cell !== null && grantedBeyond(cell, report) > 0) reply.cells.set(cell.account, cell)
     }
-    const together: Waiting = { call, asks: [] }
+    const together: Ask[] = []
     for (const ask of call.request.asks) {
-      this.#takeAsk(together, { ...ask, want: Math.min(ask.want, mostAsked) }, reply)
+      const bounded = { ...ask, want: Math.min(ask.want, mostAsked), wait: Math.min(ask.wait, mostUsageWaitMs) }
+      if (this.#takeAsk(call, bounded, reply) === 'waits') together.push(bounded)
     }
-    if (together.asks.length === 0) return
-    this.#waiting.push(together)
-    this.#countAsks(together, 1)
+    if (together.length === 0) return
+    const waiting = { call, asks: together }
+    this.#waiting.push(waiting)
+    this.#countAsks(waiting, 1)
   }
 
-  #takeAsk(together: Waiting, ask: Ask, reply: Reply): void {
-    const { caller, request } = together.call
+  #takeAsk(call: Call, ask: Ask, reply: Reply): 'waits' | 'answered' {
+    const { caller, request } = call
     const limit = this.#limits.get(ask.account)
     if (limit === undefined || (limit.gatewayId !== null && limit.gatewayId !== caller.gatewayId)) {
-      reply.denials.push({ account: ask.account, reason: 'unknown', retry_after: retryAfterSeconds })
-      return
+      reply.denials.push({ ...unknown, account: ask.account })
+      return 'answered'
     }
     if (!Number.isSafeInteger(ask.want) || !Number.isSafeInteger(ask.min) || ask.min > mostAsked) {
-      reply.denials.push({ account: ask.account, reason: 'exhausted', retry_after: null })
-      return
+      reply.denials.push({ ...unknown, account: ask.account, reason: 'short', retry_after: null })
+      return 'answered'
     }
     if (this.#suspended) {
-      reply.denials.push({ account: ask.account, reason: 'unknown', retry_after: retryAfterSeconds })
-      return
+      reply.denials.push({ ...unknown, account: ask.account })
+      return 'answered'
     }
     const { booked } = limit
     const report = request.cells.find(({ account }) => account === booked)
@@ -135,15 +147,19 @@ export class Turn {
       // An earlier grant did not arrive: the lane hears of it, and asks again if that is not enough.
       reply.cells.set(cell.account, cell)
       reply.grants.push({ account: ask.account, booked, until: limit.until, tight: ask.tight, partial: false })
-      return
+      return 'answered'
     }
     if (ask.tight) {
       const game = this.#game(booked)
       if (report !== undefined) this.#heard(game, caller.lane, report)
-      together.asks.push({ ask, booked })
-      return
+      return 'waits'
     }
-    const alone: Waiting = { call: together.call, asks: [{ ask, booked }] }
+    if (ask.min > this.#left(limit)) {
+      // Even if everything came back it would be too little: nobody is called.
+      reply.denials.push(this.#denial(ask, 'exhausted'))
+      return 'answered'
+    }
+    const alone: Waiting = { call, asks: [ask] }
     const standings = this.#standings(booked, alone)
     const unfair = standings.othersAsk && aboveHalf(needOf(alone, ask), standings)
     if (!unfair && this.#free(limit) >= ask.want) this.#grant(reply, caller.lane, ask, limit, ask.want)
@@ -151,6 +167,7 @@ export class Turn {
       reply.later.push(ask.account)
       if (ask.min > 0) this.#game(booked)
     }
+    return 'answered'
   }
 
   #free({ limit, booked }: AccountLimit): number {
@@ -190,8 +207,8 @@ export class Turn {
   play(): void {
     const [modest, greedy]: [Waiting[], Waiting[]] = [[], []]
     for (const waiting of this.#waiting) {
-      const above = waiting.asks.some(({ ask, booked }) =>
-        aboveHalf(needOf(waiting, ask), this.#standings(booked, waiting)),
+      const above = waiting.asks.some((ask) =>
+        aboveHalf(needOf(waiting, ask), this.#standings(this.#booked(ask), waiting)),
       )
       if (above) greedy.push(waiting)
       else modest.push(waiting)
@@ -201,10 +218,12 @@ export class Turn {
 
   #decide(waiting: Waiting): void {
     const { call } = waiting
-    const decisions = waiting.asks.map(({ ask, booked }) => ({
-      ask,
-      decision: this.#suspended ? suspended : decide(needOf(waiting, ask), this.#standings(booked, waiting)),
-    }))
+    const decisions = waiting.asks.map((ask) => {
+      // After a window's end it is the next one that the request waits for.
+      const { account: booked } = this.#game(this.#booked(ask))
+      const need = needOf(waiting, ask)
+      return { ask, decision: this.#suspended ? suspended : decide(need, this.#standings(booked, waiting)) }
+    })
     const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
     if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) return
     this.#decided.add(waiting)
@@ -222,7 +241,8 @@ export class Turn {
 
   #countAsks({ call, asks }: Waiting, by: 1 | -1): void {
     const { lane } = call.caller
-    for (const { booked } of asks) {
+    for (const ask of asks) {
+      const booked = this.#booked(ask)
       const askers = this.#askers.get(booked) ?? new Map<string, number>()
       const count = (askers.get(lane) ?? 0) + by
       if (count > 0) askers.set(lane, count)
@@ -238,15 +258,31 @@ export class Turn {
     if (decision.kind === 'grant' && limit !== undefined) {
       this.#grant(reply, call.caller.lane, ask, limit, decision.amount)
     } else if (decision.kind === 'refuse') {
-      const windowEnd = limit?.until ?? null
-      const seconds = windowEnd === null ? null : Math.ceil((windowEnd - this.#options.clock.now()) / 1000)
-      const { reason } = decision
-      reply.denials.push({
-        account: ask.account,
-        reason,
-        retry_after: reason === 'exhausted' ? seconds : retryAfterSeconds,
-      })
+      reply.denials.push(this.#denial(ask, decision.reason))
     }
+  }
+
+  #denial(ask: Ask, reason: 'exhausted' | 'held' | 'unknown'): Denial {
+    const limit = this.#limits.get(ask.account)
+    const until = limit?.until ?? null
+    const seconds = until === null ? null : Math.ceil((until - this.#options.clock.now()) / 1000)
+    const left = limit === undefined ? null : Math.max(0, this.#left(limit))
+    if (reason !== 'exhausted') return { account: ask.account, reason, retry_after: retryAfterSeconds, left, until }
+    if (left !== null && left > 0 && countsMoney(ask.account)) this.#short.add(ask.account)
+    return { account: ask.account, reason, retry_after: seconds, left, until }
+  }
+
+  /** What is left of an account if all that is held comes back. */
+  #left({ limit, booked }: AccountLimit): number {
+    const reports = this.#games.get(booked)?.reports
+    const settled = this.#book
+      .of(booked)
+      .reduce((sum, cell) => sum + Math.max(cell.settled, reports?.get(cell.lane)?.settled ?? 0), 0)
+    return Math.min(limit ?? mostHeld, mostHeld) - settled
+  }
+
+  #booked({ account }: Ask): string {
+    return this.#limits.get(account)?.booked ?? account
   }
 
   #standings(booked: string, waiting: Waiting | null): Standings {
@@ -281,11 +317,33 @@ export class Turn {
     return { lanes: raises.length === 0 ? [] : [...lanes.values()], raises, limits, grants, answers: this.#answers }
   }
 
-  /** The transaction stands: answers go out, what is lacking is called back. Gives who still waits. */
-  end(): Waiting[] {
+  /** Accounts of money that were refused though something is left: whether they are used up depends on what it pays for. */
+  get short(): readonly string[] {
+    return [...this.#short]
+  }
+
+  /**
+   * The transaction stands: answers go out, what is lacking is called back. Gives who still waits. `floors` says how much
+   * must be left of the accounts in `short` so that they are not used up.
+   */
+  end(floors: ReadonlyMap<string, number>): Waiting[] {
+    for (const { denials } of this.#replies.values()) {
+      for (const denial of denials) {
+        if (
+          denial.reason === 'exhausted' &&
+          (denial.left ?? 0) >= (floors.get(denial.account) ?? Number.POSITIVE_INFINITY)
+        ) {
+          denial.reason = 'short'
+        }
+      }
+    }
     const waiting = this.#waiting.filter((each) => !this.#decided.has(each))
     const unanswered = new Set(waiting.map(({ call }) => call))
-    for (const game of this.#games.values()) this.#recall(game)
+    for (const [booked, game] of this.#games) {
+      // Of a window that has ended nothing is wanted back.
+      if (this.#limits.get(plainName(booked))?.booked === booked) this.#recall(game)
+      else this.#games.delete(booked)
+    }
     const answered = [...new Set(this.#answers.map(({ account }) => account))]
     if (answered.length > 0) this.#options.peers.tell({ kind: 'answered', accounts: answered })
     for (const [call, reply] of this.#replies) if (!unanswered.has(call)) call.resolve(toReply(reply))

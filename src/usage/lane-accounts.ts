@@ -2,7 +2,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AccountName, Demand } from './allowance.ts'
 import { LaneCell } from './lane-cell.ts'
-import { type CellTotals, outstanding, plainName } from './lease.ts'
+import { type CellTotals, type Denial, outstanding, plainName } from './lease.ts'
 
 export interface LaneAccount {
   readonly name: AccountName
@@ -19,8 +19,17 @@ export interface LaneAccount {
   shortAt: number
   /** The control plane cannot say, and is not asked before; monotonic. */
   askAt: number
-  /** What was answered: nothing left for whoever needs as much, until an instant (monotonic). */
-  exhausted: { min: number; until: number; retryAfter: number | null } | null
+  /** What was answered: too little is left for whoever needs as much. */
+  exhausted: KnownRefusal | null
+}
+
+export interface KnownRefusal {
+  min: number
+  /** Monotonic. */
+  until: number
+  reason: 'exhausted' | 'short'
+  retryAfter: number | null
+  left: number | null
 }
 
 /** After so long without a word from the control plane nothing is admitted from a balance, counted from the sending. */
@@ -108,10 +117,11 @@ export class LaneAccounts {
     return null
   }
 
-  refuse(account: LaneAccount, min: number, retryAfter: number | null): void {
-    const windowEnd = account.until === null ? Number.POSITIVE_INFINITY : account.until - this.#clock.now()
-    const until = this.#clock.monotonic() + Math.min(refusalMs, windowEnd)
-    account.exhausted = { min, until, retryAfter }
+  /** Keeps a refusal for a while, and never beyond the window that it is about. */
+  refuse(account: LaneAccount, min: number, denial: Denial & Pick<KnownRefusal, 'reason'>): void {
+    const { reason, left, retry_after: retryAfter, until: windowEnd } = denial
+    const rest = windowEnd === null ? Number.POSITIVE_INFINITY : windowEnd - this.#clock.now()
+    account.exhausted = { min, until: this.#clock.monotonic() + Math.min(refusalMs, rest), reason, retryAfter, left }
   }
 
   /** Sets an amount of an account aside; it must be there. */

@@ -19,8 +19,9 @@ beforeEach(async () => {
   asked = []
   greeted = 0
   behind = false
-  answer = { denials: [{ account, reason: 'unknown', retry_after: 1 }] }
+  answer = { denials: [{ account, reason: 'unknown', retry_after: 1, left: null, until: null }] }
   lane = new LaneUsage({
+    usageWaitMs: 2000,
     process: 'process',
     crash: { happened: false, told: () => undefined },
     clock: { now: () => scheduler.now, monotonic: () => scheduler.now },

@@ -3,7 +3,8 @@
  *
  *   1. A reservation is taken from balances in the same tick where they suffice. Otherwise the request waits, holding
  *      nothing, and what is missing is asked for: one ask in flight for each account, for all that wait. Where the
- *      control plane cannot say, it is asked again when it said it could be; who has waited 2.5 s is refused.
+ *      control plane cannot say, it is asked again when it said it could be; who has waited `usage_wait_seconds` and half a
+ *      second more is refused.
  *   2. While more is used than the balance would last, more is asked for ahead.
  *   3. Where little is left (`tight`), nothing is asked for ahead, an ask goes with nothing kept back and, for
  *      requests on several accounts, for all of them together; what a settlement frees goes back in the same tick. A
@@ -36,8 +37,9 @@ import {
   type LeaseReply,
   type LeaseRequest,
   mostAsked,
+  mostHeld,
   plainName,
-  usageWaitMs,
+  recallWaitMs,
 } from './lease.ts'
 import { WaitingRequests, type Wanted } from './waiting-requests.ts'
 
@@ -62,13 +64,15 @@ export interface LaneUsageOptions {
   /** `now` is the gateway's own time. */
   clock: Clock
   journal: UsageJournal
+  /** How long a request may wait in all for what others hold, in milliseconds. */
+  usageWaitMs: number
   send(request: LeaseRequest): Promise<LeaseReply>
   /** Runs it after so long; 0 is the end of this tick. */
   after(milliseconds: number, work: () => void): void
 }
 
-/** A request waits at most so long: what the control plane waits for others, and the way there and back. */
-const waitMs = usageWaitMs + 500
+/** A request waits at most so much longer than for what others hold: for the way there and back. */
+const onTheWayMs = 500
 /** The control plane counts from when an ask came; who has waited nearly as long is refused with the oldest. */
 const deniedEarlyMs = 100
 const retryMs = 100
@@ -110,7 +114,8 @@ export class LaneUsage implements Allowances {
     // Nothing would be asked for, so nobody would ever answer.
     for (const { account, min } of demands) if (!(min >= 1)) throw new RangeError(`${account}: ${min} is demanded`)
     const refused = this.#accounts.refused(demands)
-    if (refused !== null) throw new UsageRefused(refused.name, 'exhausted', refused.exhausted?.retryAfter ?? null)
+    if (refused !== null)
+      throw new UsageRefused(refused.name, refused.exhausted?.reason ?? 'exhausted', refused.exhausted ?? {})
     if (!this.#accounts.fit(demands)) return this.#wait(demands, signal)
     const reservation = new LaneReservation(this)
     for (const { account, want } of demands) reservation.add(this.#open(this.#accounts.get(account), want), want)
@@ -196,7 +201,8 @@ export class LaneUsage implements Allowances {
   /** Books `used` of what was held of a cell. */
   settle(cell: LaneCell, held: number, used: number): void {
     cell.open -= held
-    cell.settled += used
+    // No limit is larger: what is beyond that changes nothing, and the counter stays an exact integer.
+    cell.settled = Math.min(cell.settled + used, mostHeld)
     cell.usedAt = this.#options.clock.monotonic()
     cell.settledBy = null
     if (held === used) return
@@ -206,7 +212,7 @@ export class LaneUsage implements Allowances {
   }
 
   #wait(demands: readonly Demand[], signal: AbortSignal): Promise<Reservation> {
-    const { clock, after } = this.#options
+    const { clock, after, usageWaitMs } = this.#options
     const { promise, resolve, reject } = Promise.withResolvers<Reservation>()
     if (signal.aborted) return Promise.reject(signal.reason)
     const leave = () => {
@@ -225,7 +231,7 @@ export class LaneUsage implements Allowances {
       },
     })
     signal.addEventListener('abort', leave, { once: true })
-    after(waitMs, () => {
+    after(Math.max(usageWaitMs, recallWaitMs) + onTheWayMs, () => {
       if (!this.#waiting.remove(request)) return
       // It is waited for what others hold, and the answer is under way: nobody is out of reach.
       const lately = request.since - usageWaitMs
@@ -235,7 +241,7 @@ export class LaneUsage implements Allowances {
       const { account } = held ?? demands[0] ?? { account: '' }
       const pause = Math.ceil(Math.max(0, ...demands.map((each) => this.#pause(each.account))) / 1000)
       const reason = held === undefined ? 'unknown' : 'held'
-      request.reject(new UsageRefused(account, reason, Math.max(pause, retryAfterSeconds)))
+      request.reject(new UsageRefused(account, reason, { retryAfter: Math.max(pause, retryAfterSeconds) }))
     })
     this.#flushSoon()
     return promise
@@ -276,6 +282,7 @@ export class LaneUsage implements Allowances {
           want: Math.min(Math.max(1, cell.reserved), mostAsked),
           min: 0,
           waited: 0,
+          wait: this.#options.usageWaitMs,
           tight: false,
         })
       }
@@ -293,7 +300,13 @@ export class LaneUsage implements Allowances {
       const missing = known === undefined ? want - this.#accounts.balance(account) : want
       if (account.asking || missing <= 0 || this.#pause(name) > 0) continue
       const asked = { want: Math.min(missing + (known?.want ?? 0), mostAsked), min: Math.min(min, known?.min ?? min) }
-      asks.set(name, { account: name, ...asked, waited: this.#since(since), tight: false })
+      asks.set(name, {
+        account: name,
+        ...asked,
+        waited: this.#since(since),
+        wait: this.#options.usageWaitMs,
+        tight: false,
+      })
     }
   }
 
@@ -306,7 +319,8 @@ export class LaneUsage implements Allowances {
       if (account.asking || this.#pause(name) > 0) return
       if (!account.tight && this.#accounts.balance(account) >= want) continue
       account.tight = true
-      asks.push({ account: name, want: Math.min(want, mostAsked), min, waited: this.#since(since), tight: true })
+      const [waited, wait] = [this.#since(since), this.#options.usageWaitMs]
+      asks.push({ account: name, want: Math.min(want, mostAsked), min, waited, wait, tight: true })
       if (account.cell !== null) told.add(account.cell.account)
     }
     for (const booked of told) this.#report.delete(booked)
@@ -433,23 +447,29 @@ export class LaneUsage implements Allowances {
     this.#flushSoon()
   }
 
-  #deny(
-    { account: name, reason, retry_after: retryAfter }: Denial,
-    sent: { asks: readonly Ask[]; upTo: number },
-  ): void {
+  #deny(denial: Denial, sent: { asks: readonly Ask[]; upTo: number }): void {
+    const { account: name, reason, retry_after: retryAfter, left, until } = denial
+    const { clock, usageWaitMs } = this.#options
     const account = this.#accounts.get(name)
     account.tight = true
+    const isFinal = reason === 'exhausted' || reason === 'short'
+    if (isFinal && until !== null && clock.now() >= until) {
+      // The window that this was said of has ended: the next one is asked for.
+      account.askAt = clock.monotonic() + retryMs
+      this.#options.after(retryMs, () => this.#flushSoon())
+      return
+    }
     const min = sent.asks.find((ask) => ask.account === name)?.min ?? 1
     if (reason === 'held') account.shortAt = this.#options.clock.monotonic()
-    if (reason === 'exhausted') this.#accounts.refuse(account, min, retryAfter)
+    if (reason === 'exhausted' || reason === 'short') this.#accounts.refuse(account, min, { ...denial, reason })
     if (reason === 'unknown' && retryAfter !== null) {
       account.askAt = this.#options.clock.monotonic() + 1000 * retryAfter
       this.#options.after(1000 * retryAfter, () => this.#flushSoon())
     }
     // Whoever came later than the oldest may still get what comes back.
-    const cameBy = reason === 'exhausted' ? Number.POSITIVE_INFINITY : this.#options.clock.monotonic() - usageWaitMs
+    const cameBy = isFinal ? Number.POSITIVE_INFINITY : clock.monotonic() - usageWaitMs
     for (const request of this.#waiting.takeRefused(account, sent.upTo, cameBy + deniedEarlyMs)) {
-      request.reject(new UsageRefused(name, reason, retryAfter))
+      request.reject(new UsageRefused(name, reason, { retryAfter, left }))
     }
   }
 

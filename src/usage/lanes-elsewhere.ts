@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../lib/clock.ts'
 import type { CellLedger, LaneAnswer } from './cell-ledger.ts'
-import { recallWaitMs, usageWaitMs } from './lease.ts'
+import { mostUsageWaitMs, recallWaitMs } from './lease.ts'
 import type { RecallPeers } from './recall-peers.ts'
 
 /** What one decision needs of them. */
@@ -27,8 +27,8 @@ export interface LanesElsewhereOptions {
 /** A lane beats every second, and its row follows within another. */
 const silentMs = 5000
 const readAgainMs = 1000
-/** Whoever waits does so for `usageWaitMs` at most, and calls again every 250 ms while somebody has not answered. */
-const calledForMs = usageWaitMs + recallWaitMs
+/** Whoever waits does so for `mostUsageWaitMs` at most, and calls again every 250 ms while somebody has not answered. */
+const calledForMs = mostUsageWaitMs + recallWaitMs
 const askingForMs = 500
 const lookMs = 100
 

@@ -49,6 +49,8 @@ export interface Ask {
   min: number
   /** For how long the oldest of those that wait has waited already, in milliseconds. */
   waited: number
+  /** How long a request may wait in all for what others hold, in milliseconds. */
+  wait: number
   /**
    * The lane keeps nothing of this account that is not open. Tight asks of one message belong together: all of them are
    * granted, or none.
@@ -92,9 +94,13 @@ export interface Grant {
 
 export interface Denial {
   account: string
-  reason: 'exhausted' | 'held' | 'unknown'
+  reason: 'exhausted' | 'short' | 'held' | 'unknown'
   /** Seconds; null where waiting does not help. */
   retry_after: number | null
+  /** What is left with what running requests hold; null where that is not known. */
+  left: number | null
+  /** The end of the window that this is about, milliseconds since the epoch; null where there is none. */
+  until: number | null
 }
 
 export interface LeaseReply {
@@ -107,12 +113,14 @@ export interface LeaseReply {
   later: readonly string[]
 }
 
-/** How long a request may wait for what others hold, in all; and an ask for their answers to a recall. */
-export const usageWaitMs = 2000
+/** How long a request may wait for what others hold, in all, at most; the setting `usage_wait_seconds` goes up to it. */
+export const mostUsageWaitMs = 10_000
+/** How long an ask waits for the answers to a recall. */
 export const recallWaitMs = 1000
 
 /** When a lane gives a message up that is not answered: one that may be waited with takes longer. */
-export const answerWithinMs = ({ asks }: LeaseRequest): number => (asks.some(({ tight }) => tight) ? 3500 : 1000)
+export const answerWithinMs = ({ asks }: LeaseRequest): number =>
+  Math.max(1000, ...asks.map(({ tight, wait }) => (tight ? Math.max(wait, recallWaitMs) + 1500 : 0)))
 
 export const roundSize = 2 ** 40
 /** The most of an account that is granted at a time, and of one ask: with a round beside it, still exact integers. */

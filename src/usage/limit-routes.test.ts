@@ -201,9 +201,13 @@ test('a gateway reads limits by whom they bound, and no longer those that were d
   database.run("insert into consumer_groups (id, requests_per_minute, members, version) values ('g', 3, ?, 1)", [
     JSON.stringify({ teams: ['t'], users: ['u'], tokens: [] }),
   ])
-  const limits = new LimitsView().read(database, true)
+  const view = new LimitsView()
+  const limits = view.read(database, true)
   expect([...limits.budgets.keys()]).toEqual(['a', 'b'])
   expect([...limits.budgetsOf.keys()]).toEqual(['team:t'])
   expect([...limits.groupsOf.keys()]).toEqual(['team:t', 'user:u'])
   expect(limits.groupsOf.get('user:u')).toEqual([{ id: 'g', requestsPerMinute: 3, tokensPerMinute: null }])
+  expect(limits.excesses.size).toBe(0)
+  database.run("insert into excesses values ('p/m', 'p', 'm', 9, 2, 0), ('p/old', 'p', 'old', 9, 2, 1)")
+  expect([...view.read(database, false).excesses]).toEqual([['p/m', 9]])
 })

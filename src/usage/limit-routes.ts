@@ -23,7 +23,6 @@ import type { DepletionView } from '../tokens/depletion.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { type LimitKind, limitKinds, limitName } from './limit-kind.ts'
 import { sightOf } from './seen.ts'
-import { spentOf } from './settlement.ts'
 
 export interface LimitDependencies {
   state: Database
@@ -75,7 +74,7 @@ async function settledOf({ ledger, clock }: LimitDependencies, { account }: Limi
   const now = clock.now()
   const ids = new Map(rows.map((row) => [account(row, now), String(row.id)]))
   const booked = await ledger.read<{ account: string; settled: number }>(
-    `select account, ${spentOf('usage_accounts')} as settled from usage_accounts
+    `select account, settled from usage_accounts
      where account in (select value from json_each(?))`,
     [JSON.stringify([...ids.keys()])],
   )

@@ -1,4 +1,5 @@
 /** The limits beside a token's own, as a gateway finds them: budgets with windows, consumer groups, access policies. */
+import { type Excesses, noExcesses } from './excess.ts'
 
 export type BudgetWindow = 'day' | 'week' | 'month' | 'total'
 
@@ -37,6 +38,8 @@ export interface LimitSet {
   /** By who is in them: `team:<id>`, `user:<id>`, `token:<id of the account the token was made with>`. */
   readonly groupsOf: ReadonlyMap<string, readonly ConsumerGroup[]>
   readonly accessPolicies: ReadonlyMap<string, AccessPolicy>
+  /** What providers have charged beyond the bounds of requests (excess.ts). */
+  readonly excesses: Excesses
 }
 
 export const noLimits: LimitSet = {
@@ -44,4 +47,5 @@ export const noLimits: LimitSet = {
   budgetsOf: new Map(),
   groupsOf: new Map(),
   accessPolicies: new Map(),
+  excesses: noExcesses,
 }

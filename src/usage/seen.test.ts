@@ -5,6 +5,7 @@ import { memberships, teams, users } from '../store/ledger.ts'
 import { insertRow } from '../store/rows.ts'
 import type { Role } from '../tokens/permissions.ts'
 import { temporaryApi } from '../tokens/test-api.ts'
+import { excessRoutes } from './excess-routes.ts'
 import { limitRoutes } from './limit-routes.ts'
 import { usageRoutes } from './usage-routes.ts'
 
@@ -31,7 +32,9 @@ const budget = (scope: object) => limit('/v1/budgets', { max_budget: 5, window: 
 
 beforeAll(async () => {
   made = await temporaryInstallation()
-  call = temporaryApi(made, [...usageRoutes({ ...made.deps, freed: () => undefined }), ...limitRoutes(made.deps)])
+  const { deps } = made
+  const usage = usageRoutes({ ...deps, freed: () => undefined })
+  call = temporaryApi(made, [...usage, ...excessRoutes(deps), ...limitRoutes(deps)])
   const person = (id: string) => ({ id, email: `${id}@x`, name: 'N', role: 'admin', status: 'active', createdAt: 1 })
   await made.store.ledger.write([
     insertRow(teams, { id: team, name: 'own', createdAt: 1 }),
@@ -130,7 +133,7 @@ test('a budget or consumer group of others is not found, page by page nothing of
 
 test.each([
   ['release', { lane: 'g/i/0' }],
-  ['reopen', { account: 'token/x/requests' }],
+  ['forget-excess', { provider_id: 'p', model: 'm' }],
   ['resume', {}],
 ])("a team's token may not %s for the organization, an unbound one may", async (action, body) => {
   const path = `/v1/usage/${action}`

@@ -1,16 +1,17 @@
 /**
- * Books what outcomes say was used, in the transaction that appends them to the lane's chain: so each counts exactly
- * once, and there is no other report of use (protocols section 2, rule 5). A lane settles its own cells only, and never
- * more than it was granted: what it claims beyond is booked on the account as excess, which is as spent as what is
- * settled, closes the account to further grants, and is told of in an event (rule 19). What a lane claims of an account
- * that it never held is only told of, and so is what one still ships that an operator released.
+ * Books what outcomes say was used, in the transaction that appends them to the worker's chain: so each counts exactly
+ * once, and there is no other report of use (protocols section 2, rule 5). A worker books on its own cells only. What a
+ * provider charged beyond all that the worker had been granted is booked in full and granted afterwards (rule 19): it
+ * takes from what others may have, and the account stays open while anything is left. A claim on an account that the
+ * worker never held, or after an operator released the worker, is refused and recorded.
  *
- * Where the ledger was restored from an older copy (restored-ledger.ts), a lane that has not said hello since, or that
- * the copy does not know, is taken at its word: what it ships again had been granted.
+ * Where the ledger was restored from an older copy (restored-ledger.ts), a worker that has not registered since, or that
+ * the copy does not know, is believed: what it ships again had been granted.
  */
 import type { Statement } from '../store/open.ts'
 import { readAccountName } from './account-name.ts'
-import { mostHeld } from './lease.ts'
+import { countsMoney } from './demands.ts'
+import { mostHeld, roundSize } from './lease.ts'
 import { isBehind } from './ledger-marks.ts'
 
 export interface Settlement {
@@ -21,8 +22,6 @@ export interface Settlement {
 export interface SettledBatch {
   lane: string
   settlements: readonly Settlement[]
-  /** Milliseconds since the epoch. */
-  now: number
   /** What the ledger is known to have (LedgerMarks.text): with less it is an older copy. */
   marks: string
 }
@@ -39,52 +38,52 @@ export function sumByAccount(settlements: readonly Settlement[]): Map<string, nu
   return sums
 }
 
-/** An SQL expression: what is spent of an account, of a row of `usage_accounts` under this name. */
-export const spentOf = (table: string): string => `min(${table}.settled + ${table}.excess, ${mostHeld})`
-
 /** An SQL expression of a lane's name and of marks (ledger-marks.ts). */
 const isTrusted = (lane: string, marks: string): string =>
   `(coalesce((select awaited from lanes where lane = ${lane}), 1) = 1 or ${isBehind(marks)})`
 
+/**
+ * An SQL expression on a cell: how much of an amount is booked on it. Counters stay exact integers, so what is settled
+ * is never more than any limit.
+ */
+const bookable = (amount: string, mayExceed: string): string => `max(0, min(${amount}, ${mostHeld} - settled,
+  iif(${mayExceed}, ${mostHeld + roundSize}, granted) - returned - settled))`
+
 /** To run after the events are inserted; none where nothing was used. */
-export function settlementStatements({ lane, settlements, now, marks }: SettledBatch): Statement[] {
+export function settlementStatements({ lane, settlements, marks }: SettledBatch): Statement[] {
   const used = [...sumByAccount(settlements)].filter(([, amount]) => amount > 0)
   if (used.length === 0) return []
   const rows = used.map(([account, amount]) => {
     const named = readAccountName(account)
     const owner = named?.kind === 'money' || named?.kind === 'requests' ? named.id : null
-    return { account, amount, kind: named?.kind ?? 'grant', owner }
+    return { account, amount, kind: named?.kind ?? 'grant', owner, money: countsMoney(account) ? 1 : 0 }
   })
-  const list = JSON.stringify(rows)
+  const args = [JSON.stringify(rows), lane, marks]
+  const trusted = isTrusted('?2', '?3')
+  const booked = bookable("(value ->> 'amount')", `value ->> 'money' or ${trusted}`)
+  const ownCell = `lane = ?2 and account = value ->> 'account'
+    and not exists (select 1 from lanes where lane = ?2 and released_at is not null)`
   return [
     {
-      sql: `insert into usage_accounts (account, owner_id, kind, settled, refused, excess, closed_at)
-        select account, owner, kind, booked, amount - booked, iif(holds and not released, amount - booked, 0),
-          iif(amount > booked and holds and not released, ?3, null) from (
+      sql: `insert into usage_cells (account, lane) select value ->> 'account', ?2 from json_each(?1) where ${trusted}
+        on conflict (account, lane) do nothing`,
+      args,
+    },
+    {
+      sql: `insert into usage_accounts (account, owner_id, kind, settled, refused)
+        select account, owner, kind, booked, amount - booked from (
           select value ->> 'account' as account, value ->> 'owner' as owner, value ->> 'kind' as kind,
-            value ->> 'amount' as amount,
-            iif(${isTrusted('?2', '?4')}, value ->> 'amount', coalesce((
-              select min(value ->> 'amount', granted - returned - settled) from usage_cells
-              where lane = ?2 and account = value ->> 'account'), 0)) as booked,
-            exists (select 1 from usage_cells where lane = ?2 and account = value ->> 'account') as holds,
-            exists (select 1 from lanes where lane = ?2 and released_at is not null) as released
+            value ->> 'amount' as amount, coalesce((select ${booked} from usage_cells where ${ownCell}), 0) as booked
           from json_each(?1)
         ) where true
-        on conflict (account) do update set settled = settled + excluded.settled,
-          refused = min(refused + excluded.refused, ${mostHeld}), excess = min(excess + excluded.excess, ${mostHeld}),
-          closed_at = coalesce(closed_at, excluded.closed_at)`,
-      args: [list, lane, now, marks],
+        on conflict (account) do update set settled = min(settled + excluded.settled, ${mostHeld}),
+          refused = min(refused + excluded.refused, ${mostHeld})`,
+      args,
     },
     {
-      sql: `insert into usage_cells (account, lane, granted)
-        select value ->> 'account', ?2, value ->> 'amount' from json_each(?1) where ${isTrusted('?2', '?3')}
-        on conflict (account, lane) do update set granted = max(granted, returned + settled + excluded.granted)`,
-      args: [list, lane, marks],
-    },
-    {
-      sql: `update usage_cells set settled = min(granted - returned, settled + (value ->> 'amount'))
-        from json_each(?) where lane = ? and account = value ->> 'account'`,
-      args: [list, lane],
+      sql: `update usage_cells set settled = settled + ${booked}, granted = max(granted, returned + settled + ${booked})
+        from json_each(?1) where ${ownCell}`,
+      args,
     },
   ]
 }

@@ -37,6 +37,7 @@ async function start(lane: string): Promise<void> {
     },
   ])
   const authority = new Authority({
+    floors: async (accounts) => new Map(accounts.map((name) => [name, 1])),
     ledger: sqlLedger({
       ledger,
       marks: new LedgerMarks(newId()),
@@ -86,7 +87,7 @@ async function send(lane: string, request: Partial<LeaseRequest>) {
   const said = { process: `process of ${lane}`, number: ++number, hello: null, asks: [], cells: [], ...request }
   return await authorities.get(lane)?.receive(caller, said)
 }
-const ask = (want: number, tight = false) => ({ account, want, min: want, waited: 0, tight })
+const ask = (want: number, tight = false) => ({ account, want, min: want, waited: 0, wait: 2000, tight })
 const cell = (granted: number, returned: number, open: number) => ({
   ...{ account, rounds: 0, settled: 0 },
   ...{ granted, returned, open },

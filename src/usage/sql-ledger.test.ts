@@ -7,11 +7,10 @@ import { ledgerMigrations, migrate, migrateState } from '../store/migrate.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { temporaryDirectory } from '../store/test-store.ts'
 import { readDepletion } from './depletion.ts'
-import { roundSize } from './lease.ts'
+import { mostHeld, roundSize } from './lease.ts'
 import { LedgerMarks } from './ledger-marks.ts'
 import { settlementStatements } from './settlement.ts'
 import { sqlLedger } from './sql-ledger.ts'
-import { sqlLimits } from './sql-limits.ts'
 
 const lane = 'gateway/instance/0'
 const other = 'gateway/other/0'
@@ -43,13 +42,13 @@ afterEach(() => {
 const cells = () =>
   sqlLedger({ ledger, marks, clock: systemClock, onLost: (...loss) => lost.push(loss), lanes: () => [] })
 const held = { lane, streamId: 'stream' }
-const grant = (granted: number, returned = 0, limit = 10, rounds = 0) =>
+const grant = (granted: number, returned = 0, limit = 10, rounds = 0, of = account) =>
   cells().raise({
-    ...{ lanes: [held], grants: true, limits: [{ account, limit }] },
-    raises: [{ account, lane, rounds, granted, returned }],
+    ...{ lanes: [held], grants: true, limits: [{ account: of, limit }] },
+    raises: [{ account: of, lane, rounds, granted, returned }],
   })
 const settle = (amount: number, name = account, by = lane) =>
-  ledger.write(settlementStatements({ lane: by, settlements: [{ account: name, amount }], now: 5, marks: marks.text }))
+  ledger.write(settlementStatements({ lane: by, settlements: [{ account: name, amount }], marks: marks.text }))
 const token = (id: string, accountId: string) => ({
   sql: `insert into tokens (id, name, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
     access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, account_id, max_requests)
@@ -95,18 +94,26 @@ test('nothing is granted to a lane that another stream holds', async () => {
   expect(await cell()).toBeUndefined()
 })
 
-test('a lane settles what it was granted, and what it claims beyond is excess and closes the account', async () => {
+test('books what a provider charged beyond a grant in full, and refuses more requests than were granted', async () => {
+  const money = 'token/t/money'
   await grant(4)
-  await settle(3)
-  expect(await cell()).toMatchObject({ settled: 3 })
-  await settle(3)
-  expect(await cell()).toMatchObject({ settled: 4 })
-  expect(await ledger.read('select settled, refused, excess, closed_at from usage_accounts')).toEqual([
-    { settled: 4, refused: 2, excess: 2, closed_at: 5 },
+  await grant(4, 0, 10, 0, money)
+  for (const name of [account, money]) {
+    await settle(3, name)
+    await settle(3, name)
+  }
+  expect(await ledger.read('select account, granted, settled from usage_cells order by account')).toEqual([
+    { account: money, granted: 6, settled: 6 },
+    { account, granted: 4, settled: 4 },
   ])
-  await settle(Number.MAX_SAFE_INTEGER)
-  await settle(Number.MAX_SAFE_INTEGER)
-  expect(await ledger.read('select refused, excess from usage_accounts')).toEqual([{ refused: 9e15, excess: 9e15 }])
+  expect(await ledger.read('select account, settled, refused from usage_accounts order by account')).toEqual([
+    { account: money, settled: 6, refused: 0 },
+    { account, settled: 4, refused: 2 },
+  ])
+  await settle(Number.MAX_SAFE_INTEGER, money)
+  await settle(Number.MAX_SAFE_INTEGER, money)
+  const [counters] = await ledger.read("select granted, settled from usage_cells where account like '%money'")
+  expect(counters).toEqual({ granted: mostHeld, settled: mostHeld })
 })
 
 test('a lane cannot settle of the cell of another, nor of what is no account', async () => {
@@ -114,8 +121,8 @@ test('a lane cannot settle of the cell of another, nor of what is no account', a
   await settle(2, account, other)
   await settle(2, 'nonsense')
   expect(await cell()).toMatchObject({ settled: 0 })
-  expect(await ledger.read('select account, settled, refused, excess, closed_at from usage_accounts')).toEqual([
-    { account, settled: 0, refused: 2, excess: 0, closed_at: null },
+  expect(await ledger.read('select account, settled, refused from usage_accounts')).toEqual([
+    { account, settled: 0, refused: 2 },
   ])
 })
 
@@ -227,24 +234,6 @@ test('a hello that was refused for events which have come meanwhile is to be sai
   expect(await say(ledger, 2)).toBe('done')
 })
 
-test('excess is spent: a closed account that is opened again has only what then remains', async () => {
-  const state = await openDatabase(`${directory}/state.db`, directory)
-  await migrateState(state)
-  await state.write([
-    { sql: "insert into accounts (id, max_requests, max_budget, version) values ('t', 10, null, 1)", args: [] },
-  ])
-  const limit = async () => (await sqlLimits(state, ledger, systemClock).limits([account])).get(account)?.limit
-  await grant(4)
-  await settle(7)
-  expect(await limit()).toBe(0)
-  await ledger.write([{ sql: 'update usage_accounts set closed_at = null', args: [] }])
-  expect(await limit()).toBe(7)
-  state.close()
-  await ledger.write([token('t', 't')])
-  const found = await readDepletion(ledger, [{ id: 't', maxRequests: 10, maxBudget: null }])
-  expect(found.get('t')?.depletion).toMatchObject({ current_requests: 7, remaining_requests: 3 })
-})
-
 test('depletion is what is settled, by the account that a rotation keeps', async () => {
   const state = await openDatabase(`${directory}/state.db`, directory)
   await migrateState(state)
@@ -260,7 +249,8 @@ test('depletion is what is settled, by the account that a rotation keeps', async
   )
   const used = { current_spend: 0, remaining_budget: null, current_requests: 10, remaining_requests: 0 }
   const shares = { budget: 0, requests: 1 }
-  expect(found.get('rotated')).toEqual({ depletion: used, shares, status: 'request_exhausted' })
-  expect(found.get('t')).toEqual({ depletion: used, shares, status: 'request_exhausted' })
+  const exhausted = { depletion: used, shares, status: 'request_exhausted' as const, exceededAt: null }
+  expect(found.get('rotated')).toEqual(exhausted)
+  expect(found.get('t')).toEqual(exhausted)
   expect(found.get('other')).toMatchObject({ depletion: { current_requests: 0, remaining_requests: 10 }, status: null })
 })

@@ -4,7 +4,6 @@ import type { Database } from '../store/open.ts'
 import { readAccountName } from './account-name.ts'
 import type { AccountLimit, AccountLimits } from './cell-ledger.ts'
 import { budgetAccount, moneyAccount, requestsAccount } from './demands.ts'
-import { mostHeld } from './lease.ts'
 import type { BudgetWindow } from './limits.ts'
 import { bookedBudget } from './window.ts'
 
@@ -21,32 +20,8 @@ interface BudgetRow {
   window: BudgetWindow
 }
 
-/**
- * What is not the name of an account is not among the answers, and nothing of it is granted; nor of an account that was
- * closed. What providers charged beyond all grants (settlement.ts) is taken off the limit.
- */
-export function sqlLimits(state: Database, ledger: Database, clock: Pick<Clock, 'now'>): AccountLimits {
-  const open = sqlOpenLimits(state, clock)
-  return {
-    async limits(names) {
-      const limits = new Map(await open.limits(names))
-      const rows = await ledger.read<{ account: string; excess: number; closed_at: number | null }>(
-        `select account, excess, closed_at from usage_accounts where (closed_at is not null or excess > 0)
-         and account in (select value from json_each(?))`,
-        [JSON.stringify([...limits.values()].map(({ booked }) => booked))],
-      )
-      const spent = new Map(rows.map((row) => [row.account, row.closed_at === null ? row.excess : mostHeld]))
-      for (const [name, account] of limits) {
-        const { booked, limit } = account
-        const beside = spent.get(booked)
-        if (beside !== undefined) limits.set(name, { ...account, limit: Math.max(0, (limit ?? mostHeld) - beside) })
-      }
-      return limits
-    },
-  }
-}
-
-function sqlOpenLimits(state: Database, clock: Pick<Clock, 'now'>): AccountLimits {
+/** What is not the name of an account is not among the answers, and nothing of it is granted. */
+export function sqlLimits(state: Database, clock: Pick<Clock, 'now'>): AccountLimits {
   return {
     async limits(names) {
       const read = names.flatMap((name) => {

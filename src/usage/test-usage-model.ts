@@ -20,7 +20,15 @@ import type {
   LedgerStanding,
 } from './cell-ledger.ts'
 import { LaneUsage, type UsageJournal } from './lane-usage.ts'
-import { answerWithinMs, type CellReport, type Hello, inRound, type LeaseReply, type LeaseRequest } from './lease.ts'
+import {
+  answerWithinMs,
+  type CellReport,
+  type Hello,
+  inRound,
+  type LeaseReply,
+  type LeaseRequest,
+  plainName,
+} from './lease.ts'
 import type { UsageSignal } from './recall-peers.ts'
 
 export interface WorldOptions {
@@ -46,6 +54,10 @@ export interface WorldOptions {
   controlPlaneCrashes: number
   partitions: number
   failingWrites: number
+  /** When the window of the budgets ends and another begins, in milliseconds. */
+  windowEndsAt?: number
+  /** How often a provider charges more than was held for the request, and for all its limits of money. */
+  overcharges?: number
   /** How often the ledger is put back to a copy of before. */
   restores?: number
 }
@@ -225,14 +237,18 @@ class MemoryLedger {
   down = false
   /** Nothing is granted before. */
   #pausedUntil = Number.NEGATIVE_INFINITY
+  /** Providers may charge more than was held; by account, how much was granted afterwards for that. */
+  readonly #mayExceed: boolean
+  readonly #exceeded = new Map<string, number>()
   /** Until all lanes have said hello again the sum of what was granted says nothing. */
   #restored = false
   readonly #limits: Readonly<Record<string, number>>
   readonly #now: () => number
 
-  constructor(limits: Readonly<Record<string, number>>, now: () => number) {
+  constructor(limits: Readonly<Record<string, number>>, now: () => number, mayExceed = false) {
     this.#limits = limits
     this.#now = now
+    this.#mayExceed = mayExceed
   }
 
   /** Copies what there is; gives what puts it back. */
@@ -369,7 +385,12 @@ class MemoryLedger {
       for (const { account, amount } of settlements) {
         const row = this.#row(account, lane)
         if (trusted) row.granted = Math.max(row.granted, row.returned + row.settled + amount)
-        if (row.settled + amount > row.granted - row.returned) this.problems.push(`settled above a grant: ${account}`)
+        const excess = row.settled + amount - (row.granted - row.returned)
+        if (excess > 0) {
+          if (!this.#mayExceed) this.problems.push(`settled above a grant: ${account}`)
+          this.#exceeded.set(account, (this.#exceeded.get(account) ?? 0) + excess)
+          row.granted += excess
+        }
         row.settled += amount
       }
     }
@@ -406,7 +427,8 @@ class MemoryLedger {
       const exact = [granted, returned, settled].every((counter) => Number.isSafeInteger(counter) && counter >= 0)
       if (!exact) this.problems.push(`${account}: ${granted}, ${returned}, ${settled}`)
     }
-    for (const [account, limit] of Object.entries(this.#limits)) {
+    for (const account of new Set([...this.rows.values()].map((row) => row.account))) {
+      const limit = (this.#limits[plainName(account)] ?? 0) + (this.#exceeded.get(account) ?? 0)
       if (!this.#restored && this.held(account) > limit)
         this.problems.push(`granted ${this.held(account)} of ${account}`)
       if (this.settled(account) > limit) this.problems.push(`settled ${this.settled(account)} of ${account}`)
@@ -473,7 +495,9 @@ export class World {
   /** What was truly spent, by account: the provider was called and this is what it cost. */
   readonly spent = new Map<string, number>()
   readonly dispatched = new Set<string>()
-  readonly refusals = { exhausted: 0, held: 0, unknown: 0 }
+  /** By exchange and account, what a provider charged beyond what was held. */
+  readonly excesses = new Map<string, number>()
+  readonly refusals = { exhausted: 0, short: 0, held: 0, unknown: 0 }
   served = 0
   readonly #controlPlanes: ControlPlane[] = []
   #cut = new Set<number>()
@@ -485,7 +509,7 @@ export class World {
   constructor(options: WorldOptions) {
     this.#options = options
     this.random = noise(options.seed)
-    this.ledger = new MemoryLedger(options.limits, () => this.scheduler.now)
+    this.ledger = new MemoryLedger(options.limits, () => this.scheduler.now, (options.overcharges ?? 0) > 0)
     for (let index = 0; index < (options.controlPlanes ?? 1); index++) this.#startControlPlane(index)
     for (let index = 0; index < options.lanes; index++) this.lanes.push(this.#startLane(index, new Journal(this)))
   }
@@ -558,10 +582,13 @@ export class World {
   #dispatch(lane: Lane, exchange: string, reservation: Reservation): void {
     this.served++
     this.dispatched.add(exchange)
-    const used = reservation.held.map(({ account, amount }) => ({
-      account,
-      amount: account.endsWith('/requests') ? amount : Math.floor(this.random() * (amount + 1)),
-    }))
+    const over =
+      this.random() < (this.#options.overcharges ?? 0) ? this.#options.unit * Math.ceil(this.random() * 30) : 0
+    const used = reservation.held.map(({ account, amount }) => {
+      if (account.endsWith('/requests')) return { account, amount }
+      if (over > 0) this.excesses.set(`${exchange} ${account}`, over)
+      return { account, amount: over > 0 ? amount + over : Math.floor(this.random() * (amount + 1)) }
+    })
     for (const { account, amount } of used) this.spent.set(account, (this.spent.get(account) ?? 0) + amount)
     this.scheduler.after(this.#options.lasting ?? this.random() * 1500, () => {
       if (!lane.alive) return
@@ -639,13 +666,14 @@ export class World {
         })
       })
     return new Authority({
+      floors: async (accounts) => new Map(accounts.map((name) => [name, 1])),
       ledger: this.#ledgerOf(index, memory, later),
       limits: {
         limits: async (accounts) =>
           new Map(
             accounts.map((account) => {
               const limit = this.#options.limits[account] ?? null
-              return [account, { booked: account, limit, until: null, gatewayId: null }]
+              return [account, { ...this.#window(account), limit, gatewayId: null }]
             }),
           ),
       },
@@ -663,6 +691,14 @@ export class World {
       peers: { tell: (signal) => this.#tell(index, signal) },
       onRestored: () => this.#look(index),
     })
+  }
+
+  /** As a budget is booked now. */
+  #window(account: string): { booked: string; until: number | null } {
+    const { windowEndsAt } = this.#options
+    if (windowEndsAt === undefined || !account.startsWith('budget/')) return { booked: account, until: null }
+    const isOver = this.scheduler.now >= windowEndsAt
+    return { booked: `${account}@${isOver ? 2 : 1}`, until: isOver ? 1e9 : windowEndsAt }
   }
 
   #ledgerOf(home: number, memory: Memory, later: <Result>(work: () => Result) => Promise<Result>): CellLedger {
@@ -736,6 +772,7 @@ export class World {
       home: 0,
       alive: true,
       usage: new LaneUsage({
+        usageWaitMs: 2000,
         process: `process-${this.#ids++}`,
         crash: journal,
         clock,

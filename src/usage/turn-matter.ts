@@ -22,7 +22,7 @@ export interface Call {
 /** Asks of one message that are granted together or not at all. */
 export interface Waiting {
   call: Call
-  asks: { ask: Ask; booked: string }[]
+  asks: readonly Ask[]
 }
 
 /** The end game of one account. */
@@ -57,12 +57,13 @@ export interface Reply {
   later: string[]
 }
 
-export const needOf = ({ call: { caller, arrivedAt } }: Waiting, { want, min, waited }: Ask): Need => ({
+export const needOf = ({ call: { caller, arrivedAt } }: Waiting, { want, min, waited, wait }: Ask): Need => ({
   lane: caller.lane,
   arrivedAt,
   want,
   min,
   waited,
+  wait,
 })
 
 export const newReply = ({ request }: Call): Reply => ({

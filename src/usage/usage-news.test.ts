@@ -1,8 +1,9 @@
 /** When a limit counts as used up, that it is told once, and whose events the news of limits are. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { eventSchema } from '../events/event.ts'
+import { type Event, eventSchema, nobody } from '../events/event.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
 import { depletionView } from './depletion.ts'
+import { excessOf, excessSaid, excessStatements } from './excess.ts'
 import { settlementStatements } from './settlement.ts'
 import { temporaryLimitApi } from './test-limit-api.ts'
 import { UsageNews } from './usage-news.ts'
@@ -126,7 +127,7 @@ test('what a former process did not come to tell is told at the next start', asy
 
 async function newsTold() {
   const rows = await made.deps.ledger.read<{ body: string }>(
-    `select body from events where event_type in ('token.exhausted', 'usage.bound_violated', 'usage.lease_lost')
+    `select body from events where event_type in ('token.exhausted', 'usage.claim_refused', 'usage.bound_exceeded', 'usage.lease_lost')
      order by event_id`,
   )
   return rows.map(({ body }) => eventSchema.parse(JSON.parse(body)))
@@ -137,9 +138,9 @@ const granted = (account: string, amount: number) =>
     { sql: 'insert into usage_cells (account, lane, granted) values (?, ?, ?)', args: [account, lane, amount] },
   ])
 const claimed = (account: string, amount: number) =>
-  made.deps.ledger.write(settlementStatements({ lane, settlements: [{ account, amount }], now: 5, marks: '[]' }))
+  made.deps.ledger.write(settlementStatements({ lane, settlements: [{ account, amount }], marks: '[]' }))
 
-test('a limit that is used up, and one that was passed, are told as events of the token, caused by no call', async () => {
+test('records a limit that is used up, and a claim that was refused, as events of the token', async () => {
   const { id, account } = await addToken({ max_requests: 2 })
   const whose = { user_id: 'u', event_team_id: 'team of u', key_class: 'disposable' }
   await made.deps.state.write([
@@ -148,15 +149,15 @@ test('a limit that is used up, and one that was passed, are told as events of th
       args: [...Object.values(whose), id],
     },
   ])
-  await granted(account, 1)
+  await granted(account, 2)
   await claimed(account, 3)
   await news.used([account])
   const events = await newsTold()
   const { event_attribution: attribution } = events[0] ?? {}
   expect(attribution).toMatchObject({ token_id: id, team_id: 'team of u', user_id: 'u', key_class: 'disposable' })
   expect(events).toMatchObject([
-    { event_type: 'token.exhausted', request_id: null, details: { used: 3, allowed: 2 } },
-    { event_type: 'usage.bound_violated', request_id: null, event_attribution: attribution, details: { amount: 2 } },
+    { event_type: 'token.exhausted', request_id: null, details: { used: 2, allowed: 2 } },
+    { event_type: 'usage.claim_refused', request_id: null, event_attribution: attribution, details: { amount: 1 } },
   ])
 })
 
@@ -176,4 +177,51 @@ test('what was charged beyond all grants is spent: it is looked for, and a budge
   await addModel('another', 1)
   await news.offerChanged()
   expect(await status(id, 10_000_000)).toBe('budget_exhausted')
+})
+
+const outcomeWith = (
+  account: string,
+  tokenId: string,
+  { excess, amount }: { excess: number; amount: number },
+  model = 'm',
+): Event => ({
+  ...{ event_id: made.deps.newId(), event_type: 'gateway.request.outcome', request_id: null, verdict: 'allow' },
+  ...{ reason_code: 'ok', config_version: 1, timestamp: '2026-01-01T00:00:00.000Z' },
+  event_attribution: { ...nobody, token_id: tokenId },
+  details: { bound_exceeded: excessSaid('p', model, excess) },
+  settlements: [{ account, amount }],
+})
+const published = () => made.deps.state.read('select id, amount from excesses where deleted = 0 order by id')
+
+test('publishes the worst excess of a provider and model to gateways once, with an event of the token', async () => {
+  const { id, account } = await addToken({ max_budget: 10 })
+  const shipped = async (...excesses: number[]) => {
+    const events = excesses.map((excess) => outcomeWith(account, id, { excess, amount: 5000 }))
+    await made.deps.ledger.write(excessStatements(events, 7))
+  }
+  await shipped(300, 2000, 500)
+  // A control plane that was killed before it could publish is followed by another.
+  await news.exceeded()
+  await news.exceeded()
+  await shipped(1999)
+  await news.exceeded()
+  expect(await published()).toEqual([{ id: 'p/m', amount: 2000 }])
+  expect(await newsTold()).toMatchObject([
+    { event_type: 'usage.bound_exceeded', event_attribution: { token_id: id }, details: { excess: 0.000002 } },
+  ])
+  // Nobody's word makes an excess larger than what is booked.
+  await shipped(1_000_000)
+  await news.exceeded()
+  expect(await published()).toEqual([{ id: 'p/m', amount: 5000 }])
+})
+
+test('keeps excesses of at most a hundred models of a provider, and the worst of all others together', async () => {
+  const { id, account } = await addToken({ max_budget: 10 })
+  const events = Array.from({ length: 103 }, (_, index) =>
+    outcomeWith(account, id, { excess: index + 1, amount: 5000 }, `model ${index}`),
+  )
+  await made.deps.ledger.write(excessStatements(events, 7))
+  await news.exceeded()
+  const rows = new Map((await published()).map((row) => [String(row.id), Number(row.amount)]))
+  expect([rows.size, excessOf(rows, 'p', 'model 1'), excessOf(rows, 'p', 'unheard of')]).toEqual([101, 2, 103])
 })

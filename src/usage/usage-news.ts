@@ -15,7 +15,7 @@ import { anonymous } from '../tokens/principal.ts'
 import { readAccountName } from './account-name.ts'
 import { type CatalogOffer, catalogOffer } from './catalog-offer.ts'
 import { cheapestRequest, type Spender } from './cheapest-request.ts'
-import { spentOf } from './settlement.ts'
+import { markTold, publishExcess, type UntoldExcess, untoldExcesses } from './excess.ts'
 import type { Losses } from './sql-ledger.ts'
 
 export interface UsageNewsOptions {
@@ -39,7 +39,6 @@ interface LimitRow {
 interface UsedAccount {
   account: string
   kind: 'money' | 'requests'
-  /** With what was charged beyond all grants, which is as spent. */
   settled: number
   allowed: number
   owner: LimitRow
@@ -76,7 +75,27 @@ export class UsageNews {
     for (const used of limited) {
       if (used.allowed - used.settled < floor(used)) await this.#exhausted(used, requestOf.get(used.account) ?? null)
     }
-    await this.#violated(JSON.stringify(accounts))
+    await this.#refused(JSON.stringify(accounts))
+  }
+
+  /** By account of money, how much must be left of it so that it is not used up. Of a budget every amount is left. */
+  async floors(accounts: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const ids = new Map(
+      accounts.flatMap((account) => {
+        const named = readAccountName(account)
+        return named?.kind === 'money' ? [[account, named.id]] : []
+      }),
+    )
+    const owners = await readLimits(this.#options.state, [...ids.values()])
+    const used = [...ids].flatMap(([account, id]): UsedAccount[] => {
+      const owner = owners.get(id)
+      return owner === undefined ? [] : [{ account, kind: 'money', settled: 0, allowed: 0, owner }]
+    })
+    const floor = await this.#floors(used)
+    return new Map([
+      ...accounts.map((account) => [account, 1] as const),
+      ...used.map((each) => [each.account, floor(each)] as const),
+    ])
   }
 
   /** Models or prices have changed: a budget that was too small for any of them may pay for one now. */
@@ -88,7 +107,7 @@ export class UsageNews {
   async #reopenPayable(after: string): Promise<string | null> {
     const { state, ledger } = this.#options
     const rows = await ledger.read<{ account: string; owner_id: string; settled: number }>(
-      `select account, owner_id, ${spentOf('usage_accounts')} as settled from usage_accounts
+      `select account, owner_id, settled from usage_accounts
        where account > ? and kind = 'money' and exhausted_at is not null order by account limit ?`,
       [after, accountsAtOnce],
     )
@@ -134,7 +153,7 @@ export class UsageNews {
       named.map(({ id }) => id),
     )
     const rows = await ledger.read<{ account: string; settled: number; exhausted_at: number | null }>(
-      `select account, ${spentOf('usage_accounts')} as settled, exhausted_at from usage_accounts
+      `select account, settled, exhausted_at from usage_accounts
        where account in (select value from json_each(?))`,
       [JSON.stringify(accounts)],
     )
@@ -153,16 +172,27 @@ export class UsageNews {
     if (this.#lookedForUsedUp) return
     const rows = await this.#options.ledger.read<{ account: string }>(
       `select distinct u.account from usage_accounts u join tokens t on t.account_id = u.owner_id
-       where u.exhausted_at is null and ${spentOf('u')} >= iif(u.kind = 'money', t.max_budget, t.max_requests)`,
+       where u.exhausted_at is null and u.settled >= iif(u.kind = 'money', t.max_budget, t.max_requests)`,
     )
     await this.used(rows.map(({ account }) => account))
     this.#lookedForUsedUp = true
   }
 
+  /** Lets gateways know what providers charged beyond the bounds of requests, and records it (excess.ts). */
+  async exceeded(): Promise<void> {
+    for (const excess of await this.#options.ledger.read<UntoldExcess>(untoldExcesses)) {
+      const { provider_id, model, amount, token_id: tokenId } = excess
+      const details = { provider_id, model, excess: fromNano(amount) }
+      const about = tokenId === null ? {} : await this.#about(tokenId)
+      const change = { state: [publishExcess(excess)], ledger: markTold(excess) }
+      await this.#record('usage.bound_exceeded', 'usage.bound_exceeded', details, change, about)
+    }
+  }
+
   /** A crash of a lane's host has cost these amounts. */
   lost(lane: string, losses: Losses): Promise<void> {
     const details = { lane, estimated: true, amounts: losses }
-    return this.#record('usage.lease_lost', 'usage.host_crashed', details, [], ofLane(lane))
+    return this.#record('usage.lease_lost', 'usage.host_crashed', details, { state: [], ledger: [] }, ofLane(lane))
   }
 
   /** Lanes that hold something and have been silent for a day: what they hold stays spent until it is released. */
@@ -181,7 +211,7 @@ export class UsageNews {
         guard('not exists (select 1 from lanes where lane = ? and lost_at is null)', [lane]),
         { sql: 'update lanes set lost_at = ? where lane = ?', args: [clock.now(), lane] },
       ]
-      await this.#record('usage.lease_lost', 'usage.lane_silent', details, marked, ofLane(lane))
+      await this.#record('usage.lease_lost', 'usage.lane_silent', details, { state: [], ledger: marked }, ofLane(lane))
     }
   }
 
@@ -192,20 +222,23 @@ export class UsageNews {
       'token.exhausted',
       kind === 'money' ? 'tokens.budget_exhausted' : 'tokens.request_limit_exhausted',
       { ...details, used: said(settled), allowed: said(allowed) },
-      [
-        guard('exists (select 1 from usage_accounts where account = ? and exhausted_at is not null)', [account]),
-        {
-          sql: `insert into usage_accounts (account, owner_id, kind, exhausted_at) values (?, ?, ?, ?)
-            on conflict (account) do update set exhausted_at = excluded.exhausted_at`,
-          args: [account, owner.id, kind, this.#options.clock.now()],
-        },
-      ],
+      {
+        state: [],
+        ledger: [
+          guard('exists (select 1 from usage_accounts where account = ? and exhausted_at is not null)', [account]),
+          {
+            sql: `insert into usage_accounts (account, owner_id, kind, exhausted_at) values (?, ?, ?, ?)
+              on conflict (account) do update set exhausted_at = excluded.exhausted_at`,
+            args: [account, owner.id, kind, this.#options.clock.now()],
+          },
+        ],
+      },
       await this.#ofToken(account),
       requestId,
     )
   }
 
-  async #violated(list: string): Promise<void> {
+  async #refused(list: string): Promise<void> {
     const rows = await this.#options.ledger.read<{ account: string; refused: number; refused_told: number }>(
       `select account, refused, refused_told from usage_accounts
        where refused > refused_told and account in (select value from json_each(?))`,
@@ -218,19 +251,22 @@ export class UsageNews {
         { sql: 'update usage_accounts set refused_told = ? where account = ?', args: [refused, account] },
       ]
       const about = await this.#ofToken(account)
-      await this.#record('usage.bound_violated', 'usage.bound_violated', details, marked, about)
+      await this.#record('usage.claim_refused', 'usage.claim_refused', details, { state: [], ledger: marked }, about)
     }
   }
 
   /** Whose event it is: the same as of the outcomes of the token whose limit this is. Of a budget it is nobody's. */
   async #ofToken(account: string): Promise<About> {
     const named = readAccountName(account)
-    if (named?.kind !== 'money' && named?.kind !== 'requests') return {}
+    return named?.kind === 'money' || named?.kind === 'requests' ? await this.#about(named.id) : {}
+  }
+
+  async #about(tokenId: string): Promise<About> {
     const [token] = await this.#options.state.read<About>(
       'select id as token_id, event_team_id as team_id, user_id, key_class from tokens where id = ?',
-      [named.id],
+      [tokenId],
     )
-    return token ?? { token_id: named.id }
+    return token ?? { token_id: tokenId }
   }
 
   /** Nothing where another has recorded it first. */
@@ -238,7 +274,7 @@ export class UsageNews {
     type: EventType,
     reason: string,
     details: Record<string, unknown>,
-    ledger: readonly Statement[],
+    change: { state: readonly Statement[]; ledger: readonly Statement[] },
     about: About,
     requestId: string | null = null,
   ): Promise<void> {
@@ -255,7 +291,7 @@ export class UsageNews {
         request_id: requestId,
         event_attribution: { ...event.event_attribution, ...about },
       }
-      await recorder().change({ event: attributed, state: [], ledger })
+      await recorder().change({ event: attributed, ...change })
     } catch (error) {
       if (!(error instanceof Failure) || error.code !== 'conflict') throw error
     }

@@ -77,17 +77,6 @@ test('pages of accounts and of lanes follow one another', async () => {
   }
 })
 
-test('an account that was closed is listed as such, and opened again', async () => {
-  const closed = async () => (await call('GET', '/v1/usage/accounts?closed=true')).json.accounts
-  expect(await closed()).toEqual([])
-  expect((await call('POST', '/v1/usage/reopen', { body: { account } })).status).toBe(404)
-  await made.store.ledger.write([{ sql: 'update usage_accounts set closed_at = 1', args: [] }])
-  expect(await closed()).toMatchObject([{ account, closed_at: '1970-01-01T00:00:00.001Z' }])
-  expect((await call('POST', '/v1/usage/reopen', { body: { account } })).json).toEqual({ account, closed_at: null })
-  expect(await events()).toMatchObject([{ account, reopened: true }])
-  expect(freed).toEqual([account])
-})
-
 test('lanes that a restored ledger waits for are shown, and no longer waited for when an operator says so', async () => {
   await made.store.ledger.write([{ sql: 'update lanes set awaited = 1', args: [] }])
   expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: true }])

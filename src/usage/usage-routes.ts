@@ -39,7 +39,6 @@ const accountSchema = z.object({
   held: amount.describe('Granted to lanes and neither settled nor returned'),
   lanes: z.number().int().describe('Lanes that hold some of it'),
   exhausted_at: z.iso.datetime().nullable(),
-  closed_at: z.iso.datetime().nullable().describe('Since when nothing is granted, because a lane claimed too much'),
 })
 
 const laneSchema = z.object({
@@ -58,7 +57,6 @@ export const usageRoutes = (dependencies: UsageDependencies): AnyRoute[] => [
   listAccounts(dependencies),
   listLanes(dependencies),
   releaseLane(dependencies),
-  reopenAccount(dependencies),
   resumeGrants(dependencies),
 ]
 
@@ -68,7 +66,6 @@ interface AccountRow {
   held: number
   lanes: number
   exhausted_at: number | null
-  closed_at: number | null
 }
 
 const listAccounts = ({ state, ledger }: UsageDependencies): AnyRoute =>
@@ -81,19 +78,16 @@ const listAccounts = ({ state, ledger }: UsageDependencies): AnyRoute =>
     query: z.object({
       ...pageQuery,
       prefix: z.string().max(128).default(''),
-      closed: z.literal('true').optional().describe('Only accounts that are closed'),
     }),
     reply: z.object({ accounts: z.array(accountSchema), next_cursor: z.string().nullable() }),
-    async handle({ principal, query: { limit, cursor, prefix, closed } }) {
+    async handle({ principal, query: { limit, cursor, prefix } }) {
       const seen = await seenAccounts({ state, ledger }, principal)
-      const filters = { list: 'usage-accounts', prefix, closed }
-      const only =
-        closed === undefined ? '' : 'and c.account in (select account from usage_accounts where closed_at > 0)'
+      const filters = { list: 'usage-accounts', prefix }
       const rows = await ledger.read<AccountRow>(
-        `select c.account, min(sum(c.settled) + coalesce(u.excess, 0), ${mostHeld}) as settled, sum(c.granted - c.returned - c.settled) as held,
-           sum(c.granted - c.returned - c.settled > 0) as lanes, u.exhausted_at, u.closed_at
+        `select c.account, min(sum(c.settled), ${mostHeld}) as settled, sum(c.granted - c.returned - c.settled) as held,
+           sum(c.granted - c.returned - c.settled > 0) as lanes, u.exhausted_at
          from usage_cells c left join usage_accounts u on u.account = c.account
-         where c.account > ? and substr(c.account, 1, length(?)) = ? ${only} and ${seen.sql}
+         where c.account > ? and substr(c.account, 1, length(?)) = ? and ${seen.sql}
          group by c.account order by c.account limit ?`,
         [
           ...[cursor === undefined ? '' : readCursor(cursor, filters, z.string()), prefix, prefix],
@@ -104,11 +98,7 @@ const listAccounts = ({ state, ledger }: UsageDependencies): AnyRoute =>
       const last = page.at(-1)
       return {
         reply: {
-          accounts: page.map((row) => ({
-            ...row,
-            exhausted_at: time(row.exhausted_at),
-            closed_at: time(row.closed_at),
-          })),
+          accounts: page.map((row) => ({ ...row, exhausted_at: time(row.exhausted_at) })),
           next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.account, filters) : null,
         },
       }
@@ -197,36 +187,6 @@ const releaseLane = (dependencies: UsageDependencies): AnyRoute =>
       })
       dependencies.freed(freed.map(({ account }) => plainName(account)))
       return { reply: laneRecord(await requireLane(ledger, lane)) }
-    },
-  })
-
-/**
- * After a defect was looked into: a lane had settled more than it was granted, and nothing was granted since. What was
- * spent beyond stays spent.
- */
-const reopenAccount = ({ ledger, state, recorder, clock, newId, freed }: UsageDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/usage/reopen',
-    tag: 'Usage',
-    summary: 'Grants from an account again that was closed because a lane claimed too much of it',
-    access: 'tokens:write',
-    wholeOrganization: true,
-    body: z.strictObject({ account: z.string().min(1).max(128) }),
-    reply: z.object({ account: z.string(), closed_at: z.null() }),
-    async handle({ principal, body: { account }, requestId }) {
-      const closed = 'select 1 from usage_accounts where account = ? and closed_at is not null'
-      if ((await ledger.read(closed, [account])).length === 0) {
-        throw new Failure('not_found', { message: 'There is no closed account of this name' })
-      }
-      const event = controlPlaneEvent({
-        ...{ type: 'usage.released', principal, requestId, clock, newId, details: { account, reopened: true } },
-        configVersion: await versionNow(state),
-      })
-      const reopen = { sql: 'update usage_accounts set closed_at = null where account = ?', args: [account] }
-      await recorder.change({ event, state: [], ledger: [reopen] })
-      freed([plainName(account)])
-      return { reply: { account, closed_at: null } }
     },
   })
 

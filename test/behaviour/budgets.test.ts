@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, t
 import { z } from 'zod'
 import { api, createToken, expectAnswer, installation } from '../client.ts'
 import { eventually, until } from '../eventually.ts'
-import { chatStream } from '../fakes/chat.ts'
-import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
+import { chatAnswer, chatStream } from '../fakes/chat.ts'
+import { type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
 import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { eventsInLedger, eventsOfRequest, outcomesOf } from '../recorded.ts'
 
@@ -66,9 +66,19 @@ for (const path of ['chat/completions', 'responses', 'messages'] as const) {
       const durable = await createToken(gatehouse, { max_budget: worstCase(path) - 20 * tokenPrice })
       const answer = await ask(path, durable.token_value)
       expect(await refused(answer)).toEqual([402, 'usage_authorization_budget_exceeded', payment, 'false'])
-      const spent = await createToken(gatehouse, { ...disposable, max_budget: worstCase(path) - 20 * tokenPrice })
+      const large = await createToken(gatehouse, { ...disposable, max_budget: worstCase(path) - 20 * tokenPrice })
+      const tooLarge = await ask(path, large.token_value)
+      expect(await refused(tooLarge)).toEqual([402, 'usage_authorization_budget_exceeded', payment, 'false'])
+      const bindings = { provider: 'simulator' }
+      const spent = await createToken(gatehouse, { ...disposable, max_budget: 1.9 * tokenPrice, bindings })
       const other = await ask(path, spent.token_value)
       expect(await refused(other)).toEqual([402, 'tokens.budget_exhausted', billing, 'false'])
+      for (const [{ id }, status] of [
+        [large, 'active'],
+        [spent, 'budget_exhausted'],
+      ] as const) {
+        expect((await api(gatehouse, `/v1/tokens/${id}`)).body).toMatchObject({ status })
+      }
     })
 
     test('requests beyond the limit are refused with 403 or 429 by the class of the key', async () => {
@@ -144,6 +154,40 @@ test('who lowers a limit is told what is used of it and what a running request s
   const lowered = await api(gatehouse, `/v1/tokens/${id}`, { method: 'PATCH', body: { max_requests: 5 } })
   abort.abort()
   expect(lowered.body).toMatchObject({ usage: { requests: { used: 0, open: 1 }, budget: null } })
+})
+
+test('a provider that charges beyond its list price leaves the budget open, and later requests reserve the excess', async () => {
+  const usage = { prompt_tokens: 10, completion_tokens: 100_000, total_tokens: 100_010 }
+  upstream.when('gpt-4o-mini', jsonReply(Buffer.from(JSON.stringify({ ...JSON.parse(String(chatAnswer())), usage }))))
+  const { id, token_value: token } = await createToken(gatehouse, { max_budget: 1 })
+  const body = { model: 'gpt-4o-mini' }
+  expect((await ask('chat/completions', token, { body })).status).toBe(200)
+  const refusal = await eventually(async () => {
+    const { token_value: small } = await createToken(gatehouse, { max_budget: 0.03 })
+    const answer = await ask('chat/completions', small, { body })
+    if (answer.status !== 402) throw new Error('The gateway has not read the excess yet')
+    return failure.parse(await answer.json())
+  })
+  expect(refusal.error.message).toContain('charged beyond its list price')
+  expect((await ask('chat/completions', token, { body })).status).toBe(200)
+  const told = eventsInLedger(gatehouse).filter(({ event_type: type }) => type === 'usage.bound_exceeded')
+  expect(told).toMatchObject([{ details: { model: 'gpt-4o-mini' } }])
+  const alerts = JSON.stringify((await api(gatehouse, '/v1/tokens/alerts')).body)
+  expect(alerts).toContain(`{"condition":"bound_exceeded","token_id":"${told[0]?.event_attribution.token_id}"`)
+  const listed = z.looseObject({ excesses: z.array(z.looseObject({ provider_id: z.string(), model: z.string() })) })
+  const [excess] = expectAnswer(await api(gatehouse, '/v1/usage/excesses'), 200, listed).excesses
+  const forgotten = { provider_id: excess?.provider_id, model: excess?.model }
+  expect((await api(gatehouse, '/v1/usage/forget-excess', { body: forgotten })).status).toBe(200)
+  upstream.when('gpt-4o-mini', jsonReply())
+  const { token_value: later } = await createToken(gatehouse, { max_budget: 0.03 })
+  await until('the gateway has forgotten the excess', async () => {
+    return (await ask('chat/completions', later, { body })).status === 200
+  })
+  const record = z.looseObject({ depletion: z.looseObject({ current_spend: z.number() }), status: z.string() })
+  await until('both answers are booked in full', async () => {
+    const { depletion, status } = expectAnswer(await api(gatehouse, `/v1/tokens/${id}`), 200, record)
+    return status === 'active' && depletion.current_spend > 0.12
+  })
 })
 
 test('a budget of a team with a window refuses with Retry-After', async () => {

@@ -116,6 +116,7 @@ const conditionWords: Readonly<Record<Alert['condition'], string>> = {
   budget_exhausted: 'has spent its budget',
   request_near_exhaustion: 'has nearly used its requests',
   request_exhausted: 'has used its requests',
+  bound_exceeded: 'was charged more by a provider than the list price allows',
   expiring: 'expires soon',
   expired: 'has expired',
   rotation_due: 'is due for rotation',
