@@ -3,6 +3,7 @@
  * body, the checksum covers seq and body, and a body is one kind byte and JSON. A length of 0 is space not yet written.
  */
 import { z } from 'zod'
+import type { RecordedUse } from '../usage/rate.ts'
 
 export const recordKinds = {
   /** The first record of a segment: what a reader must know of those before it. */
@@ -17,6 +18,8 @@ export const recordKinds = {
   started: 5,
   /** The process that wrote here ended cleanly; no record of it follows. */
   closed: 6,
+  /** Slots of limits a minute that were used, or that a use was corrected by (usage/rate.ts). */
+  uses: 7,
 } as const
 export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds]
 
@@ -40,8 +43,14 @@ export const mostTogether = 4
 export const positionSchema = z.object({ history: z.string(), version: z.number().int() })
 export type StatePosition = z.infer<typeof positionSchema>
 
+const runFields = {
+  run: z.number().int().default(0).describe('Grows with each process that writes here'),
+  known_from: z.number().int().default(0).describe('The first run of which nothing can be missing'),
+}
+
 export const segmentRecordSchema = z.object({
   boot_id: z.string(),
+  ...runFields,
   n: z.number().int().describe('The number of the last event before this segment'),
   needed_from: z.number().int().describe('The oldest segment with an open exchange or a denial still in force'),
   acknowledged: positionSchema.nullable(),
@@ -78,7 +87,27 @@ export function denyRecords({
   return records
 }
 
-export const bootRecordSchema = z.object({ boot_id: z.string() })
+export const bootRecordSchema = z.object({ boot_id: z.string(), ...runFields })
+
+export type BootRecord = z.infer<typeof bootRecordSchema>
+/** Where the kernel does not name the host's present run, every start counts as one. */
+export const unknownBoot = 'unknown'
+
+export const usesRecordSchema = z.object({
+  uses: z.array(z.tuple([z.string(), z.number().int(), z.number().int()])),
+})
+
+/** As many uses as surely fit one record. */
+const usesPerRecord = 20
+
+/** Uses in as many records as they need. */
+export function usesRecords(uses: readonly RecordedUse[]): string[] {
+  const records: string[] = []
+  for (let at = 0; at < uses.length; at += usesPerRecord) {
+    records.push(JSON.stringify({ uses: uses.slice(at, at + usesPerRecord) }))
+  }
+  return records
+}
 
 /** Writes a record into `target` at `at`, which must have room, and gives the offset after it. */
 export function encodeRecord(target: Buffer, at: number, seq: number, kind: RecordKind, json: string): number {

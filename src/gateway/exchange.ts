@@ -169,8 +169,6 @@ export interface Exchange extends Placed {
   reservation: Reservation | null
   /** What it took of limits of requests and tokens a minute. */
   rates: RateTicket | null
-  /** The accounts among those that count tokens, to be corrected by what the answer used. */
-  ratedTokens: readonly string[]
   /** What the paths cost; empty until usage is reserved. */
   priced: readonly PricedPath[]
   /** Who pays: `user:<id>`, `team:<id>` or `organization`. */
@@ -300,7 +298,6 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   verdict: 'allow',
   reservation: null,
   rates: null,
-  ratedTokens: [],
   priced: [],
   spendOwner: null,
   maxOutputTokens: null,

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'bun:test'
 import type { GovernedToken, TokenAccount } from '../tokens/governed.ts'
 import type { AccessPolicy, ConsumerGroup, LimitSet } from '../usage/limits.ts'
 import { noLimits } from '../usage/limits.ts'
-import { LaneRates } from '../usage/rate-lane.ts'
+import { LaneRates, noPast } from '../usage/rate-lane.ts'
 import type { SlotCell } from '../usage/rate-wire.ts'
 import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
 
@@ -39,10 +39,12 @@ async function start(limits: Partial<LimitSet>, token: Partial<GovernedToken>, s
     granted: Math.min(slots, granted + want),
     returned,
     cooling: [],
+    absent: 0,
   })
   const rates = new LaneRates({
-    clock: { monotonic: () => performance.now() },
+    clock: { monotonic: () => performance.now(), host: () => performance.now() },
     process: 'test',
+    past: noPast,
     post: async (cells) => ({ cells: cells.map(answer) }),
   })
   Object.assign(running.lane, { rates })
@@ -105,8 +107,9 @@ test('an access policy keeps a token to its models and providers', async () => {
 test('without the control plane a limit that was never asked about answers 503', async () => {
   const ask = await start({}, { accounts: [account({ rateLimitRpm: 1 })] })
   const rates = new LaneRates({
-    clock: { monotonic: () => performance.now() },
+    clock: { monotonic: () => performance.now(), host: () => performance.now() },
     process: 'test',
+    past: noPast,
     post: async () => {
       throw new Error('unreachable')
     },

@@ -4,7 +4,7 @@
  * it took.
  */
 import { asFailure } from '../failure.ts'
-import { countsTokens, rateDemands, rateFailure } from '../usage/rate-demands.ts'
+import { rateDemands, rateFailure } from '../usage/rate-demands.ts'
 import { type RateDemand, RateRefused } from '../usage/rate-lane.ts'
 import type { RateTicket } from '../usage/rate-ticket.ts'
 import { lookAtToken } from './authenticate.ts'
@@ -25,7 +25,6 @@ function take(exchange: Exchange, gateway: Gateway, demands: readonly RateDemand
   }
   const took = (ticket: RateTicket) => {
     exchange.rates = ticket
-    exchange.ratedTokens = demands.filter(({ account }) => countsTokens(account)).map(({ account }) => account)
   }
   let taken: RateTicket | Promise<RateTicket>
   try {

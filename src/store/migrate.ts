@@ -26,6 +26,7 @@ import ledger0017 from './migrations/ledger-0017.sql' with { type: 'text' }
 import ledger0018 from './migrations/ledger-0018.sql' with { type: 'text' }
 import ledger0019 from './migrations/ledger-0019.sql' with { type: 'text' }
 import ledger0020 from './migrations/ledger-0020.sql' with { type: 'text' }
+import ledger0021 from './migrations/ledger-0021.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
 import state0003 from './migrations/state-0003.sql' with { type: 'text' }
@@ -75,6 +76,7 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0018', sql: ledger0018 },
   { name: 'ledger-0019', sql: ledger0019 },
   { name: 'ledger-0020', sql: ledger0020 },
+  { name: 'ledger-0021', sql: ledger0021 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */

@@ -3,6 +3,7 @@ import type { RequestFacts } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import { type GovernedToken, globMatches } from '../tokens/governed.ts'
 import type { AccessPolicy, LimitSet, RateLimit } from './limits.ts'
+import { countsTokens } from './rate.ts'
 import type { RateDemand, RateRefused } from './rate-lane.ts'
 
 type Member = Pick<GovernedToken, 'id' | 'teamId' | 'userId' | 'ownerKind' | 'ownerId' | 'accessPolicyIds' | 'accounts'>
@@ -43,9 +44,6 @@ export function rateDemands(token: Member, limits: LimitSet, facts: RequestFacts
 /** What a request counts as until its answer says how many tokens it was. */
 const estimatedTokens = ({ inputEstimate, outputLimit, choices }: RequestFacts): number =>
   Math.max(1, inputEstimate + (outputLimit ?? 0) * Math.max(1, choices))
-
-/** Whether an account counts tokens; the others count requests. */
-export const countsTokens = (account: string): boolean => account.endsWith('/tokens')
 
 function addDemands(demands: RateDemand[], name: string, limit: RateLimit, tokens: number): void {
   const { requestsPerMinute, tokensPerMinute } = limit

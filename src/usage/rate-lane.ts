@@ -1,20 +1,35 @@
 /**
- * A lane's rate limits: slots are taken from memory where they are there, and asked for where they are not. A request
- * with several limits takes of all or of none, and holds none while it waits. Beside that, in the background: what the
- * control plane calls back is returned as far as it is cold, what nobody used for a minute is returned whole, and what is
- * in use is confirmed before it lapses. So a lane that is alone with a limit waits once, for the first request.
+ * A worker's rate limits. It takes slots from memory where it has them, and asks for them where it has not. A request
+ * with several limits takes of all or of none, and holds none while it waits. In the background the worker returns cold
+ * slots that the control plane calls back, hands back everything of a limit that nobody used for 10 s, and confirms what
+ * is in use before it lapses. So a worker that is alone with a limit waits once, for the first request.
+ *
+ * A worker that ends hands back all slots and says when those in use are cold. One that was killed could not: its next
+ * process reads the same from the journal (`RatePast`) and says it with its first message about a limit.
  */
-import type { Clock } from '../lib/clock.ts'
-import { type Cooling, coldAt, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
-import { type RateTicket, SlotTicket } from './rate-ticket.ts'
+import { type Cooling, coldAt, coolingFrom, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
+import { type RateClock, type RateTicket, SlotTicket } from './rate-ticket.ts'
 import type { SlotCell, SlotsReply } from './rate-wire.ts'
 
 export interface RateDemand {
   account: string
   slots: number
-  /** How many slots the limit has as this lane knows it. */
+  /** How many slots the limit has as this worker knows it. */
   limit: number
 }
+
+/** What a worker knows of its former processes. */
+export interface RatePast {
+  /** Grows with each process of the worker. */
+  run: number
+  /** The first run of which all uses are known. */
+  knownFrom: number
+  /** Uses of former processes: when they are cold by the host's time, and how many. */
+  uses: ReadonlyMap<string, readonly Cooling[]>
+}
+
+/** Of a worker without former processes. */
+export const noPast: RatePast = { run: 0, knownFrom: 0, uses: new Map() }
 
 /** A limit that refuses: it is used up, or the control plane cannot be asked. */
 export class RateRefused extends Error {
@@ -23,12 +38,15 @@ export class RateRefused extends Error {
   readonly reason: 'used' | 'unknown'
   /** Whole seconds after which it makes sense to try again. */
   readonly retryAfter: number
+  /** How many of the limit's slots are held by workers that do not answer. */
+  readonly absent: number
 
-  constructor(account: string, reason: RateRefused['reason'], retryAfter: number) {
+  constructor(account: string, { reason, retryAfter, absent }: Pick<RateRefused, 'reason' | 'retryAfter' | 'absent'>) {
     super(`${account}: ${reason}`)
     this.account = account
     this.reason = reason
     this.retryAfter = retryAfter
+    this.absent = absent
   }
 }
 
@@ -38,9 +56,10 @@ export interface Rates {
 }
 
 export interface LaneRatesOptions {
-  clock: Pick<Clock, 'monotonic'>
-  /** Another one for each process that holds the lane. */
+  clock: RateClock
+  /** Another one for each process of the worker. */
   process: string
+  past: RatePast
   /** Sends cells to the control plane; rejects where it cannot be reached. */
   post(cells: readonly SlotCell[]): Promise<SlotsReply>
 }
@@ -59,15 +78,24 @@ interface Account {
   denied: { until: number; shortage: number }
   /** As the ledger last said: when slots can be had, monotonic. */
   cooling: readonly Cooling[]
-  /** The totals last confirmed differ from those here. */
-  dirty: boolean
+  /** As the ledger last said: how many are held by workers that do not answer. */
+  absent: number
   /** The last call for slots that was followed. */
   recalledAt: number
   confirmedAt: number
+  /** How many returned slots the ledger knows of. */
+  confirmedReturned: number
+}
+
+/** A cell as it is sent, and which resting uses it tells of. */
+interface Message {
+  cell: SlotCell
+  resting: readonly Cooling[]
 }
 
 const deniedForMs = 1000
 const confirmAfterMs = slotTtlMs / 3
+const idleMs = 10_000
 const forgetAfterMs = 3 * slotMinuteMs
 const cellsInMessage = 500
 
@@ -75,13 +103,15 @@ export class LaneRates implements Rates {
   readonly #clock: LaneRatesOptions['clock']
   readonly #post: LaneRatesOptions['post']
   readonly #process: string
+  readonly #past: RatePast
   readonly #accounts = new Map<string, Account>()
   readonly #waiting = new Set<Waiting>()
   #confirming = false
 
-  constructor({ clock, process, post }: LaneRatesOptions) {
+  constructor({ clock, process, past, post }: LaneRatesOptions) {
     this.#clock = clock
     this.#process = process
+    this.#past = past
     this.#post = post
   }
 
@@ -105,56 +135,83 @@ export class LaneRates implements Rates {
     const cold = account.slots.available(now) - this.#wanted(name)
     account.slots.giveBack(Math.min(cold, Math.max(want, Math.ceil(cold / 2))), now)
     account.recalledAt = Math.max(account.recalledAt, at)
-    account.dirty = true
     void this.#follow(account, want, at)
   }
 
   /** Says that the call was heard; where the answer tells of slots that were not known yet, follows it once more. */
   async #follow(account: Account, want: number, at: number): Promise<void> {
-    const cell = this.#toldCell(account, 0)
-    await this.#sendUnwatched([cell])
-    if (account.slots.granted > cell.granted) this.recall(account.name, want, at)
+    const message = this.#toldMessage(account, 0)
+    await this.#sendUnwatched([message])
+    if (account.slots.granted > message.cell.granted) this.recall(account.name, want, at)
   }
 
-  /** Returns what is idle and confirms what is in use; to be called about once a second. */
+  /** Hands back what is idle and confirms what is in use; to be called about once a second. */
   tick(): void {
     const now = this.#clock.monotonic()
-    const cells: SlotCell[] = []
+    const messages: Message[] = []
     for (const account of this.#accounts.values()) {
       const { slots, name } = account
       const idle = now - slots.lastUsedAt
-      if (idle >= slotMinuteMs && slots.giveBack(Number.MAX_SAFE_INTEGER, now) > 0) account.dirty = true
-      if (idle >= forgetAfterMs && !account.dirty) this.#accounts.delete(name)
+      if (idle >= idleMs) this.#release(account, now)
+      const told = slots.returned === account.confirmedReturned && slots.resting.length === 0
+      if (idle >= forgetAfterMs && told && slots.running === 0) this.#accounts.delete(name)
       const held = slots.granted > slots.returned
-      const due = account.dirty || (held && now - account.confirmedAt >= confirmAfterMs)
-      if (due && cells.length < cellsInMessage) cells.push(this.#cell(account, 0))
+      const due = !told || (held && now - account.confirmedAt >= confirmAfterMs)
+      if (due && messages.length < cellsInMessage) messages.push(this.#message(account, 0))
     }
-    if (cells.length === 0 || this.#confirming) return
+    if (messages.length === 0 || this.#confirming) return
     this.#confirming = true
-    void this.#confirm(cells)
+    void this.#confirm(messages)
   }
 
-  async #confirm(cells: readonly SlotCell[]): Promise<void> {
-    await this.#sendUnwatched(cells)
+  /** Hands back everything. Resolves when the control plane knows, or cannot be told. */
+  async drain(): Promise<void> {
+    const now = this.#clock.monotonic()
+    const messages: Message[] = []
+    for (const account of this.#accounts.values()) {
+      account.slots.handBack(now)
+      const { granted, resting } = account.slots
+      if (granted > account.confirmedReturned || resting.length > 0) messages.push(this.#message(account, 0))
+    }
+    for (let at = 0; at < messages.length; at += cellsInMessage) {
+      await this.#sendUnwatched(messages.slice(at, at + cellsInMessage))
+    }
+  }
+
+  /** What is owed is paid by the slots here, and a request that runs may still give some back: both keep what is in use. */
+  #release({ slots, asking, name }: Account, now: number): void {
+    slots.giveBack(Number.MAX_SAFE_INTEGER, now)
+    if (slots.debt === 0 && slots.running === 0 && !asking && this.#wanted(name) === 0) slots.handBack(now)
+  }
+
+  async #confirm(messages: readonly Message[]): Promise<void> {
+    await this.#sendUnwatched(messages)
     this.#confirming = false
   }
 
-  async #sendUnwatched(cells: readonly SlotCell[]): Promise<void> {
+  async #sendUnwatched(messages: readonly Message[]): Promise<void> {
     try {
-      await this.#send(cells)
+      await this.#send(messages)
     } catch {
       // The next tick tries again; until then what is held lapses by itself.
     }
   }
 
-  #cell({ name, slots, recalledAt }: Account, want: number): SlotCell {
-    const { granted, returned } = slots
-    return { account: name, granted, returned, want, recalled_at: recalledAt, cooling: null, process: this.#process }
+  #message({ name, slots, recalledAt }: Account, want: number): Message {
+    const { granted, returned, resting } = slots
+    const { run, knownFrom } = this.#past
+    const cell: SlotCell = {
+      ...{ account: name, granted, returned, want, recalled_at: recalledAt, cooling: null },
+      resting: coolingFrom(resting, this.#clock.monotonic()),
+      ...{ process: this.#process, run, known_from: knownFrom },
+    }
+    return { cell, resting }
   }
 
-  /** A cell with when its slots in use are cold. */
-  #toldCell(account: Account, want: number): SlotCell {
-    return { ...this.#cell(account, want), cooling: account.slots.cooling(this.#clock.monotonic()) }
+  /** A message that also tells when the slots in use are cold. */
+  #toldMessage(account: Account, want: number): Message {
+    const { cell, resting } = this.#message(account, want)
+    return { cell: { ...cell, cooling: account.slots.cooling(this.#clock.monotonic()) }, resting }
   }
 
   #account(name: string, now: number): Account {
@@ -162,16 +219,25 @@ export class LaneRates implements Rates {
     if (known !== undefined) return known
     const account: Account = {
       name,
-      slots: new Slots(now),
+      slots: new Slots(now, this.#usesBefore(name)),
       asking: false,
       denied: { until: Number.NEGATIVE_INFINITY, shortage: 0 },
       cooling: [],
-      dirty: false,
+      absent: 0,
       recalledAt: 0,
       confirmedAt: Number.NEGATIVE_INFINITY,
+      confirmedReturned: 0,
     }
     this.#accounts.set(name, account)
     return account
+  }
+
+  /** What former processes used and is not cold yet, by this process's clock. */
+  #usesBefore(name: string): readonly Cooling[] {
+    const offset = this.#clock.host() - this.#clock.monotonic()
+    const now = this.#clock.monotonic()
+    const uses = this.#past.uses.get(name) ?? []
+    return uses.map(([until, count]): Cooling => [until - offset, count]).filter(([until]) => until > now)
   }
 
   #firstShort(demands: readonly RateDemand[], now: number): RateDemand | null {
@@ -196,7 +262,8 @@ export class LaneRates implements Rates {
 
   #refusal(short: RateDemand, reason: RateRefused['reason'], now: number): RateRefused {
     const wait = reason === 'used' ? this.#usableIn(short, now) : deniedForMs
-    return new RateRefused(short.account, reason, Math.max(1, Math.ceil(wait / 1000)))
+    const absent = reason === 'used' ? this.#account(short.account, now).absent : 0
+    return new RateRefused(short.account, { reason, retryAfter: Math.max(1, Math.ceil(wait / 1000)), absent })
   }
 
   /** In how many milliseconds as many slots can be had as it lacks, here or elsewhere; a minute where nobody knows. */
@@ -240,12 +307,12 @@ export class LaneRates implements Rates {
     const asked = new Set(this.#waiting)
     const now = this.#clock.monotonic()
     const want = this.#wanted(account.name)
-    const have = Math.max(0, account.slots.available(now))
+    const have = Math.max(0, account.slots.available(now)) - account.slots.debt
     const lacking = Math.max(1, want - have)
     const { granted } = account.slots
     let refused: RateRefused['reason'] = 'used'
     try {
-      await this.#send([this.#toldCell(account, lacking)])
+      await this.#send([this.#toldMessage(account, lacking)])
       // All that was asked for is no refusal: who still lacks slots lost them to others meanwhile, and is asked for anew.
       if (account.slots.granted - granted >= lacking) asked.clear()
     } catch {
@@ -280,19 +347,21 @@ export class LaneRates implements Rates {
     account.denied = { until, shortage: less }
   }
 
-  async #send(cells: readonly SlotCell[]): Promise<void> {
+  async #send(messages: readonly Message[]): Promise<void> {
     const sentAt = this.#clock.monotonic()
-    const { cells: answered } = await this.#post(cells)
-    const sent = new Map(cells.map((cell) => [cell.account, cell]))
+    const { cells: answered } = await this.#post(messages.map(({ cell }) => cell))
+    const sent = new Map(messages.map((message) => [message.cell.account, message]))
     const answeredAt = this.#clock.monotonic()
-    for (const { account: name, granted, returned, cooling } of answered) {
+    for (const { account: name, granted, returned, cooling, absent } of answered) {
       const account = this.#accounts.get(name)
-      if (account === undefined) continue
-      account.slots.answered(granted, returned, sentAt)
+      const message = sent.get(name)
+      if (account === undefined || message === undefined) continue
+      account.slots.answered(granted, returned, sentAt, message.resting)
       account.confirmedAt = sentAt
-      if ((sent.get(name)?.want ?? 0) > 0)
-        account.cooling = cooling.map(([after, slots]) => [answeredAt + after, slots])
-      account.dirty = account.slots.returned !== Math.max(sent.get(name)?.returned ?? 0, returned)
+      account.confirmedReturned = returned
+      if (message.cell.want === 0) continue
+      account.cooling = cooling.map(([after, slots]) => [answeredAt + after, slots])
+      account.absent = absent
     }
   }
 }

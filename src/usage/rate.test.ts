@@ -2,20 +2,25 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { slotMinuteMs } from './rate.ts'
-import { LaneRates, type RateDemand, RateRefused } from './rate-lane.ts'
+import { LaneRates, noPast, type RateDemand, RateRefused } from './rate-lane.ts'
 import type { RateTicket } from './rate-ticket.ts'
 import { type Fate, promptly, SlotWorld } from './test-slots.ts'
 
 const account = 'group/g/requests'
+const tokens = 'group/g/tokens'
 const one = (limit: number): RateDemand => ({ account, slots: 1, limit })
 const never = new AbortController().signal
 const world = (limit: number, fate: () => Fate = () => promptly) => new SlotWorld(new Map([['g', limit]]), fate)
 
-/** Asks for one slot; says when it was given, or why not. */
+/** Asks for one slot; says when it was given, or why not. What is given is in the journal before it counts. */
 function attempt(inside: SlotWorld, lane: string, demands: readonly RateDemand[], passed: number[]) {
   const result: { ticket: RateTicket | null; refused: RateRefused | null } = { ticket: null, refused: null }
+  const process = inside.lanes.get(lane)
   const took = (ticket: RateTicket) => {
+    // A process that was killed meanwhile dispatches nothing.
+    if (inside.lanes.get(lane) !== process) return
     result.ticket = ticket
+    inside.record(lane, ticket.uses())
     passed.push(inside.now)
   }
   const refused = (thrown: unknown) => {
@@ -23,7 +28,7 @@ function attempt(inside: SlotWorld, lane: string, demands: readonly RateDemand[]
     result.refused = thrown
   }
   try {
-    const taken = inside.lanes.get(lane)?.take(demands, never)
+    const taken = process?.take(demands, never)
     if (taken instanceof Promise) taken.then(took, refused)
     else if (taken !== undefined) took(taken)
   } catch (thrown) {
@@ -74,13 +79,13 @@ test('a slot is there again a minute after it was used, and not before', async (
 test('a refused request gives its slots back, and tokens are corrected to what was used', async () => {
   const inside = world(100)
   const lane = inside.start('a')
-  const want = { account, slots: 80, limit: 100 }
+  const want = { account: tokens, slots: 80, limit: 100 }
   const first = await Promise.all([lane.take([want], never), inside.until(inside.now + 100)])
   first[0].release()
   const ticket = await lane.take([want], never)
-  ticket.correct(account, 30)
+  ticket.settle(30)
   expect(lane.take([{ ...want, slots: 70 }], never)).not.toBeInstanceOf(Promise)
-  const refused = attempt(inside, 'a', [one(100)], [])
+  const refused = attempt(inside, 'a', [{ ...want, slots: 1 }], [])
   await inside.until(inside.now + 1000)
   expect(refused.refused?.reason).toBe('used')
 })
@@ -102,18 +107,19 @@ test('a refusal says when as many slots as the request needs are there again', a
 test('a request whose slots were taken by another while they were asked for is asked for anew', async () => {
   let granted = 0
   const lane = new LaneRates({
-    clock: { monotonic: () => 0 },
+    clock: { monotonic: () => 0, host: () => 0 },
     process: 'p',
+    past: noPast,
     post: async ([cell]) => {
       await new Promise((resolve) => setImmediate(resolve))
       granted = granted === 0 ? 15 : granted + (cell?.want ?? 0)
-      return { cells: [{ account, granted, returned: 0, cooling: [] }] }
+      return { cells: [{ account: tokens, granted, returned: 0, cooling: [], absent: 0 }] }
     },
   })
-  const want = { account, slots: 11, limit: 100 }
+  const want = { account: tokens, slots: 11, limit: 100 }
   const first = await lane.take([want], never)
   const waiting = lane.take([want], never)
-  first.correct(account, 4)
+  first.settle(4)
   expect(lane.take([want], never)).not.toBeInstanceOf(Promise)
   await waiting
   expect(granted).toBe(26)
@@ -206,6 +212,107 @@ test('slots of a lost lane come back when none of them can be hot', async () => 
   expect(passed).toHaveLength(2)
 })
 
+test('a worker that was killed goes on at once with exactly what it had left', async () => {
+  const inside = world(100)
+  inside.start('a')
+  const passed: number[] = []
+  for (let index = 0; index < 30; index++) attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 100)
+  inside.start('a', 777)
+  for (let index = 0; index < 100; index++) attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 3000)
+  expect(passed).toHaveLength(100)
+  await inside.until(inside.now + 58_000)
+  for (let index = 0; index < 100; index++) attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 3000)
+  expect(passed).toHaveLength(200)
+})
+
+test('a worker that was killed while others use the limit leaves them what it had not used', async () => {
+  const inside = world(100)
+  inside.start('a')
+  inside.start('b')
+  const passed: number[] = []
+  for (let index = 0; index < 30; index++) attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 100)
+  inside.start('a')
+  for (let index = 0; index < 100; index++) attempt(inside, 'b', [one(100)], passed)
+  await inside.until(inside.now + 3000)
+  expect(passed).toHaveLength(100)
+})
+
+test('what a worker that ends had left is at once that of a new one, and what it had used when it is cold', async () => {
+  const inside = world(100)
+  const ending = inside.start('a')
+  const passed: number[] = []
+  for (let index = 0; index < 30; index++) attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 100)
+  await Promise.all([ending.drain(), inside.until(inside.now + 100)])
+  inside.lanes.delete('a')
+  inside.start('b')
+  for (let index = 0; index < 100; index++) attempt(inside, 'b', [one(100)], passed)
+  await inside.until(inside.now + 3000)
+  expect(passed).toHaveLength(100)
+})
+
+test('a worker that ends and starts again is told nothing twice', async () => {
+  const inside = world(100)
+  const passed: number[] = []
+  for (let start = 0; start < 3; start++) {
+    const worker = inside.start('a')
+    for (let index = 0; index < 30; index++) attempt(inside, 'a', [one(100)], passed)
+    await inside.until(inside.now + 100)
+    await Promise.all([worker.drain(), inside.until(inside.now + 100)])
+  }
+  inside.start('a')
+  for (let index = 0; index < 30; index++) attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 3000)
+  expect(passed).toHaveLength(100)
+})
+
+test('a worker hands back what nobody used for ten seconds, so that its loss then costs no more than was used', async () => {
+  const inside = world(100)
+  const worker = inside.start('a')
+  const passed: number[] = []
+  for (let index = 0; index < 30; index++) attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 10_100)
+  worker.tick()
+  await inside.until(inside.now + 100)
+  inside.cut.add('a')
+  inside.start('b')
+  for (let index = 0; index < 100; index++) attempt(inside, 'b', [one(100)], passed)
+  await inside.until(inside.now + 3000)
+  expect(passed).toHaveLength(100)
+})
+
+test('a refusal says how many slots are held by workers that do not answer', async () => {
+  const inside = world(100)
+  inside.start('a')
+  inside.start('b')
+  attempt(inside, 'a', [one(100)], [])
+  await inside.until(inside.now + 100)
+  inside.cut.add('a')
+  const refused = attempt(inside, 'b', [one(100)], [])
+  await inside.until(inside.now + 3000)
+  expect(refused.refused).toMatchObject({ reason: 'used', absent: 100 })
+})
+
+test('a worker whose host crashed gets back what it held when that can be cold, counted from when it was last heard of', async () => {
+  const inside = world(10)
+  inside.start('a')
+  const passed: number[] = []
+  attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 20_000)
+  inside.start('a', 0, 'crash')
+  const early = attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 3000)
+  expect(early.refused).toMatchObject({ reason: 'used', absent: 10 })
+  await inside.until(inside.now + 69_000)
+  attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 1000)
+  expect(passed).toHaveLength(2)
+})
+
 const delay = fc.integer({ min: 0, max: 3000 })
 const fates = fc.record({
   there: delay,
@@ -223,7 +330,14 @@ const steps = fc.array(
     lane: fc.constantFrom(...lanes),
     act: fc.oneof(
       { weight: 12, arbitrary: fc.constant('take' as const) },
-      fc.constantFrom('burst' as const, 'release' as const, 'restart' as const, 'cut' as const, 'mend' as const),
+      fc.constantFrom(
+        'burst' as const,
+        'kill' as const,
+        'crash' as const,
+        'stop' as const,
+        'cut' as const,
+        'mend' as const,
+      ),
     ),
   }),
   { minLength: 20, maxLength: 80 },
@@ -247,13 +361,13 @@ test('in no minute do more pass than the limit, whatever is lost, late, repeated
         tick()
         for (const { wait, lane, act } of acts) {
           await inside.until(inside.now + wait)
-          if (act === 'restart') inside.start(lane, lanes.indexOf(lane) * 54_321)
-          else if (act === 'cut') inside.cut.add(lane)
+          if (act === 'kill' || act === 'crash') inside.start(lane, lanes.indexOf(lane) * 54_321, act)
+          else if (act === 'stop') {
+            void inside.lanes.get(lane)?.drain()
+            inside.start(lane, lanes.indexOf(lane) * 12_345)
+          } else if (act === 'cut') inside.cut.add(lane)
           else if (act === 'mend') inside.cut.delete(lane)
-          else if (act === 'release') {
-            const refused = attempt(inside, lane, [one(limit)], [])
-            inside.at(inside.now + 50, () => refused.ticket?.release())
-          } else
+          else
             for (let index = 0; index < (act === 'burst' ? limit + 2 : 1); index++)
               attempt(inside, lane, [one(limit)], passed)
         }

@@ -6,4 +6,4 @@ const nothing: Reservation = { held: [], extend: () => true, settle: () => [], r
 
 export const unlimited: Allowances = { reserve: () => nothing, exhausted: () => false }
 
-export const unlimitedRates: Rates = { take: () => ({ correct() {}, release() {} }) }
+export const unlimitedRates: Rates = { take: () => ({ uses: () => [], settle: () => [], release() {} }) }
