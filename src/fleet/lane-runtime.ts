@@ -244,6 +244,7 @@ class RunningLane implements StartedLane {
       process: options.newId(),
       past: this.journal.past,
       post: (cells) => this.#session.slots(cells),
+      sleep: (milliseconds) => Bun.sleep(milliseconds),
     })
     this.#rateTimer = setInterval(() => this.rates.tick(), rateTickMs)
     this.#rateTimer.unref()

@@ -25,8 +25,7 @@ export function forbiddenBy(
  * The limits of consumer groups, of access policies, of the token itself and of those it was cloned from, in this order.
  * A token's own are kept by the account it was made with, so that a rotation refills nothing.
  */
-export function rateDemands(token: Member, limits: LimitSet, facts: RequestFacts): RateDemand[] {
-  const tokens = estimatedTokens(facts)
+export function rateDemands(token: Member, limits: LimitSet, tokens: RequestTokens): RateDemand[] {
   const demands: RateDemand[] = []
   for (const group of groupsOf(token, limits)) addDemands(demands, `group/${group.id}`, group, tokens)
   for (const id of token.accessPolicyIds) {
@@ -42,13 +41,46 @@ export function rateDemands(token: Member, limits: LimitSet, facts: RequestFacts
 }
 
 /** What a request counts as until its answer says how many tokens it was. */
-const estimatedTokens = ({ inputEstimate, outputLimit, choices }: RequestFacts): number =>
-  Math.max(1, inputEstimate + (outputLimit ?? 0) * Math.max(1, choices))
+export interface RequestTokens {
+  /** The input and one token of output. */
+  least: number
+  /** The input and all output that it may have. */
+  most: number
+  /** Whether the caller bounded the output: the request is let through with all that it may use, or not. */
+  isBounded: boolean
+}
 
-function addDemands(demands: RateDemand[], name: string, limit: RateLimit, tokens: number): void {
+/** `modelOutput` is what the model gives a caller who sets no limit. */
+export function tokensOf({ inputEstimate, outputLimit, choices }: RequestFacts, modelOutput: number): RequestTokens {
+  const output = (outputLimit ?? modelOutput) * Math.max(1, choices)
+  const least = Math.max(1, inputEstimate + Math.min(1, output))
+  return { least, most: Math.max(1, inputEstimate + output), isBounded: outputLimit !== null }
+}
+
+/** Throws `request_exceeds_rate_limit` where the request is larger than all of the limit. */
+function addDemands(demands: RateDemand[], name: string, limit: RateLimit, tokens: RequestTokens): void {
   const { requestsPerMinute, tokensPerMinute } = limit
-  if (requestsPerMinute !== null) demands.push({ account: `${name}/requests`, slots: 1, limit: requestsPerMinute })
-  if (tokensPerMinute !== null) demands.push({ account: `${name}/tokens`, slots: tokens, limit: tokensPerMinute })
+  if (requestsPerMinute !== null) {
+    demands.push({ account: `${name}/requests`, slots: 1, least: 1, limit: requestsPerMinute })
+  }
+  if (tokensPerMinute === null) return
+  const { least, most, isBounded } = tokens
+  if (least > tokensPerMinute) {
+    const message = `The request takes about ${least} tokens, and ${ownerOf(name)} allows ${tokensPerMinute} a minute: shorten it, or have the limit raised`
+    throw new Failure('request_exceeds_rate_limit', { message })
+  }
+  const mustHaveAll = isBounded && most <= tokensPerMinute
+  demands.push({
+    account: `${name}/tokens`,
+    slots: most,
+    least: mustHaveAll ? most : least,
+    limit: tokensPerMinute,
+  })
+}
+
+const ownerOf = (account: string): string => {
+  if (account.startsWith('group/')) return 'a consumer group of the token'
+  return account.startsWith('token/') ? 'the limit of the token, or of its source,' : 'an access policy of the token'
 }
 
 const noGroups: ReadonlySet<RateLimit> = new Set()

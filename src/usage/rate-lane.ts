@@ -7,13 +7,19 @@
  * A worker that ends hands back all slots and says when those in use are cold. One that was killed could not: its next
  * process reads the same from the journal (`RatePast`) and says it with its first message about a limit.
  */
-import { type Cooling, coldAt, coolingFrom, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
+import { type Cooling, coldAt, coolingFrom, countsTokens, mostMinutes, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
 import { type RateClock, type RateTicket, SlotTicket } from './rate-ticket.ts'
 import type { SlotCell, SlotsReply } from './rate-wire.ts'
 
 export interface RateDemand {
   account: string
+  /** How many slots the request may use. */
   slots: number
+  /**
+   * With how many it is let through where there are no more: it then takes what there is, and what it uses beyond is
+   * debt. Of each limit one such request runs at a time. As many as `slots` where the request must have them all.
+   */
+  least: number
   /** How many slots the limit has as this worker knows it. */
   limit: number
 }
@@ -62,10 +68,12 @@ export interface LaneRatesOptions {
   past: RatePast
   /** Sends cells to the control plane; rejects where it cannot be reached. */
   post(cells: readonly SlotCell[]): Promise<SlotsReply>
+  sleep(milliseconds: number): Promise<void>
 }
 
 interface Waiting {
   demands: readonly RateDemand[]
+  since: number
   resolve(ticket: RateTicket): void
   reject(refused: unknown): void
 }
@@ -94,35 +102,51 @@ interface Message {
 }
 
 const deniedForMs = 1000
+/** How long a request waits for a control plane that cannot be reached, as one does whose gateway has just started. */
+const reachWithinMs = 2000
+const askAgainMs = 100
 const confirmAfterMs = slotTtlMs / 3
 const idleMs = 10_000
+/** Who is refused tokens that a running request may give back is told to come back after so long. */
+const mostRunningMs = 5000
 const forgetAfterMs = 3 * slotMinuteMs
+const debtAfterMs = mostMinutes * slotMinuteMs
 const cellsInMessage = 500
+
+/** How many slots a demand comes to; never more than the limit has. */
+type Amount = (demand: RateDemand, slots: Slots) => number
+
+const wanted: Amount = ({ slots, limit }) => Math.min(slots, limit)
+const needed: Amount = ({ slots: most, least, limit }, slots) => Math.min(slots.short === 0 ? least : most, limit)
 
 export class LaneRates implements Rates {
   readonly #clock: LaneRatesOptions['clock']
   readonly #post: LaneRatesOptions['post']
+  readonly #sleep: LaneRatesOptions['sleep']
   readonly #process: string
   readonly #past: RatePast
   readonly #accounts = new Map<string, Account>()
   readonly #waiting = new Set<Waiting>()
   #confirming = false
 
-  constructor({ clock, process, past, post }: LaneRatesOptions) {
+  constructor({ clock, process, past, post, sleep }: LaneRatesOptions) {
     this.#clock = clock
     this.#process = process
     this.#past = past
     this.#post = post
+    this.#sleep = sleep
   }
 
   take(demands: readonly RateDemand[], signal: AbortSignal): RateTicket | Promise<RateTicket> {
     const now = this.#clock.monotonic()
-    const short = this.#firstShort(demands, now)
+    const short = this.#firstShort(demands, now, wanted)
     if (short === null) return this.#use(demands, now)
     const account = this.#account(short.account, now)
     const { until, shortage } = account.denied
-    if (now < until && this.#shortage(short, now) >= shortage) throw this.#refusal(short, 'used', now)
-    return this.#wait(demands, signal)
+    if (now >= until || this.#shortage(short, now, wanted) < shortage) return this.#wait(demands, signal)
+    const refused = this.#firstShort(demands, now, needed)
+    if (refused !== null) throw this.#refusal(refused, 'used', now)
+    return this.#use(demands, now)
   }
 
   /**
@@ -154,8 +178,10 @@ export class LaneRates implements Rates {
       const idle = now - slots.lastUsedAt
       if (idle >= idleMs) this.#release(account, now)
       const told = slots.returned === account.confirmedReturned && slots.resting.length === 0
-      if (idle >= forgetAfterMs && told && slots.running === 0) this.#accounts.delete(name)
       const held = slots.granted > slots.returned
+      if (told && !held && slots.running === 0 && idle >= (slots.debt > 0 ? debtAfterMs : forgetAfterMs)) {
+        this.#accounts.delete(name)
+      }
       const due = !told || (held && now - account.confirmedAt >= confirmAfterMs)
       if (due && messages.length < cellsInMessage) messages.push(this.#message(account, 0))
     }
@@ -240,22 +266,26 @@ export class LaneRates implements Rates {
     return uses.map(([until, count]): Cooling => [until - offset, count]).filter(([until]) => until > now)
   }
 
-  #firstShort(demands: readonly RateDemand[], now: number): RateDemand | null {
-    for (const demand of demands) if (this.#shortage(demand, now) > 0) return demand
+  #firstShort(demands: readonly RateDemand[], now: number, amount: Amount): RateDemand | null {
+    for (const demand of demands) if (this.#shortage(demand, now, amount) > 0) return demand
     return null
   }
 
   /** How many slots are missing; of a limit that was lowered, what is held beyond it does not count. */
-  #shortage({ account, slots: wanted, limit }: RateDemand, now: number): number {
-    const { slots } = this.#account(account, now)
-    const beyond = Math.max(0, slots.granted - slots.returned - limit)
-    return Math.min(wanted, limit) - (slots.available(now) - beyond)
+  #shortage(demand: RateDemand, now: number, amount: Amount): number {
+    const { slots } = this.#account(demand.account, now)
+    return amount(demand, slots) - this.#usable(demand, slots, now)
+  }
+
+  #usable({ limit }: RateDemand, slots: Slots, now: number): number {
+    return slots.available(now) - Math.max(0, slots.granted - slots.returned - limit)
   }
 
   #use(demands: readonly RateDemand[], now: number): RateTicket {
-    const uses = demands.map(({ account, slots, limit }) => {
-      const found = this.#account(account, now).slots
-      return { account, slots: found, use: found.use(Math.min(slots, limit), now) }
+    const uses = demands.map((demand) => {
+      const { slots } = this.#account(demand.account, now)
+      const taken = Math.min(demand.slots, demand.limit, this.#usable(demand, slots, now))
+      return { account: demand.account, slots, use: slots.use(taken, now), isShort: taken < demand.slots }
     })
     return new SlotTicket(uses, this.#clock)
   }
@@ -268,13 +298,16 @@ export class LaneRates implements Rates {
 
   /** In how many milliseconds as many slots can be had as it lacks, here or elsewhere; a minute where nobody knows. */
   #usableIn(short: RateDemand, now: number): number {
-    const at = coldAt(this.#account(short.account, now).cooling, this.#shortage(short, now))
-    return at === null ? slotMinuteMs : Math.max(0, at - now)
+    const { cooling, slots } = this.#account(short.account, now)
+    const at = coldAt(cooling, this.#shortage(short, now, needed)) ?? now + slotMinuteMs
+    // Whoever runs may give tokens back at its end.
+    const soonest = countsTokens(short.account) && slots.running > 0 ? mostRunningMs : slotMinuteMs * mostMinutes
+    return Math.min(soonest, Math.max(0, at - now))
   }
 
   #wait(demands: readonly RateDemand[], signal: AbortSignal): Promise<RateTicket> {
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { demands, resolve, reject }
+      const waiting: Waiting = { demands, since: this.#clock.monotonic(), resolve, reject }
       this.#waiting.add(waiting)
       signal.addEventListener('abort', () => this.#waiting.delete(waiting) && reject(signal.reason), { once: true })
       this.#askForShort()
@@ -297,7 +330,7 @@ export class LaneRates implements Rates {
     for (const { demands } of this.#waiting) {
       for (const demand of demands) {
         const account = this.#account(demand.account, now)
-        if (this.#shortage(demand, now) > 0 && !account.asking) void this.#ask(account)
+        if (this.#shortage(demand, now, wanted) > 0 && !account.asking) void this.#ask(account)
       }
     }
   }
@@ -318,6 +351,7 @@ export class LaneRates implements Rates {
     } catch {
       // Out of reach, or a message that made no sense: either way nobody can say that there is a slot.
       refused = 'unknown'
+      await this.#sleep(askAgainMs)
     }
     account.asking = false
     this.#settleWaiting(account, asked, refused)
@@ -327,21 +361,21 @@ export class LaneRates implements Rates {
   #settleWaiting(account: Account, asked: ReadonlySet<Waiting>, reason: RateRefused['reason']): void {
     const now = this.#clock.monotonic()
     for (const waiting of this.#waiting) {
-      const short = this.#firstShort(waiting.demands, now)
+      const short = this.#firstShort(waiting.demands, now, wanted)
       if (short !== null && (short.account !== account.name || !asked.has(waiting))) continue
+      const refused = short === null ? null : this.#firstShort(waiting.demands, now, needed)
+      if (refused !== null && reason === 'unknown' && now - waiting.since < reachWithinMs) continue
       this.#waiting.delete(waiting)
-      if (short === null) waiting.resolve(this.#use(waiting.demands, now))
-      else {
-        if (reason === 'used') this.#deny(account, short, now)
-        waiting.reject(this.#refusal(short, reason, now))
-      }
+      if (short !== null && reason === 'used') this.#deny(account, short, now)
+      if (refused === null) waiting.resolve(this.#use(waiting.demands, now))
+      else waiting.reject(this.#refusal(refused, reason, now))
     }
     this.#askForShort()
   }
 
   /** Not for longer than until slots can be had, by whoever lacks them. */
   #deny(account: Account, short: RateDemand, now: number): void {
-    const shortage = this.#shortage(short, now)
+    const shortage = this.#shortage(short, now, wanted)
     const until = now + Math.min(deniedForMs, this.#usableIn(short, now))
     const less = now < account.denied.until ? Math.min(shortage, account.denied.shortage) : shortage
     account.denied = { until, shortage: less }

@@ -17,13 +17,11 @@
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import type { Database, Statement } from '../store/open.ts'
-import { type Cooling, slotMinuteMs, slotTtlMs } from './rate.ts'
+import { type Cooling, mostMinutes, slotMinuteMs, slotTtlMs } from './rate.ts'
 import type { SlotCell, SlotsReply } from './rate-wire.ts'
 
 /** By when the slots of a lane that was last heard of are cold; one percent is for clocks that run apart. */
 export const lostAfterMs = Math.ceil((slotTtlMs + slotMinuteMs) * 1.01)
-/** More minutes than this nobody pays for what was used beyond a limit. */
-const mostMinutes = 64
 const callAgainMs = 100
 /** Time at the worker's clock may be as much longer at the ledger's. */
 const clocksApart = 1.01

@@ -20,6 +20,8 @@ export interface TicketUse {
   account: string
   slots: Slots
   use: SlotUse
+  /** Fewer slots were taken than the request may use. */
+  isShort: boolean
 }
 
 export class SlotTicket implements RateTicket {
@@ -32,7 +34,10 @@ export class SlotTicket implements RateTicket {
     this.#uses = uses
     this.#clock = clock
     this.#offset = clock.host() - clock.monotonic()
-    for (const { slots } of uses) slots.running += 1
+    for (const { slots, isShort } of uses) {
+      slots.running += 1
+      if (isShort) slots.short += 1
+    }
   }
 
   uses(): RecordedUse[] {
@@ -42,8 +47,8 @@ export class SlotTicket implements RateTicket {
   settle(tokens: number): RecordedUse[] {
     const now = this.#clock.monotonic()
     const changes: RecordedUse[] = []
+    this.#end()
     for (const { account, slots, use } of this.#uses) {
-      slots.running -= 1
       if (!countsTokens(account) || tokens === use.count) continue
       const more = tokens - use.count
       if (more < 0) slots.unuse(use, -more, now)
@@ -59,9 +64,14 @@ export class SlotTicket implements RateTicket {
 
   release(): void {
     const now = this.#clock.monotonic()
-    for (const { slots, use } of this.#uses) {
+    this.#end()
+    for (const { slots, use } of this.#uses) slots.unuse(use, use.count, now)
+  }
+
+  #end(): void {
+    for (const { slots, isShort } of this.#uses) {
       slots.running -= 1
-      slots.unuse(use, use.count, now)
+      if (isShort) slots.short -= 1
     }
   }
 }

@@ -8,7 +8,7 @@ import { type Fate, promptly, SlotWorld } from './test-slots.ts'
 
 const account = 'group/g/requests'
 const tokens = 'group/g/tokens'
-const one = (limit: number): RateDemand => ({ account, slots: 1, limit })
+const one = (limit: number): RateDemand => ({ account, slots: 1, least: 1, limit })
 const never = new AbortController().signal
 const world = (limit: number, fate: () => Fate = () => promptly) => new SlotWorld(new Map([['g', limit]]), fate)
 
@@ -79,13 +79,13 @@ test('a slot is there again a minute after it was used, and not before', async (
 test('a refused request gives its slots back, and tokens are corrected to what was used', async () => {
   const inside = world(100)
   const lane = inside.start('a')
-  const want = { account: tokens, slots: 80, limit: 100 }
+  const want = { account: tokens, slots: 80, least: 80, limit: 100 }
   const first = await Promise.all([lane.take([want], never), inside.until(inside.now + 100)])
   first[0].release()
   const ticket = await lane.take([want], never)
   ticket.settle(30)
-  expect(lane.take([{ ...want, slots: 70 }], never)).not.toBeInstanceOf(Promise)
-  const refused = attempt(inside, 'a', [{ ...want, slots: 1 }], [])
+  expect(lane.take([{ ...want, slots: 70, least: 70 }], never)).not.toBeInstanceOf(Promise)
+  const refused = attempt(inside, 'a', [{ ...want, slots: 1, least: 1 }], [])
   await inside.until(inside.now + 1000)
   expect(refused.refused?.reason).toBe('used')
 })
@@ -93,7 +93,7 @@ test('a refused request gives its slots back, and tokens are corrected to what w
 test('a refusal says when as many slots as the request needs are there again', async () => {
   const inside = world(100)
   const lane = inside.start('a')
-  const want = (slots: number): RateDemand => ({ account, slots, limit: 100 })
+  const want = (slots: number): RateDemand => ({ account, slots, least: slots, limit: 100 })
   await Promise.all([lane.take([want(10)], never), inside.until(inside.now + 100)])
   await inside.until(inside.now + 20_000)
   lane.take([want(90)], never)
@@ -110,13 +110,14 @@ test('a request whose slots were taken by another while they were asked for is a
     clock: { monotonic: () => 0, host: () => 0 },
     process: 'p',
     past: noPast,
+    sleep: async () => undefined,
     post: async ([cell]) => {
       await new Promise((resolve) => setImmediate(resolve))
       granted = granted === 0 ? 15 : granted + (cell?.want ?? 0)
       return { cells: [{ account: tokens, granted, returned: 0, cooling: [], absent: 0 }] }
     },
   })
-  const want = { account: tokens, slots: 11, limit: 100 }
+  const want = { account: tokens, slots: 11, least: 11, limit: 100 }
   const first = await lane.take([want], never)
   const waiting = lane.take([want], never)
   first.settle(4)
@@ -134,7 +135,7 @@ test('of several limits all are taken or none', async () => {
     () => promptly,
   )
   const lane = inside.start('a')
-  const both = [one(10), { account: 'group/h/requests', slots: 1, limit: 1 }]
+  const both = [one(10), { account: 'group/h/requests', slots: 1, least: 1, limit: 1 }]
   const passed: number[] = []
   attempt(inside, 'a', both, passed)
   await inside.until(inside.now + 1000)
@@ -155,7 +156,7 @@ test('without a control plane a lane uses what it holds until that lapses', asyn
   attempt(inside, 'a', [one(100)], passed)
   await inside.until(inside.now + 20_000)
   const lapsed = attempt(inside, 'a', [one(100)], passed)
-  await inside.until(inside.now + 1000)
+  await inside.until(inside.now + 3000)
   expect([passed.length, lapsed.refused?.reason]).toEqual([2, 'unknown'])
 })
 
@@ -313,6 +314,109 @@ test('a worker whose host crashed gets back what it held when that can be cold, 
   expect(passed).toHaveLength(2)
 })
 
+test('a request that may use more than is left takes what there is, one at a time, and what it uses beyond is paid later', async () => {
+  const inside = world(1000)
+  inside.start('a')
+  const want: RateDemand = { account: tokens, slots: 1010, least: 11, limit: 1000 }
+  const passed: number[] = []
+  const made = Array.from({ length: 100 }, () => attempt(inside, 'a', [want], passed))
+  await inside.until(inside.now + 3000)
+  expect(passed).toHaveLength(1)
+  made[0]?.ticket?.settle(3500)
+  for (const minute of [1, 2, 3]) {
+    const early = attempt(inside, 'a', [want], passed)
+    await inside.until(inside.now + 500)
+    expect([minute, early.refused?.reason]).toEqual([minute, 'used'])
+    for (let second = 0; second < 60; second++) {
+      inside.lanes.get('a')?.tick()
+      await inside.until(inside.now + 1000)
+    }
+  }
+  const half: RateDemand = { account: tokens, slots: 500, least: 500, limit: 1000 }
+  const more = attempt(inside, 'a', [{ ...half, slots: 501, least: 501 }], passed)
+  await inside.until(inside.now + 3000)
+  const paid = attempt(inside, 'a', [half], passed)
+  await inside.until(inside.now + 3000)
+  expect([more.ticket, paid.refused]).toEqual([null, null])
+})
+
+test('requests without a limit of their own use all of a minute one after another', async () => {
+  const inside = world(1000)
+  inside.start('a')
+  const want: RateDemand = { account: tokens, slots: 800, least: 10, limit: 1000 }
+  for (let index = 0; index < 10; index++) {
+    const made = attempt(inside, 'a', [want], [])
+    await inside.until(inside.now + 100)
+    expect(made.refused).toBeNull()
+    made.ticket?.settle(99)
+  }
+  const last = attempt(inside, 'a', [want], [])
+  await inside.until(inside.now + 100)
+  expect(last.ticket).not.toBeNull()
+})
+
+test('the tokens of any minute are what the limit allows and what requests used beyond what they had taken', async () => {
+  const limit = 100
+  const requests = fc.array(
+    fc.record({
+      wait: fc.integer({ min: 0, max: 20_000 }),
+      input: fc.integer({ min: 1, max: 40 }),
+      most: fc.integer({ min: 1, max: 300 }),
+      isBounded: fc.boolean(),
+      used: fc.double({ min: 0, max: 1, noNaN: true }),
+      takes: fc.integer({ min: 0, max: 90_000 }),
+      restarts: fc.constantFrom(false, false, false, true),
+    }),
+    { minLength: 5, maxLength: 40 },
+  )
+  await fc.assert(
+    fc.asyncProperty(requests, async (list) => {
+      const inside = world(limit)
+      inside.start('a')
+      const tick = () => {
+        inside.lanes.get('a')?.tick()
+        inside.at(inside.now + 1000, tick)
+      }
+      tick()
+      const begun = inside.now
+      const booked: { at: number; slots: number; beyond: number }[] = []
+      for (const { wait, input, most, isBounded, used, takes, restarts } of list) {
+        await inside.until(inside.now + wait)
+        if (restarts) inside.start('a')
+        const process = inside.lanes.get('a')
+        const slots = input + most
+        const least = isBounded && slots <= limit ? slots : input
+        const made = attempt(inside, 'a', [{ account: tokens, slots, least, limit }], [])
+        await inside.until(inside.now + 10)
+        const { ticket } = made
+        if (ticket === null) continue
+        const taken = ticket.uses()[0]?.[2] ?? 0
+        const actual = Math.round(input + used * most)
+        const record = { at: inside.now, slots: taken, beyond: Math.max(0, actual - taken) }
+        booked.push(record)
+        inside.at(inside.now + takes, () => {
+          // Where the process was killed, all that was taken counts.
+          if (inside.lanes.get('a') !== process) return
+          inside.record('a', ticket.settle(actual))
+          record.slots = Math.min(taken, actual)
+        })
+      }
+      await inside.until(inside.now + 100_000)
+      for (const { at } of booked) {
+        const minute = booked.filter((each) => each.at >= at && each.at < at + slotMinuteMs)
+        expect(minute.reduce((sum, { slots }) => sum + slots, 0)).toBeLessThanOrEqual(limit)
+      }
+      // Over the whole, what was used beyond is paid: but for the last request, and what a kill forgives, no more passes.
+      if (list.some(({ restarts }) => restarts)) return
+      const minutes = Math.ceil((inside.now - begun) / slotMinuteMs)
+      const all = booked.reduce((sum, { slots, beyond }) => sum + slots + beyond, 0)
+      const largest = Math.max(0, ...booked.map(({ beyond }) => beyond))
+      expect(all).toBeLessThanOrEqual(limit * (minutes + 1) + largest)
+    }),
+    { numRuns: 60 },
+  )
+}, 60_000)
+
 const delay = fc.integer({ min: 0, max: 3000 })
 const fates = fc.record({
   there: delay,
@@ -437,7 +541,7 @@ test('on a network that loses nothing no request is refused of several that toge
           const slots = Math.max(1, Math.floor((rest / parts.length) * share))
           if (slots > rest) return null
           rest -= slots
-          return attempt(inside, lane, [{ account, slots, limit }], [])
+          return attempt(inside, lane, [{ account, slots, least: slots, limit }], [])
         })
         await inside.until(inside.now + 2500)
         for (const made of attempts) if (made !== null) expect(made.refused).toBeNull()
@@ -463,10 +567,11 @@ test('whoever is refused may come back when it is told to, on any lane, and woul
           await inside.until(inside.now + wait)
           const taken = Math.min(rest, slots + 1)
           rest -= taken
-          if (taken > 0) attempt(inside, lane, [{ account, slots: taken, limit }], [])
+          if (taken > 0) attempt(inside, lane, [{ account, slots: taken, least: taken, limit }], [])
         }
         await inside.until(inside.now + 2500)
-        const want = [{ account, slots: Math.min(limit, rest + 1), limit }]
+        const lacking = Math.min(limit, rest + 1)
+        const want = [{ account, slots: lacking, least: lacking, limit }]
         const first = attempt(inside, asker, want, [])
         // It is told a time from when it is refused, not from when it asked.
         for (let waited = 0; waited < 2500 && first.refused === null; waited += 50) await inside.until(inside.now + 50)

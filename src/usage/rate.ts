@@ -13,6 +13,8 @@
  */
 
 export const slotMinuteMs = 60_000
+/** More minutes than this nobody pays for what was used beyond a limit. */
+export const mostMinutes = 64
 /** For how long a worker may use its slots without hearing of the control plane. */
 export const slotTtlMs = 30_000
 /** Uses are remembered in steps of this many milliseconds, each counted from its end: never too short. */
@@ -82,6 +84,8 @@ export class Slots {
   returned = 0
   /** Requests whose use may still be corrected. */
   running = 0
+  /** Those among them that took fewer slots than they may use. */
+  short = 0
   /** The last time anybody asked for slots, monotonic milliseconds. */
   lastUsedAt: number
   #steps: Step[] = []

@@ -71,6 +71,7 @@ export class SlotWorld {
       process: `${run}`,
       past: { run, knownFrom: this.#knownFrom.get(name) ?? 0, uses },
       post: (cells) => this.#post(name, lane, cells),
+      sleep: this.#sleep,
     })
     this.lanes.set(name, lane)
     return lane
