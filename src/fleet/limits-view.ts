@@ -92,7 +92,7 @@ function readGroups(database: Database): Map<string, ConsumerGroup[]> {
 
 function readAccessPolicies(database: Database): Map<string, AccessPolicy> {
   const rows = database
-    .query<RateRow & { models: string | null; providers: string | null }, []>(
+    .query<RateRow & { scope: string; models: string | null; providers: string | null }, []>(
       'select * from access_policies where deleted = 0',
     )
     .all()
@@ -101,6 +101,7 @@ function readAccessPolicies(database: Database): Map<string, AccessPolicy> {
       row.id,
       {
         ...compileRate(row),
+        scope: row.scope === 'token' ? 'token' : 'shared',
         models: namesSchema.parse(JSON.parse(row.models ?? 'null')),
         providers: namesSchema.parse(JSON.parse(row.providers ?? 'null')),
       },

@@ -18,6 +18,7 @@ const group = (members: Partial<ConsumerGroup>): ConsumerGroup => ({
 const policy = (members: Partial<AccessPolicy>): AccessPolicy => ({
   ...group({}),
   id: 'p',
+  scope: 'shared',
   models: null,
   providers: null,
   ...members,

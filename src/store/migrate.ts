@@ -36,6 +36,7 @@ import state0006 from './migrations/state-0006.sql' with { type: 'text' }
 import state0007 from './migrations/state-0007.sql' with { type: 'text' }
 import state0008 from './migrations/state-0008.sql' with { type: 'text' }
 import state0009 from './migrations/state-0009.sql' with { type: 'text' }
+import state0010 from './migrations/state-0010.sql' with { type: 'text' }
 import type { Database, Reader } from './open.ts'
 import { splitStatements } from './statements.ts'
 
@@ -54,6 +55,7 @@ export const stateMigrations: readonly Migration[] = [
   { name: 'state-0007', sql: state0007 },
   { name: 'state-0008', sql: state0008 },
   { name: 'state-0009', sql: state0009 },
+  { name: 'state-0010', sql: state0010 },
 ]
 export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0001', sql: ledger0001 },

@@ -2,7 +2,7 @@
 import type { RequestFacts } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import { type GovernedToken, globMatches } from '../tokens/governed.ts'
-import type { AccessPolicy, LimitSet, RateLimit } from './limits.ts'
+import type { AccessPolicy, AccessRule, LimitSet, RateLimit } from './limits.ts'
 import { countsTokens } from './rate.ts'
 import type { RateDemand, RateRefused } from './rate-lane.ts'
 
@@ -14,7 +14,7 @@ export const accessPoliciesOf = ({ accessPolicyIds }: Member, { accessPolicies }
 
 /** The field by which an access policy forbids a model; null where it does not. */
 export function forbiddenBy(
-  { models, providers }: AccessPolicy,
+  { models, providers }: AccessRule,
   model: { id: string; provider: { name: string } },
 ): 'model' | 'provider' | null {
   if (models !== null && !models.some((pattern) => globMatches(pattern, model.id))) return 'model'
@@ -30,7 +30,7 @@ export function rateDemands(token: Member, limits: LimitSet, tokens: RequestToke
   for (const group of groupsOf(token, limits)) addDemands(demands, `group/${group.id}`, group, tokens)
   for (const id of token.accessPolicyIds) {
     const policy = limits.accessPolicies.get(id)
-    if (policy !== undefined) addDemands(demands, `access/${policy.id}`, policy, tokens)
+    if (policy !== undefined) for (const name of policyNames(policy, token)) addDemands(demands, name, policy, tokens)
   }
   for (const { id, rateLimitRpm, rateLimitTpm } of token.accounts) {
     if (rateLimitRpm === null && rateLimitTpm === null) continue
@@ -38,6 +38,13 @@ export function rateDemands(token: Member, limits: LimitSet, tokens: RequestToke
     addDemands(demands, `token/${id}`, limit, tokens)
   }
   return demands
+}
+
+/** Of a policy whose rates each token has by itself, a clone draws on its source's too, and a rotation refills nothing. */
+function policyNames({ id, scope }: AccessPolicy, token: Member): string[] {
+  if (scope === 'shared') return [`access/${id}`]
+  const accounts = token.accounts.length === 0 ? [token] : token.accounts
+  return accounts.map((account) => `access/${id}/${account.id}`)
 }
 
 /** What a request counts as until its answer says how many tokens it was. */

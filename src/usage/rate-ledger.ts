@@ -274,16 +274,25 @@ const grant = (lane: string, { account, want, process }: SlotCell, limit: number
 const limitQueries: Readonly<Record<string, string>> = {
   'group/requests': 'select requests_per_minute as slots from consumer_groups where id = ? and deleted = 0',
   'group/tokens': 'select tokens_per_minute as slots from consumer_groups where id = ? and deleted = 0',
-  'access/requests': 'select requests_per_minute as slots from access_policies where id = ? and deleted = 0',
-  'access/tokens': 'select tokens_per_minute as slots from access_policies where id = ? and deleted = 0',
+  'access/requests': `select requests_per_minute as slots from access_policies
+    where id = ? and deleted = 0 and scope = 'shared'`,
+  'access/tokens': `select tokens_per_minute as slots from access_policies
+    where id = ? and deleted = 0 and scope = 'shared'`,
+  'access//requests': `select requests_per_minute as slots from access_policies
+    where id = ? and deleted = 0 and scope = 'token'`,
+  'access//tokens': `select tokens_per_minute as slots from access_policies
+    where id = ? and deleted = 0 and scope = 'token'`,
   'token/requests': 'select rate_limit_rpm as slots from accounts where id = ? and deleted = 0',
   'token/tokens': 'select rate_limit_tpm as slots from accounts where id = ? and deleted = 0',
 }
 
-/** How many slots a limit has, by the name of its account, `group/<id>/requests`; 0 where there is no such limit. */
+/**
+ * How many slots a limit has, by the name of its account: `group/<id>/requests`, or `access/<id>/<token>/requests` of a
+ * policy whose rates each token has by itself. 0 where there is no such limit.
+ */
 async function limitOf(state: Pick<Database, 'read'>, account: string): Promise<number> {
-  const [kind = '', id = '', unit = ''] = account.split('/')
-  const query = limitQueries[`${kind}/${unit}`]
+  const [kind = '', id = '', ...rest] = account.split('/')
+  const query = limitQueries[`${kind}/${rest.length === 2 ? '/' : ''}${rest.at(-1)}`]
   if (query === undefined) return 0
   const [row] = await state.read<{ slots: number | null }>(query, [id])
   return row?.slots ?? 0
