@@ -1,4 +1,4 @@
-/** `usage accounts|lanes|release|reopen|resume`. */
+/** `usage accounts|rates|lanes|release|reopen|resume`. */
 import { Failure } from '../src/failure.ts'
 import { command, type Group, type Leaf } from './command.ts'
 import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from './record.ts'
@@ -8,6 +8,7 @@ export const usage = (terminal: Terminal): Group => ({
   about: 'Show what is used of limits, and free what lost gateways hold',
   commands: {
     accounts: async () => accounts(terminal),
+    rates: async () => rates(terminal),
     lanes: async () => lanes(terminal),
     release: async () => release(terminal),
     reopen: async () => reopen(terminal),
@@ -28,6 +29,23 @@ const accounts = (terminal: Terminal): Leaf =>
       const request = { path: '/v1/usage/accounts', query: { prefix, ...pageQuery(flags) } }
       const page = await connect(flags, terminal).json(request, pageSchema)
       await showPage(page, { of: 'accounts', fields: ['account', 'settled', 'held', 'lanes'], json, terminal })
+    },
+  })
+
+const rates = (terminal: Terminal): Leaf =>
+  command({
+    about: 'List what gateways hold of each limit a minute, and until when absent ones do',
+    args: {
+      prefix: { type: 'string', description: 'Only limits whose names begin so, such as token/<id>' },
+      ...pageFlags,
+      ...recordFlags,
+    },
+    async run(flags) {
+      const { prefix, json } = flags
+      const request = { path: '/v1/usage/rates', query: { prefix, ...pageQuery(flags) } }
+      const page = await connect(flags, terminal).json(request, pageSchema)
+      const fields = ['account', 'held', 'resting', 'absent', 'absent_until']
+      await showPage(page, { of: 'rates', fields, json, terminal })
     },
   })
 

@@ -48,6 +48,7 @@ import { tokenRoutes } from '../tokens/routes.ts'
 import { lookForRotation } from '../tokens/sealed-runtime-token.ts'
 import { depletionView } from '../usage/depletion.ts'
 import { limitRoutes } from '../usage/limit-routes.ts'
+import { rateRoutes } from '../usage/rate-routes.ts'
 import { usageRoutes } from '../usage/usage-routes.ts'
 import { housekeep, settle } from './housekeeping.ts'
 import { openStore, type Store } from './store.ts'
@@ -237,6 +238,7 @@ function serve(
       ...proof.routes,
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
+      ...rateRoutes(shared),
       ...usageRoutes({ ...shared, freed: (accounts) => lanes.usage.authority.changed(accounts) }),
       ...lanes.routes,
       ...consoleRoutes({

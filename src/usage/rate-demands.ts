@@ -107,17 +107,19 @@ function groupsOf(
 }
 
 /** What a refused limit is to the caller (contract section 8). `resource` names the token. */
-export function rateFailure({ account, reason, retryAfter }: RateRefused, resource: string): Failure {
+export function rateFailure({ account, reason, retryAfter, absent }: RateRefused, resource: string): Failure {
   if (reason === 'unknown') {
     const message = `The limits a minute of ${resource} cannot be asked about at the moment: retry shortly`
     return new Failure('usage_authority_unavailable', { message, retryAfter })
   }
   const what = countsTokens(account) ? 'tokens' : 'requests'
+  const why =
+    absent === 0 ? '' : `; ${absent} of them are held by a gateway that does not answer, and come back within 91 s`
   if (account.startsWith('group/')) {
-    const message = `A consumer group of ${resource} has used its ${what} of this minute`
+    const message = `A consumer group of ${resource} has used its ${what} of this minute${why}`
     return new Failure('consumer_group_rate_limit_exceeded', { message, retryAfter })
   }
   const whose = account.startsWith('token/') ? 'Its own limit, or that of its source,' : 'An access policy'
-  const message = `${resource} has used its ${what} of this minute: ${whose} allows no more`
+  const message = `${resource} has used its ${what} of this minute: ${whose} allows no more${why}`
   return new Failure('usage_authorization_rate_limited', { message, retryAfter })
 }

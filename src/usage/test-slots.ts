@@ -52,7 +52,7 @@ export class SlotWorld {
     this.#fate = fate
     this.ledger.run(readFileSync(join(migrations, 'ledger-0007.sql'), 'utf8'))
     this.ledger.run("alter table rate_holdings add column cooling text not null default '[]'")
-    this.ledger.run(readFileSync(join(migrations, 'ledger-0021.sql'), 'utf8'))
+    this.ledger.run(readFileSync(join(migrations, 'ledger-0024.sql'), 'utf8'))
   }
 
   /**
