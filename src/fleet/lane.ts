@@ -13,7 +13,7 @@ import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import type { LimitSet } from '../usage/limits.ts'
 import type { RecordedUse } from '../usage/rate.ts'
-import type { Rates } from '../usage/rate-lane.ts'
+import type { Rates } from '../usage/rates.ts'
 import type { Head } from './wire.ts'
 
 /** The journal of one lane (protocols section 3). All writes of one tick are one write to the file. */

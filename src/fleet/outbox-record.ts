@@ -27,6 +27,7 @@ export const recordOverhead = 17
 const headerBytes = 16
 const beforeNumber = '{"n":'
 const beforeBody = '"body":'
+const beforeInterrupted = '"interrupted":'
 const zero = 0x30
 const closingBrace = 0x7d
 
@@ -57,7 +58,7 @@ export const segmentRecordSchema = z.object({
 })
 export type SegmentRecord = z.infer<typeof segmentRecordSchema>
 
-export const openRecordSchema = z.object({ exchange: z.string(), interrupted: z.record(z.string(), z.unknown()) })
+const openHeadSchema = z.object({ exchange: z.string() })
 
 export const denyRecordSchema = z.object({
   position: positionSchema,
@@ -132,7 +133,7 @@ export function encodeAround(
 }
 
 /** What stands before the interrupted outcome in an open record. */
-export const openHead = (exchange: string): string => `{"exchange":${JSON.stringify(exchange)},"interrupted":`
+export const openHead = (exchange: string): string => `{"exchange":${JSON.stringify(exchange)},${beforeInterrupted}`
 
 /** What stands before the body in the record of an event, which thus can be cut out again to the byte. */
 export const eventHead = (n: number, closes: string | null): string =>
@@ -180,10 +181,20 @@ export function decodeRecord(bytes: Buffer, at: number): OutboxRecord | 'unwritt
 const recordHead = z.object({ n: z.number().int(), closes: z.string().nullable() })
 
 /** Opens the JSON of an event's record. */
-export function parseEventRecord(json: Buffer): EventRecord {
-  const body = json.indexOf(beforeBody)
-  const head = recordHead.parse(JSON.parse(`${json.toString('utf8', 0, body - 1)}}`))
-  return { ...head, body: eventBody(json).toString() }
+export const parseEventRecord = (json: Buffer): EventRecord => ({
+  ...parseEventHead(json),
+  body: eventBody(json).toString(),
+})
+
+/** What stands before an event's body. Only this is read: a restart reads very many. */
+export const parseEventHead = (json: Buffer): Omit<EventRecord, 'body'> =>
+  recordHead.parse(JSON.parse(`${json.toString('utf8', 0, json.indexOf(beforeBody) - 1)}}`))
+
+/** Opens an open record; its outcome is left as it stands. */
+export function parseOpenRecord(json: Buffer): { exchange: string; interrupted: Buffer } {
+  const outcome = json.indexOf(beforeInterrupted)
+  const { exchange } = openHeadSchema.parse(JSON.parse(`${json.toString('utf8', 0, outcome - 1)}}`))
+  return { exchange, interrupted: json.subarray(outcome + beforeInterrupted.length, json.length - 1) }
 }
 
 /** The bytes of an event record's body, without copying or reading them. */

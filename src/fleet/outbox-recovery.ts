@@ -13,8 +13,8 @@ import {
   decodeRecord,
   denyRecordSchema,
   type OutboxRecord,
-  openRecordSchema,
-  parseEventRecord,
+  parseEventHead,
+  parseOpenRecord,
   recordBytes,
   recordKinds,
   type SegmentRecord,
@@ -30,7 +30,7 @@ export interface RecoveredOutbox {
   seq: number
   n: number
   /** Exchanges without an outcome: the outcome to write, and the segment of their open record. */
-  open: Map<string, { interrupted: unknown; segment: Segment }>
+  open: Map<string, { interrupted: Buffer; segment: Segment }>
   denials: DenyRecord[]
   acknowledged: StatePosition | null
   bootId: string | null
@@ -175,7 +175,7 @@ function readSegment(recovered: RecoveredOutbox, segment: Segment, first: boolea
 function apply(recovered: RecoveredOutbox, segment: Segment, { kind, json }: OutboxRecord): void {
   recovered.closed = kind === recordKinds.closed
   if (kind === recordKinds.event) {
-    const { n, closes } = parseEventRecord(json)
+    const { n, closes } = parseEventHead(json)
     recovered.n = n
     segment.last = n
     const opened = closes === null ? undefined : recovered.open.get(closes)
@@ -183,6 +183,12 @@ function apply(recovered: RecoveredOutbox, segment: Segment, { kind, json }: Out
       opened.segment.open--
       recovered.open.delete(closes)
     }
+    return
+  }
+  if (kind === recordKinds.open) {
+    const { exchange, interrupted } = parseOpenRecord(json)
+    segment.open++
+    recovered.open.set(exchange, { interrupted, segment })
     return
   }
   const content: unknown = JSON.parse(json.toString())
@@ -193,10 +199,6 @@ function apply(recovered: RecoveredOutbox, segment: Segment, { kind, json }: Out
     recovered.n = head.n
     recovered.run = head.run
     recovered.knownFrom = head.known_from
-  } else if (kind === recordKinds.open) {
-    const { exchange, interrupted } = openRecordSchema.parse(content)
-    segment.open++
-    recovered.open.set(exchange, { interrupted, segment })
   } else if (kind === recordKinds.deny) {
     const denial = denyRecordSchema.parse(content)
     recovered.acknowledged = denial.acknowledged

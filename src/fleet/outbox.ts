@@ -17,7 +17,7 @@ import { Failure } from '../failure.ts'
 import { ShortLivedMap } from '../lib/short-lived.ts'
 import type { UsageJournal } from '../usage/lane-usage.ts'
 import { type RecordedUse, sumUses } from '../usage/rate.ts'
-import type { RatePast } from '../usage/rate-lane.ts'
+import type { RatePast } from '../usage/rates.ts'
 import { eventJson } from './event-size.ts'
 import { FailedCloses } from './failed-closes.ts'
 import type { Journal } from './lane.ts'
@@ -113,7 +113,7 @@ export class Outbox implements Journal, UsageJournal {
     this.#space.reserved = open.size * recordBytes
     for (const [id, { interrupted, segment }] of open) {
       this.#open.set(id, { id, segment, closingEvents: 1 })
-      this.#close(id, [JSON.stringify(interrupted)])
+      this.#close(id, [interrupted.toString()])
     }
     const failure = this.#commit()
     if (failure !== null) {

@@ -2,8 +2,9 @@ import { afterEach, expect, test } from 'bun:test'
 import type { GovernedToken, TokenAccount } from '../tokens/governed.ts'
 import type { AccessPolicy, ConsumerGroup, LimitSet } from '../usage/limits.ts'
 import { noLimits } from '../usage/limits.ts'
-import { LaneRates, noPast } from '../usage/rate-lane.ts'
+import { LaneRates } from '../usage/rate-lane.ts'
 import type { SlotCell } from '../usage/rate-wire.ts'
+import { noPast } from '../usage/rates.ts'
 import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
 
 let running: TestGateway

@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts'
 import { type GovernedToken, globMatches } from '../tokens/governed.ts'
 import type { AccessPolicy, AccessRule, LimitSet, RateLimit } from './limits.ts'
 import { countsTokens } from './rate.ts'
-import type { RateDemand, RateRefused } from './rate-lane.ts'
+import type { RateDemand, RateRefused } from './rates.ts'
 
 type Member = Pick<GovernedToken, 'id' | 'teamId' | 'userId' | 'ownerKind' | 'ownerId' | 'accessPolicyIds' | 'accounts'>
 

@@ -1,6 +1,6 @@
 /** Allowances of a lane on which nothing is limited, for tests. */
 import type { Allowances, Reservation } from './allowance.ts'
-import type { Rates } from './rate-lane.ts'
+import type { Rates } from './rates.ts'
 
 const nothing: Reservation = { held: [], extend: () => true, settle: () => [], release() {} }
 

@@ -7,3 +7,4 @@ alter table rate_holdings add column free_at integer not null default 0;
 -- Of a former release: free when every slot can be cold.
 update rate_holdings set holder = lane, free_at = beat_at + 90900;
 update rate_holdings set kind = 'lost' where lane like '%#%';
+create index rate_holdings_free_at on rate_holdings (free_at) where kind <> 'held';
