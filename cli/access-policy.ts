@@ -19,7 +19,7 @@ const policies: Resource = {
   one: 'access policy',
   of: 'access_policies',
   path: '/v1/access-policies',
-  fields: ['id', 'name', 'requests_per_minute', 'tokens_per_minute', 'models', 'providers'],
+  fields: ['id', 'name', 'requests_per_minute', 'tokens_per_minute', 'scope', 'models', 'providers'],
 }
 
 export const accessPolicy = (terminal: Terminal): Group => ({
@@ -37,6 +37,11 @@ const clearable = ['requests_per_minute', 'tokens_per_minute', 'models', 'provid
 const repeatable = ['model', 'provider'] as const
 const useFlags = {
   ...rateFlags,
+  scope: {
+    type: 'string',
+    description: 'Who has these rates: each token by itself (token, the default), or all together (shared)',
+    valueHint: 'token|shared',
+  },
   model: { type: 'string', description: 'A model or * glob that may be used; repeatable' },
   provider: { type: 'string', description: 'A provider that may be used; repeatable', valueHint: 'NAME' },
 } as const
@@ -53,7 +58,7 @@ const create = (terminal: Terminal): Leaf =>
     args: { name: { type: 'string', required: true, description: 'What it is called' }, ...useFlags, ...recordFlags },
     repeatable,
     async run(flags) {
-      const body = { name: flags.name, ...readRates(flags), ...usesOf(flags) }
+      const body = { name: flags.name, ...readRates(flags), scope: flags.scope, ...usesOf(flags) }
       await sendRecord({ method: 'POST', path: policies.path, body }, flags, terminal)
     },
   })
@@ -70,7 +75,8 @@ const update = (terminal: Terminal): Leaf =>
     },
     repeatable: [...repeatable, 'clear'],
     async run(flags) {
-      const body = { name: flags.name, ...readRates(flags), ...usesOf(flags), ...clearedFields(flags.clear, clearable) }
+      const rates = { ...readRates(flags), scope: flags.scope }
+      const body = { name: flags.name, ...rates, ...usesOf(flags), ...clearedFields(flags.clear, clearable) }
       requireChange(body)
       await sendRecord({ method: 'PATCH', path: recordPath(policies, flags.id), body }, flags, terminal)
     },

@@ -67,10 +67,11 @@ test('what a limit has may be taken from it again', async () => {
 test('a consumer group has rates and members, an access policy rates, models and providers', async () => {
   const rates = ['--requests-per-minute', '5', '--tokens-per-minute', '900']
   await run(consumerGroup, 'create', '--name', 'g', ...rates, '--user-id', 'u1', '--user-id', 'u2')
-  await run(accessPolicy, 'create', '--name', 'p', ...rates, '--model', 'gpt-*,o3', '--provider', 'openai')
+  const uses = ['--model', 'gpt-*,o3', '--provider', 'openai']
+  await run(accessPolicy, 'create', '--name', 'p', ...rates, '--scope', 'shared', ...uses)
   const both = { requests_per_minute: 5, tokens_per_minute: 900 }
   expect(requests.map(({ body }) => body)).toEqual([
     { name: 'g', ...both, members: { teams: [], users: ['u1', 'u2'], tokens: [] } },
-    { name: 'p', ...both, models: ['gpt-*', 'o3'], providers: ['openai'] },
+    { name: 'p', ...both, scope: 'shared', models: ['gpt-*', 'o3'], providers: ['openai'] },
   ])
 })

@@ -1,4 +1,4 @@
-/** `usage accounts|lanes|release|excesses|forget-excess|resume`. */
+/** `usage accounts|rates|lanes|release|excesses|forget-excess|resume`. */
 import { z } from 'zod'
 import { Failure } from '../src/failure.ts'
 import { fromNano } from '../src/lib/money.ts'
@@ -11,6 +11,7 @@ export const usage = (terminal: Terminal): Group => ({
   about: 'Show what is used of limits, and free what lost gateways hold',
   commands: {
     accounts: async () => accounts(terminal),
+    rates: async () => rates(terminal),
     lanes: async () => lanes(terminal),
     release: async () => release(terminal),
     excesses: async () => excesses(terminal),
@@ -62,6 +63,23 @@ const amountIn = (unit: Unit, amount: number): string =>
         .toFixed(9)
         .replace(/\.?0+$/, '')
     : String(amount)
+
+const rates = (terminal: Terminal): Leaf =>
+  command({
+    about: 'List what gateways hold of each limit a minute, and until when absent ones do',
+    args: {
+      prefix: { type: 'string', description: 'Only limits whose names begin so, such as token/<id>' },
+      ...pageFlags,
+      ...recordFlags,
+    },
+    async run(flags) {
+      const { prefix, json } = flags
+      const request = { path: '/v1/usage/rates', query: { prefix, ...pageQuery(flags) } }
+      const page = await connect(flags, terminal).json(request, pageSchema)
+      const fields = ['account', 'held', 'resting', 'absent', 'absent_until']
+      await showPage(page, { of: 'rates', fields, json, terminal })
+    },
+  })
 
 const lanes = (terminal: Terminal): Leaf =>
   command({

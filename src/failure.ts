@@ -128,6 +128,11 @@ export const failures = {
     'rate_limit_exceeded',
     'A consumer group limits requests or tokens a minute',
   ),
+  request_exceeds_rate_limit: row(
+    400,
+    'invalid_request_error',
+    'The request takes more tokens than a limit allows in a minute',
+  ),
   usage_authority_unavailable: row(503, 'service_unavailable', 'The usage ledger does not answer: retry shortly'),
 
   // The gateway

@@ -49,6 +49,7 @@ import { lookForRotation } from '../tokens/sealed-runtime-token.ts'
 import { depletionView } from '../usage/depletion.ts'
 import { excessRoutes } from '../usage/excess-routes.ts'
 import { limitRoutes } from '../usage/limit-routes.ts'
+import { rateRoutes } from '../usage/rate-routes.ts'
 import { usageRoutes } from '../usage/usage-routes.ts'
 import { housekeep, settle } from './housekeeping.ts'
 import { openStore, type Store } from './store.ts'
@@ -238,6 +239,7 @@ function serve(
       ...proof.routes,
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
+      ...rateRoutes(shared),
       ...usageRoutes({ ...shared, freed: (accounts) => lanes.usage.authority.changed(accounts) }),
       ...excessRoutes(shared),
       ...lanes.routes,

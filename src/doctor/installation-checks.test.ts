@@ -48,6 +48,7 @@ const sound: InstallationFacts = {
   lanes: [lane],
   holders: [],
   excesses: [],
+  absent: [],
   revoked: [],
   gateways: [{ id: 'gateway', name: 'shop', providers: ['openai', 'spare'] }],
   providers: [provider('openai'), provider('spare'), provider('other')],
@@ -108,6 +109,14 @@ test('a token may be missing, refused, of a gateway, or sent in the clear', () =
   )
   expect(caller(controlPlane.caller)).toContain('with the roles admin: catalog:read, tokens:read')
   expect(caller(controlPlane.caller, false)).toContain('warn The token crosses the network in the clear')
+})
+
+test('what an absent gateway holds of a limit a minute is named', () => {
+  const absent = [{ account: 'token/t/requests', absent: 990, absent_until: at(-60) }]
+  expect(said('rates', { absent })).toBe(
+    `warn 990 a minute of token/t/requests are held until ${at(-60)} by a gateway that does not answer, and refused to others`,
+  )
+  expect([said('rates', { absent: [] }), said('rates', { absent: null })]).toEqual(['', ''])
 })
 
 test('lanes may be unreachable, stale, behind, of another version, or gone', () => {

@@ -108,6 +108,17 @@ export const installationChecks: Checks<InstallationFacts> = {
     })
   },
 
+  rates({ absent }) {
+    return (absent ?? [])
+      .slice(0, mostNamed)
+      .map(({ account, absent: slots, absent_until }) =>
+        warn(
+          `${slots} a minute of ${account} are held until ${absent_until} by a gateway that does not answer, and refused to others`,
+          'Start that gateway on its data directory, or wait: they come back by themselves',
+        ),
+      )
+  },
+
   lost({ holders }) {
     const lost = (holders ?? []).filter(
       ({ lost_at, released_at, held }) => lost_at !== null && released_at === null && held.length > 0,

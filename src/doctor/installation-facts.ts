@@ -32,6 +32,7 @@ const heldLaneSchema = z.object({
   held: z.array(z.object({ account: z.string(), amount: z.number() })),
 })
 const excessSchema = z.object({ provider_id: z.string(), model: z.string(), excess: z.number(), at: instant })
+const rateSchema = z.object({ account: z.string(), absent: z.number(), absent_until: instant.nullable() })
 const tokenSchema = z.object({
   id: z.string(),
   name: z.string(),
@@ -58,8 +59,10 @@ export interface InstallationFacts {
   lanes: LaneFacts[] | null
   /** The same lanes, as limits know them. */
   holders: z.infer<typeof heldLaneSchema>[] | null
-  /** Accounts that nothing is granted of, because a lane claimed more than it had been granted. */
+  /** What providers charged beyond their list prices. */
   excesses: z.infer<typeof excessSchema>[] | null
+  /** Limits a minute of which gateways that do not answer hold some. */
+  absent: z.infer<typeof rateSchema>[] | null
   revoked: z.infer<typeof tokenSchema>[] | null
   gateways: z.infer<typeof gatewaySchema>[] | null
   providers: z.infer<typeof providerSchema>[] | null
@@ -80,30 +83,41 @@ export interface Installation {
 export async function readInstallation(probe: Probe, { url, token, now }: Installation): Promise<InstallationFacts> {
   const controlPlane = await readControlPlane(probe, { url, token, inTheClear: true })
   if (controlPlane.caller.kind !== 'known' || token === null) {
-    const nothing = { lanes: null, holders: null, excesses: null, revoked: null, gateways: null, providers: null }
+    const nothing = {
+      lanes: null,
+      holders: null,
+      excesses: null,
+      absent: null,
+      revoked: null,
+      gateways: null,
+      providers: null,
+    }
     return { now, controlPlane, ...nothing, keyChanges: new Map(), restores: [], takenOver: [] }
   }
   const list = <Entry>(path: string, field: string, schema: z.ZodType<Entry>) =>
     readPages(probe, { base: controlPlane.url, path, field, token }, schema)
   const since = new Date(now - lookBackDays * dayMs).toISOString()
   const events = (which: string) => list(`/v1/events?since=${since}&${which}`, 'events', eventSchema)
-  const [lanes, holders, excesses, tokens, gateways, providers, updates, revivals, takenOver] = await Promise.all([
-    settledLanes(() => list('/v1/gateway-lanes', 'lanes', laneSchema)),
-    list('/v1/usage/lanes', 'lanes', heldLaneSchema),
-    list('/v1/usage/excesses', 'excesses', excessSchema),
-    list('/v1/tokens?purpose=gateway_runtime&status=revoked', 'tokens', tokenSchema),
-    list('/v1/gateways', 'gateways', gatewaySchema),
-    list('/v1/catalog/providers', 'providers', providerSchema),
-    events('event_type=catalog.updated'),
-    events('event_type=token.revoked&reason_code=state.restored'),
-    events('reason_code=ledger.restored'),
-  ])
+  const [lanes, holders, excesses, absent, tokens, gateways, providers, updates, revivals, takenOver] =
+    await Promise.all([
+      settledLanes(() => list('/v1/gateway-lanes', 'lanes', laneSchema)),
+      list('/v1/usage/lanes', 'lanes', heldLaneSchema),
+      list('/v1/usage/excesses', 'excesses', excessSchema),
+      list('/v1/usage/rates?absent=true', 'rates', rateSchema),
+      list('/v1/tokens?purpose=gateway_runtime&status=revoked', 'tokens', tokenSchema),
+      list('/v1/gateways', 'gateways', gatewaySchema),
+      list('/v1/catalog/providers', 'providers', providerSchema),
+      events('event_type=catalog.updated'),
+      events('event_type=token.revoked&reason_code=state.restored'),
+      events('reason_code=ledger.restored'),
+    ])
   return {
     now,
     controlPlane,
     lanes,
     holders,
     excesses,
+    absent,
     revoked: tokens?.filter(({ revocation }) => revocation !== null && revocation.at >= since) ?? null,
     gateways,
     providers,

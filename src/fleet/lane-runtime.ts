@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import type { Settings } from '../config.ts'
 import { asFailure, Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
+import { hostTime } from '../lib/host-time.ts'
 import type { NewId } from '../lib/ids.ts'
 import { lockDirectory } from '../lib/lock.ts'
 import type { Log } from '../lib/log.ts'
@@ -29,6 +30,7 @@ import { LaneReplica, type ReplicatorCommand } from './lane-replica.ts'
 import { LaneSession } from './lane-session.ts'
 import { Outbox, type OutboxOptions, type Recovered } from './outbox.ts'
 import { ChainContinuity } from './outbox-continuity.ts'
+import { unknownBoot } from './outbox-record.ts'
 import { systemFreeBytes, systemWrite } from './outbox-segment.ts'
 import { FileStateView } from './state-view.ts'
 import { type BootstrapReply, staleAfterMs } from './wire.ts'
@@ -106,6 +108,7 @@ class RunningLane implements StartedLane {
   readonly #replica: LaneReplica | null
   readonly #rateTimer: Timer
   readonly #options: LaneOptions
+  readonly #hostTime: () => number
   /** Names this process to the control plane. */
   readonly #process: string
   readonly #files: LaneFiles
@@ -132,6 +135,7 @@ class RunningLane implements StartedLane {
 
   constructor(options: LaneOptions, directory: string, client: ReturnType<typeof controlClient>, release: () => void) {
     this.#options = options
+    this.#hostTime = hostTime(options.clock)
     this.#process = options.newId()
     this.#release = release
     const { clock, log } = options
@@ -235,7 +239,13 @@ class RunningLane implements StartedLane {
       onChange: (listener) => this.view.mcp.onChange(listener),
       report: (report) => this.#session.mcpOffers(report),
     }
-    this.rates = new LaneRates({ clock, process: options.newId(), post: (cells) => this.#session.slots(cells) })
+    this.rates = new LaneRates({
+      clock: { monotonic: () => clock.monotonic(), host: this.#hostTime },
+      process: options.newId(),
+      past: this.journal.past,
+      post: (cells) => this.#session.slots(cells),
+      sleep: (milliseconds) => Bun.sleep(milliseconds),
+    })
     this.#rateTimer = setInterval(() => this.rates.tick(), rateTickMs)
     this.#rateTimer.unref()
   }
@@ -300,7 +310,7 @@ class RunningLane implements StartedLane {
     this.#ended = true
     const { clock, farewellMs: milliseconds = farewellMs } = this.#options
     const end = clock.monotonic() + milliseconds
-    await Promise.race([this.allowances.drain(), Bun.sleep(milliseconds / 2)])
+    await Promise.race([Promise.all([this.allowances.drain(), this.rates.drain()]), Bun.sleep(milliseconds / 2)])
     clearInterval(this.#usageTimer)
     clearInterval(this.#rateTimer)
     await this.#sumRefusals(true)
@@ -332,6 +342,7 @@ class RunningLane implements StartedLane {
       write: systemWrite,
       freeBytes: systemFreeBytes,
       clock,
+      hostTime: this.#hostTime,
       log,
     }
   }
@@ -593,9 +604,7 @@ class RunningLane implements StartedLane {
 const hasCrashed = ({ dropped, closed, bootId: former }: Recovered): boolean =>
   dropped !== null || (former !== null && !closed && (former !== bootId() || former === unknownBoot))
 
-const unknownBoot = 'unknown'
-
-/** Names the host's present run; where the kernel does not tell, every start counts as one. */
+/** Names the host's present run. */
 function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()

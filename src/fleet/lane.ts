@@ -12,7 +12,8 @@ import type { Provider } from '../providers/provider.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import type { LimitSet } from '../usage/limits.ts'
-import type { Rates } from '../usage/rate-lane.ts'
+import type { RecordedUse } from '../usage/rate.ts'
+import type { Rates } from '../usage/rates.ts'
 import type { Head } from './wire.ts'
 
 /** The journal of one lane (protocols section 3). All writes of one tick are one write to the file. */
@@ -21,11 +22,15 @@ export interface Journal {
    * Writes the open record of an exchange and sets aside the space of its outcome; resolves when it is committed.
    * Throws `event_outbox_full` before anything is written where space cannot be had. `interrupted` is the outcome that
    * a restart writes where none followed; its `settlements` are the full amounts that are reserved. `closingEvents` is how
-   * many events may end the exchange, whose room is set aside: the outcome, attempts, decisions.
+   * many events may end the exchange, whose room is set aside: the outcome, attempts, decisions. `uses` are the slots of
+   * limits a minute that it takes, which a restart reads.
    */
-  open(exchangeId: string, interrupted: Event, closingEvents?: number): Promise<void>
-  /** Writes the events that end an opened exchange, its attempts first, its outcome last; resolves when committed. */
-  close(exchangeId: string, events: readonly Event[]): Promise<void>
+  open(exchangeId: string, interrupted: Event, closingEvents?: number, uses?: readonly RecordedUse[]): Promise<void>
+  /**
+   * Writes the events that end an opened exchange, its attempts first, its outcome last; resolves when committed. `uses`
+   * is what its end changes of the slots that it took.
+   */
+  close(exchangeId: string, events: readonly Event[], uses?: readonly RecordedUse[]): Promise<void>
   /**
    * Writes the events of a request that was never opened: a refusal, or one that calls no provider. Throws
    * `event_outbox_full`.

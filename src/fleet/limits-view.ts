@@ -102,7 +102,7 @@ function readExcesses(database: Database): Map<string, number> {
 
 function readAccessPolicies(database: Database): Map<string, AccessPolicy> {
   const rows = database
-    .query<RateRow & { models: string | null; providers: string | null }, []>(
+    .query<RateRow & { scope: string; models: string | null; providers: string | null }, []>(
       'select * from access_policies where deleted = 0',
     )
     .all()
@@ -111,6 +111,7 @@ function readAccessPolicies(database: Database): Map<string, AccessPolicy> {
       row.id,
       {
         ...compileRate(row),
+        scope: row.scope === 'token' ? 'token' : 'shared',
         models: namesSchema.parse(JSON.parse(row.models ?? 'null')),
         providers: namesSchema.parse(JSON.parse(row.providers ?? 'null')),
       },

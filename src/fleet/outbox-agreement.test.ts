@@ -27,7 +27,7 @@ async function chainOfTen(): Promise<{ outbox: Outbox; heads: ChainHead[] }> {
   directories.push(directory)
   const space = { segmentBytes: 256 * 1024, limitBytes: 8 * 1024 * 1024, keepMs: 60_000 }
   const freeBytes = () => Number.POSITIVE_INFINITY
-  const tools = { write: systemWrite, freeBytes, clock: systemClock, log: silentLog }
+  const tools = { write: systemWrite, freeBytes, clock: systemClock, hostTime: Date.now, log: silentLog }
   const outbox = new Outbox({ directory, ...space, bootId: 'boot', ...tools })
   outboxes.push(outbox)
   await outbox.refuse(Array.from({ length: 10 }, () => testEvent()))

@@ -3,6 +3,7 @@
  * body, the checksum covers seq and body, and a body is one kind byte and JSON. A length of 0 is space not yet written.
  */
 import { z } from 'zod'
+import type { RecordedUse } from '../usage/rate.ts'
 
 export const recordKinds = {
   /** The first record of a segment: what a reader must know of those before it. */
@@ -17,6 +18,8 @@ export const recordKinds = {
   started: 5,
   /** The process that wrote here ended cleanly; no record of it follows. */
   closed: 6,
+  /** Slots of limits a minute that were used, or that a use was corrected by (usage/rate.ts). */
+  uses: 7,
 } as const
 export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds]
 
@@ -24,6 +27,7 @@ export const recordOverhead = 17
 const headerBytes = 16
 const beforeNumber = '{"n":'
 const beforeBody = '"body":'
+const beforeInterrupted = '"interrupted":'
 const zero = 0x30
 const closingBrace = 0x7d
 
@@ -40,15 +44,21 @@ export const mostTogether = 4
 export const positionSchema = z.object({ history: z.string(), version: z.number().int() })
 export type StatePosition = z.infer<typeof positionSchema>
 
+const runFields = {
+  run: z.number().int().default(0).describe('Grows with each process that writes here'),
+  known_from: z.number().int().default(0).describe('The first run of which nothing can be missing'),
+}
+
 export const segmentRecordSchema = z.object({
   boot_id: z.string(),
+  ...runFields,
   n: z.number().int().describe('The number of the last event before this segment'),
   needed_from: z.number().int().describe('The oldest segment with an open exchange or a denial still in force'),
   acknowledged: positionSchema.nullable(),
 })
 export type SegmentRecord = z.infer<typeof segmentRecordSchema>
 
-export const openRecordSchema = z.object({ exchange: z.string(), interrupted: z.record(z.string(), z.unknown()) })
+const openHeadSchema = z.object({ exchange: z.string() })
 
 export const denyRecordSchema = z.object({
   position: positionSchema,
@@ -78,7 +88,27 @@ export function denyRecords({
   return records
 }
 
-export const bootRecordSchema = z.object({ boot_id: z.string() })
+export const bootRecordSchema = z.object({ boot_id: z.string(), ...runFields })
+
+export type BootRecord = z.infer<typeof bootRecordSchema>
+/** Where the kernel does not name the host's present run, every start counts as one. */
+export const unknownBoot = 'unknown'
+
+export const usesRecordSchema = z.object({
+  uses: z.array(z.tuple([z.string(), z.number().int(), z.number().int()])),
+})
+
+/** As many uses as surely fit one record. */
+const usesPerRecord = 20
+
+/** Uses in as many records as they need. */
+export function usesRecords(uses: readonly RecordedUse[]): string[] {
+  const records: string[] = []
+  for (let at = 0; at < uses.length; at += usesPerRecord) {
+    records.push(JSON.stringify({ uses: uses.slice(at, at + usesPerRecord) }))
+  }
+  return records
+}
 
 /** Writes a record into `target` at `at`, which must have room, and gives the offset after it. */
 export function encodeRecord(target: Buffer, at: number, seq: number, kind: RecordKind, json: string): number {
@@ -103,7 +133,7 @@ export function encodeAround(
 }
 
 /** What stands before the interrupted outcome in an open record. */
-export const openHead = (exchange: string): string => `{"exchange":${JSON.stringify(exchange)},"interrupted":`
+export const openHead = (exchange: string): string => `{"exchange":${JSON.stringify(exchange)},${beforeInterrupted}`
 
 /** What stands before the body in the record of an event, which thus can be cut out again to the byte. */
 export const eventHead = (n: number, closes: string | null): string =>
@@ -151,10 +181,20 @@ export function decodeRecord(bytes: Buffer, at: number): OutboxRecord | 'unwritt
 const recordHead = z.object({ n: z.number().int(), closes: z.string().nullable() })
 
 /** Opens the JSON of an event's record. */
-export function parseEventRecord(json: Buffer): EventRecord {
-  const body = json.indexOf(beforeBody)
-  const head = recordHead.parse(JSON.parse(`${json.toString('utf8', 0, body - 1)}}`))
-  return { ...head, body: eventBody(json).toString() }
+export const parseEventRecord = (json: Buffer): EventRecord => ({
+  ...parseEventHead(json),
+  body: eventBody(json).toString(),
+})
+
+/** What stands before an event's body. Only this is read: a restart reads very many. */
+export const parseEventHead = (json: Buffer): Omit<EventRecord, 'body'> =>
+  recordHead.parse(JSON.parse(`${json.toString('utf8', 0, json.indexOf(beforeBody) - 1)}}`))
+
+/** Opens an open record; its outcome is left as it stands. */
+export function parseOpenRecord(json: Buffer): { exchange: string; interrupted: Buffer } {
+  const outcome = json.indexOf(beforeInterrupted)
+  const { exchange } = openHeadSchema.parse(JSON.parse(`${json.toString('utf8', 0, outcome - 1)}}`))
+  return { exchange, interrupted: json.subarray(outcome + beforeInterrupted.length, json.length - 1) }
 }
 
 /** The bytes of an event record's body, without copying or reading them. */

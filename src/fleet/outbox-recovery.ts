@@ -6,19 +6,21 @@
  * not: it is removed, reported, and never read again. The end of what was written is zeros up to the segment's end.
  */
 import { closeSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs'
+import type { RecordedUse } from '../usage/rate.ts'
 import {
   bootRecordSchema,
   type DenyRecord,
   decodeRecord,
   denyRecordSchema,
   type OutboxRecord,
-  openRecordSchema,
-  parseEventRecord,
+  parseEventHead,
+  parseOpenRecord,
   recordBytes,
   recordKinds,
   type SegmentRecord,
   type StatePosition,
   segmentRecordSchema,
+  usesRecordSchema,
 } from './outbox-record.ts'
 import { listSegments, type Segment, segmentPath, type Write, writeZeros, zeros } from './outbox-segment.ts'
 
@@ -28,10 +30,15 @@ export interface RecoveredOutbox {
   seq: number
   n: number
   /** Exchanges without an outcome: the outcome to write, and the segment of their open record. */
-  open: Map<string, { interrupted: unknown; segment: Segment }>
+  open: Map<string, { interrupted: Buffer; segment: Segment }>
   denials: DenyRecord[]
   acknowledged: StatePosition | null
   bootId: string | null
+  /** The last process that wrote here, and the first of which nothing can be missing. */
+  run: number
+  knownFrom: number
+  /** Slots of limits a minute in the order of their use, those of segments that need not be read left out. */
+  uses: RecordedUse[]
   /** Whether the last process closed the outbox; otherwise it was killed, or the host went down with it. */
   closed: boolean
   dropped: { segment: number; offset: number; bytes: number; segments: number } | null
@@ -105,7 +112,7 @@ function readHead(directory: string, index: number): Found | null {
   if (typeof record === 'string' || record.kind !== recordKinds.segment) return null
   const head = segmentRecordSchema.parse(JSON.parse(record.json.toString()))
   const { size, mtimeMs } = statSync(path)
-  const state = { committed: 0, before: head.n, last: head.n, open: 0, denials: [], writtenAt: mtimeMs }
+  const state = { committed: 0, before: head.n, last: head.n, open: 0, denials: [], coldAt: 0, writtenAt: mtimeMs }
   return { segment: { index, path, size, fd: null, ...state }, head }
 }
 
@@ -124,6 +131,9 @@ function readFrom(found: readonly Found[]): { recovered: RecoveredOutbox; bad: B
     denials: [],
     acknowledged: null,
     bootId: null,
+    run: 0,
+    knownFrom: 0,
+    uses: [],
     closed: false,
     dropped: null,
   }
@@ -165,7 +175,7 @@ function readSegment(recovered: RecoveredOutbox, segment: Segment, first: boolea
 function apply(recovered: RecoveredOutbox, segment: Segment, { kind, json }: OutboxRecord): void {
   recovered.closed = kind === recordKinds.closed
   if (kind === recordKinds.event) {
-    const { n, closes } = parseEventRecord(json)
+    const { n, closes } = parseEventHead(json)
     recovered.n = n
     segment.last = n
     const opened = closes === null ? undefined : recovered.open.get(closes)
@@ -175,16 +185,20 @@ function apply(recovered: RecoveredOutbox, segment: Segment, { kind, json }: Out
     }
     return
   }
+  if (kind === recordKinds.open) {
+    const { exchange, interrupted } = parseOpenRecord(json)
+    segment.open++
+    recovered.open.set(exchange, { interrupted, segment })
+    return
+  }
   const content: unknown = JSON.parse(json.toString())
   if (kind === recordKinds.segment) {
     const head = segmentRecordSchema.parse(content)
     recovered.bootId = head.boot_id
     recovered.acknowledged = head.acknowledged
     recovered.n = head.n
-  } else if (kind === recordKinds.open) {
-    const { exchange, interrupted } = openRecordSchema.parse(content)
-    segment.open++
-    recovered.open.set(exchange, { interrupted, segment })
+    recovered.run = head.run
+    recovered.knownFrom = head.known_from
   } else if (kind === recordKinds.deny) {
     const denial = denyRecordSchema.parse(content)
     recovered.acknowledged = denial.acknowledged
@@ -192,8 +206,15 @@ function apply(recovered: RecoveredOutbox, segment: Segment, { kind, json }: Out
       recovered.denials.push(denial)
       segment.denials.push(denial.position)
     }
+  } else if (kind === recordKinds.uses) {
+    const { uses } = usesRecordSchema.parse(content)
+    recovered.uses.push(...uses)
+    for (const [, until] of uses) segment.coldAt = Math.max(segment.coldAt, until)
   } else {
-    recovered.bootId = bootRecordSchema.parse(content).boot_id
+    const started = bootRecordSchema.parse(content)
+    recovered.bootId = started.boot_id
+    recovered.run = started.run
+    recovered.knownFrom = started.known_from
   }
 }
 

@@ -25,6 +25,8 @@ export interface Segment {
   open: number
   /** Denials recorded here that the state read has not reached. */
   denials: StatePosition[]
+  /** By when the slots that are recorded here as used are cold, by the host's time. */
+  coldAt: number
   /** When the last record was written, milliseconds since the epoch. */
   writtenAt: number
 }

@@ -36,6 +36,8 @@ export interface SpaceOptions {
   /** How much the disk of a directory still takes. */
   freeBytes(directory: string): number
   clock: Clock
+  /** Comparable with what a former process read (lib/host-time.ts). */
+  hostTime(): number
   log: Log
 }
 
@@ -142,6 +144,7 @@ export class OutboxSpace {
       last: before,
       open: 0,
       denials: [],
+      coldAt: 0,
       writtenAt: this.#options.clock.now(),
     }
     this.segments.push(segment)
@@ -158,7 +161,8 @@ export class OutboxSpace {
 
   /** The oldest segment that a restart must read. */
   neededFrom(): number {
-    const needed = this.segments.find((segment) => segment.open > 0 || segment.denials.length > 0)
+    const now = this.#options.hostTime()
+    const needed = this.segments.find(({ open, denials, coldAt }) => open > 0 || denials.length > 0 || coldAt > now)
     return needed?.index ?? (this.current?.index ?? 0) + 1
   }
 
@@ -209,10 +213,12 @@ export class OutboxSpace {
   #prune(roomFor: number): void {
     const { acknowledged } = this
     const oldest = this.#options.clock.now() - this.#options.keepMs
+    const hostNow = this.#options.hostTime()
     for (;;) {
       const [first] = this.segments
       if (first === undefined || first === this.current) return
-      const needed = first.last > acknowledged || first.open > 0 || first.denials.length > 0 || first.fd !== null
+      const { last, open, denials, coldAt, fd } = first
+      const needed = last > acknowledged || open > 0 || denials.length > 0 || coldAt > hostNow || fd !== null
       if (needed || (first.writtenAt > oldest && this.#fits(roomFor))) return
       rmSync(first.path)
       this.segments.shift()

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { type Event, nobody } from '../events/event.ts'
 import { systemClock, timestamp } from '../lib/clock.ts'
+import { hostTime } from '../lib/host-time.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log.ts'
 import { Outbox, type OutboxOptions } from './outbox.ts'
@@ -37,6 +38,7 @@ function start(directory: string, options: Partial<OutboxOptions> = {}): Outbox 
     write: systemWrite,
     freeBytes: () => Number.POSITIVE_INFINITY,
     clock: systemClock,
+    hostTime: hostTime(systemClock),
     log: silentLog,
     ...options,
   })

@@ -16,6 +16,8 @@ import type { Event } from '../events/event.ts'
 import { Failure } from '../failure.ts'
 import { ShortLivedMap } from '../lib/short-lived.ts'
 import type { UsageJournal } from '../usage/lane-usage.ts'
+import { type RecordedUse, sumUses } from '../usage/rate.ts'
+import type { RatePast } from '../usage/rates.ts'
 import { eventJson } from './event-size.ts'
 import { FailedCloses } from './failed-closes.ts'
 import type { Journal } from './lane.ts'
@@ -23,6 +25,7 @@ import { type Batch, type CommittedNews, newBatch, type OpenExchange, together }
 import { asOutboxFull } from './outbox-full.ts'
 import { OutboxReader } from './outbox-reader.ts'
 import {
+  type BootRecord,
   type DenyRecord,
   denyRecords,
   encodeAround,
@@ -35,6 +38,8 @@ import {
   recordBytes,
   recordKinds,
   type StatePosition,
+  unknownBoot,
+  usesRecords,
   usualClosingEvents,
 } from './outbox-record.ts'
 import { type RecoveredOutbox, recoverOutbox } from './outbox-recovery.ts'
@@ -82,33 +87,34 @@ export class Outbox implements Journal, UsageJournal {
   readonly #failedCloses = new FailedCloses((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
   /** What recovery found, for the log. */
   readonly recovered: Recovered
+  /** What is known of the slots that former processes used. */
+  readonly past: RatePast
 
   /** Opens the outbox in a directory, making it where there is none, and recovers what is in it. */
   constructor(options: OutboxOptions) {
     this.#options = options
     this.#unknownCallers = new UnknownCallers(() => options.clock.monotonic())
     mkdirSync(options.directory, { recursive: true, mode: 0o700 })
-    const { segments, seq, n, open, denials, acknowledged, bootId, closed, dropped } = recoverOutbox(
-      options.directory,
-      options.write,
-    )
+    const found = recoverOutbox(options.directory, options.write)
+    const { segments, seq, n, open, denials, acknowledged, bootId, closed, dropped } = found
     this.#space = new OutboxSpace(options, segments)
     this.#seq = this.#committedSeq = seq
     this.#n = this.#committedN = n
     this.#acknowledged = acknowledged
     this.#denials = denials
     this.recovered = { dropped, closed, bootId, interrupted: open.size, events: n }
+    this.past = pastOf(found, options)
     options.onRecovered?.(this.recovered)
     const last = segments.at(-1)
     if (last === undefined) this.#rotate()
     else this.#space.reopen(last)
-    const started = JSON.stringify({ boot_id: options.bootId })
+    const started = JSON.stringify(this.#writer)
     this.#makeRoom(recordBytes)
     this.#append(recordKinds.started, started)
     this.#space.reserved = open.size * recordBytes
     for (const [id, { interrupted, segment }] of open) {
       this.#open.set(id, { id, segment, closingEvents: 1 })
-      this.#close(id, [JSON.stringify(interrupted)])
+      this.#close(id, [interrupted.toString()])
     }
     const failure = this.#commit()
     if (failure !== null) {
@@ -179,30 +185,39 @@ export class Outbox implements Journal, UsageJournal {
     await this.#space.sync()
   }
 
-  open(exchangeId: string, interrupted: Event, closingEvents = usualClosingEvents): Promise<void> {
+  open(
+    exchangeId: string,
+    interrupted: Event,
+    closingEvents = usualClosingEvents,
+    uses: readonly RecordedUse[] = [],
+  ): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
       if (this.owing) throw this.fullFailure()
       if (this.#open.has(exchangeId)) throw new Failure('internal', { message: 'An exchange was opened twice' })
       const json = eventJson(interrupted, eventBytes)
-      this.#space.ensure((1 + closingEvents) * recordBytes, this.#written)
-      this.#makeRoom(recordBytes)
+      const records = usesRecords(uses)
+      const closingRecords = closingEvents + records.length
+      this.#space.ensure((1 + records.length + closingRecords) * recordBytes, this.#written)
+      this.#makeRoom((1 + records.length) * recordBytes)
       const batch = this.#begun()
+      this.#appendUses(uses, records)
       this.#appendAround(recordKinds.open, openHead(exchangeId), json)
-      this.#opened(exchangeId, closingEvents, batch)
+      this.#opened(exchangeId, closingRecords, batch)
       return batch.committed
     } catch (error) {
       return Promise.reject(asOutboxFull(error))
     }
   }
 
-  close(exchangeId: string, events: readonly Event[]): Promise<void> {
+  close(exchangeId: string, events: readonly Event[], uses: readonly RecordedUse[] = []): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
       this.#failedCloses.forget(exchangeId)
       return this.#closeOrRetry(
         exchangeId,
         events.map((event) => eventJson(event, eventBytes)),
+        uses,
       )
     } catch (error) {
       return Promise.reject(asOutboxFull(error))
@@ -289,7 +304,7 @@ export class Outbox implements Journal, UsageJournal {
     if (this.#closed) return
     this.#failedCloses.retry()
     this.#makeRoom(recordBytes)
-    this.#append(recordKinds.closed, JSON.stringify({ boot_id: this.#options.bootId }))
+    this.#append(recordKinds.closed, JSON.stringify(this.#writer))
     this.#closed = true
     const failure = this.#commit()
     this.#failedCloses.stop()
@@ -324,10 +339,10 @@ export class Outbox implements Journal, UsageJournal {
     segment.open--
   }
 
-  /** As `#close`; what cannot be written is tried again, whatever the caller is told. */
-  #closeOrRetry(exchangeId: string, bodies: readonly string[]): Promise<void> {
+  /** As `#close`; events that cannot be written are tried again, whatever the caller is told. */
+  #closeOrRetry(exchangeId: string, bodies: readonly string[], uses: readonly RecordedUse[] = []): Promise<void> {
     try {
-      return this.#close(exchangeId, bodies)
+      return this.#close(exchangeId, bodies, uses)
     } catch (error) {
       this.#retryLater(exchangeId, bodies)
       return Promise.reject(asOutboxFull(error))
@@ -341,14 +356,17 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   /** `bodies` are the events' JSON, the outcome last. */
-  #close(exchangeId: string, bodies: readonly string[]): Promise<void> {
+  #close(exchangeId: string, bodies: readonly string[], uses: readonly RecordedUse[] = []): Promise<void> {
     const exchange = this.#open.get(exchangeId)
     if (exchange === undefined) throw new Failure('internal', { message: 'An exchange was closed that is not open' })
     if (bodies.length === 0) throw new Failure('internal', { message: 'An exchange was closed without an outcome' })
-    const beyond = bodies.length - exchange.closingEvents
+    const records = usesRecords(uses)
+    const wanted = bodies.length + records.length
+    const beyond = wanted - exchange.closingEvents
     if (beyond > 0) this.#space.ensure(beyond * recordBytes, this.#written, true)
     // Room for all of them before any is appended: a commit between them could fail alone.
-    if (bodies.length <= mostTogether) this.#makeRoom(bodies.length * recordBytes)
+    if (wanted <= mostTogether) this.#makeRoom(wanted * recordBytes)
+    this.#appendUses(uses, records)
     const last = bodies.length - 1
     const batches: Batch[] = []
     for (const [index, body] of bodies.entries()) {
@@ -376,6 +394,21 @@ export class Outbox implements Journal, UsageJournal {
     if (this.#written + bytes <= (this.#space.current?.size ?? 0)) return
     this.#commit()
     this.#rotate()
+  }
+
+  #appendUses(uses: readonly RecordedUse[], records: readonly string[]): void {
+    for (const record of records) {
+      this.#makeRoom(recordBytes)
+      this.#append(recordKinds.uses, record)
+      const segment = this.#space.current
+      if (segment === undefined) continue
+      for (const [, until] of uses) segment.coldAt = Math.max(segment.coldAt, until)
+    }
+  }
+
+  /** Who writes here, as the first records of a process and of a segment say. */
+  get #writer(): BootRecord {
+    return { boot_id: this.#options.bootId, run: this.past.run, known_from: this.past.knownFrom }
   }
 
   #append(kind: RecordKind, json: string): Batch {
@@ -451,7 +484,7 @@ export class Outbox implements Journal, UsageJournal {
   /** Goes on in the next segment, which begins by saying what came before. */
   #rotate(): void {
     const head = {
-      boot_id: this.#options.bootId,
+      ...this.#writer,
       n: this.#n,
       needed_from: this.#space.neededFrom(),
       acknowledged: this.#acknowledged,
@@ -476,6 +509,22 @@ export class Outbox implements Journal, UsageJournal {
       })
     }, syncEveryMs)
   }
+}
+
+/**
+ * A kill of the process leaves every record. What a crash of the host, or damage, has taken nobody can say, and times of
+ * another run of the host cannot be compared.
+ */
+function pastOf(
+  { run: former, knownFrom, bootId, dropped, uses }: RecoveredOutbox,
+  options: Pick<OutboxOptions, 'bootId' | 'clock' | 'hostTime'>,
+): RatePast {
+  const run = Math.max(former + 1, Math.floor(options.clock.now()))
+  if (bootId !== options.bootId || bootId === unknownBoot || dropped !== null) {
+    return { run, knownFrom: run, uses: new Map() }
+  }
+  const now = options.hostTime()
+  return { run, knownFrom, uses: sumUses(uses.filter(([, until]) => until > now)) }
 }
 
 const nameOf = ({ history, version }: StatePosition): string => `${history} ${version}`

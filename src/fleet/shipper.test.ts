@@ -29,7 +29,7 @@ function newOutbox(): Outbox {
   directories.push(directory)
   const space = { segmentBytes: 128 * 1024, limitBytes: 8 * 1024 * 1024, keepMs: 60_000 }
   const freeBytes = () => Number.POSITIVE_INFINITY
-  const tools = { write: systemWrite, freeBytes, clock: systemClock, log: silentLog }
+  const tools = { write: systemWrite, freeBytes, clock: systemClock, hostTime: Date.now, log: silentLog }
   const outbox = new Outbox({ directory, ...space, bootId: 'boot', ...tools })
   outboxes.push(outbox)
   return outbox

@@ -28,7 +28,7 @@ test('a replica whose syncs do not bring what is wanted is asked to sync again n
   const outbox = new Outbox({
     directory: join(fleet.directory, 'outbox'),
     ...{ segmentBytes: 65_536, limitBytes: 2 ** 20, keepMs: 0, bootId: 'boot' },
-    ...{ write: systemWrite, freeBytes: systemFreeBytes, clock: systemClock, log: silentLog },
+    ...{ write: systemWrite, freeBytes: systemFreeBytes, clock: systemClock, hostTime: Date.now, log: silentLog },
   })
   let syncs = 0
   const session = new LaneSession({

@@ -6,7 +6,7 @@ import { type TemporaryInstallation, temporaryInstallation } from '../members/te
 import { stateMigrations } from '../store/migrate.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import { temporaryApi } from '../tokens/test-api.ts'
-import { rateDemands } from '../usage/rate-demands.ts'
+import { rateDemands, tokensOf } from '../usage/rate-demands.ts'
 import { compileToken, tokenColumns } from './governed-row.ts'
 import { LimitsView } from './limits-view.ts'
 import { PolicyView } from './policy-view.ts'
@@ -79,7 +79,7 @@ test('a consumer group and a policy that name a token are for what it is rotated
   const held = (id: string) => {
     const token = tokens.get(id)
     if (token === undefined) throw new Error(`There is no token ${id}`)
-    const demands = rateDemands(token, limits, facts).map(({ account }) => account)
+    const demands = rateDemands(token, limits, tokensOf(facts, 0)).map(({ account }) => account)
     return [demands, policies.set.chainFor(subjectOf(token)).at('pre_request').length]
   }
   for (const id of [named, rotated, cloned]) expect(held(id)).toEqual([['group/g/requests'], 1])

@@ -22,8 +22,8 @@ import type { ExchangeTrace, Tracer } from '../telemetry/tracer.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
 import type { LanguageName, NeutralRequest } from '../translation/neutral.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
-import type { Rates } from '../usage/rate-lane.ts'
 import type { RateTicket } from '../usage/rate-ticket.ts'
+import type { Rates } from '../usage/rates.ts'
 import type { BodyMembers } from './body-edits.ts'
 import type { Circuits } from './circuit.ts'
 import type { EscalationNotice } from './decisions.ts'
@@ -180,8 +180,6 @@ export interface Exchange extends Placed {
   reservation: Reservation | null
   /** What it took of limits of requests and tokens a minute. */
   rates: RateTicket | null
-  /** The accounts among those that count tokens, to be corrected by what the answer used. */
-  ratedTokens: readonly string[]
   /** What the paths cost; empty until usage is reserved. */
   priced: readonly PricedPath[]
   /** Who pays: `user:<id>`, `team:<id>` or `organization`. */
@@ -311,7 +309,6 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   verdict: 'allow',
   reservation: null,
   rates: null,
-  ratedTokens: [],
   priced: [],
   spendOwner: null,
   maxOutputTokens: null,

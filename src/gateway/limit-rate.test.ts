@@ -4,6 +4,7 @@ import type { AccessPolicy, ConsumerGroup, LimitSet } from '../usage/limits.ts'
 import { noLimits } from '../usage/limits.ts'
 import { LaneRates } from '../usage/rate-lane.ts'
 import type { SlotCell } from '../usage/rate-wire.ts'
+import { noPast } from '../usage/rates.ts'
 import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
 
 let running: TestGateway
@@ -18,6 +19,7 @@ const group = (members: Partial<ConsumerGroup>): ConsumerGroup => ({
 const policy = (members: Partial<AccessPolicy>): AccessPolicy => ({
   ...group({}),
   id: 'p',
+  scope: 'shared',
   models: null,
   providers: null,
   ...members,
@@ -39,10 +41,13 @@ async function start(limits: Partial<LimitSet>, token: Partial<GovernedToken>, s
     granted: Math.min(slots, granted + want),
     returned,
     cooling: [],
+    absent: 0,
   })
   const rates = new LaneRates({
-    clock: { monotonic: () => performance.now() },
+    clock: { monotonic: () => performance.now(), host: () => performance.now() },
     process: 'test',
+    past: noPast,
+    sleep: async () => undefined,
     post: async (cells) => ({ cells: cells.map(answer) }),
   })
   Object.assign(running.lane, { rates })
@@ -93,6 +98,32 @@ test('tokens a minute are counted as the answer says', async () => {
   expect((await ask()).status).toBe(503)
 })
 
+test('of many requests at once without a limit of the output one is let through where the model may use the whole minute', async () => {
+  const ask = await start({}, { accounts: [account({ rateLimitTpm: 1000 })] }, 1000)
+  const answers = await Promise.all(Array.from({ length: 20 }, () => ask()))
+  const statuses = answers.map(({ status }) => status).sort()
+  expect(statuses).toEqual([200, ...Array.from({ length: 19 }, () => 503)])
+})
+
+test('requests that bound their output run beside each other as far as the minute allows', async () => {
+  const ask = await start({}, { accounts: [account({ rateLimitTpm: 1000 })] }, 1000)
+  const answers = await Promise.all(Array.from({ length: 20 }, () => ask({ ...question, max_tokens: 190 })))
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(5)
+})
+
+test('a request larger than all of a minute is refused with 400, names both, and is not to be tried again', async () => {
+  const ask = await start({}, { accounts: [account({ rateLimitTpm: 5 })] }, 5)
+  const content = 'A question of more than five tokens, which no minute of this limit can ever hold.'
+  const refused = await ask({ ...question, messages: [{ role: 'user', content }] })
+  const body = await refused.json()
+  expect([refused.status, body]).toMatchObject([
+    400,
+    { error: { code: 'request_exceeds_rate_limit', type: 'invalid_request_error' } },
+  ])
+  expect(JSON.stringify(body)).toMatch(/about 2\d tokens.* allows 5 a minute/)
+  expect([refused.headers.get('x-should-retry'), refused.headers.get('retry-after')]).toEqual(['false', null])
+})
+
 test('an access policy keeps a token to its models and providers', async () => {
   const models = new Map([['p', policy({ models: ['other*'] })]])
   const ask = await start({ accessPolicies: models }, { accessPolicyIds: ['p'] })
@@ -104,9 +135,14 @@ test('an access policy keeps a token to its models and providers', async () => {
 
 test('without the control plane a limit that was never asked about answers 503', async () => {
   const ask = await start({}, { accounts: [account({ rateLimitRpm: 1 })] })
+  let now = 0
   const rates = new LaneRates({
-    clock: { monotonic: () => performance.now() },
+    clock: { monotonic: () => now, host: () => now },
     process: 'test',
+    past: noPast,
+    sleep: async (milliseconds) => {
+      now += milliseconds
+    },
     post: async () => {
       throw new Error('unreachable')
     },

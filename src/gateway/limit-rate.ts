@@ -3,19 +3,30 @@
  * by an estimate, corrected when the answer says how many they were; a request that is refused later on gives back what
  * it took.
  */
+import { outputLimitMembers } from '../dialects/output-limit.ts'
 import { asFailure } from '../failure.ts'
-import { countsTokens, rateDemands, rateFailure } from '../usage/rate-demands.ts'
-import { type RateDemand, RateRefused } from '../usage/rate-lane.ts'
+import { outputMaximum } from '../usage/output-maximum.ts'
+import { rateDemands, rateFailure, tokensOf } from '../usage/rate-demands.ts'
 import type { RateTicket } from '../usage/rate-ticket.ts'
+import { type RateDemand, RateRefused } from '../usage/rates.ts'
 import { lookAtToken } from './authenticate.ts'
 import { type Exchange, type Gateway, given } from './exchange.ts'
 import { resourceName } from './resource-name.ts'
 
 export function limitRate(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const token = given(exchange.token)
-  const { limits } = gateway.lane.view
-  const demands = rateDemands(token, limits, given(exchange.facts))
+  const demands = rateDemands(token, gateway.lane.view.limits, tokensOf(given(exchange.facts), modelOutput(exchange)))
   if (demands.length > 0) return take(exchange, gateway, demands)
+}
+
+/** The most output that a path gives a caller who sets no limit; 0 where the answer is no text. */
+function modelOutput({ dialect, parsed, paths }: Exchange): number {
+  if (parsed === null || outputLimitMembers(dialect.family, parsed).length === 0) return 0
+  let most = 0
+  for (const { listed, upstreamModel } of paths) {
+    most = Math.max(most, listed?.maxOutputTokens ?? outputMaximum(upstreamModel))
+  }
+  return most
 }
 
 function take(exchange: Exchange, gateway: Gateway, demands: readonly RateDemand[]): Promise<void> | void {
@@ -25,7 +36,6 @@ function take(exchange: Exchange, gateway: Gateway, demands: readonly RateDemand
   }
   const took = (ticket: RateTicket) => {
     exchange.rates = ticket
-    exchange.ratedTokens = demands.filter(({ account }) => countsTokens(account)).map(({ account }) => account)
   }
   let taken: RateTicket | Promise<RateTicket>
   try {

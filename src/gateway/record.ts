@@ -6,6 +6,7 @@
 import { type Attribution, type Event, nobody, type Verdict } from '../events/event.ts'
 import { timestamp } from '../lib/clock.ts'
 import { everyStage } from '../policies/kinds/kind.ts'
+import type { RecordedUse } from '../usage/rate.ts'
 import { capturePrompt } from './capture-prompt.ts'
 import { decisionEvents, digestOf, type EventFrame } from './decisions.ts'
 import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
@@ -31,24 +32,26 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
     const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
     events.push(...decisionEvents(exchange, gateway, frame))
   }
-  const settled = settledEvent(exchange, gateway, outcome)
+  const { event: settled, uses } = settledEvent(exchange, gateway, outcome)
   events.push(settled)
   const { journal } = gateway.lane
-  exchange.settled = exchange.opened ? journal.close(exchange.id, events) : journal.refuse(events)
+  exchange.settled = exchange.opened ? journal.close(exchange.id, events, uses) : journal.refuse(events)
   gateway.meter.finished(exchange, outcome, gateway.clock.monotonic(), settled.event_cost_attribution)
   traceExchange(exchange, gateway, outcome, settled.event_cost_attribution)
   return exchange.settled
 }
 
-/** The outcome with what is booked of each limit, in the tick in which it is written; unopened, all is given back. */
-function settledEvent(exchange: Exchange, gateway: Gateway, outcome: Outcome): Event {
+/**
+ * The outcome with what is booked of each limit, in the tick in which it is written, and what it changes of limits a
+ * minute; unopened, all is given back.
+ */
+function settledEvent(exchange: Exchange, gateway: Gateway, outcome: Outcome): { event: Event; uses: RecordedUse[] } {
   const event = outcomeEvent(exchange, gateway, outcome)
   const spent = spentBy(exchange, gateway, outcome.reason)
   if (spent !== null) event.event_cost_attribution = costAttribution(exchange, spent)
   settleLimits(exchange, event, spent)
   settleGrant(exchange, event)
-  settleRates(exchange, spent)
-  return event
+  return { event, uses: settleRates(exchange, spent) }
 }
 
 /** Settles where nobody is left to be told that the journal failed: the log is. */

@@ -15,6 +15,7 @@ import { costOf } from '../usage/cost.ts'
 import { countsMoney } from '../usage/demands.ts'
 import { type ExcessDetails, excessSaid } from '../usage/excess.ts'
 import { mostHeld, plainName } from '../usage/lease.ts'
+import type { RecordedUse } from '../usage/rate.ts'
 import type { Attempt, Exchange, Gateway, ReasonCode, ResolvedModel } from './exchange.ts'
 import { completedUsage, estimateOf, nothing, spokenCharacters, withinInput } from './used.ts'
 import { withoutSecrets } from './without-secrets.ts'
@@ -128,17 +129,17 @@ function usedOf(held: readonly Held[], index: number, cost: number): number {
   return owed
 }
 
-/** Corrects the tokens a minute by what was used; a request that was refused counts for nothing. */
-export function settleRates(exchange: Exchange, spent: Spent | null): void {
-  const { rates, ratedTokens, opened } = exchange
-  if (rates === null) return
+/**
+ * Corrects the tokens a minute by what was used, and gives what that changes, for the journal; a request that was refused
+ * counts for nothing.
+ */
+export function settleRates(exchange: Exchange, spent: Spent | null): RecordedUse[] {
+  const { rates, opened } = exchange
+  if (rates === null) return []
   exchange.rates = null
-  if (!opened) {
-    rates.release()
-    return
-  }
-  const used = (spent?.usage.inputTokens ?? 0) + (spent?.usage.outputTokens ?? 0)
-  for (const account of ratedTokens) rates.correct(account, used)
+  if (opened) return rates.settle((spent?.usage.inputTokens ?? 0) + (spent?.usage.outputTokens ?? 0))
+  rates.release()
+  return []
 }
 
 export function costAttribution(exchange: Exchange, { usage, estimated, cost, source }: Spent): CostAttribution {

@@ -364,6 +364,10 @@ export const rateHoldings = sqliteTable(
     recalledAt: integer('recalled_at').notNull().default(0),
     process: text('process').notNull(),
     cooling: text('cooling').notNull().default('[]'),
+    kind: text('kind').notNull().default('held'),
+    holder: text('holder').notNull().default(''),
+    run: integer('run').notNull().default(0),
+    freeAt: integer('free_at').notNull().default(0),
   },
   (table) => [primaryKey({ columns: [table.account, table.lane] })],
 )

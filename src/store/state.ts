@@ -128,6 +128,7 @@ export const accessPolicies = sqliteTable('access_policies', {
   providers: text('providers'),
   version: integer('version').notNull(),
   deleted: integer('deleted').notNull().default(0),
+  scope: text('scope').notNull().default('shared'),
 })
 
 export const policies = sqliteTable('policies', {

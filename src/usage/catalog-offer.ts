@@ -9,10 +9,10 @@ import { PriceBook, type PricedModel } from '../providers/price-book.ts'
 import { compilePriceText } from '../providers/price-record.ts'
 import type { Database } from '../store/open.ts'
 import { leastCost, type Offer, type OfferedModel } from './cheapest-request.ts'
-import type { AccessPolicy } from './limits.ts'
+import type { AccessRule } from './limits.ts'
 
 export interface CatalogOffer extends Offer {
-  accessPolicies: ReadonlyMap<string, AccessPolicy>
+  accessPolicies: ReadonlyMap<string, AccessRule>
 }
 
 interface ProviderRow {
@@ -107,15 +107,12 @@ const compileProvider = (row: ProviderRow) => ({
   defaultPrice: compilePriceText(row.default_price, 'provider'),
 })
 
-async function readAccessPolicies(state: Pick<Database, 'read'>): Promise<Map<string, AccessPolicy>> {
+async function readAccessPolicies(state: Pick<Database, 'read'>): Promise<Map<string, AccessRule>> {
   const rows = await state.read<PolicyRow>('select id, models, providers from access_policies where deleted = 0')
   return new Map(
     rows.map(({ id, models, providers }) => [
       id,
       {
-        id,
-        requestsPerMinute: null,
-        tokensPerMinute: null,
         models: names.parse(JSON.parse(models ?? 'null')),
         providers: names.parse(JSON.parse(providers ?? 'null')),
       },

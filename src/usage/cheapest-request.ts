@@ -9,7 +9,7 @@
 import { nanoOf, type Price } from '../providers/price.ts'
 import { type GovernedToken, modelAllowed } from '../tokens/governed.ts'
 import { audioCost } from './cost.ts'
-import type { AccessPolicy } from './limits.ts'
+import type { AccessRule } from './limits.ts'
 import { forbiddenBy } from './rate-demands.ts'
 
 export interface OfferedModel {
@@ -35,7 +35,7 @@ export interface Offer {
 }
 
 export interface Spender extends Pick<GovernedToken, 'provider' | 'modelFilter'> {
-  accessPolicies: readonly AccessPolicy[]
+  accessPolicies: readonly AccessRule[]
 }
 
 /** A second of the thinnest audio is a hundred bytes (`bound.ts`): no upload is less than one. */

@@ -78,6 +78,7 @@ const forgotten = (now: number): Statement[] => [
   { sql: 'delete from usage_answers where told < ?', args: [now - answersKeptMs] },
   // Slots that long ago are anybody's, and no process that knew of them runs.
   { sql: 'delete from rate_holdings where beat_at < ?', args: [now - silentMs] },
+  { sql: "delete from rate_holdings where kind <> 'held' and free_at < ?", args: [now] },
 ]
 
 const among = "(account, lane) in (select value ->> 'account', value ->> 'lane' from json_each(?))"

@@ -75,6 +75,10 @@ const budgetUpdate = z.object({ max_budget: amount.optional() })
 const groupBody = z.object({ ...rateFields, members: membersSchema })
 const groupUpdate = z.object({ ...rateFields, members: membersSchema.optional() })
 const policyBody = z.object({ ...rateFields, models: names.optional(), providers: names.optional() })
+const policyScope = z
+  .enum(['token', 'shared'])
+  .describe('Whether each token that names it has these rates by itself, or all of them have them together')
+const policyUpdate = policyBody.extend({ scope: policyScope.optional() })
 
 const given = (columns: Record<string, string | number | null | undefined>): Columns =>
   Object.fromEntries(Object.entries(columns).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
@@ -193,18 +197,20 @@ const policyKind: LimitKind = {
   word: 'access policy',
   tag: 'Access policies',
   table: accessPolicies,
-  create: policyBody,
-  update: policyBody,
+  create: policyBody.extend({ scope: policyScope.default('token') }),
+  update: policyUpdate,
   record: z.object({
     ...rateRecord,
+    scope: policyScope,
     models: z.array(z.string()).nullable(),
     providers: z.array(z.string()).nullable(),
   }),
   columns(body) {
-    const { requests_per_minute, tokens_per_minute, models, providers } = policyBody.parse(body)
+    const { requests_per_minute, tokens_per_minute, scope, models, providers } = policyUpdate.parse(body)
     return given({
       requestsPerMinute: requests_per_minute,
       tokensPerMinute: tokens_per_minute,
+      scope,
       models: json(models),
       providers: json(providers),
     })
@@ -213,6 +219,7 @@ const policyKind: LimitKind = {
   show: (row) => ({
     requests_per_minute: row.requests_per_minute,
     tokens_per_minute: row.tokens_per_minute,
+    scope: row.scope,
     models: parsed(row.models),
     providers: parsed(row.providers),
   }),

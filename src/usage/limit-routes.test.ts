@@ -96,6 +96,17 @@ test('what is wrong in a body is named', async () => {
   ])
 })
 
+test('the rates of an access policy are those of each token, or of all together where that is said', async () => {
+  const each = await call('POST', '/v1/access-policies', { name: 'each', requests_per_minute: 5 })
+  expect(each.json.scope).toBe('token')
+  const changed = await call('PATCH', `/v1/access-policies/${each.json.id}`, { scope: 'shared' })
+  expect(changed.json).toMatchObject({ scope: 'shared', requests_per_minute: 5 })
+  const kept = await call('PATCH', `/v1/access-policies/${each.json.id}`, { requests_per_minute: 6 })
+  expect(kept.json.scope).toBe('shared')
+  const wrong = await call('POST', '/v1/access-policies', { name: 'wrong', scope: 'team' })
+  expect([wrong.status, wrong.json.error.param]).toEqual([422, 'scope'])
+})
+
 test('a name belongs to one record of its kind', async () => {
   const body = budget({ name: 'Only once' })
   await call('POST', '/v1/budgets', body)

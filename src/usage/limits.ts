@@ -24,11 +24,17 @@ export interface RateLimit {
 /** Whose requests it counts; its id stands in the maps of `LimitSet`. */
 export type ConsumerGroup = RateLimit
 
-export interface AccessPolicy extends RateLimit {
+/** What an access policy lets a token use. */
+export interface AccessRule {
   /** Exact ids or `*` globs; null for all. */
   models: readonly string[] | null
   /** Names of providers; null for all. */
   providers: readonly string[] | null
+}
+
+export interface AccessPolicy extends RateLimit, AccessRule {
+  /** Whether each token that names it has its rates by itself, or all of them together. */
+  scope: 'token' | 'shared'
 }
 
 export interface LimitSet {

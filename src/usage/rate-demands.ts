@@ -2,8 +2,9 @@
 import type { RequestFacts } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import { type GovernedToken, globMatches } from '../tokens/governed.ts'
-import type { AccessPolicy, LimitSet, RateLimit } from './limits.ts'
-import type { RateDemand, RateRefused } from './rate-lane.ts'
+import type { AccessPolicy, AccessRule, LimitSet, RateLimit } from './limits.ts'
+import { countsTokens } from './rate.ts'
+import type { RateDemand, RateRefused } from './rates.ts'
 
 type Member = Pick<GovernedToken, 'id' | 'teamId' | 'userId' | 'ownerKind' | 'ownerId' | 'accessPolicyIds' | 'accounts'>
 
@@ -13,7 +14,7 @@ export const accessPoliciesOf = ({ accessPolicyIds }: Member, { accessPolicies }
 
 /** The field by which an access policy forbids a model; null where it does not. */
 export function forbiddenBy(
-  { models, providers }: AccessPolicy,
+  { models, providers }: AccessRule,
   model: { id: string; provider: { name: string } },
 ): 'model' | 'provider' | null {
   if (models !== null && !models.some((pattern) => globMatches(pattern, model.id))) return 'model'
@@ -24,13 +25,12 @@ export function forbiddenBy(
  * The limits of consumer groups, of access policies, of the token itself and of those it was cloned from, in this order.
  * A token's own are kept by the account it was made with, so that a rotation refills nothing.
  */
-export function rateDemands(token: Member, limits: LimitSet, facts: RequestFacts): RateDemand[] {
-  const tokens = estimatedTokens(facts)
+export function rateDemands(token: Member, limits: LimitSet, tokens: RequestTokens): RateDemand[] {
   const demands: RateDemand[] = []
   for (const group of groupsOf(token, limits)) addDemands(demands, `group/${group.id}`, group, tokens)
   for (const id of token.accessPolicyIds) {
     const policy = limits.accessPolicies.get(id)
-    if (policy !== undefined) addDemands(demands, `access/${policy.id}`, policy, tokens)
+    if (policy !== undefined) for (const name of policyNames(policy, token)) addDemands(demands, name, policy, tokens)
   }
   for (const { id, rateLimitRpm, rateLimitTpm } of token.accounts) {
     if (rateLimitRpm === null && rateLimitTpm === null) continue
@@ -40,17 +40,54 @@ export function rateDemands(token: Member, limits: LimitSet, facts: RequestFacts
   return demands
 }
 
+/** Of a policy whose rates each token has by itself, a clone draws on its source's too, and a rotation refills nothing. */
+function policyNames({ id, scope }: AccessPolicy, token: Member): string[] {
+  if (scope === 'shared') return [`access/${id}`]
+  const accounts = token.accounts.length === 0 ? [token] : token.accounts
+  return accounts.map((account) => `access/${id}/${account.id}`)
+}
+
 /** What a request counts as until its answer says how many tokens it was. */
-const estimatedTokens = ({ inputEstimate, outputLimit, choices }: RequestFacts): number =>
-  Math.max(1, inputEstimate + (outputLimit ?? 0) * Math.max(1, choices))
+export interface RequestTokens {
+  /** The input and one token of output. */
+  least: number
+  /** The input and all output that it may have. */
+  most: number
+  /** Whether the caller bounded the output: the request is let through with all that it may use, or not. */
+  isBounded: boolean
+}
 
-/** Whether an account counts tokens; the others count requests. */
-export const countsTokens = (account: string): boolean => account.endsWith('/tokens')
+/** `modelOutput` is what the model gives a caller who sets no limit. */
+export function tokensOf({ inputEstimate, outputLimit, choices }: RequestFacts, modelOutput: number): RequestTokens {
+  const output = (outputLimit ?? modelOutput) * Math.max(1, choices)
+  const least = Math.max(1, inputEstimate + Math.min(1, output))
+  return { least, most: Math.max(1, inputEstimate + output), isBounded: outputLimit !== null }
+}
 
-function addDemands(demands: RateDemand[], name: string, limit: RateLimit, tokens: number): void {
+/** Throws `request_exceeds_rate_limit` where the request is larger than all of the limit. */
+function addDemands(demands: RateDemand[], name: string, limit: RateLimit, tokens: RequestTokens): void {
   const { requestsPerMinute, tokensPerMinute } = limit
-  if (requestsPerMinute !== null) demands.push({ account: `${name}/requests`, slots: 1, limit: requestsPerMinute })
-  if (tokensPerMinute !== null) demands.push({ account: `${name}/tokens`, slots: tokens, limit: tokensPerMinute })
+  if (requestsPerMinute !== null) {
+    demands.push({ account: `${name}/requests`, slots: 1, least: 1, limit: requestsPerMinute })
+  }
+  if (tokensPerMinute === null) return
+  const { least, most, isBounded } = tokens
+  if (least > tokensPerMinute) {
+    const message = `The request takes about ${least} tokens, and ${ownerOf(name)} allows ${tokensPerMinute} a minute: shorten it, or have the limit raised`
+    throw new Failure('request_exceeds_rate_limit', { message })
+  }
+  const mustHaveAll = isBounded && most <= tokensPerMinute
+  demands.push({
+    account: `${name}/tokens`,
+    slots: most,
+    least: mustHaveAll ? most : least,
+    limit: tokensPerMinute,
+  })
+}
+
+const ownerOf = (account: string): string => {
+  if (account.startsWith('group/')) return 'a consumer group of the token'
+  return account.startsWith('token/') ? 'the limit of the token, or of its source,' : 'an access policy of the token'
 }
 
 const noGroups: ReadonlySet<RateLimit> = new Set()
@@ -70,17 +107,19 @@ function groupsOf(
 }
 
 /** What a refused limit is to the caller (contract section 8). `resource` names the token. */
-export function rateFailure({ account, reason, retryAfter }: RateRefused, resource: string): Failure {
+export function rateFailure({ account, reason, retryAfter, absent }: RateRefused, resource: string): Failure {
   if (reason === 'unknown') {
     const message = `The limits a minute of ${resource} cannot be asked about at the moment: retry shortly`
     return new Failure('usage_authority_unavailable', { message, retryAfter })
   }
   const what = countsTokens(account) ? 'tokens' : 'requests'
+  const why =
+    absent === 0 ? '' : `; ${absent} of them are held by a gateway that does not answer, and come back within 91 s`
   if (account.startsWith('group/')) {
-    const message = `A consumer group of ${resource} has used its ${what} of this minute`
+    const message = `A consumer group of ${resource} has used its ${what} of this minute${why}`
     return new Failure('consumer_group_rate_limit_exceeded', { message, retryAfter })
   }
   const whose = account.startsWith('token/') ? 'Its own limit, or that of its source,' : 'An access policy'
-  const message = `${resource} has used its ${what} of this minute: ${whose} allows no more`
+  const message = `${resource} has used its ${what} of this minute: ${whose} allows no more${why}`
   return new Failure('usage_authorization_rate_limited', { message, retryAfter })
 }

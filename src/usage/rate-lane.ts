@@ -1,52 +1,30 @@
 /**
- * A lane's rate limits: slots are taken from memory where they are there, and asked for where they are not. A request
- * with several limits takes of all or of none, and holds none while it waits. Beside that, in the background: what the
- * control plane calls back is returned as far as it is cold, what nobody used for a minute is returned whole, and what is
- * in use is confirmed before it lapses. So a lane that is alone with a limit waits once, for the first request.
+ * A worker's rate limits. It takes slots from memory where it has them, and asks for them where it has not. A request
+ * with several limits takes of all or of none, and holds none while it waits. In the background the worker returns cold
+ * slots that the control plane calls back, hands back everything of a limit that nobody used for 10 s, and confirms what
+ * is in use before it lapses. So a worker that is alone with a limit waits once, for the first request.
+ *
+ * A worker that ends hands back all slots and says when those in use are cold. One that was killed could not: its next
+ * process reads the same from the journal (`RatePast`) and says it with its first message about a limit.
  */
-import type { Clock } from '../lib/clock.ts'
-import { type Cooling, coldAt, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
-import { type RateTicket, SlotTicket } from './rate-ticket.ts'
+import { type Cooling, coldAt, coolingFrom, countsTokens, mostMinutes, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
+import { type RateClock, type RateTicket, SlotTicket } from './rate-ticket.ts'
 import type { SlotCell, SlotsReply } from './rate-wire.ts'
-
-export interface RateDemand {
-  account: string
-  slots: number
-  /** How many slots the limit has as this lane knows it. */
-  limit: number
-}
-
-/** A limit that refuses: it is used up, or the control plane cannot be asked. */
-export class RateRefused extends Error {
-  override readonly name = 'RateRefused'
-  readonly account: string
-  readonly reason: 'used' | 'unknown'
-  /** Whole seconds after which it makes sense to try again. */
-  readonly retryAfter: number
-
-  constructor(account: string, reason: RateRefused['reason'], retryAfter: number) {
-    super(`${account}: ${reason}`)
-    this.account = account
-    this.reason = reason
-    this.retryAfter = retryAfter
-  }
-}
-
-export interface Rates {
-  /** Takes slots of all limits or of none, at once where the lane has them. Throws or rejects with `RateRefused`. */
-  take(demands: readonly RateDemand[], signal: AbortSignal): RateTicket | Promise<RateTicket>
-}
+import { type RateDemand, type RatePast, RateRefused, type Rates } from './rates.ts'
 
 export interface LaneRatesOptions {
-  clock: Pick<Clock, 'monotonic'>
-  /** Another one for each process that holds the lane. */
+  clock: RateClock
+  /** Another one for each process of the worker. */
   process: string
+  past: RatePast
   /** Sends cells to the control plane; rejects where it cannot be reached. */
   post(cells: readonly SlotCell[]): Promise<SlotsReply>
+  sleep(milliseconds: number): Promise<void>
 }
 
 interface Waiting {
   demands: readonly RateDemand[]
+  since: number
   resolve(ticket: RateTicket): void
   reject(refused: unknown): void
 }
@@ -59,40 +37,67 @@ interface Account {
   denied: { until: number; shortage: number }
   /** As the ledger last said: when slots can be had, monotonic. */
   cooling: readonly Cooling[]
-  /** The totals last confirmed differ from those here. */
-  dirty: boolean
+  /** As the ledger last said: how many are held by workers that do not answer. */
+  absent: number
   /** The last call for slots that was followed. */
   recalledAt: number
   confirmedAt: number
+  /** How many returned slots the ledger knows of. */
+  confirmedReturned: number
+}
+
+/** A cell as it is sent, and which resting uses it tells of. */
+interface Message {
+  cell: SlotCell
+  resting: readonly Cooling[]
 }
 
 const deniedForMs = 1000
+/** How long a request waits for a control plane that cannot be reached, as one does whose gateway has just started. */
+const reachWithinMs = 2000
+const askAgainMs = 100
 const confirmAfterMs = slotTtlMs / 3
+const idleMs = 10_000
+/** Who is refused tokens that a running request may give back is told to come back after so long. */
+const mostRunningMs = 5000
 const forgetAfterMs = 3 * slotMinuteMs
+const debtAfterMs = mostMinutes * slotMinuteMs
 const cellsInMessage = 500
+
+/** How many slots a demand comes to; never more than the limit has. */
+type Amount = (demand: RateDemand, slots: Slots) => number
+
+const wanted: Amount = ({ slots, limit }) => Math.min(slots, limit)
+const needed: Amount = ({ slots: most, least, limit }, slots) => Math.min(slots.short === 0 ? least : most, limit)
 
 export class LaneRates implements Rates {
   readonly #clock: LaneRatesOptions['clock']
   readonly #post: LaneRatesOptions['post']
+  readonly #sleep: LaneRatesOptions['sleep']
   readonly #process: string
+  readonly #past: RatePast
   readonly #accounts = new Map<string, Account>()
   readonly #waiting = new Set<Waiting>()
   #confirming = false
 
-  constructor({ clock, process, post }: LaneRatesOptions) {
+  constructor({ clock, process, past, post, sleep }: LaneRatesOptions) {
     this.#clock = clock
     this.#process = process
+    this.#past = past
     this.#post = post
+    this.#sleep = sleep
   }
 
   take(demands: readonly RateDemand[], signal: AbortSignal): RateTicket | Promise<RateTicket> {
     const now = this.#clock.monotonic()
-    const short = this.#firstShort(demands, now)
+    const short = this.#firstShort(demands, now, wanted)
     if (short === null) return this.#use(demands, now)
     const account = this.#account(short.account, now)
     const { until, shortage } = account.denied
-    if (now < until && this.#shortage(short, now) >= shortage) throw this.#refusal(short, 'used', now)
-    return this.#wait(demands, signal)
+    if (now >= until || this.#shortage(short, now, wanted) < shortage) return this.#wait(demands, signal)
+    const refused = this.#firstShort(demands, now, needed)
+    if (refused !== null) throw this.#refusal(refused, 'used', now)
+    return this.#use(demands, now)
   }
 
   /**
@@ -105,56 +110,85 @@ export class LaneRates implements Rates {
     const cold = account.slots.available(now) - this.#wanted(name)
     account.slots.giveBack(Math.min(cold, Math.max(want, Math.ceil(cold / 2))), now)
     account.recalledAt = Math.max(account.recalledAt, at)
-    account.dirty = true
     void this.#follow(account, want, at)
   }
 
   /** Says that the call was heard; where the answer tells of slots that were not known yet, follows it once more. */
   async #follow(account: Account, want: number, at: number): Promise<void> {
-    const cell = this.#toldCell(account, 0)
-    await this.#sendUnwatched([cell])
-    if (account.slots.granted > cell.granted) this.recall(account.name, want, at)
+    const message = this.#toldMessage(account, 0)
+    await this.#sendUnwatched([message])
+    if (account.slots.granted > message.cell.granted) this.recall(account.name, want, at)
   }
 
-  /** Returns what is idle and confirms what is in use; to be called about once a second. */
+  /** Hands back what is idle and confirms what is in use; to be called about once a second. */
   tick(): void {
     const now = this.#clock.monotonic()
-    const cells: SlotCell[] = []
+    const messages: Message[] = []
     for (const account of this.#accounts.values()) {
       const { slots, name } = account
       const idle = now - slots.lastUsedAt
-      if (idle >= slotMinuteMs && slots.giveBack(Number.MAX_SAFE_INTEGER, now) > 0) account.dirty = true
-      if (idle >= forgetAfterMs && !account.dirty) this.#accounts.delete(name)
+      if (idle >= idleMs) this.#release(account, now)
+      const told = slots.returned === account.confirmedReturned && slots.resting.length === 0
       const held = slots.granted > slots.returned
-      const due = account.dirty || (held && now - account.confirmedAt >= confirmAfterMs)
-      if (due && cells.length < cellsInMessage) cells.push(this.#cell(account, 0))
+      if (told && !held && slots.running === 0 && idle >= (slots.debt > 0 ? debtAfterMs : forgetAfterMs)) {
+        this.#accounts.delete(name)
+      }
+      const due = !told || (held && now - account.confirmedAt >= confirmAfterMs)
+      if (due && messages.length < cellsInMessage) messages.push(this.#message(account, 0))
     }
-    if (cells.length === 0 || this.#confirming) return
+    if (messages.length === 0 || this.#confirming) return
     this.#confirming = true
-    void this.#confirm(cells)
+    void this.#confirm(messages)
   }
 
-  async #confirm(cells: readonly SlotCell[]): Promise<void> {
-    await this.#sendUnwatched(cells)
+  /** Hands back everything. Resolves when the control plane knows, or cannot be told. */
+  async drain(): Promise<void> {
+    const now = this.#clock.monotonic()
+    const messages: Message[] = []
+    for (const account of this.#accounts.values()) {
+      account.slots.handBack(now)
+      const { granted, resting } = account.slots
+      if (granted > account.confirmedReturned || resting.length > 0) messages.push(this.#message(account, 0))
+    }
+    for (let at = 0; at < messages.length; at += cellsInMessage) {
+      await this.#sendUnwatched(messages.slice(at, at + cellsInMessage))
+    }
+  }
+
+  /** What is owed is paid by the slots here, and a request that runs may still give some back: both keep what is in use. */
+  #release({ slots, asking, name }: Account, now: number): void {
+    slots.giveBack(Number.MAX_SAFE_INTEGER, now)
+    if (slots.debt === 0 && slots.running === 0 && !asking && this.#wanted(name) === 0) slots.handBack(now)
+  }
+
+  async #confirm(messages: readonly Message[]): Promise<void> {
+    await this.#sendUnwatched(messages)
     this.#confirming = false
   }
 
-  async #sendUnwatched(cells: readonly SlotCell[]): Promise<void> {
+  async #sendUnwatched(messages: readonly Message[]): Promise<void> {
     try {
-      await this.#send(cells)
+      await this.#send(messages)
     } catch {
       // The next tick tries again; until then what is held lapses by itself.
     }
   }
 
-  #cell({ name, slots, recalledAt }: Account, want: number): SlotCell {
-    const { granted, returned } = slots
-    return { account: name, granted, returned, want, recalled_at: recalledAt, cooling: null, process: this.#process }
+  #message({ name, slots, recalledAt }: Account, want: number): Message {
+    const { granted, returned, resting } = slots
+    const { run, knownFrom } = this.#past
+    const cell: SlotCell = {
+      ...{ account: name, granted, returned, want, recalled_at: recalledAt, cooling: null },
+      resting: coolingFrom(resting, this.#clock.monotonic()),
+      ...{ process: this.#process, run, known_from: knownFrom },
+    }
+    return { cell, resting }
   }
 
-  /** A cell with when its slots in use are cold. */
-  #toldCell(account: Account, want: number): SlotCell {
-    return { ...this.#cell(account, want), cooling: account.slots.cooling(this.#clock.monotonic()) }
+  /** A message that also tells when the slots in use are cold. */
+  #toldMessage(account: Account, want: number): Message {
+    const { cell, resting } = this.#message(account, want)
+    return { cell: { ...cell, cooling: account.slots.cooling(this.#clock.monotonic()) }, resting }
   }
 
   #account(name: string, now: number): Account {
@@ -162,52 +196,69 @@ export class LaneRates implements Rates {
     if (known !== undefined) return known
     const account: Account = {
       name,
-      slots: new Slots(now),
+      slots: new Slots(now, this.#usesBefore(name)),
       asking: false,
       denied: { until: Number.NEGATIVE_INFINITY, shortage: 0 },
       cooling: [],
-      dirty: false,
+      absent: 0,
       recalledAt: 0,
       confirmedAt: Number.NEGATIVE_INFINITY,
+      confirmedReturned: 0,
     }
     this.#accounts.set(name, account)
     return account
   }
 
-  #firstShort(demands: readonly RateDemand[], now: number): RateDemand | null {
-    for (const demand of demands) if (this.#shortage(demand, now) > 0) return demand
+  /** What former processes used and is not cold yet, by this process's clock. */
+  #usesBefore(name: string): readonly Cooling[] {
+    const offset = this.#clock.host() - this.#clock.monotonic()
+    const now = this.#clock.monotonic()
+    const uses = this.#past.uses.get(name) ?? []
+    return uses.map(([until, count]): Cooling => [until - offset, count]).filter(([until]) => until > now)
+  }
+
+  #firstShort(demands: readonly RateDemand[], now: number, amount: Amount): RateDemand | null {
+    for (const demand of demands) if (this.#shortage(demand, now, amount) > 0) return demand
     return null
   }
 
   /** How many slots are missing; of a limit that was lowered, what is held beyond it does not count. */
-  #shortage({ account, slots: wanted, limit }: RateDemand, now: number): number {
-    const { slots } = this.#account(account, now)
-    const beyond = Math.max(0, slots.granted - slots.returned - limit)
-    return Math.min(wanted, limit) - (slots.available(now) - beyond)
+  #shortage(demand: RateDemand, now: number, amount: Amount): number {
+    const { slots } = this.#account(demand.account, now)
+    return amount(demand, slots) - this.#usable(demand, slots, now)
+  }
+
+  #usable({ limit }: RateDemand, slots: Slots, now: number): number {
+    return slots.available(now) - Math.max(0, slots.granted - slots.returned - limit)
   }
 
   #use(demands: readonly RateDemand[], now: number): RateTicket {
-    const uses = demands.map(({ account, slots, limit }) => {
-      const found = this.#account(account, now).slots
-      return { account, slots: found, use: found.use(Math.min(slots, limit), now) }
+    const uses = demands.map((demand) => {
+      const { slots } = this.#account(demand.account, now)
+      const taken = Math.min(demand.slots, demand.limit, this.#usable(demand, slots, now))
+      return { account: demand.account, slots, use: slots.use(taken, now), isShort: taken < demand.slots }
     })
     return new SlotTicket(uses, this.#clock)
   }
 
   #refusal(short: RateDemand, reason: RateRefused['reason'], now: number): RateRefused {
     const wait = reason === 'used' ? this.#usableIn(short, now) : deniedForMs
-    return new RateRefused(short.account, reason, Math.max(1, Math.ceil(wait / 1000)))
+    const absent = reason === 'used' ? this.#account(short.account, now).absent : 0
+    return new RateRefused(short.account, { reason, retryAfter: Math.max(1, Math.ceil(wait / 1000)), absent })
   }
 
   /** In how many milliseconds as many slots can be had as it lacks, here or elsewhere; a minute where nobody knows. */
   #usableIn(short: RateDemand, now: number): number {
-    const at = coldAt(this.#account(short.account, now).cooling, this.#shortage(short, now))
-    return at === null ? slotMinuteMs : Math.max(0, at - now)
+    const { cooling, slots } = this.#account(short.account, now)
+    const at = coldAt(cooling, this.#shortage(short, now, needed)) ?? now + slotMinuteMs
+    // Whoever runs may give tokens back at its end.
+    const soonest = countsTokens(short.account) && slots.running > 0 ? mostRunningMs : slotMinuteMs * mostMinutes
+    return Math.min(soonest, Math.max(0, at - now))
   }
 
   #wait(demands: readonly RateDemand[], signal: AbortSignal): Promise<RateTicket> {
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { demands, resolve, reject }
+      const waiting: Waiting = { demands, since: this.#clock.monotonic(), resolve, reject }
       this.#waiting.add(waiting)
       signal.addEventListener('abort', () => this.#waiting.delete(waiting) && reject(signal.reason), { once: true })
       this.#askForShort()
@@ -230,7 +281,7 @@ export class LaneRates implements Rates {
     for (const { demands } of this.#waiting) {
       for (const demand of demands) {
         const account = this.#account(demand.account, now)
-        if (this.#shortage(demand, now) > 0 && !account.asking) void this.#ask(account)
+        if (this.#shortage(demand, now, wanted) > 0 && !account.asking) void this.#ask(account)
       }
     }
   }
@@ -240,17 +291,18 @@ export class LaneRates implements Rates {
     const asked = new Set(this.#waiting)
     const now = this.#clock.monotonic()
     const want = this.#wanted(account.name)
-    const have = Math.max(0, account.slots.available(now))
+    const have = Math.max(0, account.slots.available(now)) - account.slots.debt
     const lacking = Math.max(1, want - have)
     const { granted } = account.slots
     let refused: RateRefused['reason'] = 'used'
     try {
-      await this.#send([this.#toldCell(account, lacking)])
+      await this.#send([this.#toldMessage(account, lacking)])
       // All that was asked for is no refusal: who still lacks slots lost them to others meanwhile, and is asked for anew.
       if (account.slots.granted - granted >= lacking) asked.clear()
     } catch {
       // Out of reach, or a message that made no sense: either way nobody can say that there is a slot.
       refused = 'unknown'
+      await this.#sleep(askAgainMs)
     }
     account.asking = false
     this.#settleWaiting(account, asked, refused)
@@ -260,39 +312,41 @@ export class LaneRates implements Rates {
   #settleWaiting(account: Account, asked: ReadonlySet<Waiting>, reason: RateRefused['reason']): void {
     const now = this.#clock.monotonic()
     for (const waiting of this.#waiting) {
-      const short = this.#firstShort(waiting.demands, now)
+      const short = this.#firstShort(waiting.demands, now, wanted)
       if (short !== null && (short.account !== account.name || !asked.has(waiting))) continue
+      const refused = short === null ? null : this.#firstShort(waiting.demands, now, needed)
+      if (refused !== null && reason === 'unknown' && now - waiting.since < reachWithinMs) continue
       this.#waiting.delete(waiting)
-      if (short === null) waiting.resolve(this.#use(waiting.demands, now))
-      else {
-        if (reason === 'used') this.#deny(account, short, now)
-        waiting.reject(this.#refusal(short, reason, now))
-      }
+      if (short !== null && reason === 'used') this.#deny(account, short, now)
+      if (refused === null) waiting.resolve(this.#use(waiting.demands, now))
+      else waiting.reject(this.#refusal(refused, reason, now))
     }
     this.#askForShort()
   }
 
   /** Not for longer than until slots can be had, by whoever lacks them. */
   #deny(account: Account, short: RateDemand, now: number): void {
-    const shortage = this.#shortage(short, now)
+    const shortage = this.#shortage(short, now, wanted)
     const until = now + Math.min(deniedForMs, this.#usableIn(short, now))
     const less = now < account.denied.until ? Math.min(shortage, account.denied.shortage) : shortage
     account.denied = { until, shortage: less }
   }
 
-  async #send(cells: readonly SlotCell[]): Promise<void> {
+  async #send(messages: readonly Message[]): Promise<void> {
     const sentAt = this.#clock.monotonic()
-    const { cells: answered } = await this.#post(cells)
-    const sent = new Map(cells.map((cell) => [cell.account, cell]))
+    const { cells: answered } = await this.#post(messages.map(({ cell }) => cell))
+    const sent = new Map(messages.map((message) => [message.cell.account, message]))
     const answeredAt = this.#clock.monotonic()
-    for (const { account: name, granted, returned, cooling } of answered) {
+    for (const { account: name, granted, returned, cooling, absent } of answered) {
       const account = this.#accounts.get(name)
-      if (account === undefined) continue
-      account.slots.answered(granted, returned, sentAt)
+      const message = sent.get(name)
+      if (account === undefined || message === undefined) continue
+      account.slots.answered(granted, returned, sentAt, message.resting)
       account.confirmedAt = sentAt
-      if ((sent.get(name)?.want ?? 0) > 0)
-        account.cooling = cooling.map(([after, slots]) => [answeredAt + after, slots])
-      account.dirty = account.slots.returned !== Math.max(sent.get(name)?.returned ?? 0, returned)
+      account.confirmedReturned = returned
+      if (message.cell.want === 0) continue
+      account.cooling = cooling.map(([after, slots]) => [answeredAt + after, slots])
+      account.absent = absent
     }
   }
 }

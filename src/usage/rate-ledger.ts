@@ -1,24 +1,30 @@
 /**
  * The control plane's side of slots (rate.ts): for each limit never more are out than it has. Counters in the ledger, as
- * those of money are, raised before the answer that says so.
+ * those of money are, raised before the answer that says so. A row is of one of three kinds: `held` by a worker;
+ * `resting`, returned while in use, and free when cold; `lost`, held by a process of which nobody knows when it used them.
  *
- * 1. A lane that has not been heard of for its ttl, a minute and one percent more can have used none of its slots within
- *    the last minute: they are free again. Time may free these only, never money.
- * 2. A process that begins anew does not know when its slots were used: they are put aside as those of a lost lane.
- * 3. Free slots are granted: all of them to a lane that is alone with the limit, else what is wanted, and half of the
+ * 1. A worker that has not been heard of for its ttl, a minute and one percent more can have used none of its slots
+ *    within the last minute: they are free again. Time may free these only, never money.
+ * 2. A new process of a worker has a higher run. What the former ones held is returned, and what they used rests, as the
+ *    new process says. It does not know the uses of runs below `known_from`: what those held is lost, and free as in 1.
+ *    A message of a lower run than the ledger has heard of is refused.
+ * 3. Free slots are granted: all of them to a worker that is alone with the limit, else what is wanted, and half of the
  *    rest while more than half of the limit is free. Where too few are, the other holders are called on to return what is
  *    cold, and waited for until each has answered, for 2 s at most: so nobody is refused while a slot lies cold elsewhere.
- *    A lane that is granted some while another waits is called on too.
+ *    A worker that is granted some while another waits is called on too.
  * 4. With less than was wanted goes when more can be had: every holder says when its slots in use are cold.
  */
 import { z } from 'zod'
+import { Failure } from '../failure.ts'
 import type { Database, Statement } from '../store/open.ts'
-import { type Cooling, slotMinuteMs, slotTtlMs } from './rate.ts'
+import { type Cooling, mostMinutes, slotMinuteMs, slotTtlMs } from './rate.ts'
 import type { SlotCell, SlotsReply } from './rate-wire.ts'
 
 /** By when the slots of a lane that was last heard of are cold; one percent is for clocks that run apart. */
 export const lostAfterMs = Math.ceil((slotTtlMs + slotMinuteMs) * 1.01)
 const callAgainMs = 100
+/** Time at the worker's clock may be as much longer at the ledger's. */
+const clocksApart = 1.01
 const coolingSchema = z.array(z.tuple([z.number(), z.number()]))
 /** When it is looked again whether the other holders have answered, milliseconds after each other: 2 s in all. */
 const recallWaits = [5, 10, 20, 40, 80, 160, 320, 640, 725]
@@ -47,10 +53,10 @@ async function answerCell(
   lane: string,
   cell: SlotCell,
 ): Promise<SlotsReply['cells'][number]> {
-  const limit = cell.want === 0 ? 0 : await limitOf(options.state, cell.account)
-  await options.ledger.write([...takeIn(options, lane, cell), ...grant(lane, cell, limit)])
+  const limit = cell.want === 0 && cell.resting.length === 0 ? 0 : await limitOf(options.state, cell.account)
+  await options.ledger.write([...takeIn(options, lane, cell, limit), ...grant(lane, cell, limit)])
   let held = await holding(options, lane, cell)
-  if (limit === 0 || held.granted - cell.granted >= cell.want) return held
+  if (cell.want === 0 || limit === 0 || held.granted - cell.granted >= cell.want) return held
   let call = await newCall(options, lane, cell)
   let silent = await callOn(options, lane, cell, call)
   for (const wait of recallWaits) {
@@ -68,7 +74,7 @@ async function answerCell(
     call = next
     silent = await callOn(options, lane, cell, call)
   }
-  return { ...held, cooling: await coolingOf(options, lane, cell, limit, call.at) }
+  return { ...held, ...(await coolingOf(options, lane, cell, limit, call.at)) }
 }
 
 interface SlotCall {
@@ -103,8 +109,8 @@ async function callOn(
 }
 
 /**
- * When more slots can be had than now, in milliseconds from now: those in use when they are cold; all of a lane that has
- * not followed the call, and of those put aside, when it is lost. What is held beyond a limit that was lowered is not.
+ * When more slots can be had than now, in milliseconds from now: those in use when they are cold; all of a worker that has
+ * not followed the call when it is lost, and how many those are. What is held beyond a limit that was lowered is not.
  */
 async function coolingOf(
   { ledger, now }: RateLedgerOptions,
@@ -112,24 +118,25 @@ async function coolingOf(
   { account }: SlotCell,
   limit: number,
   at: number,
-): Promise<Cooling[]> {
-  const rows = await ledger.read<{ held: number; beat_at: number; told: number; cooling: string }>(
-    `select granted - returned as held, beat_at, (lane = ? or recalled_at >= ?) and lane not like '%#%' as told,
-       cooling
+): Promise<{ cooling: Cooling[]; absent: number }> {
+  const rows = await ledger.read<{ kind: string; held: number; free_at: number; told: number; cooling: string }>(
+    `select kind, granted - returned as held, free_at, kind = 'held' and (lane = ? or recalled_at >= ?) as told, cooling
      from rate_holdings where account = ? and granted > returned`,
     [lane, at, account],
   )
-  const instants = rows.flatMap(({ held, beat_at: beatAt, told, cooling }): Cooling[] =>
-    told === 1 ? coolingSchema.parse(JSON.parse(cooling)) : [[beatAt + lostAfterMs, held]],
+  const instants = rows.flatMap(({ held, free_at: freeAt, told, cooling }): Cooling[] =>
+    told === 1 ? coolingSchema.parse(JSON.parse(cooling)) : [[freeAt, held]],
   )
+  const absent = rows.reduce((sum, { kind, held, told }) => sum + (kind !== 'resting' && told === 0 ? held : 0), 0)
   let beyond = rows.reduce((sum, { held }) => sum + held, -limit)
-  return instants
+  const cooling = instants
     .sort(([first], [second]) => first - second)
     .flatMap(([instant, slots]): Cooling[] => {
       const kept = Math.min(slots, Math.max(0, beyond))
       beyond -= kept
       return slots > kept ? [[Math.max(0, Math.ceil(instant - now())), slots - kept]] : []
     })
+  return { cooling, absent }
 }
 
 let calls = 0
@@ -140,81 +147,116 @@ const nameOfCall = (now: number): number => {
   return Math.floor(now) * 1024 + calls
 }
 
-async function holding({ ledger }: RateLedgerOptions, lane: string, { account }: SlotCell) {
-  const [row] = await ledger.read<{ granted: number; returned: number }>(
-    'select granted, returned from rate_holdings where account = ? and lane = ?',
+/** The totals of a worker. Throws `lane_fenced` where another process of it was heard of last. */
+async function holding({ ledger }: RateLedgerOptions, lane: string, { account, process }: SlotCell) {
+  const [row] = await ledger.read<{ granted: number; returned: number; process: string }>(
+    'select granted, returned, process from rate_holdings where account = ? and lane = ?',
     [account, lane],
   )
-  const cooling: Cooling[] = []
-  return { account, granted: row?.granted ?? 0, returned: row?.returned ?? 0, cooling }
+  if (row === undefined || row.process !== process) throw new Failure('lane_fenced')
+  const { granted, returned } = row
+  return { account, granted, returned, cooling: [] as Cooling[], absent: 0 }
 }
 
-/**
- * The other lanes that hold slots and have not followed the call; a lane that did not know yet of all it was granted has
- * not. What is put aside comes back by time alone.
- */
+/** The other workers that hold slots and have not followed the call; one that did not know yet of all it was granted has not. */
 async function silentHolders({ ledger }: RateLedgerOptions, lane: string, { account }: SlotCell, at: number) {
   const silent = await ledger.read<{ lane: string }>(
     `select lane from rate_holdings
-      where account = ? and lane <> ? and lane not like '%#%' and granted > returned and recalled_at < ?`,
+      where account = ? and lane <> ? and kind = 'held' and granted > returned and recalled_at < ?`,
     [account, lane, at],
   )
   return silent.map(({ lane: holder }) => holder)
 }
 
-function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell): Statement[] {
-  const { account, granted, returned, process, cooling } = cell
+function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell, limit: number): Statement[] {
+  const { account, granted, process, run, known_from: knownFrom, cooling } = cell
   const at = now()
+  const returned = Math.min(granted, cell.returned)
   const instants = cooling?.map(([after, slots]) => [at + after, slots])
-  const free: Statement = {
-    sql: 'update rate_holdings set returned = granted where account = ? and beat_at < ? and returned < granted',
-    args: [account, at - lostAfterMs],
-  }
-  /** What was put aside and is free again leaves no row behind. */
-  const dropped: Statement = {
-    sql: "delete from rate_holdings where account = ? and lane like '%#%' and returned = granted",
-    args: [account],
-  }
-  const setAside: Statement[] = [
+  const resting = paced(cell.resting, limit).map(([after, slots]) => [at + Math.ceil(after * clocksApart), slots])
+  const id = newId()
+  const free: Statement[] = [
     {
-      sql: `insert into rate_holdings (account, lane, granted, returned, beat_at, process)
-        select account, lane || '#' || ?, granted - returned, 0, ?, process from rate_holdings
-        where account = ? and lane = ? and granted > returned and process <> ?`,
-      args: [newId(), at, account, lane, process],
+      sql: `update rate_holdings set returned = granted
+        where account = ? and kind = 'held' and free_at < ? and returned < granted`,
+      args: [account, at],
+    },
+    { sql: "delete from rate_holdings where account = ? and kind <> 'held' and free_at < ?", args: [account, at] },
+  ]
+  const isNewRun = 'account = ?1 and lane = ?2 and run < ?3'
+  const replaced: Statement[] = [
+    {
+      sql: `delete from rate_holdings where account = ?1 and kind = 'resting' and holder = ?2 and run >= ?4 and run < ?3
+        and exists (select 1 from rate_holdings where ${isNewRun})`,
+      args: [account, lane, run, knownFrom],
     },
     {
-      sql: 'update rate_holdings set returned = granted where account = ? and lane = ? and process <> ?',
-      args: [account, lane, process],
+      sql: `insert into rate_holdings (account, lane, holder, kind, granted, returned, beat_at, free_at, process, run)
+        select account, lane || '#' || ?5, lane, 'lost', granted - returned, 0, beat_at, free_at, process, run
+        from rate_holdings where account = ?1 and lane = ?2 and granted > returned
+          and (run < ?3 and run < ?4 or run = ?3 and process <> ?6)`,
+      args: [account, lane, run, knownFrom, id, process],
+    },
+    {
+      sql: `update rate_holdings set returned = granted
+        where account = ?1 and lane = ?2 and (run < ?3 or run = ?3 and process <> ?4)`,
+      args: [account, lane, run, process],
     },
   ]
+  // Of the first message of a run, or of one that returns slots which are in use.
+  const rested: Statement[] = resting.map(([freeAt, slots], index) => ({
+    sql: `insert into rate_holdings (account, lane, holder, kind, granted, returned, beat_at, free_at, process, run)
+      select ?1, ?2 || '#' || ?5, ?2, 'resting', ?6, 0, ?7, ?8, ?9, ?3
+      where not exists (
+        select 1 from rate_holdings where account = ?1 and lane = ?2 and (run > ?3 or run = ?3 and returned >= ?4))`,
+    args: [account, lane, run, returned, `${id}-${index}`, slots ?? 0, at, freeAt ?? 0, process],
+  }))
   const heard: Statement = {
-    sql: `insert into rate_holdings (account, lane, granted, returned, beat_at, recalled_at, process, cooling)
-      values (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce(?8, '[]'))
+    sql: `insert into rate_holdings
+        (account, lane, holder, kind, granted, returned, beat_at, free_at, recalled_at, process, run, cooling)
+      values (?1, ?2, ?2, 'held', ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(?10, '[]'))
       on conflict (account, lane) do update set
         recalled_at = iif(excluded.granted >= granted, max(recalled_at, excluded.recalled_at), recalled_at),
         granted = max(granted, excluded.granted),
         returned = min(max(granted, excluded.granted), max(returned, excluded.returned)),
-        beat_at = max(beat_at, excluded.beat_at), process = excluded.process, cooling = coalesce(?8, cooling)`,
+        beat_at = max(beat_at, excluded.beat_at), free_at = max(free_at, excluded.free_at),
+        process = excluded.process, run = excluded.run, cooling = coalesce(?10, cooling)
+      where run <= excluded.run`,
     args: [
-      ...[account, lane, granted, Math.min(granted, returned), at, cell.recalled_at, process],
+      ...[account, lane, granted, returned, at, at + lostAfterMs, cell.recalled_at, process, run],
       instants === undefined ? null : JSON.stringify(instants),
     ],
   }
-  return [free, dropped, ...setAside, heard]
+  return [...free, ...replaced, ...rested, heard]
+}
+
+/** What was used beyond a limit is paid in the minutes that follow: of one instant no more rests than the limit has. */
+function paced(uses: readonly Cooling[], limit: number): Cooling[] {
+  if (limit === 0) return [...uses]
+  return uses.flatMap(([after, slots]): Cooling[] => {
+    const minutes = Math.min(mostMinutes, Math.max(1, Math.ceil(slots / limit)))
+    return Array.from(
+      { length: minutes },
+      (_, index): Cooling => [
+        after + index * slotMinuteMs,
+        index < minutes - 1 ? limit : slots - limit * (minutes - 1),
+      ],
+    )
+  })
 }
 
 /**
  * Raises what the lane was granted by what is free, in whole slots: numbers are bound as reals, and halves are no count.
  * Of what it got now it has not told anybody what it needs: it has followed no call.
  */
-const grant = (lane: string, { account, want }: SlotCell, limit: number): Statement[] =>
+const grant = (lane: string, { account, want, process }: SlotCell, limit: number): Statement[] =>
   want === 0
     ? []
     : [
         {
           sql: `with held as (
               select coalesce(sum(granted - returned), 0) as slots,
-                coalesce(max(lane <> ?2 and granted > returned), 0) as shared
+                coalesce(max(holder <> ?2 and granted > returned), 0) as shared
               from rate_holdings where account = ?1
             ), free as (select ?3 - slots as slots, shared from held), more as (
               select cast(case
@@ -224,24 +266,33 @@ const grant = (lane: string, { account, want }: SlotCell, limit: number): Statem
               end as integer) as slots from free where slots >= 1
             )
             update rate_holdings set granted = granted + more.slots, recalled_at = 0
-              from more where account = ?1 and lane = ?2 and more.slots > 0`,
-          args: [account, lane, limit, want],
+              from more where account = ?1 and lane = ?2 and process = ?5 and more.slots > 0`,
+          args: [account, lane, limit, want, process],
         },
       ]
 
 const limitQueries: Readonly<Record<string, string>> = {
   'group/requests': 'select requests_per_minute as slots from consumer_groups where id = ? and deleted = 0',
   'group/tokens': 'select tokens_per_minute as slots from consumer_groups where id = ? and deleted = 0',
-  'access/requests': 'select requests_per_minute as slots from access_policies where id = ? and deleted = 0',
-  'access/tokens': 'select tokens_per_minute as slots from access_policies where id = ? and deleted = 0',
+  'access/requests': `select requests_per_minute as slots from access_policies
+    where id = ? and deleted = 0 and scope = 'shared'`,
+  'access/tokens': `select tokens_per_minute as slots from access_policies
+    where id = ? and deleted = 0 and scope = 'shared'`,
+  'access//requests': `select requests_per_minute as slots from access_policies
+    where id = ? and deleted = 0 and scope = 'token'`,
+  'access//tokens': `select tokens_per_minute as slots from access_policies
+    where id = ? and deleted = 0 and scope = 'token'`,
   'token/requests': 'select rate_limit_rpm as slots from accounts where id = ? and deleted = 0',
   'token/tokens': 'select rate_limit_tpm as slots from accounts where id = ? and deleted = 0',
 }
 
-/** How many slots a limit has, by the name of its account, `group/<id>/requests`; 0 where there is no such limit. */
+/**
+ * How many slots a limit has, by the name of its account: `group/<id>/requests`, or `access/<id>/<token>/requests` of a
+ * policy whose rates each token has by itself. 0 where there is no such limit.
+ */
 async function limitOf(state: Pick<Database, 'read'>, account: string): Promise<number> {
-  const [kind = '', id = '', unit = ''] = account.split('/')
-  const query = limitQueries[`${kind}/${unit}`]
+  const [kind = '', id = '', ...rest] = account.split('/')
+  const query = limitQueries[`${kind}/${rest.length === 2 ? '/' : ''}${rest.at(-1)}`]
   if (query === undefined) return 0
   const [row] = await state.read<{ slots: number | null }>(query, [id])
   return row?.slots ?? 0

@@ -1,41 +1,77 @@
-/** The slots that a request took of its limits a minute (rate-lane.ts): how many it was in the end, or that it was none. */
-import type { Clock } from '../lib/clock.ts'
-import type { Slots, SlotUse } from './rate.ts'
+/** The slots that a request took of its limits a minute (rate-lane.ts), and what becomes of them at its end. */
+import { countsTokens, type RecordedUse, type Slots, type SlotUse, slotMinuteMs } from './rate.ts'
 
-/** What a request took. */
 export interface RateTicket {
-  /** Says how many slots of an account the request needed in the end. */
-  correct(account: string, slots: number): void
+  /** What was taken, for the journal. */
+  uses(): RecordedUse[]
+  /** Says how many tokens the request used in the end; gives what that changes, for the journal. */
+  settle(tokens: number): RecordedUse[]
   /** Gives all back: the request was refused and counts for nothing. */
   release(): void
 }
 
-interface TicketUse {
+export interface RateClock {
+  monotonic(): number
+  /** As `monotonic`, but comparable with that of a former process on the same host. */
+  host(): number
+}
+
+export interface TicketUse {
   account: string
   slots: Slots
   use: SlotUse
+  /** Fewer slots were taken than the request may use. */
+  isShort: boolean
 }
 
 export class SlotTicket implements RateTicket {
   readonly #uses: readonly TicketUse[]
-  readonly #clock: Pick<Clock, 'monotonic'>
+  readonly #clock: RateClock
+  /** From this process's time to the host's: one for the ticket, so that a correction meets what it corrects. */
+  readonly #offset: number
 
-  constructor(uses: readonly TicketUse[], clock: Pick<Clock, 'monotonic'>) {
+  constructor(uses: readonly TicketUse[], clock: RateClock) {
     this.#uses = uses
     this.#clock = clock
+    this.#offset = clock.host() - clock.monotonic()
+    for (const { slots, isShort } of uses) {
+      slots.running += 1
+      if (isShort) slots.short += 1
+    }
   }
 
-  correct(account: string, needed: number): void {
+  uses(): RecordedUse[] {
+    return this.#uses.map(({ account, use }) => [account, this.#hostTime(use.until), use.count])
+  }
+
+  settle(tokens: number): RecordedUse[] {
     const now = this.#clock.monotonic()
-    for (const { account: name, slots, use } of this.#uses) {
-      if (name !== account) continue
-      if (needed < use.count) slots.unuse(use, use.count - needed, now)
-      else if (needed > use.count) slots.use(needed - use.count, now)
+    const changes: RecordedUse[] = []
+    this.#end()
+    for (const { account, slots, use } of this.#uses) {
+      if (!countsTokens(account) || tokens === use.count) continue
+      const more = tokens - use.count
+      if (more < 0) slots.unuse(use, -more, now)
+      else slots.exceed(more, now)
+      changes.push([account, this.#hostTime(more < 0 ? use.until : now + slotMinuteMs), more])
     }
+    return changes
+  }
+
+  #hostTime(instant: number): number {
+    return Math.ceil(instant + this.#offset)
   }
 
   release(): void {
     const now = this.#clock.monotonic()
+    this.#end()
     for (const { slots, use } of this.#uses) slots.unuse(use, use.count, now)
+  }
+
+  #end(): void {
+    for (const { slots, isShort } of this.#uses) {
+      slots.running -= 1
+      if (isShort) slots.short -= 1
+    }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What lanes and a control plane say about slots (rate.ts): `POST /v1/gateway-runtime/slots`. A cell carries the totals
- * that the lane knows, and what it wants more; the answer carries the ledger's totals.
+ * What workers and a control plane say about slots (rate.ts): `POST /v1/gateway-runtime/slots`. A cell carries the totals
+ * that the worker knows, and what it wants more; the answer carries the ledger's totals.
  */
 import { z } from 'zod'
 
@@ -15,10 +15,15 @@ export const slotCellSchema = z.strictObject({
   returned: total,
   want: total.describe('How many slots the waiting requests need more'),
   recalled_at: total.describe(
-    'The last call for slots of this account that the lane has followed; 0 where there was none',
+    'The last call for slots of this account that the worker has followed; 0 where there was none',
   ),
   cooling: cooling.nullable().describe('In how many milliseconds how many slots in use are cold; null where not told'),
-  process: z.string().max(64).describe('Names the process of the lane: another one does not know when slots were used'),
+  resting: cooling.describe(
+    'Uses of slots that are returned, or that a former process of the worker held: in how many milliseconds how many are cold',
+  ),
+  process: z.string().max(64).describe('Names the process of the worker'),
+  run: total.describe('Grows with each process of the worker'),
+  known_from: total.describe('The first run of which the worker knows all uses'),
 })
 export type SlotCell = z.infer<typeof slotCellSchema>
 
@@ -37,8 +42,9 @@ export const slotsReplySchema = z.object({
       cooling: z
         .array(z.tuple([z.number().int().min(0), total]))
         .describe(
-          'Where less was granted than wanted: in how many milliseconds how many slots more can be had, of all lanes',
+          'Where less was granted than wanted: in how many milliseconds how many slots more can be had, of all workers',
         ),
+      absent: total.describe('Where less was granted than wanted: slots held by workers that do not answer'),
     }),
   ),
 })

@@ -1,22 +1,44 @@
 /**
  * Limits of requests and tokens a minute (protocols section 2, rule 21). A limit is N slots. A slot that was used may be
- * used again 60 s later by the clock of the lane that holds it, and only slots that are cold, unused for 60 s, move from
- * one lane to another: so in no 60 s, on no number of gateways, are there more than N uses.
+ * used again 60 s later by the clock of the worker that holds it, and only slots that are cold, unused for 60 s, move from
+ * one worker to another: so in no 60 s, on no number of gateways, are there more than N uses.
  *
- * A lane's slots of one limit. What it was granted and what it has returned are counters that only grow, as those of
- * money are: messages carry totals and receivers take the maximum, so that lost, repeated and reordered ones do no harm.
- * The slots lapse `slotTtlMs` after the last message that was answered, measured from when it was sent; the control
- * plane counts on that when it gives them to others.
+ * This is what one worker holds of one limit. What it was granted and what it has returned are counters that only grow:
+ * messages carry totals and receivers take the maximum, so lost, repeated and reordered messages do no harm. The slots
+ * lapse `slotTtlMs` after the last message that was answered, measured from when it was sent; the control plane counts on
+ * that when it gives them to others.
+ *
+ * A worker may also hand back slots in use, together with when they were used: they rest at the control plane until they
+ * are cold. Whatever a request used beyond its reservation is debt: the next slots that are cold pay it.
  */
 
 export const slotMinuteMs = 60_000
-/** For how long a lane may use its slots without hearing of the control plane. */
+/** More minutes than this nobody pays for what was used beyond a limit. */
+export const mostMinutes = 64
+/** For how long a worker may use its slots without hearing of the control plane. */
 export const slotTtlMs = 30_000
 /** Uses are remembered in steps of this many milliseconds, each counted from its end: never too short. */
 const stepMs = 100
 
-/** So many milliseconds from when it was said, or an instant, and how many slots can be used again then. */
+/** An instant, or so many milliseconds from now, and how many slots can be used again then. */
 export type Cooling = [at: number, slots: number]
+
+/** A change of what was used, as the journal keeps it: the account, when the use is cold by the host's time, how many. */
+export type RecordedUse = [account: string, until: number, count: number]
+
+/** Whether an account counts tokens; the others count requests. */
+export const countsTokens = (account: string): boolean => account.endsWith('/tokens')
+
+/** What changes of one instant come to, by account. */
+export function sumUses(changes: Iterable<RecordedUse>): Map<string, Cooling[]> {
+  const sums = new Map<string, Map<number, number>>()
+  for (const [account, until, count] of changes) {
+    const sum = sums.get(account) ?? new Map<number, number>()
+    sum.set(until, (sum.get(until) ?? 0) + count)
+    sums.set(account, sum)
+  }
+  return new Map([...sums].map(([account, sum]) => [account, [...sum]]))
+}
 
 /** When as many slots can be used, of a list in order of time; null where there will not be as many. */
 export function coldAt(cooling: readonly Cooling[], slots: number): number | null {
@@ -28,26 +50,67 @@ export function coldAt(cooling: readonly Cooling[], slots: number): number | nul
   return null
 }
 
+/** In how many milliseconds from `now` how many slots are cold; those of one second together, at the end of the last. */
+export function coolingFrom(uses: readonly Cooling[], now: number): Cooling[] {
+  const cooling: Cooling[] = []
+  for (const [until, count] of uses.toSorted(([first], [second]) => first - second)) {
+    const after = Math.ceil(until - now)
+    if (count <= 0 || after <= 0) continue
+    const last = cooling.at(-1)
+    if (last !== undefined && Math.floor(last[0] / 1000) === Math.floor(after / 1000)) {
+      last[0] = after
+      last[1] += count
+    } else cooling.push([after, count])
+  }
+  return cooling
+}
+
+interface Step {
+  /** When the slots are cold; in the past once they were handed back. */
+  until: number
+  count: number
+}
+
 /** Some slots used in one step of time. */
 export interface SlotUse {
-  readonly step: { readonly until: number; count: number }
+  readonly step: Step
+  /** When they are cold. */
+  readonly until: number
   count: number
 }
 
 export class Slots {
   granted = 0
   returned = 0
+  /** Requests whose use may still be corrected. */
+  running = 0
+  /** Those among them that took fewer slots than they may use. */
+  short = 0
   /** The last time anybody asked for slots, monotonic milliseconds. */
   lastUsedAt: number
-  readonly #steps: { until: number; count: number }[] = []
+  #steps: Step[] = []
   #used = 0
+  #debt = 0
   #validUntil = Number.NEGATIVE_INFINITY
+  #resting: readonly Cooling[]
 
-  constructor(now: number) {
+  /** `resting` are uses of former processes of this worker that are not cold yet. */
+  constructor(now: number, resting: readonly Cooling[] = []) {
     this.lastUsedAt = now
+    this.#resting = resting
   }
 
-  /** How many slots can be used now; below zero after more was used than was reserved. */
+  /** Uses without slots here, which the control plane may not know of yet: when they are cold, and how many. */
+  get resting(): readonly Cooling[] {
+    return this.#resting
+  }
+
+  /** How many slots later requests owe. */
+  get debt(): number {
+    return this.#debt
+  }
+
+  /** How many slots can be used now. What is owed is paid first. */
   available(now: number): number {
     this.#cool(now)
     if (now >= this.#validUntil) {
@@ -55,21 +118,25 @@ export class Slots {
       this.returned = Math.max(this.returned, this.granted - this.#used)
       return 0
     }
-    return this.granted - this.returned - this.#used
+    const free = this.granted - this.returned - this.#used
+    const paid = Math.min(free, this.#debt)
+    if (paid <= 0) return free
+    this.#debt -= paid
+    this.#add(paid, now)
+    return free - paid
   }
 
-  /** Uses slots, however many there are. */
+  /** Uses slots that are available. */
   use(count: number, now: number): SlotUse {
-    const until = Math.ceil(now / stepMs) * stepMs + slotMinuteMs
-    let step = this.#steps.at(-1)
-    if (step?.until !== until) {
-      step = { until, count: 0 }
-      this.#steps.push(step)
-    }
-    step.count += count
-    this.#used += count
+    const step = this.#add(count, now)
     this.lastUsedAt = now
-    return { step, count }
+    return { step, until: step.until, count }
+  }
+
+  /** Counts slots that were used although nobody had reserved them. */
+  exceed(count: number, now: number): void {
+    this.#debt += count
+    this.available(now)
   }
 
   /** Takes back some of a use that was not made, while it still counts. */
@@ -89,27 +156,47 @@ export class Slots {
     return returned
   }
 
-  /** Takes in an answer to what was sent at `sentAt`. */
-  answered(granted: number, returned: number, sentAt: number): void {
+  /** Returns all slots, those in use too, which rest from now on; gives whether there were any. */
+  handBack(now: number): boolean {
+    this.available(now)
+    if (this.granted === this.returned) return false
+    const owed: Cooling[] = this.#debt > 0 ? [[now + slotMinuteMs, this.#debt]] : []
+    this.#resting = [...this.#resting, ...this.#uses(), ...owed]
+    for (const step of this.#steps) step.until = Number.NEGATIVE_INFINITY
+    this.#steps = []
+    this.#used = this.#debt = 0
+    this.returned = this.granted
+    return true
+  }
+
+  /** Takes in an answer to what was sent at `sentAt`, which told of these resting uses. */
+  answered(granted: number, returned: number, sentAt: number, resting: readonly Cooling[]): void {
     this.granted = Math.max(this.granted, granted)
     this.returned = Math.min(this.granted, Math.max(this.returned, returned))
     this.#validUntil = Math.max(this.#validUntil, sentAt + slotTtlMs)
+    if (this.#resting === resting) this.#resting = []
   }
 
-  /** When slots in use are cold again, in order; those of one second together, at the end of the last of them. */
+  /** When slots in use are cold again, in order. */
   cooling(now: number): Cooling[] {
     this.#cool(now)
-    const cooling: Cooling[] = []
-    for (const { until, count } of this.#steps) {
-      if (count <= 0) continue
-      const last = cooling.at(-1)
-      const after = Math.ceil(until - now)
-      if (last !== undefined && Math.floor(last[0] / 1000) === Math.floor(after / 1000)) {
-        last[0] = after
-        last[1] += count
-      } else cooling.push([after, count])
+    return coolingFrom(this.#uses(), now)
+  }
+
+  #uses(): Cooling[] {
+    return this.#steps.map(({ until, count }) => [until, count])
+  }
+
+  #add(count: number, now: number): Step {
+    const until = Math.ceil(now / stepMs) * stepMs + slotMinuteMs
+    let step = this.#steps.at(-1)
+    if (step?.until !== until) {
+      step = { until, count: 0 }
+      this.#steps.push(step)
     }
-    return cooling
+    step.count += count
+    this.#used += count
+    return step
   }
 
   #cool(now: number): void {

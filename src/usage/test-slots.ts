@@ -6,6 +6,7 @@ import { Database as Sqlite } from 'bun:sqlite'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Statement } from '../store/open.ts'
+import { type RecordedUse, sumUses } from './rate.ts'
 import { LaneRates } from './rate-lane.ts'
 import { answerSlots } from './rate-ledger.ts'
 import { type SlotCell, type SlotsReply, slotsReplySchema, slotsRequestSchema } from './rate-wire.ts'
@@ -38,6 +39,9 @@ export class SlotWorld {
   /** Lanes that reach nobody. */
   readonly cut = new Set<string>()
   messages = 0
+  /** What the workers' journals hold, which outlives their processes. */
+  readonly #journals = new Map<string, RecordedUse[]>()
+  readonly #knownFrom = new Map<string, number>()
   readonly #limits: ReadonlyMap<string, number>
   readonly #fate: () => Fate
   #events: { at: number; run: () => void }[] = []
@@ -48,17 +52,34 @@ export class SlotWorld {
     this.#fate = fate
     this.ledger.run(readFileSync(join(migrations, 'ledger-0007.sql'), 'utf8'))
     this.ledger.run("alter table rate_holdings add column cooling text not null default '[]'")
+    this.ledger.run(readFileSync(join(migrations, 'ledger-0024.sql'), 'utf8'))
   }
 
-  /** Starts a lane, or starts it again with nothing remembered. `offset` is how its clock differs. */
-  start(name: string, offset = 0): LaneRates {
+  /**
+   * Starts a worker, or starts it again: after a kill with its journal, after a crash of the host without it. `offset` is
+   * how its clock differs.
+   */
+  start(name: string, offset = 0, after: 'kill' | 'crash' = 'kill'): LaneRates {
+    const run = ++this.#ids
+    if (after === 'crash') {
+      this.#journals.delete(name)
+      this.#knownFrom.set(name, run)
+    }
+    const uses = sumUses(this.#journals.get(name) ?? [])
     const lane = new LaneRates({
-      clock: { monotonic: () => this.now + offset },
-      process: `${++this.#ids}`,
+      clock: { monotonic: () => this.now + offset, host: () => this.now },
+      process: `${run}`,
+      past: { run, knownFrom: this.#knownFrom.get(name) ?? 0, uses },
       post: (cells) => this.#post(name, lane, cells),
+      sleep: this.#sleep,
     })
     this.lanes.set(name, lane)
     return lane
+  }
+
+  /** Writes uses into a worker's journal, as its gateway does before it dispatches. */
+  record(name: string, uses: readonly RecordedUse[]): void {
+    this.#journals.set(name, [...(this.#journals.get(name) ?? []), ...uses])
   }
 
   at(at: number, run: () => void): void {
@@ -88,7 +109,7 @@ export class SlotWorld {
     await this.#sleep(fate.there)
     const unreachable = () => this.cut.has(name) || this.lanes.get(name) !== sender
     if (fate.lost === 'message' || unreachable()) throw new Error('lost')
-    if (fate.again !== null) this.at(this.now + fate.again, () => void this.#answer(name, cells))
+    if (fate.again !== null) this.at(this.now + fate.again, () => void this.#answer(name, cells).catch(() => undefined))
     const reply = await this.#answer(name, cells)
     await this.#sleep(fate.back)
     if (fate.lost === 'answer' || unreachable()) throw new Error('lost')

@@ -72,6 +72,30 @@ test('a consumer group answers 429 with Retry-After, an access policy 503, and t
   expect(upstream.calls).toHaveLength(3)
 })
 
+test('each token has the rates of an access policy by itself, or all tokens together, and clones draw on their source', async () => {
+  const gateways = await threeGateways()
+  const each = await make('/v1/access-policies', { requests_per_minute: 3 })
+  const shared = await make('/v1/access-policies', { requests_per_minute: 3, scope: 'shared' })
+  const served = async (policy: string, cloned: boolean) => {
+    const first = await createToken(gatehouse, { access_policy_ids: [policy] })
+    const second = cloned
+      ? await derive(first.id, 'clone')
+      : await createToken(gatehouse, { access_policy_ids: [policy] })
+    const statuses = await Promise.all(
+      Array.from({ length: 24 }, async (_, index) => {
+        const { token_value: token } = index % 2 === 0 ? first : second
+        const answer = await chat(gateways[index % 3] ?? gatehouse, { token })
+        await answer.text()
+        return answer.status
+      }),
+    )
+    return statuses.filter((status) => status === 200).length
+  }
+  expect(await served(each.id, false)).toBe(6)
+  expect(await served(each.id, true)).toBe(3)
+  expect(await served(shared.id, false)).toBe(3)
+})
+
 test('a limit of 100 requests a minute lets exactly 100 of 500 through on three gateways at once', async () => {
   const gateways = await threeGateways()
   const policy = await make('/v1/access-policies', { requests_per_minute: 100 })

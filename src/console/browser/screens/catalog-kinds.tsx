@@ -168,6 +168,11 @@ export const catalogKinds: readonly RecordKind[] = [
     columns: [
       name,
       ...perMinute,
+      {
+        title: 'Of',
+        cell: ({ scope }) => (scope === 'shared' ? 'all its tokens together' : 'each token'),
+        from: 'wide',
+      },
       { title: 'Models', cell: ({ models }) => list(models), from: 'wide' },
       { title: 'Providers', cell: ({ providers: names }) => list(names), from: 'wide' },
     ],

@@ -51,6 +51,7 @@ const reasons: Readonly<Record<string, string>> = {
   usage_authorization_budget_exceeded: 'a budget that it draws on is spent, or held by requests still running',
   usage_authorization_request_limit_exceeded: 'its token has used all its requests',
   usage_authorization_rate_limited: 'its token or access policy has used its rate for this minute',
+  request_exceeds_rate_limit: 'it takes more tokens than a limit allows in a minute',
   consumer_group_rate_limit_exceeded: 'its consumer group has used its rate for this minute',
   usage_authority_unavailable: 'the control plane, which keeps the limits, could not be reached',
   token_state_stale: 'the gateway had not heard from the control plane for too long',
