@@ -50,7 +50,7 @@ const create = (deps: TokenDependencies, toRecord: ToRecord): AnyRoute =>
     method: 'POST',
     path: '/v1/tokens',
     tag: 'Tokens',
-    summary: 'Make a token',
+    summary: 'Make a token; what is left out comes from the calling token where that is narrower, more is refused',
     access: 'tokens:write',
     body: createTokenBody,
     reply: tokenRecordSchema.extend({ token_value: tokenValue }),
