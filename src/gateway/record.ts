@@ -8,7 +8,7 @@ import { timestamp } from '../lib/clock.ts'
 import { everyStage } from '../policies/kinds/kind.ts'
 import { capturePrompt } from './capture-prompt.ts'
 import { decisionEvents, digestOf, type EventFrame } from './decisions.ts'
-import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
+import { type Attempt, askedModel, type Exchange, type Gateway, type Outcome, type ReasonCode } from './exchange.ts'
 import { mcpDetails } from './mcp-request.ts'
 import { recordedOrNull, recordedResult, recordedText } from './recorded-text.ts'
 import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
@@ -82,7 +82,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
   const event = baseEvent(exchange, gateway, exchange.outcomeEventId, 'gateway.request.outcome', verdict, reason)
   const details: NonNullable<Event['details']> = {
     route: exchange.route,
-    model: maskedOrNull(model?.id ?? facts?.model),
+    model: maskedOrNull(askedModel(exchange)),
     provider: model?.provider.name ?? null,
     status,
     latency_ms: Math.round(gateway.clock.monotonic() - exchange.startedMonotonic),
