@@ -14,7 +14,7 @@ import { recordedOrNull, recordedResult, recordedText } from './recorded-text.ts
 import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
 import { traceExchange } from './trace-exchange.ts'
 import { keepGrant, settleGrant } from './use-grant.ts'
-import { maskedOrNull, withoutSecrets } from './without-secrets.ts'
+import { maskedOrNull, tooLong, withoutSecrets } from './without-secrets.ts'
 
 /** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
 export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
@@ -107,7 +107,8 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
 /** The caller's own metadata, where its token is trusted with it (contract section 3); as much as providers take. */
 function trustedMetadata(exchange: Exchange): Record<string, string> | null {
   const { token, parsed } = exchange
-  const recorded = (text: string, length: number) => recordedText(exchange, text).slice(0, length).toWellFormed()
+  const recorded = (text: string, length: number) =>
+    text.length > 2 * length ? tooLong : recordedText(exchange, text).slice(0, length).toWellFormed()
   const given = token?.metadataTrust === 'caller' ? parsed?.metadata : null
   if (typeof given !== 'object' || given === null) return null
   // Masked before they are cut, so that nothing of a secret is left at the cut.

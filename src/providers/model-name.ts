@@ -14,11 +14,14 @@ export interface ModelNames {
   readonly aliases: readonly string[]
 }
 
+/** As long as the ARN of a model at AWS Bedrock may be. */
+const longest = 2048
 const forbidden = /[\p{Cc}\\%?#]/u
 /** Some servers cut a segment at its first semicolon before they resolve it. */
 const dotSegment = /^\.{1,2}(?:;|$)/
 
 export const isModelName = (name: string): boolean =>
+  name.length <= longest &&
   name.isWellFormed() &&
   !forbidden.test(name) &&
   name.split('/').every((segment) => segment !== '' && !dotSegment.test(segment))
