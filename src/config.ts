@@ -152,7 +152,9 @@ const shape = {
     .describe("Origins whose pages may call /mcp beside the gateway's own, separated by spaces"),
   mcp_sessions: whole(1, 100_000)
     .default(1000)
-    .describe('How many MCP sessions each worker keeps; a token may hold a tenth of them, and its oldest give way'),
+    .describe(
+      'How many MCP sessions each worker keeps; an account or OAuth grant may hold a tenth of them, and its oldest give way',
+    ),
   mcp_session_idle_seconds: whole(10, 86_400).default(1800).describe('How long an MCP session lives unused'),
   escalation_expiry_seconds: whole(60, 30 * 86_400)
     .default(86_400)

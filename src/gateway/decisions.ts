@@ -7,7 +7,7 @@ import type { Event, Verdict } from '../events/event.ts'
 import { Failure, type FailureCode } from '../failure.ts'
 import type { PolicyResult } from '../policies/chain.ts'
 import { brokenReason, type Said } from '../policies/run-stage.ts'
-import type { Exchange, Gateway } from './exchange.ts'
+import { askedModel, type Exchange, type Gateway } from './exchange.ts'
 import { recordedName } from './mcp-request.ts'
 import { recordedResult } from './recorded-text.ts'
 import { maskedOrNull } from './without-secrets.ts'
@@ -89,7 +89,7 @@ function decisionEvent(exchange: Exchange, id: string, frame: EventFrame, result
 const isNoted = ({ verdict, reason_code }: PolicyResult): boolean => verdict !== 'allow' || reason_code === brokenReason
 
 const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest }: EscalationNotice) => {
-  const { facts, model, mcp, route, family, opened } = exchange
+  const { model, mcp, route, family, opened } = exchange
   return {
     id,
     policy_id: policyId,
@@ -97,7 +97,7 @@ const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest }: E
     digest,
     route,
     family,
-    model: (mcp === null ? null : recordedName(exchange, mcp)) ?? maskedOrNull(model?.id ?? facts?.model),
+    model: (mcp === null ? null : recordedName(exchange, mcp)) ?? maskedOrNull(askedModel(exchange)),
     provider: model?.provider.name ?? null,
     sent: opened,
   }

@@ -20,6 +20,7 @@ function accessToken(columns: Readonly<Record<string, unknown>> = {}): string {
   const row = {
     id: Bun.randomUUIDv7(),
     hash: hashSecret(secret),
+    grant_id: 'the-grant',
     client_id: 'the-client',
     user_id: 'ada',
     scope: '["gateway:invoke"]',

@@ -234,6 +234,10 @@ export interface Exchange extends Placed {
   answer: Response | null
 }
 
+/** The model that was asked for, by the name that filters and policies know; null before the request is read. */
+export const askedModel = ({ paths, facts }: Pick<Exchange, 'paths' | 'facts'>): string | null =>
+  paths[0]?.id ?? facts?.model ?? null
+
 /** What a gateway runs on: everything the stages need that is not the exchange's own. */
 export interface Gateway {
   readonly lane: {

@@ -36,7 +36,11 @@ async function statusOf(model: string, members: Partial<Parameters<typeof testPo
 test('a policy that denies a model denies it under every name of it', async () => {
   const deny = (...deny_models: string[]) => ({ kind: 'model-access', config: { deny_models } })
   for (const name of ['gemini-3-pro', 'models/gemini-3-pro', 'models/Gemini-3-Pro']) {
-    for (const members of [deny('gemini-3-pro'), { ...condition('true'), targets: { models: ['gemini-3-*'] } }])
+    for (const members of [
+      deny('gemini-3-pro'),
+      deny('models/gemini-3-pro'),
+      { ...condition('true'), targets: { models: ['gemini-3-*'] } },
+    ])
       expect([name, await statusOf(name, members, 'gemini')]).toEqual([name, 403])
   }
   for (const when of ['model.id == "gemini-3-pro"', 'request.model == "gemini-3-pro"'])
@@ -45,6 +49,7 @@ test('a policy that denies a model denies it under every name of it', async () =
   const arn = 'arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-4:0'
   for (const name of ['anthropic.claude-4:0', 'eu.anthropic.claude-4:0', arn])
     expect([name, await statusOf(name, deny('anthropic.claude-*'), 'bedrock')]).toEqual([name, 403])
+  expect(await statusOf(arn, deny('arn:aws:bedrock:*'), 'bedrock')).toBe(403)
   expect(await statusOf('eu.anthropic.claude-4:0', deny('us.anthropic.claude-*'), 'bedrock')).not.toBe(403)
 })
 

@@ -7,7 +7,7 @@ import { resolveHost } from '../policies/resolve-host.ts'
 import { resultOf, type StageOutcome, type StageRun, type StageSubject } from '../policies/run-stage.ts'
 import { stronger } from '../policies/verdict.ts'
 import type { GovernedToken } from '../tokens/governed.ts'
-import { type Exchange, type Gateway, given } from './exchange.ts'
+import { askedModel, type Exchange, type Gateway, given } from './exchange.ts'
 
 /** What conditions read of the request; made once, when the first stage has a policy. */
 export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyContext {
@@ -19,7 +19,7 @@ export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyCo
   exchange.policyContext = {
     request: new RequestView({
       family: dialect.family,
-      model: model?.id ?? facts.model,
+      model: askedModel(exchange) ?? '',
       stream: facts.stream,
       sessionId: sessionId ?? facts.sessionId,
       texts: () => (parsed === null ? [] : dialect.requestText(parsed)),

@@ -9,13 +9,13 @@ import { everyStage } from '../policies/kinds/kind.ts'
 import type { RecordedUse } from '../usage/rate.ts'
 import { capturePrompt } from './capture-prompt.ts'
 import { decisionEvents, digestOf, type EventFrame } from './decisions.ts'
-import type { Attempt, Exchange, Gateway, Outcome, ReasonCode } from './exchange.ts'
+import { type Attempt, askedModel, type Exchange, type Gateway, type Outcome, type ReasonCode } from './exchange.ts'
 import { mcpDetails } from './mcp-request.ts'
 import { recordedOrNull, recordedResult, recordedText } from './recorded-text.ts'
 import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
 import { traceExchange } from './trace-exchange.ts'
 import { keepGrant, settleGrant } from './use-grant.ts'
-import { maskedOrNull, withoutSecrets } from './without-secrets.ts'
+import { maskedOrNull, tooLong, withoutSecrets } from './without-secrets.ts'
 
 /** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
 export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
@@ -86,7 +86,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
   const event = baseEvent(exchange, gateway, exchange.outcomeEventId, 'gateway.request.outcome', verdict, reason)
   const details: NonNullable<Event['details']> = {
     route: exchange.route,
-    model: maskedOrNull(model?.id ?? facts?.model),
+    model: maskedOrNull(askedModel(exchange)),
     provider: model?.provider.name ?? null,
     status,
     latency_ms: Math.round(gateway.clock.monotonic() - exchange.startedMonotonic),
@@ -112,7 +112,8 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
 /** The caller's own metadata, where its token is trusted with it (contract section 3); as much as providers take. */
 function trustedMetadata(exchange: Exchange): Record<string, string> | null {
   const { token, parsed } = exchange
-  const recorded = (text: string, length: number) => recordedText(exchange, text).slice(0, length).toWellFormed()
+  const recorded = (text: string, length: number) =>
+    text.length > 2 * length ? tooLong : recordedText(exchange, text).slice(0, length).toWellFormed()
   const given = token?.metadataTrust === 'caller' ? parsed?.metadata : null
   if (typeof given !== 'object' || given === null) return null
   // Masked before they are cut, so that nothing of a secret is left at the cut.

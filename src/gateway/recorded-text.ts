@@ -6,24 +6,37 @@
  * The model of a request to a provider is no such word: policies read it by its name, not as text, and spend is booked
  * under it. Only secrets are masked there.
  */
+import { LRUCache } from 'lru-cache'
 import { Channel } from '../inspection/channel.ts'
 import type { InspectionRule } from '../inspection/rule.ts'
 import type { ActivePolicy, PolicyChain, PolicyResult } from '../policies/chain.ts'
 import { ruleOf } from '../policies/redaction.ts'
 import type { Exchange } from './exchange.ts'
-import { withoutSecrets } from './without-secrets.ts'
+import { longestRemembered, withoutSecrets } from './without-secrets.ts'
 
 type Governed = Pick<Exchange, 'chain'>
 
-const rulesOfChains = new WeakMap<PolicyChain, readonly InspectionRule[]>()
+interface Redaction {
+  readonly rules: readonly InspectionRule[]
+  /** Sessions and names come again and again, and each event of an exchange asks anew. */
+  readonly known: LRUCache<string, string>
+}
+
+const redactions = new WeakMap<PolicyChain, Redaction>()
+const remembered = 100
 
 /** The text as a record keeps it; the label of what is taken out stands in its place. */
 export function recordedText({ chain }: Governed, text: string): string {
   const masked = withoutSecrets(text)
-  const rules = chain === null || chain.size === 0 ? [] : rulesOf(chain)
-  if (rules.length === 0 || masked === '') return masked
+  if (chain === null || chain.size === 0 || masked === '') return masked
+  const { rules, known } = redactionOf(chain)
+  if (rules.length === 0) return masked
+  const present = known.get(masked)
+  if (present !== undefined) return present
   const channel = new Channel(rules, { kind: 'content', role: null, place: 'record' }, [])
-  return channel.push(masked) + channel.end()
+  const redacted = channel.push(masked) + channel.end()
+  if (masked.length <= longestRemembered) known.set(masked, redacted)
+  return redacted
 }
 
 /** The same of a text that may be missing. */
@@ -45,13 +58,13 @@ const isOfTextPolicy = ({ chain }: Governed, { policy_id, stage }: PolicyResult)
 
 const isText = (compiled: ActivePolicy['compiled']): boolean => !(compiled instanceof Error) && compiled.form === 'text'
 
-function rulesOf(chain: PolicyChain): readonly InspectionRule[] {
-  let rules = rulesOfChains.get(chain)
-  if (rules === undefined) {
-    rules = redactingRules(chain.at('pre_request'))
-    rulesOfChains.set(chain, rules)
+function redactionOf(chain: PolicyChain): Redaction {
+  let redaction = redactions.get(chain)
+  if (redaction === undefined) {
+    redaction = { rules: redactingRules(chain.at('pre_request')), known: new LRUCache({ max: remembered }) }
+    redactions.set(chain, redaction)
   }
-  return rules
+  return redaction
 }
 
 /** The policies that take out what they find, as rules that write its label; what a policy would put there is no part of a record. */

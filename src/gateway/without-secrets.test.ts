@@ -54,6 +54,23 @@ test('no event and no span holds a secret that came as a label, a session, a mod
   }
 })
 
+test('a model’s name and metadata of any length leave a small record', async () => {
+  const gateway = await startTestGateway(() => Response.json(completion))
+  try {
+    const secret = gateway.lane.addToken({ metadataTrust: 'caller' })
+    const long = 'a'.repeat(100_000)
+    expect((await gateway.chat({ model: long, messages: [] }, { secret })).status).toBe(404)
+    await (
+      await gateway.chat({ model: 'm', messages: [], metadata: { a: long, b: 'b'.repeat(600) } }, { secret })
+    ).text()
+    const [unknown, answered] = gateway.lane.journal.outcomes()
+    expect(unknown?.details).toMatchObject({ model: '[TOO_LONG]' })
+    expect(answered?.metadata).toEqual({ a: '[TOO_LONG]', b: 'b'.repeat(512) })
+  } finally {
+    await gateway.stop()
+  }
+})
+
 test('no event holds what a policy takes out where it came as a session, metadata or the name of a tool', async () => {
   const email = 'ann@example.com'
   const gateway = await startTestGateway(() => Response.json(completion))

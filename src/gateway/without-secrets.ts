@@ -11,8 +11,13 @@ import { holdsSecret } from '../tokens/secret.ts'
 
 /** No form of a secret is shorter. */
 const shortest = 15
+/** A longer name is nobody's: what stands in its place keeps records small and the thread free. */
+const longest = 8192
+export const tooLong = '[TOO_LONG]'
 /** Models and sessions come again and again. */
 const remembered = new LRUCache<string, string>({ max: 2000 })
+/** What is kept of each stays small. */
+export const longestRemembered = 1024
 let matcher: TextMatcher | null = null
 
 /** Compiles the forms of secrets, which takes as long as a fifth of a start: whoever starts does it when it is ready. */
@@ -24,10 +29,11 @@ export function compileSecrets(): TextMatcher {
 /** The text with `[OPENAI_KEY]` and the like in the place of secrets. */
 export function withoutSecrets(text: string): string {
   if (text.length < shortest) return text
+  if (text.length > longest) return tooLong
   const known = remembered.get(text)
   if (known !== undefined) return known
   const masked = mask(text)
-  remembered.set(text, masked)
+  if (text.length <= longestRemembered) remembered.set(text, masked)
   return masked
 }
 

@@ -119,6 +119,7 @@ test('a name that could leave its segment is no name of a model', () => {
     'a\u0000',
     'a\u007f',
     'a\u0085',
+    'a'.repeat(2049),
     '\ud800',
   ]
   for (const name of [...climbing, ...spelt]) expect([name, isModelName(name)]).toEqual([name, false])

@@ -99,7 +99,7 @@ function namesOf(name: string): ModelNames | null {
   const id = modelArn.exec(name)?.[1] ?? name
   if (id.startsWith('arn:')) return null
   const model = id.replace(routing, '')
-  return { id, aliases: model === id ? [] : [model] }
+  return { id, aliases: [model, name].filter((other) => other !== id) }
 }
 
 /** The caller's `accept` is for its own language; this one has one form for each action. */

@@ -9,7 +9,7 @@ import { geminiRetryDelay } from '../translation/gemini-answers.ts'
 import { geminiEmbeddings } from '../translation/gemini-embeddings.ts'
 import { embed } from './embed.ts'
 import { errorBytes, heldBody } from './held-body.ts'
-import { withoutCollection } from './model-name.ts'
+import { collection, withoutCollection } from './model-name.ts'
 import { addressBook, addressUnder, baseParts, operatorHeaders, post } from './post.ts'
 import type { ProviderKind } from './provider.ts'
 
@@ -27,7 +27,8 @@ export const gemini: ProviderKind = {
   address: (provider) => addressOf(provider).base,
   modelNames(name) {
     const id = withoutCollection(name)
-    return id.includes('/') && !tuned.test(id) ? null : { id, aliases: [] }
+    if (!id.includes('/')) return { id, aliases: [`${collection}${id}`] }
+    return tuned.test(id) ? { id, aliases: [] } : null
   },
   check(family, body, model) {
     if (family === 'embeddings') writeEmbeddings(body, geminiEmbeddings(modelName(model)))
@@ -52,7 +53,7 @@ export function geminiBaseOf(url: string): string {
 }
 
 /** `gemini-2.5-pro` is `models/gemini-2.5-pro`; a name that says its collection (`tunedModels/…`) stays. */
-const modelName = (model: string): string => (model.includes('/') ? model : `models/${model}`)
+const modelName = (model: string): string => (model.includes('/') ? model : collection + model)
 
 const modelAddress = (base: string, model: string): string => addressUnder(base, ...modelName(model).split('/'))
 

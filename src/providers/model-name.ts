@@ -14,11 +14,14 @@ export interface ModelNames {
   readonly aliases: readonly string[]
 }
 
+/** As long as the ARN of a model at AWS Bedrock may be. */
+const longest = 2048
 const forbidden = /[\p{Cc}\\%?#]/u
 /** Some servers cut a segment at its first semicolon before they resolve it. */
 const dotSegment = /^\.{1,2}(?:;|$)/
 
 export const isModelName = (name: string): boolean =>
+  name.length <= longest &&
   name.isWellFormed() &&
   !forbidden.test(name) &&
   name.split('/').every((segment) => segment !== '' && !dotSegment.test(segment))
@@ -29,14 +32,17 @@ export const validModelName = [
   'Leave out empty segments, the segments . and .., and the characters % \\ ? #',
 ] as const
 
-/** Adds the name in lower case: some providers take a name in any case. */
+/** Adds each name in lower case: some providers take a name in any case. */
 export function namesInAnyCase({ id, aliases }: ModelNames): ModelNames {
-  const lower = id.toLowerCase()
-  return lower === id || aliases.includes(lower) ? { id, aliases } : { id, aliases: [...aliases, lower] }
+  const lower = [id, ...aliases]
+    .map((name) => name.toLowerCase())
+    .filter((name) => name !== id && !aliases.includes(name))
+  return lower.length === 0 ? { id, aliases } : { id, aliases: [...aliases, ...lower] }
 }
 
-const collection = 'models/'
+/** What Google's APIs take before a model's name. */
+export const collection = 'models/'
 
-/** The name without the collection that Google's APIs take before it: `models/gemini-3-pro` is `gemini-3-pro`. */
+/** The name without its collection: `models/gemini-3-pro` is `gemini-3-pro`. */
 export const withoutCollection = (name: string): string =>
   name.startsWith(collection) ? name.slice(collection.length) : name
