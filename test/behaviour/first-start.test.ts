@@ -161,7 +161,7 @@ test('without a terminal the token goes to a file, and the printed curl line wor
   }
 })
 
-test('on a terminal all that a start says is plain text', async () => {
+test('on a terminal all that a start says is plain text, and Ctrl-C stops it', async () => {
   const directory = temporaryDirectory()
   const listen = ['--control-plane-listen', '127.0.0.1:0', '--gateway-listen', '127.0.0.1:0']
   let shown = ''
@@ -177,7 +177,7 @@ test('on a terminal all that a start says is plain text', async () => {
   })
   try {
     await until('it is ready and has logged', () => /first governed request/.test(shown) && /heads of all/.test(shown))
-    signal(up.pid, 'SIGTERM')
+    up.terminal?.write('\u0003')
     expect(await up.exited).toBe(0)
     expect(shown).toContain('The administrator token, shown only now:')
     expect(shown.split('\n').filter((line) => line.startsWith('{'))).toEqual([])
