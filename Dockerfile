@@ -1,4 +1,4 @@
-# docker build -t gatehouse . && docker run -p 7070:7070 -p 7080:7080 -v gatehouse:/data gatehouse
+# docker build -t gatehouse:0.2.0 . && docker run -p 7070:7070 -p 7080:7080 -v gatehouse:/data gatehouse:0.2.0
 #
 # Runs as a user without rights on a read-only root (`--read-only`): only /data is written. The first start writes the
 # administrator token to /data/admin-token, not into the log. Healthy means that http://HOST:7080/healthz and

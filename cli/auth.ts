@@ -1,6 +1,9 @@
-/** `auth login|logout|status`: the session that commands use where SERVICE_API_TOKEN is not set. */
+/** `auth login|logout|status|setup-link`: the session that commands use where SERVICE_API_TOKEN is not set. */
 import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
+import { settingsSchema } from '../src/config.ts'
 import { Failure } from '../src/failure.ts'
 import { createApi } from './api.ts'
 import { command, type Group, type Leaf } from './command.ts'
@@ -19,6 +22,7 @@ export const auth = (terminal: Terminal, input: Input = processInput): Group => 
     login: async () => login(terminal, input),
     logout: async () => logout(terminal),
     status: async () => status(terminal),
+    'setup-link': async () => setupLink(terminal),
   },
 })
 
@@ -113,6 +117,42 @@ const status = (terminal: Terminal): Leaf =>
       await terminal.write(`${printable(`${who}, ${roles}, at ${apiUrl}`)}\n`)
     },
   })
+
+const setupLink = (terminal: Terminal): Leaf =>
+  command({
+    about: "Make another one-time link that sets the first owner's password; it goes to stdout",
+    args: {
+      data: {
+        type: 'string',
+        description: 'The data directory of this host, whose admin-token is used where no credential is set',
+        valueHint: 'DIR',
+      },
+      ...recordFlags,
+    },
+    async run(flags) {
+      const connection = findConnection(flags, terminal)
+      const data = flags.data ?? (terminal.environment.SERVICE_DATA || settingsSchema.parse({}).data)
+      const apiToken = connection.apiToken ?? administratorToken(data, connection.apiUrl)
+      if (apiToken === null) {
+        throw new Failure('missing_api_key', {
+          message: `An owner's token is needed: set SERVICE_API_TOKEN. Without one start the control plane again: each start makes a link while no owner has a password`,
+        })
+      }
+      const api = createApi({ ...connection, apiToken }, fetch)
+      const made = await api.json({ method: 'POST', path: '/v1/auth/setup-link', body: {} }, setupLinkSchema)
+      terminal.note(`It works once, until ${made.expires_at}`)
+      await terminal.write(flags.json ? `${JSON.stringify(made)}\n` : `${made.setup_url}\n`)
+    },
+  })
+
+const setupLinkSchema = z.looseObject({ setup_url: z.string(), expires_at: z.string() })
+
+/** The token that a first start without a terminal left in its data directory: it is for the control plane on this host. */
+function administratorToken(data: string, apiUrl: string): string | null {
+  const path = join(resolve(data), 'admin-token')
+  const isThisHost = ['127.0.0.1', '[::1]', 'localhost'].includes(new URL(apiUrl).hostname)
+  return isThisHost && existsSync(path) ? readFileSync(path, 'utf8').trim() : null
+}
 
 function requireCredential(flags: ConnectionFlags, terminal: Terminal) {
   const connection = findConnection(flags, terminal)

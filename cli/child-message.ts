@@ -11,8 +11,9 @@ export interface ControlPlaneReady {
   state_file: string | null
   /** Said again, with the rest, when it is another one. */
   runtime_token: string
-  /** On first start only, as the two that follow from it. */
+  /** On first start only. */
   admin_token: string | null
+  /** Until an owner has a password. */
   setup_url: string | null
 }
 

@@ -117,6 +117,12 @@ test('every command has help', async () => {
   }
 })
 
+test('the help of up says how it is stopped', async () => {
+  const terminal = recordingTerminal()
+  await main(['up', '--help'], terminal)
+  expect(terminal.written()).toContain('Ctrl-C, or SIGTERM to this process, stops it')
+})
+
 test('version prints the version', async () => {
   const terminal = recordingTerminal()
   expect(await main(['version'], terminal)).toBe(0)

@@ -68,7 +68,6 @@ test('JSON is one line, with the token on first start only', async () => {
     base_url: 'http://127.0.0.1:7070',
     gateway_url: 'http://127.0.0.1:7080',
     console_url: 'http://127.0.0.1:7070/console',
-    setup_url: null,
     admin_token: 'gth_admin',
   })
   const later = JSON.parse(await say({ json: true }, { ready: plane({ admin_token: null }) }))
@@ -81,6 +80,21 @@ test('a token file that was asked for keeps the token out of everything else', a
   expect(JSON.parse(text).admin_token_file).toBe(path)
   expect(text).not.toContain('gth_admin')
   expect(readFileSync(path, 'utf8')).toBe('gth_admin\n')
+})
+
+test('each start without a password of an owner says how to set one: to a person, to a program, or in a file', async () => {
+  const url = 'http://127.0.0.1:7070/console/setup#gthc_link'
+  const ready = plane({ admin_token: null, setup_url: url })
+  const shown = await say({}, { interactive: true, ready })
+  expect(shown).toContain(`  ${url}\n`)
+  expect(shown).toContain('gatehouse auth setup-link')
+  expect(shown).not.toContain('administrator token')
+  expect(JSON.parse(await say({ json: true }, { ready })).setup_url).toBe(url)
+  const path = join(data, 'setup-link')
+  const logged = await say({}, { ready })
+  expect(logged).toContain(path)
+  expect(logged).not.toContain('gthc_link')
+  expect([readFileSync(path, 'utf8'), statSync(path).mode & 0o777]).toEqual([`${url}\n`, 0o600])
 })
 
 test('the runtime token is never shown', async () => {

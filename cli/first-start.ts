@@ -1,7 +1,8 @@
 /**
- * What a start says (contract section 1): where everything is and, on the first start of an installation, the
- * administrator token and the link that sets the owner's password, once. Both are printed only where a person reads or
- * a program asked for JSON; otherwise they go to files, so that they do not end in a container's log.
+ * What a start says (contract section 1): where everything is; on the first start of an installation the administrator
+ * token, once; and until an owner has a password a link that sets it, another one at each start. Both are printed only
+ * where a person reads or a program asked for JSON; otherwise they go to files, so that they do not end in a container's
+ * log.
  */
 import { renameSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -45,7 +46,6 @@ async function say({ settings, plane, gatewayUrl, values, terminal }: Announceme
   if (tokenFile !== null && plane.admin_token !== null) writeSecret(tokenFile, plane.admin_token)
   const consoleUrl = settings.console_url ?? `${plane.base_url}/console`
   if (json) {
-    const first = plane.admin_token === null ? {} : { setup_url: plane.setup_url }
     const shown = tokenFile === null ? { admin_token: plane.admin_token } : { admin_token_file: tokenFile }
     await terminal.write(
       `${JSON.stringify({
@@ -53,15 +53,15 @@ async function say({ settings, plane, gatewayUrl, values, terminal }: Announceme
         base_url: plane.base_url,
         gateway_url: gatewayUrl,
         console_url: consoleUrl,
-        ...(plane.admin_token === null ? {} : { ...first, ...shown }),
+        ...(plane.setup_url === null ? {} : { setup_url: plane.setup_url }),
+        ...(plane.admin_token === null ? {} : shown),
       })}\n`,
     )
     return
   }
-  const setupFile =
-    terminal.interactive || plane.admin_token === null ? null : join(resolve(settings.data), 'setup-link')
+  const setupFile = terminal.interactive ? null : join(resolve(settings.data), 'setup-link')
   if (setupFile !== null && plane.setup_url !== null) writeSecret(setupFile, plane.setup_url)
-  await terminal.write(text({ settings, plane, gatewayUrl, tokenFile, setupFile }))
+  await terminal.write(text({ settings, plane, gatewayUrl, tokenFile, setupFile, name: terminal.name }))
 }
 
 /** Keeps the token of a first start that ended before it was announced: it exists once, and this was the once. */
@@ -91,9 +91,11 @@ interface Text {
   gatewayUrl: string | null
   tokenFile: string | null
   setupFile: string | null
+  /** What the executable was called by. */
+  name: string
 }
 
-function text({ settings, plane, gatewayUrl, tokenFile, setupFile }: Text): string {
+function text({ settings, plane, gatewayUrl, tokenFile, setupFile, name }: Text): string {
   const places = [
     ['  control plane', plane.base_url],
     ...(gatewayUrl === null ? [] : [['  gateway', gatewayUrl]]),
@@ -106,15 +108,18 @@ function text({ settings, plane, gatewayUrl, tokenFile, setupFile }: Text): stri
         ? `The administrator token, shown only now:\n\n  ${plane.admin_token}\n`
         : `The administrator token is in ${tokenFile}\n`,
     )
-    if (plane.setup_url !== null) {
-      parts.push(
-        setupFile === null
-          ? `To sign in, set the owner's password within 15 minutes:\n\n  ${plane.setup_url}\n`
-          : `To sign in, set the owner's password within 15 minutes by the link in ${setupFile}\n`,
-      )
-    }
+  }
+  if (plane.setup_url !== null) {
+    parts.push(
+      setupFile === null
+        ? `To sign in, set the owner's password within 15 minutes:\n\n  ${plane.setup_url}\n`
+        : `To sign in, set the owner's password within 15 minutes by the link in ${setupFile}\n`,
+      `Later, ${name} auth setup-link makes another one\n`,
+    )
+  }
+  if (plane.admin_token !== null && gatewayUrl !== null) {
     const bearer = tokenFile === null ? plane.admin_token : `$(cat ${shellQuoted(tokenFile)})`
-    if (gatewayUrl !== null) parts.push(`A first governed request:\n\n  ${curl(gatewayUrl, bearer)}\n`)
+    parts.push(`A first governed request:\n\n  ${curl(gatewayUrl, bearer)}\n`)
   }
   return `${parts.join('\n')}\n`
 }

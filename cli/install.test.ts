@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { environmentName, settingNames } from '../src/config.ts'
+import { version } from '../src/version.ts'
 import { dispatch } from './command.ts'
 import { install } from './install.ts'
 import { keyFiles } from './install-keys.ts'
@@ -147,4 +148,18 @@ test('what would make a wrong file is refused by the name of its flag', async ()
     [['keys', '/dev/null/keys'], 'The directory "/dev/null/keys"'],
   ]
   for (const [rawArguments, flag] of wrong) await expect(printed(...rawArguments)).rejects.toThrow(flag)
+})
+
+test('the compose file and the manifest name the image that the README and the Dockerfile say how to build', async () => {
+  const image = `gatehouse:${version}`
+  for (const file of ['README.md', 'Dockerfile']) {
+    const text = await Bun.file(join(import.meta.dir, '..', file)).text()
+    const [, built] = /docker build -t (\S+) \./.exec(text) ?? []
+    const [, started] = /docker run .*-v gatehouse:\/data (\S+)$/m.exec(text) ?? []
+    expect([file, built, started]).toEqual([file, image, image])
+  }
+  for (const what of ['compose', 'kubernetes']) {
+    const images = [...(await printed(what)).matchAll(/image: "(gatehouse[^"]*)"/g)].map(([, name]) => name)
+    expect([what, ...new Set(images)]).toEqual([what, image])
+  }
 })

@@ -42,7 +42,7 @@ const advice: Readonly<Record<string, string>> = {
   data_unwritable: 'Choose another directory with --data, or give this user the right to write there',
   output_unwritable: 'Make room there or write elsewhere, and run the command again',
   process_failed: 'The log lines above have the details; doctor --data DIR checks the data directory',
-  already_running: 'Stop it first, or choose another directory with --data',
+  already_running: 'Stop it first (kill PROCESS lets running requests finish), or choose another directory with --data',
 } satisfies Partial<Record<FailureCode, string>>
 
 const usageCodes: ReadonlySet<string> = new Set<FailureCode>(['usage', 'invalid_parameter', 'unknown_parameter'])

@@ -25,7 +25,7 @@ import { endFormerWorkers, keepWorkers } from './workers.ts'
 
 export const up = (terminal: Terminal): Leaf =>
   command({
-    about: 'Serve everything on this host: control plane and gateway',
+    about: 'Serve everything on this host: control plane and gateway; Ctrl-C, or SIGTERM to this process, stops it',
     args: { ...settingFlags(['api_url']), ...firstStartFlags },
     async run(values) {
       const loaded = readSettings(values, terminal.environment).settings

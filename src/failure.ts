@@ -84,7 +84,11 @@ export const failures = {
 
   // People and programs
   invalid_code: row(422, 'invalid_request_error', 'The code is unknown, used, expired or not for this program'),
-  invalid_setup_link: row(422, 'invalid_request_error', 'The setup link is unknown, used or expired: make a new one'),
+  invalid_setup_link: row(
+    422,
+    'invalid_request_error',
+    'The setup link is unknown, used or expired: gatehouse auth setup-link makes another',
+  ),
 
   // Tokens on the control plane
   token_scope_widened: row(422, 'invalid_request_error', 'A token can only be narrowed: make a new one instead'),

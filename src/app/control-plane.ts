@@ -74,7 +74,7 @@ export interface ControlPlane {
   runtimeToken: string
   /** The administrator token, once (a secret). */
   adminToken: string | null
-  /** The one-time link by which the owner sets a password, beside the administrator token (a secret in its fragment). */
+  /** A one-time link by which the owner sets a password, until an owner has one (a secret in its fragment). */
   setupUrl: string | null
   /** To be called once the administrator token is with whom it is for; until then each start gives it again. */
   shown(): Promise<void>
@@ -298,9 +298,10 @@ const timed = (fleet: Fleet, metrics: Pick<ControlPlaneMetrics, 'propagated'>, c
   },
 })
 
-async function setupUrl({ shared, addresses, installation }: Parts): Promise<string | null> {
-  const userId = installation.adminToken === null ? null : await ownerAwaitingSetup(shared.ledger)
-  return userId === null ? null : await makeSetupLink({ ...shared, userId, consoleUrl: addresses.console })
+async function setupUrl({ shared, addresses }: Parts): Promise<string | null> {
+  const userId = await ownerAwaitingSetup(shared.ledger)
+  if (userId === null) return null
+  return (await makeSetupLink({ ...shared, userId, consoleUrl: addresses.console })).url
 }
 
 /** What policies may use of the world where they are tried. */

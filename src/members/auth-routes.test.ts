@@ -165,26 +165,27 @@ test('changing the own password takes the present one and ends the other session
   expect((await login({ email: 'changer@example.com', password: 'another long password' })).status).toBe(200)
 })
 
-test('the setup link works once, within its time, and only in the newest form', async () => {
+test('a setup link works once, within its time, and ends all others of its person', async () => {
   const { ledger } = plane.store
   const userId = (await ownerAwaitingSetup(ledger)) ?? ''
-  const link = () => makeSetupLink({ ...plane.dependencies, ledger, userId, consoleUrl: `${testOrigin}/console` })
+  const link = async () =>
+    (await makeSetupLink({ ...plane.dependencies, ledger, userId, consoleUrl: `${testOrigin}/console` })).url
   const secretOf = (url: string) => new URL(url).hash.slice(1)
   const use = (secret: string, password = testPassword) =>
     plane.call('POST', '/v1/auth/setup', { body: { secret, email: 'Owner@Example.com', name: 'The Owner', password } })
 
-  const replaced = secretOf(await link())
   const late = secretOf(await link())
-  expect((await use(replaced)).json.error.code).toBe('invalid_setup_link')
   plane.clock.advance(15 * 60_000)
   expect((await use(late)).json.error.code).toBe('invalid_setup_link')
 
+  const other = secretOf(await link())
   const url = await link()
   expect(url).toStartWith(`${testOrigin}/console/setup#gthc_`)
   expect((await use(secretOf(url), 'short')).json.error.param).toBe('password')
   const [first, second] = await Promise.all([use(secretOf(url)), use(secretOf(url))])
   expect([first.status, second.status].filter((status) => status === 200)).toHaveLength(1)
   expect((await use(secretOf(url))).status).toBe(422)
+  expect((await use(other)).json.error.code).toBe('invalid_setup_link')
   expect(await ownerAwaitingSetup(ledger)).toBeNull()
   const owner = await plane.signInAs('Owner@example.com')
   expect((await plane.call('GET', '/v1/auth/session', { cookie: owner.cookie })).json).toMatchObject({
@@ -192,4 +193,30 @@ test('the setup link works once, within its time, and only in the newest form', 
     roles: ['owner'],
     user: { name: 'The Owner' },
   })
+})
+
+test('an owner makes another setup link while no owner has a password, which ends those before', async () => {
+  const fresh = await temporaryControlPlane()
+  const token = fresh.adminToken
+  const make = (sent: object = {}) => fresh.call('POST', '/v1/auth/setup-link', { token, body: {}, ...sent })
+  const use = (url: string) =>
+    fresh.call('POST', '/v1/auth/setup', {
+      body: { secret: new URL(url).hash.slice(1), email: 'o@example.com', name: 'Owner', password: testPassword },
+    })
+  const [first, second] = [await make(), await make()]
+  expect(first.status).toBe(201)
+  expect((await use(first.json.setup_url)).json.error.code).toBe('invalid_setup_link')
+  expect((await make({ token: undefined })).status).toBe(401)
+  const admin = await fresh.call('POST', '/v1/tokens', {
+    token,
+    body: { name: 'admin', purpose: 'general', roles: ['admin'] },
+  })
+  expect((await make({ token: admin.json.token_value })).json.error.code).toBe('permission_denied')
+  const [owner] = await fresh.store.ledger.read<{ id: string }>("select id from users where role = 'owner'")
+  const byPassword = { token, body: { password: 'set by an administrator' }, headers: { 'if-match': '"1"' } }
+  expect((await fresh.call('PATCH', `/v1/users/${owner?.id}`, byPassword)).status).toBe(200)
+  expect((await use(second.json.setup_url)).json.error.code).toBe('invalid_setup_link')
+  const later = await make()
+  expect([later.status, later.json.error.code]).toEqual([409, 'conflict'])
+  fresh.remove()
 })

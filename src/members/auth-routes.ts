@@ -8,7 +8,7 @@ import { forgetSession, isFromOurPage, keepSession, ownOrigins, readSessionCooki
 import type { MemberDependencies } from './dependencies.ts'
 import { memberEvent, recordChange } from './member-event.ts'
 import { csrfToken, endSession, findSession, type LiveSession, type NewSession, sessionKinds } from './session.ts'
-import { setupLinkUser, useSetupLink } from './setup-link.ts'
+import { requireSetupLink, setupLinkUser } from './setup-link.ts'
 import { newPasswordHash, passwordStatements, provePassword, signIn, startBrowserSession } from './sign-in.ts'
 import { displayName, emailSchema, userSchema } from './user.ts'
 import { readUser, requireUser } from './user-routes.ts'
@@ -96,7 +96,7 @@ export async function useSetup(
     details: { user_id: userId, setup: true, changes: { password: 'replaced' } },
   })
   const rename = { sql: 'update users set email = ?, name = ? where id = ?', args: [email, name, userId] }
-  const statements = [...useSetupLink(secret, clock.now()), rename, ...passwordStatements(userId, passwordHash, null)]
+  const statements = [requireSetupLink(secret, clock.now()), rename, ...passwordStatements(userId, passwordHash, null)]
   const taken = { message: 'The link was used meanwhile, or somebody has this e-mail address already' }
   await recordChange(recorder, { event, ledger: statements }, taken)
   return { userId, session: await startBrowserSession(dependencies, { ...user, password_hash: passwordHash }, from) }

@@ -135,3 +135,16 @@ test('a start after the gateway of a revoked runtime token was deleted makes ano
   const after = await principalOf((await newStart()).runtimeToken)
   expect(after.gatewayId).not.toBe(gatewayId)
 })
+
+test('a gateway that a start makes takes no name that another one has', async () => {
+  const { runtimeToken } = await newStart()
+  const { gatewayId } = await principalOf(runtimeToken)
+  await prepared.store.state.write([
+    { sql: 'update tokens set revoked_at = 1 where gateway_id = ?', args: [gatewayId] },
+    { sql: 'update gateways set deleted = 1', args: [] },
+    { sql: "insert into gateways (id, name, version) select 'another', name, 1 from gateways", args: [] },
+  ])
+  await newStart()
+  const names = await prepared.store.state.read<{ name: string }>('select name from gateways where deleted = 0')
+  expect(new Set(names.map(({ name }) => name)).size).toBe(2)
+})

@@ -194,8 +194,11 @@ async function makeRuntimeToken(options: FirstStartOptions, secret: string): Pro
     createdBy: installer.name,
     secret,
   }
-  const gateway = insertRow(gateways, { id: gatewayId, name: nameDigest(gatewayName) }, { version: newStateVersion })
-  const made = { state: [gateway], ledger: [keepName(gatewayId, gatewayName)] }
+  const isTaken = 'select 1 from gateways where name = ? and deleted = 0'
+  const taken = await options.state.read(isTaken, [nameDigest(gatewayName)])
+  const name = taken.length === 0 ? gatewayName : `${gatewayName}-${gatewayId.slice(-8)}`
+  const gateway = insertRow(gateways, { id: gatewayId, name: nameDigest(name) }, { version: newStateVersion })
+  const made = { state: [gateway], ledger: [keepName(gatewayId, name)] }
   await makeOnce(options, draft, formerGateway === null ? made : nothing)
 }
 

@@ -7,6 +7,7 @@ import { exchangeRoutes } from './exchange-routes.ts'
 import { membershipRoutes } from './membership-routes.ts'
 import { programRoutes } from './program-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
+import { setupLinkRoutes } from './setup-link-routes.ts'
 import { teamRoutes } from './team-routes.ts'
 import { userRoutes } from './user-routes.ts'
 
@@ -34,6 +35,7 @@ const routes = (dependencies: MemberDependencies): AnyRoute[] => [
   ...teamRoutes(dependencies),
   ...membershipRoutes(dependencies),
   ...authRoutes(dependencies),
+  ...setupLinkRoutes(dependencies),
   ...sessionRoutes(dependencies),
   ...programRoutes(dependencies),
   ...exchangeRoutes(dependencies),

@@ -9,25 +9,46 @@ import { hashSecret, makeSecret, secretKind } from '../tokens/secret.ts'
 
 const lifetimeMilliseconds = 15 * 60_000
 
-/** Makes a link for a person; those made before for them no longer work. */
-export async function makeSetupLink(options: {
+export interface SetupLink {
+  url: string
+  expiresAt: number
+}
+
+interface SetupLinkOptions {
   ledger: Database
   userId: string
   consoleUrl: string
   clock: Clock
   randomBytes(size: number): Uint8Array
-}): Promise<string> {
-  const { ledger, userId, consoleUrl, clock, randomBytes } = options
-  const secret = makeSecret('oauthCode', randomBytes)
-  await ledger.write([
-    { sql: 'delete from setup_links where user_id = ?', args: [userId] },
-    {
-      sql: 'insert into setup_links (hash, user_id, expires_at) values (?, ?, ?)',
-      args: [hashSecret(secret), userId, clock.now() + lifetimeMilliseconds],
-    },
-  ])
-  return `${consoleUrl}/setup#${secret}`
 }
+
+/**
+ * Makes a link for a person, beside those that were made before: a control plane that is started again in the meantime
+ * leaves the one that somebody was shown in force. The first that is used ends them all.
+ */
+export async function makeSetupLink({ ledger, ...options }: SetupLinkOptions): Promise<SetupLink> {
+  const { link, insert } = newSetupLink(options)
+  await ledger.write([insert])
+  return link
+}
+
+/** A link, and the statement that makes it. */
+export function newSetupLink({ userId, consoleUrl, clock, randomBytes }: Omit<SetupLinkOptions, 'ledger'>) {
+  const secret = makeSecret('oauthCode', randomBytes)
+  const expiresAt = clock.now() + lifetimeMilliseconds
+  const insert: Statement = {
+    sql: 'insert into setup_links (hash, user_id, expires_at) values (?, ?, ?)',
+    args: [hashSecret(secret), userId, expiresAt],
+  }
+  const link: SetupLink = { url: `${consoleUrl}/setup#${secret}`, expiresAt }
+  return { link, insert }
+}
+
+/** Ends all links of a person: another one replaces them, or a password was set. */
+export const endSetupLinks = (userId: string): Statement => ({
+  sql: 'delete from setup_links where user_id = ?',
+  args: [userId],
+})
 
 /** The first owner, while no owner can sign in by password yet: whom each start makes a link for. Null after that. */
 export async function ownerAwaitingSetup(ledger: Database): Promise<string | null> {
@@ -51,12 +72,9 @@ export async function setupLinkUser(ledger: Database, secret: string, now: numbe
   return row.user_id
 }
 
-/** Uses a link up; the transaction fails where somebody else was first. */
-export const useSetupLink = (secret: string, now: number): Statement[] => [
-  {
-    sql: `insert into guards (holds) select 0 where not exists
-      (select 1 from setup_links where hash = ? and used_at is null and expires_at > ?)`,
-    args: [hashSecret(secret), now],
-  },
-  { sql: 'update setup_links set used_at = ? where hash = ?', args: [now, hashSecret(secret)] },
-]
+/** Makes the transaction fail where the link is no longer in force; setting the password then ends it. */
+export const requireSetupLink = (secret: string, now: number): Statement => ({
+  sql: `insert into guards (holds) select 0 where not exists
+    (select 1 from setup_links where hash = ? and used_at is null and expires_at > ?)`,
+  args: [hashSecret(secret), now],
+})

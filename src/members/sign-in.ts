@@ -9,6 +9,7 @@ import type { MemberDependencies } from './dependencies.ts'
 import { memberEvent, recordChange } from './member-event.ts'
 import { hashPassword, passwordFault, verifyPassword } from './password.ts'
 import { endSessionsOf, type NewSession, startSession, sweepSessions } from './session.ts'
+import { endSetupLinks } from './setup-link.ts'
 import {
   accountKey,
   accountRule,
@@ -119,5 +120,6 @@ export const passwordStatements = (userId: string, passwordHash: string, exceptS
     sql: 'update users set password_hash = ?, version = version + 1 where id = ?',
     args: [passwordHash, userId],
   },
+  endSetupLinks(userId),
   ...endSessionsOf(userId, exceptSessionId),
 ]

@@ -11,6 +11,7 @@ import type { MemberDependencies } from './dependencies.ts'
 import { changesOf, memberEvent, recordChange } from './member-event.ts'
 import { revokeTokensOf } from './revoke-tokens.ts'
 import { endSessionsOf } from './session.ts'
+import { endSetupLinks } from './setup-link.ts'
 import { newPasswordHash } from './sign-in.ts'
 import {
   assertMayChange,
@@ -148,7 +149,8 @@ const updateUser = (dependencies: MemberDependencies): AnyRoute =>
           details: { user_id: id, changes: newPassword ? { ...changes, password: 'replaced' } : changes },
         })
         const marks = dependencies.delegations.mark(id, dependencies.clock.now(), after.status === 'disabled')
-        const ledger = [...updateStatements(before, after, newPassword), ...marks]
+        const ended = newPassword ? [endSetupLinks(id)] : []
+        const ledger = [...updateStatements(before, after, newPassword), ...ended, ...marks]
         await recordChange(dependencies.recorder, { event, ledger })
       }
       const actor = { principal, requestId }

@@ -91,7 +91,7 @@ test('a first start that was killed before it said anything leaves the token to 
   }
 })
 
-test('a second start keeps what was there, a renamed simulator too, and prints no token', async () => {
+test('a second start keeps what was there, a renamed simulator too, and prints no token but a new setup link', async () => {
   const directory = temporaryDirectory()
   try {
     const first = await startGatehouse({ dataDirectory: join(directory, 'data') })
@@ -102,7 +102,7 @@ test('a second start keeps what was there, a renamed simulator too, and prints n
     await first.stop()
     await using second = await startGatehouse({ dataDirectory: join(directory, 'data'), adminToken: first.adminToken })
     expect(second.ready.admin_token ?? null).toBeNull()
-    expect(second.ready.setup_url ?? null).toBeNull()
+    expect(second.ready.setup_url).toContain('/console/setup#gthc_')
     const after = expectAnswer(await api(second, '/v1/catalog/providers'), 200, providerPage)
     expect(after.providers.map(({ name }) => name)).toEqual(['practice'])
     expect((await chat(second, { token: first.adminToken, model: 'simulator/echo' })).status).toBe(200)
@@ -149,10 +149,41 @@ test('without a terminal the token goes to a file, and the printed curl line wor
     expect(stdout() + stderr()).not.toContain(token)
     const pasted = Bun.spawn(['sh', '-c', command], { cwd: directory, stdout: 'pipe', stderr: 'ignore' })
     expect(parseOrKeep(await new Response(pasted.stdout).text())).toMatchObject({ object: 'chat.completion' })
+    const apiUrl = /control plane +(http:\S+)/.exec(stdout())?.[1] ?? ''
+    const made = await run(['auth', 'setup-link', '--data', data, '--api-url', apiUrl])
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/\/console\/setup#gthc_\w+\n$/) })
+    expect(stdout() + stderr()).not.toContain('gthc_')
   } finally {
     const family = [up.pid, ...descendantsOf(up.pid)]
     for (const pid of family) signal(pid, 'SIGKILL')
     await until('up has ended', () => !family.some(isAlive))
+    rmSync(directory, { recursive: true, force: true })
+  }
+})
+
+test('on a terminal all that a start says is plain text, and Ctrl-C stops it', async () => {
+  const directory = temporaryDirectory()
+  const listen = ['--control-plane-listen', '127.0.0.1:0', '--gateway-listen', '127.0.0.1:0']
+  let shown = ''
+  const up = Bun.spawn([await executable(), 'up', '--data', join(directory, 'data'), ...listen], {
+    cwd: directory,
+    env: cleanEnvironment(),
+    terminal: {
+      cols: 200,
+      data(_, bytes) {
+        shown += Buffer.from(bytes).toString()
+      },
+    },
+  })
+  try {
+    await until('it is ready and has logged', () => /first governed request/.test(shown) && /heads of all/.test(shown))
+    up.terminal?.write('\u0003')
+    expect(await up.exited).toBe(0)
+    expect(shown).toContain('The administrator token, shown only now:')
+    expect(shown.split('\n').filter((line) => line.startsWith('{'))).toEqual([])
+    expect(shown).toMatch(/\d\d:\d\d:\d\d info control-plane: /)
+  } finally {
+    for (const pid of [up.pid, ...descendantsOf(up.pid)]) signal(pid, 'SIGKILL')
     rmSync(directory, { recursive: true, force: true })
   }
 })
