@@ -35,10 +35,11 @@ const endOf = (body: string): string => {
   return body.includes('-]') ? String.raw`(?![A-Za-z0-9_\-])` : end
 }
 
-/** What stands between a name and its value: `=`, `:`, `=>`, `":"`, `>`. */
-const assigned = String.raw`["'\`\]]{0,2}[ \t]{0,3}(?:[:?|]{0,3}=>?|:|>|,)[ \t\r\n]{0,5}["'\`]{0,3}`
+/** What stands between a name and its value: `=`, `:`, `=>`, `":"`, `>`; a comma only before a quote. */
+const assigned = String.raw`["'\`\]]{0,2}[ \t]{0,3}(?:(?:[:?|]{0,3}=>?|:|>)[ \t\r\n]{0,5}["'\`]{0,3}|,[ \t]{0,3}["'\`])`
 
-const value = String.raw`[A-Za-z0-9+/=_.~\-]{16,200}(?![A-Za-z0-9+/=_~\-])`
+const ofValue = String.raw`[^\s"'\`<>:;,()\[\]{}\\|&]`
+const value = `${ofValue}{16,200}(?!${ofValue})`
 
 const named: readonly PatternSource[] = [
   secret(
@@ -50,7 +51,7 @@ const named: readonly PatternSource[] = [
   secret('AZURE_KEY', '[?&]sig=[A-Za-z0-9%+/]{43,70}(?:%3D|=)', isSecret),
   secret(
     'CREDENTIAL',
-    String.raw`(?i)(?:${credentialNames}|${issuerNames})[\w .\-]{0,20}${assigned}${value}`,
+    String.raw`(?i)(?:${credentialNames}|(?<![A-Za-z])(?:${issuerNames}))[\w .\-]{0,20}${assigned}${value}`,
     holdsRandom,
   ),
   secret('CREDENTIAL', `(?i)authorization${assigned}(?:(?:bearer|basic|token) {1,2})?${value}`, holdsRandom),
