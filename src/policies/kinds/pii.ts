@@ -1,4 +1,7 @@
-/** Finds personal data by its form and checksums; names and postal addresses have no form and are not found. */
+/**
+ * Finds personal data by its form, its checksum and the words beside a phone number; names and postal addresses have no
+ * form and are not found.
+ */
 import { z } from 'zod'
 import { matcherOf } from '../../inspection/follower.ts'
 import { personalDataDetector } from '../../inspection/personal-data.ts'
