@@ -5,16 +5,8 @@ import { combinedDetector } from './combined-detector.ts'
 import type { Detector } from './detector.ts'
 import { type PatternSource, patternDetector } from './pattern-detector.ts'
 import { runDetector } from './run-detector.ts'
-import {
-  alnum,
-  base64,
-  credentialNames,
-  issuerNames,
-  type SecretRule,
-  secretRules,
-  unprefixedRules,
-  url,
-} from './secret-rules.ts'
+import { alnum, base64, type SecretRule, url } from './secret-rule.ts'
+import { credentialNames, issuerNames, secretRules, unprefixedRules } from './secret-rules.ts'
 import { holdsPassword, holdsRandom, holdsSecret, isRandom, isSecret } from './secret-shape.ts'
 
 const start = String.raw`(?<![A-Za-z0-9_\-])`
