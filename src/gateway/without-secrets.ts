@@ -11,7 +11,7 @@ import type { TextMatcher } from '../policies/kinds/kind.ts'
 import { holdsSecret } from '../tokens/secret.ts'
 
 /** No form of a secret is shorter. */
-const shortest = 15
+const shortest = '://:p@'.length
 /** Models and sessions come again and again. */
 const remembered = new LRUCache<string, string>({ max: 2000 })
 let matcher: TextMatcher | null = null

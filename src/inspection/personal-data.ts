@@ -8,7 +8,8 @@ import type { Detector } from './detector.ts'
 import { type PatternSource, patternDetector } from './pattern-detector.ts'
 import { phoneDetector } from './phone-detector.ts'
 
-export type PersonalDataType = 'email' | 'phone' | 'card' | 'iban' | 'ssn' | 'ip' | 'date_of_birth'
+export const personalDataTypes = ['email', 'phone', 'card', 'iban', 'ssn', 'ip', 'date_of_birth'] as const
+export type PersonalDataType = (typeof personalDataTypes)[number]
 
 /** Hyphens, dashes and the minus sign, within a class. */
 const dashes = String.raw`\-\u2010-\u2015\u2212`

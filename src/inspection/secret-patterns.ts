@@ -65,7 +65,11 @@ let compiled: Detector | null = null
 
 /** All kinds of secrets, compiled once; what has no bounded length is followed as runs. */
 export function secretDetector(): Detector {
-  compiled ??= compileDetector()
+  if (compiled === null) {
+    compiled = compileDetector()
+    // Works out its screen, for which the first text would have to wait.
+    compiled.mayMatch('')
+  }
   return compiled
 }
 
