@@ -20,7 +20,7 @@ test('the text of a request is on record where that is asked for, bounded, witho
     when: 'request.model == "gpt-test"',
     config: { reason_code: 'a.b' },
   })
-  const content = `Write to ann@example.com about 4111 1111 1111 1111: ${'é'.repeat(400)} bob@example.com`
+  const content = `Write to ann@example.com or +1-984-182-0190 about 4111 1111 1111 1111: ${'é'.repeat(400)} bob@example.com`
   const ask = async (settings: object) => {
     const gateway = await start([escalating], undefined, settings)
     await gateway.chat({ model: 'gpt-test', messages: [{ role: 'user', content }] })
@@ -35,7 +35,7 @@ test('the text of a request is on record where that is asked for, bounded, witho
   const kept = cut.flatMap(({ event_type, prompt_redacted }) =>
     prompt_redacted === undefined ? [] : [[event_type, prompt_redacted]],
   )
-  const shortened = expect.stringMatching(/^user: Write to \[EMAIL\] about \[CARD\]: é+$/)
+  const shortened = expect.stringMatching(/^user: Write to \[EMAIL\] or \[PHONE\] about \[CARD\]: é+$/)
   expect(kept).toEqual([
     ['decision', shortened],
     ['gateway.request.outcome', shortened],

@@ -13,8 +13,7 @@ import type { TextSlot } from '../dialects/dialect.ts'
 import { Channel } from '../inspection/channel.ts'
 import { maxLiveUnits } from '../inspection/detector.ts'
 import { matcherOf } from '../inspection/follower.ts'
-import { patternDetector } from '../inspection/pattern-detector.ts'
-import { personalData } from '../inspection/personal-data.ts'
+import { personalDataDetector, personalDataTypes } from '../inspection/personal-data.ts'
 import type { InspectionRule } from '../inspection/rule.ts'
 import { secretDetector } from '../inspection/secret-patterns.ts'
 import type { ActivePolicy } from '../policies/chain.ts'
@@ -36,10 +35,9 @@ let rules: readonly InspectionRule[] | null = null
 
 /** Compiled when the first request is captured. */
 function redactions(): readonly InspectionRule[] {
-  const options = { streaming: true, paramOf: () => 'config' }
   rules ??= [
     rule('secrets', matcherOf(secretDetector())),
-    rule('pii', matcherOf(patternDetector(Object.values(personalData).flat(), options))),
+    rule('pii', matcherOf(personalDataDetector(personalDataTypes))),
   ]
   return rules
 }

@@ -10,7 +10,7 @@ import type { TextMatcher } from '../policies/kinds/kind.ts'
 import { holdsSecret } from '../tokens/secret.ts'
 
 /** No form of a secret is shorter. */
-const shortest = 15
+const shortest = '://:p@'.length
 /** A longer name is nobody's: what stands in its place keeps records small and the thread free. */
 const longest = 8192
 export const tooLong = '[TOO_LONG]'

@@ -205,18 +205,30 @@ function byFirst(windows: readonly Window[]): ReadonlyMap<string, readonly Windo
 
 /** How many steps the alternation takes at most at one place of a text. */
 function stepsOf(windows: readonly Window[]): number {
-  const groups = [...byFirst(windows)].map(([source, rests]) => ({ source: new RegExp(source), rests: stepsOf(rests) }))
-  let most = 0
-  for (let code = 0; code <= 0x80; code++) {
-    const character = String.fromCharCode(code)
-    const entered = groups.filter(({ source }) => source.test(character))
-    most = Math.max(
-      most,
-      entered.reduce((sum, { rests }) => sum + rests, 0),
-    )
+  const entered = new Uint32Array(0x81)
+  const groups = byFirst(windows)
+  for (const [source, rests] of groups) {
+    const steps = stepsOf(rests)
+    for (const code of codesOf(source)) entered[code] = (entered[code] ?? 0) + steps
   }
-  return groups.length + most
+  return groups.size + Math.max(...entered)
 }
+
+const codesBySource = new Map<string, readonly number[]>()
+
+/** The codes of a class; a program has few classes, and they come again and again. */
+function codesOf(source: string): readonly number[] {
+  let codes = codesBySource.get(source)
+  if (codes === undefined) {
+    const expression = new RegExp(source)
+    codes = Array.from({ length: 0x81 }, (_, code) => code).filter((code) => expression.test(String.fromCharCode(code)))
+    if (codesBySource.size >= classesKept) codesBySource.clear()
+    codesBySource.set(source, codes)
+  }
+  return codes
+}
+
+const classesKept = 1024
 
 /** Sets that patterns name, such as digits, come again and again. */
 const classes = new WeakMap<CharacterSet, CharacterClass>()

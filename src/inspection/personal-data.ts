@@ -8,10 +8,12 @@ import type { Detector } from './detector.ts'
 import { type PatternSource, patternDetector } from './pattern-detector.ts'
 import { phoneDetector } from './phone-detector.ts'
 
-export type PersonalDataType = 'email' | 'phone' | 'card' | 'iban' | 'ssn' | 'ip' | 'date_of_birth'
+export const personalDataTypes = ['email', 'phone', 'card', 'iban', 'ssn', 'ip', 'date_of_birth'] as const
+export type PersonalDataType = (typeof personalDataTypes)[number]
 
 /** Hyphens, dashes and the minus sign, within a class. */
 const dashes = String.raw`\-\u2010-\u2015\u2212`
+const cardSeparators = String.raw`[ \t._/·${dashes}]{1,3}`
 const octet = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 const months =
   '(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)'
@@ -31,14 +33,14 @@ export const personalData: Readonly<Record<Exclude<PersonalDataType, 'phone'>, r
   card: [
     {
       label: 'CARD',
-      pattern: String.raw`(?<![\d.\-])\d{2,19}(?:[ \t._/·${dashes}]{1,3}\d{2,6}){0,6}(?!\d)`,
+      pattern: String.raw`(?<![\d.\-])(?:\d{12,19}|\d{0,12}\d{3}${cardSeparators}\d{3}\d{0,12}(?:${cardSeparators}\d{3,15}){0,4}(?:${cardSeparators}\d{1,7})?)(?!\d)`,
       check: isCardNumber,
     },
   ],
   iban: [
     {
       label: 'IBAN',
-      pattern: String.raw`(?<![A-Za-z0-9])[A-Za-z]{2}[ \t.${dashes}]{0,2}\d{2}(?:[ \t._/·${dashes}]{0,2}[A-Za-z0-9]){11,30}(?![A-Za-z0-9])`,
+      pattern: String.raw`(?<![A-Za-z0-9])(?:[A-Za-z]{2}|[A-Z]{2}[ \t.${dashes}]{1,2})\d{2}(?:[ \t._/·${dashes}]{0,2}[A-Za-z0-9]){11,30}(?![A-Za-z0-9])`,
       check: isIban,
     },
   ],

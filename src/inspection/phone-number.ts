@@ -28,12 +28,14 @@ const date = new RegExp(
 const years = /^(?:19|20)\d{2}[ \-/](?:19|20)\d{2}$/
 const thousands = /^\d{1,3}(?:[ .]\d{3})*[ .]000$/
 const socialSecurity = /^\d{3}[- ]\d{2}[- ]\d{4}$/
+const zipCode = /^\d{5}-\d{4}$/
 const address = /^\d{1,3}(?:\.\d{1,3}){3}$/
 /** Three, three and four digits; a country code or a trunk prefix may stand before them. */
 const northAmerican = /^(?:\d{1,3}[-. ])?(?:\(\d{3}\)[-. ]?|\d{3}[-. ])\d{3}[-. ]\d{4}$/
 const localBehindCode = /^\d{1,3}[ .-]?\(\d{2,5}\)[ .\-/]{0,2}\d/
 const extension = /^ ?(?:(?:x|ext\.?|extension) ?|#)\d{1,6}(?!\w)/i
-const international = /^(?:\+|\(\+|00[1-9])/
+const plus = /^\(?\+/
+const international = /^(?:\(?\+|00[1-9])/
 
 const digitsOf = (text: string): string => text.replace(/\D/g, '')
 const groupsOf = (text: string): string[] => text.split(/[ .\-/()]+/)
@@ -42,15 +44,16 @@ const groupsOf = (text: string): string[] => text.split(/[ .\-/()]+/)
 export function phoneNumbersIn(row: string, before: string, after: string): PhoneStretch[] {
   const chunks = chunksOf(row, after)
   const found: PhoneStretch[] = []
+  const isExtended = extension.test(row.slice(chunks.at(-1)?.end) + after)
   let role: NumberRole | null = null
   let first = 0
   while (first < chunks.length) {
     const candidates = candidatesFrom(row, chunks, first)
-    let number = internationalOf(candidates)
-    if (number === undefined && candidates.length > 0) {
-      role ??= roleOf(before, after)
-      number = nationalOf(candidates, role, extension.test(row.slice(chunks.at(-1)?.end) + after))
-    }
+    if (candidates.length > 0) role ??= roleOf(before, after)
+    const number =
+      role === 'counted' && !plus.test(candidates[0]?.text ?? '')
+        ? undefined
+        : (internationalOf(candidates) ?? nationalOf(candidates, role ?? 'unsaid', isExtended))
     if (number === undefined) first++
     else {
       const last = withRest(chunks, first, number.last)
@@ -165,7 +168,7 @@ const isLikeInternational = (text: string): boolean => {
 
 /** Whether digits are grouped as nothing but a phone number is. */
 function isKnownByForm(text: string, digits: number): boolean {
-  if (digits > 13 || isOtherNumber(text)) return false
+  if (digits > 13 || isOtherNumber(text) || zipCode.test(text)) return false
   if (text.startsWith('(')) return /^\(\d{2,5}\)[ .\-/]{0,2}\d/.test(text)
   if (text.startsWith('0')) {
     const groups = groupsOf(text)

@@ -95,6 +95,7 @@ test('finds what is written beside a name where it is random', () => {
   expect(found(`DATADOG_API_KEY=${random}`)).toEqual([`CREDENTIAL DATADOG_API_KEY=${random}`])
   expect(found(`client_secret: "${random}"`)).toEqual([`CREDENTIAL client_secret: "${random}`])
   expect(found(`Authorization: Bearer ${random}`)).toEqual([`CREDENTIAL Authorization: Bearer ${random}`])
+  expect(found(`DB_PASSWORD='${random}@!x'`)).toEqual([`CREDENTIAL PASSWORD='${random}@!x`])
   for (const text of [
     `nextPageToken: "${random}"`,
     `commit ${random}`,

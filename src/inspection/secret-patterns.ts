@@ -5,16 +5,8 @@ import { combinedDetector } from './combined-detector.ts'
 import type { Detector } from './detector.ts'
 import { type PatternSource, patternDetector } from './pattern-detector.ts'
 import { runDetector } from './run-detector.ts'
-import {
-  alnum,
-  base64,
-  credentialNames,
-  issuerNames,
-  type SecretRule,
-  secretRules,
-  unprefixedRules,
-  url,
-} from './secret-rules.ts'
+import { alnum, base64, type SecretRule, url } from './secret-rule.ts'
+import { credentialNames, issuerNames, secretRules, unprefixedRules } from './secret-rules.ts'
 import { holdsPassword, holdsRandom, holdsSecret, isRandom, isSecret } from './secret-shape.ts'
 
 const start = String.raw`(?<![A-Za-z0-9_\-])`
@@ -35,10 +27,11 @@ const endOf = (body: string): string => {
   return body.includes('-]') ? String.raw`(?![A-Za-z0-9_\-])` : end
 }
 
-/** What stands between a name and its value: `=`, `:`, `=>`, `":"`, `>`. */
-const assigned = String.raw`["'\`\]]{0,2}[ \t]{0,3}(?:[:?|]{0,3}=>?|:|>|,)[ \t\r\n]{0,5}["'\`]{0,3}`
+/** What stands between a name and its value: `=`, `:`, `=>`, `":"`, `>`; a comma only before a quote. */
+const assigned = String.raw`["'\`\]]{0,2}[ \t]{0,3}(?:(?:[:?|]{0,3}=>?|:|>)[ \t\r\n]{0,5}["'\`]{0,3}|,[ \t]{0,3}["'\`])`
 
-const value = String.raw`[A-Za-z0-9+/=_.~\-]{16,200}(?![A-Za-z0-9+/=_~\-])`
+const ofValue = String.raw`[^\s"'\`<>:;,()\[\]{}\\|&]`
+const value = `${ofValue}{16,200}(?!${ofValue})`
 
 const named: readonly PatternSource[] = [
   secret(
@@ -50,7 +43,7 @@ const named: readonly PatternSource[] = [
   secret('AZURE_KEY', '[?&]sig=[A-Za-z0-9%+/]{43,70}(?:%3D|=)', isSecret),
   secret(
     'CREDENTIAL',
-    String.raw`(?i)(?:${credentialNames}|${issuerNames})[\w .\-]{0,20}${assigned}${value}`,
+    String.raw`(?i)(?:${credentialNames}|(?<![A-Za-z])(?:${issuerNames}))[\w .\-]{0,20}${assigned}${value}`,
     holdsRandom,
   ),
   secret('CREDENTIAL', `(?i)authorization${assigned}(?:(?:bearer|basic|token) {1,2})?${value}`, holdsRandom),
@@ -72,7 +65,11 @@ let compiled: Detector | null = null
 
 /** All kinds of secrets, compiled once; what has no bounded length is followed as runs. */
 export function secretDetector(): Detector {
-  compiled ??= compileDetector()
+  if (compiled === null) {
+    compiled = compileDetector()
+    // Works out its screen, for which the first text would have to wait.
+    compiled.mayMatch('')
+  }
   return compiled
 }
 

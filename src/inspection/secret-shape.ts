@@ -36,17 +36,12 @@ export const holdsRandom = (text: string): boolean => isRandom(writtenValue(text
 /** The same where the form of the value is enough to know it. */
 export const holdsSecret = (text: string): boolean => isSecret(writtenValue(text))
 
-/** The longest part without a `=` of the last run of what credentials are made of. */
-function writtenValue(text: string): string {
-  let start = text.length
-  while (start > 0 && credentialCharacter.test(text.charAt(start - 1))) start--
-  return text
-    .slice(start)
-    .split('=')
-    .reduce((longest, part) => (part.length > longest.length ? part : longest))
-}
-
-const credentialCharacter = /[\w.+/=~%-]/
+/** What stands behind the first sign that assigns it, and behind `Bearer`. */
+const writtenValue = (text: string): string =>
+  text
+    .replace(/^[^:=?|>,]*[:=?|>,]+["'`\s]*/, '')
+    .split(/\s/)
+    .at(-1) ?? ''
 
 /** Whether the password of an address is one: not a placeholder, and not a variable that stands for it. */
 export const holdsPassword = (text: string): boolean => {

@@ -1,15 +1,16 @@
 /**
  * Measures what the detectors find and what they take for something else, on labelled texts beside the repository:
  * `bun test/load/detection-rates.ts`. Personal data: precision and recall by type, a found stretch counting where it
- * overlaps a labelled one. Prompt injection: for thresholds, the share of attacks that is found and of harmless requests
- * that is taken for one, apart for the even texts, which the signals were made by, and the odd ones, which were not
- * looked at. Sources and licences: shared/data/README.md.
+ * overlaps a labelled one. Personal data and secrets: in how many harmless texts they find something. Prompt injection:
+ * for thresholds, the share of attacks that is found and of harmless requests that is taken for one, apart for the even
+ * texts, which the signals were made by, and the odd ones, which were not looked at.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { matcherOf } from '../../src/inspection/follower.ts'
 import { injectionMatcher } from '../../src/inspection/injection-matcher.ts'
 import { type PersonalDataType, personalDataDetector } from '../../src/inspection/personal-data.ts'
+import { secretDetector } from '../../src/inspection/secret-patterns.ts'
 import { defaultThreshold } from '../../src/policies/kinds/prompt-injection.ts'
 
 const data = ['../../../shared/data'].map((path) => resolve(import.meta.dir, path)).find((path) => existsSync(path))
@@ -68,6 +69,23 @@ const strings = (value: unknown): string[] => {
   return [input, prompt, ...(Array.isArray(turns) ? turns : [])].filter((text) => typeof text === 'string')
 }
 
+/** What is found in requests that hold neither personal data nor credentials. */
+function harmlessFindings(folder: string): void {
+  const texts = ['over-blocking.json', 'benign-multi-turn.json'].flatMap((file) =>
+    readArray(folder, `prompts/${file}`).flatMap(strings),
+  )
+  const detectors = {
+    pii: personalDataDetector(['email', 'phone', 'card', 'iban', 'ssn', 'ip']),
+    secrets: secretDetector(),
+  }
+  for (const [name, detector] of Object.entries(detectors)) {
+    const { matches } = matcherOf(detector)
+    console.log(
+      `\n${name}: ${texts.filter((text) => matches(text).length > 0).length} of ${texts.length} harmless texts`,
+    )
+  }
+}
+
 function injectionRates(folder: string): void {
   const { report } = injectionMatcher(defaultThreshold)
   const thresholds = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
@@ -100,5 +118,6 @@ function injectionRates(folder: string): void {
 if (data === undefined) console.log('The labelled texts are absent: nothing is measured')
 else {
   personalDataRates(data)
+  harmlessFindings(data)
   injectionRates(data)
 }

@@ -1,7 +1,10 @@
-/** Finds personal data by its form and checksums; names and postal addresses have no form and are not found. */
+/**
+ * Finds personal data by its form, its checksum and the words beside a phone number; names and postal addresses have no
+ * form and are not found.
+ */
 import { z } from 'zod'
 import { matcherOf } from '../../inspection/follower.ts'
-import { personalDataDetector } from '../../inspection/personal-data.ts'
+import { personalDataDetector, personalDataTypes } from '../../inspection/personal-data.ts'
 import { everyStage, policyKind, textAction } from './kind.ts'
 
 export const pii = policyKind({
@@ -10,7 +13,7 @@ export const pii = policyKind({
   stages: everyStage,
   config: z.strictObject({
     types: z
-      .array(z.enum(['email', 'phone', 'card', 'iban', 'ssn', 'ip', 'date_of_birth']))
+      .array(z.enum(personalDataTypes))
       .min(1)
       .default(['email', 'phone', 'card', 'iban', 'ssn', 'ip'])
       .describe('What is looked for; `date_of_birth` takes every full date from 1900 on'),
