@@ -14,6 +14,7 @@
  */
 import { homoglyphs } from './homoglyphs.ts'
 import { remembering } from './remembering.ts'
+import { respell, respelled } from './respelled.ts'
 
 const ignorable = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}]/u
 /** Not `\s`, which takes in U+FEFF, that nobody sees, and leaves out U+0085. */
@@ -32,6 +33,7 @@ export const isIgnorable = (codePoint: number): boolean => {
 
 /** Whether a neighbour of this kind continues a word, so that a term beside it is only a part of one. */
 export const isWordCharacter = (codePoint: number): boolean => {
+  if (respelled.has(codePoint)) return true
   const character = String.fromCodePoint(codePoint)
   return wordCharacter.test(character) && !unspaced.test(character)
 }
@@ -88,7 +90,7 @@ const withoutIgnorable = (text: string): string => {
 function makeFolding({ caseSensitive, homoglyphs: lookalikes }: FoldingOptions): Folding {
   const cased = caseSensitive ? (text: string) => text : foldCase
   const bare = (text: string): string => {
-    const decomposed = text.normalize('NFKD').replace(marks, '')
+    const decomposed = respell(text).normalize('NFKD').replace(marks, '')
     return cased(lookalikes ? asLatin(decomposed) : decomposed)
       .normalize('NFKD')
       .replace(marks, '')
@@ -103,7 +105,7 @@ function makeFolding({ caseSensitive, homoglyphs: lookalikes }: FoldingOptions):
     canonical: (text) => {
       const plain = withoutIgnorable(text)
       if (lookalikes) return bare(plain).normalize('NFKC')
-      return cased(plain.normalize('NFKC'))
+      return cased(respell(plain).normalize('NFKC'))
         .normalize('NFKC')
         .replace(/\p{White_Space}/gu, ' ')
     },

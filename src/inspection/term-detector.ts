@@ -6,6 +6,7 @@ import { Failure } from '../failure.ts'
 import { type Detector, type Match, maxLiveUnits, maxMatchLength, type Scanner } from './detector.ts'
 import { type Folding, type FoldingOptions, folding, isIgnorable, isWordCharacter } from './fold.ts'
 import type { HeldText } from './held-text.ts'
+import { ambiguous, decoded, entityAt, isIgnoredByOthers, longestEntity, tagged } from './respelled.ts'
 import { type Automaton, buildAutomaton } from './term-automaton.ts'
 
 export interface TermOptions extends FoldingOptions {
@@ -41,6 +42,8 @@ export function termDetector(terms: readonly string[], label: string, options: T
     const [folded] = rules.key(code)
     asciiSymbols[code] = folded === undefined ? -1 : automaton.symbolOf(folded)
   }
+  // Not read as a plain character: an entity may begin with it.
+  asciiSymbols[ampersand] = -1
   const list: TermList = {
     automaton,
     folding: rules,
@@ -56,7 +59,7 @@ export function termDetector(terms: readonly string[], label: string, options: T
   }
   return {
     bounded: true,
-    mayMatch: (text) => mayHoldTerm(list, text),
+    mayMatch: (text) => mayHoldTerm(list, text) || (ambiguous.test(text) && mayHoldDecoded(list, text)),
     scanner: (text) => new TermScanner(list, text),
   }
 }
@@ -86,6 +89,12 @@ function mayHoldTerm({ asciiSymbols, automaton, folding: rules }: TermList, text
   return false
 }
 
+/** The same of what the text says to those who read entities and tag characters. */
+function mayHoldDecoded(list: TermList, text: string): boolean {
+  const plain = decoded(text)
+  return mayHoldTerm(list, plain) || text.length - plain.length > maxLiveUnits
+}
+
 function keyOf(term: string, rules: Folding, index: number): number[] {
   const key: number[] = []
   for (const character of term) for (const folded of rules.key(character.codePointAt(0) ?? 0)) key.push(folded)
@@ -112,10 +121,54 @@ interface Candidate {
   end: number
 }
 
+/**
+ * Reads a text as it stands, and from the first character on that may be read otherwise also as others read it
+ * (`respelled.ts`), for as long as that makes a difference.
+ */
 class TermScanner implements Scanner {
+  readonly #plain: TermReading
+  #decoded: TermReading | null = null
+
+  constructor(list: TermList, text: HeldText) {
+    this.#plain = new TermReading(list, text)
+  }
+
+  get liveFrom(): number {
+    const { liveFrom } = this.#plain
+    return this.#decoded === null ? liveFrom : Math.min(liveFrom, this.#decoded.liveFrom)
+  }
+
+  get overflowAt(): number | null {
+    const [plain, decodedAt] = [this.#plain.overflowAt, this.#decoded?.overflowAt ?? null]
+    return plain === null || decodedAt === null ? (plain ?? decodedAt) : Math.min(plain, decodedAt)
+  }
+
+  advance(ended: boolean, found: Match[]): void {
+    const plain = this.#plain
+    if (this.#decoded === null) {
+      plain.advance(ended, found, true)
+      if (!plain.isBeforeAmbiguous) return
+      this.#decoded = plain.decoding()
+    }
+    const before = found.length
+    plain.advance(ended, found, false)
+    this.#decoded.advance(ended, found, false)
+    if (found.length - before > 1) {
+      const ordered = found.splice(before).sort((one, other) => one.decidedAt - other.decidedAt)
+      for (const match of ordered) found.push(match)
+    }
+    if (plain.standsAs(this.#decoded)) this.#decoded = null
+  }
+}
+
+class TermReading {
   overflowAt: number | null = null
+  /** It stopped before a character that may be read in two ways. */
+  isBeforeAmbiguous = false
   readonly #list: TermList
   readonly #text: HeldText
+  /** Whether it reads entities and tag characters as what they stand for. */
+  readonly #decodes: boolean
   #position: number
   #state = 0
   /** Where the latest symbols start in the source, and whether a term may begin there as a word; a ring. */
@@ -126,9 +179,10 @@ class TermScanner implements Scanner {
   #afterWord = false
   #candidates: Candidate[] = []
 
-  constructor(list: TermList, text: HeldText) {
+  constructor(list: TermList, text: HeldText, decodes = false) {
     this.#list = list
     this.#text = text
+    this.#decodes = decodes
     this.#position = text.end
     let size = 8
     while (size < list.automaton.maxDepth + 1) size *= 2
@@ -137,21 +191,56 @@ class TermScanner implements Scanner {
     this.#mask = size - 1
   }
 
+  /** One that stands where this one does, and reads on as others do. */
+  decoding(): TermReading {
+    const other = new TermReading(this.#list, this.#text, true)
+    other.#position = this.#position
+    other.#state = this.#state
+    other.#starts.set(this.#starts)
+    other.#begins.set(this.#begins)
+    other.#count = this.#count
+    other.#afterWord = this.#afterWord
+    other.#candidates = this.#candidates.map((candidate) => ({ ...candidate }))
+    return other
+  }
+
+  /** Whether both tell the same of what follows. */
+  standsAs(other: TermReading): boolean {
+    return (
+      this.#state === 0 &&
+      other.#state === 0 &&
+      this.#position === other.#position &&
+      this.#afterWord === other.#afterWord &&
+      this.#candidates.length === 0 &&
+      other.#candidates.length === 0 &&
+      this.overflowAt === null &&
+      other.overflowAt === null
+    )
+  }
+
   get liveFrom(): number {
     let live = this.#growingFrom()
     for (const { start } of this.#candidates) if (start < live) live = start
     return live
   }
 
-  advance(ended: boolean, found: Match[]): void {
+  /** Reads on; to the first character that may be read in two ways, where that is asked for. */
+  advance(ended: boolean, found: Match[], stops: boolean): void {
     const { end } = this.#text
+    this.isBeforeAmbiguous = false
     while (this.#position < end && this.overflowAt === null) {
       if (this.#candidates.length === 0) this.#readPlain(end)
       if (this.#position >= end) break
       const at = this.#position
       const unit = this.#text.unitAt(at)
-      if (unit >= 128) {
-        if (!this.#takeWide(unit, ended, found)) return
+      if (unit >= 128 || unit === ampersand) {
+        const codePoint = this.#codePointAt(at, unit, ended)
+        if (codePoint === null) return
+        if (stops && isAmbiguous(codePoint)) {
+          this.isBeforeAmbiguous = true
+          return
+        }
+        if (!this.#takeOther(codePoint, ended, found)) return
         continue
       }
       this.#position = at + 1
@@ -195,19 +284,34 @@ class TermScanner implements Scanner {
     this.#begins[slot] = this.#afterWord && word ? 0 : 1
   }
 
-  /** Reads one code point beyond ASCII; false where its second half has not arrived. */
-  #takeWide(unit: number, ended: boolean, found: Match[]): boolean {
+  /** The code point that begins with a unit; null where its second half has not arrived. */
+  #codePointAt(at: number, unit: number, ended: boolean): number | null {
+    if (unit < 0xd800 || unit >= 0xdc00) return unit
+    if (at + 1 >= this.#text.end) return ended ? unit : null
+    const low = this.#text.unitAt(at + 1)
+    return low >= 0xdc00 && low < 0xe000 ? (unit - 0xd800) * 0x400 + low - 0xdc00 + 0x10000 : unit
+  }
+
+  /** Reads one code point beyond ASCII, or an entity; false where the end of that has not arrived. */
+  #takeOther(codePoint: number, ended: boolean, found: Match[]): boolean {
     const at = this.#position
-    let codePoint = unit
-    if (unit >= 0xd800 && unit < 0xdc00) {
-      if (at + 1 >= this.#text.end) {
-        if (!ended) return false
-      } else {
-        const low = this.#text.unitAt(at + 1)
-        if (low >= 0xdc00 && low < 0xe000) codePoint = (unit - 0xd800) * 0x400 + low - 0xdc00 + 0x10000
-      }
+    const length = codePoint > 0xffff ? 2 : 1
+    if (!this.#decodes || !isAmbiguous(codePoint)) return this.#takeCharacter(codePoint, length, found)
+    if (codePoint !== ampersand) {
+      const hidden = tagged(codePoint)
+      if (hidden !== null) return this.#takeCharacter(hidden, length, found)
+      this.#position = at + length
+      this.#skip(false)
+      return true
     }
-    this.#position = at + (codePoint > 0xffff ? 2 : 1)
+    const entity = entityAt(this.#text.slice(at, at + longestEntity), ended || at + longestEntity <= this.#text.end)
+    if (entity === 'open') return false
+    return this.#takeCharacter(entity?.codePoint ?? codePoint, entity?.length ?? length, found)
+  }
+
+  #takeCharacter(codePoint: number, length: number, found: Match[]): true {
+    const at = this.#position
+    this.#position = at + length
     const key = this.#list.folding.key(codePoint)
     if (key.length === 0) this.#skip(!isIgnorable(codePoint))
     else {
@@ -260,7 +364,7 @@ class TermScanner implements Scanner {
   #isTerm(found: string, term: string): boolean {
     if (ascii.test(found) && ascii.test(term)) return true
     const { folding: rules } = this.#list
-    return rules.canonical(found).includes(rules.canonical(term))
+    return rules.canonical(this.#decodes ? decoded(found) : found).includes(rules.canonical(term))
   }
 
   #startOf(length: number): number {
@@ -281,6 +385,10 @@ class TermScanner implements Scanner {
     return this.#position
   }
 }
+
+const ampersand = 0x26
+const isAmbiguous = (codePoint: number): boolean =>
+  codePoint === ampersand || tagged(codePoint) !== null || isIgnoredByOthers(codePoint)
 
 const ascii = /^[\x20-\x7e]*$/
 const asciiWord = Uint8Array.from({ length: 128 }, (_, code) => (isWordCharacter(code) ? 1 : 0))
