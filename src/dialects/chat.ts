@@ -117,7 +117,7 @@ function messageSlots(body: JsonObject): TextSlot[] {
   for (const message of messages) {
     const role = textOf(message.role)
     const kind = role === 'tool' || role === 'function' ? 'tool_result' : 'content'
-    const owner = { member: 'messages', role }
+    const owner = { member: 'messages', role, message }
     for (const found of textsIn(message, { kind, files: true })) slots.push(new FoundSlot(found, owner))
   }
   if (messages !== body.messages) addMember(slots, body, 'messages', { role: null, listed: true })

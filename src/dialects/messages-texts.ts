@@ -34,7 +34,10 @@ interface Owner {
 export function addContent(slots: TextSlot[], holder: JsonObject, key: string, owner: Owner): void {
   const content = holder[key]
   const blocks = objectsOf(content)
-  if (blocks.length > 0) for (const slot of blockSlots(blocks, owner.member, owner.role)) slots.push(slot)
+  for (const block of blocks) {
+    const spoken = { ...owner, role: roleOfBlock(block, owner.role), message: holder }
+    for (const found of blockTexts(block, true)) slots.push(new FoundSlot(found, spoken))
+  }
   if (blocks === content) return
   for (const found of textsOfMember(holder, key, { files: true, listed: key })) slots.push(new FoundSlot(found, owner))
 }

@@ -122,7 +122,7 @@ const readMembers = ['instructions', 'input', 'prompt', ...describing]
 function addInput(slots: TextSlot[], body: JsonObject): void {
   const items = objectsOf(body.input)
   for (const item of items) {
-    const owner = { member: 'input', role: roleOf(item) }
+    const owner = { member: 'input', role: roleOf(item), message: item }
     for (const found of itemTexts(item, true)) slots.push(new FoundSlot(found, owner))
   }
   if (items !== body.input) addMember(slots, body, 'input', { role: 'user', listed: true })

@@ -318,6 +318,7 @@ export const whereAltered = (found: FoundText, altered: () => void): FoundText =
 interface Owner {
   readonly member: string
   readonly role: string | null
+  readonly message?: object
   readonly onReplace?: () => void
 }
 
@@ -327,6 +328,7 @@ export class FoundSlot implements TextSlot {
   readonly kind: TextKind
   readonly role: string | null
   readonly text: string
+  readonly message?: object
   readonly #found: FoundText
   readonly #owner: Owner
 
@@ -335,6 +337,7 @@ export class FoundSlot implements TextSlot {
     this.kind = found.kind
     this.role = owner.role
     this.text = found.text
+    if (owner.message !== undefined) this.message = owner.message
     this.#found = found
     this.#owner = owner
   }

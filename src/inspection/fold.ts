@@ -15,6 +15,7 @@
 import { asciiDigit } from './decimal-digits.ts'
 import { homoglyphs } from './homoglyphs.ts'
 import { remembering } from './remembering.ts'
+import { respell, respelled } from './respelled.ts'
 
 const ignorable = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}]/u
 /** Not `\s`, which takes in U+FEFF, that nobody sees, and leaves out U+0085. */
@@ -33,6 +34,7 @@ export const isIgnorable = (codePoint: number): boolean => {
 
 /** Whether a neighbour of this kind continues a word, so that a term beside it is only a part of one. */
 export const isWordCharacter = (codePoint: number): boolean => {
+  if (respelled.has(codePoint)) return true
   const character = String.fromCodePoint(codePoint)
   return wordCharacter.test(character) && !unspaced.test(character)
 }
@@ -91,7 +93,7 @@ const withoutIgnorable = (text: string): string => {
 function makeFolding({ caseSensitive, homoglyphs: lookalikes }: FoldingOptions): Folding {
   const cased = caseSensitive ? (text: string) => text : foldCase
   const bare = (text: string): string => {
-    const decomposed = text.normalize('NFKD').replace(marks, '')
+    const decomposed = respell(text).normalize('NFKD').replace(marks, '')
     return cased(lookalikes ? asLatin(decomposed) : decomposed)
       .normalize('NFKD')
       .replace(marks, '')
@@ -106,7 +108,7 @@ function makeFolding({ caseSensitive, homoglyphs: lookalikes }: FoldingOptions):
     canonical: (text) => {
       const plain = withoutIgnorable(text)
       if (lookalikes) return bare(plain).normalize('NFKC')
-      return cased(plain.normalize('NFKC'))
+      return cased(respell(plain).normalize('NFKC'))
         .normalize('NFKC')
         .replace(/\p{White_Space}/gu, ' ')
     },

@@ -4,6 +4,9 @@
  * alone, but for the plainest, makes a text suspicious: people do write "act as a travel guide".
  */
 
+import { injectionLanguages } from './injection-languages/index.ts'
+import { signalsOf } from './injection-languages/language.ts'
+
 export interface InjectionSignal {
   readonly name: string
   /** What it adds to the score, once for a text. */
@@ -16,7 +19,10 @@ const instructions = String.raw`(?:instruct\w*|prompts?|rules?|guidelines?|direc
 const earlier =
   '(?:previous|prior|preceding|above|earlier|former|initial|original|past|existing|system|your|all|any|every|these|those)'
 
-export const injectionSignals: readonly InjectionSignal[] = [
+/** Asking for something to be said. */
+const say = String.raw`\b(?:reveal|show|print|repeat|tell|output|display|share|give|provide|confirm|disclose|leak|spell|encode|expose|dump|recite|echo|reproduce|copy|list|translate|summari[sz]e|paraphrase|describe|explain|quote|return|export|send|read|what(?:'s|’s| is| are| was| were)|write|exfiltrate|divulge|let me see|see|know|i (?:need|want|require))\b`
+
+const english: readonly InjectionSignal[] = [
   {
     name: 'override_instructions',
     weight: 0.7,
@@ -24,12 +30,7 @@ export const injectionSignals: readonly InjectionSignal[] = [
       String.raw`\b(?:ignor(?:e|ing)|disregard|forget|overlook|override|neglect|discard|(?:do not|don't|stop) (?:follow|obey)\w*)\s+(?:\w+\s+){0,4}${earlier}\s+(?:\w+\s+){0,4}${instructions}\b`,
       String.raw`\b(?:ignore|disregard|forget|overlook)\s+(?:the above|(?:everything|all|anything|what) (?:that )?(?:was|is|you|i|said|above|before)\b)`,
       String.raw`\bignore (?:the|this) (?:function|code|text|question|task|table|document|content|rest)\b`,
-      String.raw`\bignor(?:ez|er|a|e|iere|ieren|i)\s+(?:\w+\s+){0,4}(?:instructions|instrucciones|istruzioni|instruções|anweisungen|fonction|funci[oó]n|funktion|consignes)`,
-      String.raw`\b(?:oublie[zr]?|olvid[ae]\w*|vergiss|vergessen|dimentica\w*|esque[çc]a)\s+(?:\w+\s+){0,4}(?:instructions|instrucciones|istruzioni|instruções|anweisungen|consignes|anterior\w*|précédent\w*)`,
-      '(?:忽略|无视|無視|忘记).{0,12}(?:指令|指示|说明|規則|规则)',
       '(?:지시|명령|규칙).{0,8}(?:무시|잊)',
-      '(?:игнорируй|проигнорируй|забудь).{0,24}(?:инструкц|указани|правил)',
-      '(?:निर्देशों|निर्देश|आदेश).{0,16}(?:अनदेखा|अनदेखी|भूल|नज़रअंदाज़)',
     ],
   },
   {
@@ -83,9 +84,25 @@ export const injectionSignals: readonly InjectionSignal[] = [
     name: 'secret_extraction',
     weight: 0.6,
     patterns: [
-      String.raw`\b(?:reveal|show|print|repeat|tell|output|display|share|give|provide|confirm|disclose|leak|spell|encode|what(?:'s| is| are| was| were)|write)\b[^.?!\n]{0,60}\b(?:system prompt|your (?:\w+ )?(?:instructions|prompt|rules|configuration)|secret(?: \w+)? (?:key|phrase|code|word)|(?:your|the|their|user'?s) (?:secret|password|pass ?code|pass ?phrase|secret key|credentials|api key))\b`,
+      String.raw`\b(?:reveal|show|print|repeat|tell|output|display|share|give|provide|confirm|disclose|leak|spell|encode|what(?:'s| is| are| was| were)|write)\b[^.?!\n]{0,60}\b(?:secret(?: \w+)? (?:key|phrase|code|word)|(?:your|the|their|user'?s) (?:secret|password|pass ?code|pass ?phrase|secret key|credentials|api key))\b`,
       String.raw`\byour (?:password|pass ?code|pass ?phrase|secret(?: key)?)\b`,
-      '(?:비밀번호|密码|密碼|パスワード|пароль)',
+      '(?:너의|당신의|네) ?비밀번호|비밀번호(?:가 뭐|는 무엇|를 (?:알려|말해))',
+    ],
+  },
+  {
+    name: 'prompt_extraction',
+    weight: 0.6,
+    patterns: [
+      String.raw`${say}[^.?!\n]{0,40}\b(?:your|the|this|these|its|initial|original|hidden|entire|full|complete|above) (?:\w{1,14} ){0,3}(?:system ?prompt|system (?:message|instructions?)|(?:pre-?|meta-?)prompt)\b`,
+      String.raw`${say}[^.?!\n]{0,40}\byour (?:\w{1,14} ){0,2}(?:instructions|prompt|rules|guidelines|directives|configuration|constraints|policies|context window|programming)\b`,
+      String.raw`${say}[^.?!\n]{0,40}\b(?:initial|original|hidden|secret|internal|confidential|developer|first) (?:\w{1,14} )?(?:prompt|instructions?|directives?|guidelines)\b`,
+      String.raw`\b(?:repeat|print|output|copy|reproduce|recite|echo|spell out|write out|dump|tell me|give me)[^.?!\n]{0,30}\b(?:words?|text|everything|all|messages?|lines?|content|conversation|instructions|what was (?:said|written))[^.?!\n]{0,20}\b(?:above|before (?:this|the|my|our)|preceding|prior to|so far verbatim|up to (?:this|here))`,
+      String.raw`\b(?:above|before this|preceding)[^.?!\n]{0,40}\b(?:verbatim|word for word|in (?:a|an|one) (?:code ?block|code fence|markdown)|starting (?:with|from) ["'“]?you are)\b`,
+      String.raw`\bstart(?:ing|s)? (?:with|from|at)(?: the (?:words?|phrase|text))? ?["'“‘]?you are\b`,
+      String.raw`\b(?:what|which|how)\b[^.?!\n]{0,20}\b(?:were|have|are|had) you (?:been )?(?:told|instructed|given|asked|programmed|configured|prompted|initiali[sz]ed|forbidden|not allowed|prohibited)\b`,
+      String.raw`\b(?:what|which)\b[^.?!\n]{0,20}\b(?:instructions?|rules|prompt|guidelines|directives|constraints)\b[^.?!\n]{0,20}\b(?:you (?:received|got|follow|have|given|under|operate)|(?:given|provided|told) to you|do you|did you|were you|are you)\b`,
+      String.raw`${say}[^.?!\n]{0,30}\b(?:instructions?|rules|guidelines|directives|constraints)\b[^.?!\n]{0,12}\byou (?:have|must|need|follow|were|are|got|received|operate|obey)\b`,
+      String.raw`\b(?:begin|end) of (?:the |your )?(?:system )?(?:prompt|instructions)\b|\b(?:ignore|skip) (?:the )?(?:user|question) and (?:print|output|repeat)\b`,
     ],
   },
   {
@@ -164,4 +181,10 @@ export const injectionSignals: readonly InjectionSignal[] = [
       String.raw`\b(?:illegal|immoral|harmful|racist|sexist|offensive|explicit|nsfw|violent|evil|villain\w*|disgusting|derogatory|vulgar|swear(?:ing)?|cursing|fuck\w*)\b`,
     ],
   },
+]
+
+/** Of all languages; signals of one name count once for a text. */
+export const injectionSignals: readonly InjectionSignal[] = [
+  ...english,
+  ...Object.values(injectionLanguages).flatMap(signalsOf),
 ]

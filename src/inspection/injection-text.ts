@@ -1,11 +1,12 @@
 /**
  * The text of a message as the signals of an injection read it, with the place of each character in the source: folded
- * (`fold.ts`), without ignorable characters, tag characters as the letters that they hide, white space in a row as one.
+ * (`fold.ts`), without ignorable characters, Latin letters without accents, tag characters as the letters that they hide, white space in a row as one.
  * So neither padding nor hidden letters keep the words of an attempt apart. Texts come in pieces.
  *
  * It also notes what shows in the source only: how often a word stands in a row, and how many characters are invisible.
  */
 import { foldForPattern, isIgnorable } from './fold.ts'
+import { remembering } from './remembering.ts'
 
 export interface Stretch {
   readonly start: number
@@ -112,10 +113,9 @@ export class InjectionText {
       if (this.#invisible++ === 0) this.#firstInvisible = at
       this.#lastInvisible = at + (codePoint > 0xffff ? 2 : 1)
     }
-    const folded = codePoint >= minTag && codePoint <= maxTag ? [codePoint - tagsAt] : foldForPattern(codePoint)
-    if (folded.length === 0) return ''
+    const plain = comparable(codePoint)
+    if (plain === '') return ''
     this.#lastSpace = 0
-    const plain = String.fromCodePoint(...folded)
     const end = at + (codePoint > 0xffff ? 2 : 1)
     for (let count = 0; count < plain.length; count++) {
       this.#starts.push(at)
@@ -124,6 +124,29 @@ export class InjectionText {
     return plain
   }
 }
+
+/** Letters of which some write the one and some the other, by the one that signals have. */
+const spellings: ReadonlyMap<string, string> = new Map([
+  ...[['ё', 'е'] as const, ['Ё', 'Е'] as const, ['أ', 'ا'] as const, ['إ', 'ا'] as const],
+  ...[['آ', 'ا'] as const, ['ى', 'ي'] as const],
+])
+/** Vowel marks and lengthening of Arabic, and the dot of Devanagari, which many leave out. */
+const leftOut = /[\u0640\u064b-\u0652\u093c]/
+const latin = /^[A-Za-z]/
+const comparablesKept = 8192
+
+/** A character as signals read it: folded, Latin letters without accents, tag characters as what they hide. */
+const comparable = remembering((codePoint): string => {
+  if (codePoint >= minTag && codePoint <= maxTag) return String.fromCodePoint(codePoint - tagsAt)
+  let plain = ''
+  for (const folded of foldForPattern(codePoint)) {
+    const character = String.fromCodePoint(folded)
+    const bare = character.normalize('NFD')
+    if (leftOut.test(character)) continue
+    plain += latin.test(bare) ? bare.charAt(0) : (spellings.get(character) ?? character)
+  }
+  return plain
+}, comparablesKept)
 
 const isHigh = (unit: number): boolean => unit >= 0xd800 && unit < 0xdc00
 const isBlank = (codePoint: number): boolean =>

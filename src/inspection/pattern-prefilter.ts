@@ -10,7 +10,8 @@ import { buildAutomaton } from './term-automaton.ts'
  */
 export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (text: string) => readonly number[] {
   const needs = groups.map((patterns) => patterns.map((pattern) => telling(needOf(pattern))))
-  const factors = [...new Set(needs.flat().flatMap(factorsOf))]
+  const factorsOfGroups = needs.map((patterns) => new Set(patterns.flatMap(factorsOf)))
+  const factors = [...new Set(factorsOfGroups.flatMap((group) => [...group]))]
   const factorIndex = new Map(factors.map((factor, index) => [factor, index]))
   const checks = needs.map((patterns) => patterns.map((need) => compileNeed(need, factorIndex)))
   const automaton = buildAutomaton(factors.map((factor) => [...factor].map((key) => key.codePointAt(0) ?? 0)))
@@ -18,7 +19,7 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
   const { table, width, endings } = automaton
   const all = groups.map((_, index) => index)
   /** The groups that ask for each factor, and those that ask for none. */
-  const asking = factors.map((factor) => all.filter((index) => needs[index]?.flatMap(factorsOf).includes(factor)))
+  const asking = factors.map((factor) => all.filter((index) => factorsOfGroups[index]?.has(factor)))
   const always = all.filter((index) => needs[index]?.includes(null))
   /** For each factor, and each group, the round in which it was last seen: a round is one text. */
   const seen = new Float64Array(factors.length)

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { matcherOf, overflowEntry } from './follower.ts'
 import { termDetector } from './term-detector.ts'
 import { passPieces, ruleOf } from './test-passing.ts'
@@ -104,3 +105,76 @@ test('a hundred thousand terms build in seconds, and a megabyte without a match 
   expect(matcher.matches(text)).toEqual([])
   expect(matcher.matches(`${text}${many[99_999]} needle`)).toHaveLength(2)
 }, 30_000)
+
+const tagged = (text: string) => [...text].map((each) => String.fromCodePoint(0xe0000 + each.charCodeAt(0))).join('')
+
+test.each([
+  ['small capitals', 'ꜱᴡᴏʀᴅꜰɪꜱʜ'],
+  ['circled letters', 'ⓢⓦⓞⓡⓓⓕⓘⓢⓗ'],
+  ['parenthesized letters', '⒮⒲⒪⒭⒟⒡⒤⒮⒣'],
+  ['squared letters', '🅂🅆🄾🅁🄳🄵🄸🅂🄷'],
+  ['letters in black circles', '🅢🅦🅞🅡🅓🅕🅘🅢🅗'],
+  ['letters in black squares', '🆂🆆🅾🆁🅳🅵🅸🆂🅷'],
+  ['tag characters', tagged('swordfish')],
+  ['tag characters within', `sw${tagged('ord')}fish`],
+  ['tag characters that say nothing', `sw${tagged('xyz')}ordfish`],
+  ['decimal entities', 's&#119;&#0111;rd&#102ish'],
+  ['hexadecimal entities', '&#x73;&#X77;&#x006f;&#x72;d&#x66;ish'],
+  ['named entities', '&sfr;w&oopf;rdfi&sscr;h'],
+  ['an invisible entity', 'sword&shy;fi&ZeroWidthSpace;s&#8203;h'],
+  ['private use', 'sword\ue000f\u{f0001}ish'],
+  ['lone surrogates', 'sw\ud800ord\udc00fish'],
+])('finds a term in %s, at its place, whole and in pieces', (_, spelled) => {
+  expect(found(['swordfish'], `a &amp; ${spelled}!`)).toEqual([spelled])
+  const rule = ruleOf(termDetector(['swordfish'], 'TERM', plain), 'redact')
+  expect(passPieces([rule], [...`x&${spelled}&#`].map(String)).text).toBe('x&[TERM]&#')
+})
+
+test('what begins like an entity stays what it is', () => {
+  expect(found(['at&t', 'r&d', '&#98;'], 'AT&T, R&D &#98; &#99999999; &bogus; &')).toEqual(['AT&T', 'R&D', '&#98;'])
+  expect(found(['b'], '&bogus;')).toEqual(['b'])
+  expect(found(['us'], 'the flag 🇺🇸')).toEqual([])
+  expect(found(['cat'], 'con&#99;at 🅒at &#99;at', { wordBoundaries: true })).toEqual(['🅒at', '&#99;at'])
+})
+
+test('tells the same of any split of a text that may be read in two ways', () => {
+  const part = fc.constantFrom(
+    ...[
+      'sword',
+      'fish',
+      's',
+      'w',
+      '&',
+      '&#',
+      '&#115;',
+      '&#x77',
+      ';',
+      'swordfish',
+      ' ',
+      '\ue000',
+      '\ud83d',
+      '\udd34',
+      '🅢',
+      'ꜱ',
+    ],
+    ...[tagged('sword'), tagged('x'), '&shy;', '\u200b', 'é', '&amp;'],
+  )
+  const detectors = [plain, { ...plain, wordBoundaries: true }].map((options) =>
+    matcherOf(termDetector(['swordfish', 'wo', 's&', 'fi\ue000'], 'TERM', options)),
+  )
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 14 }), fc.array(fc.nat(40), { maxLength: 6 }), (parts, cuts) => {
+      const text = parts.join('')
+      for (const matcher of detectors) {
+        const follower = matcher.follow()
+        const places = [...new Set(cuts.map((cut) => cut % (text.length + 1)))].sort((one, other) => one - other)
+        const told = [0, ...places].flatMap((from, index, all) => [
+          ...follower.push(text.slice(from, all[index + 1] ?? text.length), index === all.length - 1).matches,
+        ])
+        expect(told).toEqual([...matcher.follow().push(text, true).matches])
+        if (told.length > 0) expect(matcher.mayMatch(text)).toBe(true)
+      }
+    }),
+    { numRuns: 500 },
+  )
+})

@@ -8,6 +8,7 @@ import { Channel, followWhole, mayFind, type PassedWhole } from '../inspection/c
 import { maxLiveUnits } from '../inspection/detector.ts'
 import type { Finding, InspectionRule, Stop } from '../inspection/rule.ts'
 import { turn } from '../lib/turn.ts'
+import { findAcrossParts } from './across-parts.ts'
 import type { Change, Decision, TextPolicy } from './kinds/kind.ts'
 
 /** How many findings of one policy an event names. */
@@ -26,7 +27,7 @@ interface Found {
   readonly findings: Finding[]
   /** What an event names. */
   readonly targets: Set<string>
-  readonly changes: Change[]
+  changes: Change[]
   stop: Stop | null
 }
 
@@ -45,7 +46,7 @@ interface TurnClock {
 export function mayFindIn(compiled: TextPolicy, slots: readonly TextSlot[]): boolean {
   if (isLong(slots)) return true
   for (const slot of slots) if (slot.text !== '' && mayFind(compiled, slot)) return true
-  return false
+  return slots.some(({ message }, index) => message !== undefined && message === slots[index + 1]?.message)
 }
 
 /** What the policy says; null where it finds nothing. `clock` is in milliseconds that only grow. */
@@ -62,7 +63,30 @@ export function findInTexts(
     if (slot.text === '' || !mayFind(compiled, slot)) continue
     if (isEnd(found, slot, readAtOnce(reading, slot))) break
   }
+  if (found.stop === null) {
+    const across = acrossParts(reading)
+    let step = across.runs.next()
+    while (step.done !== true) step = across.runs.next()
+    across.take(step.value)
+  }
   return decisionOf(reading)
+}
+
+/** What is spread over the parts of a message, run by run; `take` takes in what came of it. */
+function acrossParts({ rule, slots, found }: Reading) {
+  const changed = new Map<TextSlot, string>()
+  for (const change of found.changes) if ('slot' in change) changed.set(change.slot, change.text)
+  const runs = findAcrossParts({
+    ...{ rule, slots, changed },
+    found: ({ member: place }, label, entry) => {
+      if (found.targets.size < mostTargets) found.targets.add(`${place}: ${label} (${entry})`)
+    },
+  })
+  const take = (stop: Stop | null) => {
+    found.stop = stop
+    found.changes = [...changed].map(([slot, text]) => ({ slot, text }))
+  }
+  return { runs, take }
 }
 
 function isLong(slots: readonly TextSlot[]): boolean {
@@ -93,6 +117,15 @@ async function readInTurns(reading: Reading, clock: TurnClock): Promise<Decision
     }
     out.push(channel.end())
     if (isEnd(found, slot, { text: out.join(''), stop: channel.stop })) break
+  }
+  if (found.stop === null) {
+    const across = acrossParts(reading)
+    let step = across.runs.next()
+    while (step.done !== true) {
+      if (turns.isDue) await turns.take()
+      step = across.runs.next()
+    }
+    across.take(step.value)
   }
   return decisionOf(reading)
 }

@@ -11,6 +11,7 @@ import { matcherOf } from '../../src/inspection/follower.ts'
 import { injectionMatcher } from '../../src/inspection/injection-matcher.ts'
 import { type PersonalDataType, personalDataDetector } from '../../src/inspection/personal-data.ts'
 import { secretDetector } from '../../src/inspection/secret-patterns.ts'
+import { injectionSentences } from '../../src/inspection/test-injection-sentences.ts'
 import { defaultThreshold } from '../../src/policies/kinds/prompt-injection.ts'
 
 const data = ['../../../shared/data'].map((path) => resolve(import.meta.dir, path)).find((path) => existsSync(path))
@@ -115,6 +116,20 @@ function injectionRates(folder: string): void {
   }
 }
 
+/** The project's own sentences: the rules were made by them, so they show what is covered, not how much is missed. */
+function languageRates(): void {
+  const { report } = injectionMatcher(defaultThreshold)
+  const isFound = (text: string) => report(text).score >= defaultThreshold - 1e-9
+  console.log(
+    '\nPrompt injection in other languages, own sentences\n| language | attempts found | harmless found |\n|---|---|---|',
+  )
+  for (const [language, { attempts, harmless }] of Object.entries(injectionSentences)) {
+    const [found, wrong] = [attempts, harmless].map((texts) => percent(texts.filter(isFound).length, texts.length))
+    console.log(`| ${language} | ${found} | ${wrong} |`)
+  }
+}
+
+languageRates()
 if (data === undefined) console.log('The labelled texts are absent: nothing is measured')
 else {
   personalDataRates(data)

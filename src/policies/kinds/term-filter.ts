@@ -6,7 +6,7 @@ import { everyStage, policyKind, textAction } from './kind.ts'
 
 export const termFilter = policyKind({
   kind: 'term-filter',
-  about: 'Finds the terms of a list in every text, whatever their case, width or invisible characters inside',
+  about: 'Finds the terms of a list in every text, whatever their case, width, disguise or invisible characters inside',
   stages: everyStage,
   config: z.strictObject({
     terms: z
