@@ -198,12 +198,23 @@ function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, 
   })
 }
 
-/** Notes with each chunk that the provider is not silent. */
-const stillHeard =
-  (exchange: Exchange, { clock }: Gateway) =>
-  () => {
+/**
+ * Notes with each chunk that the provider is not silent, and counts the chunk. While there is no memory for it, it is the
+ * provider that waits.
+ */
+const noteChunk = (exchange: Exchange, { clock }: Gateway) => {
+  let counted = 0
+  const heard = () => {
     exchange.waitingSince = clock.monotonic()
   }
+  return (length: number) => {
+    const waiting = exchange.answerMemory.grow(length - counted)
+    counted = length
+    if (waiting === undefined) return heard()
+    exchange.waitingSince = null
+    return waiting.then(heard)
+  }
+}
 
 async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<Uint8Array> {
   const limit = gateway.settings.answer_limit_bytes
@@ -212,7 +223,7 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   try {
     if (isSmall(upstream)) bytes = await upstream.bytes()
     else if (upstream.body === null) bytes = new Uint8Array(0)
-    else bytes = await readBounded(upstream.body.getReader(), limit, stillHeard(exchange, gateway))
+    else bytes = await readBounded(upstream.body.getReader(), limit, noteChunk(exchange, gateway))
   } catch (thrown) {
     // What a policy decided before the answer was translated.
     if (thrown instanceof Failure) throw exchange.cut?.failure ?? thrown

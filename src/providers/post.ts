@@ -33,20 +33,47 @@ export function operatorHeaders(provider: Provider, credential: Readonly<Record<
   return headers
 }
 
+/** Longer bodies are sent in pieces: fetch copies a body that it is given whole, and keeps the copy until the answer. */
+const largestWhole = 256 * 1024
+const pieceBytes = 64 * 1024
+
+function inPieces(body: Uint8Array): ReadableStream<Uint8Array> {
+  let at = 0
+  return new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        if (at >= body.length) return controller.close()
+        controller.enqueue(body.subarray(at, at + pieceBytes))
+        at += pieceBytes
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
 export const post = (
   url: string,
   headers: Readonly<Record<string, string>>,
   call: UpstreamCall,
   fetch: Fetch,
-): Promise<Response> =>
-  fetch(url, {
+): Promise<Response> => {
+  const { body } = call
+  const isLarge = body.length > largestWhole
+  return fetch(url, {
     method: 'POST',
-    headers: { ...call.headers, 'content-type': call.contentType, ...headers },
-    body: call.body,
+    headers: {
+      ...call.headers,
+      'content-type': call.contentType,
+      // Without it a stream would be sent in chunks, which some providers refuse.
+      ...(isLarge && { 'content-length': String(body.length) }),
+      ...headers,
+    },
+    body: isLarge ? inPieces(body) : body,
     signal: call.signal,
     redirect: 'manual',
     timeout: false,
   })
+}
 
 /** A base URL's origin and path, without slashes at the end: `https://host/openai/` is `https://host` and `/openai`. */
 export function baseParts(url: string): { origin: string; path: string } {

@@ -1,7 +1,7 @@
 /** The lists of metrics and of attributes say exactly what there is. */
 import { expect, test } from 'bun:test'
 import { createMeter } from '../gateway/meter.ts'
-import { createTestLane } from '../gateway/test-lane.ts'
+import { createTestLane, testMemory } from '../gateway/test-lane.ts'
 import { createControlPlaneMetrics } from './metrics.ts'
 import { attribute } from './span.ts'
 import { noTracer } from './tracer.ts'
@@ -21,7 +21,8 @@ const told = (text: string): Record<string, string> =>
 
 test('the list names each metric of the gateway with its type', async () => {
   const mcp = { sessions: 0, strays: 0, letFall: 0 }
-  const readings = { inFlight: 0, lane: createTestLane().counters, openCircuits: 0, spans: noTracer.counters, mcp }
+  const { counters: lane } = createTestLane()
+  const readings = { inFlight: 0, memory: testMemory(), lane, openCircuits: 0, spans: noTracer.counters, mcp }
   expect(told(createMeter().text(readings))).toEqual(await documented('The gateway'))
 })
 
