@@ -51,7 +51,14 @@ function inPieces(body: Uint8Array): ReadableStream<Uint8Array> {
   )
 }
 
-export const post = (
+/** RFC 9110 section 15: a status is from 100 to 599, and a caller treats any other as a fault of the server. */
+export class InvalidStatus extends Error {
+  constructor(status: number) {
+    super(`The provider answered with the status ${status}, which HTTP does not have`)
+  }
+}
+
+export const post = async (
   url: string,
   headers: Readonly<Record<string, string>>,
   call: UpstreamCall,
@@ -59,7 +66,7 @@ export const post = (
 ): Promise<Response> => {
   const { body } = call
   const isLarge = body.length > largestWhole
-  return fetch(url, {
+  const answer = await fetch(url, {
     method: 'POST',
     headers: {
       ...call.headers,
@@ -73,6 +80,9 @@ export const post = (
     redirect: 'manual',
     timeout: false,
   })
+  if (answer.status <= 599) return answer
+  await answer.body?.cancel()
+  throw new InvalidStatus(answer.status)
 }
 
 /** A base URL's origin and path, without slashes at the end: `https://host/openai/` is `https://host` and `/openai`. */
