@@ -6,6 +6,8 @@ import { createControlPlaneMetrics } from './metrics.ts'
 import { attribute } from './span.ts'
 import { noTracer } from './tracer.ts'
 
+const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
+
 const documented = async (section: string): Promise<Record<string, string>> => {
   const text = await Bun.file(new URL('metrics.md', import.meta.url)).text()
   const rows = (text.split(`## ${section}`)[1] ?? '').split('## ')[0]?.matchAll(/^\| `(\w+)` \| (\w+) \|/gm) ?? []
@@ -27,7 +29,7 @@ test('the list names each metric of the gateway with its type', async () => {
 })
 
 test('the list names each metric of the control plane with its type', async () => {
-  const metrics = createControlPlaneMetrics({ connectedLanes: async () => 0 })
+  const metrics = createControlPlaneMetrics({ connectedLanes: async () => 0, stateReads })
   expect(told(await metrics.text())).toEqual(await documented('The control plane'))
 })
 
