@@ -26,6 +26,7 @@ import ledger0017 from './migrations/ledger-0017.sql' with { type: 'text' }
 import ledger0018 from './migrations/ledger-0018.sql' with { type: 'text' }
 import ledger0019 from './migrations/ledger-0019.sql' with { type: 'text' }
 import ledger0020 from './migrations/ledger-0020.sql' with { type: 'text' }
+import ledger0021 from './migrations/ledger-0021.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
 import state0003 from './migrations/state-0003.sql' with { type: 'text' }
@@ -35,6 +36,7 @@ import state0006 from './migrations/state-0006.sql' with { type: 'text' }
 import state0007 from './migrations/state-0007.sql' with { type: 'text' }
 import state0008 from './migrations/state-0008.sql' with { type: 'text' }
 import state0009 from './migrations/state-0009.sql' with { type: 'text' }
+import state0010 from './migrations/state-0010.sql' with { type: 'text' }
 import type { Database, Reader } from './open.ts'
 import { splitStatements } from './statements.ts'
 
@@ -53,6 +55,7 @@ export const stateMigrations: readonly Migration[] = [
   { name: 'state-0007', sql: state0007 },
   { name: 'state-0008', sql: state0008 },
   { name: 'state-0009', sql: state0009 },
+  { name: 'state-0010', sql: state0010 },
 ]
 export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0001', sql: ledger0001 },
@@ -75,6 +78,7 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0018', sql: ledger0018 },
   { name: 'ledger-0019', sql: ledger0019 },
   { name: 'ledger-0020', sql: ledger0020 },
+  { name: 'ledger-0021', sql: ledger0021 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */
