@@ -100,6 +100,14 @@ const shape = {
     .default(25 * mebibyte)
     .describe('The largest file that a form may bring, as audio to transcribe'),
   body_timeout_seconds: whole(1, 3600).default(60).describe('How long the body of a request may take to arrive'),
+  memory_bytes: whole(4 * mebibyte, 1024 * 1024 * mebibyte)
+    .optional()
+    .describe(
+      'The memory for request bodies and buffered answers of all gateway workers; default: half of what the container or the machine has',
+    ),
+  memory_wait_seconds: whole(0, 600)
+    .default(10)
+    .describe('How long a request body waits for memory before the request is refused with 503'),
   answer_limit_bytes: whole(1024, 1024 * mebibyte)
     .default(64 * mebibyte)
     .describe('The largest answer of a provider that is passed on'),

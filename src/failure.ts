@@ -187,6 +187,11 @@ export const failures = {
     'service_unavailable',
     'The control plane refuses the runtime token of this gateway: restart it with one that is in force',
   ),
+  gateway_busy: row(
+    503,
+    'service_unavailable',
+    'This gateway has no memory left for another request body: retry shortly',
+  ),
   not_ready: row(503, 'service_unavailable', 'This gateway is still starting'),
   dependency_unavailable: row(503, 'service_unavailable', 'A part that this needs does not answer: retry shortly'),
 

@@ -127,7 +127,10 @@ async function wire({ settings, clock, newId, log }: ControlPlaneOptions, { stat
     gateway: settings.gateway_url ?? localUrl(settings.gateway_listen),
     console: settings.console_url ?? '',
   }
-  const metrics = createControlPlaneMetrics({ connectedLanes: () => connectedLanes(ledger) })
+  const metrics = createControlPlaneMetrics({
+    connectedLanes: () => connectedLanes(ledger),
+    stateReads: () => lanes.stateReads(),
+  })
   const callers = new WeakMap<Request, string>()
   const lanes = createFleet({
     meter: metrics,

@@ -25,7 +25,8 @@ export function generatedLength(choices: unknown, part: 'message' | 'delta'): nu
   return length
 }
 
-export function readUsage(usage: unknown): Usage | null {
+/** `serviceTier` is the member beside the usage. */
+export function readUsage(usage: unknown, serviceTier?: unknown): Usage | null {
   if (!isObject(usage)) return null
   const { prompt_tokens_details: input, completion_tokens_details: output } = usage
   const read: Usage = {
@@ -38,6 +39,8 @@ export function readUsage(usage: unknown): Usage | null {
   const heard = isObject(input) ? countOf(input.audio_tokens) : null
   const spoken = isObject(output) ? countOf(output.audio_tokens) : null
   const kept = isObject(input) ? countOf(input.cache_write_1h_tokens) : null
+  const tier = textOf(serviceTier)
+  if (tier) read.serviceTier = tier
   if (kept) read.cacheWriteHourTokens = kept
   if (heard) read.audioInputTokens = heard
   if (spoken) read.audioOutputTokens = spoken

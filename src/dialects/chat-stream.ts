@@ -114,8 +114,8 @@ class ChatReader implements StreamReader {
     }
   }
 
-  #noted({ usage }: JsonObject): Usage | null {
-    this.#usage = readUsage(usage) ?? this.#usage
+  #noted({ usage, service_tier: tier }: JsonObject): Usage | null {
+    this.#usage = readUsage(usage, tier) ?? this.#usage
     return this.#usage
   }
 

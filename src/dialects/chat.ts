@@ -13,6 +13,7 @@ import {
   outputLimitOf,
   plainId,
   reachesBeyond,
+  serviceTierOf,
   sessionIdOf,
   startedAt,
   wholeNumber,
@@ -45,6 +46,7 @@ export const chat: Dialect = {
       beyondBody: reachesBeyond(body.messages) || refersToAudio(body.messages),
       unbounded: tools.unbounded ? 'tools' : unboundedMember(body),
       ...(tools.uses > 0 && { toolUses: tools.uses }),
+      ...serviceTierOf(body.service_tier),
       sessionId: sessionIdOf(body),
     }
   },
@@ -62,7 +64,7 @@ export const chat: Dialect = {
   readAnswer: (body) =>
     isObject(body)
       ? {
-          usage: readUsage(body.usage),
+          usage: readUsage(body.usage, body.service_tier),
           textLength: Array.isArray(body.choices) ? generatedLength(body.choices, 'message') : unforeseenLength(body),
         }
       : { usage: null, textLength: 0 },
@@ -107,7 +109,6 @@ function refersToAudio(messages: unknown): boolean {
 function unboundedMember(body: Readonly<JsonObject>): string | null {
   if (isObject(body.web_search_options)) return 'web_search_options'
   if (Array.isArray(body.modalities) && body.modalities.includes('audio')) return 'modalities'
-  if (body.service_tier === 'priority') return 'service_tier'
   return null
 }
 

@@ -42,6 +42,8 @@ export interface RequestFacts {
    * model's window once more. Absent where there are none.
    */
   toolUses?: number
+  /** The service tier that is asked for, in the provider's word, and the member that names it; absent where none does. */
+  serviceTier?: { readonly name: string; readonly param: string }
   /** `session_id` of the body; null where the family has none or it was left out. */
   sessionId: string | null
 }
@@ -65,6 +67,8 @@ export interface Usage {
   audioSeconds?: number | null
   /** Uses of tools that the provider ran and bills by the use. */
   toolUses?: number | null
+  /** The service tier that the answer was made in, where the provider names it. */
+  serviceTier?: string
 }
 
 /**

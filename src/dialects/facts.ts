@@ -1,5 +1,6 @@
 /** What the text dialects read alike of a request. */
 import { Failure } from '../failure.ts'
+import type { RequestFacts } from './dialect.ts'
 import { isObject, type JsonObject, objectsOf } from './json-value.ts'
 
 const invalid = (param: string, message: string) => new Failure('invalid_parameter', { param, message })
@@ -26,6 +27,12 @@ export function wholeNumber(body: Readonly<JsonObject>, name: string, least: num
 export function outputLimitOf(body: Readonly<JsonObject>, name: string): number | null {
   const limit = wholeNumber(body, name, Number.MIN_SAFE_INTEGER)
   return limit === null || limit < 0 ? null : limit
+}
+
+/** The service tier that a member names. What is no string is a tier that nobody knows. */
+export function serviceTierOf(value: unknown, param = 'service_tier'): Pick<RequestFacts, 'serviceTier'> {
+  if (value === undefined || value === null) return {}
+  return { serviceTier: { name: typeof value === 'string' ? value : '', param } }
 }
 
 export function sessionIdOf(body: Readonly<JsonObject>): string | null {

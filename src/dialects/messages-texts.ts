@@ -92,6 +92,9 @@ export function readUsage(usage: unknown): Usage | null {
   const searches = isObject(tools) ? countOf(tools.web_search_requests) : null
   if (forHour) told.cacheWriteHourTokens = forHour
   if (searches) told.toolUses = searches
+  // Fast mode is told beside the tier, and has a price of its own.
+  const tier = usage.speed === 'fast' ? 'fast' : textOf(usage.service_tier)
+  if (tier) told.serviceTier = tier
   // Nothing is read for nothing: zeros stand where clients need a number and none is known.
   return (told.inputTokens ?? 0) + (told.outputTokens ?? 0) === 0 ? null : told
 }

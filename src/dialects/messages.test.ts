@@ -256,3 +256,15 @@ test('an escalation opens what is not open and closes what is', () => {
   const body = messages.escalation(messages.read({ model: 'm' }), verdictan, start.exchangeId)
   expect(body).toMatchObject({ type: 'message', model: 'm', content: [], stop_reason: 'refusal', verdictan })
 })
+
+test('fast mode and the service tier are read of requests and of usage', () => {
+  const body = { model: 'm', max_tokens: 1, messages: [] }
+  expect(messages.read({ ...body, speed: 'fast', service_tier: 'auto' }).serviceTier).toEqual({
+    name: 'fast',
+    param: 'speed',
+  })
+  expect(messages.read({ ...body, speed: 'standard', service_tier: 'auto' }).serviceTier?.name).toBe('auto')
+  const usage = { input_tokens: 1, output_tokens: 1, service_tier: 'priority' }
+  expect(messages.readAnswer({ usage }).usage?.serviceTier).toBe('priority')
+  expect(messages.readAnswer({ usage: { ...usage, speed: 'fast' } }).usage?.serviceTier).toBe('fast')
+})

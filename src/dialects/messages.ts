@@ -5,7 +5,7 @@
 import { Failure } from '../failure.ts'
 import { textsBeside } from './beside.ts'
 import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
-import { hostedTools, modelOf, outputLimitOf, reachesBeyond } from './facts.ts'
+import { hostedTools, modelOf, outputLimitOf, reachesBeyond, serviceTierOf } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from './json-value.ts'
 import { errorBody, rewrittenError } from './messages-error.ts'
 import { messagesReader } from './messages-stream.ts'
@@ -39,6 +39,9 @@ export const messages: Dialect = {
       beyondBody: isGiven(body.container) || reachesBeyond(body.messages),
       unbounded: tools.unbounded ? 'tools' : unboundedMember(body),
       ...(tools.uses > 0 && { toolUses: tools.uses }),
+      ...serviceTierOf(body.service_tier),
+      // It has a price of its own, whatever the tier is.
+      ...(body.speed !== 'standard' && serviceTierOf(body.speed, 'speed')),
       sessionId: null,
     }
   },
@@ -95,5 +98,5 @@ const isHosted = (type: string): boolean => !runByCaller.test(type)
 
 function unboundedMember(body: Readonly<JsonObject>): string | null {
   if (Array.isArray(body.mcp_servers) && body.mcp_servers.length > 0) return 'mcp_servers'
-  return body.speed === 'fast' ? 'speed' : null
+  return null
 }

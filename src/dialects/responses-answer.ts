@@ -8,7 +8,7 @@ import { countOf, isObject, type JsonObject, objectsOf, textOf } from './json-va
 const billedCalls = new Set(['web_search_call', 'file_search_call'])
 
 /** What a response says it took; its output tells which tools were used. */
-export function readUsage({ usage, output: items }: JsonObject): Usage | null {
+export function readUsage({ usage, output: items, service_tier: serviceTier }: JsonObject): Usage | null {
   if (!isObject(usage)) return null
   const { input_tokens_details: input, output_tokens_details: output } = usage
   const read: Usage = {
@@ -22,6 +22,8 @@ export function readUsage({ usage, output: items }: JsonObject): Usage | null {
   if (kept) read.cacheWriteHourTokens = kept
   const uses = objectsOf(items).filter(({ type }) => billedCalls.has(textOf(type) ?? '')).length
   if (uses > 0) read.toolUses = uses
+  const tier = textOf(serviceTier)
+  if (tier) read.serviceTier = tier
   return read.inputTokens === null && read.outputTokens === null ? null : read
 }
 

@@ -252,3 +252,10 @@ test('an escalation says its opening only where the provider has not', () => {
   const body = responses.escalation(responses.read({ model: 'm' }), verdictan, start.exchangeId)
   expect(body).toMatchObject({ object: 'response', model: 'm', ...incomplete })
 })
+
+test('the service tier is read of requests and of answers', () => {
+  expect(responses.read({ model: 'm', input: '', service_tier: 'flex' }).serviceTier?.name).toBe('flex')
+  expect(responses.read({ model: 'm', input: '', service_tier: 1 }).serviceTier?.name).toBe('')
+  const answer = { usage: { input_tokens: 1, output_tokens: 1 }, service_tier: 'priority' }
+  expect(responses.readAnswer(answer).usage?.serviceTier).toBe('priority')
+})

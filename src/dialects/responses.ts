@@ -5,7 +5,7 @@
 import { envelope, Failure } from '../failure.ts'
 import { besideSlots, textsBeside } from './beside.ts'
 import { type Dialect, estimateTokens, type TextSlot } from './dialect.ts'
-import { modelOf, outputLimitOf, reachesBeyond, sessionIdOf, wholeNumber } from './facts.ts'
+import { modelOf, outputLimitOf, reachesBeyond, serviceTierOf, sessionIdOf, wholeNumber } from './facts.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { dropLogprobs } from './logprobs.ts'
 import { checkResponseFormat, checkTextFormat } from './output-format.ts'
@@ -39,6 +39,7 @@ export const responses: Dialect = {
       beyondBody: references.some((name) => isGiven(body[name])) || reachesBeyond(body.input),
       unbounded: hosted && uses === null ? 'tools' : unboundedMember(body),
       ...(hosted && uses !== null && { toolUses: uses }),
+      ...serviceTierOf(body.service_tier),
       sessionId: sessionIdOf(body),
     }
   },
@@ -91,10 +92,7 @@ const runByCaller = new Set([
   'computer_use_preview',
 ])
 
-function unboundedMember(body: Readonly<JsonObject>): string | null {
-  if (body.background === true) return 'background'
-  return body.service_tier === 'priority' ? 'service_tier' : null
-}
+const unboundedMember = (body: Readonly<JsonObject>): string | null => (body.background === true ? 'background' : null)
 
 /** `response_format` is `text.format` by another name: both may be given only where they say the same (contract section 6). */
 function checkFormat({ response_format: format, text }: Readonly<JsonObject>): void {

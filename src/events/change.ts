@@ -319,7 +319,7 @@ const markLostUnlessLogged = (eventId: string, at: number): Statement[] => [
   },
   {
     sql: `insert into change_log (event_id, version, applied, at, guard)
-      values (?, (select version from state_head), 0, ?, 1) on conflict (event_id) do nothing`,
+      values (?, (select version from state_head), 0, ?, 1) on conflict do nothing`,
     args: [eventId, at],
   },
 ]

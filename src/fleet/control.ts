@@ -13,6 +13,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database } from '../store/open.ts'
 import type { ReadCredential } from '../store/read-credential.ts'
+import type { StateReads } from '../telemetry/metrics.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { beatRoute } from './beat-route.ts'
 import { bootstrapRoute } from './bootstrap-route.ts'
@@ -79,6 +80,8 @@ export interface FleetControl {
   authenticate(request: Request): Promise<Principal | null>
   /** Which database makes gateways go stale, in words; null where none does. */
   trouble(): string | null
+  /** How the state database has answered, for metrics. */
+  stateReads(): StateReads
   /** Finds out whether the state was restored, and mends that; to be done before anybody is let in. */
   prepare(): Promise<void>
   /** Takes over tokens that a restored ledger lacks; to be called every few seconds. */
@@ -121,9 +124,17 @@ export function createFleet(options: FleetOptions): FleetControl {
     authenticate: (request) => sessions.principal(request),
     trouble: () =>
       troubleOf({
-        ...{ stateAgeMs: stateHead.ageMs, unwrittenMs: registry.behindMs },
-        ...{ unwrittenBecause: registry.behindBecause, remote: shared },
+        stateAgeMs: stateHead.ageMs,
+        lastStall: stateHead.stalls.recent(clock.monotonic()),
+        unwrittenMs: registry.behindMs,
+        unwrittenBecause: registry.behindBecause,
+        remote: shared,
       }),
+    stateReads: () => ({
+      ageSeconds: stateHead.ageMs / 1000,
+      stalls: stateHead.stalls.count,
+      stallSeconds: stateHead.stalls.totalMs / 1000,
+    }),
     prepare: () => watch.look(),
     takeOverTokens: () => forgotten.look(),
     async start() {

@@ -70,3 +70,13 @@ test('a change that was committed here in another history says that the state wa
   stateHead.announced(head(3, other))
   expect(told).toEqual(['restored 2'])
 })
+
+test('a read that comes long after the one before is a stall', async () => {
+  clock.skip(1000)
+  await stateHead.read()
+  expect(stateHead.stalls.count).toBe(0)
+  clock.skip(7000)
+  await stateHead.read()
+  expect(stateHead.stalls.count).toBe(1)
+  expect(stateHead.stalls.totalMs).toBeGreaterThanOrEqual(7000)
+})

@@ -8,6 +8,7 @@
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
+import { Stalls } from './stalls.ts'
 import type { Head } from './wire.ts'
 
 const freshMs = 1000
@@ -28,6 +29,7 @@ export class StateHead {
   #reading: Promise<Head> | null = null
   /** Whether a pair of version and nonce is of this primary's history. */
   readonly #pairs = new Map<string, boolean>()
+  readonly stalls = new Stalls()
 
   /** `onMisled` is told where only what another control plane said was not so. */
   constructor(
@@ -121,6 +123,8 @@ export class StateHead {
       throw new Failure('dependency_unavailable', { cause: error })
     })
     if (row === undefined) throw new Failure('dependency_unavailable', { message: 'The state has no head' })
+    const now = this.#clock.monotonic()
+    this.stalls.readAfter(now - this.#readAt, now)
     this.#readAt = began
     if (sure !== null && isOlder(row, sure)) this.#restored(row)
     // What was announced while the read was on its way may be newer than what it found.

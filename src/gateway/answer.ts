@@ -4,7 +4,7 @@
  * length.
  */
 import { readArgumentsExactly } from '../dialects/exact-arguments.ts'
-import { isObject, type JsonObject, parseObject } from '../dialects/json-value.ts'
+import { isGiven, isObject, type JsonObject, parseObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
 import { announcedLength } from '../lib/announced-length.ts'
 import { isRepetitive } from '../lib/json-members.ts'
@@ -13,15 +13,16 @@ import { UnreadableAnswer } from '../translation/translated.ts'
 import { answered } from './answered.ts'
 import { readBounded } from './bounded.ts'
 import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
-import { type Exchange, type Gateway, given, type Outcome } from './exchange.ts'
+import { type Exchange, type Gateway, given, type Outcome, type ReasonCode } from './exchange.ts'
 import { headersToCaller } from './headers.ts'
 import { relayPlain } from './plain-answer.ts'
 import { endAttempt, settle } from './record.ts'
 import { relayStream } from './stream.ts'
 import { traceAnswer } from './traced-answer.ts'
 import { unusable } from './unusable.ts'
+import { withoutKey } from './without-provider-key.ts'
 
-/** A declared length up to this is read in one piece; beyond it each chunk shows that the provider is not silent. */
+/** An answer that is no JSON is read whole before it is passed on where its declared length is no more than this. */
 const onePieceBytes = 256 * 1024
 const encoder = new TextEncoder()
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
@@ -47,7 +48,6 @@ function isPlain({ dialect }: Exchange, type: string): boolean {
 
 const none: readonly string[] = []
 
-/** Whether an answer may be read in one piece: asking for `body` makes a stream of it, which costs more. */
 function isSmall({ headers }: Response): boolean {
   const length = announcedLength(headers)
   return length !== null && length <= onePieceBytes
@@ -77,10 +77,13 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   }
   if (!exchange.policedAsItCame) noteAnswer(exchange, body)
   traceAnswer(exchange, body)
-  if (isOnlyError(body)) throw unusable(exchange, gateway, 'provider.error')
+  const reason = unusableBody(body)
+  if (reason !== null) throw unusable(exchange, gateway, reason)
   const sent = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body, text) : null
-  await settle(exchange, gateway, outcomeOf(exchange, upstream.status, body))
-  answerWith(exchange, gateway, upstream, sent ?? bytes)
+  const outcome = outcomeOf(exchange, upstream.status, body)
+  await settle(exchange, gateway, outcome)
+  const passed = sent ?? bytes
+  answerWith(exchange, gateway, upstream, outcome.verdict === 'error' ? withoutKey(exchange, passed) : passed)
 }
 
 function noteAnswer(exchange: Exchange, body: unknown): void {
@@ -92,14 +95,15 @@ function noteAnswer(exchange: Exchange, body: unknown): void {
 /** Members of which an answer has one, in whatever family. */
 const answerMembers = ['choices', 'output', 'content', 'data', 'results', 'text'] as const
 
-/** Whether a body with a status of success is nothing but an error: never a silent success (service.md Errors, rule 2). */
-function isOnlyError(body: unknown): boolean {
-  if (!isObject(body)) return false
+/** Why a body with a status of success is no answer: it must never pass as a success without a word. Null where it is one. */
+function unusableBody(body: unknown): ReasonCode | null {
+  if (!isObject(body)) return 'provider.invalid_answer'
+  if (answerMembers.some((member) => isGiven(body[member]))) return null
   const { error } = body
-  return (isObject(error) || typeof error === 'string') && !holdsAnswer(body)
+  if (isObject(error) || typeof error === 'string') return 'provider.error'
+  // A response that failed or waits may have no output yet, and says so itself.
+  return body.object === 'response' && typeof body.status === 'string' ? null : 'provider.invalid_answer'
 }
-
-const holdsAnswer = (body: JsonObject): boolean => answerMembers.some((member) => Object.hasOwn(body, member))
 
 /** A response that failed says so in its own form, which passes as it came. */
 function outcomeOf(exchange: Exchange, status: number, body: unknown): Outcome {
@@ -132,7 +136,7 @@ async function considered(
  */
 async function passError(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const { status } = upstream
-  const bytes = await readWhole(exchange, gateway, upstream)
+  const bytes = withoutKey(exchange, await readWhole(exchange, gateway, upstream))
   const text = new TextDecoder().decode(bytes)
   const body = parseObject(text)
   noteUsageOf(exchange, body)
@@ -198,21 +202,32 @@ function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, 
   })
 }
 
-/** Notes with each chunk that the provider is not silent. */
-const stillHeard =
-  (exchange: Exchange, { clock }: Gateway) =>
-  () => {
+/**
+ * Notes with each chunk that the provider is not silent, and counts the chunk. While there is no memory for it, it is the
+ * provider that waits.
+ */
+const noteChunk = (exchange: Exchange, { clock }: Gateway) => {
+  let counted = 0
+  const heard = () => {
     exchange.waitingSince = clock.monotonic()
   }
+  return (length: number) => {
+    const waiting = exchange.answerMemory.grow(length - counted)
+    counted = length
+    // Each chunk shows that the provider is not silent, however slow it is.
+    if (waiting === undefined) return heard()
+    exchange.waitingSince = null
+    return waiting.then(heard)
+  }
+}
 
 async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<Uint8Array> {
   const limit = gateway.settings.answer_limit_bytes
   exchange.waitingSince = gateway.clock.monotonic()
   let bytes: Uint8Array | null
   try {
-    if (isSmall(upstream)) bytes = await upstream.bytes()
-    else if (upstream.body === null) bytes = new Uint8Array(0)
-    else bytes = await readBounded(upstream.body.getReader(), limit, stillHeard(exchange, gateway))
+    if (upstream.body === null) bytes = new Uint8Array(0)
+    else bytes = await readBounded(upstream.body.getReader(), limit, noteChunk(exchange, gateway))
   } catch (thrown) {
     // What a policy decided before the answer was translated.
     if (thrown instanceof Failure) throw exchange.cut?.failure ?? thrown

@@ -7,6 +7,7 @@
 import { markBegins } from '../dialects/signed-thoughts.ts'
 import { Failure } from '../failure.ts'
 import { lacksDescriptor } from '../lib/host-fault.ts'
+import { InvalidStatus } from '../providers/post.ts'
 import { textFamilies, type UpstreamCall } from '../providers/provider.ts'
 import { type MemberWithoutMarks, mayHoldMarks, withoutMarkedThoughts } from '../translation/marked-thoughts.ts'
 import type { LanguageName, NeutralEvent } from '../translation/neutral.ts'
@@ -56,9 +57,11 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
       throw new Failure('file_descriptors_exhausted', { cause: thrown })
     }
     // The reason stands already where a deadline ended the call.
-    endAttempt(exchange, gateway, 'provider.unreachable')
+    const isInvalid = thrown instanceof InvalidStatus
+    endAttempt(exchange, gateway, isInvalid ? 'provider.invalid_answer' : 'provider.unreachable')
     attempt.usage = exchange.usage
-    return { status: null, thrown, advice: noAdvice }
+    const failure = isInvalid ? new Failure('upstream_provider_error', { cause: thrown }) : thrown
+    return { status: null, thrown: failure, advice: noAdvice }
   }
   const upstream = given(exchange.upstream)
   exchange.waitingSince = null

@@ -65,6 +65,7 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
   }
   // The bytes are with the provider now; a long stream should not hold them too.
   exchange.body = null
+  exchange.memory.sent()
 }
 
 /** The next path that its circuit allows, taken out of those left with what it passes over; null where none does. */

@@ -29,6 +29,7 @@ import type { Circuits } from './circuit.ts'
 import type { EscalationNotice } from './decisions.ts'
 import type { BeginInspection, StreamInspection } from './inspected-stream.ts'
 import type { McpPart, McpRequest } from './mcp-request.ts'
+import type { AnswerMemory, BodyMemory, MemoryBudget } from './memory-budget.ts'
 import type { Meter } from './meter.ts'
 import type { Running } from './running.ts'
 import type { TracedAnswer } from './traced-answer.ts'
@@ -188,6 +189,9 @@ export interface Exchange extends Placed {
   maxOutputTokens: number | null
   /** Bytes of the body, which is let go when it has been sent. */
   bodyLength: number
+  /** What the body, and an answer that is read whole, hold of the memory for requests; released at the end. */
+  readonly memory: BodyMemory
+  readonly answerMemory: AnswerMemory
   /** Whether the open record stands in the outbox: from then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
@@ -256,6 +260,7 @@ export interface Gateway {
   readonly meter: Meter
   readonly tracer: Tracer
   readonly running: Running
+  readonly memory: MemoryBudget
   /** It stops: what is new is refused, what runs may finish. */
   draining: boolean
   readonly circuits: Circuits
@@ -275,7 +280,10 @@ export interface Beginning {
 }
 
 /** An exchange of which nothing is known yet but that it was asked for. */
-export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gateway, 'clock' | 'newId'>): Exchange => ({
+export const beginExchange = (
+  beginning: Beginning,
+  { clock, newId, memory }: Pick<Gateway, 'clock' | 'newId' | 'memory'>,
+): Exchange => ({
   id: newId(),
   requestId: beginning.requestId,
   outcomeEventId: newId(),
@@ -317,6 +325,8 @@ export const beginExchange = (beginning: Beginning, { clock, newId }: Pick<Gatew
   spendOwner: null,
   maxOutputTokens: null,
   bodyLength: 0,
+  memory: memory.forBody(),
+  answerMemory: memory.forAnswer(),
   opened: false,
   attempts: [],
   mcp: beginning.mcp ?? null,

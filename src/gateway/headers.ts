@@ -7,6 +7,7 @@ import type { Family } from '../dialects/dialect.ts'
 import { mustNotRetry } from '../failure.ts'
 import type { TraceHeaders } from '../telemetry/trace-context.ts'
 import type { Exchange } from './exchange.ts'
+import { textWithoutKey } from './without-provider-key.ts'
 
 const toProvider = [
   'accept',
@@ -72,7 +73,7 @@ export function headersToCaller(exchange: Exchange, upstream: Response, now: num
   if (exchange.dialect.family === 'messages') headers['request-id'] = exchange.requestId
   for (const name of toCaller[exchange.dialect.family] ?? toEveryCaller) {
     const value = upstream.headers.get(name)
-    if (value !== null) headers[name] = value
+    if (value !== null) headers[name] = failed ? textWithoutKey(exchange, value) : value
   }
   if (exchange.maxOutputTokens !== null) {
     headers['x-service-max-output-tokens'] = String(exchange.maxOutputTokens)

@@ -13,7 +13,8 @@ async function asking(method: string, answer: (request: PassedRequest) => Promis
   const headers = { 'mcp-session-id': '1.b.c' }
   const body = method === 'POST' ? { body: 'asked' } : {}
   const request = new Request('http://localhost/mcp', { method, headers, ...body, ...(signal && { signal }) })
-  const answering = answerElsewhere(gateway, { request, connection, requestId: 'r' }) ?? Promise.reject(new Error())
+  const asked = { request, connection, memory: gateway.memory.forBody(), requestId: 'r' }
+  const answering = answerElsewhere(gateway, asked) ?? Promise.reject(new Error())
   return { limits, answering, running: gateway.running }
 }
 

@@ -8,6 +8,7 @@ import { Failure } from '../failure.ts'
 import type { Connection, Gateway } from './exchange.ts'
 import { liftIdleLimit, restoreIdleLimit } from './idle-limit.ts'
 import { noSuchSession } from './mcp-http.ts'
+import type { BodyMemory } from './memory-budget.ts'
 import { readBodyWithin } from './read-body.ts'
 
 /** What is asked of another worker: a request of a caller, its body read. */
@@ -32,6 +33,7 @@ export const noNeighbours: McpNeighbours = { sessionPrefix: '', ownerOf: () => n
 interface Asked {
   readonly request: Request
   readonly connection: Connection | null
+  readonly memory: BodyMemory
   readonly requestId: string
 }
 

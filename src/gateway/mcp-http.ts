@@ -129,7 +129,7 @@ export const eventStream = (
   })
 
 /** A request whose body is still to come. */
-type Arriving = Pick<Exchange, 'request' | 'connection'>
+type Arriving = Pick<Exchange, 'request' | 'connection' | 'memory'>
 
 /** Also lifts the server's limit for idle connections, as `readBodyWithin`. */
 export async function receive(gateway: Gateway, arriving: Arriving): Promise<Message> {

@@ -55,6 +55,7 @@ import {
   unfitOutcome,
 } from './mcp-http.ts'
 import type { McpRequest } from './mcp-request.ts'
+import type { BodyMemory } from './memory-budget.ts'
 import { settle } from './record.ts'
 import { failureAnswer, refuse } from './refuse.ts'
 import { sessionOwner } from './session-owner.ts'
@@ -71,6 +72,8 @@ export interface McpSurface {
 
 interface Arrival {
   readonly request: Request
+  /** What the body of the message holds until it is answered, or its answer has become a stream. */
+  readonly memory: BodyMemory
   readonly connection: Connection | null
   readonly requestId: string
 }
@@ -102,8 +105,9 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       } catch (thrown) {
         return named(unfitAnswer(thrown, requestId), requestId)
       }
-      const arrival = { request, connection, requestId }
-      const answering = answerOrRefuse(gateway, arrival)
+      const memory = gateway.memory.forBody()
+      const arrival = { request, connection, requestId, memory }
+      const answering = answerOrRefuse(gateway, arrival).finally(() => memory.release())
       // From its body on, whoever answers it: what listens beside answers ends with its session.
       if (request.method === 'POST') gateway.running.waitFor(answering)
       const answer = await answering

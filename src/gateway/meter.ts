@@ -19,6 +19,7 @@ import {
   observe,
 } from '../telemetry/exposition.ts'
 import type { Exchange, Outcome } from './exchange.ts'
+import type { MemoryReadings } from './memory-budget.ts'
 
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
@@ -27,6 +28,7 @@ const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 
 export interface MeterReadings {
   inFlight: number
   lane: LaneCounters
+  memory: MemoryReadings
   openCircuits: number
   spans: { readonly exported: number; readonly dropped: number }
   mcp: { readonly sessions: number; readonly strays: number; readonly letFall: number }
@@ -84,10 +86,16 @@ export function createMeter(): Meter {
       if (exchange.firstTokenMs === null) return
       observe(histogramOf(firstToken, exchange.family, firstTokenBounds), exchange.firstTokenMs / 1000)
     },
-    text: ({ inFlight, lane, openCircuits, spans, mcp }) =>
+    text: ({ inFlight, memory, lane, openCircuits, spans, mcp }) =>
       [
         counterText('gatehouse_requests_total', 'Requests by family, verdict and status class', counts.requests),
         gaugeText('gatehouse_requests_in_flight', 'Requests that run at this moment', inFlight),
+        gaugeText(
+          'gatehouse_request_memory_bytes',
+          'Memory that request bodies and buffered answers are counted with',
+          memory.smallBytes + memory.largeBytes + memory.answerBytes,
+        ),
+        gaugeText('gatehouse_memory_waiting', 'Request bodies and answers that wait for memory', memory.waiting),
         counterText('gatehouse_refusals_total', "Requests that were refused, by the error's code", counts.refusals),
         counterText(
           'gatehouse_upstream_errors_total',

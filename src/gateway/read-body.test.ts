@@ -4,7 +4,7 @@ import { systemClock } from '../lib/clock.ts'
 import { readBodyWithin } from './read-body.ts'
 import { createRunning } from './running.ts'
 import { testListener } from './test-gateway.ts'
-import { testSettings } from './test-lane.ts'
+import { testMemory, testSettings } from './test-lane.ts'
 import { jsonHeaders, startMcpGateway } from './test-mcp.ts'
 
 /** A request whose body comes when it is told, and the limits that its connection was given, in seconds. */
@@ -17,7 +17,7 @@ function arriving({ url = 'http://localhost', headers = {} }: { url?: string; he
     await writer.write(typeof sent === 'string' ? new TextEncoder().encode(sent) : sent)
     await writer.close()
   }
-  return { request, connection: listener, limits, finish }
+  return { request, connection: listener, memory: testMemory().forBody(), limits, finish }
 }
 
 function within(change: Partial<Settings>) {

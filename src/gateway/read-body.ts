@@ -1,14 +1,16 @@
 /**
- * Receives a request's body within its limits: bytes (at once where Content-Length says so, otherwise while they are
- * counted) and its length once it is decompressed (RFC 9110 section 8.4); `running.ts` holds it to the time it may take
- * in all, however it trickles in. What leaves here is never encoded, so that what is read is what is forwarded.
+ * Receives a request's body within its limits: memory (`memory-budget.ts`), bytes (at once where Content-Length says so,
+ * otherwise while they are counted) and its length once it is decompressed (RFC 9110 section 8.4); `running.ts` holds it
+ * to the time it may take in all, however it trickles in. What leaves here is never encoded, so that what is read is what
+ * is forwarded.
  */
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib'
 import { Failure } from '../failure.ts'
-import { readBounded } from './bounded.ts'
-import type { Exchange, Gateway, ReasonCode } from './exchange.ts'
+import { type ByteReader, readBounded } from './bounded.ts'
+import { type Exchange, type Gateway, given, type ReasonCode } from './exchange.ts'
 import { liftIdleLimit } from './idle-limit.ts'
+import { type BodyMemory, smallBodyBytes } from './memory-budget.ts'
 
 type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>
 
@@ -21,13 +23,18 @@ const decompressors: ReadonlyMap<string, Decompress> = new Map<string, Decompres
 ])
 
 /** What of an exchange is needed while its body comes. */
-type Arriving = Pick<Exchange, 'request' | 'cut' | 'onCut'>
+type Arriving = Pick<Exchange, 'request' | 'connection' | 'cut' | 'onCut'> & { memory: BodyMemory }
 
 /** The body's bytes; `limit` holds before and after decompression. Rejects with why the exchange was cut meanwhile. */
 export function readBody(exchange: Arriving, limit: number): Promise<Uint8Array> {
   const decompress = decompressorOf(exchange.request.headers.get('content-encoding'))
   const bytes = receive(exchange, limit)
-  return decompress === null ? bytes : bytes.then((encoded) => decompressed(decompress, encoded, limit))
+  return decompress === null ? bytes : bytes.then((encoded) => decompressed(exchange, decompress, encoded, limit))
+}
+
+/** Admits a body that a WebSocket has brought already. */
+export function admitFrame({ body, memory }: Exchange): Promise<void> | void {
+  return memory.admit(given(body).length)
 }
 
 /**
@@ -37,10 +44,11 @@ export function readBody(exchange: Arriving, limit: number): Promise<Uint8Array>
  */
 export async function readBodyWithin(
   { settings, running }: Pick<Gateway, 'settings' | 'running'>,
-  arrived: Pick<Exchange, 'request' | 'connection'>,
+  arrived: Pick<Exchange, 'request' | 'connection' | 'memory'>,
 ): Promise<Uint8Array> {
   liftIdleLimit(arrived)
-  const arriving: Arriving = { request: arrived.request, cut: null, onCut: null }
+  const { request, connection, memory } = arrived
+  const arriving: Arriving = { request, connection, memory, cut: null, onCut: null }
   const end = (reason: ReasonCode, failure: Failure) => {
     arriving.cut = { reason, failure }
     arriving.onCut?.()
@@ -74,32 +82,77 @@ const tooLarge = (limit: number) =>
   new Failure('request_too_large', { message: `The request body is larger than the limit of ${limit} bytes` })
 
 function receive(exchange: Arriving, limit: number): Promise<Uint8Array> {
-  const { request } = exchange
+  const { request, memory } = exchange
   const declared = request.headers.get('content-length')
   if (declared !== null) {
     if (Number(declared) > limit) throw tooLarge(limit)
-    return received(exchange, request.bytes())
+    const waiting = memory.admit(Number(declared))
+    if (waiting === undefined) return received(exchange, request.bytes())
+    liftIdleLimit(exchange)
+    return received(
+      exchange,
+      waiting.then(() => request.bytes()),
+    )
   }
   if (request.body === null) return Promise.resolve(new Uint8Array(0))
-  return received(exchange, readBounded(request.body.getReader(), limit)).then((bytes) => {
-    if (bytes === null) throw tooLarge(limit)
-    return bytes
+  return received(exchange, receiveCounted(request.body.getReader(), memory, limit))
+}
+
+/** Receives a body of unknown length. */
+async function receiveCounted(reader: ByteReader, memory: BodyMemory, limit: number): Promise<Uint8Array> {
+  await memory.admit(Math.min(smallBodyBytes, limit))
+  let isLarge = false
+  const bytes = await readBounded(reader, limit, (length) => {
+    if (isLarge || length <= smallBodyBytes) return
+    isLarge = true
+    return memory.admit(limit)
   })
+  if (bytes === null) throw tooLarge(limit)
+  memory.shrink(bytes.length)
+  return bytes
 }
 
 /** What comes after a cut is let go of with the connection; a body that breaks off has nobody behind it any more. */
 function received<Bytes>(exchange: Arriving, reading: Promise<Bytes>): Promise<Bytes> {
   const { promise, resolve, reject } = Promise.withResolvers<Bytes>()
   exchange.onCut = () => reject(exchange.cut?.failure)
-  reading.then(resolve, (thrown) => reject(new Failure('client_left', { cause: thrown })))
+  reading.then(resolve, (thrown) =>
+    reject(thrown instanceof Failure ? thrown : new Failure('client_left', { cause: thrown })),
+  )
   return promise
 }
 
-async function decompressed(decompress: Decompress, bytes: Uint8Array, limit: number): Promise<Uint8Array> {
+/**
+ * What a compressed body holds is known only afterwards: it is admitted as a small one, and again as the largest where it
+ * is not.
+ */
+async function decompressed(
+  { memory }: Arriving,
+  decompress: Decompress,
+  bytes: Uint8Array,
+  limit: number,
+): Promise<Uint8Array> {
+  const small = Math.min(smallBodyBytes, limit)
+  const first = await decompressedWithin(decompress, bytes, small)
+  if (first !== null) return first
+  if (small === limit) throw tooLarge(limit)
+  await memory.admit(limit)
+  const decoded = await decompressedWithin(decompress, bytes, limit)
+  if (decoded === null) throw tooLarge(limit)
+  memory.shrink(decoded.length)
+  return decoded
+}
+
+/** Null where it is longer. */
+async function decompressedWithin(
+  decompress: Decompress,
+  bytes: Uint8Array,
+  limit: number,
+): Promise<Uint8Array | null> {
   try {
     return await decompress(bytes, { maxOutputLength: limit })
   } catch (thrown) {
-    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limit)
+    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ERR_BUFFER_TOO_LARGE') return null
     throw new Failure('invalid_encoding', { cause: thrown })
   }
 }

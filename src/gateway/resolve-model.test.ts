@@ -8,7 +8,7 @@ import type { GovernedToken } from '../tokens/governed.ts'
 import { noLimits } from '../usage/limits.ts'
 import { beginExchange } from './exchange.ts'
 import { resolveModel } from './resolve-model.ts'
-import { createTestLane, type TestLane, testModel, testProvider } from './test-lane.ts'
+import { createTestLane, type TestLane, testMemory, testModel, testProvider } from './test-lane.ts'
 
 let lane: TestLane
 beforeEach(() => {
@@ -34,7 +34,7 @@ function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Fa
       family,
       dialect: { ...chat, family },
     },
-    { clock: systemClock, newId },
+    { clock: systemClock, newId, memory: testMemory() },
   )
   exchange.facts = chat.read({ model, messages: [] })
   exchange.token = lane.tokens.get(hash) ?? null

@@ -5,7 +5,7 @@ import { newId } from '../lib/ids.ts'
 import { beginExchange, type Exchange } from './exchange.ts'
 import { createRunning } from './running.ts'
 import { eventually, testListener } from './test-gateway.ts'
-import { testSettings } from './test-lane.ts'
+import { testMemory, testSettings } from './test-lane.ts'
 
 const running = createRunning(testSettings(), systemClock, () => undefined)
 let exchange: Exchange
@@ -23,7 +23,7 @@ function begin(change: Partial<Exchange>): number[] {
       family: chat.family,
       dialect: chat,
     },
-    { clock: systemClock, newId },
+    { clock: systemClock, newId, memory: testMemory() },
   )
   Object.assign(exchange, change)
   running.add(exchange)

@@ -91,6 +91,8 @@ export function createRunning(settings: Settings, clock: Clock, watch: (exchange
     },
     remove(exchange) {
       exchanges.delete(exchange)
+      exchange.memory.release()
+      exchange.answerMemory.release()
       if (exchange.heldOpen) restoreIdleLimit(exchange)
       if (emptied !== null && isEmpty()) emptied()
     },

@@ -32,6 +32,7 @@ import { type GovernedRoute, govern } from './govern.ts'
 import { lastAnswer } from './last-answer.ts'
 import { type McpNeighbours, noNeighbours } from './mcp-elsewhere.ts'
 import { createMcpSurface, mcpPath } from './mcp-surface.ts'
+import { MemoryBudget, memoryFor } from './memory-budget.ts'
 import { createMeter } from './meter.ts'
 import { modelsPath } from './models.ts'
 import { failureAnswer } from './refuse.ts'
@@ -117,6 +118,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   const { lane, settings, fetch, clock, newId, log, documents } = options
   const { tracer = noTracer, mcp: mcpServers = noMcpServers, neighbours = noNeighbours, allMetrics } = options
   const meter = createMeter()
+  const memory = new MemoryBudget(memoryFor(settings))
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = {
     lane,
@@ -129,6 +131,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     meter,
     tracer,
     running,
+    memory,
     circuits: new Circuits(settings),
     draining: false,
     mcp: {
@@ -155,6 +158,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     meter.text({
       inFlight: running.size,
       lane: lane.counters,
+      memory,
       openCircuits: gateway.circuits.open(clock.monotonic()),
       spans: tracer.counters,
       mcp: { sessions: gateway.mcp.sessions.size, strays: mcpServers.strays, letFall: gateway.mcp.sessions.letFall },

@@ -12,7 +12,7 @@ import { mostHeld } from '../usage/lease.ts'
 import { TestAllowances } from '../usage/test-allowances.ts'
 import { type Attempt, beginExchange, type Exchange, type Gateway, type ResolvedModel } from './exchange.ts'
 import { coversAttempt, settleLimits, spentBy } from './settlement.ts'
-import { testProvider } from './test-lane.ts'
+import { testMemory, testProvider } from './test-lane.ts'
 
 /** One dollar a million tokens: 1000 nano-dollars a token. */
 const price = compilePrice({ input_per_million: 1, output_per_million: 1 }, 'operator')
@@ -60,7 +60,7 @@ const outcome = (): Event => ({
 function opened(allowances: TestAllowances, want: number): Exchange {
   const request = new Request('http://localhost/')
   const from = { request, connection: null, requestId: 'r', route: 'POST /x', family: 'chat', dialect: chat }
-  const exchange = beginExchange(from, { clock: systemClock, newId })
+  const exchange = beginExchange(from, { clock: systemClock, newId, memory: testMemory() })
   const held = allowances.reserve([{ account: 'token/t/money', want, min: want }], exchange.abort.signal)
   return Object.assign(exchange, {
     model,

@@ -6,10 +6,12 @@
  * something was passed on. A failed call costs nothing else. An estimate never passes what was set aside; what a provider
  * reports is booked in full, up to the most that any account holds, and the outcome says by how much it exceeds the bound.
  */
-import type { Usage } from '../dialects/dialect.ts'
+import type { RequestFacts, Usage } from '../dialects/dialect.ts'
 import type { CostAttribution, Event } from '../events/event.ts'
 import { fromNano } from '../lib/money.ts'
+import type { Price } from '../providers/price.ts'
 import type { ModelTerms } from '../providers/price-book.ts'
+import { multipleOf } from '../providers/service-tier.ts'
 import type { Held } from '../usage/allowance.ts'
 import { costOf } from '../usage/cost.ts'
 import { countsMoney } from '../usage/demands.ts'
@@ -165,8 +167,17 @@ function termsOf({ priced }: Exchange, { prices, clock }: Terms, model: Resolved
   return prices.terms(model, clock.now())
 }
 
-function costAt({ dialect, parsed }: Exchange, { price }: ModelTerms, usage: Usage): number | null {
-  return price === null ? null : costOf(price, dialect.family, usage, spokenCharacters(parsed))
+function costAt({ dialect, parsed, facts }: Exchange, { price }: ModelTerms, usage: Usage): number | null {
+  if (price === null) return null
+  const serviceTier = usage.serviceTier ?? dearerTier(price, facts)
+  const used = serviceTier === undefined ? usage : { ...usage, serviceTier }
+  return costOf(price, dialect.family, used, spokenCharacters(parsed))
+}
+
+/** Where the answer does not name its service tier it counts as the one that was asked for, unless that is cheaper. */
+function dearerTier(price: Price, facts: RequestFacts | null): string | undefined {
+  const name = facts?.serviceTier?.name
+  return name === undefined || (multipleOf(price, name) ?? 2) <= 1 ? undefined : name
 }
 
 /**

@@ -17,6 +17,7 @@ import { answerDiscovery, readDiscovery } from './mcp-discovery.ts'
 import { boundTexts } from './mcp-texts.ts'
 import { answerModels } from './models.ts'
 import { openRecord } from './open-record.ts'
+import { admitFrame } from './read-body.ts'
 import { readRequest } from './read-request.ts'
 import { reserveUsage } from './reserve-usage.ts'
 import { resolveModel } from './resolve-model.ts'
@@ -44,7 +45,7 @@ export const inferenceStages: readonly Stage[] = [
 ]
 
 /** A frame of a WebSocket is a request like any other, once it has been read as one. */
-export const frameStages: readonly Stage[] = [authenticate, readFrame, ...inferenceStages.slice(1)]
+export const frameStages: readonly Stage[] = [authenticate, admitFrame, readFrame, ...inferenceStages.slice(1)]
 
 /** Model discovery calls no provider; who may see what is decided by the same stages. */
 export const discoveryStages: readonly Stage[] = [authenticate, admitToken, askWhetherDepleted, answerModels]

@@ -38,6 +38,7 @@ import { logUnrecorded, settle } from './record.ts'
 import { traceFrame } from './traced-answer.ts'
 import { languageOf } from './translate-request.ts'
 import { failureOfCall, unusable } from './unusable.ts'
+import { withoutKey } from './without-provider-key.ts'
 
 /**
  * Makes the streaming answer as soon as there is a frame to pass on; until then a failure is still an answer of its own.
@@ -271,8 +272,9 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   }
 
   /** The provider's last frame, or its error: the outcome first. */
-  async #finish(last: Uint8Array | null, { error, terminal }: FrameFacts): Promise<void> {
+  async #finish(frame: Uint8Array | null, { error, terminal }: FrameFacts): Promise<void> {
     const exchange = this.#exchange
+    const last = frame === null || error === null ? frame : withoutKey(exchange, frame)
     this.#ending = terminal
     const outcome: Outcome =
       error === null ? answered(exchange, 200) : { verdict: 'error', reason: 'provider.error', status: 200 }

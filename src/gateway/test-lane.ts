@@ -14,6 +14,7 @@ import type { GovernedToken } from '../tokens/governed.ts'
 import { hashSecret, makeSecret } from '../tokens/secret.ts'
 import { noLimits } from '../usage/limits.ts'
 import { unlimited, unlimitedRates } from '../usage/test-unlimited.ts'
+import { MemoryBudget } from './memory-budget.ts'
 import type { GatewayLane } from './server.ts'
 
 export const testGatewayId = '01990000-0000-7000-8000-000000000001'
@@ -200,6 +201,9 @@ export const testProvider = (members: Partial<Provider> = {}): Provider => ({
 })
 
 export const testSettings = (members: Partial<Settings> = {}): Settings => ({ ...settingsSchema.parse({}), ...members })
+
+/** Memory for whatever a test sends. */
+export const testMemory = (): MemoryBudget => new MemoryBudget({ bytes: 2 ** 32, waitMilliseconds: 1000 })
 
 export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'id'>): CatalogModel => ({
   providerId: 'provider-upstream',

@@ -18,7 +18,7 @@ import { interruptedEvent } from './record.ts'
 import { refuse } from './refuse.ts'
 import { createRunning } from './running.ts'
 import { relayStream } from './stream.ts'
-import { createTestLane, testSettings } from './test-lane.ts'
+import { createTestLane, testMemory, testSettings } from './test-lane.ts'
 
 /** Stops at a word, of which it lets no part go: what may still become the word is held back. */
 export class WordInspection implements StreamInspection {
@@ -97,6 +97,7 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
     meter,
     tracer: noTracer,
     running,
+    memory: testMemory(),
     circuits: new Circuits(settings),
     draining: false,
     mcp: {

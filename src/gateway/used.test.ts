@@ -4,6 +4,7 @@ import type { Usage } from '../dialects/dialect.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { beginExchange, type Exchange } from './exchange.ts'
+import { testMemory } from './test-lane.ts'
 import { completedUsage } from './used.ts'
 
 const reported = (told: Partial<Usage>): Usage => ({
@@ -20,7 +21,7 @@ function exchangeWith(state: Partial<Exchange>): Exchange {
   const request = new Request('http://localhost/')
   const from = { request, connection: null, requestId: 'r', route: 'POST /x', family: 'chat', dialect: chat }
   const facts = chat.read({ model: 'm', messages: [{ role: 'user', content: '12345678' }] })
-  return Object.assign(beginExchange(from, { clock: systemClock, newId }), { facts, ...state })
+  return Object.assign(beginExchange(from, { clock: systemClock, newId, memory: testMemory() }), { facts, ...state })
 }
 
 const counts = (state: Partial<Exchange>, told: Partial<Usage>) => {

@@ -35,20 +35,57 @@ export function operatorHeaders(provider: Provider, credential: Readonly<Record<
   return headers
 }
 
-export const post = (
+/** Longer bodies are sent in pieces: fetch copies a body that it is given whole, and keeps the copy until the answer. */
+const largestWhole = 256 * 1024
+const pieceBytes = 64 * 1024
+
+function inPieces(body: Uint8Array): ReadableStream<Uint8Array> {
+  let at = 0
+  return new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        if (at >= body.length) return controller.close()
+        controller.enqueue(body.subarray(at, at + pieceBytes))
+        at += pieceBytes
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** RFC 9110 section 15: a status is from 100 to 599, and a caller treats any other as a fault of the server. */
+export class InvalidStatus extends Error {
+  constructor(status: number) {
+    super(`The provider answered with the status ${status}, which HTTP does not have`)
+  }
+}
+
+export const post = async (
   url: string,
   headers: Readonly<Record<string, string>>,
   call: UpstreamCall,
   fetch: Fetch,
-): Promise<Response> =>
-  fetch(url, {
+): Promise<Response> => {
+  const { body } = call
+  const isLarge = body.length > largestWhole
+  const answer = await fetch(url, {
     method: 'POST',
-    headers: { ...call.headers, 'content-type': call.contentType, ...headers },
-    body: call.body,
+    headers: {
+      ...call.headers,
+      'content-type': call.contentType,
+      // Without it a stream would be sent in chunks, which some providers refuse.
+      ...(isLarge && { 'content-length': String(body.length) }),
+      ...headers,
+    },
+    body: isLarge ? inPieces(body) : body,
     signal: call.signal,
     redirect: 'manual',
     timeout: false,
   })
+  if (answer.status <= 599) return answer
+  await answer.body?.cancel()
+  throw new InvalidStatus(answer.status)
+}
 
 /**
  * The address of these segments below a base. Each segment stays one segment, however it is written: a name that could

@@ -5,6 +5,8 @@
 import { calcPrice, findProvider, type ModelPrice } from '@pydantic/genai-prices'
 import { toNano } from '../lib/money.ts'
 import { type Price, type PriceTier, picoOfMillion } from './price.ts'
+import { corrected, correctedWindow } from './price-corrections.ts'
+import { serviceTiersOf } from './service-tier.ts'
 
 /** Version and release date of the table: the two change together. */
 export const tableVersion = '0.1.8'
@@ -55,10 +57,14 @@ function listedAt(providerId: string, model: string, now: number): ListedModel |
   const found = calcPrice({}, model, { providerId, timestamp: new Date(now) })
   if (found === null) return null
   if (!billsWhatIsCounted(found.model_price)) return null
+  const window = found.model.context_window ?? undefined
   const changes = Array.isArray(found.model.prices)
   return {
-    price: priceOf(found.model_price),
-    contextWindow: found.model.context_window ?? null,
+    price: {
+      ...corrected(providerId, model, priceOf(found.model_price)),
+      serviceTiers: serviceTiersOf(providerId, model),
+    },
+    contextWindow: window === undefined ? null : correctedWindow(model, window),
     until: changes ? now - (now % minute) + minute : Number.POSITIVE_INFINITY,
   }
 }

@@ -32,6 +32,8 @@ export interface Price {
   toolUse: number
   /** What each request costs beside its tokens, in nano-dollars. */
   request: number
+  /** Multiples of the tiers' rates by service tier; absent where no list tells them (`service-tier.ts`). */
+  serviceTiers?: Readonly<Record<string, number>>
   /** Where it comes from: `operator`, `provider`, or the embedded table, its version and its date. */
   source: string
 }
@@ -41,6 +43,22 @@ export const picoOfMillion = (dollars: number): number => Math.ceil(Number((doll
 
 /** Dollars a million units from picodollars a unit. */
 export const millionOfPico = (pico: number): number => pico / 1_000_000
+
+/** Whole picodollars, rounded up; the product of two decimals is not taken for more than it is. */
+const scaled = (pico: number, multiple: number): number => Math.ceil(Number((pico * multiple).toPrecision(12)))
+
+/** A tier whose rates of input and of output are multiplied. */
+export const multipliedTier = (tier: PriceTier, input: number, output = input): PriceTier => ({
+  fromInputTokens: tier.fromInputTokens,
+  input: scaled(tier.input, input),
+  output: scaled(tier.output, output),
+  reasoning: scaled(tier.reasoning, output),
+  cachedInput: scaled(tier.cachedInput, input),
+  cacheWrite: scaled(tier.cacheWrite, input),
+  cacheWriteHour: scaled(tier.cacheWriteHour, input),
+  audioInput: scaled(tier.audioInput, input),
+  audioOutput: scaled(tier.audioOutput, output),
+})
 
 /** Adds up units at picodollars each to nano-dollars, exactly, rounded up once. */
 export class Sum {

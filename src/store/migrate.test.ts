@@ -204,3 +204,13 @@ test('providers that earlier starts made are known by their origin, also a renam
   ])
   database.close()
 })
+
+test('a new token without limits touches at most seven trees of the state, of which each gateway copies a page each', async () => {
+  const state = await fresh()
+  await migrateState(state)
+  const trees = await state.read<{ name: string }>(
+    `select name from sqlite_schema where rootpage > 0 and tbl_name in ('state_head', 'change_log', 'tokens')`,
+  )
+  expect(trees.length).toBeLessThanOrEqual(7)
+  state.close()
+})

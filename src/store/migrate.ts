@@ -30,6 +30,7 @@ import ledger0021 from './migrations/ledger-0021.sql' with { type: 'text' }
 import ledger0022 from './migrations/ledger-0022.sql' with { type: 'text' }
 import ledger0023 from './migrations/ledger-0023.sql' with { type: 'text' }
 import ledger0024 from './migrations/ledger-0024.sql' with { type: 'text' }
+import ledger0025 from './migrations/ledger-0025.sql' with { type: 'text' }
 import state0001 from './migrations/state-0001.sql' with { type: 'text' }
 import state0002 from './migrations/state-0002.sql' with { type: 'text' }
 import state0003 from './migrations/state-0003.sql' with { type: 'text' }
@@ -42,6 +43,7 @@ import state0009 from './migrations/state-0009.sql' with { type: 'text' }
 import state0010 from './migrations/state-0010.sql' with { type: 'text' }
 import state0011 from './migrations/state-0011.sql' with { type: 'text' }
 import state0012 from './migrations/state-0012.sql' with { type: 'text' }
+import state0013 from './migrations/state-0013.sql' with { type: 'text' }
 import type { Database, Reader } from './open.ts'
 import { splitStatements } from './statements.ts'
 
@@ -63,6 +65,7 @@ export const stateMigrations: readonly Migration[] = [
   { name: 'state-0010', sql: state0010 },
   { name: 'state-0011', sql: state0011 },
   { name: 'state-0012', sql: state0012 },
+  { name: 'state-0013', sql: state0013 },
 ]
 export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0001', sql: ledger0001 },
@@ -89,6 +92,7 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: 'ledger-0022', sql: ledger0022 },
   { name: 'ledger-0023', sql: ledger0023 },
   { name: 'ledger-0024', sql: ledger0024 },
+  { name: 'ledger-0025', sql: ledger0025 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */

@@ -15,8 +15,8 @@ export const stateHead = sqliteTable('state_head', {
 })
 
 export const changeLog = sqliteTable('change_log', {
-  eventId: text('event_id').primaryKey(),
-  version: integer('version').notNull(),
+  eventId: text('event_id').notNull().unique(),
+  version: integer('version').primaryKey(),
   applied: integer('applied').notNull(),
   at: integer('at').notNull(),
   guard: integer('guard').notNull(),

@@ -1,10 +1,12 @@
 /** The lists of metrics and of attributes say exactly what there is. */
 import { expect, test } from 'bun:test'
 import { createMeter } from '../gateway/meter.ts'
-import { createTestLane } from '../gateway/test-lane.ts'
+import { createTestLane, testMemory } from '../gateway/test-lane.ts'
 import { createControlPlaneMetrics } from './metrics.ts'
 import { attribute } from './span.ts'
 import { noTracer } from './tracer.ts'
+
+const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
 
 const documented = async (section: string): Promise<Record<string, string>> => {
   const text = await Bun.file(new URL('metrics.md', import.meta.url)).text()
@@ -21,12 +23,13 @@ const told = (text: string): Record<string, string> =>
 
 test('the list names each metric of the gateway with its type', async () => {
   const mcp = { sessions: 0, strays: 0, letFall: 0 }
-  const readings = { inFlight: 0, lane: createTestLane().counters, openCircuits: 0, spans: noTracer.counters, mcp }
+  const { counters: lane } = createTestLane()
+  const readings = { inFlight: 0, memory: testMemory(), lane, openCircuits: 0, spans: noTracer.counters, mcp }
   expect(told(createMeter().text(readings))).toEqual(await documented('The gateway'))
 })
 
 test('the list names each metric of the control plane with its type', async () => {
-  const metrics = createControlPlaneMetrics({ connectedLanes: async () => 0 })
+  const metrics = createControlPlaneMetrics({ connectedLanes: async () => 0, stateReads })
   expect(told(await metrics.text())).toEqual(await documented('The control plane'))
 })
 

@@ -1,8 +1,10 @@
 import { expect, test } from 'bun:test'
 import { createControlPlaneMetrics } from './metrics.ts'
 
+const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
+
 test('answers are counted by the pattern of their route, whatever was asked for', async () => {
-  const metrics = createControlPlaneMetrics({ connectedLanes: async () => 2 })
+  const metrics = createControlPlaneMetrics({ connectedLanes: async () => 2, stateReads })
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })
   metrics.answered({ method: 'GET', path: null, status: 404, seconds: 0.001 })
   metrics.answered({ method: 'BREW', path: null, status: 404, seconds: 0.001 })
@@ -20,7 +22,9 @@ test('answers are counted by the pattern of their route, whatever was asked for'
 })
 
 test('two of them count apart', async () => {
-  const one = createControlPlaneMetrics({ connectedLanes: async () => 0 })
+  const one = createControlPlaneMetrics({ connectedLanes: async () => 0, stateReads })
   one.ingested([{ event_type: 'decision' }])
-  expect(await createControlPlaneMetrics({ connectedLanes: async () => 0 }).text()).not.toContain('type="decision"')
+  expect(await createControlPlaneMetrics({ connectedLanes: async () => 0, stateReads }).text()).not.toContain(
+    'type="decision"',
+  )
 })

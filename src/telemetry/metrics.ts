@@ -34,8 +34,22 @@ const answerBounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 10]
 const sliceBounds = [0.001, 0.0025, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 0.5]
 const propagationBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3]
 
-/** `readings` are asked for when the text is made. */
-export function createControlPlaneMetrics(readings: { connectedLanes(): Promise<number> }): ControlPlaneMetrics {
+/** How the state database has answered. */
+export interface StateReads {
+  /** Since it was last read. */
+  ageSeconds: number
+  /** Times at which it was not read for more than three seconds, and their sum. */
+  stalls: number
+  stallSeconds: number
+}
+
+/** Asked for when the text is made. */
+export interface ControlPlaneReadings {
+  connectedLanes(): Promise<number>
+  stateReads(): StateReads
+}
+
+export function createControlPlaneMetrics(readings: ControlPlaneReadings): ControlPlaneMetrics {
   const requests: LabelledCounts = new Map()
   const durations = new Map<string, Histogram>()
   const events: LabelledCounts = new Map()
@@ -57,6 +71,7 @@ export function createControlPlaneMetrics(readings: { connectedLanes(): Promise<
     propagated: (seconds) => observe(propagations, seconds),
     async text() {
       runtime ??= runtimeFigures()
+      const { ageSeconds, stalls, stallSeconds } = readings.stateReads()
       return [
         counterText(
           'gatehouse_http_requests_total',
@@ -84,6 +99,17 @@ export function createControlPlaneMetrics(readings: { connectedLanes(): Promise<
           'gatehouse_connected_lanes',
           'Gateway lanes that some control plane heard of in the last seconds',
           await readings.connectedLanes(),
+        ),
+        gaugeText('gatehouse_state_read_age_seconds', 'Time since the state database was last read', ageSeconds),
+        counterText(
+          'gatehouse_state_stalls_total',
+          'Times at which the state database was not read for more than three seconds',
+          new Map([['', stalls]]),
+        ),
+        counterText(
+          'gatehouse_state_stall_seconds_total',
+          'Time that these stalls lasted together',
+          new Map([['', stallSeconds]]),
         ),
         await (await runtime)(),
       ].join('')

@@ -23,7 +23,7 @@ export function readChatAnswer(body: unknown): NeutralAnswer {
     parts,
     finish: finishOf(textOf(choice.finish_reason), parts),
     stopSequence: null,
-    usage: readUsage(body.usage),
+    usage: readUsage(body.usage, body.service_tier),
   }
 }
 

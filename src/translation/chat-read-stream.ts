@@ -43,7 +43,7 @@ export class ChatStreamReader implements NeutralStreamReader {
     if (isGiven(chunk.error)) return this.#fail(chunk)
     this.#start(chunk)
     for (const choice of objectsOf(chunk.choices)) this.#choice(choice)
-    const usage = readUsage(chunk.usage)
+    const usage = readUsage(chunk.usage, chunk.service_tier)
     if (usage !== null) this.#events.push({ type: 'usage', usage })
     return this.#events
   }

@@ -191,3 +191,21 @@ test('no usage within the limits costs more than the bound', () => {
     }),
   )
 })
+
+test('a service tier is bounded at its price, but no discount is counted on', () => {
+  const standard = bound(hello)
+  const asked = (name: string) => bound(hello, { serviceTier: { name, param: 'service_tier' } })
+  expect(asked('priority')).toMatchObject({ fixed: 2.5 * standard.fixed, output: 2.5 * standard.output })
+  expect(asked('ultrafast')).toMatchObject({ fixed: 6 * standard.fixed, output: 6 * standard.output })
+  for (const name of ['flex', 'batch', 'auto', 'default']) expect(asked(name)).toEqual(standard)
+})
+
+test('a service tier whose price nobody knows is refused by the member that names it', () => {
+  expect(refusal(() => bound(hello, { serviceTier: { name: 'tomorrow', param: 'service_tier' } }))).toEqual({
+    code: 'tokens.cost_unbounded',
+    param: 'service_tier',
+  })
+  expect(refusal(() => bound(hello, { serviceTier: { name: 'faster', param: 'speed' } }))).toMatchObject({
+    param: 'speed',
+  })
+})

@@ -19,6 +19,7 @@
 import type { Family, RequestFacts } from '../dialects/dialect.ts'
 import { Failure } from '../failure.ts'
 import { nanoOf, type Price, Sum } from '../providers/price.ts'
+import { multipleOf, priceInTier } from '../providers/service-tier.ts'
 import { audioCost } from './cost.ts'
 
 /** Tokens that a template adds to a request, to each message of it, and to one that has tools. */
@@ -75,9 +76,13 @@ export function affordableOutput(bound: CostBound, granted: number): number {
  * Bounds the cost of a request on one model. Throws `tokens.model_unpriced` where the model has no price, and
  * `tokens.cost_unbounded` with the member for which there is no bound.
  */
-export function boundOf(request: BoundedRequest, { price, contextWindow, maxOutputTokens }: BoundedModel): CostBound {
+export function boundOf(
+  request: BoundedRequest,
+  { price: list, contextWindow, maxOutputTokens }: BoundedModel,
+): CostBound {
   const { facts, parsed, family } = request
-  if (price === null) throw new Failure('tokens.model_unpriced', { param: 'model' })
+  if (list === null) throw new Failure('tokens.model_unpriced', { param: 'model' })
+  const price = dearestInTier(list, facts)
   if (facts.unbounded !== null) throw boundless(facts.unbounded)
   // A surcharge that no list price tells.
   if (parsed?.inference_geo !== undefined) throw boundless('inference_geo')
@@ -88,6 +93,17 @@ export function boundOf(request: BoundedRequest, { price, contextWindow, maxOutp
     return fixedBound(price.request + nanoOf(request.body.length, price.character))
   }
   return tokenBound(request, price, contextWindow, maxOutputTokens)
+}
+
+/**
+ * The price in the service tier that is asked for. The provider may serve the request in the standard tier instead, so a
+ * discount is not counted on. Throws `tokens.cost_unbounded` for a tier whose price nobody knows.
+ */
+function dearestInTier(price: Price, { serviceTier }: RequestFacts): Price {
+  if (serviceTier === undefined) return price
+  const multiple = multipleOf(price, serviceTier.name)
+  if (multiple === null) throw boundless(serviceTier.param)
+  return multiple > 1 ? priceInTier(price, serviceTier.name) : price
 }
 
 const boundless = (param: string): Failure =>

@@ -69,3 +69,61 @@ test('sums of nano-dollars agree with exact arithmetic', () => {
     }),
   )
 })
+
+const hundred = usage({ inputTokens: 100, outputTokens: 100 })
+
+test.each([
+  ['openai', 'gpt-4o', 'priority', 1.7],
+  ['openai', 'gpt-5.5', 'priority', 2.5],
+  ['openai', 'gpt-5', 'priority', 2],
+  ['openai', 'gpt-5', 'flex', 0.5],
+  ['openai', 'gpt-5', 'batch', 0.5],
+  ['openai', 'gpt-5', 'ultrafast', 6],
+  ['openai', 'gpt-5', 'a tier of tomorrow', 6],
+  ['openai', 'gpt-5', 'default', 1],
+  ['azure-openai', 'gpt-4.1', 'priority', 1.75],
+  ['anthropic', 'claude-opus-4-8', 'fast', 2],
+  ['anthropic', 'claude-opus-4-6', 'fast', 6],
+  ['anthropic', 'claude-opus-4-6', 'priority', 1],
+  ['anthropic', 'claude-opus-4-6', 'batch', 0.5],
+])('%s charges %s in the tier %s so many times its list price: %d', (kind, model, serviceTier, multiple) => {
+  const price = listed(kind, model)
+  expect(costOf(price, 'chat', { ...hundred, serviceTier })).toBe(multiple * costOf(price, 'chat', hundred))
+})
+
+test('a discount is not given on a price that an operator wrote', () => {
+  const price = compilePrice({ input_per_million: 1, output_per_million: 2 }, 'operator')
+  expect(costOf(price, 'chat', { ...hundred, serviceTier: 'flex' })).toBe(costOf(price, 'chat', hundred))
+  expect(costOf(price, 'chat', { ...hundred, serviceTier: 'priority' })).toBe(2.5 * costOf(price, 'chat', hundred))
+})
+
+test('what is charged beside tokens costs the same in each tier', () => {
+  const price = compilePrice({ input_per_million: 1, output_per_million: 1, per_thousand_tool_uses: 10 }, 'operator')
+  expect(costOf(price, 'chat', usage({ toolUses: 3, serviceTier: 'priority' }))).toBe(3 * 10_000_000)
+})
+
+test('audio tokens are charged at the price of audio', () => {
+  const spoken = usage({ inputTokens: 100, outputTokens: 50, audioInputTokens: 80, audioOutputTokens: 40 })
+  const cost = costOf(listed('openai', 'gpt-4o-audio-preview'), 'chat', spoken)
+  expect(cost).toBe(20 * 2500 + 80 * 40_000 + 10 * 10_000 + 40 * 80_000)
+})
+
+test.each([
+  ['bedrock', 'eu.amazon.nova-pro-v1:0', { input: 1.05, output: 4.2 }],
+  ['bedrock', 'global.anthropic.claude-opus-4-6-v1', { input: 5, cacheWrite: 6.25, cacheWriteHour: 10 }],
+  ['bedrock', 'anthropic.claude-3-opus-20240229-v1:0', { cachedInput: 1.5, cacheWrite: 18.75, cacheWriteHour: 30 }],
+  ['azure-openai', 'text-embedding-3-large', { input: 0.143 }],
+  ['gemini', 'gemini-3.8-flash-tts', { output: 9, audioOutput: 9 }],
+] as const)('%s: %s costs at least what other price lists say', (kind, model, dollars) => {
+  const [tier] = listed(kind, model).tiers
+  for (const [name, least] of Object.entries(dollars)) {
+    expect(Number(Reflect.get(tier ?? {}, name))).toBeGreaterThanOrEqual(least * 1_000_000)
+    expect(Number(Reflect.get(tier ?? {}, name))).toBeLessThan(least * 1_010_000)
+  }
+})
+
+test('long input costs more on Bedrock too', () => {
+  const price = listed('bedrock', 'global.anthropic.claude-sonnet-4-5-20250929-v1:0')
+  expect(costOf(price, 'messages', usage({ inputTokens: 200_000 }))).toBe(200_000 * 3000)
+  expect(costOf(price, 'messages', usage({ inputTokens: 200_001, outputTokens: 2 }))).toBe(200_001 * 6000 + 2 * 22_500)
+})

@@ -1,12 +1,14 @@
 /**
  * What an answer cost, in whole nano-dollars: each part of the usage at its own rate of the tier that the actual input
- * falls in, added up exactly and rounded up once (contract section 8, Settlement).
+ * falls in, times what the service tier costs that the answer was made in, added up exactly and rounded up once (contract section 8, Settlement).
  */
 import type { Family, Usage } from '../dialects/dialect.ts'
 import { nanoOf, type Price, Sum, tierOf } from '../providers/price.ts'
+import { priceInTier } from '../providers/service-tier.ts'
 
 /** Nano-dollars. `characters` is the text that was to be spoken, on speech. */
-export function costOf(price: Price, family: Family, usage: Usage, characters = 0): number {
+export function costOf(list: Price, family: Family, usage: Usage, characters = 0): number {
+  const price = priceInTier(list, usage.serviceTier)
   const fees = price.request + (usage.toolUses ?? 0) * price.toolUse
   if (price.audioHour !== null && family === 'transcriptions') {
     return fees + audioCost(price.audioHour, usage.audioSeconds ?? 0)

@@ -1,0 +1,114 @@
+/**
+ * Where the embedded table says less than a model costs, which would let a budget be passed. Each price and context window
+ * of the table was compared with those of litellm 1.109.1 (September 2026), for the 447 models that both know:
+ *
+ * | difference | decision |
+ * | --- | --- |
+ * | 323 models agree | |
+ * | audio tokens without a price (`gpt-4o-audio-preview`), or cheaper here | the dearer price |
+ * | Claude on Bedrock: no price for cache writes of an hour, some without any for caches | Anthropic's multiples of the input price |
+ * | Claude Sonnet 4 and 4.5 on Bedrock: no price above 200 000 tokens | Anthropic's: input twice, output one and a half times |
+ * | Bedrock: models without the surcharge of their region | the surcharge |
+ * | Azure: embeddings and `gpt-4-turbo` cheaper here | the dearer price |
+ * | Gemini's speech models: audio at the price of text | the dearer price |
+ * | context windows rounded down (1 000 000 for 1 048 576) | the largest that is rounded so |
+ * | dearer here, above all Claude on Bedrock in one region (10 %) | kept: the region's price, and no budget is passed |
+ * | models that the table does not know | none: an operator gives their price, and tokens with a budget are refused |
+ */
+import { multipliedTier, type Price, type PriceTier, picoOfMillion } from './price.ts'
+
+/** Dollars a million tokens, in place of what the table says. */
+type Correction = Partial<Record<'input' | 'output' | 'cachedInput' | 'audioInput' | 'audioOutput', number>>
+
+interface CorrectedModels {
+  readonly provider: string
+  readonly model: RegExp
+  readonly rates: Correction
+}
+
+const corrections: readonly CorrectedModels[] = [
+  { provider: 'openai', model: /^gpt-4o-audio-preview/, rates: { audioInput: 40, audioOutput: 80 } },
+  { provider: 'openai', model: /^gpt-4o-mini-audio-preview/, rates: { audioInput: 10, audioOutput: 20 } },
+  { provider: 'azure', model: /^gpt-4o-mini-audio-preview/, rates: { audioInput: 10, audioOutput: 20 } },
+  {
+    provider: 'azure',
+    model: /^gpt-(?:4o-audio-preview|audio(?:-2025-08-28)?$)/,
+    rates: { audioInput: 40, audioOutput: 80 },
+  },
+  { provider: 'azure', model: /^gpt-4-turbo(?:-2024-04-09)?$/, rates: { input: 11, output: 33 } },
+  { provider: 'azure', model: /^text-embedding-3-large$/, rates: { input: 0.143 } },
+  { provider: 'azure', model: /^text-embedding-3-small$/, rates: { input: 0.022 } },
+  { provider: 'azure', model: /^(?:text-embedding-ada-002|ada)$/, rates: { input: 0.11 } },
+  {
+    provider: 'google',
+    model: /^gemini-3\.8-flash-tts/,
+    rates: { output: 9, audioOutput: 9, cachedInput: 0.125 },
+  },
+  {
+    provider: 'google',
+    model: /^gemini-3\.8-flash-lite-tts/,
+    rates: { output: 6, audioOutput: 6, cachedInput: 0.125 },
+  },
+]
+
+/**
+ * What Bedrock charges in a region over what the table says there, as a multiple. The regions' prices are rounded by
+ * AWS, each in its own way: the largest multiple of a model is taken for all of its family.
+ */
+const regionalSurcharges: readonly (readonly [model: RegExp, multiple: number])[] = [
+  [/^eu\.(?:amazon\.nova|meta\.llama3-2)/, 1.315],
+  [/^apac\.amazon\.nova/, 1.06],
+  [/^jp\.amazon\.nova/, 1.205],
+  [/^us-gov\.anthropic\.claude-sonnet-(?:4-5|5)/, 12 / 11],
+  [/^us-gov\.(?:nvidia|openai)\./, 1.2],
+]
+
+const longContextOnBedrock = /anthropic\.claude-sonnet-4-(?:5-)?2025|^claude-sonnet-4-5/
+const longContextFrom = 200_001
+
+/** The price of a model that the table lists for one of its providers. */
+export function corrected(provider: string, model: string, price: Price): Price {
+  let { tiers } = price
+  if (provider === 'aws') tiers = onBedrock(model, tiers)
+  for (const { provider: of, model: pattern, rates } of corrections) {
+    if (of === provider && pattern.test(model)) tiers = tiers.map((tier) => ({ ...tier, ...inPico(rates) }))
+  }
+  return tiers === price.tiers ? price : { ...price, tiers }
+}
+
+/** Windows that the table rounds down, and the largest that such a figure stands for. */
+const roundedWindows: ReadonlyMap<number, number> = new Map([
+  [32_000, 32_768],
+  [256_000, 262_144],
+  [1_000_000, 1_050_000],
+])
+
+export const correctedWindow = (model: string, window: number): number =>
+  model.includes('qwen3-coder-480b') ? Math.max(window, 262_144) : (roundedWindows.get(window) ?? window)
+
+function inPico(rates: Correction): Partial<PriceTier> {
+  return Object.fromEntries(Object.entries(rates).map(([name, dollars]) => [name, picoOfMillion(dollars)]))
+}
+
+function onBedrock(model: string, listed: readonly PriceTier[]): readonly PriceTier[] {
+  const surcharge = regionalSurcharges.find(([pattern]) => pattern.test(model))?.[1] ?? 1
+  let tiers = surcharge === 1 ? listed : listed.map((tier) => multipliedTier(tier, surcharge))
+  if (!model.includes('claude')) return tiers
+  tiers = tiers.map(withCaches)
+  const [first] = tiers
+  if (first === undefined || tiers.length > 1 || !longContextOnBedrock.test(model)) return tiers
+  return [first, { ...multipliedTier(first, 2, 1.5), fromInputTokens: longContextFrom }]
+}
+
+/** Anthropic charges 1.25 times the input for cache writes, twice for those of an hour, and a tenth for reads. */
+function withCaches(tier: PriceTier): PriceTier {
+  const isUnlisted = tier.cacheWrite === tier.input && tier.cachedInput === tier.input
+  const cacheWrite = isUnlisted ? Math.ceil(tier.input * 1.25) : tier.cacheWrite
+  const isHourUnlisted = tier.cacheWriteHour === tier.cacheWrite
+  return {
+    ...tier,
+    cachedInput: isUnlisted ? Math.ceil(tier.input / 10) : tier.cachedInput,
+    cacheWrite,
+    cacheWriteHour: isHourUnlisted ? 2 * tier.input : tier.cacheWriteHour,
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * What providers charge for a service tier, as a multiple of the list price of tokens. The figures are those of the price
+ * lists of September 2026, checked against the table of litellm 1.109.1.
+ *
+ * A tier that is not known is priced as the dearest one that is. A discount is given only by the list price of a provider
+ * itself: an operator's price, or that of another provider with the same words, may hold for the cheaper tier already.
+ */
+import { multipliedTier, type Price } from './price.ts'
+
+/** Multiples of the list price by the name of the tier. */
+export type ServiceTiers = Readonly<Record<string, number>>
+
+/** Other names of the tier that the list price is for. `auto` becomes what the answer says. */
+const standardNames: ReadonlySet<string> = new Set([
+  'auto',
+  'default',
+  'standard',
+  'standard_only',
+  'on_demand',
+  'scale',
+])
+
+const discounts: ServiceTiers = { flex: 0.5, batch: 0.5 }
+/** For prices that no list tells. */
+export const dearestTiers: ServiceTiers = { flex: 1, batch: 1, priority: 2.5, fast: 6, ultrafast: 6 }
+const dearest = Math.max(...Object.values(dearestTiers))
+
+/** OpenAI's priority tier, by how the model's name begins; the first that fits. Newer models cost twice their price. */
+const priorityOfOpenai: readonly (readonly [prefix: string, multiple: number])[] = [
+  ['gpt-4o-mini', 5 / 3],
+  ['gpt-4o-2024-05-13', 1.75],
+  ['gpt-4o', 1.7],
+  ['gpt-4.1-nano', 2],
+  ['gpt-4.1', 1.75],
+  ['o3', 1.75],
+  ['o4-mini', 20 / 11],
+  ['gpt-5-mini', 1.8],
+  ['gpt-5.5', 2.5],
+  ['', 2],
+]
+
+/** Anthropic's fast mode; the models before these cost six times their price. */
+const fastOfAnthropic = /^claude-opus-(?:4-8|5)/
+
+/** The tiers of a model that the embedded table lists for one of its providers. */
+export function serviceTiersOf(provider: string, model: string): ServiceTiers {
+  switch (provider) {
+    case 'openai':
+    case 'azure': {
+      const [, priority = dearest] = priorityOfOpenai.find(([prefix]) => model.startsWith(prefix)) ?? []
+      return { ...dearestTiers, ...discounts, priority }
+    }
+    case 'anthropic':
+      // Capacity that is committed to: its tokens are at the list price.
+      return { ...discounts, priority: 1, fast: fastOfAnthropic.test(model) ? 2 : dearest }
+    case 'google':
+      return { ...discounts, priority: 1.8 }
+    case 'aws':
+      return { ...discounts, priority: 1.75 }
+    default:
+      return dearestTiers
+  }
+}
+
+/** The multiple for a tier; null where the tier is not known. */
+export function multipleOf({ serviceTiers = dearestTiers }: Price, tier: string): number | null {
+  if (standardNames.has(tier)) return 1
+  return Object.hasOwn(serviceTiers, tier) ? (serviceTiers[tier] ?? null) : null
+}
+
+/** The same price as it is in a tier. What is charged beside tokens is the same in each. */
+export function priceInTier(price: Price, tier: string | undefined): Price {
+  const multiple = tier === undefined ? 1 : (multipleOf(price, tier) ?? dearest)
+  return multiple === 1 ? price : { ...price, tiers: price.tiers.map((each) => multipliedTier(each, multiple)) }
+}
