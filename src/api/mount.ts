@@ -181,26 +181,30 @@ function mayCall(route: AnyRoute, principal: Principal): boolean {
   // What only a person can be asked for is in no scope (service.md Authentication, 11).
   if (access === 'signed-in') return principal.delegation === undefined
   if (access === 'runtime:session') return principal.kind === 'runtime'
-  return principal.permissions.has(access) && !beyondTeam(route, principal)
+  return principal.permissions.has(access) && !isBeyondBinding(route, principal)
 }
 
-/** Permissions to change what holds for the whole organization: a token of one team has no say in that. */
+/** Permissions to change what holds for the whole organization: a token that is bound to a team lacks them. */
 const organizationWide: ReadonlySet<Access> = new Set<Access>([
   'catalog:write',
   'policies:write',
   'oauth-clients:write',
 ])
 
-const beyondTeam = ({ access, wholeOrganization }: AnyRoute, { kind, teamId }: Principal): boolean =>
-  kind === 'token' && teamId !== null && (wholeOrganization === true || organizationWide.has(access))
+/** Whether the route is about the whole organization, and the caller's token is bound to a part of it. */
+function isBeyondBinding({ access, wholeOrganization }: AnyRoute, { kind, teamId, userId }: Principal): boolean {
+  if (kind !== 'token') return false
+  if (teamId !== null) return wholeOrganization === true || organizationWide.has(access)
+  return userId !== null && wholeOrganization === true
+}
 
 function refusalOf(route: AnyRoute, principal: Principal): Failure {
   const { access } = route
   if (principal.kind === 'anonymous') return new Failure('missing_api_key')
   if (principal.delegation !== undefined && isPermission(access)) return notDelegated(principal.delegation, access)
   if (access === 'signed-in') return new Failure('permission_denied', { message: 'Only a person can do this' })
-  const message = beyondTeam(route, principal)
-    ? 'A token bound to a team may not change what holds for the whole organization'
+  const message = isBeyondBinding(route, principal)
+    ? 'A token bound to a team or a user may not see or change what concerns the whole organization'
     : `This needs the permission ${access}`
   return new Failure('permission_denied', {
     message: access === 'runtime:session' ? "Only a gateway's session may do this" : message,

@@ -51,7 +51,7 @@ export interface Route<Params = unknown, Query = unknown, Body = unknown, Reply 
   anyOrigin?: true
   /** Left out of `/v1/openapi.json`: between our own processes only. */
   internal?: true
-  /** It changes what holds for the whole organization, although its permission does not say so. */
+  /** It concerns the whole organization, although its permission does not say so: tokens that are bound to a team or a user are refused. */
   wholeOrganization?: true
   /** It leaves events of its own where what its caller asks for goes beyond what the caller may do. */
   recordsRefusals?: true

@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
 import { pageLimit } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
-import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import { slotTtlMs } from './rate.ts'
@@ -41,6 +40,7 @@ export const rateRoutes = ({ ledger, clock }: RateDependencies): AnyRoute[] => [
     tag: 'Usage',
     summary: 'Lists the limits a minute of which something is held, by name',
     access: 'catalog:read',
+    wholeOrganization: true,
     query: z.object({
       limit: pageLimit,
       cursor: z.string().max(500).optional(),
@@ -48,10 +48,7 @@ export const rateRoutes = ({ ledger, clock }: RateDependencies): AnyRoute[] => [
       absent: z.literal('true').optional().describe('Only limits of which absent workers hold some'),
     }),
     reply: z.object({ rates: z.array(rateSchema), next_cursor: z.string().nullable() }),
-    async handle({ principal, query: { limit, cursor, prefix, absent } }) {
-      if (principal.teamId !== null || (principal.kind === 'token' && principal.userId !== null)) {
-        throw new Failure('permission_denied', { message: 'What all gateways hold is not shown to a bound token' })
-      }
+    async handle({ query: { limit, cursor, prefix, absent } }) {
       const filters = { list: 'usage-rates', prefix, absent }
       const now = clock.now()
       const rows = await ledger.read<RateRow>(
