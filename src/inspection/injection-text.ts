@@ -182,7 +182,8 @@ class RepeatedWords {
   #length = 0
   #wordStart = 0
   #wordEnd = 0
-  #before = ''
+  /** Of the word before its length and hashes: no object is made for a word. */
+  readonly #before: [number, number, number] = [0, 0, 0]
   #runStart = 0
   #runEnd = 0
   #count = 0
@@ -196,16 +197,19 @@ class RepeatedWords {
 
   space(): void {
     if (this.#length === 0) return
-    const word = `${this.#length} ${this.#first} ${this.#second}`
-    this.#first = 0
-    this.#second = 0
-    this.#length = 0
-    if (word !== this.#before) {
+    const [length, first, second] = this.#before
+    const isSame = this.#length === length && this.#first === first && this.#second === second
+    if (!isSame) {
       this.#tell()
-      this.#before = word
+      this.#before[0] = this.#length
+      this.#before[1] = this.#first
+      this.#before[2] = this.#second
       this.#runStart = this.#wordStart
       this.#count = 0
     }
+    this.#first = 0
+    this.#second = 0
+    this.#length = 0
     this.#count++
     this.#runEnd = this.#wordEnd
   }

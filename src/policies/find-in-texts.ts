@@ -16,7 +16,7 @@ export const mostTargets = 20
 /** UTF-16 units of all texts that are read without a turn: what they can cost at the most is some milliseconds. */
 const longUnits = 16 * 1024
 /** What is followed between two looks at the clock. */
-const pieceUnits = 256
+const pieceUnits = 64
 /** What is screened between two looks at the clock; each window overlaps the next by more than a match is long. */
 const windowUnits = 8 * 1024
 const overlapUnits = 2 * maxLiveUnits

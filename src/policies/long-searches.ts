@@ -28,16 +28,17 @@ export class UnfinishedSearch extends Error {
 
 /** By what is common to all contexts of one exchange. */
 const searches = new WeakMap<PolicyContext['request'], Search[]>()
-let current: Search[] = []
+/** Those of the context that is evaluated; most have none, and none is made for them. */
+let current: Search[] | null = null
 
 /** Evaluates with the searches of the context. */
-export function withSearches<Value>({ request }: PolicyContext, evaluate: () => Value): Value {
+export function withSearches(context: PolicyContext, evaluate: (context: PolicyContext) => boolean): boolean {
   const before = current
-  current = searches.get(request) ?? []
+  current = searches.get(context.request) ?? null
   try {
-    return evaluate()
+    return evaluate(context)
   } finally {
-    if (current.length > 0) searches.set(request, current)
+    if (current !== null) searches.set(context.request, current)
     current = before
   }
 }
@@ -45,6 +46,7 @@ export function withSearches<Value>({ request }: PolicyContext, evaluate: () => 
 /** Whether the pattern is found. Throws `UnfinishedSearch` where the text is long and that is not known yet. */
 export function isFound(text: string, pattern: RE2JS): boolean {
   if (text.length <= longUnits) return pattern.matcher(text).find()
+  current ??= []
   const known = current.find((search) => search.pattern === pattern && search.text === text)
   if (known === undefined) current.push({ text, pattern, found: null })
   if (known === undefined || known.found === null) throw new UnfinishedSearch()

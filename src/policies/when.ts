@@ -140,10 +140,15 @@ export function checkedWhen(
   const { valid, type, error } = evaluate.check()
   if (!valid) throw refused(reasonOf(error), error?.range?.start ?? 0, error)
   if (type !== 'bool') throw refused(`gives ${type}, not true or false`, 0)
-  const lists = Object.entries(longLists).filter(([name]) => macroCount > 0 && expression.includes(name))
+  const lists = Object.entries(longLists).flatMap(([name, listOf]) =>
+    macroCount > 0 && expression.includes(name) ? [listOf] : [],
+  )
+  const evaluated: Condition = (context) => evaluate({ ...context }) === true
   const interpreted: Condition = (context) => {
-    for (const [, listOf] of lists) if (listOf(context) * macroCount > mostElements) throw new TooMuchWork()
-    return withSearches(context, () => evaluate({ ...context }) === true)
+    for (let index = 0; index < lists.length; index++) {
+      if ((lists[index]?.(context) ?? 0) * macroCount > mostElements) throw new TooMuchWork()
+    }
+    return withSearches(context, evaluated)
   }
   return { ast: evaluate.ast, interpreted }
 }
