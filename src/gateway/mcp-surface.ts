@@ -7,12 +7,10 @@
  *   DELETE  ends the session.
  *
  * Origin first (a page of another site must not reach it, whatever it shows; one that may is let read), then the token,
- * then the session, which is that of the token's account or OAuth grant alone, and may be another worker's
- * (`mcp-elsewhere.ts`). HTTP says what is
- * wrong with origin, credential, headers and session, and why a GET or DELETE is refused; everything else is a JSON-RPC
- * error in a 200. Each request
- * runs through `stages.ts` like one over HTTP; what it is answered with there is what leaves here, in the form that its
- * caller reads.
+ * then the session. A session belongs to the token's account or OAuth grant, and may be another worker's
+ * (`mcp-elsewhere.ts`). HTTP reports what is wrong with origin, credential, headers and session, and why a GET or DELETE is
+ * refused; everything else is a JSON-RPC error in a 200. Each request runs through `stages.ts` like one over HTTP, and its
+ * answer leaves here in the form that its caller reads.
  *
  * An answer that has become a stream goes on when its connection breaks (Streamable HTTP, Sending Messages): the caller
  * cancels by saying so. One that has not cannot be come back for, and is cut.

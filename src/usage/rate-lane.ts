@@ -6,6 +6,8 @@
  *
  * A worker that ends hands back all slots and says when those in use are cold. One that was killed could not: its next
  * process reads the same from the journal (`RatePast`) and says it with its first message about a limit.
+ *
+ * Longer than most: asking, waiting, returning and confirming share the state of each limit.
  */
 import { type Cooling, coldAt, coolingFrom, countsTokens, mostMinutes, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
 import { type RateClock, type RateTicket, SlotTicket } from './rate-ticket.ts'
