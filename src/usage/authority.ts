@@ -266,13 +266,15 @@ export class Authority implements RecallReceiver {
       const present = calls.filter((call) => this.#isHeld(call))
       const asked = present.flatMap(({ request }) => request.asks.map(({ account }) => account))
       const waited = this.#waiting.flatMap(({ asks }) => asks.map(({ account }) => account))
-      const plain = new Set([...asked, ...waited, ...[...this.#games.keys()].map(plainName)])
+      const told = present.flatMap(({ request }) => request.cells.map(({ account }) => account))
+      // A worker that missed an answer asks what was granted by the plain name: it does not know the window.
+      const unsure = told.filter((account) => account.startsWith('budget/') && plainName(account) === account)
+      const plain = new Set([...asked, ...waited, ...unsure, ...[...this.#games.keys()].map(plainName)])
       if (present.every(({ request }) => request.asks.length + request.cells.length === 0) && plain.size === 0) {
         for (const call of present) call.resolve(toReply(newReply(call)))
         return
       }
       const limits = await this.#options.limits.limits([...plain])
-      const told = present.flatMap(({ request }) => request.cells.map(({ account }) => account))
       const booked = [...limits.values()].map((limit) => limit.booked)
       const accounts = [...new Set([...booked, ...told, ...this.#games.keys()])]
       const elsewhere = await this.#elsewhere.look(accounts)

@@ -105,7 +105,9 @@ export class Turn {
   take(call: Call): void {
     const { lane } = call.caller
     const reply = this.#replyTo(call)
-    for (const report of call.request.cells) {
+    for (const said of call.request.cells) {
+      const booked = this.#limits.get(said.account)?.booked ?? said.account
+      const report = booked === said.account ? said : noCell(booked)
       this.#book.returned(lane, report)
       this.#heard(this.#games.get(report.account), lane, report)
       if (this.#elsewhere.called(report.account)) {

@@ -368,10 +368,17 @@ export class LaneUsage implements Allowances {
     if (asks.length > 0) this.#options.after(retryMs, () => this.#flushSoon())
   }
 
-  /** Something may be granted to these asks of which no answer will tell: it is looked for, for a while. */
+  /**
+   * Something may be granted to these asks of which no answer will tell: it is looked for, for a while. It may be booked in
+   * another window than the one that is known, so it is looked for by the plain name too.
+   */
   #doubt(asks: readonly Ask[]): void {
     const until = this.#options.clock.monotonic() + doubtMs
-    for (const { account } of asks) this.#doubtful.set(this.#accounts.get(account).cell?.account ?? account, until)
+    for (const { account } of asks) {
+      this.#doubtful.set(account, until)
+      const { cell } = this.#accounts.get(account)
+      if (cell !== null) this.#doubtful.set(cell.account, until)
+    }
   }
 
   /** Returns what cells can spare, once nothing that freed it can be lost any more. */

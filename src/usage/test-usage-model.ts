@@ -877,8 +877,11 @@ export class World {
     const { home } = lane
     this.#carry(index, () => {
       const controlPlane = this.#controlPlanes[home]
-      // Who holds the lane is known to its control plane, whatever a restored ledger says.
-      if (!controlPlane?.up || this.ledger.down || lane.streamId !== streamId) return
+      // Who holds the lane is known to its control plane, whatever a restored ledger says. A process that came after the
+      // one that sent this holds it from when it connected.
+      const holder = this.lanes[index]
+      const isFenced = lane.streamId !== streamId || (holder !== undefined && holder !== lane && holder.takenAt !== null)
+      if (!controlPlane?.up || this.ledger.down || isFenced) return
       const { memory } = controlPlane
       const before = this.ledger.chains.get(lane.name) ?? 0
       const head = this.ledger.ingest(lane.name, { from, events }, memory)
