@@ -880,7 +880,8 @@ export class World {
       // Who holds the lane is known to its control plane, whatever a restored ledger says. A process that came after the
       // one that sent this holds it from when it connected.
       const holder = this.lanes[index]
-      const isFenced = lane.streamId !== streamId || (holder !== undefined && holder !== lane && holder.takenAt !== null)
+      const isFenced =
+        lane.streamId !== streamId || (holder !== undefined && holder !== lane && holder.takenAt !== null)
       if (!controlPlane?.up || this.ledger.down || isFenced) return
       const { memory } = controlPlane
       const before = this.ledger.chains.get(lane.name) ?? 0
