@@ -1,3 +1,4 @@
+/** Which of a model's targets answers: retries, fallbacks, circuits, and what the caller gets where all of them fail. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createServer } from 'node:net'
 import { type FakeUpstream, jsonReply, type Reply, startFakeUpstream, streamReply } from '../../test/fakes/upstream.ts'

@@ -12,6 +12,8 @@
  * refused; everything else is a JSON-RPC error in a 200. Each request runs through `stages.ts` like one over HTTP, and its
  * answer leaves here in the form that its caller reads.
  *
+ * Longer than most: it is the one place that knows the order of these checks.
+ *
  * An answer that has become a stream goes on when its connection breaks (Streamable HTTP, Sending Messages): the caller
  * cancels by saying so. One that has not cannot be come back for, and is cut.
  */
