@@ -3,7 +3,7 @@
  * has. All cases, with a whole fleet: `failure-table.ts`.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { failureCases, Skipped } from './failure-cases.ts'
+import { failureCases } from './failure-cases.ts'
 import { FailureTrial } from './failure-trial.ts'
 import { sound } from './invariants.ts'
 
@@ -19,18 +19,16 @@ afterAll(async () => {
 }, 60_000)
 
 async function holds(name: keyof typeof failureCases): Promise<void> {
-  try {
-    const counted = await trial.run(failureCases[name])
-    expect(counted).toMatchObject(sound)
-    expect(counted.accepted).toBeGreaterThan(0)
-  } catch (error) {
-    if (!(error instanceof Skipped)) throw error
-    console.warn(`The case "${name}" is skipped: ${error.message}`)
-  }
+  const counted = await trial.run(failureCases[name])
+  expect(counted).toMatchObject(sound)
+  expect(counted.accepted).toBeGreaterThan(0)
 }
 
 test('nothing has failed', () => holds('none'))
 test('a control plane is killed while it revokes', () => holds('control plane killed'))
 test('sidecars are killed at random', () => holds('sidecars killed'))
-test('the clocks of two hosts are wrong by ten minutes, one ahead and one behind', () => holds('clocks wrong'))
+const hasCompiler = Bun.which('cc') !== null
+test.skipIf(!hasCompiler)('the clocks of two hosts are wrong by ten minutes, one ahead and one behind', () =>
+  holds('clocks wrong'),
+)
 test('a sidecar is cut off from the rest, and a token expires meanwhile', () => holds('network cut, token expired'))
