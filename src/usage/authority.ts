@@ -12,10 +12,13 @@
  *   end game    while little is (end-game.ts): what the others hold is called back first
  *
  * A lane whose process has not said hello gets nothing: what its former process held must be settled first.
+ *
+ * Longer than most: who waits, what was heard of each account and which processes are known is one state.
  */
 import { Failure } from '../failure.ts'
 import type { Log } from '../lib/log.ts'
 import { AccountBook } from './account-book.ts'
+import { readAccountName } from './account-name.ts'
 import type { AccountLimits, CellLedger, ForgottenGrants, HeldLane } from './cell-ledger.ts'
 import { Turn, type TurnOptions } from './grant-turn.ts'
 import { noCell } from './lane-cell.ts'
@@ -266,13 +269,17 @@ export class Authority implements RecallReceiver {
       const present = calls.filter((call) => this.#isHeld(call))
       const asked = present.flatMap(({ request }) => request.asks.map(({ account }) => account))
       const waited = this.#waiting.flatMap(({ asks }) => asks.map(({ account }) => account))
-      const plain = new Set([...asked, ...waited, ...[...this.#games.keys()].map(plainName)])
+      // A lane that never heard of a grant asks after the account by its plain name.
+      const told = present.flatMap(({ request }) => request.cells.map(({ account }) => account))
+      const named = told.filter(
+        (account) => readAccountName(account)?.kind === 'budget' && plainName(account) === account,
+      )
+      const plain = new Set([...asked, ...waited, ...named, ...[...this.#games.keys()].map(plainName)])
       if (present.every(({ request }) => request.asks.length + request.cells.length === 0) && plain.size === 0) {
         for (const call of present) call.resolve(toReply(newReply(call)))
         return
       }
       const limits = await this.#options.limits.limits([...plain])
-      const told = present.flatMap(({ request }) => request.cells.map(({ account }) => account))
       const booked = [...limits.values()].map((limit) => limit.booked)
       const accounts = [...new Set([...booked, ...told, ...this.#games.keys()])]
       const elsewhere = await this.#elsewhere.look(accounts)

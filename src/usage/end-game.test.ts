@@ -22,3 +22,17 @@ test('a lane that is only slow to tell of its last grant holds the rest; one tha
   const spent = [{ ...cell, settled: 10 }]
   expect(decide(need, { ...standings, cells: spent })).toEqual({ kind: 'refuse', reason: 'exhausted' })
 })
+
+test('what the asking lane itself has not given back yet is waited for, and is never called used up', () => {
+  const own = { ...cell, lane: 'one' }
+  const report = { ...own, open: 0 }
+  const justFreed = { ...standings, cells: [own], reports: new Map([['one', report]]) }
+  expect(decide({ ...need, waited: 0 }, justFreed)).toEqual({ kind: 'wait' })
+  expect(decide(need, justFreed)).toEqual({ kind: 'refuse', reason: 'held' })
+  // The events that settle the rest are on their way to the ledger.
+  const spent = new Map([['one', { ...report, settled: 10 }]])
+  expect(decide({ ...need, waited: 0 }, { ...justFreed, reports: spent })).toEqual({
+    kind: 'refuse',
+    reason: 'exhausted',
+  })
+})

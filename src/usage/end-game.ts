@@ -59,17 +59,24 @@ export function decide(need: Need, standings: Standings): Decision {
   if (room < least) return { kind: 'wait' }
   const free = Math.min(room, limit - cells.reduce((sum, { granted, returned }) => sum + granted - returned, 0))
   if (free >= need.want) return { kind: 'grant', amount: need.want, partial: false }
-  const spent = cells.reduce((sum, { settled }) => sum + settled, 0)
+  const spent = settledOf(standings)
   if (limit - spent < least) return { kind: 'refuse', reason: 'exhausted' }
   const silent = silentHolders(need.lane, standings)
   const waited = now - need.arrivedAt
   if (waited < recallWaitMs && silent.some(({ lane }) => standings.connected(lane))) return { kind: 'wait' }
   if (free >= least) return { kind: 'grant', amount: free, partial: true }
-  const running = standings.mayComeBack && [...reports.values()].some(({ open }) => open > 0)
-  if ((running || silent.length > 0) && waited + need.waited < need.wait) return { kind: 'wait' }
+  // What the asking lane's own requests have just given back is on its way, as is what others have not accounted for.
+  const comesBack =
+    silentHolders(null, standings).length > 0 ||
+    (standings.mayComeBack && [...reports.values()].some(({ open }) => open > 0))
+  if (comesBack && waited + need.waited < need.wait) return { kind: 'wait' }
   if (silent.some(({ lane }) => !standings.inReach(lane))) return { kind: 'refuse', reason: 'unknown' }
-  return { kind: 'refuse', reason: running || silent.length > 0 ? 'held' : 'exhausted' }
+  return { kind: 'refuse', reason: comesBack || standings.mayComeBack ? 'held' : 'exhausted' }
 }
+
+/** What is settled of an account: as the ledger has it, or as a lane says that it will have it. */
+export const settledOf = ({ cells, reports }: Pick<Standings, 'cells' | 'reports'>): number =>
+  cells.reduce((sum, { lane, settled }) => sum + Math.max(settled, reports.get(lane)?.settled ?? 0), 0)
 
 /**
  * While others ask no lane gets above half of an account; one that has as much waits for them, as long as anybody waits.

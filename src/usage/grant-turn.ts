@@ -8,7 +8,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { AccountBook } from './account-book.ts'
 import type { AccountLimit, HeldLane, LaneAnswer, LedgerChange } from './cell-ledger.ts'
 import { countsMoney } from './demands.ts'
-import { aboveHalf, type Decision, decide, type Standings, silentHolders } from './end-game.ts'
+import { aboveHalf, type Decision, decide, type Standings, settledOf, silentHolders } from './end-game.ts'
 import { noCell } from './lane-cell.ts'
 import type { Elsewhere } from './lanes-elsewhere.ts'
 import {
@@ -111,7 +111,7 @@ export class Turn {
       if (this.#elsewhere.called(report.account)) {
         this.#answers.push({ ...report, lane, told: this.#options.clock.now() })
       }
-      const cell = this.#book.cell(report.account, lane)
+      const cell = this.#book.cell(this.#limits.get(report.account)?.booked ?? report.account, lane)
       if (!this.#suspended && cell !== null && grantedBeyond(cell, report) > 0) reply.cells.set(cell.account, cell)
     }
     const together: Ask[] = []
@@ -274,11 +274,8 @@ export class Turn {
 
   /** What is left of an account if all that is held comes back. */
   #left({ limit, booked }: AccountLimit): number {
-    const reports = this.#games.get(booked)?.reports
-    const settled = this.#book
-      .of(booked)
-      .reduce((sum, cell) => sum + Math.max(cell.settled, reports?.get(cell.lane)?.settled ?? 0), 0)
-    return Math.min(limit ?? mostHeld, mostHeld) - settled
+    const reports = this.#games.get(booked)?.reports ?? new Map<string, CellReport>()
+    return Math.min(limit ?? mostHeld, mostHeld) - settledOf({ cells: this.#book.of(booked), reports })
   }
 
   #booked({ account }: Ask): string {
