@@ -12,6 +12,8 @@
  *   end game    while little is (end-game.ts): what the others hold is called back first
  *
  * A lane whose process has not said hello gets nothing: what its former process held must be settled first.
+ *
+ * Longer than most: who waits, what was heard of each account and which processes are known is one state.
  */
 import { Failure } from '../failure.ts'
 import type { Log } from '../lib/log.ts'
