@@ -113,7 +113,7 @@ export class Turn {
       if (this.#elsewhere.called(report.account)) {
         this.#answers.push({ ...report, lane, told: this.#options.clock.now() })
       }
-      const cell = this.#book.cell(this.#limits.get(report.account)?.booked ?? report.account, lane)
+      const cell = this.#book.cell(report.account, lane)
       if (!this.#suspended && cell !== null && grantedBeyond(cell, report) > 0) reply.cells.set(cell.account, cell)
     }
     const together: Ask[] = []
