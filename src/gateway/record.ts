@@ -45,7 +45,11 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
  * The outcome with what is booked of each limit, in the tick in which it is written, and what it changes of limits a
  * minute; unopened, all is given back.
  */
-function settledEvent(exchange: Exchange, gateway: Gateway, outcome: Outcome): { event: Event; uses: RecordedUse[] } {
+function settledEvent(
+  exchange: Exchange,
+  gateway: Gateway,
+  outcome: Outcome,
+): { event: Event; uses: readonly RecordedUse[] } {
   const event = outcomeEvent(exchange, gateway, outcome)
   const spent = spentBy(exchange, gateway, outcome.reason)
   if (spent !== null) event.event_cost_attribution = costAttribution(exchange, spent)
