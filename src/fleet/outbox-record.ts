@@ -101,8 +101,11 @@ export const usesRecordSchema = z.object({
 /** As many uses as surely fit one record. */
 const usesPerRecord = 20
 
+const noRecords: readonly string[] = []
+
 /** Uses in as many records as they need. */
-export function usesRecords(uses: readonly RecordedUse[]): string[] {
+export function usesRecords(uses: readonly RecordedUse[]): readonly string[] {
+  if (uses.length === 0) return noRecords
   const records: string[] = []
   for (let at = 0; at < uses.length; at += usesPerRecord) {
     records.push(JSON.stringify({ uses: uses.slice(at, at + usesPerRecord) }))

@@ -11,7 +11,6 @@ import { isRepetitive } from '../lib/json-members.ts'
 import { withNumbersOf } from '../lib/numbers-kept.ts'
 import { UnreadableAnswer } from '../translation/translated.ts'
 import { answered } from './answered.ts'
-import { readBounded } from './bounded.ts'
 import { considerAnswer, isAnswerConsidered } from './consider-response.ts'
 import { type Exchange, type Gateway, given, type Outcome, type ReasonCode } from './exchange.ts'
 import { headersToCaller } from './headers.ts'
@@ -98,7 +97,7 @@ const answerMembers = ['choices', 'output', 'content', 'data', 'results', 'text'
 /** Why a body with a status of success is no answer: it must never pass as a success without a word. Null where it is one. */
 function unusableBody(body: unknown): ReasonCode | null {
   if (!isObject(body)) return 'provider.invalid_answer'
-  if (answerMembers.some((member) => isGiven(body[member]))) return null
+  for (const member of answerMembers) if (isGiven(body[member])) return null
   const { error } = body
   if (isObject(error) || typeof error === 'string') return 'provider.error'
   // A response that failed or waits may have no output yet, and says so itself.
@@ -202,32 +201,32 @@ function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, 
   })
 }
 
-/**
- * Notes with each chunk that the provider is not silent, and counts the chunk. While there is no memory for it, it is the
- * provider that waits.
- */
-const noteChunk = (exchange: Exchange, { clock }: Gateway) => {
-  let counted = 0
-  const heard = () => {
-    exchange.waitingSince = clock.monotonic()
-  }
-  return (length: number) => {
-    const waiting = exchange.answerMemory.grow(length - counted)
-    counted = length
-    // Each chunk shows that the provider is not silent, however slow it is.
-    if (waiting === undefined) return heard()
-    exchange.waitingSince = null
-    return waiting.then(heard)
-  }
-}
-
 async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<Uint8Array> {
   const limit = gateway.settings.answer_limit_bytes
-  exchange.waitingSince = gateway.clock.monotonic()
-  let bytes: Uint8Array | null
+  const reader = upstream.body?.getReader()
+  let bytes: Uint8Array | null = null
+  let chunks: Uint8Array[] | null = null
+  let length = 0
   try {
-    if (upstream.body === null) bytes = new Uint8Array(0)
-    else bytes = await readBounded(upstream.body.getReader(), limit, noteChunk(exchange, gateway))
+    while (reader !== undefined) {
+      // Each chunk shows that the provider is not silent, however slow it is.
+      exchange.waitingSince = gateway.clock.monotonic()
+      const { done, value } = await reader.read()
+      if (done) break
+      length += value.length
+      if (length > limit) {
+        await reader.cancel()
+        break
+      }
+      if (bytes === null) bytes = value
+      else if (chunks === null) chunks = [bytes, value]
+      else chunks.push(value)
+      const waiting = exchange.answerMemory.grow(value.length)
+      if (waiting === undefined) continue
+      // While there is no memory for the chunk, it is the provider that waits.
+      exchange.waitingSince = null
+      await waiting
+    }
   } catch (thrown) {
     // What a policy decided before the answer was translated.
     if (thrown instanceof Failure) throw exchange.cut?.failure ?? thrown
@@ -235,6 +234,7 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
     throw exchange.cut?.failure ?? unusable(exchange, gateway, reason, thrown)
   }
   exchange.waitingSince = null
-  if (bytes === null || bytes.length > limit) throw unusable(exchange, gateway, 'provider.answer_too_large')
-  return bytes
+  if (length > limit) throw unusable(exchange, gateway, 'provider.answer_too_large')
+  if (chunks !== null) return Buffer.concat(chunks, length)
+  return bytes ?? new Uint8Array(0)
 }

@@ -34,20 +34,18 @@ import type { Meter } from './meter.ts'
 import type { Running } from './running.ts'
 import type { TracedAnswer } from './traced-answer.ts'
 
-/** A model as the request asked for it, and who will answer. */
+/** A model that was asked for, and who will answer. Requests for the same record share one. */
 export interface ResolvedModel {
   /** The id of its record; of a model that no record lists, the name by which its provider's kind knows it. */
-  id: string
+  readonly id: string
   /** Other names of the same model: a policy that denies one of them denies it. */
-  aliases: readonly string[]
+  readonly aliases: readonly string[]
   /** The name the provider knows it by. */
-  upstreamModel: string
-  provider: Provider
+  readonly upstreamModel: string
+  readonly provider: Provider
   /** The catalog's record; null for a model that the catalog does not list. */
-  listed: CatalogModel | null
-  kind: ProviderKind
-  /** The language in which its provider is asked, where that is not the first that it can be. */
-  language?: LanguageName
+  readonly listed: CatalogModel | null
+  readonly kind: ProviderKind
 }
 
 /** One call to a provider, as the attempt event tells it. */
@@ -159,6 +157,8 @@ export interface Exchange extends Placed {
   facts: RequestFacts | null
   /** The request in the form that is written for providers of other languages; null where there is none. */
   neutral: NeutralRequest | null
+  /** The languages of paths that are asked in another than the first that they can be; null where all are in the first. */
+  furtherLanguages: Map<ResolvedModel, LanguageName> | null
   promptHash: string | null
   /** The request's text as its record keeps it; null where it keeps none. */
   promptRedacted: string | null
@@ -308,6 +308,7 @@ export const beginExchange = (
   notes: [],
   facts: null,
   neutral: null,
+  furtherLanguages: null,
   promptHash: null,
   promptRedacted: null,
   model: null,

@@ -55,8 +55,11 @@ export function chainFor(
   return chain
 }
 
-const areEqual = (some: readonly string[], others: readonly string[]): boolean =>
-  some.length === others.length && some.every((name, index) => name === others[index])
+function areEqual(some: readonly string[], others: readonly string[]): boolean {
+  if (some === others) return true
+  for (const [index, name] of some.entries()) if (name !== others[index]) return false
+  return some.length === others.length
+}
 
 const findChain = (
   token: GovernedToken,

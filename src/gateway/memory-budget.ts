@@ -177,13 +177,7 @@ export class BodyMemory {
     const share = length <= smallBodyBytes ? this.#small : this.#large
     const bytes = share.cost(length)
     if (share.take(bytes)) return this.#hold(share, bytes)
-    const { admitted, leave } = share.wait(bytes)
-    this.#leave = leave
-    return admitted.then(() => {
-      // Released between its admission and this turn.
-      if (this.#leave === null) share.give(bytes)
-      else this.#hold(share, bytes)
-    })
+    return this.#wait(share, bytes)
   }
 
   /** The body came, and is this long. */
@@ -202,6 +196,15 @@ export class BodyMemory {
     this.#share?.give(this.#bytes)
     this.#share = null
     this.#bytes = 0
+  }
+
+  async #wait(share: BodyShare, bytes: number): Promise<void> {
+    const { admitted, leave } = share.wait(bytes)
+    this.#leave = leave
+    await admitted
+    // Released between its admission and this turn.
+    if (this.#leave === null) share.give(bytes)
+    else this.#hold(share, bytes)
   }
 
   #hold(share: BodyShare, bytes: number): void {
@@ -250,6 +253,7 @@ class AnswerShare {
     const left = this.#queue.get(answer)
     this.#queue.delete(answer)
     left?.admit()
+    if (this.#queue.size === 0) return
     for (const [waiting, { bytes: wanted, admit }] of this.#queue) {
       if (!this.#fits(waiting, wanted)) continue
       this.#queue.delete(waiting)

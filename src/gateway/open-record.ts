@@ -10,13 +10,8 @@ import { interruptedEvent } from './record.ts'
 
 export async function openRecord(exchange: Exchange, gateway: Gateway): Promise<void> {
   digestOf(exchange, gateway)
-  const uses = exchange.rates?.uses() ?? []
-  await gateway.lane.journal.open(
-    exchange.id,
-    interruptedEvent(exchange, gateway),
-    closingEvents(exchange, gateway),
-    uses,
-  )
+  const interrupted = interruptedEvent(exchange, gateway)
+  await gateway.lane.journal.open(exchange.id, interrupted, closingEvents(exchange, gateway), exchange.rates?.uses())
   exchange.opened = true
   if (exchange.cut !== null) throw exchange.cut.failure
   lookAtToken(exchange, gateway)

@@ -89,13 +89,15 @@ function receive(exchange: Arriving, limit: number): Promise<Uint8Array> {
     const waiting = memory.admit(Number(declared))
     if (waiting === undefined) return received(exchange, request.bytes())
     liftIdleLimit(exchange)
-    return received(
-      exchange,
-      waiting.then(() => request.bytes()),
-    )
+    return received(exchange, bytesAfter(waiting, request))
   }
   if (request.body === null) return Promise.resolve(new Uint8Array(0))
   return received(exchange, receiveCounted(request.body.getReader(), memory, limit))
+}
+
+async function bytesAfter(waiting: Promise<void>, request: Request): Promise<Uint8Array> {
+  await waiting
+  return await request.bytes()
 }
 
 /** Receives a body of unknown length. */

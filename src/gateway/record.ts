@@ -11,7 +11,7 @@ import { capturePrompt } from './capture-prompt.ts'
 import { decisionEvents, digestOf, type EventFrame } from './decisions.ts'
 import { type Attempt, askedModel, type Exchange, type Gateway, type Outcome, type ReasonCode } from './exchange.ts'
 import { mcpDetails } from './mcp-request.ts'
-import { recordedOrNull, recordedResult, recordedText } from './recorded-text.ts'
+import { recordedOrNull, recordedResults, recordedText } from './recorded-text.ts'
 import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
 import { traceExchange } from './trace-exchange.ts'
 import { keepGrant, settleGrant } from './use-grant.ts'
@@ -45,7 +45,11 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
  * The outcome with what is booked of each limit, in the tick in which it is written, and what it changes of limits a
  * minute; unopened, all is given back.
  */
-function settledEvent(exchange: Exchange, gateway: Gateway, outcome: Outcome): { event: Event; uses: RecordedUse[] } {
+function settledEvent(
+  exchange: Exchange,
+  gateway: Gateway,
+  outcome: Outcome,
+): { event: Event; uses: readonly RecordedUse[] } {
   const event = outcomeEvent(exchange, gateway, outcome)
   const spent = spentBy(exchange, gateway, outcome.reason)
   if (spent !== null) event.event_cost_attribution = costAttribution(exchange, spent)
@@ -74,7 +78,7 @@ export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>
 /** The outcome that a restart writes for an exchange whose own never came: all that was held counts as spent. */
 export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
   const event = outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
-  event.details = { ...event.details, dispatched: true }
+  if (event.details !== undefined) event.details.dispatched = true
   if (exchange.mcp === null) event.event_cost_attribution = costAttribution(exchange, boundOfHeld(exchange, gateway))
   if (exchange.reservation !== null) event.settlements = [...exchange.reservation.held]
   keepGrant(exchange, event)
@@ -94,7 +98,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
     attempts: exchange.attempts.length,
     stream: facts?.stream ?? false,
   }
-  if (policyResults.length > 0) details.policy_results = policyResults.map((result) => recordedResult(exchange, result))
+  if (policyResults.length > 0) details.policy_results = recordedResults(exchange, policyResults)
   if (notes.length > 0) details.notes = notes
   if (mcp !== null) Object.assign(details, mcpDetails(exchange, mcp))
   if (exchange.opened) details.dispatched = true
@@ -111,12 +115,14 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
 
 /** The caller's own metadata, where its token is trusted with it (contract section 3); as much as providers take. */
 function trustedMetadata(exchange: Exchange): Record<string, string> | null {
-  const { token, parsed } = exchange
+  const given = exchange.token?.metadataTrust === 'caller' ? exchange.parsed?.metadata : null
+  return typeof given === 'object' && given !== null ? recordedMetadata(exchange, given) : null
+}
+
+function recordedMetadata(exchange: Exchange, given: object): Record<string, string> | null {
+  // Masked before they are cut, so that nothing of a secret is left at the cut.
   const recorded = (text: string, length: number) =>
     text.length > 2 * length ? tooLong : recordedText(exchange, text).slice(0, length).toWellFormed()
-  const given = token?.metadataTrust === 'caller' ? parsed?.metadata : null
-  if (typeof given !== 'object' || given === null) return null
-  // Masked before they are cut, so that nothing of a secret is left at the cut.
   const texts = Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
   if (texts.length === 0) return null
   return Object.fromEntries(texts.slice(0, 16).map(([name, text]) => [recorded(name, 64), recorded(text, 512)]))

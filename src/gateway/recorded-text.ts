@@ -44,13 +44,22 @@ export const recordedOrNull = (exchange: Governed, text: string | null | undefin
   text === null || text === undefined ? null : recordedText(exchange, text)
 
 /** What a policy said. It may name what the caller chose: tools, members. Its own words for what it found stay. */
-export function recordedResult(exchange: Governed, result: PolicyResult): PolicyResult {
-  if (result.targets.length === 0) return result
-  const targets = result.targets.map((target) => {
-    const end = isOfTextPolicy(exchange, result) ? target.lastIndexOf(': ') : -1
+export const recordedResult = (exchange: Governed, result: PolicyResult): PolicyResult =>
+  result.targets.length === 0 ? result : { ...result, targets: recordedTargets(exchange, result) }
+
+/** Each of the results as a record keeps it. */
+export function recordedResults(exchange: Governed, results: readonly PolicyResult[]): PolicyResult[] {
+  const recorded: PolicyResult[] = []
+  for (const result of results) recorded.push(recordedResult(exchange, result))
+  return recorded
+}
+
+function recordedTargets(exchange: Governed, result: PolicyResult): string[] {
+  const named = isOfTextPolicy(exchange, result)
+  return result.targets.map((target) => {
+    const end = named ? target.lastIndexOf(': ') : -1
     return end < 0 ? recordedText(exchange, target) : recordedText(exchange, target.slice(0, end)) + target.slice(end)
   })
-  return { ...result, targets }
 }
 
 const isOfTextPolicy = ({ chain }: Governed, { policy_id, stage }: PolicyResult): boolean =>

@@ -177,3 +177,13 @@ test('an ARN of Bedrock is the model that it names; one that does not say its mo
   lane.catalog.push(testModel({ id: 'claude', providerId: 'b', upstreamModel: opaque }))
   expect(pathsOf('claude', own)).toEqual([`aws/${opaque}`])
 })
+
+test('requests for one record share its path until its provider changes', () => {
+  const listed = testModel({ id: 'listed', providerId: 'p2', upstreamModel: 'up' })
+  lane.catalog.push(listed)
+  expect(pathsOf('listed')).toEqual(['two/up'])
+  expect(pathsOf('listed', {}, 'embeddings')).toEqual(['two/up'])
+  lane.upstreams[1] = testProvider({ id: 'p2', name: 'renamed' })
+  expect(pathsOf('listed')).toEqual(['renamed/up'])
+  expect(pathsOf('listed', {}, 'embeddings')).toEqual(['renamed/up'])
+})

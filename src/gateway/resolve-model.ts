@@ -44,10 +44,12 @@ export function resolveModel(exchange: Exchange, { lane }: Pick<Gateway, 'lane'>
 const furtherModels = ['models', 'fallbacks', 'preset']
 
 function refuseFurtherModels({ parsed }: Exchange): void {
-  const param = furtherModels.find((member) => parsed !== null && Object.hasOwn(parsed, member))
-  if (param === undefined) return
-  const message = `${param} would let the provider choose another model: name one in model, and list fallbacks in the catalog`
-  throw new Failure('invalid_parameter', { message, param })
+  if (parsed === null) return
+  for (const param of furtherModels) {
+    if (!Object.hasOwn(parsed, param)) continue
+    const message = `${param} would let the provider choose another model: name one in model, and list fallbacks in the catalog`
+    throw new Failure('invalid_parameter', { message, param })
+  }
 }
 
 /** Leaves the paths that every access policy allows. Throws 403 where the model that was asked for is not among them. */
@@ -80,9 +82,9 @@ function keyOnTheWay(): Failure {
 }
 
 function findModel(view: StateView, name: string, family: Family, token: GovernedToken): ResolvedModel | null {
-  if (!isModelName(name)) return null
   const listed = view.model(name)
   if (listed !== null) return resolveListed(view, listed, family)
+  if (!isModelName(name)) return null
   let translated: ResolvedModel | null = null
   let forbidden: ResolvedModel | null = null
   for (const provider of view.providers()) {
@@ -114,11 +116,26 @@ function findFallbacks(view: StateView, primary: ResolvedModel, family: Family, 
   return found
 }
 
+/** What became of records, by family. It holds while the record and its provider are the same objects. */
+const resolvedRecords = new WeakMap<CatalogModel, Map<Family, ResolvedModel>>()
+
 function resolveListed(view: StateView, listed: CatalogModel, family: Family): ResolvedModel | null {
-  const { id, upstreamModel, families } = listed
   const provider = view.provider(listed.providerId)
-  const kind = provider === null ? null : kindFor(provider, family)
-  if (provider === null || kind === null || !hasValidNames(listed)) return null
+  if (provider === null) return null
+  const known = resolvedRecords.get(listed)
+  const last = known?.get(family)
+  if (last?.provider === provider) return last
+  const model = resolveRecord(provider, listed, family)
+  if (model === null) return null
+  if (known === undefined) resolvedRecords.set(listed, new Map([[family, model]]))
+  else known.set(family, model)
+  return model
+}
+
+function resolveRecord(provider: Provider, listed: CatalogModel, family: Family): ResolvedModel | null {
+  const { id, upstreamModel, families } = listed
+  const kind = kindFor(provider, family)
+  if (kind === null || !hasValidNames(listed)) return null
   if (families !== null && !servesListed(kind, families, family)) return null
   const names = namesOf(kind, id)
   const aliases = names === null ? [] : [names.id, ...names.aliases].filter((name) => name !== id)

@@ -18,7 +18,7 @@ import { countsMoney } from '../usage/demands.ts'
 import { type ExcessDetails, excessSaid } from '../usage/excess.ts'
 import { mostHeld, plainName } from '../usage/lease.ts'
 import type { RecordedUse } from '../usage/rate.ts'
-import type { Attempt, Exchange, Gateway, ReasonCode, ResolvedModel } from './exchange.ts'
+import type { Attempt, Exchange, Gateway, PricedPath, ReasonCode, ResolvedModel } from './exchange.ts'
 import { completedUsage, estimateOf, nothing, spokenCharacters, withinInput } from './used.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
@@ -112,11 +112,16 @@ export function settleLimits(exchange: Exchange, event: Event, spent: Spent | nu
 /** By how much the last call cost more than its bound, where that is more than was reckoned with. */
 function excessOfSpent(exchange: Exchange, { usage, estimated }: Spent): ExcessDetails | null {
   const { model, priced } = exchange
-  const path = priced.find((each) => each.model === model)
+  const path = model === null ? undefined : pricedOf(priced, model)
   if (estimated || model === null || path === undefined || path.bound === null) return null
   const { listed, excess: known } = path.bound
   const excess = Math.min(costAt(exchange, path.terms, usage) ?? 0, mostHeld) - listed
   return excess > known ? excessSaid(model.provider.id, model.upstreamModel, excess) : null
+}
+
+function pricedOf(priced: readonly PricedPath[], model: ResolvedModel): PricedPath | undefined {
+  for (const path of priced) if (path.model === model) return path
+  return undefined
 }
 
 /** The cost on a limit of money; of a budget whose window ended meanwhile what was held first is used first. */
@@ -131,17 +136,19 @@ function usedOf(held: readonly Held[], index: number, cost: number): number {
   return owed
 }
 
+const noUses: readonly RecordedUse[] = []
+
 /**
  * Corrects the tokens a minute by what was used, and gives what that changes, for the journal; a request that was refused
  * counts for nothing.
  */
-export function settleRates(exchange: Exchange, spent: Spent | null): RecordedUse[] {
+export function settleRates(exchange: Exchange, spent: Spent | null): readonly RecordedUse[] {
   const { rates, opened } = exchange
-  if (rates === null) return []
+  if (rates === null) return noUses
   exchange.rates = null
   if (opened) return rates.settle((spent?.usage.inputTokens ?? 0) + (spent?.usage.outputTokens ?? 0))
   rates.release()
-  return []
+  return noUses
 }
 
 export function costAttribution(exchange: Exchange, { usage, estimated, cost, source }: Spent): CostAttribution {

@@ -53,7 +53,8 @@ function settleLanguage(exchange: Exchange, gateway: Gateway, path: ResolvedMode
       // The first language is the one that the caller can do something about.
       throw thrown
     }
-    path.language = further
+    exchange.furtherLanguages ??= new Map()
+    exchange.furtherLanguages.set(path, further)
   }
 }
 
@@ -62,7 +63,7 @@ const languagesOf = ({ dialect }: Exchange, path: ResolvedModel): readonly Langu
 
 /** The language in which a path's provider is asked; null where it speaks the caller's own. */
 export const languageOf = (exchange: Exchange, path: ResolvedModel): LanguageName | null =>
-  path.language ?? languagesOf(exchange, path)[0] ?? null
+  exchange.furtherLanguages?.get(path) ?? languagesOf(exchange, path)[0] ?? null
 
 const encoder = new TextEncoder()
 

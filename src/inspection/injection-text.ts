@@ -174,16 +174,21 @@ export function readable(source: string): { plain: string; repeats: boolean; hid
   return { plain: source, repeats: words.take().length > 0, hides: false }
 }
 
+const noStretches: readonly Stretch[] = []
+
 /** Finds words that stand in a row again and again. Two words are one where their length and two hashes are. */
 class RepeatedWords {
-  #found: Stretch[] = []
+  /** Most texts have none. */
+  #found: Stretch[] | null = null
   #first = 0
   #second = 0
   #length = 0
   #wordStart = 0
   #wordEnd = 0
   /** Of the word before its length and hashes: no object is made for a word. */
-  readonly #before: [number, number, number] = [0, 0, 0]
+  #lengthBefore = 0
+  #firstBefore = 0
+  #secondBefore = 0
   #runStart = 0
   #runEnd = 0
   #count = 0
@@ -197,13 +202,13 @@ class RepeatedWords {
 
   space(): void {
     if (this.#length === 0) return
-    const [length, first, second] = this.#before
-    const isSame = this.#length === length && this.#first === first && this.#second === second
+    const isSame =
+      this.#length === this.#lengthBefore && this.#first === this.#firstBefore && this.#second === this.#secondBefore
     if (!isSame) {
       this.#tell()
-      this.#before[0] = this.#length
-      this.#before[1] = this.#first
-      this.#before[2] = this.#second
+      this.#lengthBefore = this.#length
+      this.#firstBefore = this.#first
+      this.#secondBefore = this.#second
       this.#runStart = this.#wordStart
       this.#count = 0
     }
@@ -220,13 +225,16 @@ class RepeatedWords {
   }
 
   take(): readonly Stretch[] {
-    const found = this.#found
-    if (found.length > 0) this.#found = []
+    const found = this.#found ?? noStretches
+    this.#found = null
     return found
   }
 
   #tell(): void {
-    if (this.#count >= repeats) this.#found.push({ start: this.#runStart, end: this.#runEnd })
+    if (this.#count >= repeats) {
+      this.#found ??= []
+      this.#found.push({ start: this.#runStart, end: this.#runEnd })
+    }
     this.#count = 0
   }
 }

@@ -41,21 +41,23 @@ export const phoneDetector: Detector = {
 function mayHoldNumber(text: string): boolean {
   let digits = 0
   let ignorable = 0
-  const read = (codePoint: number) => {
-    if (isDigit(codePoint)) digits++
-    else if (!isSeparator(codePoint)) digits = 0
-  }
   for (let index = 0; index < text.length; index++) {
     const unit = text.charCodeAt(index)
-    if (isPlain(unit)) read(unit)
+    if (isPlain(unit)) digits = digitsAfter(digits, unit)
     else {
       const folded = foldForPattern(text.codePointAt(index) ?? unit)
       if (folded.length === 0) ignorable++
-      for (const point of folded) read(point)
+      for (const point of folded) digits = digitsAfter(digits, point)
     }
     if (digits >= fewestDigits || ignorable > maxLiveUnits / 4) return true
   }
   return false
+}
+
+/** How many digits a row has with one more character; none where that ends the row. */
+function digitsAfter(digits: number, codePoint: number): number {
+  if (isDigit(codePoint)) return digits + 1
+  return isSeparator(codePoint) ? digits : 0
 }
 
 class PhoneScanner implements Scanner {

@@ -46,7 +46,16 @@ interface TurnClock {
 export function mayFindIn(compiled: TextPolicy, slots: readonly TextSlot[]): boolean {
   if (isLong(slots)) return true
   for (const slot of slots) if (slot.text !== '' && mayFind(compiled, slot)) return true
-  return slots.some(({ message }, index) => message !== undefined && message === slots[index + 1]?.message)
+  return holdsSeveralParts(slots)
+}
+
+/** Whether a message has several texts: something may be spread over them. */
+function holdsSeveralParts(slots: readonly TextSlot[]): boolean {
+  for (let index = 1; index < slots.length; index++) {
+    const message = slots[index]?.message
+    if (message !== undefined && message === slots[index - 1]?.message) return true
+  }
+  return false
 }
 
 /** What the policy says; null where it finds nothing. `clock` is in milliseconds that only grow. */

@@ -45,7 +45,10 @@ export function withSearches(context: PolicyContext, evaluate: (context: PolicyC
 
 /** Whether the pattern is found. Throws `UnfinishedSearch` where the text is long and that is not known yet. */
 export function isFound(text: string, pattern: RE2JS): boolean {
-  if (text.length <= longUnits) return pattern.matcher(text).find()
+  return text.length <= longUnits ? pattern.matcher(text).find() : isFoundInLong(text, pattern)
+}
+
+function isFoundInLong(text: string, pattern: RE2JS): boolean {
   current ??= []
   const known = current.find((search) => search.pattern === pattern && search.text === text)
   if (known === undefined) current.push({ text, pattern, found: null })

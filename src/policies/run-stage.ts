@@ -146,8 +146,12 @@ class StageWalk implements Subject {
   #askWhereItHolds(policy: ActivePolicy): Decision | null | undefined | Promise<Decision | null | undefined> {
     if (policy.condition === null) return this.#ask(policy)
     const applies = holds(policy.condition, this.#run.subject.context, this.#run)
-    if (applies instanceof Promise) return applies.then((does) => (does ? this.#ask(policy) : undefined))
+    if (applies instanceof Promise) return this.#askLater(policy, applies)
     return applies ? this.#ask(policy) : undefined
+  }
+
+  async #askLater(policy: ActivePolicy, applies: Promise<boolean>): Promise<Decision | null | undefined> {
+    return (await applies) ? await this.#ask(policy) : undefined
   }
 
   #ask(policy: ActivePolicy): Decision | null | Promise<Decision | null> {

@@ -60,7 +60,7 @@ export class InvalidStatus extends Error {
   }
 }
 
-export const post = async (
+export const post = (
   url: string,
   headers: Readonly<Record<string, string>>,
   call: UpstreamCall,
@@ -68,7 +68,7 @@ export const post = async (
 ): Promise<Response> => {
   const { body } = call
   const isLarge = body.length > largestWhole
-  const answer = await fetch(url, {
+  return fetch(url, {
     method: 'POST',
     headers: {
       ...call.headers,
@@ -81,10 +81,16 @@ export const post = async (
     signal: call.signal,
     redirect: 'manual',
     timeout: false,
-  })
-  if (answer.status <= 599) return answer
-  await answer.body?.cancel()
-  throw new InvalidStatus(answer.status)
+  }).then(withValidStatus)
+}
+
+function withValidStatus(answer: Response): Response | Promise<never> {
+  return answer.status <= 599 ? answer : refuseStatus(answer)
+}
+
+async function refuseStatus({ status, body }: Response): Promise<never> {
+  await body?.cancel()
+  throw new InvalidStatus(status)
 }
 
 /**

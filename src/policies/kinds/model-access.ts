@@ -9,6 +9,21 @@ import { type Decision, policyKind } from './kind.ts'
 
 const globs = z.array(z.string().min(1).max(200)).min(1).max(1000)
 
+const noAliases: readonly string[] = []
+
+function isAllowed(
+  name: string,
+  aliases: readonly string[],
+  allowed: readonly string[] | undefined,
+  denied: readonly string[] | undefined,
+): boolean {
+  if (allowed !== undefined && !someGlobMatches(allowed, name)) return false
+  if (denied === undefined) return true
+  if (someGlobMatches(denied, name)) return false
+  for (const alias of aliases) if (someGlobMatches(denied, alias)) return false
+  return true
+}
+
 export const modelAccess = policyKind({
   kind: 'model-access',
   about: 'Says which models and providers may be used',
@@ -22,16 +37,9 @@ export const modelAccess = policyKind({
     })
     .refine((config) => Object.values(config).some((list) => list !== undefined), 'Give at least one list'),
   compile: ({ allow_models, deny_models, allow_providers, deny_providers }) => {
-    const isAllowed = (
-      [name, ...aliases]: readonly [string, ...string[]],
-      allowed: string[] | undefined,
-      denied: string[] | undefined,
-    ): boolean =>
-      (allowed === undefined || someGlobMatches(allowed, name)) &&
-      (denied === undefined || ![name, ...aliases].some((each) => someGlobMatches(denied, each)))
     const wrongOf = ({ id, aliases, provider }: ModelView): string | null => {
-      if (!isAllowed([id, ...aliases], allow_models, deny_models)) return 'model'
-      return isAllowed([provider], allow_providers, deny_providers) ? null : 'provider'
+      if (!isAllowed(id, aliases, allow_models, deny_models)) return 'model'
+      return isAllowed(provider, noAliases, allow_providers, deny_providers) ? null : 'provider'
     }
     return {
       form: 'whole',
