@@ -15,11 +15,11 @@ test('lists what providers charged beyond list prices, and forgets it in the sta
       { sql: "insert into excesses values ('p/vendor/m', 'p', 'vendor/m', 2500000000, 1, 0)", args: [] },
     ])
     const known = { provider_id: 'p', model: 'vendor/m', excess: 2.5, token_id: 't', at: '1970-01-01T00:00:00.001Z' }
-    expect((await call('GET', '/v1/usage/excesses')).json).toEqual({ excesses: [known] })
+    expect((await call('GET', '/v1/usage/excesses')).json).toEqual({ excesses: [known], next_cursor: null })
     const body = { provider_id: 'p', model: 'vendor/m' }
     expect((await call('POST', '/v1/usage/forget-excess', { body })).json).toEqual(known)
     expect((await call('POST', '/v1/usage/forget-excess', { body })).status).toBe(404)
-    expect((await call('GET', '/v1/usage/excesses')).json).toEqual({ excesses: [] })
+    expect((await call('GET', '/v1/usage/excesses')).json).toEqual({ excesses: [], next_cursor: null })
     const [row] = await made.store.state.read('select deleted, version > 1 as told from excesses')
     expect(row).toEqual({ deleted: 1, told: 1 })
   } finally {

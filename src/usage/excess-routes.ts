@@ -44,10 +44,10 @@ const listExcesses = ({ ledger }: ExcessDependencies): AnyRoute =>
     access: 'catalog:read',
     wholeOrganization: true,
     query: z.object({}),
-    reply: z.object({ excesses: z.array(excessSchema) }),
+    reply: z.object({ excesses: z.array(excessSchema), next_cursor: z.null().describe('All are on one page') }),
     async handle() {
       const rows = await ledger.read<ExcessRow>(`${columns} order by at desc limit 1000`)
-      return { reply: { excesses: rows.map(recordOf) } }
+      return { reply: { excesses: rows.map(recordOf), next_cursor: null } }
     },
   })
 
