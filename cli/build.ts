@@ -123,7 +123,7 @@ async function build(targetName: string, outfile: string): Promise<void> {
   const addon = await findAddon(target.addon)
   try {
     const { success, logs } = await Bun.build({
-      entrypoints: [join(root, 'cli/main.ts')],
+      entrypoints: [join(root, 'cli/main.ts'), join(root, 'src/usage/tokenizer-thread.ts')],
       target: 'bun',
       minify: { whitespace: true, syntax: true },
       bytecode: true,
