@@ -4,7 +4,7 @@
  *
  * 1. The thread starts with the first count, works on one body at a time, and ends after 10 s without work, which gives
  *    its memory back.
- * 2. What takes longer than 3 s has no count: the thread is ended with it. So has what comes while 16 wait.
+ * 2. What takes longer than 3 s has no count: the thread is ended with it. So has what comes while 64 wait.
  */
 import { z } from 'zod'
 import type { Encoding } from './text-tokens.ts'
@@ -22,7 +22,7 @@ export type TokenizerThread = Pick<Worker, 'postMessage' | 'terminate' | 'addEve
 
 const answerSchema = z.union([z.object({ tokens: z.number().nullable() }), z.object({ error: z.string() })])
 
-const mostWaiting = 16
+const mostWaiting = 64
 
 interface Times {
   countMs: number
