@@ -141,3 +141,9 @@ test('a provider that charges more than the counted bound is booked in full, and
   const excess = (cost - byTokens - 10 * 4000) / 1e9
   expect(running.lane.journal.outcomes().at(-1)?.details).toMatchObject({ bound_exceeded: { model: 'gpt-4o', excess } })
 })
+
+test('a request that is bounded by the window of its model is refused with that figure', async () => {
+  const { ask } = await start(1000)
+  const long = { ...question, messages: [{ role: 'user', content: 'a'.repeat(150_000) }] }
+  expect(await messageOf(await ask(long))).toContain('with 128000 tokens of input, as many as the model can take')
+})

@@ -130,18 +130,23 @@ function holdCounted(exchange: Exchange, gateway: Gateway, asked: Asked, thrown:
 function failureOf(thrown: unknown, { token }: Exchange, { lane }: Gateway, asked: Asked): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
   const { id, keyClass } = given(token)
-  return usageFailure(thrown, keyClass, resourceName(id, lane.standing), shortfall(thrown, asked))
+  return usageFailure(thrown, keyClass, resourceName(id, lane.standing), shortfall(thrown, asked.paths[0]))
+}
+
+/** Each follows "tokens of input, ". */
+const countedBy = {
+  bytes: 'as many as it has bytes',
+  tokenizer: "as the model's tokenizer counts them, with a margin",
+  window: 'as many as the model can take',
 }
 
 /** What the request may cost, how its input was counted, and how much input would fit. */
-function shortfall({ left }: UsageRefused, { paths, isCounted }: Asked): string | undefined {
-  const [path] = paths
+function shortfall({ left }: UsageRefused, path: BoundedPath | undefined): string | undefined {
   if (path === undefined || path.bound.input === null) return undefined
   const { bound, excess } = path
-  const { tokens, rate } = path.bound.input
+  const { tokens, rate, of } = path.bound.input
   const least = boundedCost(bound, bound.least)
-  const how = isCounted ? "as the model's tokenizer counts them, with a margin" : 'as many as it has bytes'
-  const said = [`it may cost $${fromNano(least)} with ${tokens} tokens of input, ${how}`]
+  const said = [`it may cost $${fromNano(least)} with ${tokens} tokens of input, ${countedBy[of]}`]
   if (excess > 0) said.push(`$${fromNano(excess)} of that is what the provider charged beyond its list price before`)
   const spare = left === null || rate === 0 ? 0 : Math.floor(((left - least) * 1000) / rate) + tokens
   if (spare > 0) said.push(`an input of ${spare} tokens would fit`)

@@ -50,6 +50,11 @@ export interface BoundedModel {
   maxOutputTokens: number | null
 }
 
+export interface InputBound {
+  tokens: number
+  of: 'bytes' | 'tokenizer' | 'window'
+}
+
 /** A bound as a function of the output: nano-dollars for so many tokens of each answer. */
 export interface CostBound {
   /** Nano-dollars whatever the output. */
@@ -61,8 +66,8 @@ export interface CostBound {
   most: number
   /** The fewest with which the request makes sense. */
   least: number
-  /** Tokens of input, and what each costs in picodollars; none where something else is billed. */
-  input: { tokens: number; rate: number } | null
+  /** Tokens of input, what each costs in picodollars, and what they were taken of; none where something else is billed. */
+  input: (InputBound & { rate: number }) | null
 }
 
 /** Nano-dollars that the request costs at most if each answer is limited to so many tokens. */
@@ -127,7 +132,8 @@ function tokenBound(
 ): CostBound {
   const { facts, parsed } = request
   const toolUses = facts.toolUses ?? 0
-  const input = inputBound(request, window, toolUses)
+  const bounded = inputBound(request, window, toolUses)
+  const input = bounded.tokens
   const rates = dearest(price, input, request)
   const most = outputBound(request, window, maxOutputTokens)
   // Tokens of a prediction that were rejected are billed as output, beside what the limit counts.
@@ -140,7 +146,7 @@ function tokenBound(
     choices: Math.max(1, facts.choices),
     most,
     least: Math.min(most, thinking + 1),
-    input: { tokens: input, rate: rates.input },
+    input: { ...bounded, rate: rates.input },
   }
 }
 
@@ -151,16 +157,17 @@ function inputBound(
   { family, facts, parsed, body, textTokens }: BoundedRequest,
   window: number | null,
   toolUses: number,
-): number {
+): InputBound {
   if (facts.beyondBody || toolUses > 0 || family === 'transcriptions') {
     if (window === null) throw boundless(toolUses > 0 ? 'tools' : family === 'transcriptions' ? 'file' : 'input')
-    return window * (toolUses + 1)
+    return { tokens: window * (toolUses + 1), of: 'window' }
   }
   const tools = hasTools(parsed) ? toolAllowance : 0
-  const text = Math.min(body.length, textTokens ?? Number.POSITIVE_INFINITY)
-  const most = text + requestAllowance + messageAllowance * messagesOf(parsed) + tools
+  const counted = textTokens ?? Number.POSITIVE_INFINITY
+  const most = Math.min(body.length, counted) + requestAllowance + messageAllowance * messagesOf(parsed) + tools
   const manyInputs = withoutOutput.has(family) || family === 'completions'
-  return window === null || manyInputs ? most : Math.min(most, window)
+  if (window !== null && !manyInputs && window < most) return { tokens: window, of: 'window' }
+  return { tokens: most, of: counted < body.length ? 'tokenizer' : 'bytes' }
 }
 
 function messagesOf(parsed: BoundedRequest['parsed']): number {

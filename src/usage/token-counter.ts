@@ -4,7 +4,8 @@
  *
  * 1. The thread starts with the first count, works on one body at a time, and ends after 10 s without work, which gives
  *    its memory back.
- * 2. What takes longer than 3 s has no count: the thread is ended with it. So has what comes while 64 wait.
+ * 2. What takes longer than 3 s has no count, and the thread is ended with it. What has waited for others as long has none
+ *    either: nobody can make the refusals of others wait for long.
  */
 import { z } from 'zod'
 import type { Encoding } from './text-tokens.ts'
@@ -21,8 +22,6 @@ export interface TokenCounter {
 export type TokenizerThread = Pick<Worker, 'postMessage' | 'terminate' | 'addEventListener'>
 
 const answerSchema = z.union([z.object({ tokens: z.number().nullable() }), z.object({ error: z.string() })])
-
-const mostWaiting = 64
 
 interface Times {
   countMs: number
@@ -43,9 +42,13 @@ export class ThreadTokenCounter implements TokenCounter {
   }
 
   async count(encoding: Encoding, body: Uint8Array): Promise<number | null> {
-    if (body.length > mostCountedBytes || this.#waiting >= mostWaiting) return null
+    if (body.length > mostCountedBytes) return null
+    const arrived = performance.now()
     this.#waiting += 1
-    const counted = this.#last.then(() => this.#ask(encoding, body))
+    const counted = this.#last.then(() => {
+      const isLate = performance.now() - arrived > this.#times.countMs
+      return isLate ? null : this.#ask(encoding, body)
+    })
     this.#last = counted.catch(() => undefined)
     try {
       return await counted
