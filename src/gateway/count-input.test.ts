@@ -37,12 +37,14 @@ async function start(
     tokens = 300 as number | null | Error,
     reason = 'short' as UsageRefused['reason'],
     usage = completion.usage as object,
+    whileCounting = () => undefined,
   } = {},
 ) {
   const counts: string[] = []
   const tokenCounter = {
     count: async (encoding: string) => {
       counts.push(encoding)
+      whileCounting()
       if (tokens instanceof Error) throw tokens
       return tokens
     },
@@ -146,4 +148,14 @@ test('a request that is bounded by the window of its model is refused with that 
   const { ask } = await start(1000)
   const long = { ...question, messages: [{ role: 'user', content: 'a'.repeat(150_000) }] }
   expect(await messageOf(await ask(long))).toContain('with 128000 tokens of input, as many as the model can take')
+})
+
+test('a token that is revoked while the input is counted is refused with 401, and nothing stays reserved', async () => {
+  const revoke = () => {
+    running.lane.tokens.clear()
+    return undefined
+  }
+  const { allowances, ask } = await start(byTokens + 7 * 4000, { whileCounting: revoke })
+  expect((await ask()).status).toBe(401)
+  expect([allowances.reserved, running.seen.length]).toEqual([0, 0])
 })
