@@ -6,6 +6,8 @@
  * data directory and opens, and (2) libSQL's two loaders are rewritten to take what was opened there. A rewrite that no
  * longer fits libSQL's text stops the build.
  *
+ * The thread that counts tokens is an entry of its own: `src/usage/token-counter.ts` starts it by the path of its source.
+ *
  * The console's browser app is bundled first (`src/console/bundle.ts`) and goes in as text.
  *
  * Bytecode goes in beside the text, so that no start compiles what the build could: a command starts in a third of the
@@ -123,7 +125,7 @@ async function build(targetName: string, outfile: string): Promise<void> {
   const addon = await findAddon(target.addon)
   try {
     const { success, logs } = await Bun.build({
-      entrypoints: [join(root, 'cli/main.ts')],
+      entrypoints: [join(root, 'cli/main.ts'), join(root, 'src/usage/tokenizer-thread.ts')],
       target: 'bun',
       minify: { whitespace: true, syntax: true },
       bytecode: true,

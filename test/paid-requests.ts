@@ -7,7 +7,8 @@ import { z } from 'zod'
 import { chatAnswer, chatStream } from './fakes/chat.ts'
 import { type Call, jsonReply, type Reply, streamReply } from './fakes/upstream.ts'
 
-export const paidModel = 'gpt-4o-mini'
+/** It has no public tokenizer, so its input is bounded by bytes, of which the fake provider may bill each as a token. */
+export const paidModel = 'gpt-4o-mini-search-preview'
 /** Nano-dollars a token, by the embedded table. */
 const [inputPrice, outputPrice] = [150, 600]
 const path = '/v1/chat/completions'

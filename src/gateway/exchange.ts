@@ -24,6 +24,7 @@ import type { LanguageName, NeutralRequest } from '../translation/neutral.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
 import type { RateTicket } from '../usage/rate-ticket.ts'
 import type { Rates } from '../usage/rates.ts'
+import type { TokenCounter } from '../usage/token-counter.ts'
 import type { BodyMembers } from './body-edits.ts'
 import type { Circuits } from './circuit.ts'
 import type { EscalationNotice } from './decisions.ts'
@@ -252,6 +253,7 @@ export interface Gateway {
     readonly rates: Rates
   }
   readonly prices: PriceBook
+  readonly tokenCounter: TokenCounter
   readonly settings: Settings
   readonly fetch: Fetch
   readonly clock: Clock

@@ -9,19 +9,20 @@
  * 3. Money that was granted short of the bound lowers the limit of the output to what it can pay, and where the caller
  *    gave none to what the model takes, which the body, the event and a header say. A negative one is refused: it means
  *    none to some providers. Fallbacks that are dearer than what was granted are left out.
+ * 4. A request that what is left does not pay for by its bytes, but could pay for if it had fewer tokens, is counted once
+ *    by the model's tokenizer (`count-input.ts`) and asks again with the smaller bound. Nothing is held meanwhile.
  */
-import { outputLimitMembers } from '../dialects/output-limit.ts'
 import { asFailure, Failure } from '../failure.ts'
 import { fromNano } from '../lib/money.ts'
 import { type Demand, type Reservation, UsageRefused } from '../usage/allowance.ts'
-import { affordableOutput, boundedCost, boundOf, type CostBound } from '../usage/bound.ts'
+import { affordableOutput, boundedCost } from '../usage/bound.ts'
 import { countsMoney, drawsOf, type MoneyAccount, usageFailure } from '../usage/demands.ts'
-import { type Excesses, excessOf } from '../usage/excess.ts'
 import { mostAsked } from '../usage/lease.ts'
 import { outputMaximum } from '../usage/output-maximum.ts'
 import { lookAtToken } from './authenticate.ts'
-import { editBody } from './body-edits.ts'
-import { type Exchange, type Gateway, given, type PricedPath, type ResolvedModel } from './exchange.ts'
+import { type BoundedPath, boundPaths, leastCost, limitMembers } from './bound-paths.ts'
+import { countInput } from './count-input.ts'
+import { type Exchange, type Gateway, given, type PricedPath } from './exchange.ts'
 import { resourceName } from './resource-name.ts'
 import { translateRequest } from './translate-request.ts'
 
@@ -37,14 +38,6 @@ async function reserveLater(exchange: Exchange, gateway: Gateway): Promise<void>
   await reserve(exchange, gateway)
 }
 
-interface BoundedPath {
-  model: ResolvedModel
-  priced: PricedPath
-  /** With what the provider has charged beyond such bounds before. */
-  bound: CostBound
-  excess: number
-}
-
 function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const { view } = gateway.lane
   const token = given(exchange.token)
@@ -56,35 +49,14 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   exchange.spendOwner = owner
   exchange.bodyLength = given(exchange.body).length
   if (money.length > 0) {
-    const paths = boundPaths(exchange, view.limits.excesses)
-    return hold(exchange, gateway, [...requests, ...moneyDemands(exchange, money, paths)], paths)
+    return hold(exchange, gateway, {
+      requests,
+      money,
+      paths: boundPaths(exchange, view.limits.excesses),
+      isCounted: false,
+    })
   }
-  if (requests.length > 0) return hold(exchange, gateway, requests, [])
-}
-
-/** The paths whose cost has a bound, the one that was asked for first. */
-function boundPaths(exchange: Exchange, excesses: Excesses): BoundedPath[] {
-  const { dialect, parsed } = exchange
-  const request = { family: dialect.family, facts: given(exchange.facts), parsed, body: bodyToBound(exchange) }
-  const bounded: BoundedPath[] = []
-  for (const priced of exchange.priced) {
-    const { model, terms } = priced
-    try {
-      const listed = boundOf(request, terms)
-      const excess = excessOf(excesses, model.provider.id, model.upstreamModel)
-      bounded.push({ model, priced, bound: { ...listed, fixed: listed.fixed + excess }, excess })
-    } catch (thrown) {
-      // The model that was asked for is refused by name; a fallback that cannot be bounded is only not taken.
-      if (model === exchange.priced[0]?.model) throw thrown
-    }
-  }
-  if (bounded.length < exchange.paths.length) exchange.paths = bounded.map(({ model }) => model)
-  return bounded
-}
-
-/** What a policy added is paid for too. The gateway's own edits add no input. */
-function bodyToBound({ rewritten, body, members, edits }: Exchange): Uint8Array {
-  return rewritten ? editBody(given(body), given(members), edits) : given(body)
+  if (requests.length > 0) return hold(exchange, gateway, { requests, money, paths: [], isCounted: false })
 }
 
 /**
@@ -97,58 +69,84 @@ function moneyDemands(exchange: Exchange, accounts: readonly MoneyAccount[], pat
   if (first === undefined) return accounts.map(({ account }) => ({ account, want: 1, min: 1 }))
   let want = 1
   for (const { bound } of paths) want = Math.max(want, boundedCost(bound, bound.most))
-  const least = limitMembers(exchange).length === 0 ? first.bound.most : first.bound.least
-  const min = Math.max(1, boundedCost(first.bound, least))
+  const min = leastCost(exchange, first)
   return accounts.map(({ account, limit }) => {
     return { account, want: Math.max(min, Math.min(want, limit, mostAsked)), min }
   })
 }
 
-function hold(
-  exchange: Exchange,
-  gateway: Gateway,
-  demands: readonly Demand[],
-  paths: readonly BoundedPath[],
-): Promise<void> | void {
+/** What is asked for, and of which bounds. */
+interface Asked {
+  requests: readonly Demand[]
+  money: readonly MoneyAccount[]
+  paths: readonly BoundedPath[]
+  /** The input was counted by the model's tokenizer. */
+  isCounted: boolean
+}
+
+function hold(exchange: Exchange, gateway: Gateway, asked: Asked): Promise<void> | void {
+  const demands = [...asked.requests, ...moneyDemands(exchange, asked.money, asked.paths)]
   let reserved: Reservation | Promise<Reservation>
   try {
     reserved = gateway.lane.allowances.reserve(demands, exchange.abort.signal)
   } catch (thrown) {
-    throw failureOf(thrown, exchange, gateway, paths)
+    return holdCounted(exchange, gateway, asked, thrown)
   }
-  if (reserved instanceof Promise) return holdLater(exchange, gateway, reserved, paths)
+  if (reserved instanceof Promise) return holdLater(exchange, gateway, reserved, asked)
   exchange.reservation = reserved
-  clamp(exchange, gateway, reserved, paths)
+  clamp(exchange, gateway, reserved, asked.paths)
 }
 
 async function holdLater(
   exchange: Exchange,
   gateway: Gateway,
   reserved: Promise<Reservation>,
-  paths: readonly BoundedPath[],
+  asked: Asked,
 ): Promise<void> {
-  const reservation = await reserved.catch((thrown: unknown) => {
-    throw failureOf(thrown, exchange, gateway, paths)
-  })
+  let reservation: Reservation
+  try {
+    reservation = await reserved
+  } catch (thrown) {
+    return holdCounted(exchange, gateway, asked, thrown)
+  }
   exchange.reservation = reservation
-  clamp(exchange, gateway, reservation, paths)
+  clamp(exchange, gateway, reservation, asked.paths)
   if (exchange.cut !== null) throw exchange.cut.failure
   lookAtToken(exchange, gateway)
 }
 
-function failureOf(thrown: unknown, { token }: Exchange, { lane }: Gateway, paths: readonly BoundedPath[]): Failure {
+/** Asks once more with the input as the tokenizer counts it, where that may help; throws the refusal elsewhere. */
+function holdCounted(exchange: Exchange, gateway: Gateway, asked: Asked, thrown: unknown): Promise<void> {
+  const counting = asked.isCounted ? null : countInput(exchange, gateway, asked.paths, thrown)
+  if (counting === null) throw failureOf(thrown, exchange, gateway, asked)
+  return counting.then((paths) => {
+    if (exchange.cut !== null) throw exchange.cut.failure
+    lookAtToken(exchange, gateway)
+    if (paths === null) throw failureOf(thrown, exchange, gateway, asked)
+    return hold(exchange, gateway, { ...asked, paths, isCounted: true })
+  })
+}
+
+function failureOf(thrown: unknown, { token }: Exchange, { lane }: Gateway, asked: Asked): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
   const { id, keyClass } = given(token)
-  return usageFailure(thrown, keyClass, resourceName(id, lane.standing), shortfall(thrown, paths[0]))
+  return usageFailure(thrown, keyClass, resourceName(id, lane.standing), shortfall(thrown, asked.paths[0]))
+}
+
+/** Each follows "tokens of input, ". */
+const countedBy = {
+  bytes: 'as many as it has bytes',
+  tokenizer: "as the model's tokenizer counts them, with a margin",
+  window: 'as many as the model can take',
 }
 
 /** What the request may cost, how its input was counted, and how much input would fit. */
 function shortfall({ left }: UsageRefused, path: BoundedPath | undefined): string | undefined {
   if (path === undefined || path.bound.input === null) return undefined
   const { bound, excess } = path
-  const { tokens, rate } = path.bound.input
+  const { tokens, rate, of } = path.bound.input
   const least = boundedCost(bound, bound.least)
-  const said = [`it may cost $${fromNano(least)} with ${tokens} tokens of input, as many as it has bytes`]
+  const said = [`it may cost $${fromNano(least)} with ${tokens} tokens of input, ${countedBy[of]}`]
   if (excess > 0) said.push(`$${fromNano(excess)} of that is what the provider charged beyond its list price before`)
   const spare = left === null || rate === 0 ? 0 : Math.floor(((left - least) * 1000) / rate) + tokens
   if (spare > 0) said.push(`an input of ${spare} tokens would fit`)
@@ -211,6 +209,3 @@ function limitOutput(exchange: Exchange, tokens: number): void {
 /** The limit that a path takes from a caller who gave none. */
 const takenUnasked = ({ model, terms }: PricedPath): number =>
   terms.maxOutputTokens ?? outputMaximum(model.upstreamModel)
-
-const limitMembers = ({ dialect, parsed }: Exchange): readonly string[] =>
-  parsed === null ? [] : outputLimitMembers(dialect.family, parsed)

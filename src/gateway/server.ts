@@ -24,6 +24,7 @@ import { simulator } from '../providers/simulator.ts'
 import { noTracer, type Tracer } from '../telemetry/tracer.ts'
 import type { Allowances } from '../usage/allowance.ts'
 import type { Rates } from '../usage/rates.ts'
+import { ThreadTokenCounter, type TokenCounter } from '../usage/token-counter.ts'
 import { type AboutItself, answerAboutItself, isAboutItself, preflightAboutItself } from './about-itself.ts'
 import { watchCaller } from './caller.ts'
 import { Circuits } from './circuit.ts'
@@ -63,6 +64,8 @@ export interface GatewayOptions {
   /** Where spans go; nowhere where it is left out. */
   tracer?: Tracer
   documents: { openapi(): Promise<unknown> }
+  /** Counts input with the model's tokenizer; in a thread of its own where it is left out. */
+  tokenCounter?: TokenCounter
   /** The figures of all processes that share the port; this one's where it is left out. */
   allMetrics?(): Promise<string>
   /** What stands behind `/mcp`. */
@@ -116,13 +119,20 @@ const sentMilliseconds = 20
 
 export function createGateway(options: GatewayOptions): GatewayServer {
   const { lane, settings, fetch, clock, newId, log, documents } = options
-  const { tracer = noTracer, mcp: mcpServers = noMcpServers, neighbours = noNeighbours, allMetrics } = options
+  const {
+    tokenCounter = new ThreadTokenCounter(),
+    tracer = noTracer,
+    mcp: mcpServers = noMcpServers,
+    neighbours = noNeighbours,
+    allMetrics,
+  } = options
   const meter = createMeter()
   const memory = new MemoryBudget(memoryFor(settings))
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = {
     lane,
     prices: new PriceBook(),
+    tokenCounter,
     settings,
     fetch,
     clock,

@@ -6,6 +6,7 @@ import { type Log, silentLog } from '../lib/log.ts'
 import type { McpServers } from '../mcp/connection.ts'
 import { noMcpServers } from '../mcp/no-servers.ts'
 import { noTracer, type Tracer } from '../telemetry/tracer.ts'
+import type { TokenCounter } from '../usage/token-counter.ts'
 import { createGateway, type GatewayServer } from './server.ts'
 import { createTestLane, type TestLane, testProvider, testSettings } from './test-lane.ts'
 
@@ -34,6 +35,7 @@ export async function startTestGateway(
   tracer: Tracer = noTracer,
   mcpServers: McpServers = noMcpServers,
   log: Log = silentLog,
+  tokenCounter: TokenCounter = { count: async () => null },
 ): Promise<TestGateway> {
   const seen: TestGateway['seen'] = []
   let aborted = 0
@@ -60,6 +62,7 @@ export async function startTestGateway(
     newId,
     log,
     tracer,
+    tokenCounter,
     mcp: mcpServers,
     documents: { openapi: async () => ({ openapi: '3.1.0' }) },
   })

@@ -89,6 +89,7 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
   const gateway: Gateway = {
     lane,
     prices: new PriceBook(),
+    tokenCounter: { count: async () => null },
     settings,
     fetch,
     clock: systemClock,

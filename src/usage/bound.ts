@@ -4,6 +4,9 @@
  * 1. Input: no tokenizer makes more tokens than there are UTF-8 bytes, so the body's length and an allowance for what
  *    templates put around each message bound it, or the model's context window where that is smaller. What the body does
  *    not hold, and what its bytes do not tell, as pictures, takes the window (the dialect says so).
+ *    Where that would refuse the request, its text is counted by the model's tokenizer, if there is a public one: OpenAI's
+ *    models have one, Anthropic's and Google's have not. No smaller share of the bytes is safe for those: rare scripts,
+ *    random letters and symbols take a token for each byte or two in every vocabulary that is known.
  * 2. Tools that the provider runs read the whole context once more for each use, so they multiply the input.
  * 3. Output: the caller's limit, the catalog's, or the window, times the answers that were asked for.
  * 4. Each token at the dearest rate of every tier that the input can reach; a token of input that may be written to a
@@ -36,6 +39,8 @@ export interface BoundedRequest {
   /** Null where the body is no JSON. */
   parsed: Readonly<Record<string, unknown>> | null
   body: Uint8Array
+  /** The tokens of the body's text by the model's tokenizer, where they were counted (`text-tokens.ts`). */
+  textTokens?: number | null
 }
 
 export interface BoundedModel {
@@ -43,6 +48,11 @@ export interface BoundedModel {
   price: Price | null
   contextWindow: number | null
   maxOutputTokens: number | null
+}
+
+export interface InputBound {
+  tokens: number
+  of: 'bytes' | 'tokenizer' | 'window'
 }
 
 /** A bound as a function of the output: nano-dollars for so many tokens of each answer. */
@@ -56,8 +66,8 @@ export interface CostBound {
   most: number
   /** The fewest with which the request makes sense. */
   least: number
-  /** Tokens of input, and what each costs in picodollars; none where something else is billed. */
-  input: { tokens: number; rate: number } | null
+  /** Tokens of input, what each costs in picodollars, and what they were taken of; none where something else is billed. */
+  input: (InputBound & { rate: number }) | null
 }
 
 /** Nano-dollars that the request costs at most if each answer is limited to so many tokens. */
@@ -122,7 +132,8 @@ function tokenBound(
 ): CostBound {
   const { facts, parsed } = request
   const toolUses = facts.toolUses ?? 0
-  const input = inputBound(request, window, toolUses)
+  const bounded = inputBound(request, window, toolUses)
+  const input = bounded.tokens
   const rates = dearest(price, input, request)
   const most = outputBound(request, window, maxOutputTokens)
   // Tokens of a prediction that were rejected are billed as output, beside what the limit counts.
@@ -135,22 +146,28 @@ function tokenBound(
     choices: Math.max(1, facts.choices),
     most,
     least: Math.min(most, thinking + 1),
-    input: { tokens: input, rate: rates.input },
+    input: { ...bounded, rate: rates.input },
   }
 }
 
 /** Families that answer with vectors or verdicts: no output is billed. Their inputs are many, each with its own window. */
 const withoutOutput: ReadonlySet<Family> = new Set(['embeddings', 'moderations'])
 
-function inputBound({ family, facts, parsed, body }: BoundedRequest, window: number | null, toolUses: number): number {
+function inputBound(
+  { family, facts, parsed, body, textTokens }: BoundedRequest,
+  window: number | null,
+  toolUses: number,
+): InputBound {
   if (facts.beyondBody || toolUses > 0 || family === 'transcriptions') {
     if (window === null) throw boundless(toolUses > 0 ? 'tools' : family === 'transcriptions' ? 'file' : 'input')
-    return window * (toolUses + 1)
+    return { tokens: window * (toolUses + 1), of: 'window' }
   }
   const tools = hasTools(parsed) ? toolAllowance : 0
-  const bytes = body.length + requestAllowance + messageAllowance * messagesOf(parsed) + tools
+  const counted = textTokens ?? Number.POSITIVE_INFINITY
+  const most = Math.min(body.length, counted) + requestAllowance + messageAllowance * messagesOf(parsed) + tools
   const manyInputs = withoutOutput.has(family) || family === 'completions'
-  return window === null || manyInputs ? bytes : Math.min(bytes, window)
+  if (window !== null && !manyInputs && window < most) return { tokens: window, of: 'window' }
+  return { tokens: most, of: counted < body.length ? 'tokenizer' : 'bytes' }
 }
 
 function messagesOf(parsed: BoundedRequest['parsed']): number {

@@ -32,7 +32,7 @@ export class TestAllowances implements Allowances {
     const held: Held[] = demands.map(({ account, want, min }) => {
       if (!(min >= 1)) throw new RangeError(`${account}: ${min} is demanded`)
       const left = this.balances.get(account) ?? Number.POSITIVE_INFINITY
-      if (left < min) throw new UsageRefused(account, this.refuseWith)
+      if (left < min) throw new UsageRefused(account, this.refuseWith, { left })
       return { account, amount: Math.min(want, left) }
     })
     for (const { account, amount } of held) this.#add(account, -amount)

@@ -1,0 +1,78 @@
+/** The thread that counts tokens: when it starts, what it answers, when it ends. */
+import { expect, test } from 'bun:test'
+import { mostCountedBytes, ThreadTokenCounter, type TokenizerThread } from './token-counter.ts'
+
+const bytes = (body: unknown) => new TextEncoder().encode(JSON.stringify(body))
+const times = { countMs: 10_000, idleMs: 10_000 }
+
+/** A thread that answers with `answer`, or never where there is none, and the log of what it was asked. */
+function testThread(answer?: unknown) {
+  const log: string[] = []
+  const start = (): TokenizerThread => {
+    const target = new EventTarget()
+    log.push('started')
+    return {
+      addEventListener: target.addEventListener.bind(target),
+      postMessage: () => {
+        log.push('asked')
+        if (answer !== undefined) {
+          setTimeout(() => target.dispatchEvent(new MessageEvent('message', { data: answer })), 1)
+        }
+      },
+      terminate: () => void log.push('ended'),
+    }
+  }
+  return { log, start }
+}
+
+test('a thread of its own counts one body after another, and special tokens as text', async () => {
+  const counter = new ThreadTokenCounter()
+  const text = bytes({ input: '<|endoftext|> hello' })
+  const [one, other, broken] = await Promise.all([
+    counter.count('o200k_base', text),
+    counter.count('cl100k_base', text),
+    counter.count('o200k_base', new TextEncoder().encode('{')).catch((thrown: unknown) => thrown),
+  ])
+  expect(one).toBeGreaterThan(8)
+  expect(other).toBeGreaterThan(8)
+  expect(broken).toBeInstanceOf(Error)
+}, 20_000)
+
+test('no thread starts before the first count, and one serves several', async () => {
+  const { log, start } = testThread({ tokens: 7 })
+  const counter = new ThreadTokenCounter(start, times)
+  expect(log).toEqual([])
+  expect(await Promise.all([1, 2].map(() => counter.count('o200k_base', bytes({}))))).toEqual([7, 7])
+  expect(log).toEqual(['started', 'asked', 'asked'])
+})
+
+test('the thread ends after a while without work, and the next count starts another', async () => {
+  const { log, start } = testThread({ tokens: 7 })
+  const counter = new ThreadTokenCounter(start, { ...times, idleMs: 1 })
+  await counter.count('o200k_base', bytes({}))
+  while (!log.includes('ended')) await Bun.sleep(1)
+  await counter.count('o200k_base', bytes({}))
+  expect(log.slice(0, 5)).toEqual(['started', 'asked', 'ended', 'started', 'asked'])
+})
+
+test('what takes too long has no count, and its thread is ended', async () => {
+  const { log, start } = testThread()
+  const counter = new ThreadTokenCounter(start, { ...times, countMs: 5 })
+  expect(await counter.count('o200k_base', bytes({}))).toBeNull()
+  expect(log).toEqual(['started', 'asked', 'ended'])
+})
+
+test('a large body is not counted', async () => {
+  const { log, start } = testThread({ tokens: 7 })
+  const counter = new ThreadTokenCounter(start, times)
+  expect(await counter.count('o200k_base', new Uint8Array(mostCountedBytes + 1))).toBeNull()
+  expect(log).toEqual([])
+})
+
+test('what waits for others for too long has no count', async () => {
+  const { log, start } = testThread()
+  const counter = new ThreadTokenCounter(start, { ...times, countMs: 20 })
+  const counts = await Promise.all(Array.from({ length: 10 }, () => counter.count('o200k_base', bytes({}))))
+  expect(counts).toEqual(counts.map(() => null))
+  expect(log.filter((each) => each === 'asked').length).toBeLessThan(3)
+})
