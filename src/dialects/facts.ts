@@ -27,7 +27,11 @@ export function wholeNumber(body: Readonly<JsonObject>, name: string, least: num
  * A limit on the output; null where there is none. A negative number means no limit to some providers, and others ignore
  * a 0: neither bounds what a request may cost.
  */
-export function outputLimitOf(body: Readonly<JsonObject>, name: string, least = Number.MIN_SAFE_INTEGER): number | null {
+export function outputLimitOf(
+  body: Readonly<JsonObject>,
+  name: string,
+  least = Number.MIN_SAFE_INTEGER,
+): number | null {
   const limit = wholeNumber(body, name, least)
   return limit === null || limit < 1 ? null : limit
 }
