@@ -51,9 +51,10 @@ export class MemoryBudget implements MemoryReadings {
   readonly #answers: AnswerShare
 
   constructor({ bytes, waitMilliseconds }: MemoryBudgetOptions) {
-    this.#small = new BodyShare(bytes / 4, waitMilliseconds)
-    this.#large = new BodyShare(bytes / 2, waitMilliseconds)
-    this.#answers = new AnswerShare(bytes / 4)
+    // Amounts are whole bytes: sums of fractions would not come back to 0.
+    this.#small = new BodyShare(Math.floor(bytes / 4), waitMilliseconds)
+    this.#large = new BodyShare(Math.floor(bytes / 2), waitMilliseconds)
+    this.#answers = new AnswerShare(Math.floor(bytes / 4))
   }
 
   get smallBytes(): number {
@@ -193,7 +194,7 @@ export class BodyMemory {
 
   /** The body was sent: its parsed values are all that is left. */
   sent(): void {
-    if (this.#share !== null) this.#shrinkTo(this.#share, this.#bytes / copies)
+    if (this.#share !== null) this.#shrinkTo(this.#share, Math.ceil(this.#bytes / copies))
   }
 
   release(): void {
