@@ -20,7 +20,7 @@ import { endAttempt, settle } from './record.ts'
 import { relayStream } from './stream.ts'
 import { traceAnswer } from './traced-answer.ts'
 import { unusable } from './unusable.ts'
-import { withoutKey } from './without-provider-key.ts'
+import { withoutKey, withoutWholeKey } from './without-provider-key.ts'
 
 /** An answer that is no JSON is read whole before it is passed on where its declared length is no more than this. */
 const onePieceBytes = 256 * 1024
@@ -83,7 +83,8 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   const outcome = outcomeOf(exchange, upstream.status, body)
   await settle(exchange, gateway, outcome)
   const passed = sent ?? bytes
-  answerWith(exchange, gateway, upstream, outcome.verdict === 'error' ? withoutKey(exchange, passed) : passed)
+  const mask = outcome.verdict === 'error' ? withoutKey : withoutWholeKey
+  answerWith(exchange, gateway, upstream, mask(exchange, passed))
 }
 
 function noteAnswer(exchange: Exchange, body: unknown): void {
