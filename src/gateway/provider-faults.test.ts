@@ -79,7 +79,21 @@ const families = Object.keys(paths) as (keyof typeof paths)[]
 test.each(families)(
   'an answer of %s that is no answer is 502 upstream_provider_error, and an error on record',
   async (family) => {
-    for (const body of ['[]', 'null', '{}', '"text"', '1', '{"choices":null}', '{"id":"x"}']) {
+    const bodies = [
+      '[]',
+      'null',
+      '{}',
+      '"text"',
+      '1',
+      '{"choices":null}',
+      '{"id":"x"}',
+      '{"text":"x"}',
+      '{"choices":[]}',
+    ]
+    for (const member of ['choices', 'data', 'results', 'content', 'output']) {
+      bodies.push(`{"${member}":[null]}`, `{"${member}":"x"}`, `{"${member}":["x"]}`)
+    }
+    for (const body of bodies) {
       const gateway = await startTestGateway(
         () => new Response(body, { headers: { 'content-type': 'application/json' } }),
         { path_retries: 0 },
