@@ -72,6 +72,7 @@ test('chat.read says limits, what is beyond the body, and what has no bound', ()
     unbounded: null,
   })
   expect(read({ max_tokens: -1, max_completion_tokens: 5 }).outputLimit).toBeNull()
+  expect(read({ max_tokens: 0, max_completion_tokens: 5 }).outputLimit).toBeNull()
   const part = (content: object) => ({ messages: [{ role: 'user', content: [content] }] })
   expect(read(part({ type: 'image_url', image_url: { url: 'https://example.com' } })).beyondBody).toBe(true)
   expect(read(part({ type: 'file', file: { file_id: 'f' } })).beyondBody).toBe(true)

@@ -6,7 +6,7 @@ import type { Verdictan } from '../failure.ts'
 import { readUsage } from './chat-answer.ts'
 import { type Dialect, estimateTokens, type FrameFacts } from './dialect.ts'
 import { eventReader } from './event-reader.ts'
-import { modelOf, plainId, startedAt, wholeNumber } from './facts.ts'
+import { modelOf, outputLimitOf, plainId, startedAt, wholeNumber } from './facts.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from './json-value.ts'
 import { inputLength, requestOnly, textsOfRequest, tokenMember } from './request-only.ts'
 
@@ -19,7 +19,7 @@ export const completions: Dialect = {
     model: modelOf(body),
     stream: body.stream === true,
     inputEstimate: estimateTokens(inputLength(body.prompt) + inputLength(body.suffix)),
-    outputLimit: wholeNumber(body, 'max_tokens', 0),
+    outputLimit: outputLimitOf(body, 'max_tokens', 0),
     choices: promptsOf(body.prompt) * Math.max(wholeNumber(body, 'n', 1) ?? 1, wholeNumber(body, 'best_of', 1) ?? 1),
     beyondBody: false,
     unbounded: null,

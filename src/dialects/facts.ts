@@ -23,10 +23,17 @@ export function wholeNumber(body: Readonly<JsonObject>, name: string, least: num
   return value
 }
 
-/** A limit on the output; null where there is none, which some providers' callers write as a negative number. */
-export function outputLimitOf(body: Readonly<JsonObject>, name: string): number | null {
-  const limit = wholeNumber(body, name, Number.MIN_SAFE_INTEGER)
-  return limit === null || limit < 0 ? null : limit
+/**
+ * A limit on the output; null where there is none. A negative number means no limit to some providers, and others ignore
+ * a 0: neither bounds what a request may cost.
+ */
+export function outputLimitOf(
+  body: Readonly<JsonObject>,
+  name: string,
+  least = Number.MIN_SAFE_INTEGER,
+): number | null {
+  const limit = wholeNumber(body, name, least)
+  return limit === null || limit < 1 ? null : limit
 }
 
 /** The service tier that a member names. What is no string is a tier that nobody knows. */

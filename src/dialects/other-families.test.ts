@@ -3,10 +3,13 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Failure } from '../failure.ts'
+import { chat } from './chat.ts'
 import { completions } from './completions.ts'
 import type { Dialect } from './dialect.ts'
 import { embeddings } from './embeddings.ts'
+import { messages } from './messages.ts'
 import { moderations } from './moderations.ts'
+import { responses } from './responses.ts'
 import { speech } from './speech.ts'
 import { transcriptions } from './transcriptions.ts'
 
@@ -183,4 +186,15 @@ describe.skipIf(!existsSync(recorded))('recorded answers (skipped where ../share
       expect(facts.every(({ error }) => error === null)).toBe(true)
     })
   }
+})
+
+test.each([
+  [chat, 'max_tokens'],
+  [chat, 'max_completion_tokens'],
+  [responses, 'max_output_tokens'],
+  [messages, 'max_tokens'],
+  [completions, 'max_tokens'],
+])('reads an output limit of 0 as no limit ($route, %p)', (dialect, member) => {
+  expect(dialect.read({ model: 'm', prompt: 'a', input: 'a', messages: [], [member]: 0 }).outputLimit).toBeNull()
+  expect(dialect.read({ model: 'm', prompt: 'a', input: 'a', messages: [], [member]: 1 }).outputLimit).toBe(1)
 })

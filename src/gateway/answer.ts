@@ -3,6 +3,7 @@
  * everything else is read whole, its outcome committed, and only then answered, with the bytes that came and their
  * length.
  */
+import type { Family } from '../dialects/dialect.ts'
 import { readArgumentsExactly } from '../dialects/exact-arguments.ts'
 import { isGiven, isObject, type JsonObject, parseObject } from '../dialects/json-value.ts'
 import { Failure } from '../failure.ts'
@@ -19,7 +20,7 @@ import { endAttempt, settle } from './record.ts'
 import { relayStream } from './stream.ts'
 import { traceAnswer } from './traced-answer.ts'
 import { unusable } from './unusable.ts'
-import { withoutKey } from './without-provider-key.ts'
+import { withoutKey, withoutWholeKey } from './without-provider-key.ts'
 
 /** An answer that is no JSON is read whole before it is passed on where its declared length is no more than this. */
 const onePieceBytes = 256 * 1024
@@ -76,13 +77,14 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   }
   if (!exchange.policedAsItCame) noteAnswer(exchange, body)
   traceAnswer(exchange, body)
-  const reason = unusableBody(body)
+  const reason = unusableBody(exchange.dialect.family, body)
   if (reason !== null) throw unusable(exchange, gateway, reason)
   const sent = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body, text) : null
   const outcome = outcomeOf(exchange, upstream.status, body)
   await settle(exchange, gateway, outcome)
   const passed = sent ?? bytes
-  answerWith(exchange, gateway, upstream, outcome.verdict === 'error' ? withoutKey(exchange, passed) : passed)
+  const mask = outcome.verdict === 'error' ? withoutKey : withoutWholeKey
+  answerWith(exchange, gateway, upstream, mask(exchange, passed))
 }
 
 function noteAnswer(exchange: Exchange, body: unknown): void {
@@ -91,17 +93,38 @@ function noteAnswer(exchange: Exchange, body: unknown): void {
   exchange.relayedText = textLength
 }
 
-/** Members of which an answer has one, in whatever family. */
-const answerMembers = ['choices', 'output', 'content', 'data', 'results', 'text'] as const
+/** The list that an answer of a family brings, and whether it may be empty: a model may have nothing to say. */
+const answerLists: Readonly<Partial<Record<Family, { member: string; mayBeEmpty: boolean }>>> = {
+  chat: { member: 'choices', mayBeEmpty: false },
+  completions: { member: 'choices', mayBeEmpty: false },
+  embeddings: { member: 'data', mayBeEmpty: false },
+  moderations: { member: 'results', mayBeEmpty: false },
+  messages: { member: 'content', mayBeEmpty: true },
+  responses: { member: 'output', mayBeEmpty: true },
+}
+
+/** Members of which an answer of the other families has one. */
+const otherAnswers = ['choices', 'output', 'content', 'data', 'results', 'text'] as const
+
+/** Lists in other forms, which lenient clients read, are answers too: policies look at them as they are. */
+function isAnswer(family: Family, body: JsonObject): boolean {
+  const known = answerLists[family]
+  if (known === undefined) return otherAnswers.some((member) => isGiven(body[member]))
+  const list = body[known.member]
+  if (typeof list !== 'object' || list === null) return false
+  const items = Object.values(list)
+  return items.length === 0 ? known.mayBeEmpty : items.some((item) => typeof item === 'object' && item !== null)
+}
 
 /** Why a body with a status of success is no answer: it must never pass as a success without a word. Null where it is one. */
-function unusableBody(body: unknown): ReasonCode | null {
+function unusableBody(family: Family, body: unknown): ReasonCode | null {
   if (!isObject(body)) return 'provider.invalid_answer'
-  for (const member of answerMembers) if (isGiven(body[member])) return null
+  if (isAnswer(family, body)) return null
   const { error } = body
   if (isObject(error) || typeof error === 'string') return 'provider.error'
   // A response that failed or waits may have no output yet, and says so itself.
-  return body.object === 'response' && typeof body.status === 'string' ? null : 'provider.invalid_answer'
+  const isResponse = family === 'responses' && body.object === 'response' && !isGiven(body.output)
+  return isResponse && typeof body.status === 'string' ? null : 'provider.invalid_answer'
 }
 
 /** A response that failed says so in its own form, which passes as it came. */

@@ -337,6 +337,7 @@ test('a fallback that a policy would refuse is not tried', async () => {
 
 test('text in tokens, which no policy can read, is refused where one reads text, and passes where none does', async () => {
   const terms = { kind: 'term-filter', config: { terms: ['x'], action: 'block' } }
+  const vectors = () => Response.json({ object: 'list', data: [{ object: 'embedding', index: 0, embedding: [1] }] })
   const ask = async (path: string, body: object): Promise<[number, unknown]> => {
     const { url = '', secret = '' } = running ?? {}
     const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
@@ -347,7 +348,7 @@ test('text in tokens, which no policy can read, is refused where one reads text,
     })
     return [answer.status, answer.status === 200 ? null : ((await answer.json()) as { error: object }).error]
   }
-  await start([policy({ id: 'a', whenBroken: 'allow', ...terms })])
+  await start([policy({ id: 'a', whenBroken: 'allow', ...terms })], vectors)
   for (const input of [
     [1, 2],
     [[1, 2], [3]],
@@ -359,10 +360,11 @@ test('text in tokens, which no policy can read, is refused where one reads text,
   expect(await ask('embeddings', { input: ['word'], other: 'a x' })).toEqual([400, expect.anything()])
   expect((await ask('embeddings', { input: ['word'] }))[0]).toBe(200)
   await running?.stop()
-  await start([
+  const unreading = [
     policy({ id: 'a', mode: 'monitor', ...terms }),
     policy({ id: 'b', when: 'request.family == "chat"', ...terms }),
     policy({ id: 'c', kind: 'model-access', config: { allow_models: ['*'] } }),
-  ])
+  ]
+  await start(unreading, vectors)
   expect((await ask('embeddings', { input: [1, 2] }))[0]).toBe(200)
 })

@@ -105,6 +105,13 @@ test('of many requests at once without a limit of the output one is let through 
   expect(statuses).toEqual([200, ...Array.from({ length: 19 }, () => 503)])
 })
 
+test('a limit of 0 bounds no output: the model may use the whole minute', async () => {
+  const ask = await start({}, { accounts: [account({ rateLimitTpm: 1000 })] }, 1000)
+  const answers = await Promise.all(Array.from({ length: 20 }, () => ask({ ...question, max_tokens: 0 })))
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+  expect(JSON.parse(running.seen[0]?.body ?? '')).toMatchObject({ max_tokens: 0 })
+})
+
 test('requests that bound their output run beside each other as far as the minute allows', async () => {
   const ask = await start({}, { accounts: [account({ rateLimitTpm: 1000 })] }, 1000)
   const answers = await Promise.all(Array.from({ length: 20 }, () => ask({ ...question, max_tokens: 190 })))

@@ -79,6 +79,19 @@ test('a body that was sent keeps what its parsed values take', () => {
   expect(memory.largeBytes).toBe(2 * mebibyte)
 })
 
+test('counts whole bytes, also where a share and a length do not divide evenly', () => {
+  const memory = new MemoryBudget({ bytes: 100 * mebibyte + 1 / 3, waitMilliseconds: 0 })
+  const bodies = [1, 7, 100_001, 10 * mebibyte + 1].map((length) => {
+    const body = memory.forBody()
+    body.admit(length)
+    body.sent()
+    expect(Number.isInteger(memory.smallBytes) && Number.isInteger(memory.largeBytes)).toBe(true)
+    return body
+  })
+  for (const body of bodies) body.release()
+  expect([memory.smallBytes, memory.largeBytes]).toEqual([0, 0])
+})
+
 test('answers beyond the budget are read one at a time, the oldest first', async () => {
   const memory = budget()
   const [first, second] = [memory.forAnswer(), memory.forAnswer()]

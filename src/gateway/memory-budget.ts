@@ -9,8 +9,8 @@
  * 3. A body counts `copies` times its length: its bytes, its text and its parsed values. The factor was measured.
  *    Once it was sent, only the parsed values are left.
  * 4. A body that does not fit waits. One that waits too long, or finds a full queue, is refused with 503 and Retry-After.
- * 5. A body of unknown length is admitted as a small one. When it grows larger it is admitted again, as large as the
- *    limit for bodies: it never holds a part of the large share while it waits for more of it, so bodies cannot block
+ * 5. Each body is admitted as a small one, so that one that sends nothing holds little. When it grows larger it is
+ *    admitted again, as large as its declared length, or else as the limit for bodies: it never holds a part of the large share while it waits for more of it, so bodies cannot block
  *    each other for ever.
  * 6. An answer has been paid for and is never refused. Answers that do not fit are read one at a time, in order: the
  *    oldest is always read on.
@@ -51,9 +51,10 @@ export class MemoryBudget implements MemoryReadings {
   readonly #answers: AnswerShare
 
   constructor({ bytes, waitMilliseconds }: MemoryBudgetOptions) {
-    this.#small = new BodyShare(bytes / 4, waitMilliseconds)
-    this.#large = new BodyShare(bytes / 2, waitMilliseconds)
-    this.#answers = new AnswerShare(bytes / 4)
+    // Amounts are whole bytes: sums of fractions would not come back to 0.
+    this.#small = new BodyShare(Math.floor(bytes / 4), waitMilliseconds)
+    this.#large = new BodyShare(Math.floor(bytes / 2), waitMilliseconds)
+    this.#answers = new AnswerShare(Math.floor(bytes / 4))
   }
 
   get smallBytes(): number {
@@ -187,7 +188,7 @@ export class BodyMemory {
 
   /** The body was sent: its parsed values are all that is left. */
   sent(): void {
-    if (this.#share !== null) this.#shrinkTo(this.#share, this.#bytes / copies)
+    if (this.#share !== null) this.#shrinkTo(this.#share, Math.ceil(this.#bytes / copies))
   }
 
   release(): void {

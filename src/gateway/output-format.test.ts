@@ -4,7 +4,7 @@ import { speak } from './test-socket.ts'
 
 let running: TestGateway
 beforeAll(async () => {
-  running = await startTestGateway(() => Response.json(completion))
+  running = await startTestGateway(() => Response.json({ ...completion, output: [] }))
 })
 afterAll(() => running.stop())
 

@@ -79,7 +79,21 @@ const families = Object.keys(paths) as (keyof typeof paths)[]
 test.each(families)(
   'an answer of %s that is no answer is 502 upstream_provider_error, and an error on record',
   async (family) => {
-    for (const body of ['[]', 'null', '{}', '"text"', '1', '{"choices":null}', '{"id":"x"}']) {
+    const bodies = [
+      '[]',
+      'null',
+      '{}',
+      '"text"',
+      '1',
+      '{"choices":null}',
+      '{"id":"x"}',
+      '{"text":"x"}',
+      '{"choices":[]}',
+    ]
+    for (const member of ['choices', 'data', 'results', 'content', 'output']) {
+      bodies.push(`{"${member}":[null]}`, `{"${member}":"x"}`, `{"${member}":["x"]}`)
+    }
+    for (const body of bodies) {
       const gateway = await startTestGateway(
         () => new Response(body, { headers: { 'content-type': 'application/json' } }),
         { path_retries: 0 },
@@ -147,4 +161,82 @@ test('nor does an error within a stream repeat it', async () => {
     expect(said).not.toContain(apiKey)
     await gateway.stop()
   }
+})
+
+/** The key as JSON may write it: its first character as an escape, and all of them. */
+const escapedKeys = [
+  `\\u0073${apiKey.slice(1)}`,
+  [...apiKey].map((each) => `\\u00${each.charCodeAt(0).toString(16).toUpperCase()}`).join(''),
+]
+
+test.each(['chat', 'responses', 'embeddings'] as const)(
+  'a JSON error of %s that spells the key with escapes is passed on without it',
+  async (family) => {
+    for (const key of escapedKeys) {
+      const gateway = await startTestGateway(
+        () =>
+          new Response(`{"error":{"message":"Key ${key} \\"x\\"","code":"c"}}`, {
+            status: 401,
+            headers: { 'content-type': 'application/json' },
+          }),
+        { path_retries: 0 },
+      )
+      gateway.lane.upstreams[0] = testProvider({ ...gateway.lane.upstreams[0], apiKey })
+      const answer = await fetch(gateway.url + paths[family], {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ ...question, input: 'i' }),
+      })
+      expect(await answer.json()).toMatchObject({ error: { message: 'Key [PROVIDER_KEY] "x"' } })
+      await gateway.stop()
+    }
+  },
+)
+
+const first = {
+  chat: 'data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n',
+  responses: 'event: response.created\ndata: {"type":"response.created","response":{"id":"r","object":"response"}}\n\n',
+}
+
+test.each(['chat', 'responses'] as const)(
+  'an event of a stream of %s that repeats the key is passed on without it',
+  async (family) => {
+    const answers = [
+      `event: error\ndata: Incorrect key ${apiKey}\n\n`,
+      'event: error\ndata: Incorrect key sk-proj-********************Uv8x\n\n',
+      `event: error\ndata: {"note":"${escapedKeys[0]}"}\n\n`,
+      `data: Incorrect key ${apiKey}\n\n`,
+      `: Incorrect key ${apiKey}\n\ndata: x\n\n`,
+    ]
+    for (const each of answers) {
+      const sent = first[family] + each
+      const gateway = await startTestGateway(
+        () => new Response(sent, { headers: { 'content-type': 'text/event-stream' } }),
+        { path_retries: 0 },
+      )
+      gateway.lane.upstreams[0] = testProvider({ ...gateway.lane.upstreams[0], apiKey })
+      const answer = await fetch(gateway.url + paths[family], {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ ...question, input: 'i', stream: true }),
+      })
+      const said = await answer.text()
+      expect(said).toContain('[PROVIDER_KEY]')
+      expect(said).not.toMatch(/Uv8x|Ab3d/)
+      await gateway.stop()
+    }
+  },
+)
+
+test('a text of a model that only looks like a shortened key is passed on as it came', async () => {
+  const chunk = {
+    id: 'c',
+    object: 'chat.completion.chunk',
+    choices: [{ index: 0, delta: { content: 'Set sk-proj-...' } }],
+  }
+  const sent = `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`
+  const gateway = await startTestGateway(() => new Response(sent, { headers: { 'content-type': 'text/event-stream' } }))
+  gateway.lane.upstreams[0] = testProvider({ ...gateway.lane.upstreams[0], apiKey })
+  expect(await (await gateway.chat({ ...question, stream: true })).text()).toBe(sent)
+  await gateway.stop()
 })

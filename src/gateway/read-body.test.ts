@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Settings } from '../config.ts'
 import { systemClock } from '../lib/clock.ts'
+import { MemoryBudget } from './memory-budget.ts'
 import { readBodyWithin } from './read-body.ts'
 import { createRunning } from './running.ts'
 import { testListener } from './test-gateway.ts'
@@ -74,4 +75,18 @@ test('on the MCP surface that holds for every message, one that is refused for i
     expect(limits.at(-1)).toBe(120)
   }
   await running.stop()
+})
+
+test('bodies that declare much and send nothing hold no memory for large ones', async () => {
+  const budget = new MemoryBudget({ bytes: 24 * 1024 * 1024, waitMilliseconds: 0 })
+  const gateway = within({ body_timeout_seconds: 60, body_limit_bytes: 16 * 1024 * 1024 })
+  const declaring = () =>
+    Object.assign(arriving({ headers: { 'content-length': String(9 * 1024 * 1024) } }), { memory: budget.forBody() })
+  const silent = Array.from({ length: 6 }, () => readBodyWithin(gateway, declaring()).catch(({ code }) => code))
+  const { finish, ...asked } = declaring()
+  const reading = readBodyWithin(gateway, asked)
+  await finish(new Uint8Array(9 * 1024 * 1024))
+  expect((await reading).length).toBe(9 * 1024 * 1024)
+  await gateway.running.drain(0)
+  expect(await Promise.all(silent)).toEqual(silent.map(() => 'draining'))
 })

@@ -85,14 +85,18 @@ function receive(exchange: Arriving, limit: number): Promise<Uint8Array> {
   const { request, memory } = exchange
   const declared = request.headers.get('content-length')
   if (declared !== null) {
-    if (Number(declared) > limit) throw tooLarge(limit)
-    const waiting = memory.admit(Number(declared))
+    const length = Number(declared)
+    if (length > limit) throw tooLarge(limit)
+    if (length > smallBodyBytes && request.body !== null) {
+      return received(exchange, receiveCounted(request.body.getReader(), memory, limit, length))
+    }
+    const waiting = memory.admit(length)
     if (waiting === undefined) return received(exchange, request.bytes())
     liftIdleLimit(exchange)
     return received(exchange, bytesAfter(waiting, request))
   }
   if (request.body === null) return Promise.resolve(new Uint8Array(0))
-  return received(exchange, receiveCounted(request.body.getReader(), memory, limit))
+  return received(exchange, receiveCounted(request.body.getReader(), memory, limit, limit))
 }
 
 async function bytesAfter(waiting: Promise<void>, request: Request): Promise<Uint8Array> {
@@ -100,14 +104,19 @@ async function bytesAfter(waiting: Promise<void>, request: Request): Promise<Uin
   return await request.bytes()
 }
 
-/** Receives a body of unknown length. */
-async function receiveCounted(reader: ByteReader, memory: BodyMemory, limit: number): Promise<Uint8Array> {
+/** Receives a body that may become large: as many bytes as `most`. One that sends nothing holds no more than a small one. */
+async function receiveCounted(
+  reader: ByteReader,
+  memory: BodyMemory,
+  limit: number,
+  most: number,
+): Promise<Uint8Array> {
   await memory.admit(Math.min(smallBodyBytes, limit))
   let isLarge = false
   const bytes = await readBounded(reader, limit, (length) => {
     if (isLarge || length <= smallBodyBytes) return
     isLarge = true
-    return memory.admit(limit)
+    return memory.admit(most)
   })
   if (bytes === null) throw tooLarge(limit)
   memory.shrink(bytes.length)

@@ -140,6 +140,17 @@ describe('a request of a token with a budget', () => {
     expect(sent.map((body) => body.max_completion_tokens ?? body.max_tokens)).toEqual([16_384, 29_000])
   })
 
+  test('reserves the maximum of the model where its output limit is 0, and is refused where the budget pays for less', async () => {
+    const bound = inputBound + ',"max_tokens":0'.length * 2000 + outputBound
+    const ask = await start(answered, { allowances: limits(bound + 10_000) })
+    expect((await ask({ ...question, max_tokens: 0 })).status).toBe(200)
+    const [reserved] = running.lane.journal.opened.values()
+    expect(reserved?.settlements).toContainEqual({ account: 'token/t/money', amount: bound })
+    expect(JSON.parse(running.seen[0]?.body ?? '')).toMatchObject({ max_tokens: 0 })
+    const refused = await ask({ ...question, max_tokens: 0 })
+    expect([refused.status, await refused.json()]).toMatchObject([422, { error: { param: 'max_tokens' } }])
+  })
+
   test('has both names of the output limit lowered where both are given, and neither raised', async () => {
     const ask = await start(answered, { allowances: limits(inputBound + 20 * 4000 + 50 * 2000) })
     expect((await ask({ ...question, max_tokens: 45, max_completion_tokens: 40 })).status).toBe(200)

@@ -7,8 +7,8 @@
  *    price or no bound is left out, and the path that was asked for is refused. What is bounded is the body as it will be
  *    sent: a policy may have added to it.
  * 3. Money that was granted short of the bound lowers the limit of the output to what it can pay, and where the caller
- *    gave none to what the model takes, which the body, the event and a header say. A negative one is refused: it means
- *    none to some providers. Fallbacks that are dearer than what was granted are left out.
+ *    gave none to what the model takes, which the body, the event and a header say. One below 1 is refused: it means none
+ *    to some providers. Fallbacks that are dearer than what was granted are left out.
  * 4. A request that what is left does not pay for by its bytes, but could pay for if it had fewer tokens, is counted once
  *    by the model's tokenizer (`count-input.ts`) and asks again with the smaller bound. Nothing is held meanwhile.
  */
@@ -193,8 +193,8 @@ function limitOutput(exchange: Exchange, tokens: number): void {
   const unasked = Math.min(tokens, ...exchange.priced.map(takenUnasked))
   for (const name of names) {
     const own = parsed[name]
-    if (typeof own === 'number' && own < 0) {
-      throw new Failure('invalid_parameter', { param: name, message: `${name} must not be negative` })
+    if (typeof own === 'number' && own < 1) {
+      throw new Failure('invalid_parameter', { param: name, message: `${name} must be at least 1: a budget limits it` })
     }
     if (typeof own === 'number' && own <= tokens) continue
     const limit = typeof own === 'number' ? tokens : unasked

@@ -210,7 +210,7 @@ describe('what may be sent', () => {
 
 describe('what comes back', () => {
   test('a JSON answer is passed on byte for byte with its length, after its outcome', async () => {
-    const odd = `{ "choices":[], "usage":{"prompt_tokens":5,"completion_tokens":1}, "n":1.0 }`
+    const odd = `{ "choices":[{ }], "usage":{"prompt_tokens":5,"completion_tokens":1}, "n":1.0 }`
     answer = () =>
       new Response(odd, {
         headers: { 'content-type': 'application/json', 'set-cookie': 'a=b', 'x-should-retry': 'true' },

@@ -38,7 +38,7 @@ import { logUnrecorded, settle } from './record.ts'
 import { traceFrame } from './traced-answer.ts'
 import { languageOf } from './translate-request.ts'
 import { failureOfCall, unusable } from './unusable.ts'
-import { withoutKey } from './without-provider-key.ts'
+import { textWithoutKey, withoutKey, withoutWholeKey } from './without-provider-key.ts'
 
 /**
  * Makes the streaming answer as soon as there is a frame to pass on; until then a failure is still an answer of its own.
@@ -244,12 +244,21 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     return frame === undefined ? dropped : this.#step(frame)
   }
 
-  #step(frame: SseFrame): Step | Promise<Step> {
+  #step(came: SseFrame): Step | Promise<Step> {
+    const frame = came.event === 'error' ? this.#withoutKey(came) : came
     const facts = this.#notice(frame)
     if (facts?.ours) return dropped
     const failed = facts !== null && facts.error !== null
     const own = failed ? given(this.#exchange.reader).ownError?.(frame, this.#exchange.requestId) : null
     return this.#inspect(own ?? frame, facts)
+  }
+
+  /** An event that is an error by its name, whatever its data are. */
+  #withoutKey(frame: SseFrame): SseFrame {
+    const { bytes, data } = frame
+    const masked = withoutKey(this.#exchange, bytes)
+    if (masked === bytes || data === null) return frame
+    return { ...frame, bytes: masked, data: textWithoutKey(this.#exchange, data) }
   }
 
   #inspect(frame: SseFrame, facts: FrameFacts | null): Step | Promise<Step> {
@@ -404,7 +413,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   }
 
   #enqueue(bytes: Uint8Array): void {
-    if (!this.#ended && bytes.length > 0) this.#outlet?.enqueue(bytes)
+    if (!this.#ended && bytes.length > 0) this.#outlet?.enqueue(withoutWholeKey(this.#exchange, bytes))
   }
 
   #end(): void {

@@ -5,12 +5,14 @@
  * | difference | decision |
  * | --- | --- |
  * | 323 models agree | |
- * | audio tokens without a price (`gpt-4o-audio-preview`), or cheaper here | the dearer price |
+ * | audio tokens without a price (`gpt-4o-audio-preview`), or cheaper here (Azure's `gpt-4o-realtime-preview-2024-10-01`) | the dearer price |
  * | Claude on Bedrock: no price for cache writes of an hour, some without any for caches | Anthropic's multiples of the input price |
  * | Claude Sonnet 4 and 4.5 on Bedrock: no price above 200 000 tokens | Anthropic's: input twice, output one and a half times |
  * | Bedrock: models without the surcharge of their region | the surcharge |
  * | Azure: embeddings and `gpt-4-turbo` cheaper here | the dearer price |
- * | Gemini's speech models: audio at the price of text | the dearer price |
+ * | Gemini's speech models, and audio that `gemini-2.5-flash-image` reads: audio at the price of text | the dearer price |
+ * | Gemini: cached input at the list price in the cheaper service tiers too | no discount (`service-tier.ts`) |
+ * | batches of `ft:gpt-4o-2024-08-06` and `gpt-3.5-turbo-1106`: more than half of the list price | no discount (`service-tier.ts`) |
  * | context windows rounded down (1 000 000 for 1 048 576) | the largest that is rounded so |
  * | dearer here, above all Claude on Bedrock in one region (10 %) | kept: the region's price, and no budget is passed |
  * | models that the table does not know | none: an operator gives their price, and tokens with a budget are refused |
@@ -35,10 +37,12 @@ const corrections: readonly CorrectedModels[] = [
     model: /^gpt-(?:4o-audio-preview|audio(?:-2025-08-28)?$)/,
     rates: { audioInput: 40, audioOutput: 80 },
   },
+  { provider: 'azure', model: /^gpt-4o-realtime-preview-2024-10-01$/, rates: { audioInput: 100, audioOutput: 200 } },
   { provider: 'azure', model: /^gpt-4-turbo(?:-2024-04-09)?$/, rates: { input: 11, output: 33 } },
   { provider: 'azure', model: /^text-embedding-3-large$/, rates: { input: 0.143 } },
   { provider: 'azure', model: /^text-embedding-3-small$/, rates: { input: 0.022 } },
   { provider: 'azure', model: /^(?:text-embedding-ada-002|ada)$/, rates: { input: 0.11 } },
+  { provider: 'google', model: /^gemini-2\.5-flash-image/, rates: { audioInput: 1 } },
   {
     provider: 'google',
     model: /^gemini-3\.8-flash-tts/,

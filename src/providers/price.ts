@@ -21,6 +21,13 @@ export interface PriceTier {
   audioOutput: number
 }
 
+export interface ServiceTiers {
+  /** Multiples of the list price by the name of the tier, in lower case. */
+  readonly multiples: Readonly<Record<string, number>>
+  /** Whether input that is read from a cache is cheaper too in a tier that is. */
+  readonly discountCachedInput: boolean
+}
+
 export interface Price {
   /** In ascending order of `fromInputTokens`; the first is from 0. */
   tiers: readonly PriceTier[]
@@ -32,8 +39,8 @@ export interface Price {
   toolUse: number
   /** What each request costs beside its tokens, in nano-dollars. */
   request: number
-  /** Multiples of the tiers' rates by service tier; absent where no list tells them (`service-tier.ts`). */
-  serviceTiers?: Readonly<Record<string, number>>
+  /** What other service tiers cost; absent where no list tells it. */
+  serviceTiers?: ServiceTiers
   /** Where it comes from: `operator`, `provider`, or the embedded table, its version and its date. */
   source: string
 }

@@ -5,10 +5,9 @@
  * A tier that is not known is priced as the dearest one that is. A discount is given only by the list price of a provider
  * itself: an operator's price, or that of another provider with the same words, may hold for the cheaper tier already.
  */
-import { multipliedTier, type Price } from './price.ts'
+import { multipliedTier, type Price, type ServiceTiers } from './price.ts'
 
-/** Multiples of the list price by the name of the tier. */
-export type ServiceTiers = Readonly<Record<string, number>>
+type Multiples = ServiceTiers['multiples']
 
 /** Other names of the tier that the list price is for. `auto` becomes what the answer says. */
 const standardNames: ReadonlySet<string> = new Set([
@@ -20,10 +19,11 @@ const standardNames: ReadonlySet<string> = new Set([
   'scale',
 ])
 
-const discounts: ServiceTiers = { flex: 0.5, batch: 0.5 }
+const discounts: Multiples = { flex: 0.5, batch: 0.5 }
 /** For prices that no list tells. */
-export const dearestTiers: ServiceTiers = { flex: 1, batch: 1, priority: 2.5, fast: 6, ultrafast: 6 }
-const dearest = Math.max(...Object.values(dearestTiers))
+const dearestMultiples: Multiples = { flex: 1, batch: 1, priority: 2.5, fast: 6, ultrafast: 6 }
+const dearestTiers: ServiceTiers = { multiples: dearestMultiples, discountCachedInput: true }
+const dearest = Math.max(...Object.values(dearestMultiples))
 
 /** OpenAI's priority tier, by how the model's name begins; the first that fits. Newer models cost twice their price. */
 const priorityOfOpenai: readonly (readonly [prefix: string, multiple: number])[] = [
@@ -39,16 +39,24 @@ const priorityOfOpenai: readonly (readonly [prefix: string, multiple: number])[]
   ['', 2],
 ]
 
+/** Models of OpenAI whose batches cost more than half of their list price, or as much. */
+const dearBatches = /^(?:ft:gpt-4o-2024-08-06|gpt-3\.5-turbo-1106)/
+
 /** Anthropic's fast mode; the models before these cost six times their price. */
 const fastOfAnthropic = /^claude-opus-(?:4-8|5)/
 
 /** The tiers of a model that the embedded table lists for one of its providers. */
-export function serviceTiersOf(provider: string, model: string): ServiceTiers {
+export const serviceTiersOf = (provider: string, model: string): ServiceTiers => ({
+  multiples: multiplesOf(provider, model),
+  discountCachedInput: provider !== 'google',
+})
+
+function multiplesOf(provider: string, model: string): Multiples {
   switch (provider) {
     case 'openai':
     case 'azure': {
       const [, priority = dearest] = priorityOfOpenai.find(([prefix]) => model.startsWith(prefix)) ?? []
-      return { ...dearestTiers, ...discounts, priority }
+      return { ...dearestMultiples, ...discounts, ...(dearBatches.test(model) && { batch: 1 }), priority }
     }
     case 'anthropic':
       // Capacity that is committed to: its tokens are at the list price.
@@ -58,18 +66,25 @@ export function serviceTiersOf(provider: string, model: string): ServiceTiers {
     case 'aws':
       return { ...discounts, priority: 1.75 }
     default:
-      return dearestTiers
+      return dearestMultiples
   }
 }
 
-/** The multiple for a tier; null where the tier is not known. */
+/** The multiple for a tier, however its name is capitalized; null where the tier is not known. */
 export function multipleOf({ serviceTiers = dearestTiers }: Price, tier: string): number | null {
-  if (standardNames.has(tier)) return 1
-  return Object.hasOwn(serviceTiers, tier) ? (serviceTiers[tier] ?? null) : null
+  const name = tier.toLowerCase()
+  if (standardNames.has(name)) return 1
+  return Object.hasOwn(serviceTiers.multiples, name) ? (serviceTiers.multiples[name] ?? null) : null
 }
 
 /** The same price as it is in a tier. What is charged beside tokens is the same in each. */
 export function priceInTier(price: Price, tier: string | undefined): Price {
   const multiple = tier === undefined ? 1 : (multipleOf(price, tier) ?? dearest)
-  return multiple === 1 ? price : { ...price, tiers: price.tiers.map((each) => multipliedTier(each, multiple)) }
+  if (multiple === 1) return price
+  const { discountCachedInput } = price.serviceTiers ?? dearestTiers
+  const tiers = price.tiers.map((listed) => {
+    const multiplied = multipliedTier(listed, multiple)
+    return multiple < 1 && !discountCachedInput ? { ...multiplied, cachedInput: listed.cachedInput } : multiplied
+  })
+  return { ...price, tiers }
 }

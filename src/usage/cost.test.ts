@@ -86,9 +86,26 @@ test.each([
   ['anthropic', 'claude-opus-4-6', 'fast', 6],
   ['anthropic', 'claude-opus-4-6', 'priority', 1],
   ['anthropic', 'claude-opus-4-6', 'batch', 0.5],
+  ['openai', 'ft:gpt-4o-2024-08-06', 'batch', 1],
+  ['openai', 'gpt-3.5-turbo-1106', 'batch', 1],
+  ['gemini', 'gemini-2.5-pro', 'batch', 0.5],
+  ['openai', 'gpt-4o', 'PRIORITY', 1.7],
 ])('%s charges %s in the tier %s so many times its list price: %d', (kind, model, serviceTier, multiple) => {
   const price = listed(kind, model)
   expect(costOf(price, 'chat', { ...hundred, serviceTier })).toBe(multiple * costOf(price, 'chat', hundred))
+})
+
+test.each([
+  'gemini-2.5-pro',
+  'gemini-2.5-flash',
+  'gemini-2.5-flash-lite',
+  'gemini-3-flash-preview',
+  'gemini-3.1-pro-preview',
+])('cached input of %s costs as much in the cheaper tiers, and more in the dearer one', (model) => {
+  const price = listed('gemini', model)
+  const cached = usage({ inputTokens: 1000, cachedInputTokens: 1000 })
+  const cost = (serviceTier: string) => costOf(price, 'chat', { ...cached, serviceTier })
+  expect([cost('flex'), cost('batch'), cost('priority')]).toEqual([1, 1, 1.8].map((each) => each * cost('default')))
 })
 
 test('a discount is not given on a price that an operator wrote', () => {
@@ -114,6 +131,8 @@ test.each([
   ['bedrock', 'anthropic.claude-3-opus-20240229-v1:0', { cachedInput: 1.5, cacheWrite: 18.75, cacheWriteHour: 30 }],
   ['azure-openai', 'text-embedding-3-large', { input: 0.143 }],
   ['gemini', 'gemini-3.8-flash-tts', { output: 9, audioOutput: 9 }],
+  ['gemini', 'gemini-2.5-flash-image', { audioInput: 1 }],
+  ['azure-openai', 'gpt-4o-realtime-preview-2024-10-01', { audioInput: 100, audioOutput: 200 }],
 ] as const)('%s: %s costs at least what other price lists say', (kind, model, dollars) => {
   const [tier] = listed(kind, model).tiers
   for (const [name, least] of Object.entries(dollars)) {

@@ -12,7 +12,9 @@ export const requestLimits = policyKind({
     .strictObject({
       max_input_characters: most.describe('Of all texts together'),
       max_input_tokens: most.describe('Estimated from the text'),
-      max_output_tokens: most.describe('A request that asks for more, or names no limit where its family has one'),
+      max_output_tokens: most.describe(
+        'A request that asks for more, or names no limit above 0 where its family has one',
+      ),
       max_choices: most.describe('n'),
       max_messages: most.describe('Texts of the conversation'),
       max_tools: most.describe('Tools that are offered'),
