@@ -166,7 +166,9 @@ function decodedAddress(params: JsonObject): TextSlot[] {
   const text = percentDecoded(address)
   if (text === address) return []
   const replace = (changed: string) =>
-    isObject(ref) && typeof uri !== 'string' ? put(params, 'ref', { ...ref, uri: changed }) : put(params, 'uri', changed)
+    isObject(ref) && typeof uri !== 'string'
+      ? put(params, 'ref', { ...ref, uri: changed })
+      : put(params, 'uri', changed)
   return [{ member: 'params', kind: 'content', role: 'assistant', text, replace }]
 }
 
