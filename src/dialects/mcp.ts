@@ -28,7 +28,8 @@ export const mcp: Dialect = {
   route: 'POST /mcp',
   policyStages: ['pre_request', 'post_request', 'pre_response'],
   read: factsOf,
-  requestText: (body) => (isObject(body.params) ? memberSlots(body.params, 'params', 'assistant') : []),
+  requestText: ({ params }) =>
+    isObject(params) ? [...memberSlots(params, 'params', 'assistant'), ...decodedAddress(params)] : [],
   readAnswer: () => ({ usage: null, textLength: 0 }),
   answerText: (body) => (isObject(body) ? memberSlots(body, null, 'tool') : []),
   reader: () => eventReader({ read: () => ({}), endsWithDone: false }),
@@ -153,6 +154,27 @@ function memberSlots(holder: JsonObject, member: string | null, role: string): T
     ]
   })
 }
+
+/**
+ * The address that a request names, as a server reads it: percent-encoding hides nothing from policies. Where one changes
+ * it, the address is no longer what the caller named, and the call is refused.
+ */
+function decodedAddress(params: JsonObject): TextSlot[] {
+  const { uri, ref } = params
+  const address = textOf(uri) ?? (isObject(ref) ? textOf(ref.uri) : null)
+  if (address === null) return []
+  const text = percentDecoded(address)
+  if (text === address) return []
+  const replace = (changed: string) =>
+    isObject(ref) && typeof uri !== 'string'
+      ? put(params, 'ref', { ...ref, uri: changed })
+      : put(params, 'uri', changed)
+  return [{ member: 'params', kind: 'content', role: 'assistant', text, replace }]
+}
+
+/** Decoded once. Bytes that are no UTF-8 hide none of the others: each becomes U+FFFD. */
+const percentDecoded = (address: string): string =>
+  address.replaceAll(/(?:%[0-9A-Fa-f]{2})+/g, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString('utf8'))
 
 /** Of what a text stands in: its block, its labels. */
 const mostAroundText = 8

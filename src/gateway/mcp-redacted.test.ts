@@ -114,6 +114,32 @@ for (const [method, params] of cases) {
   })
 }
 
+const addressed = cases.filter(([, params]) => JSON.stringify(params('')).includes('mcp://'))
+
+test('every method that names an address is tested with an encoded one', () => {
+  expect(addressed.map(([method]) => method)).toEqual([
+    'resources/read',
+    'resources/subscribe',
+    'resources/unsubscribe',
+    'completion/complete',
+  ])
+})
+
+for (const [method, params] of addressed) {
+  test(`${method} is refused where a policy finds something in the decoded address`, async () => {
+    const { files, caller } = await start('redact')
+    for (const word of ['bob%40example.com', 'z%65bra', '%7A%65%62%72%61', '%ff%7aebra', 'z%65bra%zz']) {
+      expect([word, await caller.ask(method, params(word))]).toMatchObject([
+        word,
+        { error: { data: { verdictan: { reason_code: 'policy.target_changed' } } } },
+      ])
+    }
+    expect(files.asked.filter((asked) => asked.method === method)).toEqual([])
+    expect(await caller.ask(method, params('a%20b%2fc'))).toHaveProperty('result')
+    expect(JSON.stringify(files.asked.filter((asked) => asked.method === method))).toContain('a%20b%2fc')
+  })
+}
+
 test('a secret in a tool’s name is masked where no policy is', async () => {
   const { gateway, caller } = await start(null)
   for (const name of [key, `files__${key}`, `files__read_${key}`, `unknown__${key}`]) await caller.call(name)

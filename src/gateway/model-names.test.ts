@@ -44,7 +44,8 @@ test('a policy that denies a model denies it under every name of it', async () =
       expect([name, await statusOf(name, members, 'gemini')]).toEqual([name, 403])
   }
   for (const when of ['model.id == "gemini-3-pro"', 'request.model == "gemini-3-pro"'])
-    expect([when, await statusOf('models/gemini-3-pro', condition(when), 'gemini')]).toEqual([when, 403])
+    for (const name of ['models/gemini-3-pro', 'Gemini-3-Pro'])
+      expect([when, name, await statusOf(name, condition(when), 'gemini')]).toEqual([when, name, 403])
   expect(await statusOf('models/gemini-3-pro', deny('gemini-3-pro'), 'openai')).toBe(403)
   const arn = 'arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-4:0'
   for (const name of ['anthropic.claude-4:0', 'eu.anthropic.claude-4:0', arn])
@@ -67,7 +68,7 @@ test('a record under another name of a model is denied with it', async () => {
 test('the event names the model as policies read it', async () => {
   running = await startTestGateway(() => Response.json({}))
   serveBy(running, 'gemini')
-  await (await running.chat({ model: 'models/gemini-3-pro', messages: [{ role: 'user', content: 'a' }] })).text()
+  await (await running.chat({ model: 'models/Gemini-3-Pro', messages: [{ role: 'user', content: 'a' }] })).text()
   expect(running.lane.journal.outcomes()).toMatchObject([{ details: { model: 'gemini-3-pro' } }])
   expect(running.seen.map(({ request }) => new URL(request.url).pathname)).toEqual([
     '/v1beta/models/gemini-3-pro:generateContent',

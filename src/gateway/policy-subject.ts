@@ -88,6 +88,10 @@ export class ExchangeStage implements StageRun, PolicyTools {
     return this.#exchange.abort.signal
   }
 
+  throwIfCut(): void {
+    if (this.#exchange.cut !== null) throw this.#exchange.cut.failure
+  }
+
   now(): number {
     return this.#gateway.clock.monotonic()
   }

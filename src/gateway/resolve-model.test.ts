@@ -149,6 +149,17 @@ test('a name that could leave its segment of an address is no model, also in a r
   expect(pathsOf('main')).toEqual(['one/main', 'google/good'])
 })
 
+test('a Gemini model has no colon in its name, also in a record', () => {
+  lane.upstreams.length = 0
+  lane.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
+  lane.catalog.push(
+    testModel({ id: 'old', providerId: 'g', upstreamModel: 'gemini-3-pro:streamGenerateContent' }),
+    testModel({ id: 'gemini-3-pro:old', providerId: 'g' }),
+  )
+  for (const name of ['gemini-3-pro:generateContent', 'tunedModels/a:b', 'old', 'gemini-3-pro:old', 'gemini 3', 'a\t'])
+    expect([name, pathsOf(name)]).toEqual([name, '404 model_not_found model'])
+})
+
 test('two names of one Gemini model are one for filters and records', () => {
   const own = { provider: 'google' }
   lane.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
@@ -161,6 +172,10 @@ test('two names of one Gemini model are one for filters and records', () => {
   expect(pathsOf('models/gemini-listed', own)).toEqual(['google/gemini-up'])
   expect(pathsOf('tunedModels/mine', own)).toEqual(['google/tunedModels/mine'])
   expect(pathsOf('publishers/google/models/gemini-3-pro', own)).toBe('403 tokens.provider_not_allowed model')
+  for (const name of ['Gemini-3-Pro', 'models/GEMINI-3-pro'])
+    expect([name, pathsOf(name, { ...own, modelFilter: ['gemini-3-pro'] })]).toEqual([name, ['google/gemini-3-pro']])
+  expect(pathsOf('Gemini-Listed', own)).toEqual(['google/gemini-up'])
+  expect(pathsOf('tunedModels/Mine', own)).toEqual(['google/tunedModels/mine'])
 })
 
 test('an ARN of Bedrock is the model that it names; one that does not say its model needs a record', () => {

@@ -64,8 +64,9 @@ function boundPaths(exchange: Exchange, policies: readonly AccessPolicy[]): void
 /** A model of a provider that was made a moment ago is not unknown: its key is on the way. */
 function notFound(view: StateView, id: string, token: GovernedToken): Failure {
   const listed = view.model(id)
-  if (listed !== null && !hasValidNames(listed)) return new Failure('model_not_found', { param: 'model' })
   const provider = listed === null ? null : view.provider(listed.providerId)
+  const kind = providerKinds.get(provider?.kind ?? '')
+  if (listed !== null && !hasValidNames(listed, kind)) return new Failure('model_not_found', { param: 'model' })
   if (provider !== null && providerAllowed(token, provider) && modelAllowed(token.modelFilter, id)) {
     return new Failure('model_family_unsupported', { param: 'model' })
   }
@@ -135,7 +136,7 @@ function resolveListed(view: StateView, listed: CatalogModel, family: Family): R
 function resolveRecord(provider: Provider, listed: CatalogModel, family: Family): ResolvedModel | null {
   const { id, upstreamModel, families } = listed
   const kind = kindFor(provider, family)
-  if (kind === null || !hasValidNames(listed)) return null
+  if (kind === null || !hasValidNames(listed, kind)) return null
   if (families !== null && !servesListed(kind, families, family)) return null
   const names = namesOf(kind, id)
   const aliases = names === null ? [] : [names.id, ...names.aliases].filter((name) => name !== id)
@@ -143,7 +144,8 @@ function resolveRecord(provider: Provider, listed: CatalogModel, family: Family)
 }
 
 /** A record may be older than the rule for names. */
-const hasValidNames = ({ id, upstreamModel }: CatalogModel): boolean => isModelName(id) && isModelName(upstreamModel)
+const hasValidNames = ({ id, upstreamModel }: CatalogModel, kind: ProviderKind | undefined): boolean =>
+  isModelName(id) && isModelName(upstreamModel) && kind?.takesName?.(upstreamModel) !== false
 
 const namesOf = (kind: ProviderKind, name: string): ModelNames | null =>
   kind.modelNames === undefined ? { id: name, aliases: [] } : kind.modelNames(name)

@@ -9,6 +9,7 @@
  * - quotes, brackets and commas inside a match stay, because they are the arguments' structure and not their text.
  */
 import type { Found, TextFollower } from './follower.ts'
+import { HeldText } from './held-text.ts'
 import { JsonUnits, maxScalarUnits, type Scalar } from './json-units.ts'
 import { printedOtherwise } from './printed-number.ts'
 import { type Finding, type InspectionRule, type Passage, type Stop, stopFor } from './rule.ts'
@@ -27,9 +28,8 @@ export class ArgumentsPassage implements Passage {
   readonly #findings: Finding[]
   readonly #follower: TextFollower
   readonly #units = new JsonUnits()
-  /** Raw text that was not let go, and the offset of its first unit. */
-  #held = ''
-  #start = 0
+  /** Raw text that was not let go. */
+  readonly #held = new HeldText()
   /** Found and not yet passed, by their units. */
   #found: Found[] = []
 
@@ -50,7 +50,7 @@ export class ArgumentsPassage implements Passage {
 
   #pass(piece: string, last: boolean): string {
     if (this.stop !== null) return ''
-    this.#held += piece
+    this.#held.append(piece)
     const units = this.#units
     const said = units.push(piece, last)
     const { matches, safe } = this.#follower.push(said, last)
@@ -58,7 +58,7 @@ export class ArgumentsPassage implements Passage {
     for (const scalar of units.takeScalars()) this.#readPrinted(scalar)
     const certain = last || !this.#rule.enforced ? units.end : this.#wholeScalar(safe)
     const out = this.#passUntil(certain, last)
-    units.dropBefore(units.unitAt(this.#start))
+    units.dropBefore(units.unitAt(this.#held.start))
     return this.#rule.enforced ? out : piece
   }
 
@@ -155,10 +155,10 @@ export class ArgumentsPassage implements Passage {
   /** The raw text held before a unit. */
   #raw(unit: number): string {
     const until = this.#units.rawStart(unit)
-    if (until <= this.#start) return ''
-    const raw = this.#held.slice(0, until - this.#start)
-    this.#held = this.#held.slice(until - this.#start)
-    this.#start = until
+    const held = this.#held
+    if (until <= held.start) return ''
+    const raw = held.slice(held.start, until)
+    held.dropBefore(until)
     return raw
   }
 

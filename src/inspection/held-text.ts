@@ -1,7 +1,22 @@
-/** Text of one channel that has arrived and was not let go yet; offsets count from the channel's beginning. */
+/**
+ * Text of one channel that has arrived and was not let go yet; offsets count from the channel's beginning.
+ *
+ * It is kept in parts, because to read a string that pieces were joined to copies all of it. So each piece costs no more
+ * than a part, however much is held before it.
+ */
+interface Part {
+  readonly start: number
+  readonly text: string
+}
+
+/** How long the last part gets before the next piece begins another one. */
+const partUnits = 1024
+
 export class HeldText {
-  #text = ''
   #start = 0
+  #earlier: Part[] = []
+  #last = ''
+  #lastStart = 0
 
   /** The offset of the first unit still held. */
   get start(): number {
@@ -10,30 +25,70 @@ export class HeldText {
 
   /** The offset after the last unit that has arrived. */
   get end(): number {
-    return this.#start + this.#text.length
+    return this.#lastStart + this.#last.length
   }
 
-  /** What is held; its first unit has the offset `start`. */
-  get text(): string {
-    return this.#text
+  /** The last part, which holds all of the piece that came last. */
+  get last(): string {
+    return this.#last
   }
 
-  append(text: string): void {
-    this.#text = this.#text === '' ? text : this.#text + text
+  /** The offset of the last part's first unit. */
+  get lastStart(): number {
+    return this.#lastStart
+  }
+
+  append(piece: string): void {
+    if (this.#last.length < partUnits) {
+      this.#last = this.#last === '' ? piece : this.#last + piece
+      return
+    }
+    this.#earlier.push({ start: this.#lastStart, text: this.#last })
+    this.#lastStart += this.#last.length
+    this.#last = piece
   }
 
   unitAt(offset: number): number {
-    return this.#text.charCodeAt(offset - this.#start)
+    if (offset >= this.#lastStart) return this.#last.charCodeAt(offset - this.#lastStart)
+    const part = this.#earlier[this.#indexOf(offset)]
+    return part === undefined ? Number.NaN : part.text.charCodeAt(offset - part.start)
   }
 
   slice(from: number, to: number): string {
-    return this.#text.slice(from - this.#start, to - this.#start)
+    if (from >= this.#lastStart) return this.#last.slice(from - this.#lastStart, to - this.#lastStart)
+    const parts: string[] = []
+    for (let index = this.#indexOf(from); index < this.#earlier.length; index++) {
+      const part = this.#earlier[index]
+      if (part === undefined || part.start >= to) return parts.join('')
+      parts.push(part.text.slice(Math.max(0, from - part.start), to - part.start))
+    }
+    if (to > this.#lastStart) parts.push(this.#last.slice(0, to - this.#lastStart))
+    return parts.join('')
   }
 
   /** Forgets everything before the offset. */
   dropBefore(offset: number): void {
     if (offset <= this.#start) return
-    this.#text = offset === this.end ? '' : this.#text.slice(offset - this.#start)
     this.#start = offset
+    if (offset < this.#lastStart) {
+      const index = this.#indexOf(offset)
+      if (index > 0) this.#earlier.splice(0, index)
+      return
+    }
+    if (this.#earlier.length > 0) this.#earlier = []
+    this.#last = offset === this.end ? '' : this.#last.slice(offset - this.#lastStart)
+    this.#lastStart = offset
+  }
+
+  /** Which of the earlier parts holds an offset that stands before the last part. */
+  #indexOf(offset: number): number {
+    let low = 0
+    let high = this.#earlier.length - 1
+    while (low < high) {
+      const middle = (low + high + 1) >> 1
+      if ((this.#earlier[middle]?.start ?? 0) <= offset) low = middle
+      else high = middle - 1
+    }
+    return low
   }
 }

@@ -4,6 +4,8 @@
  * array or a string is taken as no JSON at all: one content, without escapes.
  */
 
+import { HeldText } from './held-text.ts'
+
 /** `structure`: quotes, brackets, commas, white space. `scalar`: numbers, true, false, null. `content`: in a string. */
 export type UnitKind = 'structure' | 'scalar' | 'content'
 
@@ -27,7 +29,9 @@ const escaped: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b
 
 export class JsonUnits {
   /** What the units held say. */
-  decoded = ''
+  readonly #decoded = new HeldText()
+  /** What the units say that the piece completes which is being read. */
+  #said = ''
   readonly #kinds: UnitKind[] = []
   /** Where each unit begins in the raw text. */
   readonly #starts: number[] = []
@@ -65,11 +69,12 @@ export class JsonUnits {
 
   /** Takes the next raw text; gives what the units that it completes say. `last`: an escape stays incomplete. */
   push(raw: string, last: boolean): string {
-    const before = this.decoded.length
+    this.#said = ''
     for (let index = 0; index < raw.length; index++) this.#take(raw.charAt(index))
     if (last && this.#escape !== '') this.#giveUpEscape()
     if (last) this.#endScalar()
-    return this.decoded.slice(before)
+    this.#decoded.append(this.#said)
+    return this.#said
   }
 
   /** Gives what was completed since it was asked last and may be a number that is printed otherwise than it is spelt. */
@@ -81,8 +86,7 @@ export class JsonUnits {
 
   /** What the last units before this one say, the same however the text came. */
   contextOf(unit: number): string {
-    const held = unit - this.#first
-    return (this.#dropped + this.decoded.slice(Math.max(0, held - contextUnits), held)).slice(-contextUnits)
+    return (this.#dropped + this.slice(Math.max(this.#first, unit - contextUnits), unit)).slice(-contextUnits)
   }
 
   kindAt(unit: number): UnitKind {
@@ -108,7 +112,7 @@ export class JsonUnits {
   }
 
   slice(from: number, to: number): string {
-    return this.decoded.slice(from - this.#first, to - this.#first)
+    return this.#decoded.slice(from, to)
   }
 
   dropBefore(unit: number): void {
@@ -116,8 +120,8 @@ export class JsonUnits {
     if (count <= 0) return
     this.#kinds.splice(0, count)
     this.#starts.splice(0, count)
-    this.#dropped = (this.#dropped + this.decoded.slice(0, count)).slice(-contextUnits)
-    this.decoded = this.decoded.slice(count)
+    this.#dropped = this.contextOf(unit)
+    this.#decoded.dropBefore(unit)
     this.#first = unit
   }
 
@@ -183,7 +187,7 @@ export class JsonUnits {
   }
 
   #add(character: string, kind: UnitKind, at: number): void {
-    this.decoded += character
+    this.#said += character
     this.#kinds.push(kind)
     this.#lastKind = kind
     this.#starts.push(at)

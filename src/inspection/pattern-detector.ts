@@ -140,7 +140,7 @@ class PatternScanner implements Scanner {
     const text = this.#text
     const end = text.end
     while (this.#position < end && this.overflowAt === null) {
-      if (this.#isIdle) this.#readIdle(end)
+      if (this.#isIdle) this.#readIdle()
       if (this.#position >= end) break
       const at = this.#position
       const unit = text.unitAt(at)
@@ -167,12 +167,13 @@ class PatternScanner implements Scanner {
   }
 
   /** The common way: plain characters at which no pattern begins, while none is under way. */
-  #readIdle(end: number): void {
-    const { text, start } = this.#text
+  #readIdle(): void {
+    const { last, lastStart, end } = this.#text
     let position = this.#position
+    if (position < lastStart) return
     let before = this.#before
     for (; position < end; position++) {
-      const unit = text.charCodeAt(position - start)
+      const unit = last.charCodeAt(position - lastStart)
       if (unit < 0x20 || unit >= 0x7f || this.#startTable.after(before, unit).length > 0) break
       before = unit
     }

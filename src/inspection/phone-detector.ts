@@ -84,9 +84,9 @@ class PhoneScanner implements Scanner {
   }
 
   advance(ended: boolean, found: Match[]): void {
-    const { text } = this.#text
-    const begun = this.#text.start
+    const begun = this.#position
     const end = this.#text.end
+    const text = this.#text.slice(begun, end)
     while (this.#position < end && this.overflowAt === null) {
       if (this.#row.length === 0) this.#skipPlain(text, begun)
       const start = this.#position

@@ -1,5 +1,6 @@
 /** A plain text on its way through one rule. */
 import type { TextFollower } from './follower.ts'
+import { HeldText } from './held-text.ts'
 import { type Finding, type InspectionRule, type Passage, type Stop, stopFor } from './rule.ts'
 
 export class PlainPassage implements Passage {
@@ -9,9 +10,7 @@ export class PlainPassage implements Passage {
   readonly #findings: Finding[]
   readonly #follower: TextFollower
   /** What came and was not let go. */
-  #held = ''
-  /** The offset of its first unit. */
-  #start = 0
+  readonly #held = new HeldText()
 
   constructor(rule: InspectionRule, place: string, findings: Finding[]) {
     this.#rule = rule
@@ -35,12 +34,14 @@ export class PlainPassage implements Passage {
       this.#findings.push({ rule: this.#rule, place: this.#place, label, entry, start, end })
     }
     if (!this.#rule.enforced) return piece
+    const held = this.#held
+    const isEmpty = held.start === held.end
+    held.append(piece)
     // Most pieces hold no part of anything: they pass as they are.
-    if (matches.length === 0 && this.#held === '' && safe === this.#start + piece.length) {
-      this.#start = safe
+    if (matches.length === 0 && isEmpty && safe === held.end) {
+      held.dropBefore(safe)
       return piece
     }
-    this.#held += piece
     let out = ''
     for (const found of matches) {
       this.stop = stopFor(this.#rule, found)
@@ -48,14 +49,14 @@ export class PlainPassage implements Passage {
       if (this.stop !== null) return out
       out += this.#rule.replacement(found, this.#take(found.end))
     }
-    return out + this.#take(last ? this.#start + this.#held.length : safe)
+    return out + this.#take(last ? held.end : safe)
   }
 
   /** What is held before the offset. */
   #take(until: number): string {
-    const taken = this.#held.slice(0, until - this.#start)
-    this.#held = this.#held.slice(until - this.#start)
-    this.#start = until
+    const held = this.#held
+    const taken = held.slice(held.start, Math.min(until, held.end))
+    held.dropBefore(Math.min(until, held.end))
     return taken
   }
 }

@@ -128,12 +128,13 @@ export class TermReading {
   #readPlain(end: number): void {
     const { asciiSymbols, automaton } = this.#list
     const { table, width } = automaton
-    const { text, start } = this.#text
+    const { last, lastStart } = this.#text
     let state = this.#state
     let position = this.#position
+    if (position < lastStart) return
     let ending = 0
     while (position < end && ending === 0) {
-      const unit = text.charCodeAt(position - start)
+      const unit = last.charCodeAt(position - lastStart)
       const symbol = unit < 128 ? (asciiSymbols[unit] ?? 0) : -1
       if (symbol < 0) break
       state = table === null ? automaton.step(state, symbol) : (table[state * width + symbol] ?? 0)

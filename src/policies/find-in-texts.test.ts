@@ -11,7 +11,7 @@ const stored: StoredPolicy = {
   ...{ when: null, targets: {}, position: 1, mode: 'enforce', whenBroken: 'deny', enabled: true, version: 1 },
 }
 
-function find(texts: readonly string[], action = 'redact') {
+function find(texts: readonly string[], action = 'redact', throwIfCut: () => void = () => undefined) {
   const subject = { organizationId: 'o', gatewayId: 'g', tokenId: 't', teamId: null, policyIds: [], model: '' }
   const set = compilePolicySet([{ ...stored, config: { terms: ['swordfish'], action } }])
   const [policy] = set.chainFor({ ...subject, family: 'chat' }).at('pre_request')
@@ -25,7 +25,7 @@ function find(texts: readonly string[], action = 'redact') {
   let now = 0
   const rule = ruleOf(policy, compiled, null)
   const follow = spyOn(rule.matcher, 'follow')
-  const found = findInTexts(compiled, rule, slots, { now: () => (now += 3) })
+  const found = findInTexts(compiled, rule, slots, { now: () => (now += 3), tools: { throwIfCut } })
   return { found, slots, follow }
 }
 
@@ -76,4 +76,16 @@ test('only texts that may hold something are followed, however many others stand
   const { found, follow } = find(['', 'x'.repeat(200_000), '', 'a swordfish', 'nothing'])
   expect(changed(await found)).toEqual(['a [TERM]'])
   expect(follow).toHaveBeenCalledTimes(1)
+})
+
+test('stops reading at the next turn once the exchange is cut', async () => {
+  const cut = new Error('cut')
+  let asked = 0
+  const throwIfCut = () => {
+    asked += 1
+    if (asked === 3) throw cut
+  }
+  const { found } = find(['swordfish '.repeat(50_000)], 'redact', throwIfCut)
+  expect(await Promise.resolve(found).catch((error: unknown) => error)).toBe(cut)
+  expect(asked).toBe(3)
 })

@@ -7,9 +7,9 @@ import type { TextSlot } from '../dialects/dialect.ts'
 import { Channel, followWhole, mayFind, type PassedWhole } from '../inspection/channel.ts'
 import { maxLiveUnits } from '../inspection/detector.ts'
 import type { Finding, InspectionRule, Stop } from '../inspection/rule.ts'
-import { turn } from '../lib/turn.ts'
 import { findAcrossParts } from './across-parts.ts'
 import type { Change, Decision, TextPolicy } from './kinds/kind.ts'
+import { Turns, type TurnTaker } from './turns.ts'
 
 /** How many findings of one policy an event names. */
 export const mostTargets = 20
@@ -20,7 +20,6 @@ const pieceUnits = 64
 /** What is screened between two looks at the clock; each window overlaps the next by more than a match is long. */
 const windowUnits = 8 * 1024
 const overlapUnits = 2 * maxLiveUnits
-const turnMilliseconds = 5
 
 interface Found {
   /** Of what is read in turns, those that were not noted yet. */
@@ -36,10 +35,6 @@ interface Reading {
   readonly rule: InspectionRule
   readonly slots: readonly TextSlot[]
   readonly found: Found
-}
-
-interface TurnClock {
-  now(): number
 }
 
 /** Whether the policy may find something; true of texts that are long together, which are not read for that. */
@@ -58,16 +53,16 @@ function holdsSeveralParts(slots: readonly TextSlot[]): boolean {
   return false
 }
 
-/** What the policy says; null where it finds nothing. `clock` is in milliseconds that only grow. */
+/** What the policy says; null where it finds nothing. Rejects where the reading was cut. */
 export function findInTexts(
   compiled: TextPolicy,
   rule: InspectionRule,
   slots: readonly TextSlot[],
-  clock: TurnClock,
+  taker: TurnTaker,
 ): Decision | null | Promise<Decision | null> {
   const found: Found = { findings: [], targets: new Set(), changes: [], stop: null }
   const reading: Reading = { compiled, rule, slots, found }
-  if (isLong(slots)) return readInTurns(reading, clock)
+  if (isLong(slots)) return readInTurns(reading, taker)
   for (const slot of slots) {
     if (slot.text === '' || !mayFind(compiled, slot)) continue
     if (isEnd(found, slot, readAtOnce(reading, slot))) break
@@ -108,9 +103,9 @@ function readAtOnce({ rule, found }: Reading, { kind, role, text, member: place 
   return followWhole([rule], { kind, role, place, text }, found.findings)
 }
 
-async function readInTurns(reading: Reading, clock: TurnClock): Promise<Decision | null> {
+async function readInTurns(reading: Reading, taker: TurnTaker): Promise<Decision | null> {
   const { compiled, rule, slots, found } = reading
-  const turns = new Turns(clock)
+  const turns = new Turns(taker)
   for (const slot of slots) {
     if (slot.text === '') continue
     if (turns.isDue) await turns.take()
@@ -137,26 +132,6 @@ async function readInTurns(reading: Reading, clock: TurnClock): Promise<Decision
     across.take(step.value)
   }
   return decisionOf(reading)
-}
-
-/** When others are to have their turn. */
-class Turns {
-  readonly #clock: TurnClock
-  #since: number
-
-  constructor(clock: TurnClock) {
-    this.#clock = clock
-    this.#since = clock.now()
-  }
-
-  get isDue(): boolean {
-    return this.#clock.now() - this.#since >= turnMilliseconds
-  }
-
-  async take(): Promise<void> {
-    await turn()
-    this.#since = this.#clock.now()
-  }
 }
 
 /** Whether a text may hold something. Of a long one it shows in windows, where no match is longer than their overlap. */

@@ -4,14 +4,13 @@
  * it came to. Expressions are pure, so that this is the same.
  */
 import type { RE2JS } from 're2js'
-import { turn } from '../lib/turn.ts'
 import type { PolicyContext } from './context.ts'
 import { patternSearch } from './pattern-search.ts'
+import { Turns, type TurnTaker } from './turns.ts'
 
 /** UTF-16 units that a pattern is looked for in at once. */
 const longUnits = 16 * 1024
 const pieceUnits = 256
-const turnMilliseconds = 5
 
 interface Search {
   readonly text: string
@@ -56,21 +55,17 @@ function isFoundInLong(text: string, pattern: RE2JS): boolean {
   return known.found
 }
 
-interface TurnClock {
-  now(): number
-}
-
-/** Whether a condition holds; a promise where it searches a long text. Throws where it fails. */
+/** Whether a condition holds; a promise where it searches a long text. Throws where it fails, or the search was cut. */
 export function holds(
   condition: (context: PolicyContext) => boolean,
   context: PolicyContext,
-  clock: TurnClock,
+  taker: TurnTaker,
 ): boolean | Promise<boolean> {
   try {
     return condition(context)
   } catch (error) {
     if (!isSearching(context)) throw error
-    return holdsLater(condition, context, clock)
+    return holdsLater(condition, context, taker)
   }
 }
 
@@ -80,11 +75,11 @@ const isSearching = ({ request }: PolicyContext): boolean =>
 async function holdsLater(
   condition: (context: PolicyContext) => boolean,
   context: PolicyContext,
-  clock: TurnClock,
+  taker: TurnTaker,
 ): Promise<boolean> {
   for (;;) {
     for (const search of searches.get(context.request) ?? []) {
-      if (search.found === null) search.found = await searchInTurns(search, clock)
+      if (search.found === null) search.found = await searchInTurns(search, taker)
     }
     try {
       return condition(context)
@@ -94,15 +89,12 @@ async function holdsLater(
   }
 }
 
-async function searchInTurns({ text, pattern }: Search, clock: TurnClock): Promise<boolean> {
+async function searchInTurns({ text, pattern }: Search, taker: TurnTaker): Promise<boolean> {
   const search = patternSearch(pattern)
   if (search === null) return pattern.matcher(text).find()
-  let since = clock.now()
+  const turns = new Turns(taker)
   for (let at = 0; at < text.length && !search.found; at += pieceUnits) {
-    if (clock.now() - since >= turnMilliseconds) {
-      await turn()
-      since = clock.now()
-    }
+    if (turns.isDue) await turns.take()
     search.push(text.slice(at, at + pieceUnits))
   }
   search.end()

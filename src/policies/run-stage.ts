@@ -62,7 +62,10 @@ export interface StageOutcome {
 
 const nothing: StageOutcome = { said: [], verdict: 'allow', decisive: null, changed: new Set() }
 
-/** Runs the stage; a promise only where a policy waits for something. Never throws on a policy's account. */
+/**
+ * Runs the stage; a promise only where a policy waits for something. Never throws on a policy's account; rejects where
+ * the stage was cut meanwhile, because then the policies decided nothing.
+ */
 export function runStage(run: StageRun): StageOutcome | Promise<StageOutcome> {
   return run.policies.length === 0 ? nothing : new StageWalk(run).from(0)
 }
@@ -137,7 +140,11 @@ class StageWalk implements Subject {
     since: number,
     index: number,
   ): Promise<StageOutcome> {
-    const decision = await pending.catch((error: unknown) => this.#brokenDecision(policy, error))
+    const decision = await pending.catch((error: unknown) => {
+      this.#run.tools.throwIfCut()
+      return this.#brokenDecision(policy, error)
+    })
+    this.#run.tools.throwIfCut()
     if (decision === undefined) return this.from(index + 1)
     return this.from(this.#take(policy, decision, this.#run.now() - since) ? this.#run.policies.length : index + 1)
   }

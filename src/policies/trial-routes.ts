@@ -23,7 +23,7 @@ export interface TrialDependencies {
   ledger: Database
   clock: Clock
   /** What policies may use of the world, as at a gateway. */
-  policyTools: Omit<PolicyTools, 'signal'>
+  policyTools: Omit<PolicyTools, 'signal' | 'throwIfCut'>
 }
 
 export const trialRoutes = (deps: TrialDependencies): AnyRoute[] => [test(deps), replay(deps)]
@@ -74,6 +74,13 @@ const testReply = z.object({
   response: object.nullable(),
 })
 
+/** What policies may use for a request to the control plane. */
+const toolsFor = (policyTools: TrialDependencies['policyTools'], signal: AbortSignal): PolicyTools => ({
+  ...policyTools,
+  signal,
+  throwIfCut: () => signal.throwIfAborted(),
+})
+
 const test = ({ state, ledger, clock, policyTools }: TrialDependencies): AnyRoute =>
   route({
     method: 'POST',
@@ -100,7 +107,7 @@ const test = ({ state, ledger, clock, policyTools }: TrialDependencies): AnyRout
           provider: body.provider,
           now: new Date(clock.now()),
         },
-        { tools: { ...policyTools, signal }, monotonic: () => clock.monotonic() },
+        { tools: toolsFor(policyTools, signal), monotonic: () => clock.monotonic() },
       )
       const byId = new Map(policies.map((policy) => [policy.stored.id, policy]))
       const { verdict, reasonCode: reason_code } = outcome
@@ -217,7 +224,7 @@ const replay = ({ state, ledger, clock, policyTools }: TrialDependencies): AnyRo
       const { stored: policy } = await requirePolicy({ state, ledger }, params.id)
       const visibility = await visibilityFor(ledger, principal)
       const since = sinceInstant(body.since, clock.now())
-      const tools = { ...policyTools, signal }
+      const tools = toolsFor(policyTools, signal)
       return { reply: await replayPolicy({ policy, ledger, clock, since, visibility, tools }) }
     },
   })

@@ -104,6 +104,8 @@ test('a pattern that keeps a backtracking engine busy costs no more than the tex
   expect(condition(about(`${'a'.repeat(10_000)}b`))).toBe(false)
 })
 
+const tools = { throwIfCut: () => undefined }
+
 test('looks for patterns in a long text in turns', async () => {
   const condition = compileWhen('request.text.matches("^(a+)+$") || request.text.matches("a{3}b$")', ['pre_request'])
   let now = 0
@@ -114,13 +116,26 @@ test('looks for patterns in a long text in turns', async () => {
     if (!isOver) setImmediate(count)
   }
   setImmediate(count)
-  const applies = holds(condition, about(`${'a'.repeat(50_000)}b`), { now: () => (now += 3) })
+  const applies = holds(condition, about(`${'a'.repeat(50_000)}b`), { now: () => (now += 3), tools })
   expect(applies).toBeInstanceOf(Promise)
   expect(await applies).toBe(true)
   isOver = true
   expect(turns).toBeGreaterThan(5)
-  expect(await holds(condition, about('b'.repeat(50_000)), { now: () => 0 })).toBe(false)
-  expect(holds(condition, about('aaa'), { now: () => 0 })).toBe(true)
+  expect(await holds(condition, about('b'.repeat(50_000)), { now: () => 0, tools })).toBe(false)
+  expect(holds(condition, about('aaa'), { now: () => 0, tools })).toBe(true)
+})
+
+test('stops the search of a long text at the next turn once the exchange is cut', async () => {
+  const condition = compileWhen('request.text.matches("^(a+)+$")', ['pre_request'])
+  let looks = 0
+  const cut = new Error('cut')
+  const now = () => (looks += 5)
+  const throwIfCut = () => {
+    throw cut
+  }
+  const searched = Promise.resolve(holds(condition, about('a'.repeat(500_000)), { now, tools: { throwIfCut } }))
+  expect(await searched.catch((error: unknown) => error)).toBe(cut)
+  expect(looks).toBe(10)
 })
 
 test('a condition visits a bounded number of messages', () => {

@@ -121,9 +121,14 @@ test('a name that could leave its segment is no name of a model', () => {
     'a\u0085',
     'a'.repeat(2049),
     '\ud800',
+    'a b',
+    ' a',
+    'a\u00a0',
+    'a\u2028b',
+    'a\ufeff',
   ]
   for (const name of [...climbing, ...spelt]) expect([name, isModelName(name)]).toEqual([name, false])
   const arn = 'arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-sonnet-4:0'
-  for (const name of ['gpt-4.1', 'models/a', 'a..b', '...', 'ft:gpt-4o:org::id', '@cf/meta/llama', 'a b', arn])
+  for (const name of ['gpt-4.1', 'models/a', 'a..b', '...', 'ft:gpt-4o:org::id', '@cf/meta/llama', arn])
     expect([name, isModelName(name)]).toEqual([name, true])
 })

@@ -9,7 +9,7 @@ import { geminiRetryDelay } from '../translation/gemini-answers.ts'
 import { geminiEmbeddings } from '../translation/gemini-embeddings.ts'
 import { embed } from './embed.ts'
 import { errorBytes, heldBody } from './held-body.ts'
-import { collection, withoutCollection } from './model-name.ts'
+import { collection, type ModelNames, withoutCollection } from './model-name.ts'
 import { addressBook, addressUnder, baseParts, operatorHeaders, post } from './post.ts'
 import type { ProviderKind } from './provider.ts'
 
@@ -25,10 +25,13 @@ export const gemini: ProviderKind = {
   families: ['embeddings'],
   language: 'gemini',
   address: (provider) => addressOf(provider).base,
+  takesName,
   modelNames(name) {
+    if (!takesName(name)) return null
     const id = withoutCollection(name)
-    if (!id.includes('/')) return { id, aliases: [`${collection}${id}`] }
-    return tuned.test(id) ? { id, aliases: [] } : null
+    if (!id.includes('/')) return namesOf(id.toLowerCase())
+    const model = tuned.exec(id)?.[1]
+    return model === undefined ? null : { id: tunedCollection + model.toLowerCase(), aliases: [] }
   },
   check(family, body, model) {
     if (family === 'embeddings') writeEmbeddings(body, geminiEmbeddings(modelName(model)))
@@ -58,7 +61,16 @@ const modelName = (model: string): string => (model.includes('/') ? model : coll
 const modelAddress = (base: string, model: string): string => addressUnder(base, ...modelName(model).split('/'))
 
 /** The one other collection that a caller may name; a record of the catalog may name any. */
-const tuned = /^tunedModels\/[^/]+$/
+const tunedCollection = 'tunedModels/'
+const tuned = /^tunedModels\/([^/]+)$/
+
+/** The API takes a name in any case: its lower case is the name that everything here reads, and that is sent. */
+const namesOf = (id: string): ModelNames => ({ id, aliases: [`${collection}${id}`] })
+
+/** What follows a colon in the address is the method that is called. */
+function takesName(name: string): boolean {
+  return !name.includes(':')
+}
 
 /** Gemini says when to try again in the body of an error (google.rpc.RetryInfo), not in a header. */
 async function withRetryAfter(refusal: Response): Promise<Response> {

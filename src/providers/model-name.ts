@@ -3,7 +3,7 @@
  *
  * A provider may take the name into its address, and a server in front of it may decode that address once more. So no name
  * holds what can leave its place there, for any kind of provider: a dot segment, an empty segment, a percent sign, a
- * backslash, a question mark, a hash or a control character (RFC 3986 sections 3.3 and 5.2.4).
+ * backslash, a question mark, a hash, white space or a control character (RFC 3986 sections 3.3 and 5.2.4).
  */
 
 /** The names of one model. */
@@ -16,7 +16,7 @@ export interface ModelNames {
 
 /** As long as the ARN of a model at AWS Bedrock may be. */
 const longest = 2048
-const forbidden = /[\p{Cc}\\%?#]/u
+const forbidden = /[\p{Cc}\s\\%?#]/u
 /** Some servers cut a segment at its first semicolon before they resolve it. */
 const dotSegment = /^\.{1,2}(?:;|$)/
 
@@ -29,7 +29,7 @@ export const isModelName = (name: string): boolean =>
 /** The check as zod's `refine` takes it. */
 export const validModelName = [
   isModelName,
-  'Leave out empty segments, the segments . and .., and the characters % \\ ? #',
+  'Leave out empty segments, the segments . and .., white space, and the characters % \\ ? #',
 ] as const
 
 /** Adds each name in lower case: some providers take a name in any case. */

@@ -188,7 +188,12 @@ async function listModels({ state }: CatalogDependencies, { limit, cursor, provi
 
 async function updateModel(deps: CatalogDependencies, call: CatalogCall, before: ModelRow, body: ModelFields) {
   const { id } = before
-  const after = { families: modelRecord(before).families, ...body, provider_id: body.provider_id ?? before.providerId }
+  const after = {
+    families: modelRecord(before).families,
+    ...body,
+    upstream_model: body.upstream_model === undefined ? before.upstreamModel : body.upstream_model,
+    provider_id: body.provider_id ?? before.providerId,
+  }
   const references = await checkReferences(deps, id, after)
   await changeCatalog(deps, call, {
     type: 'catalog.updated',
@@ -219,13 +224,23 @@ async function deleteModel(deps: CatalogDependencies, call: CatalogCall, before:
 async function checkReferences(
   { state }: CatalogDependencies,
   id: string,
-  { provider_id: providerId, families: wanted, fallbacks: named }: ModelFields & { provider_id: string },
+  {
+    provider_id: providerId,
+    upstream_model,
+    families: wanted,
+    fallbacks: named,
+  }: ModelFields & { provider_id: string },
 ): Promise<Statement[]> {
   const fallbacks = named ?? []
   const present = 'select kind from providers where id = ? and deleted = 0'
   const [provider] = await state.read<{ kind: string }>(present, [providerId])
   if (provider === undefined) throw wrong('provider_id', 'There is no such provider')
   const kind = providerKinds.get(provider.kind)
+  const upstreamModel = upstream_model ?? id
+  if (kind?.takesName?.(upstreamModel) === false) {
+    const field = upstreamModel === id ? 'id' : 'upstream_model'
+    throw wrong(field, `A provider of the kind ${provider.kind} has no model of this name`)
+  }
   const unserved = wanted?.findIndex((family) => kind !== undefined && !serves(kind, family)) ?? -1
   if (unserved >= 0) throw wrong(`families.${unserved}`, `A provider of the kind ${provider.kind} does not serve it`)
   if (fallbacks.includes(id)) throw wrong(`fallbacks.${fallbacks.indexOf(id)}`, 'A model cannot fall back to itself')

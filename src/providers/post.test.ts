@@ -110,8 +110,8 @@ const azure = (members: Partial<Provider> = {}) =>
   provider({ kind: 'azure-openai', baseUrl: 'https://name.openai.azure.com', ...members })
 
 test('azure-openai puts the deployment in the path and the version in the query', async () => {
-  const { url, headers } = await sent(azureOpenai, azure(), call({ model: 'my gpt' }))
-  expect(url).toBe('https://name.openai.azure.com/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21')
+  const { url, headers } = await sent(azureOpenai, azure(), call({ model: 'my@gpt' }))
+  expect(url).toBe('https://name.openai.azure.com/openai/deployments/my%40gpt/chat/completions?api-version=2024-10-21')
   expect(headers.get('api-key')).toBe('sk-operator')
   expect(headers.get('authorization')).toBeNull()
   const versioned = azure({
@@ -144,7 +144,7 @@ test('gemini takes the model and the stream in the path, and its key in a header
   expect(url).toBe('https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-pro:generateContent')
   expect(headers.get('x-goog-api-key')).toBe('sk-operator')
   expect(headers.has('authorization')).toBe(false)
-  const streamed = await sent(gemini, provider({ kind: 'gemini' }), call({ model: 'tunedModels/my one', stream: true }))
-  expect(streamed.url).toBe('https://host/v1beta/tunedModels/my%20one:streamGenerateContent?alt=sse')
+  const streamed = await sent(gemini, provider({ kind: 'gemini' }), call({ model: 'tunedModels/my@one', stream: true }))
+  expect(streamed.url).toBe('https://host/v1beta/tunedModels/my%40one:streamGenerateContent?alt=sse')
   expect(geminiBaseOf('https://host/proxy/v1/')).toBe('https://host/proxy/v1')
 })

@@ -60,6 +60,8 @@ export interface ProviderKind {
   language?: LanguageName
   /** Another of its families, for what `language` cannot say: of models whose record lists it, and of these providers. */
   further?: { language: Extract<LanguageName, Family>; of(provider: Provider): boolean }
+  /** Whether a model may be called so at such a provider, beyond what holds for every kind; absent: any may. */
+  takesName?(name: string): boolean
   /**
    * The names of a model that no record of the catalog lists; null where this kind has none of that name. Absent: the
    * name has no other.

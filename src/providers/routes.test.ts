@@ -364,10 +364,18 @@ test('a record names no model that could leave its segment of an address', async
     ['upstream_model', { upstream_model: '%2e%2e/a' }],
     ['upstream_model', { upstream_model: 'a?b' }],
     ['fallbacks.0', { fallbacks: ['a/..'] }],
+    ['upstream_model', { upstream_model: 'a b' }],
+    ['upstream_model', { upstream_model: 'gemini-3-pro:generateContent' }],
+    ['id', { id: 'gemini-3-pro:generateContent' }],
   ] as const) {
     const refused = await call('POST', models, { ...model, ...change })
     expect([refused.status, refused.json.error.param]).toEqual([422, param])
   }
+  const elsewhere = await makeProvider()
+  const path = `${models}/gemini-3-pro%3Acolon`
+  expect((await call('POST', models, { id: 'gemini-3-pro:colon', provider_id: elsewhere.id })).status).toBe(201)
+  const moved = await call('PATCH', path, { provider_id: provider.id })
+  expect([moved.status, moved.json.error.param]).toEqual([422, 'id'])
 })
 
 test('a gateway compiles what the records say', async () => {

@@ -145,6 +145,7 @@ function stage(active: readonly ActivePolicy[], context: PolicyContext, body: Re
   const facts = chat.read(body)
   const tools = {
     ...{ fetch: () => Promise.reject(new Error('none')), resolve: () => Promise.resolve([]), privateWebhooks: false },
+    throwIfCut: () => undefined,
     signal: new AbortController().signal,
   }
   return () =>

@@ -31,6 +31,7 @@ const tools = {
   fetch,
   resolve: async () => [],
   privateWebhooks: false,
+  throwIfCut: () => undefined,
   signal: new AbortController().signal,
 }
 

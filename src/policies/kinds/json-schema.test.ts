@@ -1,17 +1,30 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { chat } from '../../dialects/chat.ts'
+import type { TextSlot } from '../../dialects/dialect.ts'
 import { TooMuchWork } from '../../inspection/work.ts'
 import { ModelView, RequestView, TokenView } from '../context.ts'
 import { jsonSchema } from './json-schema.ts'
+import type { CompiledPolicy, WholePolicy } from './kind.ts'
 
 const token = { id: 't', purpose: '', roles: [], teamId: null, userId: null, gatewayId: null, metadata: {} }
 
 /** The verdict of a schema on a request's body. */
 function verdictOf(schema: Record<string, unknown>, body: Record<string, unknown>): string | null {
   const compiled = jsonSchema.compile({ schema, applies_to: 'body' }, { stages: ['pre_request'] })
+  const decision = consider(compiled, body, [], () => undefined)
+  if (decision instanceof Promise) throw new Error('The policy waits')
+  return decision?.verdict ?? null
+}
+
+function consider(
+  compiled: CompiledPolicy,
+  body: Record<string, unknown>,
+  texts: readonly TextSlot[],
+  throwIfCut: () => void,
+): ReturnType<WholePolicy['consider']> {
   if (compiled.form !== 'whole') throw new Error('The policy reads texts')
-  const decision = compiled.consider(
+  return compiled.consider(
     {
       stage: 'pre_request',
       context: {
@@ -22,15 +35,14 @@ function verdictOf(schema: Record<string, unknown>, body: Record<string, unknown
         ...{ response: null, token: new TokenView(token), model: new ModelView('m', 'p'), now: new Date(0) },
       },
       facts: chat.read({ model: 'm', messages: [] }),
-      ...{ body, requestBody: body, texts: [] },
+      ...{ body, requestBody: body, texts },
     },
     {
       ...{ fetch: () => Promise.reject(new Error('none')), resolve: () => Promise.resolve([]), privateWebhooks: false },
+      throwIfCut,
       signal: new AbortController().signal,
     },
   )
-  if (decision instanceof Promise) throw new Error('The policy waits')
-  return decision?.verdict ?? null
 }
 
 test('holds a body to its schema, with references', () => {
@@ -67,4 +79,28 @@ test('cannot decide where a body takes too much work', () => {
   for (let depth = 0; depth < 40; depth++) body = { next: body, end: true }
   body = { next: { ...body, end: true } }
   expect(() => verdictOf(schema, body)).toThrow(TooMuchWork)
+})
+
+test('checks long texts in turns, and stops once the exchange is cut', async () => {
+  const compiled = jsonSchema.compile({ schema: { type: 'object' } }, { stages: ['post_request'] })
+  const read: number[] = []
+  const slots = ['{}', 'no JSON', `"${'x'.repeat(20_000)}"`, '{}'].map(
+    (text, index): TextSlot => ({
+      ...{ member: `m${index}`, kind: 'content', role: 'assistant', replace: () => undefined },
+      get text() {
+        read.push(index)
+        return text
+      },
+    }),
+  )
+  expect(await consider(compiled, {}, slots, () => undefined)).toMatchObject({ targets: ['m1', 'm2'] })
+  read.length = 0
+  let turns = 0
+  const cut = new Error('cut')
+  const stopped = consider(compiled, {}, slots, () => {
+    turns += 1
+    if (turns === 3) throw cut
+  })
+  expect(await Promise.resolve(stopped).catch((error: unknown) => error)).toBe(cut)
+  expect(read.slice(slots.length)).toEqual([0, 1])
 })

@@ -1,15 +1,19 @@
 /** Holds an answer's text, or the arguments of a tool that it calls, to a JSON Schema (draft 2020-12). */
 import type { ValidateFunction } from 'ajv/dist/2020.js'
 import { z } from 'zod'
+import type { TextSlot } from '../../dialects/dialect.ts'
 import { Failure } from '../../failure.ts'
 import { TooMuchWork } from '../../inspection/work.ts'
 import { withDoubles } from '../../lib/exact-json.ts'
-import { type Decision, everyStage, policyKind } from './kind.ts'
+import { turn } from '../../lib/turn.ts'
+import { type Decision, everyStage, type PolicyTools, policyKind } from './kind.ts'
 import { SchemaSteps } from './schema-steps.ts'
 
 const maxSchemaCharacters = 100_000
 /** UTF-16 units of an answer's text that are parsed at once. */
 const longestText = 1024 * 1024
+/** UTF-16 units of all texts that are checked without a turn. */
+const unitsAtOnce = 16 * 1024
 
 export const jsonSchema = policyKind({
   kind: 'json-schema',
@@ -31,25 +35,41 @@ export const jsonSchema = policyKind({
     const isValid = validatorOf(schema)
     return {
       form: 'whole',
-      consider({ context, body, texts }): Decision | null {
+      consider({ context, body, texts }, tools): Decision | null | Promise<Decision | null> {
         // A provider's refusal is no answer that could have this form.
         if (context.response !== null && context.response.status >= 400n) return null
-        const values =
-          appliesTo === 'body'
-            ? [{ name: 'body', valid: isValid(() => body) }]
-            : texts
-                .filter(({ kind, role }) =>
-                  appliesTo === 'text' ? kind === 'content' && role !== null : kind === appliesTo,
-                )
-                .map(({ member, text }) => ({ name: member, valid: isValid(() => parsed(text)) }))
-        const targets = values.filter(({ valid }) => !valid).map(({ name }) => name)
-        if (targets.length === 0) return null
-        const message = `A policy holds this to a JSON Schema, which it does not match`
-        return { verdict: action, reasonCode: 'policy.json_schema', message, targets: [...new Set(targets)] }
+        const decide = (targets: readonly string[]): Decision | null => {
+          if (targets.length === 0) return null
+          const message = `A policy holds this to a JSON Schema, which it does not match`
+          return { verdict: action, reasonCode: 'policy.json_schema', message, targets: [...new Set(targets)] }
+        }
+        if (appliesTo === 'body') return decide(isValid(() => body) ? [] : ['body'])
+        const asked = texts.filter(({ kind, role }) =>
+          appliesTo === 'text' ? kind === 'content' && role !== null : kind === appliesTo,
+        )
+        const isWrong = ({ text }: TextSlot) => !isValid(() => parsed(text))
+        const isLong = asked.reduce((units, { text }) => units + text.length, asked.length) > unitsAtOnce
+        if (isLong) return wrongInTurns(asked, isWrong, tools).then(decide)
+        return decide(asked.filter(isWrong).map(({ member }) => member))
       },
     }
   },
 })
+
+/** Where the texts are that are wrong. Others have their turn between two texts; rejects where it was cut meanwhile. */
+async function wrongInTurns(
+  slots: readonly TextSlot[],
+  isWrong: (slot: TextSlot) => boolean,
+  tools: PolicyTools,
+): Promise<readonly string[]> {
+  const wrong: string[] = []
+  for (const slot of slots) {
+    await turn()
+    tools.throwIfCut()
+    if (isWrong(slot)) wrong.push(slot.member)
+  }
+  return wrong
+}
 
 /**
  * Patterns in a schema run on JavaScript's backtracking engine, which a crafted text can keep busy for minutes: they

@@ -108,6 +108,8 @@ export interface PolicyTools {
   readonly privateWebhooks: boolean
   /** Fires when the caller leaves or a deadline passes. */
   readonly signal: AbortSignal
+  /** Throws once nobody waits for the outcome any more: asked after each turn that a kind gives the others. */
+  throwIfCut(): void
 }
 
 /** Verdicts a policy can come to; `allow` only to be recorded. */

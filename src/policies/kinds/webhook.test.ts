@@ -55,6 +55,7 @@ const tools = (change: Partial<PolicyTools> = {}): PolicyTools => ({
   fetch,
   resolve: async () => ['127.0.0.1'],
   privateWebhooks: true,
+  throwIfCut: () => undefined,
   signal: new AbortController().signal,
   ...change,
 })
