@@ -24,6 +24,7 @@ import { healthPaths, healthResponse } from './health.ts'
 import type { AnswerStore, Claim } from './idempotency.ts'
 import type { Access, Answer, AnyRoute, GatewayRouteDescription } from './route.ts'
 import { createRouter, type RoutedCall } from './router.ts'
+import { beyondToken } from './token-reach.ts'
 
 export interface MountOptions {
   routes: readonly AnyRoute[]
@@ -181,21 +182,7 @@ function mayCall(route: AnyRoute, principal: Principal): boolean {
   // What only a person can be asked for is in no scope (service.md Authentication, 11).
   if (access === 'signed-in') return principal.delegation === undefined
   if (access === 'runtime:session') return principal.kind === 'runtime'
-  return principal.permissions.has(access) && !isBeyondBinding(route, principal)
-}
-
-/** Permissions to change what holds for the whole organization: a token that is bound to a team lacks them. */
-const organizationWide: ReadonlySet<Access> = new Set<Access>([
-  'catalog:write',
-  'policies:write',
-  'oauth-clients:write',
-])
-
-/** Whether the route is about the whole organization, and the caller's token is bound to a part of it. */
-function isBeyondBinding({ access, wholeOrganization }: AnyRoute, { kind, teamId, userId }: Principal): boolean {
-  if (kind !== 'token') return false
-  if (teamId !== null) return wholeOrganization === true || organizationWide.has(access)
-  return userId !== null && wholeOrganization === true
+  return principal.permissions.has(access) && beyondToken(route, principal) === null
 }
 
 function refusalOf(route: AnyRoute, principal: Principal): Failure {
@@ -203,12 +190,12 @@ function refusalOf(route: AnyRoute, principal: Principal): Failure {
   if (principal.kind === 'anonymous') return new Failure('missing_api_key')
   if (principal.delegation !== undefined && isPermission(access)) return notDelegated(principal.delegation, access)
   if (access === 'signed-in') return new Failure('permission_denied', { message: 'Only a person can do this' })
-  const message = isBeyondBinding(route, principal)
-    ? 'A token bound to a team or a user may not see or change what concerns the whole organization'
-    : `This needs the permission ${access}`
-  return new Failure('permission_denied', {
-    message: access === 'runtime:session' ? "Only a gateway's session may do this" : message,
-  })
+  if (access === 'runtime:session') {
+    return new Failure('permission_denied', { message: "Only a gateway's session may do this" })
+  }
+  const holds = isPermission(access) && principal.permissions.has(access)
+  const beyond = holds ? beyondToken(route, principal) : null
+  return new Failure('permission_denied', { message: beyond ?? `This needs the permission ${access}` })
 }
 
 async function tellOfRefusal(

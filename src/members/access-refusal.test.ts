@@ -59,18 +59,40 @@ test('a token of a team changes nothing that holds for the whole organization', 
   }
 })
 
-test('a token that expires or has limits makes no owner or admin, and changes none', async () => {
-  const person = await plane.addPerson('administrator@example.com', 'admin')
-  for (const limited of [{ expires_in_seconds: 600 }, { max_requests: 5 }, { bindings: { model_filter: ['a'] } }]) {
-    const { token_value: token } = await tokenOf({ roles: ['admin'], ...limited })
+const restrictions = (): Record<string, object> => ({
+  expiry: { expires_in_seconds: 600 },
+  requests: { max_requests: 5 },
+  'a model filter': { bindings: { model_filter: ['a'] } },
+  'a team': { bindings: { team_id: plane.teamId } },
+})
+
+test('a token that expires, or has limits or bindings, may not change a person', async () => {
+  const person = await plane.addPerson('administrator@example.com', 'member')
+  for (const restriction of Object.values(restrictions())) {
+    const { token_value: token } = await tokenOf({ roles: ['admin'], ...restriction })
     const email = `${crypto.randomUUID()}@example.com`
-    const make = (role: string) => plane.call('POST', '/v1/users', { token, body: { email, name: 'A', role } })
-    const change = (body: object) => plane.call('PATCH', `/v1/users/${person}`, { token, body })
-    for (const refused of [await make('admin'), await change({ password: 'another long password' })]) {
-      expect([refused.status, refused.json.error.param]).toEqual([403, 'role'])
-    }
-    expect((await make('member')).status).toBe(201)
+    const refused = [
+      await plane.call('POST', '/v1/users', { token, body: { email, name: 'A' } }),
+      await plane.call('POST', '/v1/users', { token, body: { email, name: 'A', role: 'operator' } }),
+      await plane.call('PATCH', `/v1/users/${person}`, { token, body: { password: 'another long password' } }),
+      await plane.call('POST', '/v1/teams', { token, body: { name: 'mine' } }),
+      await plane.call('POST', `/v1/teams/${plane.teamId}/members`, { token, body: { user_id: person } }),
+    ]
+    expect(refused.map(({ status, json }) => [status, json.error.code])).toEqual(
+      refused.map(() => [403, 'permission_denied']),
+    )
   }
+})
+
+test('an owner token that expires, or has limits or bindings, makes no setup link; one without them does', async () => {
+  await plane.store.ledger.write([{ sql: 'update users set password_hash = null', args: [] }])
+  for (const restriction of Object.values(restrictions())) {
+    const { token_value: token } = await tokenOf({ roles: ['owner'], ...restriction })
+    const { status, json } = await plane.call('POST', '/v1/auth/setup-link', { token, body: {} })
+    expect([status, json.error.code]).toEqual([403, 'permission_denied'])
+    expect(json.error.message).toContain('admin-token')
+  }
+  expect((await plane.call('POST', '/v1/auth/setup-link', { token: plane.adminToken, body: {} })).status).toBe(201)
 })
 
 test("a person's token does not outlive the person's role", async () => {

@@ -102,17 +102,9 @@ export const userRecord = (row: UserRow, teamIds: readonly string[]): User => ({
 
 /**
  * Refuses (`permission_denied`) what this caller may not do to a person of role `from` that becomes one of role `to`
- * (null: is new): only an owner changes owners, nobody grants more than they hold, and a token that expires or has limits
- * leaves people who make tokens alone: by the password of such a person its holder could make tokens without limits.
+ * (null: is new): only an owner changes owners, and nobody grants more than they hold.
  */
 export function assertMayChange(principal: Principal, from: UserRole | null, to: UserRole): void {
-  const makesTokens = (role: UserRole | null) => role !== null && permissionsOf([role]).has('tokens:write')
-  if (principal.limited && (makesTokens(from) || makesTokens(to))) {
-    throw new Failure('permission_denied', {
-      message: 'A token that expires, or has limits or bindings, cannot make or change an owner or admin',
-      param: 'role',
-    })
-  }
   const isOwner = principal.roles.includes('owner')
   if (!isOwner && (from === 'owner' || to === 'owner')) {
     throw new Failure('permission_denied', { message: 'Only an owner can make or change an owner', param: 'role' })

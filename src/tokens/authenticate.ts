@@ -13,6 +13,7 @@ import { oauthTokens, tokens } from '../store/state.ts'
 import { requireAudience } from './delegation.ts'
 import { type KeyClass, tokenStatus } from './governed.ts'
 import type { LastUse } from './last-use.ts'
+import { isNamed } from './named-token.ts'
 import { type Permission, permissionsOf, type Role, rolesWithin } from './permissions.ts'
 import { anonymous, type Principal } from './principal.ts'
 import { tokenResourceName } from './record.ts'
@@ -56,6 +57,7 @@ async function tokenPrincipal(options: AuthenticatorOptions, hash: string): Prom
   lastUse?.used(token.id, now)
   const given = JSON.parse(token.roles) as Role[]
   const { roles, permissions } = await limitedToUser(options, token, given)
+  const limited = hasLimits(token) || (await isNamedByOthers(state, token.id))
   return {
     kind: 'token',
     name: `token:${token.id}`,
@@ -64,7 +66,8 @@ async function tokenPrincipal(options: AuthenticatorOptions, hash: string): Prom
     teamId: token.teamId,
     eventTeamId: token.eventTeamId,
     keyClass: token.keyClass as KeyClass,
-    limited: isLimited(token),
+    restricted: limited || isTemporaryOrOwned(token),
+    limited,
     gatewayId: token.gatewayId,
     instanceId: null,
     roles,
@@ -72,13 +75,21 @@ async function tokenPrincipal(options: AuthenticatorOptions, hash: string): Prom
   }
 }
 
-const isLimited = (token: typeof tokens.$inferSelect): boolean =>
+const hasLimits = (token: typeof tokens.$inferSelect): boolean =>
   [
-    ...[token.teamId, token.userId, token.gatewayId, token.provider, token.modelFilter, token.budgetId],
-    ...[token.maxBudget, token.maxRequests, token.rateLimitRpm, token.rateLimitTpm, token.expiresAt, token.rotatedAt],
+    ...[token.gatewayId, token.provider, token.modelFilter, token.budgetId],
+    ...[token.maxBudget, token.maxRequests, token.rateLimitRpm, token.rateLimitTpm],
   ].some((limit) => limit !== null) ||
   token.policyIds !== '[]' ||
   token.accessPolicyIds !== '[]'
+
+const isTemporaryOrOwned = (token: typeof tokens.$inferSelect): boolean =>
+  [token.expiresAt, token.rotatedAt, token.teamId, token.userId].some((bound) => bound !== null)
+
+async function isNamedByOthers(state: Database, id: string): Promise<boolean> {
+  const { sql, args } = isNamed(id)
+  return (await state.read(`select 1 where ${sql}`, args)).length > 0
+}
 
 /** An application that acts for a person, within its scope and within what that person may do now. */
 async function delegatedPrincipal(options: AuthenticatorOptions, hash: string): Promise<Principal> {
@@ -102,6 +113,7 @@ async function delegatedPrincipal(options: AuthenticatorOptions, hash: string): 
     tokenId: token.id,
     userId: token.userId,
     eventTeamId: (JSON.parse(token.teamIds) as string[])[0] ?? null,
+    restricted: true,
     limited: true,
     roles: [user.role],
     permissions: new Set([...permissionsOf([user.role])].filter((permission) => scope.includes(permission))),

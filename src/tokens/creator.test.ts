@@ -53,6 +53,25 @@ test('a request for more than the creator has is refused with 403 and the field'
   )
 })
 
+test('a consumer group or policy that names the creator is for what it makes too', async () => {
+  const [grouped, targeted] = [await creatorWith({}), await creatorWith({})]
+  await made.store.state.write([
+    {
+      sql: `insert into consumer_groups (id, requests_per_minute, members, version) values ('g', 1, ?, 0)`,
+      args: [JSON.stringify({ teams: [], users: [], tokens: [grouped.id] })],
+    },
+    {
+      sql: `insert into policies (id, kind, stages, config, targets, position, mode, when_broken, enabled, version)
+        values ('p', 'audit', '[]', '{}', ?, 1, 'enforce', 'deny', 1, 0)`,
+      args: [JSON.stringify({ tokens: [targeted.id] })],
+    },
+  ])
+  for (const creator of [grouped, targeted]) {
+    const { json } = await create({}, creator.token_value)
+    expect(await accounts(json.id)).toEqual([json.id, creator.id])
+  }
+})
+
 test('a token draws on the accounts of the limits of its creator, and of those that the creator draws on', async () => {
   const creator = await creatorWith({ max_requests: 2 })
   const first = (await create({ roles: ['admin'] }, creator.token_value)).json

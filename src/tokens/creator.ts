@@ -8,6 +8,7 @@
  * People have no such bounds: a session makes tokens without limits.
  */
 import type { Database, Statement } from '../store/open.ts'
+import { isNamed } from './named-token.ts'
 import type { Principal } from './principal.ts'
 import type { TokenScope } from './scope.ts'
 import { findToken, type StoredToken } from './stored-token.ts'
@@ -15,7 +16,10 @@ import { findToken, type StoredToken } from './stored-token.ts'
 export interface Creator {
   /** Its `expiresAt` is the instant at which the creator really ends: its expiry, or the end of its grace period. */
   token: StoredToken
-  /** The accounts of its limits, its sources' included. An access policy may count by account, so it makes all count. */
+  /**
+   * The accounts of its limits, its sources' included. An access policy may count by account, and a consumer group or a
+   * policy that names the token finds what it makes by account, so these make all count.
+   */
   accountIds: readonly string[]
 }
 
@@ -26,12 +30,13 @@ export async function findCreator(
 ): Promise<Creator | null> {
   const token = tokenId === null ? null : await findToken(ledger, tokenId)
   if (token === null) return null
+  const named = isNamed(token.id)
   const limited = await state.read<{ id: string }>(
     `select each.value as id from tokens t, json_each(t.account_ids) each
-     where t.id = ? and (t.access_policy_ids <> '[]'
+     where t.id = ? and (t.access_policy_ids <> '[]' or ${named.sql}
        or exists (select 1 from accounts a where a.id = each.value and a.deleted = 0))
      order by each.key`,
-    [token.id],
+    [token.id, ...named.args],
   )
   const accountIds = limited.map(({ id }) => id)
   return { token: { ...token, expiresAt: least(token.expiresAt, token.rotatedAt) }, accountIds }

@@ -14,6 +14,11 @@ export interface Principal {
   eventTeamId: string | null
   keyClass: KeyClass | null
   /** Whether its token expires, or has a binding, a policy or a limit of any kind. */
+  restricted: boolean
+  /**
+   * Whether its token has a limit, a policy, or a binding to a gateway, provider or model, or a consumer group or policy
+   * names it. Expiry and a binding to a team or a user do not count.
+   */
   limited: boolean
   /** The gateway a runtime token or runtime session belongs to. */
   gatewayId: string | null
@@ -33,6 +38,7 @@ export const anonymous: Principal = {
   teamId: null,
   eventTeamId: null,
   keyClass: null,
+  restricted: false,
   limited: false,
   gatewayId: null,
   instanceId: null,

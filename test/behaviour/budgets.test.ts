@@ -1,7 +1,7 @@
 /** Budgets and request limits from outside, in each text language: codes, clamping, sums to the nano-dollar. */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { api, createToken, expectAnswer, installation } from '../client.ts'
+import { api, createToken, expectAnswer } from '../client.ts'
 import { eventually, until } from '../eventually.ts'
 import { chatAnswer, chatStream } from '../fakes/chat.ts'
 import { type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
@@ -218,7 +218,9 @@ test('a request whose bytes a budget does not pay for as tokens is counted by th
 })
 
 test('a budget of a team with a window refuses with Retry-After', async () => {
-  const { teamId } = await installation(gatehouse)
+  // Not the team that owns the tokens of the other tests: the budget would refuse those too.
+  const team = await api(gatehouse, '/v1/teams', { body: { name: 'with a small budget' } })
+  const { id: teamId } = expectAnswer(team, 201, z.looseObject({ id: z.uuid() }))
   const scope = { kind: 'team', id: teamId }
   const max_budget = worstCase('chat/completions') - 20 * tokenPrice
   const body = { name: 'small', max_budget, window: 'day', scope }
