@@ -46,7 +46,13 @@ interface TurnClock {
 export function mayFindIn(compiled: TextPolicy, slots: readonly TextSlot[]): boolean {
   if (isLong(slots)) return true
   for (const slot of slots) if (slot.text !== '' && mayFind(compiled, slot)) return true
-  return slots.some(({ message }, index) => message !== undefined && message === slots[index + 1]?.message)
+  let last: object | undefined
+  for (const { message } of slots) {
+    if (message === undefined) continue
+    if (message === last) return true
+    last = message
+  }
+  return false
 }
 
 /** What the policy says; null where it finds nothing. `clock` is in milliseconds that only grow. */
