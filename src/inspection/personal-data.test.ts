@@ -29,3 +29,13 @@ test('takes no argument of a call for a phone number', () => {
   expect(found('Call the function foo(1234567890)')).toEqual([])
   expect(found('Text tel(1234567890)')).toEqual([['PHONE', '1234567890']])
 })
+
+test('finds an address at the end of a sentence, and none in a version of five parts', () => {
+  expect(found('It came from 203.0.113.77.')).toEqual([['IP', '203.0.113.77']])
+  expect(found('It came from 203.0.113.77. Then')).toEqual([['IP', '203.0.113.77']])
+  expect(found('from 203.0.113.77… or 203.0.113.78:80')).toEqual([
+    ['IP', '203.0.113.77'],
+    ['IP', '203.0.113.78'],
+  ])
+  expect(found('Version 1.2.3.4.5 of the program')).toEqual([])
+})

@@ -52,7 +52,9 @@ export const personalData: Readonly<Record<Exclude<PersonalDataType, 'phone'>, r
     },
   ],
   ip: [
-    { label: 'IP', pattern: String.raw`(?<![\w.])(?:${octet}\.){3}${octet}(?!\w)` },
+    { label: 'IP', pattern: String.raw`(?<![\w.])(?:${octet}\.){3}${octet}(?![\w.])` },
+    // A point behind an address ends a sentence; with a digit behind that it is a version of five parts.
+    { label: 'IP', pattern: String.raw`(?<![\w.])(?:${octet}\.){3}${octet}\.(?!\d)`, endsBefore: true },
     {
       label: 'IP',
       pattern: String.raw`(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])`,
