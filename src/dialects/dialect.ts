@@ -83,7 +83,7 @@ export interface TextSlot {
   readonly role: string | null
   /** Tool arguments are JSON text, also where the body holds them as an object. */
   readonly text: string
-  /** The message of a request that it is a part of, where that may have several: they are read as one, too. */
+  /** The message, or the result of a tool, that it is a part of, where that may have several: they are read as one, too. */
   readonly message?: object
   replace(text: string): void
 }

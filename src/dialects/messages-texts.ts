@@ -35,7 +35,8 @@ export function addContent(slots: TextSlot[], holder: JsonObject, key: string, o
   const content = holder[key]
   const blocks = objectsOf(content)
   for (const block of blocks) {
-    const spoken = { ...owner, role: roleOfBlock(block, owner.role), message: holder }
+    const message = kindOfBlock(block.type) === 'tool_result' ? block : holder
+    const spoken = { ...owner, role: roleOfBlock(block, owner.role), message }
     for (const found of blockTexts(block, true)) slots.push(new FoundSlot(found, spoken))
   }
   if (blocks === content) return

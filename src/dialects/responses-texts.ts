@@ -65,6 +65,9 @@ export const itemTexts = (item: JsonObject, files = false): FoundText[] => {
   return texts.map((found) => (found.place === 'output' ? asKind(found, 'tool_result') : found))
 }
 
+/** Whether an item's texts stand apart: entries of a list, which nobody reads as one text. */
+export const isList = ({ type }: JsonObject): boolean => type === 'mcp_list_tools' || type === 'file_search_call'
+
 /** Whose words an item of the input is. */
 export function roleOf(item: JsonObject): string | null {
   const role = textOf(item.role)

@@ -14,7 +14,7 @@ import { tokenMember } from './request-only.ts'
 import { addDescribed, addMember, addRest } from './request-texts.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './responses-answer.ts'
 import { responsesReader } from './responses-stream.ts'
-import { echoedTexts, itemTexts, readApart, roleOf } from './responses-texts.ts'
+import { echoedTexts, isList, itemTexts, readApart, roleOf } from './responses-texts.ts'
 import { FoundSlot, slotsOf, textLength } from './texts.ts'
 import { unforeseenLength } from './unforeseen.ts'
 
@@ -120,7 +120,7 @@ const readMembers = ['instructions', 'input', 'prompt', ...describing]
 function addInput(slots: TextSlot[], body: JsonObject): void {
   const items = objectsOf(body.input)
   for (const item of items) {
-    const owner = { member: 'input', role: roleOf(item), message: item }
+    const owner = { member: 'input', role: roleOf(item), ...(!isList(item) && { message: item }) }
     for (const found of itemTexts(item, true)) slots.push(new FoundSlot(found, owner))
   }
   if (items !== body.input) addMember(slots, body, 'input', { role: 'user', listed: true })

@@ -322,6 +322,9 @@ interface Owner {
   readonly onReplace?: () => void
 }
 
+/** What describes a part that is no text, such as the address of an image: a model reads none of it as a part. */
+const besideText = /(?:^|\/)(?:url|image_url|file_url|file_id|filename|title|detail|format|media_type)$/
+
 /** A text that was found, as a slot. */
 export class FoundSlot implements TextSlot {
   readonly member: string
@@ -337,7 +340,7 @@ export class FoundSlot implements TextSlot {
     this.kind = found.kind
     this.role = owner.role
     this.text = found.text
-    if (owner.message !== undefined) this.message = owner.message
+    if (owner.message !== undefined && !besideText.test(found.place)) this.message = owner.message
     this.#found = found
     this.#owner = owner
   }

@@ -26,12 +26,13 @@ const cardRanges: readonly RegExp[] = [
   /^(?:50|5[6-9]|6[0-9]|0604)\d{8,17}$/,
 ]
 
-/** Made of digits and what separates their groups. */
+/** Made of digits and what separates their groups. One line break may stand within; more make a column of numbers. */
 export function isCardNumber(text: string): boolean {
   const digits = text.replace(/\D/g, '')
   return (
     digits.length >= 12 &&
     digits.length <= 19 &&
+    (text.match(/\n/g) ?? []).length < 2 &&
     isGroupedAsCard(text) &&
     cardRanges.some((range) => range.test(digits)) &&
     passesLuhn(digits)

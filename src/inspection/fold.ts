@@ -15,7 +15,7 @@
 import { asciiDigit } from './decimal-digits.ts'
 import { homoglyphs } from './homoglyphs.ts'
 import { remembering } from './remembering.ts'
-import { respell, respelled } from './respelled.ts'
+import { isRegional, respell, respelled } from './respelled.ts'
 
 const ignorable = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}]/u
 /** Not `\s`, which takes in U+FEFF, that nobody sees, and leaves out U+0085. */
@@ -34,7 +34,7 @@ export const isIgnorable = (codePoint: number): boolean => {
 
 /** Whether a neighbour of this kind continues a word, so that a term beside it is only a part of one. */
 export const isWordCharacter = (codePoint: number): boolean => {
-  if (respelled.has(codePoint)) return true
+  if (respelled.has(codePoint)) return !isRegional(codePoint)
   const character = String.fromCodePoint(codePoint)
   return wordCharacter.test(character) && !unspaced.test(character)
 }

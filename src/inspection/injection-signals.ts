@@ -15,9 +15,12 @@ export interface InjectionSignal {
   readonly patterns: readonly string[]
 }
 
-const instructions = String.raw`(?:instruct\w*|prompts?|rules?|guidelines?|directions?|directives?|orders|commands?|programming|training|restrictions?|restraints?|messages?)`
+const instructions = String.raw`(?:instruct\w*|prompts?|rules?|guidelines?|directions?|directives?|orders|commands?|programming|training|restrictions?|restraints?|(?:system|developer) messages?)`
 const earlier =
   '(?:previous|prior|preceding|above|earlier|former|initial|original|past|existing|system|your|all|any|every|these|those)'
+
+/** An order that follows "ignore the above": nobody who corrects himself goes on so. */
+const thenSay = String.raw`[.,;]? ?(?:and|then|instead),? (?:just |simply |instead |only )?(?:say|state|repeat|print|output|write|give|tell|reveal|show|display|respond with|reply with)\b`
 
 /** Asking for something to be said. */
 const say = String.raw`\b(?:reveal|show|print|repeat|tell|output|display|share|give|provide|confirm|disclose|leak|spell|encode|expose|dump|recite|echo|reproduce|copy|list|translate|summari[sz]e|paraphrase|describe|explain|quote|return|export|send|read|what(?:'s|’s| is| are| was| were)|write|exfiltrate|divulge|let me see|see|know|i (?:need|want|require))\b`
@@ -27,9 +30,9 @@ const english: readonly InjectionSignal[] = [
     name: 'override_instructions',
     weight: 0.7,
     patterns: [
-      String.raw`\b(?:ignor(?:e|ing)|disregard|forget|overlook|override|neglect|discard|(?:do not|don't|stop) (?:follow|obey)\w*)\s+(?:\w+\s+){0,4}${earlier}\s+(?:\w+\s+){0,4}${instructions}\b`,
-      String.raw`\b(?:ignore|disregard|forget|overlook)\s+(?:the above|(?:everything|all|anything|what) (?:that )?(?:was|is|you|i|said|above|before)\b)`,
-      String.raw`\bignore (?:the|this) (?:function|code|text|question|task|table|document|content|rest)\b`,
+      String.raw`\b(?:ignor(?:e|ing)|disregard|forget|overlook|override|neglect|discard|(?:do not|don't|stop) (?:follow|obey)\w*)\s+(?:\w+\s+){0,4}${earlier}\s+(?:\w+\s+){0,2}${instructions}\b`,
+      String.raw`\b(?:ignore|disregard|forget|overlook)\s+(?:everything|all|anything|what(?:ever)?) (?:that )?you(?: were| are| have|['’]ve| had)?(?: ever)?(?: been)? (?:told|taught|instructed|given|programmed|trained|learn\w+|know)\b`,
+      String.raw`\b(?:ignore|disregard|forget|overlook)\s+(?:the above|(?:everything|all)(?: that (?:is|was))?(?: said| written)? (?:above|before)|(?:the|this) (?:function|code|text|table|document|content|rest))${thenSay}`,
       '(?:지시|명령|규칙).{0,8}(?:무시|잊)',
     ],
   },
@@ -96,10 +99,11 @@ const english: readonly InjectionSignal[] = [
       String.raw`${say}[^.?!\n]{0,40}\b(?:your|the|this|these|its|initial|original|hidden|entire|full|complete|above) (?:\w{1,14} ){0,3}(?:system ?prompt|system (?:message|instructions?)|(?:pre-?|meta-?)prompt)\b`,
       String.raw`${say}[^.?!\n]{0,40}\byour (?:\w{1,14} ){0,2}(?:instructions|prompt|rules|guidelines|directives|configuration|constraints|policies|context window|programming)\b`,
       String.raw`${say}[^.?!\n]{0,40}\b(?:initial|original|hidden|secret|internal|confidential|developer|first) (?:\w{1,14} )?(?:prompt|instructions?|directives?|guidelines)\b`,
-      String.raw`\b(?:repeat|print|output|copy|reproduce|recite|echo|spell out|write out|dump|tell me|give me)[^.?!\n]{0,30}\b(?:words?|text|everything|all|messages?|lines?|content|conversation|instructions|what was (?:said|written))[^.?!\n]{0,20}\b(?:above|before (?:this|the|my|our)|preceding|prior to|so far verbatim|up to (?:this|here))`,
+      String.raw`\b(?:repeat|print|output|copy|reproduce|recite|echo|spell out|write out|dump|tell me|give me)[^.?!\n]{0,30}\b(?:words?|text|everything|all|messages?|lines?|content|conversation|instructions|what was (?:said|written))[^.?!\n]{0,20}\b(?:above|before (?:this|(?:the|my|our) (?:\w{1,14} )?(?:message|conversation|chat|prompt|question|input|query))|preceding|prior to|so far verbatim|up to (?:this|here))`,
       String.raw`\b(?:above|before this|preceding)[^.?!\n]{0,40}\b(?:verbatim|word for word|in (?:a|an|one) (?:code ?block|code fence|markdown)|starting (?:with|from) ["'“]?you are)\b`,
       String.raw`\bstart(?:ing|s)? (?:with|from|at)(?: the (?:words?|phrase|text))? ?["'“‘]?you are\b`,
-      String.raw`\b(?:what|which|how)\b[^.?!\n]{0,20}\b(?:were|have|are|had) you (?:been )?(?:told|instructed|given|asked|programmed|configured|prompted|initiali[sz]ed|forbidden|not allowed|prohibited)\b`,
+      String.raw`\b(?:what|which|how)\b[^.?!\n]{0,20}\b(?:were|have|are|had) you (?:been )?(?:programmed|configured|prompted|initiali[sz]ed|forbidden|not allowed|prohibited)\b`,
+      String.raw`\bwhat\b[^.?!\n]{0,20}\b(?:were|have|are|had) you (?:been )?(?:told|instructed|given|asked)\b[^.?!\n]{0,40}\b(?:(?:this|the|our|my|your) (?:\w{1,14} )?(?:conversation|chat|session|prompt|instructions?|developers?|creators?|configuration|system)|openai|anthropic|as an? (?:ai|assistant|\w{1,14} model)|not to (?:say|reveal|tell|share|mention|disclose))\b`,
       String.raw`\b(?:what|which)\b[^.?!\n]{0,20}\b(?:instructions?|rules|prompt|guidelines|directives|constraints)\b[^.?!\n]{0,20}\b(?:you (?:received|got|follow|have|given|under|operate)|(?:given|provided|told) to you|do you|did you|were you|are you)\b`,
       String.raw`${say}[^.?!\n]{0,30}\b(?:instructions?|rules|guidelines|directives|constraints)\b[^.?!\n]{0,12}\byou (?:have|must|need|follow|were|are|got|received|operate|obey)\b`,
       String.raw`\b(?:begin|end) of (?:the |your )?(?:system )?(?:prompt|instructions)\b|\b(?:ignore|skip) (?:the )?(?:user|question) and (?:print|output|repeat)\b`,

@@ -29,6 +29,8 @@ export interface PatternSource {
   readonly caseInsensitive?: boolean
   /** Whether what matched is really one, by its folded text without ignorable characters. */
   readonly check?: (text: string) => boolean
+  /** The last character that it matches is no part of what it finds: it only shows what follows. */
+  readonly endsBefore?: true
 }
 
 export interface PatternOptions {
@@ -49,11 +51,12 @@ export function patternDetector(
   { streaming, paramOf, stepsKept }: PatternOptions,
 ): Detector {
   const patterns = sources.map(
-    ({ label, pattern, entry, caseInsensitive, check }, index): CompiledPattern => ({
+    ({ label, pattern, entry, caseInsensitive, check, endsBefore }, index): CompiledPattern => ({
       label,
       entry: entry ?? label.toLowerCase(),
       node: readPattern(pattern, paramOf(index), caseInsensitive),
       check: check ?? null,
+      endsBefore: endsBefore ?? false,
     }),
   )
   const program = compileProgram(patterns, paramOf)
@@ -315,7 +318,8 @@ class PatternScanner implements Scanner {
       const start = starts === null ? told : (starts[told] ?? 0)
       const end = before ? this.#lastEnd : this.#position
       if (pattern.check !== null && !pattern.check(foldedText(this.#text.slice(start, end)))) continue
-      found.push({ start, end, label: pattern.label, entry: pattern.entry, decidedAt: this.#readTo })
+      const foundEnd = pattern.endsBefore ? end - 1 : end
+      found.push({ start, end: foundEnd, label: pattern.label, entry: pattern.entry, decidedAt: this.#readTo })
     }
   }
 }

@@ -16,6 +16,8 @@ export interface CompiledPattern {
   readonly node: PatternNode
   /** Whether what matched is really one, by its folded text. */
   readonly check: ((text: string) => boolean) | null
+  /** The last character that it matches is no part of what it finds. */
+  readonly endsBefore: boolean
 }
 
 export type Leaf =

@@ -13,7 +13,7 @@ export type PersonalDataType = (typeof personalDataTypes)[number]
 
 /** Hyphens, dashes and the minus sign, within a class. */
 const dashes = String.raw`\-\u2010-\u2015\u2212`
-const cardSeparators = String.raw`[ \t._/·${dashes}]{1,3}`
+const cardSeparators = String.raw`[ \t\r\n._/·${dashes}]{1,3}`
 const octet = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 const months =
   '(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)'
@@ -40,7 +40,7 @@ export const personalData: Readonly<Record<Exclude<PersonalDataType, 'phone'>, r
   iban: [
     {
       label: 'IBAN',
-      pattern: String.raw`(?<![A-Za-z0-9])(?:[A-Za-z]{2}|[A-Z]{2}[ \t.${dashes}]{1,2})\d{2}(?:[ \t._/·${dashes}]{0,2}[A-Za-z0-9]){11,30}(?![A-Za-z0-9])`,
+      pattern: String.raw`(?<![A-Za-z0-9])(?:[A-Za-z]{2}|[A-Z]{2}[ \t.${dashes}]{1,2})\d{2}(?:[ \t\r\n._/·${dashes}]{0,2}[A-Za-z0-9]){11,30}(?![A-Za-z0-9])`,
       check: isIban,
     },
   ],
@@ -52,7 +52,9 @@ export const personalData: Readonly<Record<Exclude<PersonalDataType, 'phone'>, r
     },
   ],
   ip: [
-    { label: 'IP', pattern: String.raw`(?<![\w.])(?:${octet}\.){3}${octet}(?!\w)` },
+    { label: 'IP', pattern: String.raw`(?<![\w.])(?:${octet}\.){3}${octet}(?![\w.])` },
+    // A point behind an address ends a sentence; with a digit behind that it is a version of five parts.
+    { label: 'IP', pattern: String.raw`(?<![\w.])(?:${octet}\.){3}${octet}\.(?!\d)`, endsBefore: true },
     {
       label: 'IP',
       pattern: String.raw`(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])`,

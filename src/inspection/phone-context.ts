@@ -68,6 +68,12 @@ const general =
 export const charactersBefore = 48
 export const charactersBehind = 16
 
+/** Whether a parenthesis opens right behind a word of code, which then is called: `foo(`; not `tel(`. */
+export function isArgument(before: string): boolean {
+  const name = /([A-Za-z_]\w*)\($/.exec(before)?.[1]?.toLowerCase()
+  return name !== undefined && roles.get(name) !== 'dialled' && !isPlace.has(name)
+}
+
 /** What the words beside a number say of it: the one right behind it, or the nearest before it. */
 export function roleOf(before: string, after: string): NumberRole {
   const behind = firstBehind.exec(after.toLowerCase())?.[1] ?? ''

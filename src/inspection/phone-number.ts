@@ -4,7 +4,7 @@
  * Country codes and lengths come from Google's libphonenumber.
  */
 import { isPossiblePhoneNumber } from 'libphonenumber-js/min'
-import { type NumberRole, roleOf } from './phone-context.ts'
+import { isArgument, type NumberRole, roleOf } from './phone-context.ts'
 
 /** A stretch of a row; offsets are of its characters. */
 export interface PhoneStretch {
@@ -45,7 +45,7 @@ export function phoneNumbersIn(row: string, before: string, after: string): Phon
   const chunks = chunksOf(row, after)
   const found: PhoneStretch[] = []
   const isExtended = extension.test(row.slice(chunks.at(-1)?.end) + after)
-  let role: NumberRole | null = null
+  let role: NumberRole | null = /^\d+\)/.test(row) && isArgument(before) ? 'counted' : null
   let first = 0
   while (first < chunks.length) {
     const candidates = candidatesFrom(row, chunks, first)

@@ -4,7 +4,13 @@
  * characters, private use, lone surrogates. The former are always read so; the latter are read both ways.
  */
 
+import { remembering } from './remembering.ts'
+
 const smallCapitals = 'ᴀaʙbᴄcᴅdᴇeꜰfɢgʜhɪiᴊjᴋkʟlᴍmɴnᴏoᴘpꞯqʀrꜱsᴛtᴜuᴠvᴡwʏyᴢz'
+
+/** The 26 regional indicators: a pair of them is a flag, more are read as letters. */
+const firstRegional = 0x1f1e6
+export const isRegional = (codePoint: number): boolean => codePoint >= firstRegional && codePoint < firstRegional + 26
 
 /** The first letter's code point of a row from A to Z, and whether they are capitals. */
 const rows: readonly (readonly [number, string])[] = [
@@ -12,6 +18,7 @@ const rows: readonly (readonly [number, string])[] = [
   [0x1f110, 'A'],
   [0x1f150, 'A'],
   [0x1f170, 'A'],
+  [firstRegional, 'A'],
 ]
 
 /** By code point the letter that it is read as. Circled and squared letters are folded by their compatibility form. */
@@ -28,7 +35,7 @@ export const respelled: ReadonlyMap<number, string> = new Map([
   ),
 ])
 
-const anyRespelled = /[ᴀ-ᴢʀɢɪɴʙʜʟʏꜰꜱꞯ⒜-⒵\u{1f110}-\u{1f129}\u{1f150}-\u{1f169}\u{1f170}-\u{1f189}]/u
+const anyRespelled = /[ᴀ-ᴢʀɢɪɴʙʜʟʏꜰꜱꞯ⒜-⒵\u{1f110}-\u{1f129}\u{1f150}-\u{1f169}\u{1f170}-\u{1f189}\u{1f1e6}-\u{1f1ff}]/u
 
 /** The text with letters in place of what is read as them. */
 export function respell(text: string): string {
@@ -38,11 +45,16 @@ export function respell(text: string): string {
   return plain
 }
 
-/** Begins what may be read in two ways: `&`, tag characters, private use, surrogates without their other half. */
-export const ambiguous = /[&\u{e0020}-\u{e007e}\p{Co}\p{Cs}]/u
+/** Begins what may be read in two ways: `&`, tag characters, and what some readers leave out. */
+export const ambiguous = /[&\u{e0020}-\u{e007e}\p{Co}\p{Cs}\p{Cn}]/u
 
-export const isIgnoredByOthers = (codePoint: number): boolean =>
-  (codePoint >= 0xd800 && codePoint <= 0xf8ff) || codePoint >= 0xf0000
+const leftOutByOthers = /[\p{Co}\p{Cs}\p{Cn}]/u
+
+/** Private use, surrogates without their other half, noncharacters and code points that are not assigned. */
+export const isIgnoredByOthers = remembering(
+  (codePoint): boolean => leftOutByOthers.test(String.fromCodePoint(codePoint)),
+  0x10000,
+)
 
 /** The ASCII character that a tag character hides; null of any other. */
 export const tagged = (codePoint: number): number | null =>
@@ -57,11 +69,24 @@ export interface Entity {
 const numeric = /^&#(?:[xX]0{0,16}([0-9a-fA-F]{1,6})|0{0,16}([0-9]{1,7}));?/
 const named = /^&([A-Za-z]{2,14});/
 const unfinished = /^&(?:$|#$|#[xX]?[0-9a-fA-F]{0,24}$|[A-Za-z]{1,14}$)/
+/** How often the `&` of an entity may be an entity itself: `&amp;#98;`. */
+const mostNested = 3
 /** As long as the longest entity that is read. */
-export const longestEntity = 28
+export const longestEntity = 28 * (mostNested + 1)
 
-/** The character that an HTML entity at the beginning of a text stands for; `open` where more of the text decides. */
-export function entityAt(text: string, ended: boolean): Entity | 'open' | null {
+/**
+ * The character that an HTML entity at the beginning of a text stands for, however often it was encoded; `open` where
+ * more of the text decides.
+ */
+export function entityAt(text: string, ended: boolean, nested = 0): Entity | 'open' | null {
+  const outer = singleEntityAt(text, ended)
+  if (outer === null || outer === 'open' || outer.codePoint !== 0x26 || nested === mostNested) return outer
+  const inner = entityAt(`&${text.slice(outer.length)}`, ended, nested + 1)
+  if (inner === null || inner === 'open') return inner ?? outer
+  return { codePoint: inner.codePoint, length: outer.length - 1 + inner.length }
+}
+
+function singleEntityAt(text: string, ended: boolean): Entity | 'open' | null {
   if (!ended && unfinished.test(text)) return 'open'
   const number = numeric.exec(text)
   if (number !== null) {

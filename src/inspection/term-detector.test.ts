@@ -123,6 +123,10 @@ test.each([
   ['named entities', '&sfr;w&oopf;rdfi&sscr;h'],
   ['an invisible entity', 'sword&shy;fi&ZeroWidthSpace;s&#8203;h'],
   ['private use', 'sword\ue000f\u{f0001}ish'],
+  ['regional indicators', '🇸🇼🇴🇷🇩🇫🇮🇸🇭'],
+  ['entities that are encoded twice', 's&amp;#119;or&amp;amp;#x64;f&#38;#105;sh'],
+  ['noncharacters', 'sw\uffffor\ufdd0dfi\u{1fffe}sh'],
+  ['code points that are not assigned', 'sword\u0378fi\u{3fff0}sh'],
   ['lone surrogates', 'sw\ud800ord\udc00fish'],
 ])('finds a term in %s, at its place, whole and in pieces', (_, spelled) => {
   expect(found(['swordfish'], `a &amp; ${spelled}!`)).toEqual([spelled])
@@ -134,6 +138,7 @@ test('what begins like an entity stays what it is', () => {
   expect(found(['at&t', 'r&d', '&#98;'], 'AT&T, R&D &#98; &#99999999; &bogus; &')).toEqual(['AT&T', 'R&D', '&#98;'])
   expect(found(['b'], '&bogus;')).toEqual(['b'])
   expect(found(['us'], 'the flag 🇺🇸')).toEqual([])
+  expect(found(['bird'], 'a bird🇺🇸', { wordBoundaries: true })).toEqual(['bird'])
   expect(found(['cat'], 'con&#99;at 🅒at &#99;at', { wordBoundaries: true })).toEqual(['🅒at', '&#99;at'])
 })
 
@@ -155,6 +160,9 @@ test('tells the same of any split of a text that may be read in two ways', () =>
       '\ud83d',
       '\udd34',
       '🅢',
+      '🇸',
+      '\uffff',
+      'amp;',
       'ꜱ',
     ],
     ...[tagged('sword'), tagged('x'), '&shy;', '\u200b', 'é', '&amp;'],

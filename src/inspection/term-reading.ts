@@ -228,7 +228,8 @@ export class TermReading {
   #decide(wordFollows: boolean, decidedAt: number, found: Match[]): void {
     for (const { term, start, end } of this.#candidates) {
       if (wordFollows && term.bounded[1]) continue
-      if (!this.#isTerm(this.#text.slice(start, end), term.text)) continue
+      const text = this.#text.slice(start, end)
+      if (flag.test(text) || !this.#isTerm(text, term.text)) continue
       found.push({ start, end, label: this.#list.label, entry: term.entry, decidedAt })
     }
     this.#candidates.length = 0
@@ -264,5 +265,7 @@ export const ampersand = 0x26
 const isAmbiguous = (codePoint: number): boolean =>
   codePoint === ampersand || tagged(codePoint) !== null || isIgnoredByOthers(codePoint)
 
+/** A flag is no word of two letters. */
+const flag = /^\p{Regional_Indicator}{1,2}$/u
 const ascii = /^[\x20-\x7e]*$/
 const asciiWord = Uint8Array.from({ length: 128 }, (_, code) => (isWordCharacter(code) ? 1 : 0))

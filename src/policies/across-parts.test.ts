@@ -67,6 +67,32 @@ test.each([
   expect((await filtered(dialect, structuredClone(body), 'block')).verdict).toBe('block')
 })
 
+const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } }
+const typed = (type: string) => ['sword', 'fish'].map((text) => ({ type, text }))
+const result = (...texts: string[]) => ({ type: 'tool_result', tool_use_id: 'a', content: parts(...texts) })
+
+test.each<[string, Dialect, Record<string, unknown>]>([
+  ['a tool message of chat', chat, { messages: [{ role: 'tool', tool_call_id: 'a', content: typed('text') }] }],
+  ['a tool result of messages', messages, { messages: [{ role: 'user', content: [result('sword', 'fish')] }] }],
+  ['an output of responses', responses, { input: [{ type: 'function_call_output', output: typed('input_text') }] }],
+  [
+    'a message with an image between',
+    chat,
+    { messages: [{ role: 'user', content: [...parts('sword'), image, ...parts('fish')] }] },
+  ],
+])('finds a term that is split over two parts of %s', async (_, dialect, body) => {
+  expect((await filtered(dialect, structuredClone(body), 'block')).verdict).toBe('block')
+  const redacted = await filtered(dialect, structuredClone(body))
+  expect(JSON.stringify(redacted.body).match(/\[TERM\]/g)).toHaveLength(2)
+})
+
+test('does not read two results of tools as one', async () => {
+  const body = { messages: [{ role: 'user', content: [result('sword', '.'), result('fish', '.')] }] }
+  expect((await filtered(messages, body)).verdict).toBeNull()
+  const beside = { messages: [{ role: 'user', content: [...parts('sword'), result('fish')] }] }
+  expect((await filtered(messages, beside)).verdict).toBeNull()
+})
+
 test('finds a term of many parts, and one beside it', async () => {
   expect((await filtered(chat, said(...'a swordfish!'))).body).toEqual(said('a', ' ', ...Array(9).fill('[TERM]'), '!'))
   expect((await filtered(chat, said('swordfish sword', 'fish swordfish'))).body).toEqual(

@@ -6,7 +6,7 @@
  * Parts are put together in runs of a bounded length, which overlap by more than a match is long; of a long part only its
  * ends are in one.
  */
-import type { TextSlot } from '../dialects/dialect.ts'
+import type { TextKind, TextSlot } from '../dialects/dialect.ts'
 import { maxLiveUnits } from '../inspection/detector.ts'
 import { type InspectionRule, type Stop, stopFor } from '../inspection/rule.ts'
 
@@ -44,13 +44,15 @@ export function* findAcrossParts(reading: AcrossParts): Generator<void, Stop | n
   return null
 }
 
-/** The parts of each message that has several. */
+const readAsOne: ReadonlySet<TextKind> = new Set(['content', 'tool_result'])
+
+/** The parts of each message that has several, or of a tool's result. */
 function* messagesOf({ slots, rule: { reads } }: AcrossParts): Generator<readonly TextSlot[]> {
   let parts: TextSlot[] = []
   for (const slot of slots) {
-    if (slot.message === undefined || slot.kind !== 'content' || slot.text === '') continue
+    if (slot.message === undefined || slot.text === '' || !readAsOne.has(slot.kind)) continue
     if (reads !== undefined && !reads(slot)) continue
-    if (parts[0]?.message !== slot.message) {
+    if (parts[0]?.message !== slot.message || parts[0].kind !== slot.kind) {
       if (parts.length > 1) yield parts
       parts = []
     }

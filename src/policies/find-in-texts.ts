@@ -46,9 +46,11 @@ export function mayFindIn(compiled: TextPolicy, slots: readonly TextSlot[]): boo
 
 /** Whether a message has several texts: something may be spread over them. */
 function holdsSeveralParts(slots: readonly TextSlot[]): boolean {
-  for (let index = 1; index < slots.length; index++) {
-    const message = slots[index]?.message
-    if (message !== undefined && message === slots[index - 1]?.message) return true
+  let last: object | undefined
+  for (const { message } of slots) {
+    if (message === undefined) continue
+    if (message === last) return true
+    last = message
   }
   return false
 }

@@ -47,16 +47,20 @@ export const french: InjectionLanguage = {
     'directives?',
     'regles?',
     'ordres?',
-    'messages?',
+    'messages? systeme',
     'restrictions?',
     'prompts?',
-    'fonction',
   ],
-  content: [
-    ...['ce qui precede', 'tout ce (?:qui|que|qu)', "ce qu[e'’] ?(?:on|tu|je|vous)[^.\n]{0,16}(?:dit|avant|demande)"],
-    '(?:la|cette) (?:fonction|question|tache)',
+  toldModel: [
+    "(?:tout )?ce qu(?:[’'] ?|e )(?:on (?:t[’'] ?|vous )(?:a|avait) (?:dit|appris|demande|ordonne)|(?:tu as|vous avez) (?:appris|recu)|tu sais|vous savez)",
+    "(?:tout )?ce qui (?:t[’'] ?|vous )(?:a|avait) ete (?:dit|demande|ordonne)",
+  ],
+  containers: [
+    '(?:tout )?ce qui precede',
+    '(?:la|cette) (?:fonction|table)',
     '(?:le|ce) (?:texte|code|document|reste)',
   ],
+  conjunctions: ['et'],
   reveal: [
     ...[
       'montre(?:z|r)?',
@@ -79,6 +83,7 @@ export const french: InjectionLanguage = {
       'pouvez-vous',
       'recite[zr]?',
       'liste[zr]?',
+      'indique[zr]?',
     ],
   ],
   prompt: [

@@ -40,18 +40,20 @@ export const german: InjectionLanguage = {
       'richtlinien',
       'anordnungen',
     ],
-    ...['einschrankungen', '(?:system-?)?prompts?', 'nachrichten', 'weisungen', 'funktion'],
+    ...['einschrankungen', '(?:system-?)?prompts?', 'system-?nachrichten', 'weisungen'],
   ],
-  content: [
-    ...[
-      'alles(?:,? was| obige| bisherige| vorherige| davor| zuvor| oben)',
-      '(?:,? )?was (?:man|ich|dir|oben|vorher|zuvor|du)[^.\n]{0,24}(?:gesagt|stand|steht|gelernt|vorher|zuvor)',
-      'den (?:obigen|vorherigen) text',
-    ],
-    '(?:die|diese) (?:funktion|frage|aufgabe)',
-    '(?:den|diesen) (?:text|code)',
+  toldModel: [
+    '(?:alles|das)?,? ?was (?:dir|ihnen|man dir|man ihnen)\\b[^.\\n]{0,24}(?:gesagt|beigebracht|aufgetragen|befohlen)',
+    'alles,? was (?:du|sie)\\b[^.\\n]{0,16}(?:gelernt|wei(?:ss|ß)t|wissen)',
+  ],
+  containers: [
+    'alles (?:obige|bisherige|vorherige|davor|zuvor|oben)',
+    'das obige',
+    '(?:den|diesen) (?:obigen |vorherigen )?(?:text|code)',
+    '(?:die|diese) (?:funktion|tabelle)',
     '(?:das|dieses) dokument',
   ],
+  conjunctions: ['und'],
   reveal: [
     ...[
       'zeig(?:e|en sie)?',

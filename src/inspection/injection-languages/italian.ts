@@ -42,14 +42,19 @@ export const italian: InjectionLanguage = {
     'linee guida',
     'comandi',
     'restrizioni',
-    'messaggi(?:o)?',
+    'messagg(?:io|i) di sistema',
     'prompts?',
   ],
-  content: [
-    ...['tutto (?:quello|cio)(?: che)?', 'quanto (?:detto|sopra|precede)', 'quello che ti'],
-    '(?:la|questa) (?:funzione|domanda)',
-    '(?:il|questo) (?:testo|codice|documento|compito|resto)',
+  toldModel: [
+    '(?:tutto )?(?:quello|cio|quanto) che (?:ti|vi) (?:e stato|era stato|hanno) (?:detto|insegnato|ordinato|dato)',
+    'tutto (?:quello|cio) che (?:sai|hai imparato)',
   ],
+  containers: [
+    'quanto (?:sopra|precede)',
+    '(?:la|questa) (?:funzione|tabella)',
+    '(?:il|questo) (?:testo|codice|documento|resto)',
+  ],
+  conjunctions: ['e', 'ed'],
   reveal: [
     ...[
       'mostra(?:mi|te|re)?',
@@ -70,6 +75,7 @@ export const italian: InjectionLanguage = {
       'qual[ei]? (?:e|sono|erano)',
       'puoi (?:mostrar|dir|ripeter|rivelar|condivider)(?:e|mi)',
       'fammi vedere',
+      'indica(?:te)?',
       'cosa (?:dice|dicono|contiene)',
     ],
   ],

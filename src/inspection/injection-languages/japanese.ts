@@ -39,10 +39,6 @@ export const japanese: InjectionLanguage = {
     'ガイドライン',
     '制約',
     '制限',
-    '設定',
-    '内容',
-    '文章',
-    '会話',
     '(?:言|い)われたこと',
   ],
   reveal: [

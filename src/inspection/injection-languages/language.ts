@@ -28,30 +28,41 @@ export interface InjectionLanguage {
   readonly ignoreLast?: readonly string[]
   /** All orders stand behind their object. */
   readonly askLast?: true
-  /** What an order to leave out of account is put into data for: "the function", "this text". */
-  readonly content?: readonly string[]
+  /** What the model was told: "everything that they told you". What the writer said is not meant: people correct themselves. */
+  readonly toldModel?: readonly string[]
+  /** What holds an order that was put into data: "the function", "the text above". */
+  readonly containers?: readonly string[]
+  /** "And": an order to leave a container out of account is an attempt where an order to say something follows. */
+  readonly conjunctions?: readonly string[]
   /** Words are not set apart, and nothing tells the beginning of an order. */
   readonly unspaced?: true
 }
 
 const gap = '[^.!?\\n。！？।؟]{0,32}'
+/** Between an order, its object and its scope. A comma ends it: "forget my last message, I asked about the rules". */
+const gapInClause = '[^.!?,;:\\n。！？，；：।؟،]{0,32}'
 const anyOf = (words: readonly string[]): string => `(?:${words.join('|')})`
 
 /** Each language's are signals of their own, which share names and weights with those of the others. */
 export function signalsOf(language: InjectionLanguage): InjectionSignal[] {
-  const { leads = [], content, unspaced, askLast } = language
+  const { leads = [], toldModel, containers, conjunctions = [], unspaced, askLast } = language
   const ignoreLast = language.ignoreLast ?? (askLast ? language.ignore : null)
   const clause = '^|[.!?:;,"\'“”«»„()\\[\\]{}#*>\\n¡¿。！？、，；：「『।،؛؟-] ?'
   const lead = unspaced ? '' : `(?:${clause}${leads.map((word) => `|${word}[ ,]{1,2}`).join('')})`
   const [ignore, scope, instructions] = [language.ignore, language.scope, language.instructions].map(anyOf)
   const [reveal, prompt] = [language.reveal, language.prompt].map(anyOf)
   const overriding = [
-    `${lead}${ignore}${gap}${scope}${gap}${instructions}`,
-    `${lead}${ignore}${gap}${instructions}${gap}${scope}`,
+    `${lead}${ignore}${gapInClause}${scope}${gapInClause}${instructions}`,
+    `${lead}${ignore}${gapInClause}${instructions}${gapInClause}${scope}`,
   ]
   const revealing = [`${lead}${reveal}${gap}${prompt}`]
-  if (content !== undefined) overriding.push(`${lead}${ignore} ?${anyOf(content)}`)
-  if (ignoreLast !== null) overriding.push(`${lead}${scope}${gap}${instructions}${gap}${anyOf(ignoreLast)}`)
+  if (toldModel !== undefined) overriding.push(`${lead}${ignore}[ ,]{0,2}${anyOf(toldModel)}`)
+  if (containers !== undefined) {
+    overriding.push(`${lead}${ignore} ?${anyOf(containers)}[,;]? ?${anyOf(conjunctions)} ?${reveal}`)
+  }
+  if (ignoreLast !== null) {
+    overriding.push(`${lead}${scope}${gapInClause}${instructions}${gapInClause}${anyOf(ignoreLast)}`)
+  }
   if (askLast) revealing.push(`${prompt}${gap}${reveal}`)
   return [
     { name: 'override_instructions', weight: 0.7, patterns: overriding },

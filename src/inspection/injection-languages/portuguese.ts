@@ -41,14 +41,19 @@ export const portuguese: InjectionLanguage = {
     'orientacoes',
     'comandos',
     'restricoes',
-    'mensagens?',
+    'mensagens? d[eo] sistema',
     'prompts?',
   ],
-  content: [
-    ...['tudo (?:o que|acima|isso)', 'o que (?:foi|te|lhe|voce)[^.\n]{0,16}(?:dito|disse|instruid|antes)'],
-    '(?:a|esta|essa) (?:funcao|pergunta|tarefa)',
+  toldModel: [
+    '(?:tudo )?o que (?:te|lhe)s? (?:disseram|ensinaram|mandaram|ordenaram|(?:foi|tinha sido|havia sido) (?:dito|ensinado|ordenado))',
+    'tudo o que (?:voce )?(?:sabe|aprendeu)\\b',
+  ],
+  containers: [
+    'tudo (?:o que esta )?acima',
+    '(?:a|esta|essa) (?:funcao|tabela)',
     '(?:o|este|esse) (?:texto|codigo|documento|resto)',
   ],
+  conjunctions: ['e'],
   reveal: [
     ...[
       'mostr(?:e|a)(?:-me)?',
@@ -71,6 +76,7 @@ export const portuguese: InjectionLanguage = {
       'qua(?:l|is) (?:e|sao|eram)',
       'pode (?:mostrar|dizer|repetir|revelar|compartilhar)',
       'conte',
+      'indi(?:que|ca)',
     ],
   ],
   prompt: [

@@ -13,13 +13,18 @@ export const spanish: InjectionLanguage = {
   ],
   instructions: [
     ...['instruccion(?:es)?', 'indicacion(?:es)?', 'ordenes', 'reglas', 'directrices', 'directivas', 'normas'],
-    ...['restricciones', 'pautas', 'mensajes?', 'prompts?'],
+    ...['restricciones', 'pautas', 'mensajes? del sistema', 'prompts?'],
   ],
-  content: [
-    ...['lo anterior', 'todo lo (?:anterior|que|de arriba|dicho)', 'lo que (?:te|se|le) (?:ha|han|dij|dieron)[a-z]*'],
-    '(?:la|esta) (?:funcion|pregunta|tarea)',
+  toldModel: [
+    '(?:todo )?lo que (?:te|le|os|se te|se le) (?:dijeron|dieron|ensenaron|indicaron|ordenaron|(?:ha|han) (?:dicho|dado|ensenado|indicado|ordenado))',
+    'todo lo que (?:sabes|aprendiste|has aprendido)',
+  ],
+  containers: [
+    '(?:todo )?lo (?:anterior|de arriba)',
+    '(?:la|esta) (?:funcion|tabla)',
     '(?:el|este) (?:texto|codigo|documento|resto)',
   ],
+  conjunctions: ['y', 'e'],
   reveal: [
     ...[
       'muestr(?:a|e)(?:me|nos)?',
@@ -37,6 +42,7 @@ export const spanish: InjectionLanguage = {
       'enumera',
       'resume',
       'traduce',
+      'indi(?:ca|que)',
       'ensena(?:me)?',
       'cual(?:es)? (?:es|son)',
       'que (?:dicen?|contienen?)',
