@@ -16,6 +16,7 @@ import type { ReadCredential } from '../store/read-credential.ts'
 import type { StateReads } from '../telemetry/metrics.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { KnownLimitRows } from '../usage/known-limit-rows.ts'
+import { splitChanged } from '../usage/limit-rows.ts'
 import { beatRoute } from './beat-route.ts'
 import { bootstrapRoute } from './bootstrap-route.ts'
 import { boundsRoutes } from './bounds-routes.ts'
@@ -103,8 +104,9 @@ export function createFleet(options: FleetOptions): FleetControl {
   const sessions = new KnownSessions({ ...options, ...watch })
   registry.tellOthers = (lanes) => peers.tell({ kind: 'acknowledged', lanes })
   const fleet: Fleet = {
-    announce(head, deny, cut, unhurried = false) {
+    announce(head, deny, cut, unhurried = false, changed = null) {
       stateHead.announced(head)
+      if (changed !== null) watch.changed(head.version, changed)
       // Their lanes are one hop further away than those that are connected here.
       void peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut], unhurried })
       feed.announce(head, deny, cut, unhurried)
@@ -186,6 +188,11 @@ function createWatch(options: FleetOptions, shared: boolean) {
       log.warn({ error: String(error) }, 'Runtime tokens could not be looked up after a change')
     })
   }
+  const changed = (version: number, rows: readonly string[]): void => {
+    const { limits, tokens: changedTokens } = splitChanged(rows)
+    limitRows.passed(version, limits)
+    tokens.changed(version, changedTokens)
+  }
   const feed = new ChangeFeed({ state, ledger, registry, log, onTold })
   const onRestored = (head: Head): void => {
     log.error({ version: head.version }, 'The state is not what it was: every lane starts anew')
@@ -233,7 +240,7 @@ function createWatch(options: FleetOptions, shared: boolean) {
     // The one who asked for it is told how it failed; here it has to have ended.
     await looking?.catch(() => undefined)
   }
-  return { registry, tokens, endToken, feed, stateHead, limitRows, checkLimits, look, idle }
+  return { registry, tokens, endToken, feed, stateHead, limitRows, checkLimits, changed, look, idle }
 }
 
 /** What gateways call. */

@@ -140,6 +140,41 @@ test('a check reads what newer versions changed, and keeps the rest', async () =
   expect([await maxRequests('a'), await maxRequests('c')]).toEqual([3, 20])
 })
 
+test('a change that says what it changed leaves the other limits in use', async () => {
+  await rows.check()
+  await change('c', 20)
+  rows.passed(newest, ['account/c'])
+  mode = 'fails'
+  expect([await maxRequests('a'), await maxRequests('c')]).toEqual([10, 'unknown'])
+  mode = 'answers'
+  await rows.check()
+  mode = 'fails'
+  expect([await maxRequests('a'), await maxRequests('c')]).toEqual([10, 20])
+})
+
+test('a limit whose read a change has overtaken is read again', async () => {
+  await rows.check()
+  mode = 'hangs'
+  expect(await maxRequests('d')).toBe('unknown')
+  mode = 'answers'
+  await change('c', 20)
+  rows.passed(newest, ['account/c'])
+  thaw()
+  await Bun.sleep(1)
+  await rows.check()
+  mode = 'fails'
+  expect((await rows.read(['account/d'])).get('account/d')).not.toBeUndefined()
+})
+
+test('a change after one that was missed leaves no limit in use', async () => {
+  await rows.check()
+  await change('a', 3)
+  await change('c', 20)
+  rows.passed(newest, ['account/c'])
+  mode = 'fails'
+  expect(await maxRequests('a')).toBe('unknown')
+})
+
 test('a check that fails leaves the limits of before unused', async () => {
   await maxRequests('a')
   await change('c', 20)

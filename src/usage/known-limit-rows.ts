@@ -43,6 +43,8 @@ export class KnownLimitRows implements LimitRows {
   /** Every kept row holds up to this version. */
   #checked = 0
   #checking: Promise<void> | null = null
+  /** Rows that were changed and have not been read since. */
+  #unread = new Set<LimitKey>()
   /** Another history of the state is another epoch. */
   #epoch = 0
   /** Reads that have not been answered in time and are still on their way. */
@@ -67,10 +69,21 @@ export class KnownLimitRows implements LimitRows {
     return this.#checking
   }
 
+  /** The change that made this version changed these rows, and no others. */
+  passed(version: number, keys: readonly LimitKey[]): void {
+    if (this.#checked !== version - 1) return
+    this.#checked = version
+    for (const key of keys) {
+      this.#kept.delete(key)
+      this.#unread.add(key)
+    }
+  }
+
   /** The state was restored or replaced: nothing that was read before counts. */
   forget(): void {
     this.#epoch += 1
     this.#kept.clear()
+    this.#unread.clear()
     this.#checked = 0
   }
 
@@ -108,6 +121,8 @@ export class KnownLimitRows implements LimitRows {
     // What a check has passed over meanwhile may have changed a row after it was read.
     if (epoch === this.#epoch && version >= this.#checked) {
       for (const [key, row] of rows) this.#kept.set(key, { row, version })
+    } else if (epoch === this.#epoch) {
+      for (const key of rows.keys()) if (!this.#kept.has(key)) this.#unread.add(key)
     }
     return rows
   }
@@ -124,6 +139,7 @@ export class KnownLimitRows implements LimitRows {
 
   async #check(): Promise<void> {
     for (;;) {
+      await this.#readUnread()
       const before = this.#checked
       if (before >= this.#options.newestVersion()) return
       await this.#checkOnce()
@@ -140,7 +156,15 @@ export class KnownLimitRows implements LimitRows {
     if (keys.length > this.#most) this.#kept.clear()
     for (const key of keys) this.#kept.delete(key)
     this.#checked = Math.max(this.#checked, head)
-    const wanted = keys.slice(0, this.#most)
-    for (let at = 0; at < wanted.length; at += rowsInRead) await this.#readRows(wanted.slice(at, at + rowsInRead))
+    for (const key of keys.slice(0, this.#most)) this.#unread.add(key)
+    await this.#readUnread()
+  }
+
+  async #readUnread(): Promise<void> {
+    while (this.#unread.size > 0) {
+      const keys = [...this.#unread].slice(0, rowsInRead)
+      for (const key of keys) this.#unread.delete(key)
+      await this.#readRows(keys)
+    }
   }
 }

@@ -65,6 +65,32 @@ const changed = `select h.version as head, c.key from state_head h left join (
     union all ${newest('group', 'consumer_groups')} union all ${newest('policy', 'access_policies')}
   ) c on true where h.id = 1 order by c.version desc`
 
+const ofNewest = 'where version = (select version from state_head where id = 1)'
+
+/**
+ * The rows of limits and of tokens that the state's newest version has changed, as a JSON array of `<kind>/<id>`: an SQL
+ * expression for the transaction that makes the version.
+ */
+export const changedByNewest = `(select json_group_array(key) from (
+    select 'account/' || id as key from accounts ${ofNewest} union all select 'budget/' || id from budgets ${ofNewest}
+    union all select 'group/' || id from consumer_groups ${ofNewest}
+    union all select 'policy/' || id from access_policies ${ofNewest}
+    union all select 'token/' || id from tokens ${ofNewest}))`
+
+/** Of such a text, the keys of limits and the ids of tokens. */
+export function splitChanged(changed: readonly string[]): { limits: LimitKey[]; tokens: Set<string> } {
+  const tokens = new Set<string>()
+  const limits: LimitKey[] = []
+  for (const key of changed) {
+    const at = key.indexOf('/')
+    const [kind, id] = [key.slice(0, at), key.slice(at + 1)]
+    const limited = kinds.find((each) => each === kind)
+    if (limited !== undefined) limits.push(`${limited}/${id}`)
+    else if (kind === 'token') tokens.add(id)
+  }
+  return { limits, tokens }
+}
+
 export interface ChangedRows {
   /** The version of the state up to which these are the changes. */
   head: number
