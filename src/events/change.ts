@@ -14,12 +14,14 @@
  * is the id of the change that made it (`lost-…` where that was dropped), so that `change_log` can tell which pairs of
  * version and nonce are of its history (protocols section 4, rule 1); events carry it as `config_id`.
  */
+import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import type { Head } from '../fleet/wire.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { wellFormedJson } from '../lib/well-formed-json.ts'
 import { type Database, databaseTime, type Statement } from '../store/open.ts'
+import { changedByNewest } from '../usage/limit-rows.ts'
 import {
   appendStatements,
   brokenConstraint,
@@ -35,8 +37,17 @@ import { type Change, type NameClaim, type Recorder, versionArgument } from './r
 export interface RecorderOptions {
   state: Database
   ledger: Database
-  /** Called right after the state transaction, before the ledger's; must not wait. */
-  announce(head: Head, deny: readonly string[], cut: readonly string[], unhurried?: boolean): void
+  /**
+   * Called right after the state transaction, before the ledger's; must not wait. `changed` names the rows of limits and
+   * tokens that the change made or altered, as `<kind>/<id>`, where that is known.
+   */
+  announce(
+    head: Head,
+    deny: readonly string[],
+    cut: readonly string[],
+    unhurried?: boolean,
+    changed?: readonly string[] | null,
+  ): void
   /** What the installation calls itself; stands in each event. */
   environment?: string | undefined
   clock: Clock
@@ -65,11 +76,11 @@ export function createRecorder(options: RecorderOptions): Recorder {
       const onlyLedger = change.state.length === 0 && change.guard === undefined && (change.deny ?? []).length === 0
       if (onlyLedger) return await changeLedger(options, append, change)
       await writePending(options, change)
-      const changed = changeState(options, change)
+      const made = changeState(options, change)
       // Looked up meanwhile: whoever appends first makes the others look again. Where that fails, the append looks itself.
       const chainHead = readChainHead(options.ledger, controlPlaneChain).catch(() => null)
-      const head = await changed
-      options.announce(head, change.deny ?? [], change.cut ?? [], change.unhurried)
+      const { head, changed } = await made
+      options.announce(head, change.deny ?? [], change.cut ?? [], change.unhurried, changed)
       change.announced?.(head)
       await append([withConfiguration(change.event, head)], {
         pendingId: change.event.event_id,
@@ -135,24 +146,35 @@ const keepCut = (eventId: string, cut: readonly string[]): Statement[] => [
   { sql: `delete from cuts where at < ${databaseTime} - ?`, args: [cutsKeptMilliseconds] },
 ]
 
-async function changeState(options: RecorderOptions, { event, state, guard }: Change): Promise<Head> {
+/** The new head, and the rows that the change made or altered, as `<kind>/<id>`; null where that is not known. */
+interface Made {
+  head: Head
+  changed: readonly string[] | null
+}
+
+const changedRows = z.array(z.string())
+
+async function changeState(options: RecorderOptions, { event, state, guard }: Change): Promise<Made> {
   try {
-    const [made] = await options.state.writeAndRead<{ version: number; history: string }>([
+    const [made] = await options.state.writeAndRead<{ version: number; history: string; changed: string }>([
       raiseVersion(event.event_id),
       logChange(event.event_id, options.clock.now(), guard),
       ...state,
-      { sql: 'select version, history from state_head where id = 1', args: [] },
+      { sql: `select version, history, ${changedByNewest} as changed from state_head where id = 1`, args: [] },
     ])
     if (made === undefined) throw new Error('The state database has no state_head row: it was not migrated')
-    return { ...made, nonce: event.event_id }
+    const { version, history, changed } = made
+    return { head: { version, history, nonce: event.event_id }, changed: changedRows.parse(JSON.parse(changed)) }
   } catch (error) {
     const broken = brokenConstraint(error)
     // Without a word from the database the change may have happened: the pending row stays for `settle` to find out.
     if (broken === null) throw error
     const logged = await loggedChange(options.state, event.event_id)
     // A connection that broke before the answer has brought the same change twice: the first made it.
-    if (logged?.applied === 1)
-      return { ...(await readHead(options.state)), version: logged.version, nonce: event.event_id }
+    if (logged?.applied === 1) {
+      const head = { ...(await readHead(options.state)), version: logged.version, nonce: event.event_id }
+      return { head, changed: null }
+    }
     await options.ledger.write([dropPending(event.event_id)])
     if (logged?.applied === 0) throw new Failure('dependency_unavailable', { cause: error })
     if (broken === 'check') throw new Failure('conflict', { cause: error })

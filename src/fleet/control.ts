@@ -15,6 +15,8 @@ import type { Database } from '../store/open.ts'
 import type { ReadCredential } from '../store/read-credential.ts'
 import type { StateReads } from '../telemetry/metrics.ts'
 import type { Principal } from '../tokens/principal.ts'
+import { KnownLimitRows } from '../usage/known-limit-rows.ts'
+import { splitChanged } from '../usage/limit-rows.ts'
 import { beatRoute } from './beat-route.ts'
 import { bootstrapRoute } from './bootstrap-route.ts'
 import { boundsRoutes } from './bounds-routes.ts'
@@ -95,19 +97,21 @@ export function createFleet(options: FleetOptions): FleetControl {
   const { clock, log } = options
   const shared = 'url' in options.source
   const watch = createWatch(options, shared)
-  const { registry, stateHead, feed } = watch
+  const { registry, stateHead, feed, limitRows } = watch
   const peers = new Peers({ ...options, id: options.newId(), fetch, address: options.peerUrl })
   const forgotten = new ForgottenTokens(options)
-  const usage = createUsage(options, registry, { peers, onRestored: () => forgotten.suspect() })
+  const usage = createUsage(options, registry, { limitRows, peers, onRestored: () => forgotten.suspect() })
   const sessions = new KnownSessions({ ...options, ...watch })
   registry.tellOthers = (lanes) => peers.tell({ kind: 'acknowledged', lanes })
   const fleet: Fleet = {
-    announce(head, deny, cut, unhurried = false) {
+    announce(head, deny, cut, unhurried = false, changed = null) {
       stateHead.announced(head)
+      if (changed !== null) watch.changed(head.version, changed)
       // Their lanes are one hop further away than those that are connected here.
       void peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut], unhurried })
       feed.announce(head, deny, cut, unhurried)
       usage.announced(head.version)
+      watch.checkLimits()
     },
     propagation: (version) =>
       propagate(registry, { version, staleAfterMs: staleAfterMs(options.settings.max_staleness_seconds), clock }),
@@ -143,8 +147,9 @@ export function createFleet(options: FleetOptions): FleetControl {
         // The next look finds what this one could not; beats say meanwhile that nothing is fresh.
         log.debug({ error: String(error) }, 'The head of the state, or marks of the ledger, could not be read')
       }
+      watch.checkLimits()
       timer = setInterval(() => {
-        void watch.look().catch(passing)
+        void watch.look().then(watch.checkLimits, passing)
         void usage.look().catch(passing)
       }, lookEveryMs)
       timer.unref()
@@ -183,12 +188,18 @@ function createWatch(options: FleetOptions, shared: boolean) {
       log.warn({ error: String(error) }, 'Runtime tokens could not be looked up after a change')
     })
   }
+  const changed = (version: number, rows: readonly string[]): void => {
+    const { limits, tokens: changedTokens } = splitChanged(rows)
+    limitRows.passed(version, limits)
+    tokens.changed(version, changedTokens)
+  }
   const feed = new ChangeFeed({ state, ledger, registry, log, onTold })
   const onRestored = (head: Head): void => {
     log.error({ version: head.version }, 'The state is not what it was: every lane starts anew')
     feed.restart(head)
     seen.forget()
     tokens.forget()
+    limitRows.forget()
     registry.restart().catch((error: unknown) => {
       // Lanes' streams are ended; each takes its row anew, with nothing acknowledged.
       log.warn({ error: String(error) }, 'Acknowledgements of a lost history could not be removed')
@@ -197,8 +208,16 @@ function createWatch(options: FleetOptions, shared: boolean) {
   const onMisled = (head: Head): void => {
     feed.restart(head)
     tokens.forget()
+    limitRows.forget()
   }
   const stateHead = new StateHead({ state, clock }, { onRestored, onMisled })
+  const limitRows = new KnownLimitRows({ state, log, newestVersion: () => stateHead.newestVersion })
+  const checkLimits = (): void => {
+    limitRows.check().catch((error: unknown) => {
+      // Until the next look has succeeded, no limit that was read before is used.
+      log.debug({ error: String(error) }, 'Which limits have changed could not be read')
+    })
+  }
   const mend = async () => {
     const revoked = await revokeByLedger(options)
     await putCheckpointBack(options)
@@ -221,13 +240,22 @@ function createWatch(options: FleetOptions, shared: boolean) {
     // The one who asked for it is told how it failed; here it has to have ended.
     await looking?.catch(() => undefined)
   }
-  return { registry, tokens, endToken, feed, stateHead, look, idle }
+  return { registry, tokens, endToken, feed, stateHead, limitRows, checkLimits, changed, look, idle }
 }
 
 /** What gateways call. */
 function runtimeRoutes(
   options: FleetOptions,
-  { registry, tokens, endToken, feed, stateHead, usage, peers }: Watch & { usage: UsageControl; peers: Peers },
+  {
+    registry,
+    tokens,
+    endToken,
+    feed,
+    stateHead,
+    limitRows,
+    usage,
+    peers,
+  }: Watch & { usage: UsageControl; peers: Peers },
 ): AnyRoute[] {
   return [
     bootstrapRoute({ options, stateHead }),
@@ -252,12 +280,12 @@ function runtimeRoutes(
     eventsRoute({ options, registry, usage }),
     lanesRoute({ options, stateHead }),
     leasesRoute({ registry, usage }),
-    slotsRoute({ options, registry, peers }),
+    slotsRoute({ options, registry, limitRows, peers }),
   ]
 }
 
 /** Takes in what another control plane has to say. */
-function hear({ registry, stateHead, feed }: Watch, usage: UsageControl, signal: PeerSignal): void {
+function hear({ registry, stateHead, feed, checkLimits }: Watch, usage: UsageControl, signal: PeerSignal): void {
   switch (signal.kind) {
     case 'acknowledged':
       registry.heard(signal.lanes)
@@ -269,6 +297,7 @@ function hear({ registry, stateHead, feed }: Watch, usage: UsageControl, signal:
     case 'state':
       stateHead.heard(signal.head)
       feed.announce(signal.head, signal.deny, signal.cut, signal.unhurried)
+      checkLimits()
       break
     default:
       usage.receiver.hear(signal)

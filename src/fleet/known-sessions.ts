@@ -15,6 +15,7 @@ import { fromRow } from '../store/rows.ts'
 import { type RuntimeSessionRow, runtimePrincipal } from '../tokens/authenticate.ts'
 import type { Principal } from '../tokens/principal.ts'
 import { bearerSecret, hashSecret, secretKind } from '../tokens/secret.ts'
+import { stateWaitMs } from '../usage/known-limit-rows.ts'
 import type { RuntimeTokens } from './runtime-token.ts'
 import type { StateHead } from './state-head.ts'
 
@@ -23,7 +24,7 @@ const mostRemembered = 10_000
 
 export interface KnownSessionsOptions {
   ledger: Database
-  stateHead: Pick<StateHead, 'recent'>
+  stateHead: Pick<StateHead, 'recentWithin'>
   tokens: Pick<RuntimeTokens, 'active'>
   clock: Clock
 }
@@ -43,8 +44,8 @@ export class KnownSessions {
     const { clock, stateHead, tokens } = this.#options
     const session = await this.#session(hashSecret(secret))
     if (session === null || clock.now() >= session.expiresAt) return null
-    const { head } = await stateHead.recent()
-    return (await tokens.active(session.tokenId, head.version)) ? runtimePrincipal(session) : null
+    const { version } = await stateHead.recentWithin(stateWaitMs)
+    return (await tokens.active(session.tokenId, version)) ? runtimePrincipal(session) : null
   }
 
   async #session(hash: string): Promise<RuntimeSessionRow | null> {

@@ -52,6 +52,13 @@ export class RuntimeTokens {
     }
   }
 
+  /** The change that made this version changed these tokens, and no others. */
+  changed(version: number, tokenIds: ReadonlySet<string>): void {
+    for (const [tokenId, known] of this.#known) {
+      if (known.version === version - 1 && !tokenIds.has(tokenId)) this.#remember(tokenId, version, known.ends)
+    }
+  }
+
   /** The state is another one. */
   forget(): void {
     this.#known.clear()

@@ -1,6 +1,8 @@
 /** Slots of limits a minute for a lane (protocols section 2, rule 21; usage/rate.ts). */
 import { type AnyRoute, route } from '../api/route.ts'
+import type { LimitRows } from '../usage/limit-rows.ts'
 import { answerSlots } from '../usage/rate-ledger.ts'
+import { slotsOf } from '../usage/rate-limits.ts'
 import { slotsReplySchema, slotsRequestSchema } from '../usage/rate-wire.ts'
 import { noPeers, type RecallPeers } from '../usage/recall-peers.ts'
 import { heldLane } from './beat-route.ts'
@@ -11,13 +13,14 @@ import { recallSlots } from './usage.ts'
 export interface SlotsDependencies {
   options: FleetOptions
   registry: LaneRegistry
+  limitRows: LimitRows
   peers?: RecallPeers
 }
 
-export function slotsRoute({ options, registry, peers = noPeers }: SlotsDependencies): AnyRoute {
-  const { state, ledger, clock, newId } = options
+export function slotsRoute({ options, registry, limitRows, peers = noPeers }: SlotsDependencies): AnyRoute {
+  const { ledger, clock, newId } = options
   const sides = {
-    state,
+    slotsOf: (account: string) => slotsOf(limitRows, account),
     ledger,
     now: () => clock.now(),
     newId,

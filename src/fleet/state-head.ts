@@ -7,6 +7,7 @@
  */
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
+import { inTime } from '../lib/in-time.ts'
 import type { Database } from '../store/open.ts'
 import { Stalls } from './stalls.ts'
 import type { Head } from './wire.ts'
@@ -63,6 +64,11 @@ export class StateHead {
     this.#announcedAt = this.#clock.monotonic()
   }
 
+  /** The newest version that is known; 0 where none is. */
+  get newestVersion(): number {
+    return this.#head?.version ?? 0
+  }
+
   /** Milliseconds since it was last read from the primary. */
   get ageMs(): number {
     return this.#clock.monotonic() - this.#readAt
@@ -79,6 +85,15 @@ export class StateHead {
       if (this.#head === null) throw error
       return { head: this.#head, fresh: false }
     }
+  }
+
+  /** The same, but gives what is known where the primary does not answer within so many milliseconds. */
+  async recentWithin(milliseconds: number): Promise<Head> {
+    const reading = this.recent()
+    // Whoever does not wait for it does not hear that it failed.
+    reading.catch(() => undefined)
+    const read = this.#head === null ? await reading : await inTime(reading, milliseconds)
+    return read?.head ?? this.#head ?? (await reading).head
   }
 
   /** Reads it from the primary; calls that come while one is on its way get a read that began after them. */

@@ -1,12 +1,15 @@
 /** The control plane's part in usage: grants to connected lanes, settlement of what they ship, news of limits. */
 import type { Event } from '../events/event.ts'
+import { inTime } from '../lib/in-time.ts'
 import type { Statement } from '../store/open.ts'
 import { Authority } from '../usage/authority.ts'
 import type { CellLedger, HeldLane } from '../usage/cell-ledger.ts'
 import { Compaction } from '../usage/compaction.ts'
 import { excessStatements } from '../usage/excess.ts'
+import { stateWaitMs } from '../usage/known-limit-rows.ts'
 import { plainName } from '../usage/lease.ts'
 import { isBehind, LedgerMarks, type Mark } from '../usage/ledger-marks.ts'
+import type { LimitRows } from '../usage/limit-rows.ts'
 import { noPeers, type RecallPeers, type RecallReceiver, type UsageSignal } from '../usage/recall-peers.ts'
 import { awaitedLanes, awaitForgotten, awaitLanes, forgottenSince } from '../usage/restored-ledger.ts'
 import { settlementStatements, sumByAccount } from '../usage/settlement.ts'
@@ -40,11 +43,17 @@ export interface UsageControl {
   readonly receiver: RecallReceiver
 }
 
-/** `onRestored` is told that the ledger is found to be an older copy. */
+export interface UsageParts {
+  limitRows: LimitRows
+  peers?: RecallPeers
+  /** The ledger is found to be an older copy. */
+  onRestored?(): void
+}
+
 export function createUsage(
   options: FleetOptions,
   registry: LaneRegistry,
-  { peers = noPeers, onRestored = () => undefined }: { peers?: RecallPeers; onRestored?(): void } = {},
+  { limitRows, peers = noPeers, onRestored = () => undefined }: UsageParts,
 ): UsageControl {
   const { state, ledger, clock, log } = options
   const news = new UsageNews(options)
@@ -63,11 +72,18 @@ export function createUsage(
   const startedAt = clock.now()
   const authority = new Authority({
     ledger: cells,
-    limits: sqlLimits(state, clock),
+    limits: sqlLimits(limitRows, clock),
     clock,
     log,
     peers,
-    floors: (accounts) => news.floors(accounts),
+    async floors(accounts) {
+      const reading = news.floors(accounts).catch((error: unknown) => {
+        log.warn({ error: String(error) }, 'What the cheapest request costs could not be read')
+        return null
+      })
+      // Where nobody knows what the cheapest request costs, an account of which something is left is not used up.
+      return (await inTime(reading, stateWaitMs)) ?? new Map(accounts.map((account) => [account, 1]))
+    },
     after(milliseconds, work) {
       if (milliseconds === 0) setImmediate(work)
       else setTimeout(work, milliseconds).unref()

@@ -18,6 +18,7 @@
 import { Failure } from '../failure.ts'
 import type { Log } from '../lib/log.ts'
 import { AccountBook } from './account-book.ts'
+import { readAccountName } from './account-name.ts'
 import type { AccountLimits, CellLedger, ForgottenGrants, HeldLane } from './cell-ledger.ts'
 import { Turn, type TurnOptions } from './grant-turn.ts'
 import { noCell } from './lane-cell.ts'
@@ -256,6 +257,8 @@ export class Authority implements RecallReceiver {
     const known = await limits.limits(forgotten.map(({ account }) => plainName(account)))
     const raises = forgotten.flatMap(({ account, rounds, granted, returned }) => {
       const limit = known.get(plainName(account))
+      // The lane says hello again: what it holds must not be forgotten because the state does not answer.
+      if (limit === undefined && readAccountName(account) !== null) throw new Failure('dependency_unavailable')
       const own = limit !== undefined && (limit.gatewayId === null || limit.gatewayId === gatewayId)
       return own ? [{ account, lane, rounds, granted, returned, limit: limit.limit }] : []
     })

@@ -99,6 +99,6 @@ export interface AccountLimit {
 }
 
 export interface AccountLimits {
-  /** By plain name; each that was asked for is in it. */
+  /** By plain name. What is no name of an account, or cannot be known at the moment, is not among the answers. */
   limits(accounts: readonly string[]): Promise<ReadonlyMap<string, AccountLimit>>
 }

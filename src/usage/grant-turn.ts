@@ -224,7 +224,8 @@ export class Turn {
       // After a window's end it is the next one that the request waits for.
       const { account: booked } = this.#game(this.#booked(ask))
       const need = needOf(waiting, ask)
-      return { ask, decision: this.#suspended ? suspended : decide(need, this.#standings(booked, waiting)) }
+      const isUnknown = this.#suspended || !this.#limits.has(ask.account)
+      return { ask, decision: isUnknown ? suspended : decide(need, this.#standings(booked, waiting)) }
     })
     const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
     if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) return

@@ -30,7 +30,8 @@ const coolingSchema = z.array(z.tuple([z.number(), z.number()]))
 const recallWaits = [5, 10, 20, 40, 80, 160, 320, 640, 725]
 
 export interface RateLedgerOptions {
-  state: Pick<Database, 'read'>
+  /** How many slots a limit has, by the name of its account. Rejects where that cannot be known at the moment. */
+  slotsOf(account: string): Promise<number>
   ledger: Pick<Database, 'read' | 'write'>
   now(): number
   newId(): string
@@ -53,7 +54,7 @@ async function answerCell(
   lane: string,
   cell: SlotCell,
 ): Promise<SlotsReply['cells'][number]> {
-  const limit = cell.want === 0 && cell.resting.length === 0 ? 0 : await limitOf(options.state, cell.account)
+  const limit = cell.want === 0 && cell.resting.length === 0 ? 0 : await options.slotsOf(cell.account)
   await options.ledger.write([...takeIn(options, lane, cell, limit), ...grant(lane, cell, limit)])
   let held = await holding(options, lane, cell)
   if (cell.want === 0 || limit === 0 || held.granted - cell.granted >= cell.want) return held
@@ -270,30 +271,3 @@ const grant = (lane: string, { account, want, process }: SlotCell, limit: number
           args: [account, lane, limit, want, process],
         },
       ]
-
-const limitQueries: Readonly<Record<string, string>> = {
-  'group/requests': 'select requests_per_minute as slots from consumer_groups where id = ? and deleted = 0',
-  'group/tokens': 'select tokens_per_minute as slots from consumer_groups where id = ? and deleted = 0',
-  'access/requests': `select requests_per_minute as slots from access_policies
-    where id = ? and deleted = 0 and scope = 'shared'`,
-  'access/tokens': `select tokens_per_minute as slots from access_policies
-    where id = ? and deleted = 0 and scope = 'shared'`,
-  'access//requests': `select requests_per_minute as slots from access_policies
-    where id = ? and deleted = 0 and scope = 'token'`,
-  'access//tokens': `select tokens_per_minute as slots from access_policies
-    where id = ? and deleted = 0 and scope = 'token'`,
-  'token/requests': 'select rate_limit_rpm as slots from accounts where id = ? and deleted = 0',
-  'token/tokens': 'select rate_limit_tpm as slots from accounts where id = ? and deleted = 0',
-}
-
-/**
- * How many slots a limit has, by the name of its account: `group/<id>/requests`, or `access/<id>/<token>/requests` of a
- * policy whose rates each token has by itself. 0 where there is no such limit.
- */
-async function limitOf(state: Pick<Database, 'read'>, account: string): Promise<number> {
-  const [kind = '', id = '', ...rest] = account.split('/')
-  const query = limitQueries[`${kind}/${rest.length === 2 ? '/' : ''}${rest.at(-1)}`]
-  if (query === undefined) return 0
-  const [row] = await state.read<{ slots: number | null }>(query, [id])
-  return row?.slots ?? 0
-}

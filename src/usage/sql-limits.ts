@@ -1,48 +1,36 @@
-/** The limits of accounts, as the state's primary has them now. */
+/** The limits of accounts, as the state has them now. */
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import { readAccountName } from './account-name.ts'
 import type { AccountLimit, AccountLimits } from './cell-ledger.ts'
 import { budgetAccount, moneyAccount, requestsAccount } from './demands.ts'
-import type { BudgetWindow } from './limits.ts'
+import type { LimitKey, LimitRows } from './limit-rows.ts'
 import { bookedBudget } from './window.ts'
 
-interface TokenRow {
-  id: string
-  max_requests: number | null
-  max_budget: number | null
-  gateway_id: string | null
-}
-
-interface BudgetRow {
-  id: string
-  max_budget: number
-  window: BudgetWindow
-}
-
-/** What is not the name of an account is not among the answers, and nothing of it is granted. */
-export function sqlLimits(state: Database, clock: Pick<Clock, 'now'>): AccountLimits {
+/** What is not the name of an account is not among the answers, nor is a limit that cannot be known at the moment. */
+export function sqlLimits(rows: LimitRows, clock: Pick<Clock, 'now'>): AccountLimits {
   return {
     async limits(names) {
       const read = names.flatMap((name) => {
         const account = readAccountName(name)
-        return account === null ? [] : [{ name, ...account }]
+        if (account === null) return []
+        const { kind, id } = account
+        const key: LimitKey = kind === 'budget' ? `budget/${id}` : `account/${id}`
+        return [{ name, kind, id, key }]
       })
-      const idsOf = (...kinds: string[]) => read.filter(({ kind }) => kinds.includes(kind)).map(({ id }) => id)
-      const tokens = await readTokens(state, idsOf('requests', 'money'))
-      const budgets = await readBudgets(state, idsOf('budget'))
+      const known = await rows.read(read.flatMap(({ kind, key }) => (kind === 'grant' ? [] : [key])))
       return new Map(
-        read.map(({ name, kind, id }): [string, AccountLimit] => {
+        read.flatMap(({ name, kind, id, key }): [string, AccountLimit][] => {
           const plain = { booked: name, until: null, gatewayId: null }
-          if (kind === 'grant') return [name, { ...plain, limit: 1 }]
+          if (kind === 'grant') return [[name, { ...plain, limit: 1 }]]
+          const row = known.get(key)
+          if (row === undefined) return []
           if (kind === 'budget') {
-            const budget = budgets.get(id)
-            if (budget === undefined) return [name, { ...plain, limit: null }]
-            return [name, { ...plain, ...bookedBudget(id, budget.window, clock.now()), limit: budget.max_budget }]
+            if (row === null || row.window === null) return [[name, { ...plain, limit: null }]]
+            return [[name, { ...plain, ...bookedBudget(id, row.window, clock.now()), limit: row.max_budget }]]
           }
-          const token = tokens.get(id)
-          const limit = (kind === 'money' ? token?.max_budget : token?.max_requests) ?? null
-          return [name, { ...plain, limit, gatewayId: token?.gateway_id ?? null }]
+          const limit = (kind === 'money' ? row?.max_budget : row?.max_requests) ?? null
+          return [[name, { ...plain, limit, gatewayId: row?.gateway_id ?? null }]]
         }),
       )
     },
@@ -77,24 +65,4 @@ export async function changedAt(state: Database, version: number): Promise<Chang
     narrowed: idsOf('token').map(moneyAccount),
     offer: rows.some(({ kind }) => kind === 'offer'),
   }
-}
-
-async function readTokens(state: Database, ids: readonly string[]): Promise<Map<string, TokenRow>> {
-  if (ids.length === 0) return new Map()
-  const rows = await state.read<TokenRow>(
-    `select asked.value as id, a.max_requests, a.max_budget, t.gateway_id
-     from json_each(?) asked left join accounts a on a.id = asked.value and a.deleted = 0
-     left join tokens t on t.id = asked.value`,
-    [JSON.stringify([...new Set(ids)])],
-  )
-  return new Map(rows.map((row) => [row.id, row]))
-}
-
-async function readBudgets(state: Database, ids: readonly string[]): Promise<Map<string, BudgetRow>> {
-  if (ids.length === 0) return new Map()
-  const rows = await state.read<BudgetRow>(
-    'select id, max_budget, window from budgets where deleted = 0 and id in (select value from json_each(?))',
-    [JSON.stringify([...new Set(ids)])],
-  )
-  return new Map(rows.map((row) => [row.id, row]))
 }

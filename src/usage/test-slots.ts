@@ -122,10 +122,7 @@ export class SlotWorld {
     const { cells } = slotsRequestSchema.parse({ lane: 0, stream_id: crypto.randomUUID(), cells: told })
     const reply = await answerSlots(
       {
-        state: {
-          read: async <Shape>(_sql: string, [id]: Statement['args'] = []) =>
-            [{ slots: this.#limits.get(String(id)) }] as Shape[],
-        },
+        slotsOf: async (account) => this.#limits.get(account.split('/')[1] ?? '') ?? 0,
         ledger: {
           read: async <Shape>(sql: string, args: Statement['args'] = []) =>
             ledger.query(withReals(sql, args)).all(...args) as Shape[],

@@ -1,11 +1,12 @@
 /** What becomes of control planes when their primary hangs, dies, is restored from an older copy, or is emptied. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { createClient } from '@libsql/client/http'
-import { errorAnswer, revokedToken } from '../answers.ts'
-import { api, createToken, expectAnswer, installation, revoke } from '../client.ts'
+import { createdToken, errorAnswer, revokedToken } from '../answers.ts'
+import { api, chat, createToken, expectAnswer, installation, revoke } from '../client.ts'
 import { until } from '../eventually.ts'
 import type { Sqld } from '../sqld.ts'
 import { type ControlPlane, type Primary, startControlPlane, startPrimary } from './control-plane.ts'
+import { startFleetGateway } from './gateway.ts'
 import { connectLane } from './lane.ts'
 
 setDefaultTimeout(120_000)
@@ -24,6 +25,18 @@ afterEach(async () => {
 
 const revokedAt = async (id: string): Promise<unknown> =>
   (await primary.read('state', 'select revoked_at from tokens where id = ?', [id]))[0]?.revoked_at
+
+/** The token of a gateway of the installation. */
+async function runtimeToken(): Promise<string> {
+  const { gatewayId, teamId } = await installation(plane)
+  const body = {
+    name: 'gateway',
+    purpose: 'gateway_runtime',
+    principal_type: 'gateway_runtime',
+    bindings: { gateway_id: gatewayId, team_id: teamId },
+  }
+  return expectAnswer(await api(plane, '/v1/tokens', { body }), 201, createdToken).token_value
+}
 
 const unavailable = async (): Promise<void> => {
   const answers = await Promise.all([api(plane, '/v1/tokens'), api(plane, '/v1/tokens', { body: tokenBody })])
@@ -64,6 +77,37 @@ for (const which of ['state', 'ledger'] as const) {
     })
   })
 }
+
+test('while the server of the state hangs, gateways serve tokens with limits, used before or not', async () => {
+  await using gateway = await startFleetGateway({ controlPlane: plane.baseUrl, runtimeToken: await runtimeToken() })
+  const limits = [{ max_requests: 100_000 }, { max_budget: 5 }, { rate_limit_rpm: 1000 }]
+  const make = () => Promise.all(limits.map((fields) => createToken(plane, fields)))
+  const [used, unused] = [await make(), await make()]
+  const free = await createToken(plane)
+  const ask = async ({ token_value: token }: { token_value: string }) => {
+    const answer = await chat(gateway, { token, model: 'simulator/echo' })
+    await answer.arrayBuffer()
+    return answer.status
+  }
+  for (const token of [...used, free]) await until('it is served', async () => (await ask(token)) === 200)
+  // The limits of before hold after a change that has just been made, too.
+  await createToken(plane)
+  primary.state.freeze()
+  const refused: string[] = []
+  try {
+    const end = Date.now() + 12_000
+    while (Date.now() < end) {
+      for (const [index, token] of [...used, ...unused].entries()) {
+        const status = await ask(token)
+        if (status !== 200) refused.push(`${index}: ${status}`)
+      }
+      await Bun.sleep(300)
+    }
+  } finally {
+    primary.state.thaw()
+  }
+  expect(refused).toEqual([])
+})
 
 test('a state that is restored from an older copy revives no token that the ledger knows to have ended', async () => {
   const [one, other, kept] = [await createToken(plane), await createToken(plane), await createToken(plane)]
