@@ -106,14 +106,17 @@ const answerLists: Readonly<Partial<Record<Family, { member: string; mayBeEmpty:
 /** Members of which an answer of the other families has one. */
 const otherAnswers = ['choices', 'output', 'content', 'data', 'results', 'text'] as const
 
+const isObjectOrList = (value: unknown): boolean => typeof value === 'object' && value !== null
+
 /** Lists in other forms, which lenient clients read, are answers too: policies look at them as they are. */
 function isAnswer(family: Family, body: JsonObject): boolean {
   const known = answerLists[family]
   if (known === undefined) return otherAnswers.some((member) => isGiven(body[member]))
   const list = body[known.member]
-  if (typeof list !== 'object' || list === null) return false
-  const items = Object.values(list)
-  return items.length === 0 ? known.mayBeEmpty : items.some((item) => typeof item === 'object' && item !== null)
+  if (Array.isArray(list)) return list.length === 0 ? known.mayBeEmpty : list.some(isObjectOrList)
+  if (!isObject(list)) return false
+  const members = Object.values(list)
+  return members.length === 0 ? known.mayBeEmpty : members.some(isObjectOrList)
 }
 
 /** Why a body with a status of success is no answer: it must never pass as a success without a word. Null where it is one. */

@@ -21,12 +21,14 @@ const notCounted: TextTokens = () => null
 /** The paths whose cost has a bound, the one that was asked for first. */
 export function boundPaths(exchange: Exchange, excesses: Excesses, textTokens = notCounted): BoundedPath[] {
   const { dialect, parsed } = exchange
-  const request = { family: dialect.family, facts: given(exchange.facts), parsed, body: bodyToBound(exchange) }
+  const body = bodyToBound(exchange)
+  const request = { family: dialect.family, facts: given(exchange.facts), parsed, body, textTokens: null }
   const bounded: BoundedPath[] = []
   for (const priced of exchange.priced) {
     const { model, terms } = priced
     try {
-      const listed = boundOf({ ...request, textTokens: textTokens(model) }, terms)
+      const counted = textTokens === notCounted ? request : { ...request, textTokens: textTokens(model) }
+      const listed = boundOf(counted, terms)
       const excess = excessOf(excesses, model.provider.id, model.upstreamModel)
       bounded.push({ model, priced, bound: { ...listed, fixed: listed.fixed + excess }, excess })
     } catch (thrown) {

@@ -6,7 +6,7 @@
 import { outputLimitMembers } from '../dialects/output-limit.ts'
 import { asFailure } from '../failure.ts'
 import { outputMaximum } from '../usage/output-maximum.ts'
-import { rateDemands, rateFailure, tokensOf } from '../usage/rate-demands.ts'
+import { mayHaveRates, rateDemands, rateFailure, tokensOf } from '../usage/rate-demands.ts'
 import type { RateTicket } from '../usage/rate-ticket.ts'
 import { type RateDemand, RateRefused } from '../usage/rates.ts'
 import { lookAtToken } from './authenticate.ts'
@@ -15,7 +15,9 @@ import { resourceName } from './resource-name.ts'
 
 export function limitRate(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const token = given(exchange.token)
-  const demands = rateDemands(token, gateway.lane.view.limits, tokensOf(given(exchange.facts), modelOutput(exchange)))
+  const { limits } = gateway.lane.view
+  if (!mayHaveRates(token, limits)) return
+  const demands = rateDemands(token, limits, tokensOf(given(exchange.facts), modelOutput(exchange)))
   if (demands.length > 0) return take(exchange, gateway, demands)
 }
 

@@ -43,7 +43,7 @@ export function isPoliced(exchange: Exchange): boolean {
   const { chain, placeholders } = exchange
   if (placeholders !== null && placeholders.size > 0) return true
   if (chain === null || chain.size === 0) return false
-  return stagesLeft(exchange).some((stage) => chain.at(stage).length > 0)
+  return chain.at('pre_response').length > 0 || (!exchange.policedAsItCame && chain.at('post_request').length > 0)
 }
 
 /** A text policy's rule with its result, which grows as it finds. */

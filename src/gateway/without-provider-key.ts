@@ -49,11 +49,17 @@ export function withoutKey(called: Called, bytes: Uint8Array): Uint8Array {
  * is. Whatever only looks like a shortened key may be the model's own text.
  */
 export function withoutWholeKey(called: Called, bytes: Uint8Array): Uint8Array {
-  const fragments = patternsOf(called)?.fragments ?? []
-  if (fragments.length === 0) return bytes
+  const patterns = patternsOf(called)
+  return patterns !== null && holdsFragment(bytes, patterns.fragments) ? withoutKey(called, bytes) : bytes
+}
+
+function holdsFragment(bytes: Uint8Array, fragments: readonly Buffer[]): boolean {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  for (const fragment of fragments) if (buffer.includes(fragment)) return withoutKey(called, bytes)
-  return bytes
+  for (let index = 0; index < fragments.length; index++) {
+    const fragment = fragments[index]
+    if (fragment !== undefined && buffer.includes(fragment)) return true
+  }
+  return false
 }
 
 /** The same JSON, with the characters of ASCII as they are that it writes as escapes and need not. */

@@ -12,9 +12,12 @@ interface Part {
 /** How long the last part gets before the next piece begins another one. */
 const partUnits = 1024
 
+/** Most texts have one part: they share this. Never written to. */
+const none: Part[] = []
+
 export class HeldText {
   #start = 0
-  #earlier: Part[] = []
+  #earlier: Part[] = none
   #last = ''
   #lastStart = 0
 
@@ -43,6 +46,7 @@ export class HeldText {
       this.#last = this.#last === '' ? piece : this.#last + piece
       return
     }
+    if (this.#earlier === none) this.#earlier = []
     this.#earlier.push({ start: this.#lastStart, text: this.#last })
     this.#lastStart += this.#last.length
     this.#last = piece
@@ -75,7 +79,7 @@ export class HeldText {
       if (index > 0) this.#earlier.splice(0, index)
       return
     }
-    if (this.#earlier.length > 0) this.#earlier = []
+    this.#earlier = none
     this.#last = offset === this.end ? '' : this.#last.slice(offset - this.#lastStart)
     this.#lastStart = offset
   }

@@ -47,7 +47,8 @@ export function mayFindIn(compiled: TextPolicy, slots: readonly TextSlot[]): boo
 /** Whether a message has several texts: something may be spread over them. */
 function holdsSeveralParts(slots: readonly TextSlot[]): boolean {
   let last: object | undefined
-  for (const { message } of slots) {
+  for (let index = 0; index < slots.length; index++) {
+    const message = slots[index]?.message
     if (message === undefined) continue
     if (message === last) return true
     last = message

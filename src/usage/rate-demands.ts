@@ -21,6 +21,16 @@ export function forbiddenBy(
   return providers === null || providers.includes(model.provider.name) ? null : 'provider'
 }
 
+/** Whether a token may have limits a minute at all. Most have none, and cost nothing then. */
+export function mayHaveRates({ accessPolicyIds, accounts }: Member, { groupsOf: groups }: LimitSet): boolean {
+  if (groups.size > 0 || accessPolicyIds.length > 0) return true
+  for (let index = 0; index < accounts.length; index++) {
+    const account = accounts[index]
+    if (account !== undefined && (account.rateLimitRpm !== null || account.rateLimitTpm !== null)) return true
+  }
+  return false
+}
+
 /**
  * The limits of consumer groups, of access policies, of the token itself and of those it was cloned from, in this order.
  * A token's own are kept by the account it was made with, so that a rotation refills nothing.

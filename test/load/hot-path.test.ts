@@ -71,7 +71,7 @@ async function startCounted(environment: Readonly<Record<string, string>>): Prom
 const numberAt = async (url: string): Promise<number> => Number(await (await fetch(url)).json())
 const count = () => numberAt(counted.countUrl)
 
-const rounds = 8
+const rounds = 16
 const requestsOfRound = 5
 
 /**
