@@ -20,8 +20,8 @@ import type { Head } from '../fleet/wire.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { wellFormedJson } from '../lib/well-formed-json.ts'
+import { changedByNewest } from '../store/limit-rows.ts'
 import { type Database, databaseTime, type Statement } from '../store/open.ts'
-import { changedByNewest } from '../usage/limit-rows.ts'
 import {
   appendStatements,
   brokenConstraint,

@@ -1,6 +1,6 @@
 /** Slots of limits a minute for a lane (protocols section 2, rule 21; usage/rate.ts). */
 import { type AnyRoute, route } from '../api/route.ts'
-import type { LimitRows } from '../usage/limit-rows.ts'
+import type { LimitRows } from '../store/limit-rows.ts'
 import { answerSlots } from '../usage/rate-ledger.ts'
 import { slotsOf } from '../usage/rate-limits.ts'
 import { slotsReplySchema, slotsRequestSchema } from '../usage/rate-wire.ts'

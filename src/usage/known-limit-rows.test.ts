@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { silentLog } from '../lib/log.ts'
+import type { LimitKey } from '../store/limit-rows.ts'
 import type { Reader, Statement } from '../store/open.ts'
 import { type TemporaryStore, temporaryStore } from '../store/test-store.ts'
 import { KnownLimitRows } from './known-limit-rows.ts'
-import type { LimitKey } from './limit-rows.ts'
 import { slotsOf } from './rate-limits.ts'
 import { sqlLimits } from './sql-limits.ts'
 

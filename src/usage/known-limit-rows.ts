@@ -11,8 +11,8 @@
 import { LRUCache } from 'lru-cache'
 import { inTime } from '../lib/in-time.ts'
 import type { Log } from '../lib/log.ts'
+import { changedLimitRows, type LimitKey, type LimitRow, type LimitRows, readLimitRows } from '../store/limit-rows.ts'
 import type { Reader } from '../store/open.ts'
-import { changedLimitRows, type LimitKey, type LimitRow, type LimitRows, readLimitRows } from './limit-rows.ts'
 
 export interface KnownLimitRowsOptions {
   state: Reader

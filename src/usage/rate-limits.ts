@@ -1,6 +1,6 @@
 /** How many slots limits a minute have, as the state has them now. */
 import { Failure } from '../failure.ts'
-import type { LimitKey, LimitRow, LimitRows } from './limit-rows.ts'
+import type { LimitKey, LimitRow, LimitRows } from '../store/limit-rows.ts'
 
 interface SlotLimit {
   key: LimitKey

@@ -1,10 +1,10 @@
 /** The limits of accounts, as the state has them now. */
 import type { Clock } from '../lib/clock.ts'
+import type { LimitKey, LimitRows } from '../store/limit-rows.ts'
 import type { Database } from '../store/open.ts'
 import { readAccountName } from './account-name.ts'
 import type { AccountLimit, AccountLimits } from './cell-ledger.ts'
 import { budgetAccount, moneyAccount, requestsAccount } from './demands.ts'
-import type { LimitKey, LimitRows } from './limit-rows.ts'
 import { bookedBudget } from './window.ts'
 
 /** What is not the name of an account is not among the answers, nor is a limit that cannot be known at the moment. */

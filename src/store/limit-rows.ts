@@ -1,6 +1,5 @@
 /** The rows of the state that hold limits: how they are named, read, and found to have changed. */
-import type { Reader } from '../store/open.ts'
-import type { BudgetWindow } from './limits.ts'
+import type { Reader } from './open.ts'
 
 export type LimitRowKind = 'account' | 'budget' | 'group' | 'policy'
 
@@ -14,7 +13,7 @@ export interface LimitRow {
   max_budget: number | null
   requests_per_minute: number | null
   tokens_per_minute: number | null
-  window: BudgetWindow | null
+  window: 'day' | 'week' | 'month' | 'total' | null
   /** Whether each token has the rates of a policy by itself. */
   scope: 'token' | 'shared' | null
   /** The gateway that the account's token is bound to. */
