@@ -6,7 +6,7 @@
  * data directory and opens, and (2) libSQL's two loaders are rewritten to take what was opened there. A rewrite that no
  * longer fits libSQL's text stops the build.
  *
- * The thread that counts tokens is an entry of its own: `src/usage/token-counter.ts` starts it by the path of its source.
+ * The thread that counts tokens is an entry of its own: `src/usage/pricing/token-counter.ts` starts it by the path of its source.
  *
  * The console's browser app is bundled first (`src/console/bundle.ts`) and goes in as text.
  *
@@ -125,7 +125,7 @@ async function build(targetName: string, outfile: string): Promise<void> {
   const addon = await findAddon(target.addon)
   try {
     const { success, logs } = await Bun.build({
-      entrypoints: [join(root, 'cli/main.ts'), join(root, 'src/usage/tokenizer-thread.ts')],
+      entrypoints: [join(root, 'cli/main.ts'), join(root, 'src/usage/pricing/tokenizer-thread.ts')],
       target: 'bun',
       minify: { whitespace: true, syntax: true },
       bytecode: true,

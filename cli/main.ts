@@ -2,38 +2,38 @@
 /** The executable's entry: the table of commands, and what holds for all of them. */
 import { basename } from 'node:path'
 import { Failure } from '../src/failure.ts'
-import { dispatch, type Group } from './command.ts'
-import { report } from './report.ts'
-import { processTerminal, type Terminal } from './terminal.ts'
+import { dispatch, type Group } from './command/command.ts'
+import { report } from './command/report.ts'
+import { processTerminal, type Terminal } from './terminal/terminal.ts'
 
 export const commands = (terminal: Terminal): Group => ({
   about: 'A governing gateway for model traffic',
   commands: {
-    up: async () => (await import('./up.ts')).up(terminal),
-    'control-plane': async () => (await import('./serve.ts')).controlPlaneCommand(terminal),
-    gateway: async () => (await import('./gateway.ts')).gatewayCommands(terminal),
-    token: async () => (await import('./token.ts')).token(terminal),
-    provider: async () => (await import('./provider.ts')).providerCommands(terminal),
-    model: async () => (await import('./model.ts')).modelCommands(terminal),
-    'mcp-server': async () => (await import('./mcp-server.ts')).mcpServerCommands(terminal),
-    policy: async () => (await import('./policy.ts')).policyCommands(terminal),
-    escalation: async () => (await import('./escalation.ts')).escalationCommands(terminal),
-    apply: async () => (await import('./apply.ts')).applyCommand(terminal),
-    team: async () => (await import('./team.ts')).team(terminal),
-    user: async () => (await import('./user.ts')).user(terminal),
-    'oauth-client': async () => (await import('./oauth-client.ts')).oauthClientCommands(terminal),
-    budget: async () => (await import('./budget.ts')).budget(terminal),
-    'consumer-group': async () => (await import('./consumer-group.ts')).consumerGroup(terminal),
-    'access-policy': async () => (await import('./access-policy.ts')).accessPolicy(terminal),
-    auth: async () => (await import('./auth.ts')).auth(terminal),
-    usage: async () => (await import('./usage.ts')).usage(terminal),
-    events: async () => (await import('./events.ts')).events(terminal),
-    doctor: async () => (await import('./doctor.ts')).doctor(terminal),
-    config: async () => (await import('./explain.ts')).config(terminal),
-    install: async () => (await import('./install.ts')).install(terminal),
-    completion: async () => (await import('./completion.ts')).completion(terminal, () => commands(terminal)),
-    openapi: async () => (await import('./openapi.ts')).openapi(terminal),
-    version: async () => (await import('./show-version.ts')).showVersion(terminal),
+    up: async () => (await import('./processes/up.ts')).up(terminal),
+    'control-plane': async () => (await import('./processes/serve.ts')).controlPlaneCommand(terminal),
+    gateway: async () => (await import('./commands/catalog/gateway.ts')).gatewayCommands(terminal),
+    token: async () => (await import('./commands/tokens/token.ts')).token(terminal),
+    provider: async () => (await import('./commands/catalog/provider.ts')).providerCommands(terminal),
+    model: async () => (await import('./commands/catalog/model.ts')).modelCommands(terminal),
+    'mcp-server': async () => (await import('./commands/catalog/mcp-server.ts')).mcpServerCommands(terminal),
+    policy: async () => (await import('./commands/policies/policy.ts')).policyCommands(terminal),
+    escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),
+    apply: async () => (await import('./commands/apply.ts')).applyCommand(terminal),
+    team: async () => (await import('./commands/people/team.ts')).team(terminal),
+    user: async () => (await import('./commands/people/user.ts')).user(terminal),
+    'oauth-client': async () => (await import('./commands/people/oauth-client.ts')).oauthClientCommands(terminal),
+    budget: async () => (await import('./commands/limits/budget.ts')).budget(terminal),
+    'consumer-group': async () => (await import('./commands/limits/consumer-group.ts')).consumerGroup(terminal),
+    'access-policy': async () => (await import('./commands/limits/access-policy.ts')).accessPolicy(terminal),
+    auth: async () => (await import('./commands/auth.ts')).auth(terminal),
+    usage: async () => (await import('./commands/usage.ts')).usage(terminal),
+    events: async () => (await import('./commands/events/events.ts')).events(terminal),
+    doctor: async () => (await import('./commands/doctor.ts')).doctor(terminal),
+    config: async () => (await import('./commands/config.ts')).config(terminal),
+    install: async () => (await import('./install/install.ts')).install(terminal),
+    completion: async () => (await import('./command/completion.ts')).completion(terminal, () => commands(terminal)),
+    openapi: async () => (await import('./commands/openapi.ts')).openapi(terminal),
+    version: async () => (await import('./commands/version.ts')).showVersion(terminal),
   },
 })
 

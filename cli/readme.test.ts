@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { environmentName, flagName, secretSettings, settingNames, settingsSchema } from '../src/config.ts'
 import { commands } from './main.ts'
-import { recordingTerminal } from './test-terminal.ts'
+import { recordingTerminal } from './testing/terminal.ts'
 
 const readme = (await Bun.file(join(import.meta.dir, '../README.md')).text()).replace(/ +/g, ' ')
 const defaults = settingsSchema.parse({})

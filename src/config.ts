@@ -4,8 +4,8 @@
  * explain` and the README's list. Precedence: default < file < environment < flag (contract section 1).
  */
 import { Failure } from './failure.ts'
-import { address, databaseUrl, httpUrl, origin } from './lib/address-setting.ts'
-import { oneOf, type Setting, text, UnfitValue, whole } from './lib/setting.ts'
+import { address, databaseUrl, httpUrl, origin } from './lib/settings/address-setting.ts'
+import { oneOf, type Setting, text, UnfitValue, whole } from './lib/settings/setting.ts'
 
 const filled = text.refine((written) => written !== '', 'Write something, or leave it out')
 

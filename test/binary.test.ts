@@ -5,12 +5,12 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { eventPage, tokenPage } from './answers.ts'
-import { api, chat, createToken } from './client.ts'
-import { executable } from './executable.ts'
-import { type Gatehouse, run, startGatehouse, temporaryDirectory } from './harness.ts'
-import { mappedFiles } from './processes.ts'
-import { eventsOfRequest } from './recorded.ts'
+import { eventPage, tokenPage } from './support/answers.ts'
+import { api, chat, createToken } from './support/client.ts'
+import { executable } from './support/executable.ts'
+import { type Gatehouse, run, startGatehouse, temporaryDirectory } from './support/harness.ts'
+import { mappedFiles } from './support/processes.ts'
+import { eventsOfRequest } from './support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

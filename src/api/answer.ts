@@ -1,11 +1,11 @@
 /** How the control plane answers: headers that every answer has, replies as JSON, failures in the envelope. */
 import { asFailure, envelope, Failure, mustNotRetry } from '../failure.ts'
-import { hostFaultAdvice, hostFaultOf } from '../lib/host-fault.ts'
+import { challengeOf } from '../identity/challenge.ts'
+import { holdsSecret } from '../identity/secret.ts'
+import { isRequestId } from '../lib/http/request-id.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { Log } from '../lib/log.ts'
-import { isRequestId } from '../lib/request-id.ts'
-import { challengeOf } from '../tokens/challenge.ts'
-import { holdsSecret } from '../tokens/secret.ts'
+import { hostFaultAdvice, hostFaultOf } from '../lib/log/host-fault.ts'
+import type { Log } from '../lib/log/log.ts'
 
 /** Nothing that the API answers may be kept, sniffed, framed or run as a page. */
 const securityHeaders: Readonly<Record<string, string>> = {

@@ -1,8 +1,8 @@
 /** Reads and checks what comes in: size, encoding, JSON, depth, then the route's zod schema. Nothing of it is echoed. */
 import { z } from 'zod'
 import { Failure, notAnObject } from '../failure.ts'
-import { isRepetitive, repeatedMember } from '../lib/json-members.ts'
-import { holdsSecret } from '../tokens/secret.ts'
+import { holdsSecret } from '../identity/secret.ts'
+import { isRepetitive, repeatedMember } from '../lib/json/json-members.ts'
 
 /** Contract section 2, Limits. */
 export const bodyLimitBytes = 10 * 1024 * 1024

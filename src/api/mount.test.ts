@@ -1,11 +1,11 @@
 /** The whole way of a call, rule by rule; long because each rule of contract section 2 has its test here. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { z } from 'zod'
-import { emptyTestDatabases, openTestDatabases, type TestDatabases } from '../events/test-ledger.ts'
+import { emptyTestDatabases, openTestDatabases, type TestDatabases } from '../events/testing/ledger.ts'
 import { Failure } from '../failure.ts'
+import { anonymous, type Principal } from '../identity/principal.ts'
 import type { Clock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
-import { anonymous, type Principal } from '../tokens/principal.ts'
 import { createAnswerStore } from './idempotency.ts'
 import { mount } from './mount.ts'
 import { route } from './route.ts'

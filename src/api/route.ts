@@ -3,8 +3,8 @@
  * comes in, the authorization, and `/v1/openapi.json`. None of them knows Elysia: `router.ts` does.
  */
 import type { z } from 'zod'
-import type { Permission } from '../tokens/permissions.ts'
-import type { Principal } from '../tokens/principal.ts'
+import type { Permission } from '../identity/permissions.ts'
+import type { Principal } from '../identity/principal.ts'
 
 /** Who may call: a permission; anyone signed in; a gateway by its runtime token or session; or everybody. */
 export type Access = Permission | 'signed-in' | 'runtime:session' | 'public'

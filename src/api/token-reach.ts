@@ -2,8 +2,8 @@
  * What a token may not do although its roles permit it: change what bounds it, or make somebody who is not bounded. A
  * person who is signed in has no such bounds.
  */
-import type { Permission } from '../tokens/permissions.ts'
-import type { Principal } from '../tokens/principal.ts'
+import type { Permission } from '../identity/permissions.ts'
+import type { Principal } from '../identity/principal.ts'
 import type { AnyRoute } from './route.ts'
 
 type Writing = Pick<AnyRoute, 'method' | 'access' | 'wholeOrganization'>

@@ -4,8 +4,8 @@
  */
 import { rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { replicaFile } from '../fleet/lane-replica.ts'
-import { type LaneOptions, startLane } from '../fleet/lane-runtime.ts'
+import { type LaneOptions, startLane } from '../fleet/agent/gateway-agent.ts'
+import { replicaFile } from '../fleet/agent/worker-replica.ts'
 import { workerDirectory } from '../lib/worker.ts'
 
 const patienceMilliseconds = 30_000

@@ -1,8 +1,8 @@
 /** What a control plane does of its own accord: before it answers, and every few seconds. */
 import { settleQueue } from '../escalations/arrivals.ts'
-import { foldRollups } from '../events/rollup-fold.ts'
-import { removeOldRollups } from '../events/rollup-retention.ts'
-import type { Log } from '../lib/log.ts'
+import { foldRollups } from '../events/rollups/fold.ts'
+import { removeOldRollups } from '../events/rollups/rollup-retention.ts'
+import type { Log } from '../lib/log/log.ts'
 import { settleOAuth } from '../oauth/follow-person.ts'
 import type { Parts } from './control-plane.ts'
 

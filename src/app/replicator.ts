@@ -1,6 +1,6 @@
 /** The replicator's composition root: the native replica behind the channel to the gateway that started this process. */
 import { Failure } from '../failure.ts'
-import { replicate } from '../fleet/replicator.ts'
+import { replicate } from '../fleet/replica/replicator.ts'
 
 /**
  * Serves the gateway for as long as that lives: it is the gateway that ends this process, also where a signal went to

@@ -2,7 +2,7 @@ import { afterAll, afterEach, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { workerDirectory } from '../lib/worker.ts'
-import { temporaryDirectory } from '../store/test-store.ts'
+import { temporaryDirectory } from '../store/testing/store.ts'
 import { joinSiblings, type Siblings } from './siblings.ts'
 
 const joined: Siblings[] = []

@@ -1,13 +1,13 @@
 /**
  * The workers of one gateway find each other, because a connection reaches any of them: whoever is asked for figures gives
- * those of all, and an MCP session is asked of the worker that has it (`src/gateway/mcp-elsewhere.ts`). Each listens on
+ * those of all, and an MCP session is asked of the worker that has it (`src/gateway/mcp/other-worker.ts`). Each listens on
  * loopback for its siblings alone, and keeps where, with the secret that lets them in, in a file of its directory (0600).
  * A sibling that does not answer is left out: its next start says where it is.
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { McpNeighbours, PassedRequest } from '../gateway/mcp-elsewhere.ts'
+import type { McpNeighbours, PassedRequest } from '../gateway/mcp/other-worker.ts'
 import type { Listener } from '../gateway/server.ts'
 import { sameText } from '../lib/same-text.ts'
 import { type Worker, workerDirectory } from '../lib/worker.ts'

@@ -5,8 +5,8 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { settingsSchema } from '../config.ts'
-import { loadSigningKey, publishKey } from '../events/checkpoint-key.ts'
-import { loadMasterKey } from '../store/master-key.ts'
+import { loadSigningKey, publishKey } from '../events/proof/checkpoint-key.ts'
+import { loadMasterKey } from '../store/keys/master-key.ts'
 import { findStartFaults } from './start-faults.ts'
 import { openStore } from './store.ts'
 

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { mount } from '../api/mount.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
-import { silentLog } from '../lib/log.ts'
+import { silentLog } from '../lib/log/log.ts'
 import { consoleRoutes } from './routes.ts'
 
 const ledger = { answers: true }

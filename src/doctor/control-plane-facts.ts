@@ -1,6 +1,6 @@
 /** What can be learnt of a control plane from outside: whether it is there, which version, what it says of a token. */
 import { z } from 'zod'
-import { isPrivate } from '../fleet/control-client.ts'
+import { isPrivate } from '../fleet/agent/control-client.ts'
 import type { Answer, Probe } from './probe.ts'
 
 export interface ControlPlaneFacts {

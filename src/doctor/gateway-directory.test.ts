@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { TemporaryFleet, until } from '../fleet/temporary-fleet.ts'
+import { TemporaryFleet, until } from '../fleet/testing/temporary-fleet.ts'
 import { readGatewayDirectory } from './gateway-directory.ts'
 import { readVersion } from './state-version.ts'
 

@@ -1,10 +1,10 @@
 /** A gateway's directory as it lies there: its lane with identity, what is kept for a restart and outbox; its replica. */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { LaneFiles } from '../fleet/lane-files.ts'
-import { inspectOutbox } from '../fleet/outbox-recovery.ts'
-import { listSegments, segmentPath } from '../fleet/outbox-segment.ts'
-import { ReplicaFolders } from '../fleet/replica-folder.ts'
+import { LaneFiles } from '../fleet/agent/agent-files.ts'
+import { inspectOutbox } from '../fleet/outbox/recovery.ts'
+import { listSegments, segmentPath } from '../fleet/outbox/segment.ts'
+import { ReplicaFolders } from '../fleet/replica/replica-folder.ts'
 import { newId } from '../lib/ids.ts'
 import { readVersion, type StateFacts } from './state-version.ts'
 

@@ -1,7 +1,7 @@
 /** Checks of a gateway's host, each over what was read there (host-facts.ts). What is not there says nothing. */
 import { z } from 'zod'
-import { leastFreeBytes } from '../fleet/outbox-space.ts'
-import { staleAfterMs } from '../fleet/wire.ts'
+import { leastFreeBytes } from '../fleet/outbox/space.ts'
+import { staleAfterMs } from '../fleet/protocol/wire.ts'
 import { timestamp } from '../lib/clock.ts'
 import { version } from '../version.ts'
 import { isControlPlane } from './control-plane-checks.ts'

@@ -6,7 +6,7 @@
 import { accessSync, constants, existsSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Settings } from '../config.ts'
-import { localUrl } from '../lib/listen.ts'
+import { localUrl } from '../lib/http/listen.ts'
 import { type Holder, lockHolder } from '../lib/lock-holder.ts'
 import { formerWorkers, workerDirectory } from '../lib/worker.ts'
 import { type ControlPlaneFacts, readControlPlane } from './control-plane-facts.ts'

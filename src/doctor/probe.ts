@@ -1,6 +1,7 @@
 /** One call with a short end, to somebody who may hang, refuse or say anything. */
-import { callFailure } from '../lib/call-failure.ts'
+
 import type { Clock } from '../lib/clock.ts'
+import { callFailure } from '../lib/http/call-failure.ts'
 
 export interface Answered {
   kind: 'answered'

@@ -6,11 +6,11 @@
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { EventType } from '../events/event.ts'
 import { Failure } from '../failure.ts'
+import type { Principal } from '../identity/principal.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { insertRow, newStateVersion } from '../store/rows.ts'
-import { grants } from '../store/state.ts'
-import type { Principal } from '../tokens/principal.ts'
+import { grants } from '../store/schema/state.ts'
 import { type QueueDependencies, unchanged } from './arrivals.ts'
 import { type NamedEscalation, type resolutions, stateOf } from './escalation.ts'
 

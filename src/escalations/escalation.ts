@@ -1,12 +1,12 @@
 /** A request that waits, or waited, for a person (contract section 10): its row, its record, who may see it. */
 import { z } from 'zod'
-import { seenBy, visibilityFor } from '../events/query.ts'
+import { seenBy, visibilityFor } from '../events/query/query.ts'
 import { Failure } from '../failure.ts'
+import type { Principal } from '../identity/principal.ts'
 import { timestamp } from '../lib/clock.ts'
-import { escalations } from '../store/ledger.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { fromRow } from '../store/rows.ts'
-import type { Principal } from '../tokens/principal.ts'
+import { escalations } from '../store/schema/ledger.ts'
 
 export const escalationStates = ['queued', 'claimed', 'resolved', 'expired'] as const
 export type EscalationState = (typeof escalationStates)[number]

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import fc from 'fast-check'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
-import { silentLog } from '../lib/log.ts'
+import { silentLog } from '../lib/log/log.ts'
 import type { Database, Statement } from '../store/open.ts'
-import { chainNext, chainStart, controlPlaneChain } from './chain.ts'
 import { createRecorder } from './change.ts'
+import { chainNext, chainStart, controlPlaneChain } from './log/chain.ts'
 import { type Change, type Recorder, versionArgument } from './recorder.ts'
-import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from './test-ledger.ts'
+import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from './testing/ledger.ts'
 
 let databases: TestDatabases
 const now = Date.parse('2026-01-01T00:00:00Z')

@@ -16,12 +16,13 @@
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
-import type { Head } from '../fleet/wire.ts'
+import type { Head } from '../fleet/protocol/wire.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
-import { wellFormedJson } from '../lib/well-formed-json.ts'
+import { wellFormedJson } from '../lib/json/well-formed-json.ts'
+import type { Log } from '../lib/log/log.ts'
 import { changedByNewest } from '../store/limit-rows.ts'
 import { type Database, databaseTime, type Statement } from '../store/open.ts'
+import type { Event } from './event.ts'
 import {
   appendStatements,
   brokenConstraint,
@@ -29,9 +30,8 @@ import {
   chainAfter,
   isNumberTaken,
   readChainHead,
-} from './append.ts'
-import { controlPlaneChain } from './chain.ts'
-import type { Event } from './event.ts'
+} from './log/append.ts'
+import { controlPlaneChain } from './log/chain.ts'
 import { type Change, type NameClaim, type Recorder, versionArgument } from './recorder.ts'
 
 export interface RecorderOptions {
@@ -137,7 +137,7 @@ const unclaimed = ({ key, taken }: NameClaim): Statement => ({
   args: [...taken.args, key],
 })
 
-/** For control planes that miss the announcement (fleet/change-feed.ts); old ones go in the same write. */
+/** For control planes that miss the announcement (fleet/coordinator/change-feed.ts); old ones go in the same write. */
 const keepCut = (eventId: string, cut: readonly string[]): Statement[] => [
   {
     sql: `insert into cuts (event_id, hashes, at) values (?, ?, ${databaseTime})`,
@@ -198,7 +198,7 @@ const dropPending = (eventId: string): Statement => ({
   args: [eventId],
 })
 
-/** With each change the ledger learns of a newer head: a state that does not know it was restored (fleet/seen-state.ts). */
+/** With each change the ledger learns of a newer head: a state that does not know it was restored (fleet/agent/seen-state.ts). */
 export const keepSeen = ({ version, nonce, history }: Head): Statement => ({
   sql: `insert into state_seen (id, version, nonce, history) values (1, ?, ?, ?)
     on conflict (id) do update set version = excluded.version, nonce = excluded.nonce

@@ -1,8 +1,8 @@
+import type { Principal } from '../identity/principal.ts'
 import type { Clock } from '../lib/clock.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
-import type { Principal } from '../tokens/principal.ts'
 import { type Event, type EventType, nobody, type Verdict } from './event.ts'
 
 export interface ControlPlaneEvent {

@@ -4,16 +4,16 @@ import fc from 'fast-check'
 import { sealCursor } from '../api/cursor.ts'
 import { createAnswerStore } from '../api/idempotency.ts'
 import { mount } from '../api/mount.ts'
+import { permissionsOf } from '../identity/permissions.ts'
+import { anonymous, type Principal } from '../identity/principal.ts'
 import type { Clock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
-import { silentLog } from '../lib/log.ts'
-import { permissionsOf } from '../tokens/permissions.ts'
-import { anonymous, type Principal } from '../tokens/principal.ts'
+import { silentLog } from '../lib/log/log.ts'
 import { createRecorder } from './change.ts'
 import { type Event, nobody } from './event.ts'
-import { exportAnswer, lastPosition } from './export.ts'
-import { filterValues } from './filters.ts'
-import { readEventPage } from './query.ts'
+import { exportAnswer, lastPosition } from './export/export.ts'
+import { filterValues } from './query/filters.ts'
+import { readEventPage } from './query/query.ts'
 import { eventRoutes } from './routes.ts'
 import {
   emptyTestDatabases,
@@ -21,7 +21,7 @@ import {
   type TestDatabases,
   testEvent,
   testEventDependencies,
-} from './test-ledger.ts'
+} from './testing/ledger.ts'
 import type { Visibility } from './visibility.ts'
 
 const start = Date.parse('2026-01-01T00:00:00Z')

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import type { Role } from '../tokens/permissions.ts'
-import { anonymous, type Principal } from '../tokens/principal.ts'
+import type { Role } from '../identity/permissions.ts'
+import { anonymous, type Principal } from '../identity/principal.ts'
 import { covers, type Visibility, visibilityOf } from './visibility.ts'
 
 interface Case {

@@ -1,5 +1,5 @@
 /** Which events a caller sees, in query, export and jobs alike (contract section 9, "Who sees what"). */
-import type { Principal } from '../tokens/principal.ts'
+import type { Principal } from '../identity/principal.ts'
 
 export interface Visibility {
   /** The teams whose events are seen; `every` stands for all events, those without a team included. */

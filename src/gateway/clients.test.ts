@@ -5,8 +5,8 @@ import { createOpenAI } from '@ai-sdk/openai'
 import Anthropic from '@anthropic-ai/sdk'
 import { embed, generateText, streamText } from 'ai'
 import OpenAI from 'openai'
-import { startTestGateway, type TestGateway } from './test-gateway.ts'
-import { testModel, testProvider } from './test-lane.ts'
+import { startTestGateway, type TestGateway } from './testing/gateway.ts'
+import { testModel, testProvider } from './testing/worker.ts'
 
 const echo = 'simulator/echo'
 let running: TestGateway

@@ -1,39 +1,39 @@
 /**
  * One governed request on its way through the gateway, and what the stages need. Each stage takes the exchange and
- * makes it richer, or throws a Failure; `stages.ts` is the order.
+ * makes it richer, or throws a Failure; `pipeline.ts` is the order.
  *
  * Longer than most: it is a list of what an exchange and a gateway are made of, each member in one place.
  */
 import type { Settings } from '../config.ts'
-import type { Dialect, RequestFacts, StreamReader, Usage } from '../dialects/dialect.ts'
 import type { Verdict } from '../events/event.ts'
 import { Failure } from '../failure.ts'
-import type { CatalogModel, Journal, Standing, StateView } from '../fleet/lane.ts'
+import type { CatalogModel, Journal, Standing, StateView } from '../fleet/protocol/worker.ts'
+import type { Dialect, RequestFacts, StreamReader, Usage } from '../languages/dialect.ts'
+import type { LanguageName, NeutralRequest } from '../languages/neutral.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { Log } from '../lib/log.ts'
+import type { Log } from '../lib/log/log.ts'
 import type { Placed } from '../lib/short-lived.ts'
 import type { PolicyChain, PolicyResult } from '../policies/chain.ts'
-import type { PolicyContext } from '../policies/context.ts'
+import type { PolicyContext } from '../policies/conditions/context.ts'
 import type { Placeholders } from '../policies/redaction.ts'
-import type { ModelTerms, PriceBook } from '../providers/price-book.ts'
+import type { ModelTerms, PriceBook } from '../providers/prices/price-book.ts'
 import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
 import type { ExchangeTrace, Tracer } from '../telemetry/tracer.ts'
-import type { GovernedToken } from '../tokens/governed.ts'
-import type { LanguageName, NeutralRequest } from '../translation/neutral.ts'
+import type { GovernedToken } from '../tokens/governed-token.ts'
 import type { Allowances, Reservation } from '../usage/allowance.ts'
-import type { RateTicket } from '../usage/rate-ticket.ts'
-import type { Rates } from '../usage/rates.ts'
-import type { TokenCounter } from '../usage/token-counter.ts'
-import type { BodyMembers } from './body-edits.ts'
-import type { Circuits } from './circuit.ts'
-import type { EscalationNotice } from './decisions.ts'
-import type { BeginInspection, StreamInspection } from './inspected-stream.ts'
-import type { McpPart, McpRequest } from './mcp-request.ts'
-import type { AnswerMemory, BodyMemory, MemoryBudget } from './memory-budget.ts'
-import type { Meter } from './meter.ts'
-import type { Running } from './running.ts'
-import type { TracedAnswer } from './traced-answer.ts'
+import type { TokenCounter } from '../usage/pricing/token-counter.ts'
+import type { RateTicket } from '../usage/rate/rate-ticket.ts'
+import type { Rates } from '../usage/rate/rates.ts'
+import type { TracedAnswer } from './accounting/answer-attributes.ts'
+import type { Meter } from './accounting/metrics.ts'
+import type { AnswerMemory, BodyMemory, MemoryBudget } from './admission/memory-budget.ts'
+import type { Running } from './in-flight.ts'
+import type { McpPart, McpRequest } from './mcp/request.ts'
+import type { EscalationNotice } from './policy/decisions.ts'
+import type { BeginInspection, StreamInspection } from './policy/inspected-stream.ts'
+import type { BodyMembers } from './request/edit-body.ts'
+import type { Circuits } from './upstream/circuit.ts'
 
 /** A model that was asked for, and who will answer. Requests for the same record share one. */
 export interface ResolvedModel {
@@ -223,9 +223,9 @@ export interface Exchange extends Placed {
   cut: Cut | null
   /** Called when the exchange is cut while nothing of it waits for the provider. */
   onCut: (() => void) | null
-  /** Until when the body has to be there whole, monotonic; null while it is not waited for. `running.ts` watches it. */
+  /** Until when the body has to be there whole, monotonic; null while it is not waited for. `in-flight.ts` watches it. */
   bodyUntil: number | null
-  /** When the provider's silence began, monotonic; null while nobody waits for it. `running.ts` watches it. */
+  /** When the provider's silence began, monotonic; null while nobody waits for it. `in-flight.ts` watches it. */
   waitingSince: number | null
   /** The answer goes on after it was handed out: its end, not its headers, ends the exchange. */
   streaming: boolean

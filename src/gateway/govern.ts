@@ -2,13 +2,14 @@
  * One governed exchange from beginning to answer: the same for a request over HTTP and for a frame of a socket. A frame
  * brings its body; everything else it takes from the handshake's request.
  */
-import { isObject, textOf } from '../dialects/json-value.ts'
+
 import { Failure } from '../failure.ts'
+import { isObject, textOf } from '../languages/reading/json-value.ts'
 import type { TraceCarrier } from '../telemetry/tracer.ts'
+import { lastAnswer } from './connection-close.ts'
+import { failureAnswer, refuse } from './error-response.ts'
 import { type Beginning, beginExchange, type Exchange, type Gateway } from './exchange.ts'
-import { lastAnswer } from './last-answer.ts'
-import { failureAnswer, refuse } from './refuse.ts'
-import type { Stage } from './stages.ts'
+import type { Stage } from './pipeline.ts'
 
 /** What is the same for every request of one route. */
 export interface GovernedRoute extends Pick<Beginning, 'route' | 'family' | 'dialect'> {

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import type { GatewayRouteDescription } from '../api/route.ts'
-import { gatewayRouteDescriptions } from './routes.ts'
-import { jsonHeaders, startMcpGateway, type TestCaller } from './test-mcp.ts'
+import { gatewayRouteDescriptions } from './openapi/http-routes.ts'
+import { jsonHeaders, startMcpGateway, type TestCaller } from './testing/mcp.ts'
 
 let gateway: Awaited<ReturnType<typeof startMcpGateway>>
 beforeAll(async () => {

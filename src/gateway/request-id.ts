@@ -1,9 +1,9 @@
 /** The caller's label of its request: `x-request-id` (contract section 2). */
 import { Failure } from '../failure.ts'
+import { isRequestId } from '../lib/http/request-id.ts'
 import type { NewId } from '../lib/ids.ts'
-import { isRequestId } from '../lib/request-id.ts'
+import { withoutSecrets } from './accounting/redaction.ts'
 import type { Exchange } from './exchange.ts'
-import { withoutSecrets } from './without-secrets.ts'
 
 /** The caller's own label where it has the form of one and is no secret, otherwise a new one. */
 export function requestIdOf(request: Request, newId: NewId): string {

@@ -1,8 +1,8 @@
 /** What callers are told: who may call, what may be sent, what comes back; over HTTP, before a provider of the test. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
-import { completion, question, startTestGateway, type TestGateway } from './test-gateway.ts'
-import { testGatewayId, testModel, testProvider } from './test-lane.ts'
+import { completion, question, startTestGateway, type TestGateway } from './testing/gateway.ts'
+import { testGatewayId, testModel, testProvider } from './testing/worker.ts'
 
 let running: TestGateway
 let answer: () => Response = () => Response.json(completion)

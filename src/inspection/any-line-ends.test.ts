@@ -1,13 +1,13 @@
 /** Whatever ends a stream's lines, and wherever its bytes are cut: what a client reads as an event was inspected as that. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { chat } from '../dialects/chat.ts'
-import { framesOf, start } from '../dialects/test-streams.ts'
-import { eventsIn } from '../lib/test-event-stream.ts'
+import { chat } from '../languages/chat/dialect.ts'
+import { framesOf, start } from '../languages/testing/streams.ts'
+import { eventsIn } from '../lib/testing/event-stream.ts'
+import { termDetector } from './detectors/terms/term-detector.ts'
 import type { TextAction } from './rule.ts'
 import { StreamInspector } from './stream.ts'
-import { termDetector } from './term-detector.ts'
-import { cutAt, ruleOf } from './test-passing.ts'
+import { cutAt, ruleOf } from './testing/passing.ts'
 
 const runs = Number(process.env.GATEHOUSE_PROPERTY_RUNS ?? 500)
 const term = termDetector(['blackbird'], 'TERM', { caseSensitive: false, homoglyphs: false, wordBoundaries: false })

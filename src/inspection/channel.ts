@@ -1,9 +1,9 @@
 /** One text on its way through all rules in order: what one lets out, the next one gets. */
-import type { TextKind } from '../dialects/dialect.ts'
-import { holdsRespelt } from '../lib/exact-json.ts'
-import { ArgumentsPassage } from './arguments-passage.ts'
-import { PlainPassage } from './plain-passage.ts'
+import type { TextKind } from '../languages/dialect.ts'
+import { holdsRespelt } from '../lib/json/exact-json.ts'
+import { ArgumentsPassage } from './json-rewriter.ts'
 import type { Finding, InspectionRule, Passage, Stop } from './rule.ts'
+import { PlainPassage } from './text-rewriter.ts'
 
 export interface ChannelText {
   readonly kind: TextKind

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { messages } from '../dialects/messages.ts'
-import { responses } from '../dialects/responses.ts'
-import { termDetector } from './term-detector.ts'
-import { data, pass, plain } from './test-inspecting.ts'
-import { ruleOf } from './test-passing.ts'
+import { messages } from '../languages/messages/dialect.ts'
+import { responses } from '../languages/responses/dialect.ts'
+import { termDetector } from './detectors/terms/term-detector.ts'
+import { data, pass, plain } from './testing/inspecting.ts'
+import { ruleOf } from './testing/passing.ts'
 
 test('a term that is a word of an event’s name leaves the names of the language’s events', () => {
   const event = (type: string, more: object) => `event: ${type}\n${data({ type, ...more })}`

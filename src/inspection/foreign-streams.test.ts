@@ -3,16 +3,16 @@
  * nothing of it leaves in frames that the stream's own language does not know.
  */
 import { describe, expect, test } from 'bun:test'
-import { chat } from '../dialects/chat.ts'
-import type { Dialect } from '../dialects/dialect.ts'
-import { messages } from '../dialects/messages.ts'
-import { responses } from '../dialects/responses.ts'
-import { framesOf, start } from '../dialects/test-streams.ts'
-import { patternDetector } from './pattern-detector.ts'
-import { personalData } from './personal-data.ts'
+import { chat } from '../languages/chat/dialect.ts'
+import type { Dialect } from '../languages/dialect.ts'
+import { messages } from '../languages/messages/dialect.ts'
+import { responses } from '../languages/responses/dialect.ts'
+import { framesOf, start } from '../languages/testing/streams.ts'
+import { personalData } from './detectors/personal-data/personal-data.ts'
+import { patternDetector } from './regex/pattern-detector.ts'
 import type { TextAction } from './rule.ts'
 import { StreamInspector } from './stream.ts'
-import { ruleOf } from './test-passing.ts'
+import { ruleOf } from './testing/passing.ts'
 
 const text = 'I am z.q@ex.org, yes'
 const email = patternDetector(personalData.email, { streaming: true, paramOf: String })

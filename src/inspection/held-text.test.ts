@@ -1,8 +1,8 @@
 import { expect, spyOn, test } from 'bun:test'
 import { HeldText } from './held-text.ts'
-import { patternDetector } from './pattern-detector.ts'
-import { passPieces, ruleOf } from './test-passing.ts'
-import { Work } from './work.ts'
+import { patternDetector } from './regex/pattern-detector.ts'
+import { passPieces, ruleOf } from './testing/passing.ts'
+import { Work } from './work-budget.ts'
 
 test('gives what was appended, at the offsets of the whole text, until it is dropped', () => {
   const whole = Array.from({ length: 9000 }, (_, index) => String.fromCharCode(0x21 + (index % 90))).join('')

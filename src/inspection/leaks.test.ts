@@ -5,16 +5,16 @@
  */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { combinedDetector } from './combined-detector.ts'
-import type { Detector } from './detector.ts'
-import { matcherOf } from './follower.ts'
-import { patternDetector } from './pattern-detector.ts'
-import { personalDataDetector } from './personal-data.ts'
-import { secretDetector } from './secret-patterns.ts'
-import { secretRules, unprefixedRules } from './secret-rules.ts'
-import { termDetector } from './term-detector.ts'
-import { cutAt, passPieces, ruleOf } from './test-passing.ts'
-import { written } from './test-secrets.ts'
+import { combinedDetector } from './detectors/combined-detector.ts'
+import type { Detector } from './detectors/detector.ts'
+import { personalDataDetector } from './detectors/personal-data/personal-data.ts'
+import { secretDetector } from './detectors/secrets/secret-patterns.ts'
+import { secretRules, unprefixedRules } from './detectors/secrets/secret-rules.ts'
+import { termDetector } from './detectors/terms/term-detector.ts'
+import { matcherOf } from './detectors/text-matcher.ts'
+import { patternDetector } from './regex/pattern-detector.ts'
+import { cutAt, passPieces, ruleOf } from './testing/passing.ts'
+import { written } from './testing/secrets.ts'
 
 const runs = Number(process.env.GATEHOUSE_PROPERTY_RUNS ?? 1500)
 

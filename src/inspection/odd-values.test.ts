@@ -1,10 +1,10 @@
 /** Values in the places of texts that are no strings: clients make texts of them, whatever they are. */
 import { expect, test } from 'bun:test'
-import { chat } from '../dialects/chat.ts'
-import { messages } from '../dialects/messages.ts'
-import { responses } from '../dialects/responses.ts'
-import { parseExactly } from '../lib/exact-json.ts'
-import { data, delta, forbids, pass, watch } from './test-inspecting.ts'
+import { chat } from '../languages/chat/dialect.ts'
+import { messages } from '../languages/messages/dialect.ts'
+import { responses } from '../languages/responses/dialect.ts'
+import { parseExactly } from '../lib/json/exact-json.ts'
+import { data, delta, forbids, pass, watch } from './testing/inspecting.ts'
 
 const unusual = [['a black'], [['a black']], ['a', { type: 'text', text: 'black' }], [4111], 4111111111111111]
 

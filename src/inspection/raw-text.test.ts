@@ -1,15 +1,15 @@
 /** Data of a stream that is no JSON: words that keep the line open, and providers that stream their text plain. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { chat } from '../dialects/chat.ts'
-import { messages } from '../dialects/messages.ts'
-import { responses } from '../dialects/responses.ts'
-import { framesOf } from '../dialects/test-streams.ts'
-import { patternDetector } from './pattern-detector.ts'
-import { personalDataDetector } from './personal-data.ts'
-import { secretDetector } from './secret-patterns.ts'
-import { data, delta, done, forbids, pass, passes } from './test-inspecting.ts'
-import { cutAt, passPieces, ruleOf } from './test-passing.ts'
+import { chat } from '../languages/chat/dialect.ts'
+import { messages } from '../languages/messages/dialect.ts'
+import { responses } from '../languages/responses/dialect.ts'
+import { framesOf } from '../languages/testing/streams.ts'
+import { personalDataDetector } from './detectors/personal-data/personal-data.ts'
+import { secretDetector } from './detectors/secrets/secret-patterns.ts'
+import { patternDetector } from './regex/pattern-detector.ts'
+import { data, delta, done, forbids, pass, passes } from './testing/inspecting.ts'
+import { cutAt, passPieces, ruleOf } from './testing/passing.ts'
 
 const personal = personalDataDetector(['email', 'phone', 'card'])
 const actions = ['redact', 'block'] as const

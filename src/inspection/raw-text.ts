@@ -11,10 +11,10 @@
  *    and ends in the other, or is one only behind it, stops the stream, or is replaced with the whole frame that completes
  *    it, as its rule has it. What such a match begins with has gone by then.
  */
-import type { StreamPiece } from '../dialects/dialect.ts'
+import type { StreamPiece } from '../languages/dialect.ts'
 import { Channel } from './channel.ts'
-import { maxLiveUnits } from './detector.ts'
-import type { Found } from './follower.ts'
+import { maxLiveUnits } from './detectors/detector.ts'
+import type { Found } from './detectors/text-matcher.ts'
 import { type Finding, type InspectionRule, type Stop, stopFor } from './rule.ts'
 
 /** The end of a text, which goes on. */

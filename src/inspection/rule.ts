@@ -2,9 +2,9 @@
  * One policy's text rule, applied to a text as it comes: block, redact, escalate or rewrite. What goes out is what came,
  * but for what was found.
  */
-import type { TextKind } from '../dialects/dialect.ts'
-import type { Found, TextMatcher } from './follower.ts'
-import type { Work } from './work.ts'
+import type { TextKind } from '../languages/dialect.ts'
+import type { Found, TextMatcher } from './detectors/text-matcher.ts'
+import type { Work } from './work-budget.ts'
 
 export type TextAction = 'block' | 'redact' | 'escalate' | 'rewrite'
 

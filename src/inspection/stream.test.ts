@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import type { FrameText, StreamPiece } from '../dialects/dialect.ts'
+import type { FrameText, StreamPiece } from '../languages/dialect.ts'
+import { termDetector } from './detectors/terms/term-detector.ts'
 import type { InspectionRule } from './rule.ts'
 import { type ChannelReader, StreamInspector } from './stream.ts'
-import { termDetector } from './term-detector.ts'
-import { ruleOf } from './test-passing.ts'
+import { ruleOf } from './testing/passing.ts'
 
 interface Frame {
   bytes: Uint8Array

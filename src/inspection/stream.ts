@@ -35,10 +35,10 @@
  *
  * It does not end the stream: who relays it records the outcome first, and writes the dialect's last frames.
  */
-import type { FrameText, StreamPiece, TextKind } from '../dialects/dialect.ts'
-import { type SseFrame, withoutAsides } from '../lib/sse.ts'
+import type { FrameText, StreamPiece, TextKind } from '../languages/dialect.ts'
+import { type SseFrame, withoutAsides } from '../lib/http/sse.ts'
 import { Channel, followWhole, mayFind, type PassedWhole, passWhole } from './channel.ts'
-import { maxLiveUnits } from './detector.ts'
+import { maxLiveUnits } from './detectors/detector.ts'
 import { RawText } from './raw-text.ts'
 import type { Finding, InspectionRule, Stop } from './rule.ts'
 

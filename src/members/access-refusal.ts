@@ -3,7 +3,7 @@ import type { Recorder } from '../events/recorder.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
-import type { Actor } from '../tokens/minting.ts'
+import type { Actor } from '../tokens/creation/minting.ts'
 import { memberEvent } from './member-event.ts'
 
 /** `route` as the routes write it, never with what stood in its place: `DELETE /v1/tokens/{id}`. */

@@ -1,7 +1,7 @@
 /** What the routes of people need of the rest of the control plane. */
 import type { Statement } from '../store/open.ts'
-import type { Actor, TokenDependencies } from '../tokens/minting.ts'
-import type { SessionSettings } from './session.ts'
+import type { Actor, TokenDependencies } from '../tokens/creation/minting.ts'
+import type { SessionSettings } from './sessions/session.ts'
 
 export interface MemberDependencies extends TokenDependencies {
   settings: SessionSettings

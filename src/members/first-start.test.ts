@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { createAuthenticator } from '../tokens/authenticate.ts'
 import { firstStart } from './first-start.ts'
-import { type PreparedInstallation, prepareInstallation } from './test-installation.ts'
+import { type PreparedInstallation, prepareInstallation } from './testing/installation.ts'
 
 let prepared: PreparedInstallation
 beforeEach(async () => {

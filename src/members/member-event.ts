@@ -1,13 +1,14 @@
 /** Events of people: who did it, to whom, and what changed; never a password or another secret. */
-import { brokenConstraint } from '../events/append.ts'
+
 import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
 import type { Event, EventType } from '../events/event.ts'
+import { brokenConstraint } from '../events/log/append.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
+import type { Principal } from '../identity/principal.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database, Statement } from '../store/open.ts'
-import type { Principal } from '../tokens/principal.ts'
 
 export interface MemberEventOptions {
   type: EventType

@@ -1,6 +1,7 @@
 /** A person's tokens end with what gave them: their access, or their place in a team. */
-import type { Actor } from '../tokens/minting.ts'
-import { revokeToken } from '../tokens/revoke.ts'
+
+import { revokeToken } from '../tokens/changes/revoke.ts'
+import type { Actor } from '../tokens/creation/minting.ts'
 import type { MemberDependencies } from './dependencies.ts'
 
 /**

@@ -1,14 +1,14 @@
 /** All routes of people: users, teams, sign-in, sessions, programs. */
 import type { AnyRoute } from '../api/route.ts'
-import { authRoutes } from './auth-routes.ts'
 import type { MemberDependencies } from './dependencies.ts'
-import { exchangeRoutes } from './exchange-routes.ts'
-import { membershipRoutes } from './membership-routes.ts'
-import { programRoutes } from './program-routes.ts'
-import { sessionRoutes } from './session-routes.ts'
-import { setupLinkRoutes } from './setup-link-routes.ts'
-import { teamRoutes } from './team-routes.ts'
-import { userRoutes } from './user-routes.ts'
+import { userRoutes } from './people/user-routes.ts'
+import { exchangeRoutes } from './programs/exchange-routes.ts'
+import { programRoutes } from './programs/program-routes.ts'
+import { authRoutes } from './sessions/auth-routes.ts'
+import { sessionRoutes } from './sessions/session-routes.ts'
+import { setupLinkRoutes } from './sessions/setup-link-routes.ts'
+import { membershipRoutes } from './teams/membership-routes.ts'
+import { teamRoutes } from './teams/team-routes.ts'
 
 export const memberRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
   ...userRoutes(dependencies),

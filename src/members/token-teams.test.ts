@@ -1,8 +1,8 @@
 /** For which teams a caller may make tokens, and whose events somebody without a team sees. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { visibilityFor } from '../events/query.ts'
-import { sessionPrincipal } from './authenticate-session.ts'
-import { type TemporaryControlPlane, temporaryControlPlane } from './temporary-control-plane.ts'
+import { visibilityFor } from '../events/query/query.ts'
+import { sessionPrincipal } from './sessions/authenticate-session.ts'
+import { type TemporaryControlPlane, temporaryControlPlane } from './testing/temporary-control-plane.ts'
 
 let plane: TemporaryControlPlane
 let other: string

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TemporaryControlPlane, temporaryControlPlane } from './temporary-control-plane.ts'
+import { type TemporaryControlPlane, temporaryControlPlane } from './testing/temporary-control-plane.ts'
 
 let plane: TemporaryControlPlane
 beforeAll(async () => {

@@ -4,8 +4,8 @@
  * What is not seen is answered as if it did not exist.
  */
 import { Failure } from '../failure.ts'
+import type { Principal } from '../identity/principal.ts'
 import type { Database, Statement } from '../store/open.ts'
-import type { Principal } from '../tokens/principal.ts'
 
 const everything: Statement = { sql: '1', args: [] }
 const teamsOf = 'select team_id from memberships where user_id = ?'

@@ -10,15 +10,15 @@
  */
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import { Failure } from '../failure.ts'
+import { anonymous } from '../identity/principal.ts'
 import type { Delegations } from '../members/dependencies.ts'
 import type { Statement } from '../store/open.ts'
 import { newStateVersion } from '../store/rows.ts'
-import type { Actor } from '../tokens/minting.ts'
-import { anonymous } from '../tokens/principal.ts'
-import { type AccessToken, liveAccessTokens } from './access-token.ts'
+import type { Actor } from '../tokens/creation/minting.ts'
 import type { OAuthDependencies } from './dependencies.ts'
-import { endGrant, revokeGrantsOf, settleEndings, unendedGrants } from './end-grant.ts'
-import { permissionsWithin, type Standing, standingOf } from './standing.ts'
+import { permissionsWithin, type Standing, standingOf } from './person-status.ts'
+import { type AccessToken, liveAccessTokens } from './tokens/access-token.ts'
+import { endGrant, revokeGrantsOf, settleEndings, unendedGrants } from './tokens/end-grant.ts'
 
 /** Goes into the transaction that changes a person. Nothing where no application acts for them. */
 export const markPerson = (userId: string, now: number): Statement => ({

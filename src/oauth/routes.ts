@@ -1,10 +1,10 @@
 /** All routes of the OAuth server (contract section 5). */
 import type { AnyRoute } from '../api/route.ts'
-import { authorizeRoutes } from './authorize-routes.ts'
-import { clientRoutes } from './client-routes.ts'
+import { authorizeRoutes } from './authorize/authorize-routes.ts'
+import { clientRoutes } from './clients/client-routes.ts'
 import type { OAuthDependencies } from './dependencies.ts'
-import { metadataRoutes } from './metadata.ts'
-import { tokenRoutes } from './token-routes.ts'
+import { metadataRoutes } from './metadata/metadata.ts'
+import { tokenRoutes } from './tokens/token-routes.ts'
 
 export const oauthRoutes = (dependencies: OAuthDependencies): AnyRoute[] => [
   ...clientRoutes(dependencies),

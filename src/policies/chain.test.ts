@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { verdicts } from '../events/event.ts'
 import { type ChainSubject, compilePolicySet, matches } from './chain.ts'
-import { ModelView } from './context.ts'
+import { ModelView } from './conditions/context.ts'
 import { families, type PolicyTargets, type StoredPolicy } from './stored-policy.ts'
 import { endsChain, stronger } from './verdict.ts'
 

@@ -14,14 +14,15 @@
  * A policy that cannot be compiled (a kind that this version does not know) stands in its chain as broken: `when_broken`
  * decides about every request it is for.
  */
-import type { Family, PolicyStage } from '../dialects/dialect.ts'
+
 import type { Verdict } from '../events/event.ts'
-import { someGlobMatches } from '../tokens/governed.ts'
-import type { ModelView } from './context.ts'
+import type { Family, PolicyStage } from '../languages/dialect.ts'
+import { someGlobMatches } from '../tokens/governed-token.ts'
+import { type Condition, compileWhen, readsResponse } from './conditions/condition.ts'
+import type { ModelView } from './conditions/context.ts'
 import { policyKinds } from './kinds/index.ts'
 import type { CompiledPolicy } from './kinds/kind.ts'
 import type { StoredPolicy } from './stored-policy.ts'
-import { type Condition, compileWhen, readsResponse } from './when.ts'
 
 /** What one policy said at one stage, as events show it (contract section 9). */
 export interface PolicyResult {

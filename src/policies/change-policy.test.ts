@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
+import { type TemporaryInstallation, temporaryInstallation } from '../members/testing/installation.ts'
 import { createPolicy, updatePolicy } from './change-policy.ts'
 import { createPolicyBody } from './policy-body.ts'
 

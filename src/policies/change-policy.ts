@@ -3,13 +3,13 @@ import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { Event, EventType } from '../events/event.ts'
 import { type Change, type NameClaim, type Recorder, versionArgument } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
+import type { Principal } from '../identity/principal.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import { policies as ledgerPolicies } from '../store/ledger.ts'
 import type { Database, Statement } from '../store/open.ts'
 import { insertRow, newStateVersion, updateRow } from '../store/rows.ts'
-import { policies as statePolicies } from '../store/state.ts'
-import type { Principal } from '../tokens/principal.ts'
+import { policies as ledgerPolicies } from '../store/schema/ledger.ts'
+import { policies as statePolicies } from '../store/schema/state.ts'
 import {
   type CreatePolicyBody,
   changedContent,

@@ -6,7 +6,8 @@
 
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
-import { nameText } from '../tokens/free-text.ts'
+import { nameText } from '../identity/free-text.ts'
+import { compileWhen, maxWhenLength, readsResponse } from './conditions/condition.ts'
 import { policyKinds } from './kinds/index.ts'
 import type { PolicyKind, TextPolicy } from './kinds/kind.ts'
 import {
@@ -17,7 +18,6 @@ import {
   type StoredPolicy,
   targetsSchema,
 } from './stored-policy.ts'
-import { compileWhen, maxWhenLength, readsResponse } from './when.ts'
 
 const shape = {
   name: nameText(200).describe('What people call it; each name once'),

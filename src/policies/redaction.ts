@@ -4,7 +4,7 @@
  * value), and put back wherever the answer names that.
  */
 import type { InspectionRule } from '../inspection/rule.ts'
-import { Work } from '../inspection/work.ts'
+import { Work } from '../inspection/work-budget.ts'
 import type { ActivePolicy } from './chain.ts'
 import type { TextPolicy } from './kinds/kind.ts'
 import { literalMatcher } from './kinds/literal-matcher.ts'

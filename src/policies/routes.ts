@@ -21,7 +21,7 @@ import {
   readPolicyPage,
   requirePolicy,
 } from './policy-record.ts'
-import { type TrialDependencies, trialRoutes } from './trial-routes.ts'
+import { type TrialDependencies, trialRoutes } from './trials/trial-routes.ts'
 
 export type PolicyRouteDependencies = PolicyDependencies & TrialDependencies
 

@@ -1,6 +1,6 @@
 /** A policy as the state database holds it: all that gateways need, and nothing that is for people only. */
 import { z } from 'zod'
-import type { PolicyStage } from '../dialects/dialect.ts'
+import type { PolicyStage } from '../languages/dialect.ts'
 
 export const policyStages = ['pre_request', 'post_request', 'pre_response'] as const satisfies readonly PolicyStage[]
 export const policyModes = ['enforce', 'monitor'] as const

@@ -2,7 +2,7 @@
  * The names of the tools that a request offers and an answer calls, in whatever they stand: some take an object with a
  * list's positions for the list, or a list within a list.
  */
-import { isObject } from '../dialects/json-value.ts'
+import { isObject } from '../languages/reading/json-value.ts'
 
 const deepest = 64
 

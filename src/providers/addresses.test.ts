@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Failure } from '../failure.ts'
-import { providerKinds } from './index.ts'
+import { providerKinds } from './kinds/index.ts'
 import { isModelName } from './model-name.ts'
 import type { Provider, ProviderKind, UpstreamCall } from './provider.ts'
 

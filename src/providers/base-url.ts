@@ -1,5 +1,5 @@
 /** Where a provider may be: what carries credentials has to be encrypted, but on this host. */
-import { wrong } from './catalog-change.ts'
+import { wrong } from './catalog/catalog-change.ts'
 
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 

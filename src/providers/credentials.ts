@@ -4,7 +4,7 @@
  * A new credential is sealed under the same key, so that a rotation reaches gateways with the state and with no gap.
  */
 import { seal, unseal } from '../lib/seal.ts'
-import { keepSecret, openSecret } from '../store/master-key.ts'
+import { keepSecret, openSecret } from '../store/keys/master-key.ts'
 import type { Database, Statement } from '../store/open.ts'
 
 export interface Credentials {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { gemini } from './gemini.ts'
 import { errorBytes } from './held-body.ts'
+import { gemini } from './kinds/gemini.ts'
 import type { UpstreamCall } from './provider.ts'
 
 const call: UpstreamCall = {

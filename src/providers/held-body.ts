@@ -1,5 +1,5 @@
 /** The body of an answer that must be understood before it is passed on, held only up to so many bytes. */
-import { withoutLength } from './post.ts'
+import { withoutLength } from './send-request.ts'
 
 /** Longer errors are passed on without being understood. */
 export const errorBytes = 64 * 1024

@@ -1,7 +1,7 @@
 /** What a provider's record may hold when it is written (contract section 6), and what of it is shown: no credential. */
 import { z } from 'zod'
-import { recordName } from './catalog-change.ts'
-import { priceRecordSchema } from './price-record.ts'
+import { recordName } from './catalog/catalog-change.ts'
+import { priceRecordSchema } from './prices/price-record.ts'
 
 /** Kinds that a catalog may name. */
 export const catalogKinds = ['openai', 'anthropic', 'azure-openai', 'gemini', 'bedrock', 'simulator'] as const

@@ -5,9 +5,8 @@ import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import type { Statement } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
-import { providers } from '../store/state.ts'
+import { providers } from '../store/schema/state.ts'
 import { checkedBaseUrl } from './base-url.ts'
-import { regionOf } from './bedrock.ts'
 import {
   all,
   answered,
@@ -22,7 +21,7 @@ import {
   recordPage,
   tombstone,
   wrong,
-} from './catalog-change.ts'
+} from './catalog/catalog-change.ts'
 import {
   type Credentials,
   forgetDataKey,
@@ -32,7 +31,8 @@ import {
   openDataKey,
   sealCredentials,
 } from './credentials.ts'
-import { priceRecordSchema } from './price-record.ts'
+import { regionOf } from './kinds/bedrock.ts'
+import { priceRecordSchema } from './prices/price-record.ts'
 import {
   type CreateProvider,
   createProviderBody,

@@ -1,11 +1,11 @@
 /**
  * A provider kind says how to reach one sort of provider: the address for a family, the credential's headers. Most are
- * reached by fetch; the simulator answers in the process. Adding one is a file and a line in `index.ts`.
+ * reached by fetch; the simulator answers in the process. Adding one is a file and a line in `providers/kinds/index.ts`.
  */
-import type { Family } from '../dialects/dialect.ts'
-import type { LanguageName } from '../translation/neutral.ts'
+import type { Family } from '../languages/dialect.ts'
+import type { LanguageName } from '../languages/neutral.ts'
 import type { ModelNames } from './model-name.ts'
-import type { Price } from './price.ts'
+import type { Price } from './prices/price.ts'
 
 /** A provider of the catalog with its credentials opened. */
 export interface Provider {

@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import { requireVersion } from '../api/entity-tag.ts'
 import { type Answer, type AnyRoute, route } from '../api/route.ts'
-import { answered, type CatalogCall } from './catalog-change.ts'
+import { answered, type CatalogCall } from './catalog/catalog-change.ts'
 
 export interface RecordKind<Row, Body, Reply> {
   /** Of the collection: `/v1/catalog/providers`. */

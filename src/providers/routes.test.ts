@@ -5,9 +5,9 @@
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { CatalogView } from '../fleet/catalog-view.ts'
+import { CatalogView } from '../fleet/state/catalog-view.ts'
 import { unseal } from '../lib/seal.ts'
-import { type TemporaryControlPlane, temporaryControlPlane } from '../members/temporary-control-plane.ts'
+import { type TemporaryControlPlane, temporaryControlPlane } from '../members/testing/temporary-control-plane.ts'
 import { openDataKey } from './credentials.ts'
 
 let plane: TemporaryControlPlane

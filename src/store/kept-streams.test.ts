@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createClient } from '@libsql/client/http'
-import { startSqld } from '../../test/sqld.ts'
+import { startSqld } from '../../test/support/sqld.ts'
 import { type ClientFetch, keptStreams } from './kept-streams.ts'
 
 interface Sent {

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { LibsqlError } from '@libsql/client'
-import { brokenConstraint, isBusy } from '../events/append.ts'
+import { brokenConstraint, isBusy } from '../events/log/append.ts'
 import { type Database, openDatabase } from './open.ts'
-import { temporaryDirectory } from './test-store.ts'
+import { temporaryDirectory } from './testing/store.ts'
 
 let directory: string
 let database: Database

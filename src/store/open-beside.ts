@@ -6,7 +6,7 @@
 import { constants, Database as Sqlite } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
-import { naming } from './damaged-file.ts'
+import { naming } from './damage/damaged-file.ts'
 import type { Reader, Statement } from './open.ts'
 
 /** Opens the file for reading; one that nobody has open is read so that nothing is made beside it. Throws SQLite's error. */

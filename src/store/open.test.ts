@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase } from './open.ts'
-import { temporaryDirectory } from './test-store.ts'
+import { temporaryDirectory } from './testing/store.ts'
 
 const directories: string[] = []
 afterEach(() => {

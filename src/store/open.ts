@@ -10,7 +10,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { embeddedAddon } from './addon.ts'
-import { naming } from './damaged-file.ts'
+import { naming } from './damage/damaged-file.ts'
 import { LocalConnection } from './local-connection.ts'
 import { pagesAtMost, WriteAheadLog } from './write-ahead-log.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { until } from '../../test/eventually.ts'
+import { until } from '../../test/support/eventually.ts'
 import { Failure } from '../failure.ts'
 import { openRemoteDatabase, remoteAddress } from './remote.ts'
 

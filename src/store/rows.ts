@@ -1,5 +1,5 @@
 /**
- * Between rows and the tables that `state.ts` and `ledger.ts` describe. (drizzle's libSQL driver would load the native
+ * Between rows and the tables that `store/schema/state.ts` and `store/schema/ledger.ts` describe. (drizzle's libSQL driver would load the native
  * addon when imported; its table definitions and query builder do not.)
  */
 import { getTableColumns, type InferInsertModel, type InferSelectModel } from 'drizzle-orm'

@@ -1,6 +1,6 @@
 import { Database as Sqlite } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { ledgerMigrations, stateMigrations } from './migrate.ts'
+import { ledgerMigrations, stateMigrations } from './schema/migrate.ts'
 import { splitStatements } from './statements.ts'
 
 test('statements end at semicolons that are neither quoted, nor in comments, nor of a trigger', () => {

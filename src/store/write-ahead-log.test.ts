@@ -3,7 +3,7 @@ import { copyFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { openDatabase } from './open.ts'
-import { temporaryDirectory } from './test-store.ts'
+import { temporaryDirectory } from './testing/store.ts'
 import { WriteAheadLog } from './write-ahead-log.ts'
 
 const directory = temporaryDirectory()

@@ -1,7 +1,7 @@
 /** The lists of metrics and of attributes say exactly what there is. */
 import { expect, test } from 'bun:test'
-import { createMeter } from '../gateway/meter.ts'
-import { createTestLane, testMemory } from '../gateway/test-lane.ts'
+import { createMeter } from '../gateway/accounting/metrics.ts'
+import { createTestLane, testMemory } from '../gateway/testing/worker.ts'
 import { createControlPlaneMetrics } from './metrics.ts'
 import { attribute } from './span.ts'
 import { noTracer } from './tracer.ts'

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { loadOtlpExporter } from './otlp.ts'
 import type { Span } from './span.ts'
-import { partialSuccess, startTestCollector, type TestCollector } from './test-collector.ts'
+import { partialSuccess, startTestCollector, type TestCollector } from './testing/collector.ts'
 import { SpansRefused } from './tracer.ts'
 
 const span: Span = {

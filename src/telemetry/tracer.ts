@@ -7,7 +7,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
+import type { Log } from '../lib/log/log.ts'
 import type { Span } from './span.ts'
 import { parseTraceparent, parseTracestate } from './trace-context.ts'
 

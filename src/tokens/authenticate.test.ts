@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
-import { runtimeSessions } from '../store/ledger.ts'
+import { anonymous } from '../identity/principal.ts'
+import { hashSecret, makeSecret } from '../identity/secret.ts'
+import { type TemporaryInstallation, temporaryInstallation } from '../members/testing/installation.ts'
 import { insertRow } from '../store/rows.ts'
+import { runtimeSessions } from '../store/schema/ledger.ts'
 import { createAuthenticator } from './authenticate.ts'
-import { createLastUse } from './last-use.ts'
-import { anonymous } from './principal.ts'
-import { hashSecret, makeSecret } from './secret.ts'
+import { createLastUse } from './limits/last-use.ts'
 
 let made: TemporaryInstallation
 beforeEach(async () => {

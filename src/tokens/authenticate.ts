@@ -5,19 +5,19 @@
  * database that fails is not an answer about the caller: its error passes through and becomes 503, never 401.
  */
 import { Failure } from '../failure.ts'
+import { requireAudience } from '../identity/delegation.ts'
+import { type Permission, permissionsOf, type Role, rolesWithin } from '../identity/permissions.ts'
+import { anonymous, type Principal } from '../identity/principal.ts'
+import { bearerSecret, hashSecret, secretKind } from '../identity/secret.ts'
 import type { Clock } from '../lib/clock.ts'
-import { runtimeSessions } from '../store/ledger.ts'
 import type { Database } from '../store/open.ts'
 import { fromRow } from '../store/rows.ts'
-import { oauthTokens, tokens } from '../store/state.ts'
-import { requireAudience } from './delegation.ts'
-import { type KeyClass, tokenStatus } from './governed.ts'
-import type { LastUse } from './last-use.ts'
+import { runtimeSessions } from '../store/schema/ledger.ts'
+import { oauthTokens, tokens } from '../store/schema/state.ts'
+import { type KeyClass, tokenStatus } from './governed-token.ts'
+import type { LastUse } from './limits/last-use.ts'
 import { isNamed } from './named-token.ts'
-import { type Permission, permissionsOf, type Role, rolesWithin } from './permissions.ts'
-import { anonymous, type Principal } from './principal.ts'
 import { tokenResourceName } from './record.ts'
-import { bearerSecret, hashSecret, secretKind } from './secret.ts'
 
 export interface AuthenticatorOptions {
   state: Database

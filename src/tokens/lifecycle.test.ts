@@ -1,9 +1,9 @@
 /** The life of a token by its routes, rule by rule; long because each rule of contract section 3 has its test here. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { hashSecret } from '../identity/secret.ts'
 import { firstStart } from '../members/first-start.ts'
-import { type TemporaryInstallation, temporaryInstallation } from '../members/test-installation.ts'
-import { hashSecret } from './secret.ts'
-import { temporaryApi } from './test-api.ts'
+import { type TemporaryInstallation, temporaryInstallation } from '../members/testing/installation.ts'
+import { temporaryApi } from './testing/api.ts'
 
 let made: TemporaryInstallation
 let call: ReturnType<typeof temporaryApi>

@@ -3,7 +3,7 @@ import type { Statement } from '../store/open.ts'
 
 /**
  * A condition on the state: a consumer group or a policy names this token, one it was rotated from, or one whose account
- * it draws on (`fleet/token-accounts.ts` has the same rule for gateways).
+ * it draws on (`fleet/state/token-accounts.ts` has the same rule for gateways).
  */
 export const isNamed = (tokenId: string): Statement => ({
   sql: `exists (

@@ -3,11 +3,11 @@
  * computed for the instant of reading; the counts of depletion are null where nothing counts them.
  */
 import { z } from 'zod'
+import { roles } from '../identity/permissions.ts'
 import { timestamp } from '../lib/clock.ts'
 import { fromNano } from '../lib/money.ts'
-import type { TokenDepletion } from './depletion.ts'
-import { keyClasses, principalTypes, purposes, tokenStatus } from './governed.ts'
-import { roles } from './permissions.ts'
+import { keyClasses, principalTypes, purposes, tokenStatus } from './governed-token.ts'
+import type { TokenDepletion } from './limits/depletion.ts'
 import type { StoredToken } from './stored-token.ts'
 
 export const tokenStatuses = [

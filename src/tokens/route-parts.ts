@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { entityTag } from '../api/entity-tag.ts'
 import type { Call } from '../api/route.ts'
-import type { Actor } from './minting.ts'
+import type { Actor } from './creation/minting.ts'
 import type { TokenRecord } from './record.ts'
 import type { StoredToken } from './stored-token.ts'
 

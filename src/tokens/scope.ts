@@ -2,8 +2,9 @@
  * What a token may do and how much of it, as plain data: what a create asks for, what a clone or an update may only
  * narrow, and what its creator must hold. Null is the absence of a limit, which is the widest.
  */
-import type { KeyClass, PrincipalType, Purpose } from './governed.ts'
-import type { Role } from './permissions.ts'
+
+import type { Role } from '../identity/permissions.ts'
+import type { KeyClass, PrincipalType, Purpose } from './governed-token.ts'
 
 export interface TokenScope {
   gatewayId: string | null

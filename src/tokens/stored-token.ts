@@ -3,14 +3,14 @@
  * The hash is in the state database alone.
  */
 import { Failure } from '../failure.ts'
-import { tokens as ledgerTokens } from '../store/ledger.ts'
+import type { Role } from '../identity/permissions.ts'
+import { unknownHint } from '../identity/secret.ts'
 import type { Database, Row, Statement } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
-import { accounts as stateAccounts, tokens as stateTokens } from '../store/state.ts'
-import type { KeyClass, PrincipalType, Purpose } from './governed.ts'
-import type { Role } from './permissions.ts'
+import { tokens as ledgerTokens } from '../store/schema/ledger.ts'
+import { accounts as stateAccounts, tokens as stateTokens } from '../store/schema/state.ts'
+import type { KeyClass, PrincipalType, Purpose } from './governed-token.ts'
 import type { TokenProfile, TokenScope } from './scope.ts'
-import { unknownHint } from './secret.ts'
 
 export interface Revocation {
   by: string | null

@@ -5,10 +5,10 @@
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
+import { labels, nameText, noteText } from '../identity/free-text.ts'
+import { roles } from '../identity/permissions.ts'
 import { isWholeNano, largestAmount } from '../lib/money.ts'
-import { labels, nameText, noteText } from './free-text.ts'
-import { keyClasses, principalTypes, purposes } from './governed.ts'
-import { roles } from './permissions.ts'
+import { keyClasses, principalTypes, purposes } from './governed-token.ts'
 
 export const tokenName = nameText(200)
 

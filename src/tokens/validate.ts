@@ -1,9 +1,9 @@
 /** Whether a secret is one of a usable token, for programs that take tokens of this installation (contract section 3). */
 import { z } from 'zod'
-import { tokenStatus } from './governed.ts'
-import type { TokenDependencies } from './minting.ts'
-import type { Principal } from './principal.ts'
-import { hashSecret, secretKind } from './secret.ts'
+import type { Principal } from '../identity/principal.ts'
+import { hashSecret, secretKind } from '../identity/secret.ts'
+import type { TokenDependencies } from './creation/minting.ts'
+import { tokenStatus } from './governed-token.ts'
 import { openToken } from './stored-token.ts'
 import { visibleTokens } from './visibility.ts'
 

@@ -4,11 +4,11 @@
  * by its own index, and what is left is active.
  */
 import { z } from 'zod'
+import type { Principal } from '../identity/principal.ts'
 import type { Database, Statement } from '../store/open.ts'
-import type { DepletionView } from './depletion.ts'
-import type { TokenStatus } from './governed.ts'
-import type { Principal } from './principal.ts'
-import { statusCondition } from './status-condition.ts'
+import type { TokenStatus } from './governed-token.ts'
+import type { DepletionView } from './limits/depletion.ts'
+import { statusCondition } from './limits/status-condition.ts'
 import { visibleTokens } from './visibility.ts'
 
 const counts = z.record(z.string(), z.number().int())

@@ -4,9 +4,9 @@
  * seen is answered as if it did not exist.
  */
 import { Failure } from '../failure.ts'
+import type { Role } from '../identity/permissions.ts'
+import type { Principal } from '../identity/principal.ts'
 import type { Database, Statement } from '../store/open.ts'
-import type { Role } from './permissions.ts'
-import type { Principal } from './principal.ts'
 import { openToken, type StoredToken } from './stored-token.ts'
 
 /** The roles that read tokens of others; without one of them a caller sees only what is the caller's own. */

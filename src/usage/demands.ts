@@ -1,7 +1,7 @@
 /** Which limits a request draws on, and how a refusal of one is told (protocols section 2, rules 1, 8, 12). */
 import { Failure } from '../failure.ts'
 import { fromNano } from '../lib/money.ts'
-import type { GovernedToken } from '../tokens/governed.ts'
+import type { GovernedToken } from '../tokens/governed-token.ts'
 import type { AccountName, Demand, UsageRefused } from './allowance.ts'
 import type { Budget, LimitSet } from './limits.ts'
 

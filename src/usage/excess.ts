@@ -15,7 +15,7 @@ import { fromNano, toNano } from '../lib/money.ts'
 import type { Statement } from '../store/open.ts'
 import { newStateVersion } from '../store/rows.ts'
 import { countsMoney } from './demands.ts'
-import { mostHeld } from './lease.ts'
+import { mostHeld } from './lease/lease.ts'
 
 /** Stands for all models of a provider that have no row of their own. */
 export const anyModel = '*'

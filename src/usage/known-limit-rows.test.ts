@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { silentLog } from '../lib/log.ts'
+import { silentLog } from '../lib/log/log.ts'
 import type { LimitKey } from '../store/limit-rows.ts'
 import type { Reader, Statement } from '../store/open.ts'
-import { type TemporaryStore, temporaryStore } from '../store/test-store.ts'
+import { type TemporaryStore, temporaryStore } from '../store/testing/store.ts'
+import { sqlLimits } from './api/sql-limits.ts'
 import { KnownLimitRows } from './known-limit-rows.ts'
-import { slotsOf } from './rate-limits.ts'
-import { sqlLimits } from './sql-limits.ts'
+import { slotsOf } from './rate/rate-limits.ts'
 
 const [monday, tuesday] = [Date.UTC(2026, 0, 5, 23), Date.UTC(2026, 0, 6, 1)]
 const waitMs = 20

@@ -10,7 +10,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { inTime } from '../lib/in-time.ts'
-import type { Log } from '../lib/log.ts'
+import type { Log } from '../lib/log/log.ts'
 import { changedLimitRows, type LimitKey, type LimitRow, type LimitRows, readLimitRows } from '../store/limit-rows.ts'
 import type { Reader } from '../store/open.ts'
 

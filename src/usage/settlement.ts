@@ -5,14 +5,14 @@
  * takes from what others may have, and the account stays open while anything is left. A claim on an account that the
  * worker never held, or after an operator released the worker, is refused and recorded.
  *
- * Where the ledger was restored from an older copy (restored-ledger.ts), a worker that has not registered since, or that
+ * Where the ledger was restored from an older copy (usage/lease/allocator/restored-ledger.ts), a worker that has not registered since, or that
  * the copy does not know, is believed: what it ships again had been granted.
  */
 import type { Statement } from '../store/open.ts'
 import { readAccountName } from './account-name.ts'
 import { countsMoney } from './demands.ts'
-import { mostHeld, roundSize } from './lease.ts'
-import { isBehind } from './ledger-marks.ts'
+import { mostHeld, roundSize } from './lease/lease.ts'
+import { isBehind } from './lease/ledger-epoch.ts'
 
 export interface Settlement {
   account: string
@@ -38,7 +38,7 @@ export function sumByAccount(settlements: readonly Settlement[]): Map<string, nu
   return sums
 }
 
-/** An SQL expression of a lane's name and of marks (ledger-marks.ts). */
+/** An SQL expression of a lane's name and of marks (usage/lease/ledger-epoch.ts). */
 const isTrusted = (lane: string, marks: string): string =>
   `(coalesce((select awaited from lanes where lane = ${lane}), 1) = 1 or ${isBehind(marks)})`
 

@@ -2,9 +2,9 @@
 import { expect, test } from 'bun:test'
 import { type Event, nobody } from '../events/event.ts'
 import { newId } from '../lib/ids.ts'
-import { temporaryInstallation } from '../members/test-installation.ts'
-import { readDepletion } from './depletion.ts'
-import { temporaryLimitApi } from './test-limit-api.ts'
+import { temporaryInstallation } from '../members/testing/installation.ts'
+import { readDepletion } from './api/depletion.ts'
+import { temporaryLimitApi } from './testing/limit-api.ts'
 import { totalStatements } from './totals.ts'
 
 const outcome = (tokenId: string, dispatched: boolean, dollars: number | null): Event => ({

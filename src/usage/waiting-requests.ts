@@ -1,6 +1,6 @@
 /** Requests that wait for allowances, in order of arrival. One that waits holds nothing: it gets all or none. */
 import type { AccountName, Demand, Reservation } from './allowance.ts'
-import type { LaneAccount, LaneAccounts } from './lane-accounts.ts'
+import type { LaneAccount, LaneAccounts } from './lease/worker/worker-accounts.ts'
 
 export interface WaitingRequest {
   readonly number: number

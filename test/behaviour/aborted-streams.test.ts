@@ -1,10 +1,10 @@
 /** A small version of `test/load/streams.ts`: callers that leave in the middle, many at once and one after another. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { createToken } from '../client.ts'
-import { eventually } from '../eventually.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
 import { abortStreams, type DrippingProvider, startDrippingProvider } from '../load/streams.ts'
-import { eventsInLedger } from '../recorded.ts'
+import { createToken } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { eventsInLedger } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import { generateText, type LanguageModel, streamText } from 'ai'
-import { createToken } from '../client.ts'
 import { chatAnswer, chatStream } from '../fakes/chat.ts'
 import { messagesAnswer, messagesStream } from '../fakes/messages.ts'
 import { responsesAnswer, responsesStream } from '../fakes/responses.ts'
 import { type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { createToken } from '../support/client.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
 

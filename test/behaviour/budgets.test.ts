@@ -1,12 +1,12 @@
 /** Budgets and request limits from outside, in each text language: codes, clamping, sums to the nano-dollar. */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { api, createToken, expectAnswer } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
 import { chatAnswer, chatStream } from '../fakes/chat.ts'
 import { type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { eventsInLedger, eventsOfRequest, outcomesOf } from '../recorded.ts'
+import { api, createToken, expectAnswer } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { eventsInLedger, eventsOfRequest, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

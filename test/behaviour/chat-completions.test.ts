@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { connect } from 'node:net'
 import OpenAI from 'openai'
-import { createToken } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
 import { chatAnswer, chatStream, providerError } from '../fakes/chat.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, jsonReply, silentReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { type Gatehouse, providerKey, startGatehouse } from '../harness.ts'
-import { eventsOfRequest, outcomesOf } from '../recorded.ts'
+import { createToken } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { type Gatehouse, providerKey, startGatehouse } from '../support/harness.ts'
+import { eventsOfRequest, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

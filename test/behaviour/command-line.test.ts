@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { tokenPage } from '../answers.ts'
-import { executable } from '../executable.ts'
-import { type Gatehouse, operate, run, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { tokenPage } from '../support/answers.ts'
+import { executable } from '../support/executable.ts'
+import { type Gatehouse, operate, run, startGatehouse, temporaryDirectory } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
 

@@ -1,15 +1,15 @@
 import { afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Event } from '../answers.ts'
-import { api, chat, createToken } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
-import { executable } from '../executable.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type Call, type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { type Gatehouse, operate, startGatehouse, temporaryDirectory } from '../harness.ts'
-import { descendantsOf, isAlive, signal } from '../processes.ts'
-import { eventsInLedger } from '../recorded.ts'
+import type { Event } from '../support/answers.ts'
+import { api, chat, createToken } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { type Gatehouse, operate, startGatehouse, temporaryDirectory } from '../support/harness.ts'
+import { descendantsOf, isAlive, signal } from '../support/processes.ts'
+import { eventsInLedger } from '../support/recorded.ts'
 
 setDefaultTimeout(180_000)
 

@@ -3,10 +3,10 @@ import { Database } from 'bun:sqlite'
 import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { createToken } from '../client.ts'
-import { until } from '../eventually.ts'
-import { executable } from '../executable.ts'
-import { run, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { createToken } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { run, startGatehouse, temporaryDirectory } from '../support/harness.ts'
 
 setDefaultTimeout(60_000)
 

@@ -6,16 +6,16 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { errorAnswer } from '../answers.ts'
-import { api, chat, createToken, parseOrKeep } from '../client.ts'
-import { until } from '../eventually.ts'
-import { executable } from '../executable.ts'
 import { chatStream } from '../fakes/chat.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { fillDisk } from '../full-disk.ts'
-import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
-import { eventsInLedger, outcomesOf } from '../recorded.ts'
+import { errorAnswer } from '../support/answers.ts'
+import { api, chat, createToken, parseOrKeep } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { fillDisk } from '../support/full-disk.ts'
+import { type Gatehouse, startGatehouse, temporaryDirectory } from '../support/harness.ts'
+import { eventsInLedger, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { createToken, installation, revoke } from '../client.ts'
-import { until } from '../eventually.ts'
-import { type Gatehouse, operate, providerKey, type Ran, run, startGatehouse } from '../harness.ts'
-import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
-import { environmentOf, isAlive, signal } from '../processes.ts'
+import { createToken, installation, revoke } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { type Gatehouse, operate, providerKey, type Ran, run, startGatehouse } from '../support/harness.ts'
+import { type MoreGateway, startMoreGateway } from '../support/more-gateways.ts'
+import { environmentOf, isAlive, signal } from '../support/processes.ts'
 
 const reportSchema = z.object({
   ok: z.boolean(),

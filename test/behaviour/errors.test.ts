@@ -4,8 +4,6 @@
  * that a model can be unknown. Long because each row of the table stands here.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { errorAnswer } from '../answers.ts'
-import { createToken, installation, parseOrKeep, revoke } from '../client.ts'
 import { chatStream, providerError } from '../fakes/chat.ts'
 import { cut, splitPlans } from '../fakes/splits.ts'
 import {
@@ -16,8 +14,10 @@ import {
   startFakeUpstream,
   streamReply,
 } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { eventsOfRequest, outcomesOf } from '../recorded.ts'
+import { errorAnswer } from '../support/answers.ts'
+import { createToken, installation, parseOrKeep, revoke } from '../support/client.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { eventsOfRequest, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { api, createToken, expectAnswer } from '../client.ts'
-import { eventually } from '../eventually.ts'
-import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
-import { eventsInLedger } from '../recorded.ts'
+import { api, createToken, expectAnswer } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Gatehouse, operate, startGatehouse } from '../support/harness.ts'
+import { eventsInLedger } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

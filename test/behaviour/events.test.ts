@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { errorAnswer, event, eventPage } from '../answers.ts'
-import { api, chat, createToken, expectAnswer, installation } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
-import { executable } from '../executable.ts'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
-import { cleanEnvironment, collect, type Gatehouse, operate, startGatehouse } from '../harness.ts'
-import { eventsInLedger, eventsOfRequest, eventsThroughApi, outcomesOf } from '../recorded.ts'
+import { errorAnswer, event, eventPage } from '../support/answers.ts'
+import { api, chat, createToken, expectAnswer, installation } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { cleanEnvironment, collect, type Gatehouse, operate, startGatehouse } from '../support/harness.ts'
+import { eventsInLedger, eventsOfRequest, eventsThroughApi, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

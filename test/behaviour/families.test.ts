@@ -4,14 +4,14 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { api, createToken, parseOrKeep } from '../client.ts'
-import { eventually } from '../eventually.ts'
 import { providerError } from '../fakes/chat.ts'
 import { type FamilyFixture, families } from '../fakes/families.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, jsonReply, type Reply, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { eventsOfRequest, outcomesOf } from '../recorded.ts'
+import { api, createToken, parseOrKeep } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { eventsOfRequest, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

@@ -4,10 +4,10 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { api, createToken, installation, revoke } from '../client.ts'
 import { type FamilyFixture, families } from '../fakes/families.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { eventsOfRequest, outcomesOf } from '../recorded.ts'
+import { api, createToken, installation, revoke } from '../support/client.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { eventsOfRequest, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

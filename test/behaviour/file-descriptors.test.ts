@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
-import { createToken } from '../client.ts'
-import { until } from '../eventually.ts'
-import { executable } from '../executable.ts'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { eventsInLedger, outcomesOf } from '../recorded.ts'
+import { createToken } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { eventsInLedger, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(60_000)
 

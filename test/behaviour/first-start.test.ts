@@ -2,12 +2,19 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { tokenPage } from '../answers.ts'
-import { api, chat, expectAnswer, parseOrKeep } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
-import { executable } from '../executable.ts'
-import { cleanEnvironment, collect, type Gatehouse, run, startGatehouse, temporaryDirectory } from '../harness.ts'
-import { descendantsOf, isAlive, signal } from '../processes.ts'
+import { tokenPage } from '../support/answers.ts'
+import { api, chat, expectAnswer, parseOrKeep } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import {
+  cleanEnvironment,
+  collect,
+  type Gatehouse,
+  run,
+  startGatehouse,
+  temporaryDirectory,
+} from '../support/harness.ts'
+import { descendantsOf, isAlive, signal } from '../support/processes.ts'
 
 setDefaultTimeout(120_000)
 

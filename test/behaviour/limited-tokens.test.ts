@@ -1,10 +1,10 @@
 /** What tokens with bounds may write: every route of the running installation's own description is tried. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { createdToken, errorAnswer } from '../answers.ts'
-import { api, createToken, expectAnswer, installation } from '../client.ts'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { createdToken, errorAnswer } from '../support/answers.ts'
+import { api, createToken, expectAnswer, installation } from '../support/client.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
 

@@ -1,13 +1,13 @@
 /** Limits a minute and prices from outside: what callers are told, on one gateway and on three. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { createdToken } from '../answers.ts'
-import { api, chat, createToken, expectAnswer, installation } from '../client.ts'
 import { chatAnswer } from '../fakes/chat.ts'
 import { type FakeUpstream, jsonReply, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
-import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
-import { eventsOfRequest, outcomesOf } from '../recorded.ts'
+import { createdToken } from '../support/answers.ts'
+import { api, chat, createToken, expectAnswer, installation } from '../support/client.ts'
+import { type Gatehouse, operate, startGatehouse } from '../support/harness.ts'
+import { type MoreGateway, startMoreGateway } from '../support/more-gateways.ts'
+import { eventsOfRequest, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

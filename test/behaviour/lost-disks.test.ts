@@ -2,14 +2,14 @@
 import { afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { bootRecordSchema, decodeRecord, encodeRecord, recordKinds } from '../../src/fleet/outbox-record.ts'
-import { chat, createToken } from '../client.ts'
-import { until } from '../eventually.ts'
-import { executable } from '../executable.ts'
+import { bootRecordSchema, decodeRecord, encodeRecord, recordKinds } from '../../src/fleet/outbox/record.ts'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
-import { eventsInLedger, sumsOf } from '../recorded.ts'
+import { chat, createToken } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { type MoreGateway, startMoreGateway } from '../support/more-gateways.ts'
+import { eventsInLedger, sumsOf } from '../support/recorded.ts'
 
 setDefaultTimeout(180_000)
 

@@ -1,10 +1,10 @@
 /** The end of a gateway whose MCP calls do not finish in time, its sessions in one process or dealt out to several. */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { api, createToken } from '../client.ts'
-import { until } from '../eventually.ts'
 import { OfficialMcpServer } from '../fakes/official-mcp-server.ts'
-import { startGatehouse } from '../harness.ts'
-import { eventsInLedger } from '../recorded.ts'
+import { api, createToken } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { startGatehouse } from '../support/harness.ts'
+import { eventsInLedger } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

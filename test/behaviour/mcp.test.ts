@@ -12,15 +12,15 @@ import {
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import { z } from 'zod'
-import type { CreatedToken } from '../answers.ts'
-import { api, createToken, expectAnswer } from '../client.ts'
 import { tokensFor } from '../conformance/flow.ts'
 import { person, redirectUri, register } from '../conformance/people.ts'
-import { eventually, until } from '../eventually.ts'
 import { OfficialMcpServer } from '../fakes/official-mcp-server.ts'
-import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
-import { isAlive, signal } from '../processes.ts'
-import { eventsInLedger, eventsOfRequest } from '../recorded.ts'
+import type { CreatedToken } from '../support/answers.ts'
+import { api, createToken, expectAnswer } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { type Gatehouse, operate, startGatehouse } from '../support/harness.ts'
+import { isAlive, signal } from '../support/processes.ts'
+import { eventsInLedger, eventsOfRequest } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

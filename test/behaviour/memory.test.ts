@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { chatAnswer } from '../fakes/chat.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
 

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
-import { createToken } from '../client.ts'
 import { providerError } from '../fakes/chat.ts'
 import { failedMessagesStream, messagesAnswer, messagesError, messagesStream } from '../fakes/messages.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { eventsOfRequest, outcomesOf } from '../recorded.ts'
+import { createToken } from '../support/client.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { eventsOfRequest, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

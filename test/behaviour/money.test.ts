@@ -3,17 +3,17 @@
  * budget by a nano-dollar, and what is left at the end could not pay for one more request.
  */
 import { afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
-import type { CreatedToken } from '../answers.ts'
-import { createToken } from '../client.ts'
-import { until } from '../eventually.ts'
-import { executable } from '../executable.ts'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
-import { type Bill, billing, costOf, mostUsed, PaidRequests, paidModel, worstCase } from '../paid-requests.ts'
-import { signal } from '../processes.ts'
-import { sumsOf } from '../recorded.ts'
-import { accountsOf, atRest, expectSettledOnce } from '../settled-once.ts'
+import type { CreatedToken } from '../support/answers.ts'
+import { createToken } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { type MoreGateway, startMoreGateway } from '../support/more-gateways.ts'
+import { type Bill, billing, costOf, mostUsed, PaidRequests, paidModel, worstCase } from '../support/paid-requests.ts'
+import { signal } from '../support/processes.ts'
+import { sumsOf } from '../support/recorded.ts'
+import { accountsOf, atRest, expectSettledOnce } from '../support/settled-once.ts'
 
 setDefaultTimeout(180_000)
 

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { RE2JS } from 're2js'
 import { z } from 'zod'
-import { repository } from '../executable.ts'
-import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { repository } from '../support/executable.ts'
+import { type Gatehouse, startGatehouse, temporaryDirectory } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
 

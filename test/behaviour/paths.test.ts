@@ -4,8 +4,6 @@
  */
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { api, chat, createToken, expectAnswer } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
 import {
   type FakeUpstream,
   jsonReply,
@@ -14,8 +12,10 @@ import {
   startFakeUpstream,
   streamReply,
 } from '../fakes/upstream.ts'
-import { type Gatehouse, operate, run, startGatehouse } from '../harness.ts'
-import { eventsInLedger, eventsOfRequest } from '../recorded.ts'
+import { api, chat, createToken, expectAnswer } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { type Gatehouse, operate, run, startGatehouse } from '../support/harness.ts'
+import { eventsInLedger, eventsOfRequest } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

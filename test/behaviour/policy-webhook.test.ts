@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
-import { api, createToken } from '../client.ts'
-import { eventually } from '../eventually.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { eventsOfRequest } from '../recorded.ts'
+import { api, createToken } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { eventsOfRequest } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

@@ -2,13 +2,13 @@
 import { afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { api, chat, createToken, expectAnswer } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
-import { executable } from '../executable.ts'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
-import { startMoreGateway } from '../more-gateways.ts'
-import { isAlive, signal } from '../processes.ts'
+import { api, chat, createToken, expectAnswer } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { type Gatehouse, startGatehouse, temporaryDirectory } from '../support/harness.ts'
+import { startMoreGateway } from '../support/more-gateways.ts'
+import { isAlive, signal } from '../support/processes.ts'
 
 setDefaultTimeout(120_000)
 

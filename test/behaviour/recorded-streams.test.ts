@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { createToken } from '../client.ts'
 import { type RecordedStream, recordedStreams } from '../fakes/recordings.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { createToken } from '../support/client.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
 

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import OpenAI from 'openai'
 import { ResponsesWS } from 'openai/resources/responses/ws'
-import { dialects } from '../../src/dialects/index.ts'
-import { speak } from '../../src/gateway/test-socket.ts'
-import { createToken, revoke } from '../client.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { speak } from '../../src/gateway/testing/socket.ts'
+import { dialects } from '../../src/languages/index.ts'
+import { createToken, revoke } from '../support/client.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { errorAnswer, revokedToken } from '../answers.ts'
-import { chat, createToken, expectAnswer, parseOrKeep, revoke } from '../client.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { errorAnswer, revokedToken } from '../support/answers.ts'
+import { chat, createToken, expectAnswer, parseOrKeep, revoke } from '../support/client.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
 

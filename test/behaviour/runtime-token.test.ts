@@ -1,10 +1,10 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { tokenPage } from '../answers.ts'
-import { api, chat, expectAnswer } from '../client.ts'
-import { until } from '../eventually.ts'
-import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { tokenPage } from '../support/answers.ts'
+import { api, chat, expectAnswer } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { type Gatehouse, startGatehouse, temporaryDirectory } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
 

@@ -5,9 +5,9 @@
  * use, other requests wear them away, and a process that was never shown the secret has none.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { api, chat, createToken, revoke } from '../client.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { occurrencesInMemory } from '../memory.ts'
+import { api, chat, createToken, revoke } from '../support/client.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { occurrencesInMemory } from '../support/memory.ts'
 
 setDefaultTimeout(120_000)
 

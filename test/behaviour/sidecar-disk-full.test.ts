@@ -5,10 +5,10 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { until } from '../eventually.ts'
-import { executable } from '../executable.ts'
-import { fillDisk } from '../full-disk.ts'
-import { SidecarFleet } from '../sidecar-fleet.ts'
+import { until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { fillDisk } from '../support/full-disk.ts'
+import { SidecarFleet } from '../support/sidecar-fleet.ts'
 
 setDefaultTimeout(120_000)
 

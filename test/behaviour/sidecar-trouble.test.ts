@@ -5,10 +5,10 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { until } from '../eventually.ts'
-import { executable } from '../executable.ts'
-import { signal } from '../processes.ts'
-import { type Sidecar, SidecarFleet } from '../sidecar-fleet.ts'
+import { until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { signal } from '../support/processes.ts'
+import { type Sidecar, SidecarFleet } from '../support/sidecar-fleet.ts'
 
 setDefaultTimeout(120_000)
 

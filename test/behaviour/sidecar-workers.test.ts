@@ -1,11 +1,11 @@
 /** A sidecar of several workers: one replicator beside them, one replica that all read, and every promise of one holds. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { revokedToken } from '../answers.ts'
-import { createToken, expectAnswer, installation, revoke } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
 import { type ControlPlane, type Primary, startControlPlane, startPrimary } from '../fleet/control-plane.ts'
 import { type FleetGateway, startFleetGateway } from '../fleet/gateway.ts'
-import { childrenOf, descendantsOf, listensOn, signal } from '../processes.ts'
+import { revokedToken } from '../support/answers.ts'
+import { createToken, expectAnswer, installation, revoke } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { childrenOf, descendantsOf, listensOn, signal } from '../support/processes.ts'
 
 setDefaultTimeout(60_000)
 

@@ -5,11 +5,11 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { eventually, until } from '../eventually.ts'
-import { executable } from '../executable.ts'
-import { run } from '../harness.ts'
-import { descendantsOf, environmentOf, isAlive, mappedFiles, signal } from '../processes.ts'
-import { SidecarFleet } from '../sidecar-fleet.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { run } from '../support/harness.ts'
+import { descendantsOf, environmentOf, isAlive, mappedFiles, signal } from '../support/processes.ts'
+import { SidecarFleet } from '../support/sidecar-fleet.ts'
 
 setDefaultTimeout(120_000)
 

@@ -3,12 +3,19 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { createdToken, errorAnswer, eventPage } from '../answers.ts'
-import { api, chat, createToken, expectAnswer, parseOrKeep } from '../client.ts'
-import { eventually } from '../eventually.ts'
-import { executable } from '../executable.ts'
-import { cleanEnvironment, collect, type Gatehouse, run, startGatehouse, temporaryDirectory } from '../harness.ts'
-import { eventsOfRequest } from '../recorded.ts'
+import { createdToken, errorAnswer, eventPage } from '../support/answers.ts'
+import { api, chat, createToken, expectAnswer, parseOrKeep } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import {
+  cleanEnvironment,
+  collect,
+  type Gatehouse,
+  run,
+  startGatehouse,
+  temporaryDirectory,
+} from '../support/harness.ts'
+import { eventsOfRequest } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

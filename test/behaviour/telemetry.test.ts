@@ -1,10 +1,10 @@
 /** Charts, exports in the background, metrics and traces of the real executable. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { api } from '../client.ts'
-import { eventually } from '../eventually.ts'
-import { executable } from '../executable.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { api } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
 

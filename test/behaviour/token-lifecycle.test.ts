@@ -5,11 +5,20 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { createdToken, errorAnswer, propagation, revokedToken, tokenRecord } from '../answers.ts'
-import { type ApiRequest, api, chat, createToken, expectAnswer, installation, parseOrKeep, revoke } from '../client.ts'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
-import { eventsInLedger, eventsOfRequest, outcomesOf } from '../recorded.ts'
+import { createdToken, errorAnswer, propagation, revokedToken, tokenRecord } from '../support/answers.ts'
+import {
+  type ApiRequest,
+  api,
+  chat,
+  createToken,
+  expectAnswer,
+  installation,
+  parseOrKeep,
+  revoke,
+} from '../support/client.ts'
+import { type Gatehouse, operate, startGatehouse } from '../support/harness.ts'
+import { eventsInLedger, eventsOfRequest, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

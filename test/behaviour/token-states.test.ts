@@ -8,12 +8,12 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { makeSecret } from '../../src/identity/secret.ts'
 import { openDatabase } from '../../src/store/open.ts'
-import { makeSecret } from '../../src/tokens/secret.ts'
-import { type CreatedToken, createdToken, tokenRecord } from '../answers.ts'
-import { api, createToken, expectAnswer, installation, parseOrKeep, revoke } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
-import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { type CreatedToken, createdToken, tokenRecord } from '../support/answers.ts'
+import { api, createToken, expectAnswer, installation, parseOrKeep, revoke } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { type Gatehouse, startGatehouse, temporaryDirectory } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
 

@@ -1,13 +1,20 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { createdToken, errorAnswer, revokedToken, type TokenRecord, tokenPage, tokenRecord } from '../answers.ts'
-import { api, chat, createToken, expectAnswer, installation, revoke } from '../client.ts'
-import { until } from '../eventually.ts'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, operate, providerKey, startGatehouse } from '../harness.ts'
-import { eventsInLedger, eventsOfRequest, eventsThroughApi } from '../recorded.ts'
-import { runtimeTokenOf } from '../runtime-token.ts'
+import {
+  createdToken,
+  errorAnswer,
+  revokedToken,
+  type TokenRecord,
+  tokenPage,
+  tokenRecord,
+} from '../support/answers.ts'
+import { api, chat, createToken, expectAnswer, installation, revoke } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { type Gatehouse, operate, providerKey, startGatehouse } from '../support/harness.ts'
+import { eventsInLedger, eventsOfRequest, eventsThroughApi } from '../support/recorded.ts'
+import { runtimeTokenOf } from '../support/runtime-token.ts'
 
 setDefaultTimeout(120_000)
 

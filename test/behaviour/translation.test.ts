@@ -1,20 +1,20 @@
 /**
  * Clients of one language and providers of another through the real executable: what is loaded only then is in it too.
- * What becomes of each feature is in `test/golden`, what the gateway makes of it in `src/gateway/translated.test.ts`.
+ * What becomes of each feature is in `test/golden`, what the gateway makes of it in `src/gateway/request/translated.test.ts`.
  */
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import OpenAI from 'openai'
 import { z } from 'zod'
-import { api, createToken, expectAnswer } from '../client.ts'
-import { eventually } from '../eventually.ts'
 import { chatStream } from '../fakes/chat.ts'
 import { messagesStream } from '../fakes/messages.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, jsonReply, type Reply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { eventsOfRequest, outcomesOf } from '../recorded.ts'
+import { api, createToken, expectAnswer } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { eventsOfRequest, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

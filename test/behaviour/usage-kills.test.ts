@@ -4,16 +4,16 @@
  * passed and all of it can still be used. `USAGE_KILLS` says how often, `USAGE_KILL_SEED` repeats a sweep.
  */
 import { afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
-import { createToken } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
-import { executable } from '../executable.ts'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
-import { billing, PaidRequests, paidModel, worstCase } from '../paid-requests.ts'
-import { isAlive, signal } from '../processes.ts'
-import { sumsOf } from '../recorded.ts'
-import { accountsOf, atRest, expectSettledOnce } from '../settled-once.ts'
+import { createToken } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { type MoreGateway, startMoreGateway } from '../support/more-gateways.ts'
+import { billing, PaidRequests, paidModel, worstCase } from '../support/paid-requests.ts'
+import { isAlive, signal } from '../support/processes.ts'
+import { sumsOf } from '../support/recorded.ts'
+import { accountsOf, atRest, expectSettledOnce } from '../support/settled-once.ts'
 
 const kills = Number(process.env.USAGE_KILLS ?? 3)
 const seed = Number(process.env.USAGE_KILL_SEED ?? 1)

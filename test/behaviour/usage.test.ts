@@ -1,14 +1,14 @@
 /** Limits on many gateways at once, from outside: what is accepted is exactly what the limit allows. */
 import { afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
-import { createdToken } from '../answers.ts'
-import { api, chat, createToken, expectAnswer } from '../client.ts'
-import { until } from '../eventually.ts'
-import { executable } from '../executable.ts'
 import { type Call, type FakeUpstream, jsonReply, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { type Gatehouse, operate, startGatehouse } from '../harness.ts'
-import { type MoreGateway, startMoreGateway } from '../more-gateways.ts'
-import { signal } from '../processes.ts'
-import { eventsInLedger, sumsOf } from '../recorded.ts'
+import { createdToken } from '../support/answers.ts'
+import { api, chat, createToken, expectAnswer } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { type Gatehouse, operate, startGatehouse } from '../support/harness.ts'
+import { type MoreGateway, startMoreGateway } from '../support/more-gateways.ts'
+import { signal } from '../support/processes.ts'
+import { eventsInLedger, sumsOf } from '../support/recorded.ts'
 
 setDefaultTimeout(180_000)
 

@@ -3,12 +3,12 @@ import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { api, chat, createToken } from '../client.ts'
-import { until } from '../eventually.ts'
-import { executable } from '../executable.ts'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, operate, startGatehouse, temporaryDirectory } from '../harness.ts'
-import { eventsInLedger, outcomesOf } from '../recorded.ts'
+import { api, chat, createToken } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { type Gatehouse, operate, startGatehouse, temporaryDirectory } from '../support/harness.ts'
+import { eventsInLedger, outcomesOf } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

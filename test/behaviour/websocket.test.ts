@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { type Spoken, speak } from '../../src/gateway/test-socket.ts'
-import { errorAnswer, eventPage, revokedToken } from '../answers.ts'
-import { api, chat, createToken, expectAnswer, revoke } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
+import { type Spoken, speak } from '../../src/gateway/testing/socket.ts'
 import { chatStream } from '../fakes/chat.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { errorAnswer, eventPage, revokedToken } from '../support/answers.ts'
+import { api, chat, createToken, expectAnswer, revoke } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
 

@@ -2,14 +2,14 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { api, chat, createToken, revoke } from '../client.ts'
-import { until } from '../eventually.ts'
-import { executable } from '../executable.ts'
 import { OfficialMcpServer } from '../fakes/official-mcp-server.ts'
 import { type FakeUpstream, jsonReply, startFakeUpstream } from '../fakes/upstream.ts'
-import { type Gatehouse, run, startGatehouse, temporaryDirectory } from '../harness.ts'
-import { childrenOf, listensOn, signal } from '../processes.ts'
-import { eventsInLedger } from '../recorded.ts'
+import { api, chat, createToken, revoke } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { type Gatehouse, run, startGatehouse, temporaryDirectory } from '../support/harness.ts'
+import { childrenOf, listensOn, signal } from '../support/processes.ts'
+import { eventsInLedger } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
 

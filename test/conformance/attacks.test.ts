@@ -6,10 +6,10 @@ import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import * as oauth from 'oauth4webapi'
-import { api, parseOrKeep } from '../client.ts'
-import { eventually } from '../eventually.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { signal } from '../processes.ts'
+import { api, parseOrKeep } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { signal } from '../support/processes.ts'
 import {
   approvedCode,
   authorizationUrl,

@@ -1,8 +1,8 @@
 /** An application that is a page of another origin, in a real browser: it uses PKCE, and what is not for pages stays shut. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
-import { launchBrowser } from '../browser.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 import { approvedCode } from './flow.ts'
 import { type Person, person, register } from './people.ts'
 

@@ -1,8 +1,8 @@
 /** Requests that no library would send: other methods, doubled parameters, odd letters, credentials of another kind. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { api, expectAnswer, parseOrKeep } from '../client.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { api, expectAnswer, parseOrKeep } from '../support/client.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 import { approvedCode, authorizationUrl, newVerifier, opens, post, refresh, tokensFor, tokensOf } from './flow.ts'
 import { decide, fromConsentPage, type Person, person, queryOf, redirectUri, register } from './people.ts'
 

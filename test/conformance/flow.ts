@@ -1,7 +1,7 @@
 /** The flow of an application written by hand, byte for byte, for what no library would send. */
 import { createHash, randomBytes } from 'node:crypto'
-import { type Installed, parseOrKeep } from '../client.ts'
-import type { Gatehouse } from '../harness.ts'
+import { type Installed, parseOrKeep } from '../support/client.ts'
+import type { Gatehouse } from '../support/harness.ts'
 import { decide, type Person, redirectUri } from './people.ts'
 
 export interface Answered {

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import * as oauth from 'oauth4webapi'
 import * as client from 'openid-client'
-import { chat } from '../client.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { eventsOfRequest } from '../recorded.ts'
+import { chat } from '../support/client.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { eventsOfRequest } from '../support/recorded.ts'
 import { opens } from './flow.ts'
 import { decide, type Person, person, redirectUri, register } from './people.ts'
 

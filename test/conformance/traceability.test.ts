@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { pageChecks, redirectChecks } from '../../src/oauth/authorize.ts'
-import { revocationChecks } from '../../src/oauth/revoke.ts'
-import { codeChecks, refreshChecks, requestChecks } from '../../src/oauth/token-request.ts'
-import { repository } from '../executable.ts'
+import { pageChecks, redirectChecks } from '../../src/oauth/authorize/authorize.ts'
+import { revocationChecks } from '../../src/oauth/tokens/revoke.ts'
+import { codeChecks, refreshChecks, requestChecks } from '../../src/oauth/tokens/token-request.ts'
+import { repository } from '../support/executable.ts'
 import { traceability } from './traceability.ts'
 
 const tables = {

@@ -14,14 +14,14 @@ export interface Traced {
   test: string
 }
 
-const authorize = 'src/oauth/authorize.test.ts'
-const preview = 'src/oauth/authorize-routes.test.ts'
-const token = 'src/oauth/token-routes.test.ts'
-const access = 'src/oauth/access-token.test.ts'
-const clients = 'src/oauth/client-routes.test.ts'
-const redirects = 'src/oauth/redirect-uri.test.ts'
-const gateway = 'src/gateway/delegated.test.ts'
-const state = 'src/fleet/delegated-row.test.ts'
+const authorize = 'src/oauth/authorize/authorize.test.ts'
+const preview = 'src/oauth/authorize/authorize-routes.test.ts'
+const token = 'src/oauth/tokens/token-routes.test.ts'
+const access = 'src/oauth/tokens/access-token.test.ts'
+const clients = 'src/oauth/clients/client-routes.test.ts'
+const redirects = 'src/oauth/authorize/redirect-uri.test.ts'
+const gateway = 'src/gateway/admission/delegated.test.ts'
+const state = 'src/fleet/state/oauth-token-row.test.ts'
 const attacks = 'test/conformance/attacks.test.ts'
 const crafted = 'test/conformance/crafted.test.ts'
 const pages = 'test/conformance/browser-client.test.ts'

@@ -7,10 +7,10 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { z } from 'zod'
-import { launchBrowser } from '../browser.ts'
-import { api, expectAnswer } from '../client.ts'
-import { until } from '../eventually.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { api, expectAnswer } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 
 export const owner = { email: 'owner@example.com', name: 'Olga Owner', password: 'a long enough secret 1' }
 

@@ -1,7 +1,7 @@
 /** Every dialog in both themes: what axe finds in it, and that the keyboard closes it. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { api, chat, createToken } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
+import { api, chat, createToken } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
 import { allThere, endConsole, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
 import { makeAskingPolicy } from './every-screen.ts'
 

@@ -1,7 +1,7 @@
 /** Every screen of the console with records on it, for tests that look at them all. */
-import { chat, createToken } from '../client.ts'
-import { eventually } from '../eventually.ts'
-import { eventsOfRequest } from '../recorded.ts'
+import { chat, createToken } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { eventsOfRequest } from '../support/recorded.ts'
 import { make, sharedConsole } from './console.ts'
 
 /** Paths by the heading that says the screen is there. */

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { z } from 'zod'
-import { api, chat, createToken, expectAnswer } from '../client.ts'
-import { until } from '../eventually.ts'
 import { FakeMcpServer } from '../fakes/mcp-server.ts'
-import { eventsOfRequest } from '../recorded.ts'
+import { api, chat, createToken, expectAnswer } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { eventsOfRequest } from '../support/recorded.ts'
 import { endConsole, make, openConsole, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)

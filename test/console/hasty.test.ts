@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { api, createToken, expectAnswer } from '../client.ts'
-import { until } from '../eventually.ts'
+import { api, createToken, expectAnswer } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
 import { endConsole, make, openConsole, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)

@@ -1,8 +1,8 @@
 /** What browsers, callers and hasty people do that nobody meant: the console stays readable and loses nothing. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { api, chat, createToken, expectAnswer } from '../client.ts'
-import { eventsOfRequest } from '../recorded.ts'
+import { api, chat, createToken, expectAnswer } from '../support/client.ts'
+import { eventsOfRequest } from '../support/recorded.ts'
 import { allThere, endConsole, make, openConsole, owner, picture, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)

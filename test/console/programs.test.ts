@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { api, expectAnswer } from '../client.ts'
+import { api, expectAnswer } from '../support/client.ts'
 import { endConsole, openConsole, owner, picture, seriousFindings, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)

@@ -1,7 +1,7 @@
 /** Every screen in both themes and at the width of a telephone: what axe finds, what does not fit, what keys reach. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { createToken } from '../client.ts'
+import { createToken } from '../support/client.ts'
 import {
   allThere,
   endConsole,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 import { endConsole, openConsole, owner, seriousFindings, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page, Route } from 'playwright-core'
 import { z } from 'zod'
-import { until } from '../eventually.ts'
+import { until } from '../support/eventually.ts'
 import { allThere, endConsole, type OpenPage, openConsole, picture, pictured } from './console.ts'
 import { fileName, makeScreens, type Screens } from './every-screen.ts'
 

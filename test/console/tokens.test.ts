@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { chat, createToken } from '../client.ts'
+import { chat, createToken } from '../support/client.ts'
 import { endConsole, openConsole, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)

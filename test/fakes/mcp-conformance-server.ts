@@ -1,7 +1,7 @@
 /** What the official conformance suite of MCP expects a server to offer, by its scenarios' own descriptions. */
 import type { Json } from '../../src/mcp/connection.ts'
 
-/** As `src/gateway/test-mcp.ts` gives it to a handler. */
+/** As `src/gateway/testing/mcp.ts` gives it to a handler. */
 interface Working {
   readonly params: Json
   progress(progress: number): void

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { eventually, until } from '../eventually.ts'
+import { eventually, until } from '../support/eventually.ts'
 import { chatAnswer, chatStream } from './chat.ts'
 import { createHttpReader } from './http-reader.ts'
 import { cut, splitPlans } from './splits.ts'

@@ -1,9 +1,9 @@
 /** Two control planes on one primary, with gateways at each: what holds through signals, kills and hangs. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
-import { createdToken, revokedToken, tokenPage } from '../answers.ts'
-import { api, chat, createToken, expectAnswer, revoke } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
+import { createdToken, revokedToken, tokenPage } from '../support/answers.ts'
+import { api, chat, createToken, expectAnswer, revoke } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { acceptedToken, type FleetUnderTest, startFleet } from './fleet.ts'
 import type { FleetGateway } from './gateway.ts'

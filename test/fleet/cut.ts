@@ -4,7 +4,7 @@
  * control plane names the primary, the port before it is named instead.
  */
 import type { Socket } from 'bun'
-import { freePort } from '../free-port.ts'
+import { freePort } from '../support/free-port.ts'
 
 export interface CuttableNetwork extends AsyncDisposable {
   /** Where the sidecar finds its control plane. */

@@ -1,11 +1,11 @@
 /** A libSQL server gives rows in another way than a file does: what somebody has damaged there is read all the same. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { publishKey } from '../../src/events/checkpoint-key.ts'
-import { readEventPage } from '../../src/events/query.ts'
-import { TestProof } from '../../src/events/test-proof.ts'
-import { migrateLedger } from '../../src/store/migrate.ts'
+import { publishKey } from '../../src/events/proof/checkpoint-key.ts'
+import { readEventPage } from '../../src/events/query/query.ts'
+import { TestProof } from '../../src/events/testing/proof.ts'
 import { openRemoteDatabase } from '../../src/store/remote.ts'
-import { type Sqld, startSqld } from '../sqld.ts'
+import { migrateLedger } from '../../src/store/schema/migrate.ts'
+import { type Sqld, startSqld } from '../support/sqld.ts'
 
 let server: Sqld
 let proof: TestProof

@@ -1,7 +1,7 @@
 /** A fleet under load on all its sidecars while something fails, and what is counted afterwards. */
-import { createdToken, revokedToken } from '../answers.ts'
-import { api, createToken, expectAnswer, revoke } from '../client.ts'
-import { eventually, until } from '../eventually.ts'
+import { createdToken, revokedToken } from '../support/answers.ts'
+import { api, createToken, expectAnswer, revoke } from '../support/client.ts'
+import { eventually, until } from '../support/eventually.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { type FleetUnderTest, startFleet } from './fleet.ts'
 import type { FleetGateway, FleetGatewayOptions } from './gateway.ts'

@@ -1,7 +1,7 @@
 /** A small fleet: two control planes on one primary, and gateways spread over them. */
 
-import { createdToken } from '../answers.ts'
-import { api, createToken, expectAnswer, installation } from '../client.ts'
+import { createdToken } from '../support/answers.ts'
+import { api, createToken, expectAnswer, installation } from '../support/client.ts'
 import { type ControlPlane, type Primary, startControlPlane, startPrimary } from './control-plane.ts'
 import { type FleetGateway, type FleetGatewayOptions, startFleetGateway } from './gateway.ts'
 

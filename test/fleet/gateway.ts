@@ -1,9 +1,9 @@
 /** A gateway of a fleet: a sidecar, `gatehouse gateway` with a control plane's address, a runtime token and its own data. */
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { until } from '../eventually.ts'
-import { freePort } from '../free-port.ts'
-import { temporaryDirectory } from '../harness.ts'
+import { until } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
+import { temporaryDirectory } from '../support/harness.ts'
 import { type Running, start } from './process.ts'
 
 export interface FleetGateway extends AsyncDisposable {

@@ -3,9 +3,9 @@
  * state, all of them at once. Every answer that was completed has its outcome in the ledger then, once.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { createToken } from '../client.ts'
-import { until } from '../eventually.ts'
-import { descendantsOf, signal } from '../processes.ts'
+import { createToken } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { descendantsOf, signal } from '../support/processes.ts'
 import { type FleetUnderTest, startFleet } from './fleet.ts'
 import { count } from './invariants.ts'
 import { startLoad } from './load.ts'

@@ -2,7 +2,7 @@
 import { Database } from 'bun:sqlite'
 import { readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { until } from '../eventually.ts'
+import { until } from '../support/eventually.ts'
 import type { FleetUnderTest } from './fleet.ts'
 import type { FleetGateway } from './gateway.ts'
 import type { Answer } from './load.ts'

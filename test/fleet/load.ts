@@ -1,5 +1,5 @@
 /** Load on all gateways of a fleet, with a record of every answer: what a fleet may not do is looked for in it. */
-import { chat } from '../client.ts'
+import { chat } from '../support/client.ts'
 import type { FleetGateway } from './gateway.ts'
 
 export interface Answer {

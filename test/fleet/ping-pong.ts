@@ -2,7 +2,7 @@
  * One message to many processes, and one small request back from each: what is left of a revocation without all that it
  * is for. Started with an address, this file is one of those processes.
  */
-import { readEventStream } from '../../src/fleet/event-stream.ts'
+import { readEventStream } from '../../src/fleet/protocol/event-stream.ts'
 
 export interface PingPong extends AsyncDisposable {
   /** Resolves when every process has answered. */

@@ -1,13 +1,13 @@
 /** What becomes of control planes when their primary hangs, dies, is restored from an older copy, or is emptied. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { createClient } from '@libsql/client/http'
-import { createdToken, errorAnswer, revokedToken } from '../answers.ts'
-import { api, chat, createToken, expectAnswer, installation, revoke } from '../client.ts'
-import { until } from '../eventually.ts'
-import type { Sqld } from '../sqld.ts'
+import { createdToken, errorAnswer, revokedToken } from '../support/answers.ts'
+import { api, chat, createToken, expectAnswer, installation, revoke } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import type { Sqld } from '../support/sqld.ts'
 import { type ControlPlane, type Primary, startControlPlane, startPrimary } from './control-plane.ts'
 import { startFleetGateway } from './gateway.ts'
-import { connectLane } from './lane.ts'
+import { connectLane } from './worker.ts'
 
 setDefaultTimeout(120_000)
 

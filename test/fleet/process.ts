@@ -1,8 +1,8 @@
 /** Processes of a fleet, each started on its own and ended with the test that started it. */
-import { until } from '../eventually.ts'
-import { executable } from '../executable.ts'
-import { cleanEnvironment, collect } from '../harness.ts'
-import { descendantsOf, isAlive, signal } from '../processes.ts'
+import { until } from '../support/eventually.ts'
+import { executable } from '../support/executable.ts'
+import { cleanEnvironment, collect } from '../support/harness.ts'
+import { descendantsOf, isAlive, signal } from '../support/processes.ts'
 
 export interface Running {
   pid(): number

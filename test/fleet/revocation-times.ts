@@ -15,9 +15,9 @@
  * more of it the slower the pace: it is measured first, and said for itself.
  */
 import { parseArgs } from 'node:util'
-import { revokedToken } from '../answers.ts'
-import { api, createToken, expectAnswer, revoke } from '../client.ts'
-import { descendantsOf, processorSeconds } from '../processes.ts'
+import { revokedToken } from '../support/answers.ts'
+import { api, createToken, expectAnswer, revoke } from '../support/client.ts'
+import { descendantsOf, processorSeconds } from '../support/processes.ts'
 import { type FleetUnderTest, startFleet } from './fleet.ts'
 import { type PingPong, startPingPong } from './ping-pong.ts'
 

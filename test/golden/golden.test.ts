@@ -10,12 +10,12 @@
 import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { isObject, type JsonObject } from '../../src/dialects/json-value.ts'
+import { isObject, type JsonObject } from '../../src/languages/reading/json-value.ts'
 import { Failure } from '../../src/failure.ts'
-import { languages } from '../../src/translation/index.ts'
-import type { Language } from '../../src/translation/language.ts'
-import type { LanguageName } from '../../src/translation/neutral.ts'
-import { translated } from '../../src/translation/translated.ts'
+import { languages } from '../../src/languages/translation/languages.ts'
+import type { Language } from '../../src/languages/translation-language.ts'
+import type { LanguageName } from '../../src/languages/neutral.ts'
+import { translated } from '../../src/languages/translation/translate-response.ts'
 import { cut, splitPlans } from '../fakes/splits.ts'
 
 const folder = import.meta.dir

@@ -1,6 +1,6 @@
 /** What the bench asks of the control plane: that each event is in the ledger once, how fast they leave, revocations. */
-import { createToken, revoke } from '../client.ts'
-import type { Gatehouse } from '../harness.ts'
+import { createToken, revoke } from '../support/client.ts'
+import type { Gatehouse } from '../support/harness.ts'
 import { type LedgerCount, settledCount } from './ledger-count.ts'
 import { percentile, timesOf } from './timing.ts'
 

@@ -1,8 +1,8 @@
 /** Starts and look-ups, with few tokens and with very many: how long until ready, and the first request of a token. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { createToken } from '../client.ts'
-import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
+import { createToken } from '../support/client.ts'
+import { type Gatehouse, startGatehouse, temporaryDirectory } from '../support/harness.ts'
 import { seedTokens } from './seed.ts'
 import { median, timesOf } from './timing.ts'
 

@@ -1,6 +1,6 @@
 /** The traffic of the bench: the same requests to each target in turn, at saturation, at half of it, as streams. */
-import type { Gatehouse } from '../harness.ts'
-import { processorSeconds, residentBytes } from '../processes.ts'
+import type { Gatehouse } from '../support/harness.ts'
+import { processorSeconds, residentBytes } from '../support/processes.ts'
 import type { Counted } from './bench-record.ts'
 import { type Beside, requestsSeen } from './beside.ts'
 import { settledCount } from './ledger-count.ts'

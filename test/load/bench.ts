@@ -9,8 +9,8 @@
  * attempt and outcome events shipped to the ledger.
  */
 import { join } from 'node:path'
-import { repository } from '../executable.ts'
-import { startGatehouse } from '../harness.ts'
+import { repository } from '../support/executable.ts'
+import { startGatehouse } from '../support/harness.ts'
 import { measureLedger, measureRevocations } from './bench-record.ts'
 import { measureTokens } from './bench-tokens.ts'
 import { type BenchTargets, measureTraffic, type Plan } from './bench-traffic.ts'

@@ -1,8 +1,8 @@
 /** Processes that run beside what is measured: the provider and the bare pass-through, each saying its address in its first line. */
 import { join } from 'node:path'
 import { z } from 'zod'
-import { eventually } from '../eventually.ts'
-import { collect } from '../harness.ts'
+import { eventually } from '../support/eventually.ts'
+import { collect } from '../support/harness.ts'
 
 export interface Beside extends Disposable {
   url: string

@@ -19,11 +19,11 @@ const text = JSON.stringify({
 test('what native code takes counts for the function of the repository that called it, and for nobody else', () => {
   expect(ownersOf(text, '/root/src/', 0, 1008)).toEqual([
     { ...nobody, share: 0.5 },
-    { file: 'events/chain.ts', name: 'step', share: 0.375 },
+    { file: 'events/log/chain.ts', name: 'step', share: 0.375 },
     { file: 'gateway/govern.ts', name: 'govern', share: 0.125 },
   ])
 })
 
 test('only samples between the two moments count', () => {
-  expect(ownersOf(text, '/root/src/', 1010, 1020)).toEqual([{ file: 'events/chain.ts', name: 'step', share: 1 }])
+  expect(ownersOf(text, '/root/src/', 1010, 1020)).toEqual([{ file: 'events/log/chain.ts', name: 'step', share: 1 }])
 })

@@ -1,7 +1,7 @@
 /** What more events in the ledger, and more gateways on hosts of their own, cost. */
 import { rmSync } from 'node:fs'
-import { temporaryDirectory } from '../harness.ts'
-import { type Sidecar, SidecarFleet } from '../sidecar-fleet.ts'
+import { temporaryDirectory } from '../support/harness.ts'
+import { type Sidecar, SidecarFleet } from '../support/sidecar-fleet.ts'
 import type { Curve, Point } from './curve.ts'
 import { measureLedger } from './events-at-scale.ts'
 import { median, timesOf } from './timing.ts'

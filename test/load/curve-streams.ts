@@ -1,8 +1,8 @@
 /** What streams that are held open cost: processor time for each frame passed on, memory, time to the first frame. */
-import { createToken } from '../client.ts'
-import { until } from '../eventually.ts'
-import { startGatehouse } from '../harness.ts'
-import { processorSeconds, residentBytes } from '../processes.ts'
+import { createToken } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { startGatehouse } from '../support/harness.ts'
+import { processorSeconds, residentBytes } from '../support/processes.ts'
 import type { Curve, Point } from './curve.ts'
 import { openStream, startDrippingProvider } from './streams.ts'
 import { median } from './timing.ts'

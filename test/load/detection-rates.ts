@@ -7,11 +7,14 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { matcherOf } from '../../src/inspection/follower.ts'
-import { injectionMatcher } from '../../src/inspection/injection-matcher.ts'
-import { type PersonalDataType, personalDataDetector } from '../../src/inspection/personal-data.ts'
-import { secretDetector } from '../../src/inspection/secret-patterns.ts'
-import { injectionSentences } from '../../src/inspection/test-injection-sentences.ts'
+import { injectionMatcher } from '../../src/inspection/detectors/injection/injection-matcher.ts'
+import {
+  type PersonalDataType,
+  personalDataDetector,
+} from '../../src/inspection/detectors/personal-data/personal-data.ts'
+import { secretDetector } from '../../src/inspection/detectors/secrets/secret-patterns.ts'
+import { matcherOf } from '../../src/inspection/detectors/text-matcher.ts'
+import { injectionSentences } from '../../src/inspection/testing/injection-sentences.ts'
 import { defaultThreshold } from '../../src/policies/kinds/prompt-injection.ts'
 
 const data = ['../../../shared/data'].map((path) => resolve(import.meta.dir, path)).find((path) => existsSync(path))

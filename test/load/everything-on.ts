@@ -3,9 +3,9 @@
  * and answers, and a token with bindings, a budget and a number of requests. Nothing of it refuses what is sent.
  */
 import { z } from 'zod'
-import { api, createToken, expectAnswer, installation } from '../client.ts'
-import { until } from '../eventually.ts'
-import type { Gatehouse } from '../harness.ts'
+import { api, createToken, expectAnswer, installation } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import type { Gatehouse } from '../support/harness.ts'
 import { benchModel, requestBody, requestHeaders, type Target } from './target.ts'
 import { words } from './words.ts'
 

@@ -4,12 +4,12 @@
  * test/load/inspection-cost.ts`
  */
 import { Channel } from '../../src/inspection/channel.ts'
-import type { Detector } from '../../src/inspection/detector.ts'
-import { matcherOf } from '../../src/inspection/follower.ts'
-import { personalDataDetector } from '../../src/inspection/personal-data.ts'
+import type { Detector } from '../../src/inspection/detectors/detector.ts'
+import { personalDataDetector } from '../../src/inspection/detectors/personal-data/personal-data.ts'
+import { secretDetector } from '../../src/inspection/detectors/secrets/secret-patterns.ts'
+import { termDetector } from '../../src/inspection/detectors/terms/term-detector.ts'
+import { matcherOf } from '../../src/inspection/detectors/text-matcher.ts'
 import type { InspectionRule } from '../../src/inspection/rule.ts'
-import { secretDetector } from '../../src/inspection/secret-patterns.ts'
-import { termDetector } from '../../src/inspection/term-detector.ts'
 import { words } from './words.ts'
 
 const prose =

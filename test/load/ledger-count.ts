@@ -1,7 +1,7 @@
 /** Counts what has reached the ledger, from its file. */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
-import { until } from '../eventually.ts'
+import { until } from '../support/eventually.ts'
 
 export interface LedgerCount {
   outcomes: number

@@ -3,8 +3,8 @@
  * token without limits, by ones with each kind of limit, and by one with all, in alternating rounds; printed are requests
  * a second and their ratio to those without limits.
  */
-import { createToken } from '../client.ts'
-import { startGatehouse } from '../harness.ts'
+import { createToken } from '../support/client.ts'
+import { startGatehouse } from '../support/harness.ts'
 import { startBeside } from './beside.ts'
 import { answers, chatTarget, priceModel } from './everything-on.ts'
 import { generator, saturate } from './saturation.ts'

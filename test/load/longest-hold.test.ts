@@ -3,11 +3,11 @@
  * units of text it reads, and how many steps its patterns make. `longest-hold.ts` measures the time.
  */
 import { expect, test } from 'bun:test'
-import { chat } from '../../src/dialects/chat.ts'
-import { TooMuchWork, Work } from '../../src/inspection/work.ts'
-import { findInTexts } from '../../src/policies/find-in-texts.ts'
+import { TooMuchWork, Work } from '../../src/inspection/work-budget.ts'
+import { chat } from '../../src/languages/chat/dialect.ts'
 import { policyKinds } from '../../src/policies/kinds/index.ts'
 import type { TextPolicy } from '../../src/policies/kinds/kind.ts'
+import { findInTexts } from '../../src/policies/stages/find-in-texts.ts'
 import { hostileBodies } from './hostile-texts.ts'
 
 const units = 48 * 1024

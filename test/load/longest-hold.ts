@@ -3,11 +3,11 @@
  * in milliseconds, over hostile bodies (`hostile-texts.ts`), and the processor time of the worst. One thread reads for all callers, so what one
  * of them makes of it is felt by all. `bun test/load/longest-hold.ts [MiB] [kind]`
  */
-import { chat } from '../../src/dialects/chat.ts'
+import { chat } from '../../src/languages/chat/dialect.ts'
 import { type ActivePolicy, compilePolicySet } from '../../src/policies/chain.ts'
-import { ModelView, type PolicyContext, RequestView, TokenView } from '../../src/policies/context.ts'
+import { ModelView, type PolicyContext, RequestView, TokenView } from '../../src/policies/conditions/context.ts'
 import { Placeholders } from '../../src/policies/redaction.ts'
-import { runStage } from '../../src/policies/run-stage.ts'
+import { runStage } from '../../src/policies/stages/run-stage.ts'
 import type { StoredPolicy } from '../../src/policies/stored-policy.ts'
 import { type HostileBody, hostileBodies } from './hostile-texts.ts'
 

@@ -1,7 +1,7 @@
 /** What a measurement ran on, and how much of it others took meanwhile: absolute figures hold for an idle machine only. */
 import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
-import { descendantsOf, familySeconds } from '../processes.ts'
+import { descendantsOf, familySeconds } from '../support/processes.ts'
 
 export interface Machine {
   processors: number

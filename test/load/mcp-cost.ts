@@ -4,9 +4,9 @@
  * `bun test/load/mcp-cost.ts [calls in a block]`
  */
 import { z } from 'zod'
-import { api, createToken } from '../client.ts'
-import { until } from '../eventually.ts'
-import { startGatehouse } from '../harness.ts'
+import { api, createToken } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { startGatehouse } from '../support/harness.ts'
 
 const messageSchema = z.object({
   id: z.union([z.string(), z.number()]).optional(),

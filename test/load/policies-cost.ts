@@ -3,8 +3,8 @@
  * as ratios to parsing a body of about a kilobyte. `bun test/load/policies-cost.ts`
  */
 import { compilePolicySet } from '../../src/policies/chain.ts'
-import { ModelView, type PolicyContext, RequestView, TokenView } from '../../src/policies/context.ts'
-import { runStage } from '../../src/policies/run-stage.ts'
+import { ModelView, type PolicyContext, RequestView, TokenView } from '../../src/policies/conditions/context.ts'
+import { runStage } from '../../src/policies/stages/run-stage.ts'
 import type { StoredPolicy } from '../../src/policies/stored-policy.ts'
 
 const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'Good morning to all. '.repeat(48) }] })

@@ -5,9 +5,9 @@
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { api, createToken } from '../client.ts'
-import { type Gatehouse, startGatehouse, temporaryDirectory } from '../harness.ts'
-import { residentBytes } from '../processes.ts'
+import { api, createToken } from '../support/client.ts'
+import { type Gatehouse, startGatehouse, temporaryDirectory } from '../support/harness.ts'
+import { residentBytes } from '../support/processes.ts'
 import { seedTokens } from './seed.ts'
 import { median, timesOf } from './timing.ts'
 

@@ -6,9 +6,9 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { newId } from '../../src/lib/ids.ts'
-import { until } from '../eventually.ts'
-import { processorSeconds, residentBytes } from '../processes.ts'
-import { type Sidecar, SidecarFleet } from '../sidecar-fleet.ts'
+import { until } from '../support/eventually.ts'
+import { processorSeconds, residentBytes } from '../support/processes.ts'
+import { type Sidecar, SidecarFleet } from '../support/sidecar-fleet.ts'
 
 const tokens = Number(process.argv[2] ?? 100_000)
 const seconds = Number(process.argv[3] ?? 60)

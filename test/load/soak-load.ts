@@ -2,8 +2,8 @@
  * The mixed load of the soak: loops that each send, wait a little, and send again until they are told to stop. Every
  * answer that is not the one that was to come is counted under what it was.
  */
-import { api, createToken, revoke } from '../client.ts'
-import type { Gatehouse } from '../harness.ts'
+import { api, createToken, revoke } from '../support/client.ts'
+import type { Gatehouse } from '../support/harness.ts'
 import { makePolicy, termPolicy } from './everything-on.ts'
 import { openStream } from './streams.ts'
 import { requestBody, requestHeaders, type Target } from './target.ts'

@@ -7,8 +7,8 @@
  * hour does not reach: they are shown and not judged.
  */
 import { parseArgs } from 'node:util'
-import { startGatehouse } from '../harness.ts'
-import { openFileCount, processorSeconds, residentBytes } from '../processes.ts'
+import { startGatehouse } from '../support/harness.ts'
+import { openFileCount, processorSeconds, residentBytes } from '../support/processes.ts'
 import { startBeside } from './beside.ts'
 import { turnEverythingOn } from './everything-on.ts'
 import { type Allowance, flatnessOf } from './flatness.ts'

@@ -3,10 +3,10 @@
  * before it, a profiler. It reads the installation's state and ships to its ledger as its own gateway does.
  */
 import { join } from 'node:path'
-import { repository } from '../executable.ts'
-import { freePort } from '../free-port.ts'
-import { cleanEnvironment, type Gatehouse } from '../harness.ts'
-import { runtimeTokenOf } from '../runtime-token.ts'
+import { repository } from '../support/executable.ts'
+import { freePort } from '../support/free-port.ts'
+import { cleanEnvironment, type Gatehouse } from '../support/harness.ts'
+import { runtimeTokenOf } from '../support/runtime-token.ts'
 
 export interface SourceGateway extends AsyncDisposable {
   url: string

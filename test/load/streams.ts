@@ -6,10 +6,10 @@
  *     bun test/load/streams.ts aborted [streams=10000]
  */
 import { connect, type Socket } from 'node:net'
-import { createToken } from '../client.ts'
-import { eventually } from '../eventually.ts'
-import { type Gatehouse, startGatehouse } from '../harness.ts'
-import { residentBytes } from '../processes.ts'
+import { createToken } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { residentBytes } from '../support/processes.ts'
 import { settledCount } from './ledger-count.ts'
 import { requestBody } from './target.ts'
 

@@ -6,10 +6,11 @@
  * Pass-through is what the gateway does with a body at the least: parses it once to read it, and sends its bytes; of a
  * stream it cuts the frames and parses each.
  */
-import { SseSplitter } from '../../src/lib/sse.ts'
-import { languages } from '../../src/translation/index.ts'
-import type { Language } from '../../src/translation/language.ts'
-import type { NeutralAnswer, NeutralEvent, NeutralRequest } from '../../src/translation/neutral.ts'
+
+import type { NeutralAnswer, NeutralEvent, NeutralRequest } from '../../src/languages/neutral.ts'
+import { languages } from '../../src/languages/translation/languages.ts'
+import type { Language } from '../../src/languages/translation-language.ts'
+import { SseSplitter } from '../../src/lib/http/sse.ts'
 
 const sentence = 'The quick answer is that a stream of tokens has a handful of characters in each piece. '
 const pieces = sentence.repeat(12).match(/.{1,5}/gs) ?? []

@@ -10,7 +10,7 @@ const [modelRuns = '5000', repeats = '20'] = process.argv.slice(2)
 const behaviour = (name: string): string => `test/behaviour/${name}.test.ts`
 
 const rows: { args: readonly string[]; environment: Readonly<Record<string, string>> }[] = [
-  { args: ['src/usage/protocol.test.ts'], environment: { USAGE_MODEL_RUNS: modelRuns } },
+  { args: ['src/usage/lease/protocol.test.ts'], environment: { USAGE_MODEL_RUNS: modelRuns } },
   ...['usage', 'money', 'limits', 'lost-disks'].map((name) => ({
     args: ['--rerun-each', repeats, behaviour(name)],
     environment: { USAGE_CROWD: '500' },

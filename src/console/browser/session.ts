@@ -3,7 +3,7 @@
  * pages in one browser share a session and tell each other when somebody signs in or out; nothing else is told.
  */
 import { signal } from '@preact/signals'
-import type { Permission } from '../../tokens/permissions.ts'
+import type { Permission } from '../../identity/permissions.ts'
 import type { Caller } from './api/routes.ts'
 import { installation } from './installation.ts'
 

@@ -1,5 +1,5 @@
 import { Failure } from '../../failure.ts'
-import { announcedLength } from '../../lib/announced-length.ts'
+import { announcedLength } from '../../lib/http/announced-length.ts'
 
 /** The text of an answer. Throws `mcp.result_too_large` as soon as it is longer than allowed. */
 export async function boundedText(answer: Response, limit: number): Promise<string> {

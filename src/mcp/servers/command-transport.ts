@@ -7,7 +7,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Failure } from '../../failure.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Log } from '../../lib/log/log.ts'
 import type { Json } from '../connection.ts'
 import { endTogether } from './end-together.ts'
 import type { Receiver, Transport } from './transport.ts'

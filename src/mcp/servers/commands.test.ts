@@ -3,13 +3,13 @@ import { afterEach, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { until } from '../../../test/eventually.ts'
-import { freePort } from '../../../test/free-port.ts'
-import { type Log, silentLog } from '../../lib/log.ts'
+import { until } from '../../../test/support/eventually.ts'
+import { freePort } from '../../../test/support/free-port.ts'
+import { type Log, silentLog } from '../../lib/log/log.ts'
 import type { McpServerRecord } from '../connection.ts'
+import { gatewayServers, storedServer, TestCaller } from '../testing/servers.ts'
 import type { ServerConnection } from './server-connection.ts'
 import type { StoredMcpServer } from './server-source.ts'
-import { gatewayServers, storedServer, TestCaller } from './test-servers.ts'
 
 const program = join(import.meta.dir, '../../../test/fakes/mcp-command.ts')
 const everything = join(import.meta.dir, '../../../node_modules/@modelcontextprotocol/server-everything/dist/index.js')

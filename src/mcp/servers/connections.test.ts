@@ -3,13 +3,13 @@
  * because each way in which a server may misbehave has its test here.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { eventually, until } from '../../../test/eventually.ts'
 import { answer, FakeMcpServer, frame, stream } from '../../../test/fakes/mcp-server.ts'
+import { eventually, until } from '../../../test/support/eventually.ts'
 import type { McpServerRecord } from '../connection.ts'
-import { definitionOf, offerId } from './definition.ts'
+import { definitionOf, offerId } from '../offers/definition.ts'
+import { gatewayServers, storedServer, TestCaller } from '../testing/servers.ts'
 import type { ServerConnection } from './server-connection.ts'
 import type { StoredMcpServer } from './server-source.ts'
-import { gatewayServers, storedServer, TestCaller } from './test-servers.ts'
 
 let fake: FakeMcpServer
 let close: () => Promise<void> = async () => undefined

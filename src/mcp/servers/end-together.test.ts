@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { until } from '../../../test/eventually.ts'
+import { until } from '../../../test/support/eventually.ts'
 
 const stubborn = 'trap "" TERM HUP INT; sleep 600 & echo $! >&2; while true; do sleep 1; done'
 const owner = `

@@ -2,7 +2,7 @@
  * How deep a message of an MCP server may be nested: as deep as one of a caller. Whatever reads what was parsed calls
  * itself level by level, so a deeper one is not parsed at all.
  */
-import { jsonMembers } from '../../lib/json-members.ts'
+import { jsonMembers } from '../../lib/json/json-members.ts'
 
 const deepest = 64
 

@@ -13,8 +13,8 @@
  */
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { parseExactly, speltOf, withDoubles } from '../../lib/exact-json.ts'
-import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json-rpc.ts'
+import { parseExactly, speltOf, withDoubles } from '../../lib/json/exact-json.ts'
+import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json/json-rpc.ts'
 import type { Json, McpCaller, McpTrace } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { askable, isJson, undeclared } from '../protocol.ts'

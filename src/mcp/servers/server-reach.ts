@@ -1,8 +1,8 @@
 /** How an MCP server may be reached (contract section 6): by the rules that hold whoever writes it down. */
 import { checkedUrl } from '../../providers/base-url.ts'
-import { type CatalogDependencies, wrong } from '../../providers/catalog-change.ts'
-import type { Command, OAuthFields } from './server-body.ts'
-import type { ServerCredentials } from './server-credentials.ts'
+import { type CatalogDependencies, wrong } from '../../providers/catalog/catalog-change.ts'
+import type { Command, OAuthFields } from '../catalog/server-body.ts'
+import type { ServerCredentials } from '../catalog/server-credentials.ts'
 
 type Reachable = Pick<CatalogDependencies, 'plainHttp'>
 

@@ -1,6 +1,6 @@
 /** What the state says of MCP servers, as a gateway has read it; a lane of the fleet stands behind it. */
 import type { OfferKind } from '../connection.ts'
-import type { OfferReport } from './offer-report.ts'
+import type { OfferReport } from '../offers/offer-report.ts'
 
 export interface StoredMcpServer {
   id: string

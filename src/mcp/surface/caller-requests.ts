@@ -2,8 +2,8 @@
  * The requests of servers that wait for their caller's answer. Their ids, and the tokens of their progress, are the
  * session's own, because two servers may choose the same.
  */
-import { isNumber } from '../../lib/exact-json.ts'
-import { type RpcId, rpcCodes } from '../../lib/json-rpc.ts'
+import { isNumber } from '../../lib/json/exact-json.ts'
+import { type RpcId, rpcCodes } from '../../lib/json/json-rpc.ts'
 import type { Json } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { isJson } from '../protocol.ts'

@@ -1,5 +1,5 @@
 /** JSON-RPC 2.0 as MCP uses it: one message a body, ids that are never null, parameters that are an object. */
-import { type RpcId, rpcCodes } from '../../lib/json-rpc.ts'
+import { type RpcId, rpcCodes } from '../../lib/json/json-rpc.ts'
 import type { Json } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { isJson } from '../protocol.ts'

@@ -12,7 +12,7 @@
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { Failure } from '../../failure.ts'
-import { rpcCodes } from '../../lib/json-rpc.ts'
+import { rpcCodes } from '../../lib/json/json-rpc.ts'
 import type { Json, McpConnection, McpServerRecord, McpServers, OfferKind } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { isJson } from '../protocol.ts'

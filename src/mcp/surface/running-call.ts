@@ -2,7 +2,7 @@
  * One request of a caller while it is answered. Its answer is plain JSON unless something has to be said before it, or
  * the caller takes nothing but a stream; from then on it is a stream, which survives the caller's connection.
  */
-import type { RpcId } from '../../lib/json-rpc.ts'
+import type { RpcId } from '../../lib/json/json-rpc.ts'
 import type { EventStream } from './event-stream.ts'
 
 /** What forms of an answer the caller takes (`Accept`). */

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { until } from '../../../test/eventually.ts'
+import { until } from '../../../test/support/eventually.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord, McpServers } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { McpSession } from './session.ts'

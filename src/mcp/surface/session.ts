@@ -8,7 +8,7 @@
  * stream that the caller opened by GET. Ids of requests to the caller, and the tokens of their progress, are the
  * session's own, because two servers may choose the same. Policies see what passes, by `SessionGovernor`.
  */
-import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json-rpc.ts'
+import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json/json-rpc.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord, McpServers } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
 import { askable, passableOf } from '../protocol.ts'

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { chat } from '../../dialects/chat.ts'
-import type { TextSlot } from '../../dialects/dialect.ts'
-import { TooMuchWork } from '../../inspection/work.ts'
-import { ModelView, RequestView, TokenView } from '../context.ts'
+import { TooMuchWork } from '../../inspection/work-budget.ts'
+import { chat } from '../../languages/chat/dialect.ts'
+import type { TextSlot } from '../../languages/dialect.ts'
+import { ModelView, RequestView, TokenView } from '../conditions/context.ts'
 import { jsonSchema } from './json-schema.ts'
 import type { CompiledPolicy, WholePolicy } from './kind.ts'
 

@@ -1,11 +1,11 @@
 /** Holds an answer's text, or the arguments of a tool that it calls, to a JSON Schema (draft 2020-12). */
 import type { ValidateFunction } from 'ajv/dist/2020.js'
 import { z } from 'zod'
-import type { TextSlot } from '../../dialects/dialect.ts'
 import { Failure } from '../../failure.ts'
-import { TooMuchWork } from '../../inspection/work.ts'
-import { withDoubles } from '../../lib/exact-json.ts'
-import { turn } from '../../lib/turn.ts'
+import { TooMuchWork } from '../../inspection/work-budget.ts'
+import type { TextSlot } from '../../languages/dialect.ts'
+import { withDoubles } from '../../lib/json/exact-json.ts'
+import { turn } from '../../lib/yield-to-event-loop.ts'
 import { type Decision, everyStage, type PolicyTools, policyKind } from './kind.ts'
 import { SchemaSteps } from './schema-steps.ts'
 

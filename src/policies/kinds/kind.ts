@@ -15,11 +15,11 @@
  * (`../chain.ts`, contract section 7).
  */
 import { z } from 'zod'
-import type { PolicyStage, RequestFacts, TextKind, TextSlot } from '../../dialects/dialect.ts'
 import type { Verdict } from '../../events/event.ts'
 import { Failure } from '../../failure.ts'
-import type { Work } from '../../inspection/work.ts'
-import type { ModelView, PolicyContext } from '../context.ts'
+import type { Work } from '../../inspection/work-budget.ts'
+import type { PolicyStage, RequestFacts, TextKind, TextSlot } from '../../languages/dialect.ts'
+import type { ModelView, PolicyContext } from '../conditions/context.ts'
 
 /** A stretch of a text that a policy found; offsets in UTF-16 code units, `end` exclusive. */
 export interface Match {

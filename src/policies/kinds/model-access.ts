@@ -3,8 +3,8 @@
  * Fallbacks are held to it too.
  */
 import { z } from 'zod'
-import { someGlobMatches } from '../../tokens/governed.ts'
-import type { ModelView } from '../context.ts'
+import { someGlobMatches } from '../../tokens/governed-token.ts'
+import type { ModelView } from '../conditions/context.ts'
 import { type Decision, policyKind } from './kind.ts'
 
 const globs = z.array(z.string().min(1).max(200)).min(1).max(1000)

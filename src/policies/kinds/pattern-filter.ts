@@ -1,7 +1,7 @@
 /** Finds what regular expressions describe, in time linear in the text; in streams each match is bounded in length. */
 import { z } from 'zod'
-import { matcherOf } from '../../inspection/follower.ts'
-import { patternDetector } from '../../inspection/pattern-detector.ts'
+import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
+import { patternDetector } from '../../inspection/regex/pattern-detector.ts'
 import { everyStage, policyKind, textAction } from './kind.ts'
 
 const pattern = z.strictObject({

@@ -3,8 +3,8 @@
  * form and are not found.
  */
 import { z } from 'zod'
-import { matcherOf } from '../../inspection/follower.ts'
-import { personalDataDetector, personalDataTypes } from '../../inspection/personal-data.ts'
+import { personalDataDetector, personalDataTypes } from '../../inspection/detectors/personal-data/personal-data.ts'
+import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
 import { everyStage, policyKind, textAction } from './kind.ts'
 
 export const pii = policyKind({

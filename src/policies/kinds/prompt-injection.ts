@@ -1,6 +1,6 @@
 /** Scores texts that come from outside for attempts to take over the model, by named signals with weights. */
 import { z } from 'zod'
-import { injectionMatcher } from '../../inspection/injection-matcher.ts'
+import { injectionMatcher } from '../../inspection/detectors/injection/injection-matcher.ts'
 import { policyKind, textAction } from './kind.ts'
 
 /** The rates that belong to it are measured by `bun test/load/detection-rates.ts`. */

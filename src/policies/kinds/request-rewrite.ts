@@ -3,7 +3,7 @@
  * prompt. What decides where the request goes (model, stream, session_id) and the conversation itself cannot be set.
  */
 import { z } from 'zod'
-import { isObject } from '../context.ts'
+import { isObject } from '../conditions/context.ts'
 import { type Change, type Decision, policyKind, type Subject } from './kind.ts'
 
 const fixed: ReadonlySet<string> = new Set(['model', 'stream', 'session_id', 'messages', 'input', 'system'])

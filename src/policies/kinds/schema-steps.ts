@@ -4,7 +4,7 @@
  * library's `uniqueItems` compares all items with all others: here each is looked up.
  */
 import type { Ajv2020 } from 'ajv/dist/2020.js'
-import { TooMuchWork } from '../../inspection/work.ts'
+import { TooMuchWork } from '../../inspection/work-budget.ts'
 
 /** Some milliseconds of work. */
 const mostSteps = 50_000

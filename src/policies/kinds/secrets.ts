@@ -1,7 +1,7 @@
 /** Finds credentials by the forms that their issuers gave them or by their names, private keys, and signed tokens. */
 import { z } from 'zod'
-import { matcherOf } from '../../inspection/follower.ts'
-import { secretDetector } from '../../inspection/secret-patterns.ts'
+import { secretDetector } from '../../inspection/detectors/secrets/secret-patterns.ts'
+import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
 import { everyStage, policyKind, textAction } from './kind.ts'
 
 export const secrets = policyKind({

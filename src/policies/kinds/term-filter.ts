@@ -1,7 +1,7 @@
 /** Finds the terms of a list, whatever their spelling in case, width, composition or with invisible characters inside. */
 import { z } from 'zod'
-import { matcherOf } from '../../inspection/follower.ts'
-import { termDetector } from '../../inspection/term-detector.ts'
+import { termDetector } from '../../inspection/detectors/terms/term-detector.ts'
+import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
 import { everyStage, policyKind, textAction } from './kind.ts'
 
 export const termFilter = policyKind({

@@ -3,7 +3,7 @@
  * denial wins. A tool that a provider runs itself goes by its type: `web_search`.
  */
 import { z } from 'zod'
-import { someGlobMatches } from '../../tokens/governed.ts'
+import { someGlobMatches } from '../../tokens/governed-token.ts'
 import { namesOfTool } from '../tool-names.ts'
 import { type Change, type Decision, everyStage, policyKind } from './kind.ts'
 

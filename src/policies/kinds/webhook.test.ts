@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
-import type { TextSlot } from '../../dialects/dialect.ts'
-import { ModelView, RequestView, TokenView } from '../context.ts'
+import type { TextSlot } from '../../languages/dialect.ts'
+import { ModelView, RequestView, TokenView } from '../conditions/context.ts'
 import type { Decision, PolicyTools, Subject } from './kind.ts'
 import { webhook } from './webhook.ts'
 

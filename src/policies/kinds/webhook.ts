@@ -15,7 +15,7 @@
  */
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { isRepetitive, jsonMembers } from '../../lib/json-members.ts'
+import { isRepetitive, jsonMembers } from '../../lib/json/json-members.ts'
 import { isInside } from '../addresses.ts'
 import { type Decision, everyStage, type PolicyTools, policyKind, type Subject } from './kind.ts'
 import { callerMessage, reasonCode } from './reason-code.ts'

@@ -10,7 +10,7 @@ import { Fault } from '../parts/loaded.tsx'
 import { Id, Time } from '../parts/small.tsx'
 import { say } from '../parts/toast.tsx'
 import { may } from '../session.ts'
-import { type Listed, type RecordKind, Records, text } from './records.tsx'
+import { type Listed, type RecordKind, Records, text } from './catalog/records.tsx'
 
 const isActive = ({ status }: Listed): boolean => status === 'active'
 

@@ -17,7 +17,7 @@ import { Empty, TableCard } from '../parts/table.tsx'
 import { Tabs } from '../parts/tabs.tsx'
 import { say } from '../parts/toast.tsx'
 import { may } from '../session.ts'
-import { type RecordKind, Records, text } from './records.tsx'
+import { type RecordKind, Records, text } from './catalog/records.tsx'
 import { teamName, useTeams } from './team-names.ts'
 
 const Teams = ({ ids }: { ids: unknown }) => {

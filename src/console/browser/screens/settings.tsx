@@ -13,7 +13,7 @@ import { Empty, TableCard } from '../parts/table.tsx'
 import { say } from '../parts/toast.tsx'
 import { applyTheme, type Theme, theme } from '../preferences.ts'
 import { caller } from '../session.ts'
-import { signOut } from './sign-out.ts'
+import { signOut } from './sign-in/sign-out.ts'
 
 export function Settings() {
   const user = caller.value?.user

@@ -1,0 +1,145 @@
+import { expect, test } from 'bun:test'
+import { main } from '../main.ts'
+import { recordingTerminal } from '../testing/terminal.ts'
+import { command, dispatch, type Group } from './command.ts'
+
+const accepted: unknown[] = []
+const greet = command({
+  about: 'Greet somebody',
+  args: {
+    who: { type: 'positional', description: 'Whom' },
+    'how-often': { type: 'string', alias: 'n', description: 'How often' },
+    loud: { type: 'boolean', description: 'Loudly' },
+  },
+  hidden: { secret: { type: 'string' } },
+  async run(values) {
+    accepted.push({ who: values.who, often: values['how-often'], loud: values.loud, secret: values.secret })
+  },
+})
+const root: Group = { about: 'A test', commands: { greet: async () => greet } }
+
+async function run(...rawArguments: string[]): Promise<unknown> {
+  accepted.length = 0
+  await dispatch(root, rawArguments, recordingTerminal())
+  return accepted[0]
+}
+
+test('arguments reach the command in all their spellings', async () => {
+  const ada = { who: 'Ada', often: undefined, loud: undefined, secret: undefined }
+  expect(await run('greet', 'Ada')).toEqual(ada)
+  expect(await run('greet', '--how-often', '2', 'Ada', '--loud')).toEqual({ ...ada, often: '2', loud: true })
+  expect(await run('greet', '--how-often=2', 'Ada', '--no-loud')).toEqual({ ...ada, often: '2', loud: false })
+  expect(await run('greet', '-n', '2', '--', 'Ada')).toEqual({ ...ada, often: '2' })
+  expect(await run('greet', 'Ada', '--secret', 's')).toEqual({ ...ada, secret: 's' })
+})
+
+test.each([
+  [['greet', 'Ada', '--how-oftn', '2'], 'Unknown option --how-oftn'],
+  [['greet', 'Ada', '--how-oftn=sesame'], 'Unknown option --how-oftn'],
+  [['greet', 'Ada', '-x'], 'Unknown option -x'],
+  [['greet', 'Ada', 'Bob'], 'Too many arguments'],
+  [['greet', 'Ada', '--', '--loud'], 'Too many arguments'],
+  [['greet', 'Ada', '--how-often'], '--how-often needs a value'],
+  [['greet', 'Ada', '--how-often='], '--how-often needs a value'],
+  [['greet', 'Ada', '--how-often', '--loud'], '--how-often needs a value'],
+  [['greet', 'Ada', '--how-often', '1', '--how-often', '2'], '--how-often is given twice'],
+  [['greet', 'Ada', '--loud=yes'], '--loud takes no value'],
+  [['greet'], 'Missing required positional argument: WHO'],
+  [['greeet'], 'Unknown command "greeet"'],
+  [['toString'], 'Unknown command "toString"'],
+  [['--loud=sesame'], 'Unknown option "--loud"'],
+  [[], 'needs a command'],
+])('%p is refused before any work is done', async (rawArguments, message) => {
+  expect(run(...rawArguments)).rejects.toMatchObject({ code: 'usage', message: expect.stringContaining(message) })
+  expect(accepted).toEqual([])
+})
+
+test.each([
+  [['--config', 'none.yaml', 'token', 'list']],
+  [['token', '--config=none.yaml', 'list']],
+  [['--profile', 'work', '--config', 'none.yaml', 'token', 'list']],
+])('flags that say where to connect may stand before the command: %p', async (rawArguments) => {
+  const terminal = recordingTerminal()
+  expect(await main(rawArguments, terminal)).toBe(2)
+  expect(terminal.noted()).toContain('none.yaml cannot be read')
+})
+
+test.each([
+  [['--config', '--json', 'token', 'list'], '--config needs a value'],
+  [['--config', 'a.yaml', 'token', 'list', '--config', 'b.yaml'], '--config is given twice'],
+  [['--profile', 'work', 'version'], 'Unknown option --profile'],
+  [['--json', 'token', 'list'], 'Unknown option "--json"'],
+])('before the command as after it, a flag must fit: %p', async (rawArguments, message) => {
+  const terminal = recordingTerminal()
+  expect(await main(rawArguments, terminal)).toBe(2)
+  expect(terminal.noted()).toContain(message)
+})
+
+test('openapi takes --json, as every command that reads', async () => {
+  const terminal = recordingTerminal({ environment: { SERVICE_API_URL: 'http://127.0.0.1:1' } })
+  expect(await main(['openapi', '--json'], terminal)).toBe(1)
+  expect(terminal.noted()).toContain('could not be reached')
+})
+
+test('help goes to stdout, names the executable as it was called, and leaves hidden flags out', async () => {
+  const terminal = recordingTerminal({ name: 'gate' })
+  await dispatch(root, ['greet', '--help'], terminal)
+  expect(terminal.written()).toContain('gate greet')
+  expect(terminal.written()).toContain('--how-often')
+  expect(terminal.written()).not.toContain('secret')
+  expect(terminal.written()).not.toContain('\u001b')
+})
+
+test.each([
+  [['--api-token', 'gth_sesame']],
+  [['--api-token=gth_sesame']],
+  [['token', 'list', '--apiToken=gth_sesame']],
+  [['nonsense', '--help', '--api-token=gth_sesame']],
+])('a token as a flag is refused before anything else and never repeated: %p', async (rawArguments) => {
+  const terminal = recordingTerminal()
+  expect(await main(rawArguments, terminal)).toBe(2)
+  expect(terminal.noted()).toContain('SERVICE_API_TOKEN')
+  expect(terminal.noted() + terminal.written()).not.toContain('sesame')
+})
+
+test('every command has help', async () => {
+  for (const path of [
+    ['up'],
+    ['control-plane'],
+    ['gateway'],
+    ['token', 'create'],
+    ['events', 'tail'],
+    ['config', 'explain'],
+  ]) {
+    const terminal = recordingTerminal()
+    expect(await main([...path, '--help'], terminal)).toBe(0)
+    expect(terminal.written()).toContain(`gatehouse ${path.join(' ')}`)
+  }
+})
+
+test('the help of up says how it is stopped', async () => {
+  const terminal = recordingTerminal()
+  await main(['up', '--help'], terminal)
+  expect(terminal.written()).toContain('Ctrl-C, or SIGTERM to this process, stops it')
+})
+
+test('version prints the version', async () => {
+  const terminal = recordingTerminal()
+  expect(await main(['version'], terminal)).toBe(0)
+  expect(terminal.written()).toMatch(/^\d+\.\d+\.\d+\n$/)
+})
+
+test('config explain shows where values came from and no secret', async () => {
+  const environment = { SERVICE_DRAIN_SECONDS: '5', SERVICE_MASTER_KEY: 'sesame' }
+  const terminal = recordingTerminal({ environment })
+  expect(await main(['config', 'explain', '--json', '--data', '/srv/gate'], terminal)).toBe(0)
+  expect(terminal.written()).not.toContain('sesame')
+  expect(JSON.parse(terminal.written()).settings).toContainEqual({
+    name: 'drain_seconds',
+    value: 5,
+    origin: 'environment',
+    written: 'SERVICE_DRAIN_SECONDS',
+    environment: 'SERVICE_DRAIN_SECONDS',
+    flag: '--drain-seconds',
+  })
+})

@@ -1,0 +1,96 @@
+/**
+ * `completion bash|zsh|fish|powershell` prints a script for the shell to load; what it prints asks `completion complete`
+ * at each press of the key, so that it stays right when the executable is replaced.
+ */
+import type { ArgDef } from 'citty'
+import type { Terminal } from '../terminal/terminal.ts'
+import { command, type Group, type Leaf } from './command.ts'
+
+const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
+type Shell = (typeof shells)[number]
+
+/** `root` gives the commands that are completed. */
+export const completion = (terminal: Terminal, root: () => Group): Group => ({
+  about: 'Print a script that completes commands and options in a shell',
+  commands: {
+    ...Object.fromEntries(shells.map((shell) => [shell, async () => scriptFor(shell, terminal)])),
+    complete: async () => complete(root),
+  },
+})
+
+const loading: Readonly<Record<Shell, (name: string) => string>> = {
+  bash: (name) => `source <(${name} completion bash)`,
+  zsh: (name) => `source <(${name} completion zsh)`,
+  fish: (name) => `${name} completion fish | source`,
+  powershell: (name) => `${name} completion powershell | Out-String | Invoke-Expression`,
+}
+
+const scriptFor = (shell: Shell, terminal: Terminal): Leaf =>
+  command({
+    about: `For ${shell}: ${loading[shell](terminal.name)}`,
+    args: {},
+    async run() {
+      const text = await scriptText(shell, terminal.name)
+      await terminal.write(shell === 'bash' ? withoutConstants(text) : text)
+    },
+  })
+
+/** The library gives the script to `console.log` alone. */
+async function scriptText(shell: Shell, name: string): Promise<string> {
+  const { script } = await import('@bomb.sh/tab')
+  const { log } = console
+  const lines: string[] = []
+  console.log = (text: string) => void lines.push(text)
+  try {
+    script(shell, name, `${name} completion`)
+  } finally {
+    console.log = log
+  }
+  return `${lines.join('\n')}\n`
+}
+
+/**
+ * Writes the values of a bash script's constants in place of their names: bash refuses a second `readonly` of one name,
+ * by this script loaded twice or by another program's from the same library.
+ */
+function withoutConstants(script: string): string {
+  const constants = [...script.matchAll(/^readonly (\w+)=(\d+)$/gm)]
+  const bare = script.replaceAll(/^readonly \w+=\d+\n/gm, '')
+  return constants.reduce((text, [, name, value]) => text.replaceAll(`$${name}`, value ?? ''), bare)
+}
+
+const complete = (root: () => Group): Leaf => ({
+  about: 'What the scripts ask: complete -- WORDS',
+  args: {},
+  async run(rawArguments) {
+    const { RootCommand } = await import('@bomb.sh/tab')
+    const words = rawArguments[0] === '--' ? rawArguments.slice(1) : rawArguments
+    const known = new RootCommand()
+    await describe(known, root(), [])
+    known.parse([...words])
+  },
+})
+
+interface Known {
+  command(path: string, about: string): { option: Option }
+}
+type Option = (name: string, about: string, values?: () => void) => unknown
+
+async function describe(known: Known, { commands }: Group, path: readonly string[]): Promise<void> {
+  for (const [name, load] of Object.entries(commands)) {
+    const node = await load()
+    const here = [...path, name]
+    const described = known.command(here.join(' '), node.about)
+    if ('commands' in node) await describe(known, node, here)
+    const leaf = 'commands' in node ? await node.otherwise?.() : node
+    for (const [flag, definition] of Object.entries(leaf?.args ?? {})) describeFlag(described, flag, definition)
+  }
+}
+
+function describeFlag(described: { option: Option }, flag: string, definition: ArgDef): void {
+  if (definition.type === 'positional') return
+  const about = definition.description ?? ''
+  if (definition.type === 'boolean') described.option(flag, about)
+  // An option with a completer, even one that knows nothing, takes a value.
+  else described.option(flag, about, () => undefined)
+}

@@ -1,0 +1,82 @@
+/** What the commands about records share: the call, and how a record or a page is shown. */
+import { z } from 'zod'
+import { Failure } from '../../src/failure.ts'
+import { columns, printable } from '../terminal/table.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import { type Api, type ApiRequest, createApi } from './api.ts'
+import { type ConnectionFlags, connectionFlags, findConnection } from './profile.ts'
+
+export const recordFlags = {
+  json: { type: 'boolean', description: 'Print the answer as JSON' },
+  ...connectionFlags,
+} as const
+
+export const pageFlags = {
+  limit: { type: 'string', description: 'How many a page, 1 to 100 (default 100)', valueHint: 'N' },
+  cursor: { type: 'string', description: 'Where the last page ended' },
+} as const
+
+const mostOnPage = 100
+
+/** The query that the flags of a page say. Throws `usage` for a limit that no page has. */
+export function pageQuery(flags: { readonly [Name in keyof typeof pageFlags]: string | undefined }) {
+  const { limit, cursor } = flags
+  if (limit !== undefined && !(/^[1-9]\d*$/.test(limit) && Number(limit) <= mostOnPage)) {
+    throw new Failure('usage', { message: `--limit takes a whole number from 1 to ${mostOnPage}` })
+  }
+  return { limit, cursor }
+}
+
+export const recordSchema = z.looseObject({ id: z.string() })
+
+export const connect = (flags: ConnectionFlags, terminal: Terminal): Api =>
+  createApi(findConnection(flags, terminal), fetch)
+
+/** Makes a call and prints the one object that it answers, whatever names it. */
+export async function sendRecord(
+  request: ApiRequest,
+  flags: ConnectionFlags & { readonly json: boolean | undefined },
+  terminal: Terminal,
+): Promise<void> {
+  await showRecord(await connect(flags, terminal).json(request, z.looseObject({})), flags.json, terminal)
+}
+
+/** Prints one record: as JSON, or as lines of `name  value` without what is empty. */
+export async function showRecord(
+  record: Readonly<Record<string, unknown>>,
+  json: boolean | undefined,
+  terminal: Terminal,
+): Promise<void> {
+  const lines = Object.entries(record)
+    .filter(([, value]) => value !== null && value !== undefined)
+    .map(([name, value]) => [name, printable(typeof value === 'object' ? JSON.stringify(value) : String(value))])
+  await terminal.write(json ? `${JSON.stringify(record)}\n` : columns(lines))
+}
+
+/** Prints one page of records as a table of the named fields, or the answer as JSON. */
+export async function showPage(
+  page: z.infer<typeof pageSchema>,
+  {
+    of,
+    fields,
+    json,
+    terminal,
+  }: { of: string; fields: readonly string[]; json: boolean | undefined; terminal: Terminal },
+): Promise<void> {
+  if (json) return await terminal.write(`${JSON.stringify(page)}\n`)
+  const records = z.array(z.looseObject({})).parse(page[of])
+  if (records.length === 0) return await terminal.write(`No ${of.replaceAll('_', ' ')} found\n`)
+  const rows = records.map((record) => fields.map((field) => printable(cell(record[field]))))
+  await terminal.write(columns([fields.map((field) => field.toUpperCase().replaceAll('_', ' ')), ...rows]))
+  if (page.next_cursor !== null) terminal.note(`More: add --cursor ${page.next_cursor}`)
+}
+
+/** A list as its entries, a structure as JSON. */
+function cell(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return String(value ?? '-')
+  const flat = Array.isArray(value) && value.every((entry) => typeof entry !== 'object')
+  return flat ? value.join(',') : JSON.stringify(value)
+}
+
+/** A page of whatever records. */
+export const pageSchema = z.looseObject({ next_cursor: z.string().nullable() })

@@ -1,0 +1,87 @@
+/**
+ * The settings of the commands that serve: their flags, which come from the table in `src/config.ts`, and their file
+ * (`--config`, YAML, TOML or JSON, told apart by the name's ending).
+ */
+import { readFileSync } from 'node:fs'
+import { extname } from 'node:path'
+import type { ArgsDef } from 'citty'
+import {
+  environmentName,
+  flagName,
+  flagSettings,
+  type LoadedSettings,
+  loadSettings,
+  type SettingName,
+  settingsSchema,
+} from '../../src/config.ts'
+import { Failure } from '../../src/failure.ts'
+import { countParts } from '../../src/lib/json/json-parts.ts'
+
+const formats: Readonly<Record<string, (text: string) => unknown>> = {
+  '.yaml': Bun.YAML.parse,
+  '.yml': Bun.YAML.parse,
+  '.toml': Bun.TOML.parse,
+  '.json': parseJson,
+}
+
+/** A name that stands twice in one object says two things: `JSON.parse` would take the last. */
+function parseJson(text: string): unknown {
+  const value: unknown = JSON.parse(text)
+  const most = text.length
+  if (countParts(text, most) !== countParts(JSON.stringify(value), most)) throw new SyntaxError('A name stands twice')
+  return value
+}
+
+const defaults = settingsSchema.parse({})
+
+/** The flags of a command that serves, without those of settings it has no use for. */
+export function settingFlags(useless: readonly SettingName[] = []): ArgsDef {
+  const names = flagSettings.filter((name) => !useless.includes(name))
+  const entries = names.map((name) => {
+    const standard = defaults[name]
+    const note = standard === undefined ? '' : ` (default ${standard})`
+    const description = `${settingsSchema.shape[name].description ?? ''}${note}; ${environmentName(name)}`
+    return [flagName(name).slice(2), { type: 'string', description, valueHint: valueHint(name) }] as const
+  })
+  const config = {
+    type: 'string',
+    description: 'The settings file: YAML, TOML or JSON, with the names of the environment in lower case',
+    valueHint: 'FILE',
+  } as const
+  return { config, ...Object.fromEntries(entries) }
+}
+
+const valueHint = (name: SettingName): string =>
+  name.endsWith('_listen') ? 'HOST:PORT' : name.endsWith('_url') ? 'URL' : name === 'data' ? 'DIR' : 'VALUE'
+
+/** Loads the settings from the flags that were parsed, the environment and the file that `--config` names. */
+export function readSettings(
+  values: Readonly<Record<string, string | boolean | undefined>>,
+  environment: Readonly<Record<string, string | undefined>>,
+): LoadedSettings {
+  const flags: Partial<Record<SettingName, string>> = {}
+  for (const name of flagSettings) {
+    const value = values[flagName(name).slice(2)]
+    if (typeof value === 'string') flags[name] = value
+  }
+  const path = values.config
+  const file = typeof path === 'string' ? { path, values: readStructuredFile(path) } : undefined
+  return loadSettings({ file, environment, flags })
+}
+
+/** Reads a file of plain data. Throws `usage` naming the file where it cannot be read or is not in its format. */
+export function readStructuredFile(path: string): unknown {
+  const parse = formats[extname(path).toLowerCase()]
+  if (!parse) {
+    throw new Failure('usage', { message: `${path}: name the file .yaml, .toml or .json, so that its format is known` })
+  }
+  try {
+    return parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    const reason =
+      error instanceof Error && 'code' in error
+        ? `${error.code}`
+        : 'not valid, or a name twice, in the format of its name'
+    throw new Failure('usage', { message: `${path} cannot be read: ${reason}`, cause: error })
+  }
+}

@@ -1,0 +1,157 @@
+import { afterAll, afterEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { dispatch } from '../command/command.ts'
+import { recordingControlPlane } from '../testing/control-plane.ts'
+import { recordingTerminal } from '../testing/terminal.ts'
+import { applyCommand } from './apply.ts'
+
+const present = (name: string, fields: object) => ({
+  ...{ id: `id-${name}`, name, version: 3, url: null, header_names: [], oauth: null, command: null },
+  ...{ environment_names: [], timeouts: null, approval: 'first_use', enabled: true, ...fields },
+})
+const oauth = { token_url: 'https://l.example.com/t', client_id: 'gate' }
+const there = [
+  present('same', { url: 'https://same.example.com/mcp', header_names: ['X-Key'], oauth }),
+  present('moved', { url: 'https://old.example.com/mcp', header_names: ['X-Key'] }),
+  present('gone', { command: { program: 'npx', args: [] } }),
+]
+let refusing = false
+const control = recordingControlPlane(({ method, path }) =>
+  method !== 'GET'
+    ? refusing
+      ? Response.json({ error: { message: 'It has changed', code: 'version_mismatch' } }, { status: 412 })
+      : present('done', {})
+    : path === '/v1/policies'
+      ? { policies: [], next_cursor: null }
+      : { mcp_servers: there, next_cursor: null },
+)
+const folder = mkdtempSync(join(tmpdir(), 'apply-'))
+afterEach(() => control.requests.splice(0))
+afterAll(async () => {
+  rmSync(folder, { recursive: true })
+  await control.stop()
+})
+
+const secrets = { KEY: 'header-secret', SECRET: 'client-secret', ENVIRONMENT: 'environment-secret' }
+const yaml = `
+policies: []
+mcp_servers:
+  - name: same
+    url: https://same.example.com/mcp
+    header_env: { X-Key: KEY }
+    oauth: { token_url: "https://l.example.com/t", client_id: gate, client_secret_env: SECRET }
+  - name: moved
+    url: https://new.example.com/mcp
+    header_env: { X-Key: KEY }
+    approval: required
+  - name: local
+    command: { program: npx, args: [server] }
+    environment_env: { API_KEY: ENVIRONMENT }
+`
+
+async function apply(text: string, ...flags: string[]) {
+  const path = join(folder, text.startsWith('{"') ? 'file.json' : 'file.yaml')
+  writeFileSync(path, text)
+  const terminal = recordingTerminal({ environment: { ...control.environment, ...secrets } })
+  const commands = { apply: async () => applyCommand(terminal) }
+  await dispatch({ about: '', commands }, ['apply', '-f', path, ...flags], terminal)
+  return terminal.written() + terminal.noted()
+}
+const sent = () =>
+  control.requests
+    .filter(({ method }) => method !== 'GET')
+    .map(({ method, target, body }) => [`${method} ${target.replace('/v1/catalog/mcp-servers', '')}`, body])
+
+test('MCP servers become what a file says, their secrets taken from variables and shown nowhere', async () => {
+  const shown = await apply(yaml, '--dry-run')
+  expect(shown).toBe(
+    '= MCP server same\n~ MCP server moved\n' +
+      '    url: "https://old.example.com/mcp" -> "https://new.example.com/mcp"\n' +
+      '    approval: "first_use" -> "required"\n+ MCP server local\nNothing was changed\n',
+  )
+  expect(sent()).toEqual([])
+  const said = (await apply(yaml)) + (await apply(yaml, '--json'))
+  expect(said).not.toMatch(/-secret/)
+  expect(sent().slice(0, 2)).toEqual([
+    [
+      'PATCH /id-moved',
+      { url: 'https://new.example.com/mcp', approval: 'required', headers: { 'X-Key': 'header-secret' } },
+    ],
+    [
+      'POST ',
+      {
+        name: 'local',
+        command: { program: 'npx', args: ['server'] },
+        environment: { API_KEY: 'environment-secret' },
+      },
+    ],
+  ])
+})
+
+test('secrets that nothing else makes differ are sent where that is asked for', async () => {
+  await apply(yaml.slice(0, yaml.indexOf('  - name: moved')), '--secrets')
+  const client = { ...oauth, client_secret: 'client-secret' }
+  expect(sent()).toEqual([['PATCH /id-same', { headers: { 'X-Key': 'header-secret' }, oauth: client }]])
+  control.requests.splice(0)
+  expect(await apply('mcp_servers: [{ name: gone, command: { program: npx } }]', '--secrets')).toBe(
+    '= MCP server gone\n',
+  )
+  expect(sent()).toEqual([])
+})
+
+test('what a file leaves out becomes what a new record has, a secret taken away, and the dry run shows it', async () => {
+  const bare = (name: string) => `  - { name: ${name}, url: "https://${name}.example.com/mcp" }\n`
+  there.push(present('strict', { url: 'https://strict.example.com/mcp', approval: 'required', enabled: false }))
+  const file = `mcp_servers:\n${bare('same')}${bare('strict')}`
+  expect(await apply(file, '--dry-run', '--secrets')).toBe(
+    '~ MCP server same\n    header_env: ["X-Key"] -> []\n' +
+      `    oauth: ${JSON.stringify(oauth)} -> null\n` +
+      '~ MCP server strict\n    approval: "required" -> "first_use"\n    enabled: false -> true\nNothing was changed\n',
+  )
+  await apply(file)
+  there.pop()
+  expect(sent()).toEqual([
+    ['PATCH /id-same', { headers: null, oauth: null }],
+    ['PATCH /id-strict', { approval: 'first_use', enabled: true }],
+  ])
+})
+
+test('nothing is sent anew of a server that has no secrets, and whose change was refused is said', async () => {
+  there.push(present('open', { url: 'https://open.example.com/mcp' }))
+  const open = 'mcp_servers:\n  - { name: open, url: "https://open.example.com/mcp"'
+  expect(await apply(`${open} }\n`, '--secrets')).toBe('= MCP server open\n')
+  refusing = true
+  await expect(apply(`${open}, enabled: false }\n`)).rejects.toThrow('MCP server "open": It has changed')
+  refusing = false
+  there.pop()
+})
+
+test('what a list does not name is deleted by --prune alone, and nothing of a list that is not there', async () => {
+  await apply('mcp_servers: []', '--prune', '--yes')
+  expect(sent().map(([request]) => request)).toEqual(['DELETE /id-same', 'DELETE /id-moved', 'DELETE /id-gone'])
+  control.requests.splice(0)
+  await apply('policies: []', '--prune', '--yes')
+  expect(sent()).toEqual([])
+})
+
+test('a file that says what nobody knows, a secret itself, or a name twice, changes nothing', async () => {
+  const server = (more: string) => `mcp_servers:\n  - { name: a, url: "https://a.example.com/mcp"${more} }\n`
+  await expect(apply('servers: []')).rejects.toThrow('servers: nothing has this name')
+  await expect(apply('constructor: []')).rejects.toThrow('constructor: nothing has this name')
+  await expect(apply('{}')).rejects.toThrow('has no list')
+  await expect(apply(server(', headers: { X-Key: secret }'))).rejects.toThrow('headers')
+  await expect(apply(server('') + server('').slice(13))).rejects.toThrow('twice')
+  await expect(apply('{"mcp_servers":[],"mcp_servers":[]}')).rejects.toThrow('a name twice')
+  await expect(apply(`${server('')}  - { name: b__c, url: "https://b.example.com/mcp" }\n`)).rejects.toThrow('b__c')
+  await expect(apply(`${server('')}  - { name: b }\n`)).rejects.toThrow('"b": url: Write where')
+  const pattern =
+    '{ name: p, kind: pattern-filter, stages: [pre_response], config: { patterns: [{ name: a, pattern: "(" }], action: block } }'
+  await expect(apply(`${server('')}policies: [${pattern}]`)).rejects.toThrow('the policy "p": config.patterns.0')
+  expect(sent()).toEqual([])
+  await expect(
+    apply(`${server('')}  - { name: b, url: "https://b.example.com/mcp", header_env: { X-Key: NONE } }\n`),
+  ).rejects.toThrow('NONE')
+  expect(sent()).toEqual([])
+})

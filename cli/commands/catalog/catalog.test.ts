@@ -1,0 +1,152 @@
+import { afterAll, beforeEach, expect, test } from 'bun:test'
+import { dispatch, type Group } from '../../command/command.ts'
+import type { Input } from '../../terminal/input.ts'
+import { recordingControlPlane } from '../../testing/control-plane.ts'
+import { type RecordingTerminal, recordingTerminal } from '../../testing/terminal.ts'
+import { gatewayCommands } from './gateway.ts'
+import { modelCommands } from './model.ts'
+import { providerCommands } from './provider.ts'
+
+const providerId = '01990000-0000-7000-8000-000000000001'
+const control = recordingControlPlane(({ method, path, target }) => {
+  if (path === '/v1/gateways/g1/bounds') return { max_instances: 2, addresses: ['127.0.0.1'] }
+  if (path !== '/v1/catalog/providers' || method !== 'GET') return { id: 'made', name: 'n' }
+  const isFirst = target === path
+  return isFirst
+    ? { providers: [{ id: 'p', name: 'first' }], next_cursor: 'more' }
+    : { providers: [{ id: providerId, name: 'second' }], next_cursor: null }
+})
+const { requests } = control
+afterAll(() => control.stop())
+beforeEach(() => {
+  requests.length = 0
+})
+
+const typing = (line: string): Input => ({ interactive: false, line: async () => line, hiddenLine: async () => line })
+
+async function run(
+  group: (terminal: RecordingTerminal, input: Input) => Group,
+  rawArguments: string[],
+  { typed = '', environment = {} }: { typed?: string; environment?: Record<string, string> } = {},
+) {
+  const terminal = recordingTerminal({ environment: { ...control.environment, ...environment } })
+  await dispatch(group(terminal, typing(typed)), rawArguments, terminal)
+  return { out: terminal.written(), notes: terminal.noted() }
+}
+
+const named = ['--name', 'acme', '--kind', 'openai']
+
+test('a provider is made with the key that is piped in, which is shown nowhere', async () => {
+  const { out, notes } = await run(providerCommands, ['create', ...named, '--api-key-stdin'], { typed: 'sk-piped\n' })
+  expect(requests[0]).toMatchObject({
+    method: 'POST',
+    target: '/v1/catalog/providers',
+    body: { name: 'acme', kind: 'openai', api_key: 'sk-piped' },
+  })
+  expect(out + notes).not.toContain('sk-piped')
+})
+
+test('a key and headers come from named variables, and from no flag', async () => {
+  const environment = { ACME_KEY: 'sk-named', ORG: 'org-1' }
+  const flags = ['--api-key-env', 'ACME_KEY', '--header-env', 'X-Org=ORG', '--idle-timeout', '5']
+  await run(providerCommands, ['create', ...named, ...flags], { environment })
+  expect(requests[0]?.body).toEqual({
+    name: 'acme',
+    kind: 'openai',
+    api_key: 'sk-named',
+    headers: { 'X-Org': 'org-1' },
+    timeouts: { idle_seconds: 5 },
+  })
+  for (const wrong of [
+    ['--api-key', 'sk-flag'],
+    ['--api-key-env', 'UNSET'],
+    ['--api-key-env', 'ACME_KEY', '--api-key-stdin'],
+    ['--header-env', 'X-Org'],
+    ['--default-price', 'cheap'],
+  ]) {
+    const running = run(providerCommands, ['create', ...named, ...wrong], { environment })
+    await expect(running).rejects.toMatchObject({ code: 'usage' })
+  }
+  expect(requests.length).toBe(1)
+})
+
+test('a provider is changed by what is given, cleared by name, and not at all by nothing', async () => {
+  await run(providerCommands, ['update', 'p1', '--allow-unlisted-models', '--clear', 'timeouts', '--clear', 'base-url'])
+  expect(requests[0]).toMatchObject({
+    method: 'PATCH',
+    target: '/v1/catalog/providers/p1',
+    body: { allow_unlisted_models: true, timeouts: null, base_url: null },
+  })
+  await expect(run(providerCommands, ['update', 'p1'])).rejects.toMatchObject({ code: 'usage' })
+  await expect(run(providerCommands, ['update', 'p1', '--clear', 'name'])).rejects.toMatchObject({ code: 'usage' })
+})
+
+test('a model is made at the provider of a name, its lists in the order given', async () => {
+  const flags = ['--provider', 'second', '--family', 'chat', '--fallback', 'b', '--fallback', 'a']
+  const price = ['--price', '{"input_per_million":1,"output_per_million":2}']
+  await run(modelCommands, ['create', 'maker/m', ...flags, ...price, '--max-output-tokens', '10'])
+  expect(requests.at(-1)).toMatchObject({
+    method: 'POST',
+    target: '/v1/catalog/models',
+    body: {
+      id: 'maker/m',
+      provider_id: providerId,
+      families: ['chat'],
+      fallbacks: ['b', 'a'],
+      price: { input_per_million: 1, output_per_million: 2 },
+      max_output_tokens: 10,
+    },
+  })
+  await expect(run(modelCommands, ['create', 'm', '--provider', 'third'])).rejects.toMatchObject({ code: 'usage' })
+})
+
+test('a slash in an id is written as one in a path', async () => {
+  await run(modelCommands, ['update', 'maker/m', '--clear', 'fallbacks'])
+  expect(requests[0]).toMatchObject({
+    method: 'PATCH',
+    target: '/v1/catalog/models/maker%2Fm',
+    body: { fallbacks: null },
+  })
+})
+
+test('the price of a model is asked for by its id', async () => {
+  expect((await run(modelCommands, ['price', 'maker/m', '--json'])).out).toBe('{"id":"made","name":"n"}\n')
+  expect(requests[0]).toMatchObject({ method: 'GET', target: '/v1/catalog/models/maker%2Fm/price' })
+})
+
+test('a gateway is made and changed', async () => {
+  await run(gatewayCommands, ['create', '--name', 'edge', '--provider', 'a', '--provider', 'b', '--prompt-caching'])
+  await run(gatewayCommands, ['update', 'g1', '--no-prompt-caching', '--clear', 'providers'])
+  expect(requests.map(({ body }) => body)).toEqual([
+    { name: 'edge', providers: ['a', 'b'], prompt_caching: true },
+    { prompt_caching: false, providers: null },
+  ])
+})
+
+test('the bounds of a gateway are shown, and what of them is not named stays', async () => {
+  await run(gatewayCommands, ['bounds', 'g1'])
+  await run(gatewayCommands, ['bounds', 'g1', '--max-instances', '4', '--clear', 'addresses'])
+  expect(requests.map(({ method, target, body }) => [method, target, body])).toEqual([
+    ['GET', '/v1/gateways/g1/bounds', null],
+    ['GET', '/v1/gateways/g1/bounds', null],
+    ['PUT', '/v1/gateways/g1/bounds', { max_instances: 4, addresses: null }],
+  ])
+  requests.length = 0
+  await run(gatewayCommands, ['bounds', 'g1', '--address', '10.0.0.0/8', '--address', '::1'])
+  expect(requests.at(-1)?.body).toEqual({ max_instances: 2, addresses: ['10.0.0.0/8', '::1'] })
+  await expect(run(gatewayCommands, ['bounds', 'g1', '--max-instances', '0'])).rejects.toThrow('--max-instances')
+})
+
+test('what deletes asks for --yes, on every one of them', async () => {
+  for (const group of [providerCommands, modelCommands, gatewayCommands]) {
+    await expect(run(group, ['delete', 'x'])).rejects.toMatchObject({ code: 'usage' })
+    await run(group, ['delete', 'x', '--yes'])
+  }
+  expect(requests.map(({ method }) => method)).toEqual(['DELETE', 'DELETE', 'DELETE'])
+})
+
+test('gateway alone serves one: its flags are those of serving, and a mistyped command is none', async () => {
+  await expect(run(gatewayCommands, ['--drain-seconds', 'soon'])).rejects.toThrow('--drain-seconds')
+  await expect(run(gatewayCommands, ['lst'])).rejects.toThrow('Unknown command')
+  expect((await run(gatewayCommands, ['--help'])).out).toMatch(/list[\s\S]*--gateway-listen/)
+})

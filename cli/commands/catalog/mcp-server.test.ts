@@ -1,0 +1,95 @@
+import { afterAll, beforeEach, expect, test } from 'bun:test'
+import { dispatch } from '../../command/command.ts'
+import { recordingControlPlane } from '../../testing/control-plane.ts'
+import { recordingTerminal } from '../../testing/terminal.ts'
+import { mcpServerCommands } from './mcp-server.ts'
+
+const offer = (name: string, digest: string, status: string) => ({ kind: 'tool', name, digest, status })
+const control = recordingControlPlane(({ path }) =>
+  path.endsWith('/offers')
+    ? {
+        offers: [
+          offer('a', 'a1', 'held'),
+          offer('a', 'a2', 'approved'),
+          offer('b', 'b1', 'held'),
+          offer('b', 'b2', 'held'),
+        ],
+        next_cursor: null,
+      }
+    : { id: 'made', name: 'n' },
+)
+afterAll(() => control.stop())
+beforeEach(() => {
+  control.requests.length = 0
+})
+
+async function run(rawArguments: string[], environment: Record<string, string> = {}) {
+  const terminal = recordingTerminal({ environment: { ...control.environment, ...environment } })
+  await dispatch(mcpServerCommands(terminal), rawArguments, terminal)
+  return terminal.written() + terminal.noted()
+}
+
+const sent = () => control.requests.map(({ method, target, body }) => ({ method, path: target, body }))
+const path = '/v1/catalog/mcp-servers'
+
+test('a server is made with secrets that come from named variables and are shown nowhere', async () => {
+  const flags = ['--name', 'tools', '--url', 'https://tools.example.com/mcp', '--header-env', 'X-Key=KEY']
+  const oauth = ['--oauth-token-url', 'https://l.example.com/t', '--oauth-client-id', 'gate', '--oauth-secret-env', 'S']
+  const out = await run(['create', ...flags, ...oauth], { KEY: 'header-secret', S: 'client-secret' })
+  expect(sent()).toEqual([
+    {
+      method: 'POST',
+      path,
+      body: {
+        name: 'tools',
+        url: 'https://tools.example.com/mcp',
+        headers: { 'X-Key': 'header-secret' },
+        oauth: { token_url: 'https://l.example.com/t', client_id: 'gate', client_secret: 'client-secret' },
+      },
+    },
+  ])
+  expect(out).not.toMatch(/header-secret|client-secret/)
+})
+
+test('a command has arguments and an environment, and half of either is refused', async () => {
+  const flags = ['--program', 'npx', '--argument', 'server', '--argument', 'stdio', '--environment-env', 'API_KEY=KEY']
+  await run(['update', 'id', ...flags, '--no-enabled', '--clear', 'timeouts'], { KEY: 'secret' })
+  expect(sent()[0]?.body).toEqual({
+    command: { program: 'npx', args: ['server', 'stdio'] },
+    environment: { API_KEY: 'secret' },
+    enabled: false,
+    timeouts: null,
+  })
+  for (const wrong of [
+    ['create', '--name', 'x', '--argument', 'a'],
+    ['create', '--name', 'x', '--oauth-client-id', 'a'],
+    ['create', '--name', 'x', '--header-env', 'X-Key'],
+    ['update', 'id'],
+    ['approve', 'id'],
+    ['approve', 'id', '--held', '--digest', 'a1'],
+  ]) {
+    expect(run(wrong)).rejects.toMatchObject({ code: 'usage' })
+  }
+})
+
+test('what is held is approved by its digest, or the newest of all', async () => {
+  expect(await run(['tools', 'id'])).toContain('held')
+  await run(['approve', 'id', '--digest', 'a1'])
+  await run(['approve', 'id', '--held'])
+  const approvals = sent().filter(({ method }) => method === 'POST')
+  expect(approvals.map(({ body }) => body)).toEqual([
+    { kind: 'tool', name: 'a', digest: 'a1' },
+    { kind: 'tool', name: 'b', digest: 'b2' },
+  ])
+  expect(run(['approve', 'id', '--digest', 'none'])).rejects.toMatchObject({ code: 'not_found' })
+})
+
+test('an approval is taken back by its digest', async () => {
+  await run(['withdraw', 'id', '--digest', 'a2'])
+  expect(sent().at(-1)).toEqual({
+    method: 'POST',
+    path: `${path}/id/offers/withdraw`,
+    body: { kind: 'tool', name: 'a', digest: 'a2' },
+  })
+  expect(run(['withdraw', 'id', '--digest', 'none'])).rejects.toMatchObject({ code: 'not_found' })
+})

@@ -1,0 +1,243 @@
+import { afterAll, expect, test } from 'bun:test'
+import { createApi } from '../../command/api.ts'
+import { main } from '../../main.ts'
+import { recordingTerminal } from '../../testing/terminal.ts'
+import { eventLine, type ListedEvent, storedVerdict, wideEventLine } from './event-line.ts'
+import { followEvents } from './follow.ts'
+
+const event = (event_id: string, timestamp: string, more: Partial<ListedEvent> = {}): ListedEvent => ({
+  event_id,
+  event_type: 'gateway.request.outcome',
+  timestamp,
+  verdict: 'allow',
+  reason_code: 'ok',
+  ...more,
+})
+
+/** A control plane of one route, which answers what a test has put in. */
+const requests: { path: string; query: Record<string, string>; authorization: string | null }[] = []
+let answers: (() => Response)[] = []
+const server = Bun.serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  fetch(request) {
+    const url = new URL(request.url)
+    const authorization = request.headers.get('authorization')
+    requests.push({ path: url.pathname, query: Object.fromEntries(url.searchParams), authorization })
+    return answers.shift()?.() ?? Response.json({ events: [], next_cursor: null })
+  },
+})
+afterAll(() => server.stop(true))
+
+function answering(...next: (() => Response)[]): void {
+  requests.length = 0
+  answers = next
+}
+
+const page =
+  (events: readonly ListedEvent[], next_cursor: string | null = null) =>
+  () =>
+    Response.json({ events, next_cursor })
+
+const refusing = (status: number, code: string) => () =>
+  Response.json(
+    { error: { message: 'No', type: 'access_denied', param: 'since', code }, request_id: 'r-1' },
+    { status },
+  )
+
+const terminal = () =>
+  recordingTerminal({ environment: { SERVICE_API_URL: server.url.origin, SERVICE_API_TOKEN: 'gth_sesame' } })
+
+test('the text line holds dashes where events have no such field', () => {
+  expect(eventLine(event('a', '2026-01-01T00:00:00.000Z', { details: { model: 'm' } }))).toBe(
+    '- gateway.request.outcome allow - -',
+  )
+})
+
+test('the wide line shows what events do hold', () => {
+  const details = { model: 'gpt-x', policy_results: [{ policy_id: 'p1' }, { policy_id: 'p2' }] }
+  expect(wideEventLine(event('a', '2026-01-01T00:00:00.000Z', { details })).split(/ +/)).toEqual([
+    '2026-01-01T00:00:00.000Z',
+    'gateway.request.outcome',
+    'allow',
+    'gpt-x',
+    'p1,p2',
+    'ok',
+  ])
+})
+
+test('what a provider wrote cannot steer the terminal', () => {
+  const line = wideEventLine(event('a', '2026-01-01T00:00:00.000Z', { details: { model: 'x\u001b[2J\n' } }))
+  expect(line).toContain('x\\u001b[2J\\u000a')
+})
+
+test.each([
+  ['allowed', 'allow'],
+  ['BLOCKED', 'block'],
+  ['Denied', 'deny'],
+  ['redacted', 'redact'],
+  ['rewritten', 'rewrite'],
+  ['escalated', 'escalate'],
+  ['rate_limited', 'rate_limit'],
+  ['approval_required', 'approval_required'],
+  ['error', 'error'],
+])('the verdict %s means %s', (word, stored) => {
+  expect(storedVerdict(word)).toBe(stored)
+})
+
+test('an unknown verdict stops the command and lists the accepted values', async () => {
+  answering()
+  const screen = terminal()
+  expect(await main(['events', 'tail', '--since', '1h', '--verdict', 'maybe'], screen)).toBe(2)
+  expect(screen.noted()).toContain('allow, allowed, block, blocked')
+  expect(requests).toEqual([])
+})
+
+test('tail sends its filters and prints the page as it came', async () => {
+  answering(page([event('b', '2026-01-02T00:00:00.000Z'), event('a', '2026-01-01T00:00:00.000Z')], 'c2'))
+  const screen = terminal()
+  const flags = [
+    '--since',
+    '1h',
+    '--limit',
+    '2',
+    '--event-type',
+    'decision',
+    '--gateway-id',
+    'g',
+    '--verdict',
+    'BLOCKED',
+  ]
+  expect(await main(['events', 'tail', ...flags], screen)).toBe(0)
+  expect(requests).toEqual([
+    {
+      path: '/v1/events',
+      query: { since: '1h', limit: '2', event_type: 'decision', gateway_id: 'g', verdict: 'block' },
+      authorization: 'Bearer gth_sesame',
+    },
+  ])
+  expect(screen.written()).toBe('- gateway.request.outcome allow - -\n'.repeat(2))
+  expect(screen.noted()).toContain('--cursor c2')
+})
+
+test('tail --json prints the response object', async () => {
+  answering(page([event('a', '2026-01-01T00:00:00.000Z')], 'c2'))
+  const screen = terminal()
+  expect(await main(['events', 'tail', '--since', '1h', '--json'], screen)).toBe(0)
+  expect(JSON.parse(screen.written())).toEqual({ events: [event('a', '2026-01-01T00:00:00.000Z')], next_cursor: 'c2' })
+})
+
+test('an empty page says so on stdout', async () => {
+  answering(page([]))
+  const screen = terminal()
+  expect(await main(['events', 'tail', '--since', '1h'], screen)).toBe(0)
+  expect(screen.written()).toBe('No events found\n')
+})
+
+test.each([
+  ['--limit', '101'],
+  ['--limit', '0'],
+  ['--limit', 'x'],
+  ['--follow-interval-secs', '0'],
+])('%s %s is a usage error', async (flag, value) => {
+  expect(await main(['events', 'tail', '--since', '1h', flag, value], terminal())).toBe(2)
+})
+
+test('a refusal is reported with its code, what to do next and no token, and exits 1', async () => {
+  answering(refusing(403, 'permission_denied'))
+  const screen = terminal()
+  expect(await main(['events', 'tail', '--since', '1h'], screen)).toBe(1)
+  expect(screen.noted()).toContain('error: No\n')
+  expect(screen.noted()).toContain('code permission_denied, status 403, field since, request r-1')
+  expect(screen.noted()).not.toContain('sesame')
+})
+
+test('a redirect is not followed, because the token would go with it', async () => {
+  answering(() => Response.redirect('http://127.0.0.1:1/elsewhere'))
+  expect(await main(['events', 'tail', '--since', '1h'], terminal())).toBe(1)
+  expect(requests).toHaveLength(1)
+})
+
+test('a control plane out of reach is named', async () => {
+  const screen = recordingTerminal({ environment: { SERVICE_API_URL: 'http://127.0.0.1:1' } })
+  expect(await main(['events', 'tail', '--since', '1h'], screen)).toBe(1)
+  expect(screen.noted()).toContain('http://127.0.0.1:1 could not be reached')
+})
+
+test('export passes the bytes on', async () => {
+  const bytes = 'event_id,timestamp\r\na,"é\n"\r\n'
+  answering(() => new Response(bytes))
+  const screen = terminal()
+  expect(await main(['events', 'export', '--since', '1h', '--format', 'csv'], screen)).toBe(0)
+  expect(screen.written()).toBe(bytes)
+  expect(requests[0]).toMatchObject({ path: '/v1/events/export', query: { since: '1h', format: 'csv' } })
+})
+
+test('export says how much it has written where somebody watches, and nothing of it among the data', async () => {
+  answering(() => new Response('x'.repeat(600_000)))
+  const lines: string[] = []
+  const screen = { ...terminal(), progress: (line: string) => void lines.push(line) }
+  expect(await main(['events', 'export', '--since', '1h', '--format', 'csv'], screen)).toBe(0)
+  expect(lines.at(-1)).toBe('0.6 MB')
+  expect(screen.written()).toBe('x'.repeat(600_000))
+})
+
+/** Follows for as many polls as there are answers, then ends by the rejection of its sleep. */
+async function follow(...rounds: (() => Response)[]): Promise<ReturnType<typeof terminal>> {
+  answering(...rounds)
+  const screen = terminal()
+  const api = createApi({ apiUrl: server.url.origin, apiToken: null }, fetch)
+  const sleep = async () => {
+    if (answers.length === 0) throw new Error('enough')
+  }
+  const following = followEvents({
+    api,
+    query: { since: '1h', limit: '2' },
+    print: ({ event_id }) => event_id,
+    terminal: screen,
+    sleep,
+  })
+  expect(following).rejects.toThrow('enough')
+  await following.catch(() => undefined)
+  return screen
+}
+
+const [t1, t2, t3] = ['2026-01-01T00:00:01.000Z', '2026-01-01T00:00:02.000Z', '2026-01-01T00:00:03.000Z']
+
+test('follow reads every page of the window and prints it oldest first', async () => {
+  const screen = await follow(page([event('d', t3), event('c', t2)], 'next'), page([event('b', t2), event('a', t1)]))
+  expect(screen.written()).toBe('a\nb\nc\nd\n')
+  expect(requests.map(({ query }) => query)).toEqual([
+    { since: '1h', limit: '2' },
+    { since: '1h', limit: '2', cursor: 'next' },
+  ])
+})
+
+test('follow asks from the newest timestamp on and leaves out what it has shown at that timestamp', async () => {
+  const screen = await follow(
+    page([event('b', t2), event('a', t1)]),
+    page([event('c', t2), event('b', t2)]),
+    page([event('c', t2), event('b', t2)]),
+    page([event('d', t3), event('c', t2), event('b', t2)]),
+    page([event('d', t3)]),
+  )
+  expect(screen.written()).toBe('a\nb\nc\nd\n')
+  expect(requests.map(({ query }) => query.since)).toEqual(['1h', t2, t2, t2, t3])
+})
+
+test('follow shows what comes after an empty window, however long that takes', async () => {
+  const date = { headers: { date: 'Thu, 01 Jan 2026 00:10:00 GMT' } }
+  const nothing = () => Response.json({ events: [], next_cursor: null }, date)
+  const screen = await follow(nothing, nothing, page([event('a', t1)]), page([event('a', t1)]))
+  expect(screen.written()).toBe('a\n')
+  const begun = '2025-12-31T23:10:00.000Z'
+  expect(requests.map(({ query }) => query.since)).toEqual(['1h', begun, begun, t1])
+})
+
+test('follow waits for a control plane that is out of reach for a while and ends at a refusal', async () => {
+  const screen = await follow(page([event('a', t1)]), refusing(503, 'dependency_unavailable'), page([event('b', t2)]))
+  expect(screen.written()).toBe('a\nb\n')
+  expect(screen.noted()).toContain('trying again')
+  answering(page([]), refusing(401, 'invalid_api_token'))
+  expect(await main(['events', 'tail', '--since', '1h', '--follow', '--follow-interval-secs', '1'], terminal())).toBe(1)
+})

@@ -1,0 +1,119 @@
+/** `events tail` and `events export` (service.md, CLI behavior). */
+import { Failure } from '../../../src/failure.ts'
+import { createApi } from '../../command/api.ts'
+import { command, type Group, type Leaf } from '../../command/command.ts'
+import { connectionFlags, findConnection } from '../../command/profile.ts'
+import { writeBody } from '../../command/stream.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+import { eventLine, eventPageSchema, storedVerdict, wideEventLine } from './event-line.ts'
+import { followEvents } from './follow.ts'
+
+export const events = (terminal: Terminal): Group => ({
+  about: 'Read what was decided',
+  commands: {
+    tail: async () => tail(terminal),
+    export: async () => exportEvents(terminal),
+    verify: async () => (await import('./verify.ts')).verify(terminal),
+    'rebuild-rollups': async () => (await import('./rebuild-rollups.ts')).rebuildRollups(terminal),
+  },
+})
+
+const sinceFlag = {
+  since: {
+    type: 'string',
+    required: true,
+    description: 'From when: RFC 3339, or a number and m, h, d or w',
+    valueHint: '15m',
+  },
+} as const
+
+const tail = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Show a page of events, newest first',
+    args: {
+      ...sinceFlag,
+      limit: { type: 'string', description: 'Events a page, 1 to 100 (default 100)', valueHint: 'N' },
+      cursor: { type: 'string', description: 'Where the last page ended' },
+      'event-type': { type: 'string', description: 'Only events of this type' },
+      'gateway-id': { type: 'string', description: 'Only events of this gateway', valueHint: 'UUID' },
+      verdict: { type: 'string', description: 'Only events with this verdict' },
+      follow: { type: 'boolean', description: 'Show the whole window, oldest first, then what follows' },
+      'follow-interval-secs': { type: 'string', description: 'Seconds between polls (default 5)', valueHint: 'N' },
+      wide: { type: 'boolean', description: 'Show timestamp, type, verdict, model, policy and reason' },
+      json: { type: 'boolean', description: 'Print JSON; with --follow one object an event' },
+      ...connectionFlags,
+    },
+    async run(flags) {
+      const query = {
+        since: flags.since,
+        limit: flags.limit === undefined ? undefined : String(whole('--limit', flags.limit, 1, 100)),
+        cursor: flags.cursor,
+        event_type: flags['event-type'],
+        gateway_id: flags['gateway-id'],
+        verdict: flags.verdict === undefined ? undefined : storedVerdict(flags.verdict),
+      }
+      const seconds = whole('--follow-interval-secs', flags['follow-interval-secs'] ?? '5', 1, 86_400)
+      const line = flags.wide ? wideEventLine : eventLine
+      const api = createApi(findConnection(flags, terminal), fetch)
+      if (flags.follow) {
+        const print = flags.json ? JSON.stringify : line
+        return followEvents({ api, query, print, terminal, sleep: () => Bun.sleep(seconds * 1000) })
+      }
+      const page = await api.json({ path: '/v1/events', query }, eventPageSchema)
+      if (flags.json) return terminal.write(`${JSON.stringify(page)}\n`)
+      if (page.events.length === 0) return terminal.write('No events found\n')
+      await terminal.write(page.events.map((event) => `${line(event)}\n`).join(''))
+      if (page.next_cursor !== null) terminal.note(`More: add --cursor ${page.next_cursor}`)
+    },
+  })
+
+const formats = ['csv', 'json']
+
+const exportEvents = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Write all events from a time until now, oldest first',
+    args: {
+      ...sinceFlag,
+      format: { type: 'string', required: true, description: 'The format', valueHint: formats.join('|') },
+      ...connectionFlags,
+    },
+    async run(flags) {
+      if (!formats.includes(flags.format)) throw new Failure('usage', { message: '--format is csv or json' })
+      const api = createApi(findConnection(flags, terminal), fetch)
+      const query = { since: flags.since, format: flags.format }
+      const answer = await api.response({ path: '/v1/events/export', query })
+      const shown = exportProgress(terminal)
+      await writeBody(answer, terminal, shown.at)
+      shown.done()
+    },
+  })
+
+const shownEveryBytes = 256 * 1024
+
+/** How much has been written, where somebody watches. */
+function exportProgress(terminal: Terminal): { at(bytes: number): void; done(): void } {
+  let written = 0
+  let shown = 0
+  const show = () => terminal.progress?.(`${(written / 1_000_000).toFixed(1)} MB`)
+  return {
+    at(bytes) {
+      written = bytes
+      if (bytes - shown < shownEveryBytes) return
+      shown = bytes
+      show()
+    },
+    done() {
+      if (terminal.progress === undefined) return
+      show()
+      terminal.note('')
+    },
+  }
+}
+
+function whole(flag: string, text: string, minimum: number, maximum: number): number {
+  const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+  if (!(value >= minimum && value <= maximum)) {
+    throw new Failure('usage', { message: `${flag} takes a whole number from ${minimum} to ${maximum}` })
+  }
+  return value
+}

@@ -1,0 +1,77 @@
+import { afterAll, beforeEach, expect, test } from 'bun:test'
+import { dispatch, type Group } from '../../command/command.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+import { recordingControlPlane } from '../../testing/control-plane.ts'
+import { recordingTerminal } from '../../testing/terminal.ts'
+import { accessPolicy } from './access-policy.ts'
+import { budget } from './budget.ts'
+import { consumerGroup } from './consumer-group.ts'
+
+const record = { id: 'b1', name: 'Research', max_budget: 5, window: 'month', scope: { kind: 'organization', id: null } }
+const control = recordingControlPlane(({ method, path }) =>
+  method === 'GET' && path === '/v1/budgets' ? { budgets: [record], next_cursor: null } : record,
+)
+const { requests } = control
+afterAll(() => control.stop())
+beforeEach(() => {
+  requests.length = 0
+})
+
+async function run(group: (terminal: Terminal) => Group, ...rawArguments: string[]): Promise<string> {
+  const terminal = recordingTerminal({ environment: control.environment })
+  await dispatch(group(terminal), rawArguments, terminal)
+  return terminal.written()
+}
+
+test('a budget is made for whom the flags say', async () => {
+  await run(budget, 'create', '--name', 'Research', '--max-budget', '12.50', '--team-id', 't1', '--window', 'day')
+  expect(requests).toEqual([
+    {
+      method: 'POST',
+      target: '/v1/budgets',
+      body: { name: 'Research', max_budget: 12.5, window: 'day', scope: { kind: 'team', id: 't1' } },
+    },
+  ])
+  const two = run(budget, 'create', '--name', 'x', '--max-budget', '1', '--team-id', 't', '--bound')
+  await expect(two).rejects.toThrow('Give one of')
+})
+
+test('budgets are listed with what they bound', async () => {
+  const listed = await run(budget, 'list')
+  expect(listed).toContain('Research')
+  expect(listed).toContain('{"kind":"organization","id":null}')
+  await expect(run(budget, 'list', '--limit', '101')).rejects.toThrow('--limit')
+})
+
+test('a change names at least one field, and a deletion asks for --yes', async () => {
+  await expect(run(budget, 'update', 'b1')).rejects.toThrow('Say what to change')
+  await expect(run(budget, 'delete', 'b1')).rejects.toThrow('--yes')
+  await run(budget, 'update', 'b1', '--max-budget', '3')
+  await run(budget, 'delete', 'b1', '--yes')
+  expect(requests.map(({ method, body }) => [method, body])).toEqual([
+    ['PATCH', { max_budget: 3 }],
+    ['DELETE', null],
+  ])
+})
+
+test('what a limit has may be taken from it again', async () => {
+  await run(accessPolicy, 'update', 'p1', '--clear', 'models', '--clear', 'tokens-per-minute')
+  await run(consumerGroup, 'update', 'g1', '--clear', 'requests-per-minute')
+  expect(requests.map(({ body }) => body)).toEqual([
+    { models: null, tokens_per_minute: null },
+    { requests_per_minute: null },
+  ])
+  await expect(run(consumerGroup, 'update', 'g1', '--clear', 'members')).rejects.toThrow('--clear takes one of')
+})
+
+test('a consumer group has rates and members, an access policy rates, models and providers', async () => {
+  const rates = ['--requests-per-minute', '5', '--tokens-per-minute', '900']
+  await run(consumerGroup, 'create', '--name', 'g', ...rates, '--user-id', 'u1', '--user-id', 'u2')
+  const uses = ['--model', 'gpt-*,o3', '--provider', 'openai']
+  await run(accessPolicy, 'create', '--name', 'p', ...rates, '--scope', 'shared', ...uses)
+  const both = { requests_per_minute: 5, tokens_per_minute: 900 }
+  expect(requests.map(({ body }) => body)).toEqual([
+    { name: 'g', ...both, members: { teams: [], users: ['u1', 'u2'], tokens: [] } },
+    { name: 'p', ...both, scope: 'shared', models: ['gpt-*', 'o3'], providers: ['openai'] },
+  ])
+})

@@ -1,0 +1,136 @@
+/** `policy list|get|apply|test|replay|delete|order`. */
+import { z } from 'zod'
+import { Failure } from '../../../src/failure.ts'
+import { command, type Group, type Leaf } from '../../command/command.ts'
+import { connect, recordFlags } from '../../command/record.ts'
+import { deleteOf, getOf, idArgument, listOf, type Resource, recordPath } from '../../command/resource.ts'
+import { readStructuredFile } from '../../command/settings.ts'
+import { columns, printable } from '../../terminal/table.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+import { applyCommand } from '../apply.ts'
+
+const policies: Resource = {
+  one: 'policy',
+  of: 'policies',
+  path: '/v1/policies',
+  fields: ['order', 'id', 'name', 'kind', 'stages', 'mode', 'enabled'],
+}
+
+export const policyCommands = (terminal: Terminal): Group => ({
+  about: 'Say what may be asked and answered, and try it before anybody feels it',
+  commands: {
+    list: async () => listOf(policies, terminal),
+    get: async () => getOf(policies, terminal),
+    apply: async () => applyCommand(terminal),
+    test: async () => test(terminal),
+    replay: async () => replay(terminal),
+    delete: async () => deleteOf(policies, 'Delete a policy, for tokens that name it too', terminal),
+    order: async () => order(terminal),
+  },
+})
+
+const findingsSchema = z.looseObject({
+  verdict: z.string(),
+  reason_code: z.string(),
+  findings: z.array(
+    z.looseObject({
+      name: z.string(),
+      stage: z.string(),
+      mode: z.string(),
+      verdict: z.string(),
+      reason_code: z.string(),
+      targets: z.array(z.string()),
+    }),
+  ),
+})
+
+const test = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Say what policies would say of a request, and of an answer to it; nothing is stored',
+    args: {
+      request: { type: 'string', required: true, description: "The request's body, as a file", valueHint: 'FILE' },
+      response: { type: 'string', description: "A whole answer's body", valueHint: 'FILE' },
+      file: { type: 'string', alias: 'f', description: 'Policies to try, as apply takes them', valueHint: 'FILE' },
+      'policy-id': { type: 'string', description: 'Or a policy that exists (repeatable)', valueHint: 'ID' },
+      family: { type: 'string', description: 'The language of both (default chat)', valueHint: 'NAME' },
+      ...recordFlags,
+    },
+    repeatable: ['policy-id'],
+    async run(flags) {
+      const { file, family, response } = flags
+      const ids = flags['policy-id']
+      if ((file === undefined) === (ids === undefined)) {
+        throw new Failure('usage', {
+          message: 'Give --file with policies to try, or --policy-id of policies that exist',
+        })
+      }
+      const body = {
+        ...(file === undefined ? {} : z.looseObject({ policies: z.unknown() }).parse(readStructuredFile(file))),
+        ...(ids === undefined ? {} : { policy_ids: ids.split('\n') }),
+        request: readStructuredFile(flags.request),
+        ...(response === undefined ? {} : { response: readStructuredFile(response) }),
+        ...(family === undefined ? {} : { family }),
+      }
+      const call = { method: 'POST', path: '/v1/policies/test', body } as const
+      const tried = await connect(flags, terminal).json(call, findingsSchema)
+      if (flags.json) return await terminal.write(`${JSON.stringify(tried)}\n`)
+      const rows = tried.findings.map(({ name, stage, mode, verdict, reason_code, targets }) =>
+        [name, stage, mode, verdict, reason_code, targets.join(', ')].map(printable),
+      )
+      const head = ['POLICY', 'STAGE', 'MODE', 'VERDICT', 'REASON', 'FOUND']
+      if (rows.length > 0) await terminal.write(columns([head, ...rows]))
+      await terminal.write(`Verdict: ${tried.verdict} (${tried.reason_code})\n`)
+    },
+  })
+
+const replaySchema = z.looseObject({
+  examined: z.number(),
+  matched: z.number(),
+  undecided: z.number(),
+  unreplayed: z.record(z.string(), z.number()),
+  verdicts: z.record(z.string(), z.number()),
+  complete: z.boolean(),
+})
+
+const replay = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Say what a policy would have said to the requests that were recorded',
+    args: {
+      ...idArgument,
+      since: { type: 'string', required: true, description: 'RFC 3339, or 15m, 12h, 7d, 4w', valueHint: 'WHEN' },
+      ...recordFlags,
+    },
+    async run(flags) {
+      const path = `${recordPath(policies, flags.id)}/replay`
+      const call = { method: 'POST', path, body: { since: flags.since } } as const
+      const replayed = await connect(flags, terminal).json(call, replaySchema)
+      if (flags.json) return await terminal.write(`${JSON.stringify(replayed)}\n`)
+      const { examined, matched, undecided, unreplayed, verdicts, complete } = replayed
+      const rows = Object.entries(verdicts).map(([verdict, count]) => [verdict, String(count)])
+      await terminal.write(
+        columns([
+          ['examined', String(examined)],
+          ['matched', String(matched)],
+          ...rows,
+          ['undecided', String(undecided)],
+        ]),
+      )
+      for (const [reason, count] of Object.entries(unreplayed)) terminal.note(`Not replayed: ${count} ${reason}`)
+      if (!complete) terminal.note('There are older requests in the window that were not looked at')
+    },
+  })
+
+const order = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Put all policies into an order',
+    args: {
+      policy_ids: { type: 'positional', description: 'The ids of all policies, separated by commas' },
+      ...recordFlags,
+    },
+    async run(flags) {
+      const ids = flags.policy_ids.split(',').map((id) => id.trim())
+      const call = { method: 'PUT', path: '/v1/policies/order', body: { policy_ids: ids } } as const
+      const ordered = await connect(flags, terminal).json(call, z.looseObject({ policy_ids: z.array(z.string()) }))
+      await terminal.write(flags.json ? `${JSON.stringify(ordered)}\n` : `${ordered.policy_ids.join('\n')}\n`)
+    },
+  })

@@ -1,0 +1,33 @@
+/** What the commands about tokens share: the path, the flags, how a made token's secret is shown. */
+import { z } from 'zod'
+import { Failure } from '../../../src/failure.ts'
+import { recordSchema, showRecord } from '../../command/record.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
+
+export const tokenIdArgument = { token_id: { type: 'positional', description: "The token's id" } } as const
+
+export const tokenPath = (id: string, action = ''): string => `/v1/tokens/${encodeURIComponent(id)}${action}`
+
+export const madeSchema = recordSchema.extend({ token_value: z.string() })
+
+/** Throws `usage` unless the command line says that it is meant. */
+export function requireYes(yes: boolean | undefined, what: string): void {
+  if (!yes) throw new Failure('usage', { message: `${what}: repeat the command with --yes` })
+}
+
+/**
+ * Shows a token that was just made. Without `json` stdout gets the secret alone, so that it can be kept by
+ * `$(gatehouse token create …)`, and stderr the rest.
+ */
+export async function showMade(
+  made: z.infer<typeof madeSchema>,
+  json: boolean | undefined,
+  terminal: Terminal,
+): Promise<void> {
+  if (json) return await showRecord(made, true, terminal)
+  const { token_value, ...record } = made
+  const write = async (text: string | Uint8Array) => terminal.note(String(text).trimEnd())
+  await showRecord(record, false, { ...terminal, write })
+  terminal.note('The secret is shown only now: keep it where secrets are kept')
+  await terminal.write(`${token_value}\n`)
+}

@@ -1,0 +1,106 @@
+/**
+ * The flags that say what a token may do and how much, and how they become the fields of a request. Only what was given
+ * is sent: for a clone or an update an absent field is inherited.
+ */
+import { Failure } from '../../../src/failure.ts'
+import { readDuration } from '../../command/duration.ts'
+
+/** Flags that may be given several times; their values come as the lines of one text. */
+export const repeatableScopeFlags = ['model', 'metadata', 'policy-id', 'access-policy-id'] as const
+
+/** What a token may do on the control plane; a clone has its source's. */
+export const roleFlag = {
+  role: { type: 'string', description: 'What it may do (default member); repeatable, or a comma list' },
+} as const
+
+export const readRoles = (role: string | undefined): string[] | undefined =>
+  ifGiven(role, (text) => readList('--role', text))
+
+export const scopeFlags = {
+  'gateway-id': { type: 'string', description: 'The gateway it is bound to', valueHint: 'UUID' },
+  'team-id': { type: 'string', description: 'The team it is bound to', valueHint: 'UUID' },
+  'user-id': { type: 'string', description: 'The person it acts for', valueHint: 'UUID' },
+  'budget-id': { type: 'string', description: 'The budget it spends from', valueHint: 'UUID' },
+  provider: { type: 'string', description: 'The one provider it may use', valueHint: 'NAME' },
+  model: { type: 'string', description: 'A model or * glob it may use; repeatable, or a comma list' },
+  'policy-id': { type: 'string', description: 'A policy to attach; repeatable, or a comma list', valueHint: 'UUID' },
+  'access-policy-id': {
+    type: 'string',
+    description: 'An access policy to attach; repeatable, or a comma list',
+    valueHint: 'UUID',
+  },
+  'max-budget': { type: 'string', description: 'The most it may spend', valueHint: 'USD' },
+  'max-requests': { type: 'string', description: 'The most requests in all', valueHint: 'N' },
+  'rate-limit-rpm': { type: 'string', description: 'The most requests a minute', valueHint: 'N' },
+  'rate-limit-tpm': { type: 'string', description: 'The most model tokens a minute', valueHint: 'N' },
+  'expires-in': { type: 'string', description: 'How long it lives: 15m, 12h or 30d', valueHint: 'TIME' },
+  'expires-at': { type: 'string', description: 'When it ends, RFC 3339', valueHint: 'INSTANT' },
+  metadata: { type: 'string', description: 'A note of your own; repeatable', valueHint: 'KEY=VALUE' },
+  'metadata-trust': { type: 'string', description: 'Whose metadata events take', valueHint: 'none|caller' },
+} as const
+
+export type ScopeFlags = { readonly [Name in keyof typeof scopeFlags]: string | undefined }
+
+/** The fields of a request that the flags say. Throws `usage` for what cannot be read. */
+export function readScope(flags: ScopeFlags): Record<string, unknown> {
+  if (flags['expires-in'] !== undefined && flags['expires-at'] !== undefined) {
+    throw new Failure('usage', { message: '--expires-in and --expires-at say the same: give one' })
+  }
+  const bindings = given({
+    gateway_id: flags['gateway-id'],
+    team_id: flags['team-id'],
+    user_id: flags['user-id'],
+    budget_id: flags['budget-id'],
+    provider: flags.provider,
+    model_filter: ifGiven(flags.model, (text) => readList('--model', text)),
+  })
+  return given({
+    bindings: Object.keys(bindings).length === 0 ? undefined : bindings,
+    policy_ids: ifGiven(flags['policy-id'], (text) => readList('--policy-id', text)),
+    access_policy_ids: ifGiven(flags['access-policy-id'], (text) => readList('--access-policy-id', text)),
+    metadata_trust: flags['metadata-trust'],
+    max_budget: ifGiven(flags['max-budget'], (text) => readAmount('--max-budget', text)),
+    max_requests: ifGiven(flags['max-requests'], (text) => readCount('--max-requests', text)),
+    rate_limit_rpm: ifGiven(flags['rate-limit-rpm'], (text) => readCount('--rate-limit-rpm', text)),
+    rate_limit_tpm: ifGiven(flags['rate-limit-tpm'], (text) => readCount('--rate-limit-tpm', text)),
+    expires_in_seconds: ifGiven(flags['expires-in'], (text) => readDuration('--expires-in', text)),
+    expires_at: flags['expires-at'],
+    metadata: ifGiven(flags.metadata, readMetadata),
+  })
+}
+
+/** Reads a whole number from 1. Throws `usage` naming the flag. */
+export function readCount(flag: string, text: string): number {
+  const count = Number(text)
+  if (/^[1-9]\d*$/.test(text) && Number.isSafeInteger(count)) return count
+  throw new Failure('usage', { message: `${flag} takes a whole number from 1` })
+}
+
+/** Reads an amount in dollars above nothing. Throws `usage` naming the flag. */
+export function readAmount(flag: string, text: string): number {
+  const amount = Number(text)
+  if (/^\d+(\.\d+)?$/.test(text) && amount > 0) return amount
+  throw new Failure('usage', { message: `${flag} takes an amount in US dollars, for example 2.50` })
+}
+
+/** Reads a comma list, or a flag that was repeated. Throws `usage` naming the flag. */
+export function readList(flag: string, text: string): string[] {
+  const values = text.split(/[\n,]/).map((value) => value.trim())
+  if (!values.includes('')) return values
+  throw new Failure('usage', { message: `${flag} takes values with one comma between two` })
+}
+
+function readMetadata(text: string): Record<string, string> {
+  const entries = text.split('\n').map((line) => /^([^=]+)=(.*)$/.exec(line)?.slice(1) ?? [])
+  if (entries.some(([key]) => key === undefined)) {
+    throw new Failure('usage', { message: '--metadata takes key=value' })
+  }
+  return Object.fromEntries(entries)
+}
+
+/** The fields that have a value. */
+export const given = (fields: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+
+const ifGiven = <Value>(text: string | undefined, read: (text: string) => Value): Value | undefined =>
+  text === undefined ? undefined : read(text)

@@ -1,0 +1,173 @@
+/** `usage accounts|rates|lanes|release|excesses|forget-excess|resume`. */
+import { z } from 'zod'
+import { Failure } from '../../src/failure.ts'
+import { fromNano } from '../../src/lib/money.ts'
+import { readAccountName } from '../../src/usage/account-name.ts'
+import { command, type Group, type Leaf } from '../command/command.ts'
+import {
+  connect,
+  pageFlags,
+  pageQuery,
+  pageSchema,
+  recordFlags,
+  sendRecord,
+  showPage,
+  showRecord,
+} from '../command/record.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+
+export const usage = (terminal: Terminal): Group => ({
+  about: 'Show what is used of limits, and free what lost gateways hold',
+  commands: {
+    accounts: async () => accounts(terminal),
+    rates: async () => rates(terminal),
+    lanes: async () => lanes(terminal),
+    release: async () => release(terminal),
+    excesses: async () => excesses(terminal),
+    'forget-excess': async () => forgetExcess(terminal),
+    resume: async () => resume(terminal),
+  },
+})
+
+const accounts = (terminal: Terminal): Leaf =>
+  command({
+    about: 'List what is used and held of each limit',
+    args: {
+      prefix: { type: 'string', description: 'Only accounts whose names begin so, such as token/<id>' },
+      ...pageFlags,
+      ...recordFlags,
+    },
+    async run(flags) {
+      const { prefix, json } = flags
+      const request = { path: '/v1/usage/accounts', query: { prefix, ...pageQuery(flags) } }
+      const page = await connect(flags, terminal).json(request, accountsSchema)
+      const accounts = json ? page.accounts : page.accounts.map(readable)
+      const fields = ['account', 'unit', 'settled', 'held', 'lanes']
+      await showPage({ ...page, accounts }, { of: 'accounts', fields, json, terminal })
+    },
+  })
+
+const accountsSchema = z.looseObject({
+  ...pageSchema.shape,
+  accounts: z.array(z.looseObject({ account: z.string(), settled: z.number(), held: z.number() })),
+})
+
+/** An account with its unit, and its amounts in that: the API says them in nano-dollars where they are money. */
+function readable<Account extends { account: string; settled: number; held: number }>(account: Account) {
+  const unit = unitOf(account.account)
+  return { ...account, unit, settled: amountIn(unit, account.settled), held: amountIn(unit, account.held) }
+}
+
+type Unit = 'USD' | 'requests'
+
+function unitOf(account: string): Unit {
+  const kind = readAccountName(account)?.kind
+  return kind === 'money' || kind === 'budget' ? 'USD' : 'requests'
+}
+
+/** All nine places of dollars that it needs, never an exponent. */
+const amountIn = (unit: Unit, amount: number): string =>
+  unit === 'USD'
+    ? fromNano(amount)
+        .toFixed(9)
+        .replace(/\.?0+$/, '')
+    : String(amount)
+
+const rates = (terminal: Terminal): Leaf =>
+  command({
+    about: 'List what gateways hold of each limit a minute, and until when absent ones do',
+    args: {
+      prefix: { type: 'string', description: 'Only limits whose names begin so, such as token/<id>' },
+      ...pageFlags,
+      ...recordFlags,
+    },
+    async run(flags) {
+      const { prefix, json } = flags
+      const request = { path: '/v1/usage/rates', query: { prefix, ...pageQuery(flags) } }
+      const page = await connect(flags, terminal).json(request, pageSchema)
+      const fields = ['account', 'held', 'resting', 'absent', 'absent_until']
+      await showPage(page, { of: 'rates', fields, json, terminal })
+    },
+  })
+
+const lanes = (terminal: Terminal): Leaf =>
+  command({
+    about: 'List the lanes of gateways and what they hold',
+    args: { ...pageFlags, ...recordFlags },
+    async run(flags) {
+      const { json } = flags
+      const page = await connect(flags, terminal).json({ path: '/v1/usage/lanes', query: pageQuery(flags) }, pageSchema)
+      await showPage(page, {
+        of: 'lanes',
+        fields: ['lane', 'last_beat_at', 'lost_at', 'released_at', 'awaited'],
+        json,
+        terminal,
+      })
+    },
+  })
+
+const release = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Free what a lost lane holds; a lane that is released never comes back',
+    args: {
+      lane: { type: 'positional', description: "The lane's name, as `usage lanes` shows it" },
+      yes: { type: 'boolean', description: 'Really release it; there is no way back' },
+      ...recordFlags,
+    },
+    async run(flags) {
+      if (!flags.yes) {
+        throw new Failure('usage', { message: 'Releasing cannot be undone: repeat the command with --yes' })
+      }
+      const request = { method: 'POST', path: '/v1/usage/release', body: { lane: flags.lane } } as const
+      const released = await connect(flags, terminal).json(request, releasedSchema)
+      const held = released.held.map(({ account, amount }) => `${account} ${withUnit(account, amount)}`)
+      await showRecord(flags.json ? released : { ...released, held: held.join(', ') }, flags.json, terminal)
+    },
+  })
+
+const releasedSchema = z.looseObject({ held: z.array(z.object({ account: z.string(), amount: z.number() })) })
+
+const withUnit = (account: string, amount: number): string => {
+  const unit = unitOf(account)
+  return `${amountIn(unit, amount)} ${unit}`
+}
+
+const excesses = (terminal: Terminal): Leaf =>
+  command({
+    about: 'List what providers charged beyond the most that a request could cost by their list prices',
+    args: { ...recordFlags },
+    async run(flags) {
+      const page = await connect(flags, terminal).json({ path: '/v1/usage/excesses' }, pageSchema)
+      const fields = ['provider_id', 'model', 'excess', 'at']
+      await showPage(page, { of: 'excesses', fields, json: flags.json, terminal })
+    },
+  })
+
+const forgetExcess = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Stop adding what a provider once charged beyond its list price to the bounds of requests',
+    args: {
+      provider: { type: 'positional', description: "The provider's id, as `usage excesses` shows it" },
+      model: { type: 'positional', description: 'The model, as `usage excesses` shows it' },
+      ...recordFlags,
+    },
+    async run(flags) {
+      const body = { provider_id: flags.provider, model: flags.model }
+      await sendRecord({ method: 'POST', path: '/v1/usage/forget-excess', body }, flags, terminal)
+    },
+  })
+
+const resume = (terminal: Terminal): Leaf =>
+  command({
+    about: 'Grant again from a restored ledger, without waiting for lanes that have not said what they hold',
+    args: {
+      yes: { type: 'boolean', description: 'Really: what those lanes hold may then be spent twice' },
+      ...recordFlags,
+    },
+    async run(flags) {
+      if (!flags.yes) {
+        throw new Failure('usage', { message: 'Limits may be passed if those lanes come back: repeat it with --yes' })
+      }
+      await sendRecord({ method: 'POST', path: '/v1/usage/resume', body: {} }, flags, terminal)
+    },
+  })

@@ -1,0 +1,20 @@
+import { queryValue } from '../../address.ts'
+import { Head } from '../../parts/frame.tsx'
+import { Tabs } from '../../parts/tabs.tsx'
+import { catalogKinds } from './catalog-kinds.tsx'
+import { Records } from './records.tsx'
+
+const tabs = catalogKinds.map(({ name, title }) => [name, title] as const)
+
+/** Who answers, what can be asked for, and what bounds it. */
+export function Catalog() {
+  const kind = catalogKinds.find(({ name }) => name === queryValue('kind')) ?? catalogKinds[0]
+  if (kind === undefined) throw new Error('The catalog has no kinds')
+  return (
+    <>
+      <Head title="Catalog" />
+      <Tabs label="Kinds of records" path="/catalog" name="kind" tabs={tabs} shown={kind.name} />
+      <Records key={kind.name} kind={kind} />
+    </>
+  )
+}

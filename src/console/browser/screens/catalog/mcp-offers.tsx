@@ -1,0 +1,132 @@
+/**
+ * What an MCP server offers now and nobody has approved, each beside the definition that was approved of it, for a person
+ * to compare. What cannot be seen in a definition is written out: it is there to be read by models.
+ */
+import { useState } from 'preact/hooks'
+import type { z } from 'zod'
+import type { offerSchema } from '../../../../mcp/offers/offer-routes.ts'
+import { request } from '../../api/request.ts'
+import { words } from '../../formats.ts'
+import { Dialog, useAction } from '../../parts/dialog.tsx'
+import { Fault, Show, useLoaded } from '../../parts/loaded.tsx'
+import { Said, visible } from '../../parts/said.tsx'
+import { say } from '../../parts/toast.tsx'
+import { may } from '../../session.ts'
+import type { Listed } from './records.tsx'
+
+type Offer = z.infer<typeof offerSchema>
+
+const path = ({ id }: Listed): string => `/v1/catalog/mcp-servers/${encodeURIComponent(id)}/offers`
+
+export function McpOffers({ server, name }: { server: Listed; name: string }) {
+  const [open, setOpen] = useState(false)
+  return (
+    <>
+      <button type="button" onClick={() => setOpen(true)}>
+        Held offers
+      </button>
+      {open && <Held server={server} name={name} close={() => setOpen(false)} />}
+    </>
+  )
+}
+
+function Held({ server, name, close }: { server: Listed; name: string; close(): void }) {
+  const found = useLoaded(`offers ${server.id}`, (signal) => allOffers(server, signal))
+  return (
+    <Dialog title={`What ${name} offers and nobody approved`} broad close={close}>
+      <Show of={found} rows={4}>
+        {(offers) => {
+          const held = offers.flatMap((offer, index) => {
+            const approved = offers.findIndex(({ digest }) => digest === offer.approved_digest)
+            const compared = { server, offer, approved: offers[approved], done: found.reload }
+            return offer.status === 'held' ? [{ compared, later: index > approved }] : []
+          })
+          const [waiting, former] = [true, false].map((which) => held.filter(({ later }) => later === which))
+          return (
+            <div class="stack">
+              {waiting?.length === 0 && <p>Everything new that it was seen to offer is approved.</p>}
+              {waiting?.map(({ compared }) => (
+                <Compared key={compared.offer.digest} {...compared} />
+              ))}
+              {former !== undefined && former.length > 0 && (
+                <details>
+                  <summary>Former definitions, which are held back where it offers them again</summary>
+                  {former.map(({ compared }) => (
+                    <Compared key={compared.offer.digest} {...compared} />
+                  ))}
+                </details>
+              )}
+            </div>
+          )
+        }}
+      </Show>
+      <div class="row end">
+        <button type="button" onClick={close}>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  )
+}
+
+interface ComparedProps {
+  server: Listed
+  offer: Offer
+  approved: Offer | undefined
+  done(): void
+}
+
+function Compared({ server, offer, approved, done }: ComparedProps) {
+  const { kind, name, digest, misfit } = offer
+  const { run, busy, refusal } = useAction(
+    () => request('POST', `${path(server)}/approve`, { body: { kind, name, digest } }),
+    () => {
+      say('Approved')
+      done()
+    },
+  )
+  return (
+    <section class="card stack close" aria-label={`${words(kind)} ${visible(name)}`}>
+      <h3>
+        {words(kind)} <Said>{name}</Said>
+      </h3>
+      <div class="pair">
+        <Definition title="Approved" of={approved} none="Nothing of this name was approved." />
+        <Definition title="Offered" of={offer} />
+      </div>
+      {misfit !== null && <p class="note warn">It cannot be approved: {misfit}</p>}
+      {refusal !== null && <Fault refusal={refusal} />}
+      {misfit === null && may('catalog:write') && (
+        <div class="row end">
+          <button type="button" class="primary" disabled={busy} onClick={run}>
+            Approve what is offered
+          </button>
+        </div>
+      )}
+    </section>
+  )
+}
+
+function Definition({ title, of, none = '' }: { title: string; of: Offer | undefined; none?: string }) {
+  return (
+    <div class="stack close">
+      <h4>{title}</h4>
+      {of === undefined ? <p class="quiet">{none}</p> : <pre>{visible(JSON.stringify(of.definition, null, 2))}</pre>}
+    </div>
+  )
+}
+
+/** All that is kept of a server, a page after the other. */
+async function allOffers(server: Listed, signal: AbortSignal): Promise<Offer[]> {
+  const offers: Offer[] = []
+  let cursor: string | null = null
+  do {
+    const page: { offers: Offer[]; next_cursor: string | null } = await request('GET', path(server), {
+      query: { limit: 100, cursor },
+      signal,
+    })
+    offers.push(...page.offers)
+    cursor = page.next_cursor
+  } while (cursor !== null)
+  return offers
+}

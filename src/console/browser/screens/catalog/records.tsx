@@ -1,0 +1,331 @@
+/**
+ * Records that are listed, made, changed and deleted alike: one table, and forms made from what their routes take. What
+ * a record is, which columns it shows and what may be chosen in its form is said by a `RecordKind`.
+ */
+import type { ComponentChildren } from 'preact'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import type { Permission } from '../../../../identity/permissions.ts'
+import { address, href, queryValue, setQuery } from '../../address.ts'
+import { bodySchema, description, type JsonSchema } from '../../api/description.ts'
+import { request } from '../../api/request.ts'
+import { Conflict } from '../../parts/conflict.tsx'
+import { Confirm, Dialog, useAction } from '../../parts/dialog.tsx'
+import { Icon } from '../../parts/icon.tsx'
+import { Fault, type Loaded, Skeleton, useLoaded } from '../../parts/loaded.tsx'
+import { type Choices, isObject, type JsonObject, type Options, SchemaFields } from '../../parts/schema-form.tsx'
+import { Command } from '../../parts/small.tsx'
+import { type Column, Empty, TableCard } from '../../parts/table.tsx'
+import { say } from '../../parts/toast.tsx'
+import { may } from '../../session.ts'
+
+export type Listed = JsonObject & { id: string; version?: number }
+
+export interface RecordKind {
+  /** In the address: `providers`. */
+  name: string
+  title: string
+  /** `a provider` */
+  one: string
+  path: string
+  plural: string
+  idName?: string
+  /** The first field of its form, a required text: it is there before the rest of the form is known. */
+  first?: string
+  write: Permission
+  columns: readonly Column<Listed>[]
+  /** What is called what in dialogs. */
+  nameOf(record: Listed): string
+  /** What happens when one is deleted; absent: they are not deleted. */
+  deleting?: string
+  changing?: boolean
+  /** Reads what can be chosen for a member. */
+  choices?: Readonly<Record<string, () => Promise<Options>>>
+  /** Texts of which several choices can be taken at once. */
+  several?: readonly string[]
+  /** Fields that its routes take, and that are always the same. */
+  fixed?: readonly string[]
+  about: string
+  command: string
+  /** What can be done with one from the list; `again` reads the list anew. */
+  action?(record: Listed, again: () => void): ComponentChildren
+}
+
+export const text = (record: Listed, name: string): string => {
+  const value = record[name]
+  return value === null || value === undefined ? '–' : String(value)
+}
+
+/** The list of one kind, with its dialogs; which record is open stands in the address. */
+export function Records({ kind }: { kind: RecordKind }) {
+  const cursor = queryValue('cursor')
+  const found = useLoaded(`${kind.name} ${cursor ?? ''}`, async (signal) => {
+    const query = { cursor, limit: 50 }
+    const page = await request<JsonObject>('GET', kind.path, { query, signal })
+    const { [kind.plural]: rows, next_cursor: next } = page
+    const idName = kind.idName ?? 'id'
+    const list = Array.isArray(rows) ? rows.filter(isObject) : []
+    return {
+      rows: list.map((row): Listed => ({ ...row, id: String(row[idName]) })),
+      next: typeof next === 'string' ? next : null,
+    }
+  })
+  const openId = queryValue('open')
+  const opened = found.value?.rows.find(({ id }) => id === openId)
+  const close = () => {
+    setQuery({ open: null }, { keepPage: true })
+    found.reload()
+  }
+  const mayWrite = may(kind.write)
+  useEffect(() => {
+    // Ahead of the first form, which asks again where this failed, and says why.
+    if (mayWrite) description().catch(() => undefined)
+  }, [mayWrite])
+  return (
+    <section class="stack">
+      <div class="head">
+        <p class="quiet">{kind.about}</p>
+        {mayWrite && (
+          <button type="button" class="primary" onClick={() => setQuery({ open: 'new' }, { keepPage: true })}>
+            <Icon name="plus" />
+            Add {kind.one}
+          </button>
+        )}
+      </div>
+      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      <TableCard
+        label={kind.title}
+        rows={found.value === undefined && found.refusal !== null ? null : found.value?.rows}
+        next={found.value?.next}
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => href(address.value.path, { ...Object.fromEntries(address.value.query), open: id })}
+        columns={columnsOf(kind, found.reload)}
+        empty={
+          <Empty title={`No ${withinSentence(kind.title)} yet`}>
+            <p>Add one here, or on the command line:</p>
+            <Command text={kind.command} />
+          </Empty>
+        }
+      />
+      {openId === 'new' && mayWrite && <Editor kind={kind} record={null} close={close} />}
+      {opened !== undefined && <Editor kind={kind} record={opened} close={close} />}
+    </section>
+  )
+}
+
+/** A title within a sentence: an abbreviation at its beginning stays one. */
+const withinSentence = (title: string): string => title.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase())
+
+function columnsOf({ columns, action }: RecordKind, again: () => void): readonly Column<Listed>[] {
+  if (action === undefined) return columns
+  return [...columns, { title: 'Action', right: true, cell: (record) => action(record, again) }]
+}
+
+function Editor({ kind, record, close }: { kind: RecordKind; record: Listed | null; close(): void }) {
+  const [deleting, setDeleting] = useState(false)
+  const readOnly = !may(kind.write) || (record !== null && kind.changing === false)
+  if (deleting && record !== null) {
+    return (
+      <Confirm
+        title={`Delete ${kind.nameOf(record)}`}
+        name={kind.nameOf(record)}
+        action="Delete"
+        close={close}
+        work={async () => {
+          await request('DELETE', recordPath(kind, record), headersOf(record))
+          say('Deleted')
+        }}
+      >
+        <p>{kind.deleting}</p>
+      </Confirm>
+    )
+  }
+  const title = record === null ? `Add ${kind.one}` : kind.nameOf(record)
+  return (
+    <Dialog title={title} broad close={close}>
+      {readOnly && record !== null ? (
+        <>
+          <pre class="card">{JSON.stringify(record, null, 2)}</pre>
+          <div class="row end">
+            <button type="button" onClick={close}>
+              Close
+            </button>
+          </div>
+        </>
+      ) : (
+        <LoadedForm
+          kind={kind}
+          record={record}
+          close={close}
+          askDelete={kind.deleting === undefined || record === null ? null : () => setDeleting(true)}
+        />
+      )}
+    </Dialog>
+  )
+}
+
+/** A change may leave out everything, but what a record cannot be without is not shown as if it could. */
+async function schemaOf(kind: RecordKind, record: Listed | null): Promise<JsonSchema> {
+  const making = await bodySchema(`POST ${kind.path}`)
+  if (record === null) return making
+  const changing = await bodySchema(`PATCH ${kind.path}/{${kind.idName ?? 'id'}}`)
+  const has = (name: string) => record[name] != null && changing.properties?.[name] !== undefined
+  return { ...changing, required: (making.required ?? []).filter(has) }
+}
+
+const recordPath = (kind: RecordKind, record: Listed): string => `${kind.path}/${encodeURIComponent(record.id)}`
+
+const headersOf = ({ version }: { version?: number | undefined }) =>
+  version === undefined ? {} : { headers: { 'if-match': `"${version}"` } }
+
+/** What of a form is known of itself: who is fast types into it before the rest has come, and keeps what was typed. */
+const firstField = ({ first = 'name' }: RecordKind): JsonSchema => ({
+  type: 'object',
+  properties: { [first]: { type: 'string' } },
+  required: [first],
+})
+
+interface LoadedFormProps {
+  kind: RecordKind
+  record: Listed | null
+  close(): void
+  askDelete: (() => void) | null
+}
+
+/** A form as far as it has come: the first field of a new record at once, then the rest, then what can be chosen. */
+function LoadedForm({ kind, record, ...form }: LoadedFormProps) {
+  const schema = useLoaded(`form ${kind.name}`, () => schemaOf(kind, record))
+  const choices = useChoices(kind)
+  const parts = [schema, choices]
+  const failed = parts.find(({ refusal }) => refusal !== null)
+  const drawn = schema.value ?? (record === null ? firstField(kind) : undefined)
+  const again = () => {
+    for (const part of parts) if (part.refusal !== null) part.reload()
+  }
+  const rest = (
+    <>
+      {schema.value === undefined && schema.refusal === null && <Skeleton rows={6} />}
+      {failed?.refusal != null && <Fault refusal={failed.refusal} retry={again} />}
+    </>
+  )
+  if (drawn === undefined) return rest
+  return (
+    <RecordForm
+      {...{ kind, record, rest, ...form }}
+      schema={drawn}
+      choices={choices.value}
+      whole={schema.value !== undefined && parts.every(({ loading }) => !loading)}
+    />
+  )
+}
+
+/** What can be chosen in a form. Where it could not be read, ids are typed: each such member has its plain field. */
+function useChoices({ name, choices = {} }: RecordKind): Loaded<unknown> & { value: Choices } {
+  const names = Object.keys(choices)
+  const found = useLoaded<Choices>(`choices ${name}`, async () =>
+    Object.fromEntries(
+      await Promise.all(Object.entries(choices).map(async ([member, read]) => [member, await read()] as const)),
+    ),
+  )
+  const onTheirWay = () => Object.fromEntries(names.map((member) => [member, null]))
+  return { ...found, value: found.value ?? (found.loading ? onTheirWay() : {}) }
+}
+
+interface FormProps extends LoadedFormProps {
+  schema: JsonSchema
+  choices: Choices
+  /** Whether nothing of it is on its way any more. */
+  whole: boolean
+  /** Said in the place of fields that are not there. */
+  rest: ComponentChildren
+}
+
+function RecordForm({ kind, record, schema, choices, whole, rest, close, askDelete }: FormProps) {
+  const names = Object.keys(schema.properties ?? {})
+  const fieldsOf = (of: JsonObject): JsonObject =>
+    Object.fromEntries(names.filter((name) => of[name] != null).map((name) => [name, of[name]]))
+  const [before, setBefore] = useState<JsonObject>(record === null ? {} : fieldsOf(record))
+  const [value, setValue] = useState<JsonObject>(before)
+  /** The version that a change is made over: a newer one, once it was looked at. */
+  const version = useRef(record?.version)
+  const form = useRef<HTMLFormElement>(null)
+  // Where the dialog was there before its form, it holds the focus. Any later than with the form, it is taken from who
+  // types.
+  useLayoutEffect(() => form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
+  const { run, busy, refusal, clear } = useAction(
+    () =>
+      record === null
+        ? request('POST', kind.path, { body: value })
+        : request('PATCH', recordPath(kind, record), {
+            body: changed(before, value),
+            ...headersOf({ version: version.current }),
+          }),
+    () => {
+      say(record === null ? 'Added' : 'Saved')
+      close()
+    },
+  )
+  return (
+    <form
+      class="form"
+      ref={form}
+      onSubmit={(event) => {
+        event.preventDefault()
+        run()
+      }}
+    >
+      <SchemaFields
+        schema={schema}
+        without={kind.fixed ?? []}
+        several={kind.several}
+        {...{ value, set: setValue, choices, refusal }}
+      />
+      {rest}
+      {refusal !== null && record === null && <Fault refusal={refusal} />}
+      {refusal !== null && record !== null && (
+        <Conflict<Listed>
+          refusal={refusal}
+          read={() => request<Listed>('GET', recordPath(kind, record))}
+          fieldsOf={fieldsOf}
+          mine={changed(before, value)}
+          saveMine={(theirs) => {
+            version.current = theirs.version
+            run()
+          }}
+          takeTheirs={(theirs) => {
+            version.current = theirs.version
+            setBefore(fieldsOf(theirs))
+            setValue(fieldsOf(theirs))
+            clear()
+          }}
+        />
+      )}
+      <div class="row between">
+        <span>
+          {askDelete !== null && (
+            <button type="button" class="danger" onClick={askDelete}>
+              Delete
+            </button>
+          )}
+        </span>
+        <span class="row">
+          <button type="button" disabled={busy} onClick={close}>
+            Cancel
+          </button>
+          <button type="submit" class="primary" disabled={busy || !whole}>
+            {record === null ? 'Add' : 'Save'}
+          </button>
+        </span>
+      </div>
+    </form>
+  )
+}
+
+/** What is new, and null for what was taken away. */
+export function changed(before: JsonObject, after: JsonObject): JsonObject {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)])
+  return Object.fromEntries(
+    [...names]
+      .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+      .map((name) => [name, after[name] ?? null]),
+  )
+}

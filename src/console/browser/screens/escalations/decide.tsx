@@ -1,0 +1,77 @@
+/** The dialog that decides on one request that waits for a person. */
+import { useState } from 'preact/hooks'
+import { api, type Escalation } from '../../api/routes.ts'
+import { Dialog, useAction } from '../../parts/dialog.tsx'
+import { SelectField, TextArea } from '../../parts/field.tsx'
+import { Fault } from '../../parts/loaded.tsx'
+import { Said } from '../../parts/said.tsx'
+import { say } from '../../parts/toast.tsx'
+
+export type Decision = 'allow' | 'block'
+
+interface DecideProps {
+  escalation: Escalation
+  decision: Decision
+  close(): void
+  done(decided: Escalation): void
+}
+
+export function Decide({ escalation, decision, close, done }: DecideProps) {
+  const [note, setNote] = useState('')
+  const [grant, setGrant] = useState('900')
+  const { run, busy, refusal } = useAction(
+    () =>
+      api('POST /v1/escalations/{id}/resolve', {
+        params: { id: escalation.id },
+        body: {
+          resolution: decision,
+          ...(note.trim() === '' ? {} : { note: note.trim() }),
+          ...(decision === 'allow' && grant !== '' ? { grant_once_seconds: Number(grant) } : {}),
+        },
+      }),
+    (decided) => {
+      say(decision === 'allow' ? 'Allowed' : 'Blocked')
+      done(decided)
+    },
+  )
+  return (
+    <Dialog title={decision === 'allow' ? 'Allow this request' : 'Block this request'} close={close}>
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          run()
+        }}
+      >
+        <p class="wrap">
+          <Said>{escalation.reason_code}</Said>, asked with the token{' '}
+          <Said>{escalation.token.name ?? escalation.token.id}</Said>
+        </p>
+        <TextArea label="Note" hint="Why, for the record" value={note} set={setNote} rows={2} />
+        {decision === 'allow' && (
+          <SelectField
+            label="May it be sent once more?"
+            hint="The same token may send exactly the same request, once. Nothing is sent by itself."
+            value={grant}
+            set={setGrant}
+            options={[
+              ['900', 'Yes, within 15 minutes'],
+              ['3600', 'Yes, within an hour'],
+              ['86400', 'Yes, within a day'],
+              ['', 'No, only note the decision'],
+            ]}
+          />
+        )}
+        {refusal !== null && <Fault refusal={refusal} />}
+        <div class="row end">
+          <button type="button" disabled={busy} onClick={close}>
+            Cancel
+          </button>
+          <button type="submit" class={decision === 'allow' ? 'primary' : 'danger primary'} disabled={busy}>
+            {decision === 'allow' ? 'Allow' : 'Block'}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

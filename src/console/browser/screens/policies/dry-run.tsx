@@ -1,0 +1,193 @@
+/** What the chain says of a request before and after a change, and what a policy would have said to recorded ones. */
+import { useState } from 'preact/hooks'
+import { href } from '../../address.ts'
+import { api, type Finding, type PolicyRecord, type Replay, type Trial } from '../../api/routes.ts'
+import { counted, milliseconds, number, words } from '../../formats.ts'
+import { useAction } from '../../parts/dialog.tsx'
+import { SelectField, TextArea } from '../../parts/field.tsx'
+import { Fault } from '../../parts/loaded.tsx'
+import type { JsonObject } from '../../parts/schema-form.tsx'
+import { Time } from '../../parts/small.tsx'
+import { Table } from '../../parts/table.tsx'
+import { VerdictBadge } from '../../parts/verdict.tsx'
+import { timeRange } from '../../time-range.ts'
+import { bodyOf } from './policy.tsx'
+
+const sample = JSON.stringify(
+  { model: 'simulator/echo', messages: [{ role: 'user', content: 'Write to ann@example.com about the transfer' }] },
+  null,
+  2,
+)
+
+const families = ['chat', 'responses', 'messages', 'embeddings', 'completions', 'moderations'].map(
+  (name) => [name, words(name)] as const,
+)
+
+interface Props {
+  record: PolicyRecord | null
+  body: JsonObject
+  chain: readonly PolicyRecord[]
+}
+
+/** The chain as it would be tried, with this policy as it is written now in its place. */
+function chains({ record, body, chain }: Props): { before: JsonObject[]; after: JsonObject[] } {
+  const enabled = (list: readonly JsonObject[]) =>
+    list.filter(({ enabled: on }) => on !== false).map(({ order: _order, ...rest }) => rest)
+  const before = chain.map(bodyOf)
+  const after = record === null ? [...before, body] : chain.map((one) => (one.id === record.id ? body : bodyOf(one)))
+  return { before: enabled(before), after: enabled(after) }
+}
+
+async function trial(policies: JsonObject[], given: { request: unknown; response: unknown; family: string }) {
+  if (policies.length === 0) return null
+  const { request, response, family } = given
+  return await api('POST /v1/policies/test', {
+    body: { policies, request, family, ...(response === undefined ? {} : { response }) },
+  })
+}
+
+const parsed = (text: string, what: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The parser's words name places that nobody sees in the field.
+    throw new Error(`The ${what} is not JSON`)
+  }
+}
+
+export function DryRun(props: Props) {
+  const [request, setRequest] = useState(sample)
+  const [response, setResponse] = useState('')
+  const [family, setFamily] = useState('chat')
+  const [said, setSaid] = useState<{ before: Trial | null; after: Trial | null } | null>(null)
+  const { run, busy, refusal } = useAction(async () => {
+    const given = {
+      request: parsed(request, 'request'),
+      response: response.trim() === '' ? undefined : parsed(response, 'answer'),
+      family,
+    }
+    const { before, after } = chains(props)
+    const [was, would] = await Promise.all([trial(before, given), trial(after, given)])
+    return { before: was, after: would }
+  }, setSaid)
+  return (
+    <section class="card stack" aria-label="Dry run">
+      <h2>Dry run</h2>
+      <p class="quiet">
+        What the whole chain says of a request, as it is and with what stands in the form. Nothing is sent or kept.
+      </p>
+      <SelectField label="Language" value={family} set={setFamily} options={families} />
+      <TextArea label="Request" value={request} set={setRequest} rows={7} mono />
+      <TextArea
+        label="Answer (optional)"
+        hint="For the stages after the request"
+        value={response}
+        set={setResponse}
+        rows={2}
+        mono
+      />
+      <div class="row">
+        <button type="button" disabled={busy} onClick={run}>
+          {busy ? 'Trying…' : 'Try'}
+        </button>
+      </div>
+      {refusal !== null && <Fault refusal={refusal} />}
+      {said !== null && (
+        <div class="pair">
+          <Said title="Before" trial={said.before} />
+          <Said title="After" trial={said.after} />
+        </div>
+      )}
+      {props.record !== null && <Recorded policy={props.record} />}
+    </section>
+  )
+}
+
+const Said = ({ title, trial: outcome }: { title: string; trial: Trial | null }) => (
+  <div class="group" data-trial={title.toLowerCase()}>
+    <div class="row between">
+      <h3>{title}</h3>
+      {outcome !== null && <VerdictBadge verdict={outcome.verdict} />}
+    </div>
+    {outcome === null || outcome.findings.length === 0 ? (
+      <p class="quiet">No policy looks at this request.</p>
+    ) : (
+      <ul class="stack close">
+        {outcome.findings.map((finding) => (
+          <FoundBy key={`${finding.policy_id} ${finding.name} ${finding.stage}`} finding={finding} />
+        ))}
+      </ul>
+    )}
+    {outcome !== null && <pre class="small">{JSON.stringify(outcome.response ?? outcome.request, null, 2)}</pre>}
+  </div>
+)
+
+const FoundBy = ({ finding }: { finding: Finding }) => (
+  <li>
+    <div class="row between">
+      <span class="wrap">{finding.name}</span>
+      <VerdictBadge verdict={finding.verdict} />
+    </div>
+    <span class="small quiet">
+      {words(finding.stage)} · {milliseconds(finding.latency_ms)}
+      {finding.mode === 'monitor' && ' · not applied'}
+      {finding.targets.length > 0 && ` · ${finding.targets.join(', ')}`}
+    </span>
+  </li>
+)
+
+function Recorded({ policy }: { policy: PolicyRecord }) {
+  const [replay, setReplay] = useState<Replay | null>(null)
+  const { since } = timeRange()
+  const { run, busy, refusal } = useAction(
+    () => api('POST /v1/policies/{id}/replay', { params: { id: policy.id }, body: { since } }),
+    setReplay,
+  )
+  return (
+    <div class="stack close">
+      <h3>Recorded requests</h3>
+      <p class="quiet">What the saved policy would have said to the requests of the time range above.</p>
+      <div class="row">
+        <button type="button" disabled={busy} onClick={run}>
+          {busy ? 'Looking…' : 'Replay'}
+        </button>
+      </div>
+      {refusal !== null && <Fault refusal={refusal} />}
+      {replay !== null && (
+        <>
+          <p>
+            Of {counted(replay.examined, 'request')} it is for {number(replay.matched)}
+            {replay.undecided > 0 &&
+              `; about ${number(replay.undecided)} only their text could decide, which is not kept`}
+            .{!replay.complete && ' There are older ones that were not looked at.'}
+          </p>
+          <div class="row">
+            {Object.entries(replay.verdicts).map(([verdict, count]) => (
+              <span key={verdict} class="tag">
+                {words(verdict)} {number(count)}
+              </span>
+            ))}
+          </div>
+          <Table
+            label="What it would not have let pass"
+            rows={replay.results.slice(0, 20)}
+            keyOf={({ event_id }) => event_id}
+            columns={[
+              {
+                title: 'Time',
+                cell: ({ event_id, timestamp }) => (
+                  <a href={href(`/traffic/${event_id}`)}>
+                    <Time at={timestamp} />
+                  </a>
+                ),
+              },
+              { title: 'Was', cell: ({ recorded_verdict }) => <VerdictBadge verdict={recorded_verdict} /> },
+              { title: 'Would be', cell: ({ verdict }) => <VerdictBadge verdict={verdict} /> },
+            ]}
+            empty={<p class="quiet">Those that can be decided it would have let pass.</p>}
+          />
+        </>
+      )}
+    </div>
+  )
+}

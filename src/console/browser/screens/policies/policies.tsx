@@ -1,0 +1,242 @@
+/** The chain of policies in its order; a row is moved by dragging its handle, or by the arrow keys on it. */
+import { useRef, useState } from 'preact/hooks'
+import { anyOf, href, queryValue } from '../../address.ts'
+import type { Refusal } from '../../api/request.ts'
+import { api, type PolicyRecord } from '../../api/routes.ts'
+import { words } from '../../formats.ts'
+import { Filters } from '../../parts/filters.tsx'
+import { Head } from '../../parts/frame.tsx'
+import { Icon } from '../../parts/icon.tsx'
+import { asRefusal, Fault, Skeleton, useLoaded } from '../../parts/loaded.tsx'
+import { said } from '../../parts/said.tsx'
+import { Command } from '../../parts/small.tsx'
+import { Empty } from '../../parts/table.tsx'
+import { say } from '../../parts/toast.tsx'
+import { may } from '../../session.ts'
+import { teamName, useTeams } from '../team-names.ts'
+
+const families = [
+  'chat',
+  'responses',
+  'messages',
+  'embeddings',
+  'transcriptions',
+  'speech',
+  'completions',
+  'moderations',
+]
+
+/** Every policy, in the order of the chain. */
+export async function readChain(signal?: AbortSignal): Promise<PolicyRecord[]> {
+  const chain: PolicyRecord[] = []
+  let cursor: string | null = null
+  do {
+    const page: { policies: PolicyRecord[]; next_cursor: string | null } = await api('GET /v1/policies', {
+      query: { limit: 100, cursor },
+      ...(signal === undefined ? {} : { signal }),
+    })
+    chain.push(...page.policies)
+    cursor = page.next_cursor
+  } while (cursor !== null)
+  return chain
+}
+
+const isFor = (list: readonly string[] | undefined, wanted: string | null): boolean =>
+  wanted === null || list === undefined || list.includes(wanted)
+
+export function Policies() {
+  const found = useLoaded('chain', readChain)
+  const [refusal, setRefusal] = useState<Refusal | null>(null)
+  const teams = useTeams()
+  const [family, team] = [queryValue('family'), queryValue('team')]
+  const all = found.value
+  const shown = all?.filter(({ targets }) => isFor(targets.families, family) && isFor(targets.teams, team))
+  const movable = may('policies:write') && shown !== undefined && shown.length === all?.length
+  const sent = useRef<Promise<unknown>>(Promise.resolve())
+  const move = async (from: number, to: number) => {
+    if (all === undefined || to < 0 || to >= all.length || from === to) return
+    const next = moved(all, from, to)
+    found.set(next)
+    // One after another: the order that was made last is to be the one that is kept.
+    const before = sent.current
+    const mine = before.then(() => api('PUT /v1/policies/order', { body: { policy_ids: next.map(({ id }) => id) } }))
+    sent.current = mine
+    try {
+      await mine
+      setRefusal(null)
+      say(`${next[to]?.name ?? 'It'} is number ${to + 1} now`)
+    } catch (error) {
+      // Those behind it were made from an order that is not kept, and are not sent.
+      setRefusal(asRefusal(error))
+      if (sent.current === mine) sent.current = Promise.resolve()
+      found.reload()
+    }
+  }
+  return (
+    <>
+      <Head title="Policies">
+        {may('policies:write') && (
+          <a class="button primary" href={href('/policies/new')}>
+            <Icon name="plus" />
+            New policy
+          </a>
+        )}
+      </Head>
+      <p class="quiet">
+        Every request goes through these in order. Block, deny and escalate end the chain; redact and rewrite hand on
+        what they made.
+      </p>
+      <Filters
+        filters={[
+          { name: 'family', label: 'For', options: families },
+          { name: 'team', label: 'Team', options: (teams ?? []).map(({ id, name }) => [id, name] as const) },
+        ]}
+      />
+      {(found.refusal ?? refusal) !== null && (
+        <Fault refusal={found.refusal ?? asRefusal(refusal)} retry={found.reload} />
+      )}
+      <div class="card flush">
+        {shown === undefined ? (
+          found.refusal === null && <Skeleton rows={6} />
+        ) : (
+          <Chain chain={shown} move={movable ? move : null} />
+        )}
+      </div>
+      {may('policies:write') && !movable && shown !== undefined && (
+        <p class="small quiet">Clear the filters to change the order.</p>
+      )}
+    </>
+  )
+}
+
+export function moved<Item>(list: readonly Item[], from: number, to: number): Item[] {
+  const rest = list.filter((_item, index) => index !== from)
+  const item = list[from]
+  return item === undefined ? rest : [...rest.slice(0, to), item, ...rest.slice(to)]
+}
+
+type Move = (from: number, to: number) => Promise<void>
+
+function Chain({ chain, move }: { chain: readonly PolicyRecord[]; move: Move | null }) {
+  const [dragged, setDragged] = useState<number | null>(null)
+  const teams = useTeams()
+  if (chain.length === 0) return <NoPolicies />
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
+    <section class="table" aria-label="The chain" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col" class="narrow">
+              Order
+            </th>
+            <th scope="col">Name</th>
+            <th scope="col" class="wide">
+              Kind
+            </th>
+            <th scope="col" class="wider">
+              Stages
+            </th>
+            <th scope="col" class="wide">
+              For
+            </th>
+            <th scope="col">State</th>
+          </tr>
+        </thead>
+        <tbody>
+          {chain.map((policy, index) => (
+            <tr
+              key={policy.id}
+              class={`${policy.enabled ? '' : 'muted'} ${dragged === index ? 'dragged' : ''}`}
+              onDragOver={(event) => event.preventDefault()}
+              onDrop={(event) => {
+                event.preventDefault()
+                if (dragged !== null && move !== null) void move(dragged, index)
+                setDragged(null)
+              }}
+            >
+              <td>
+                {move === null ? (
+                  <span class="number">{index + 1}</span>
+                ) : (
+                  <Handle index={index} name={policy.name} move={move} drag={setDragged} />
+                )}
+              </td>
+              <td>
+                <a class="main" href={href(`/policies/${policy.id}`)}>
+                  {said(policy.name)}
+                </a>
+              </td>
+              <td class="wide">{words(policy.kind)}</td>
+              <td class="wider">{policy.stages.map(words).join(', ')}</td>
+              <td class="wide">{said(targetsOf(policy, (id) => teamName(teams, id)))}</td>
+              <td class="nowrap">
+                <PolicyState policy={policy} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+interface HandleProps {
+  index: number
+  name: string
+  move: Move
+  drag(index: number | null): void
+}
+
+const Handle = ({ index, name, move, drag }: HandleProps) => (
+  <button
+    type="button"
+    class="plain handle"
+    draggable
+    aria-label={`${name}, number ${index + 1}: move with the arrow keys`}
+    onDragStart={() => drag(index)}
+    onDragEnd={() => drag(null)}
+    onKeyDown={(event) => {
+      const by = event.key === 'ArrowUp' ? -1 : event.key === 'ArrowDown' ? 1 : 0
+      if (by === 0) return
+      event.preventDefault()
+      void move(index, index + by)
+    }}
+  >
+    <Icon name="handle" />
+    <span class="number">{index + 1}</span>
+  </button>
+)
+
+function targetsOf({ targets }: PolicyRecord, team: (id: string) => string): string {
+  const { teams, gateways, tokens, models, families: of } = targets
+  const parts = [
+    of?.map(words).join(', '),
+    models?.join(', '),
+    teams?.map(team).join(', '),
+    tokens === undefined ? undefined : tokens.length === 0 ? 'tokens that name it' : `${tokens.length} tokens`,
+    gateways === undefined ? undefined : `${gateways.length} gateways`,
+  ].filter((part) => part !== undefined)
+  return parts.length === 0 ? 'All' : parts.join(' · ')
+}
+
+export function PolicyState({ policy: { enabled, mode } }: { policy: Pick<PolicyRecord, 'enabled' | 'mode'> }) {
+  const [tone, icon, label] = !enabled
+    ? (['error', 'pause', 'Off'] as const)
+    : mode === 'monitor'
+      ? (['pending', 'search', 'Monitor'] as const)
+      : (['allow', 'policies', 'Enforced'] as const)
+  return (
+    <span class="badge" data-verdict={tone}>
+      <Icon name={icon} />
+      {label}
+    </span>
+  )
+}
+
+const NoPolicies = () => (
+  <Empty title={anyOf(['family', 'team']) ? 'No policy is for this' : 'No policy yet'}>
+    <p>Without a policy nothing looks into requests and answers. Make one here, or from a file:</p>
+    <Command text="gatehouse policy apply -f policies.yaml" />
+  </Empty>
+)

@@ -1,0 +1,308 @@
+/** One policy: a form made from its kind's schema, and beside it what it would say. */
+import { useRef, useState } from 'preact/hooks'
+import { go, href, queryValue } from '../../address.ts'
+import { bodySchema, type JsonSchema } from '../../api/description.ts'
+import { request } from '../../api/request.ts'
+import { api, type PolicyRecord } from '../../api/routes.ts'
+import { words } from '../../formats.ts'
+import { Conflict } from '../../parts/conflict.tsx'
+import { Confirm, useAction } from '../../parts/dialog.tsx'
+import { CheckField, RadioField, TextField } from '../../parts/field.tsx'
+import { Head } from '../../parts/frame.tsx'
+import { Fault, Show, useLoaded } from '../../parts/loaded.tsx'
+import { type Choices, isObject, type JsonObject, SchemaFields } from '../../parts/schema-form.tsx'
+import { say } from '../../parts/toast.tsx'
+import { may } from '../../session.ts'
+import { changed } from '../catalog/records.tsx'
+import { DryRun } from './dry-run.tsx'
+import { PolicyState, readChain } from './policies.tsx'
+import { WhenField } from './when-field.tsx'
+
+interface Forms {
+  /** Each kind's body, by its name. */
+  kinds: ReadonlyMap<string, JsonSchema>
+  choices: Choices
+  chain: readonly PolicyRecord[]
+}
+
+async function readForms(signal: AbortSignal): Promise<Forms> {
+  const [schema, chain, teams, gateways] = await Promise.all([
+    bodySchema('POST /v1/policies'),
+    readChain(signal),
+    may('members:read') ? request<JsonObject>('GET', '/v1/teams', { query: { limit: 100 } }) : null,
+    may('catalog:read') ? request<JsonObject>('GET', '/v1/gateways', { query: { limit: 100 } }) : null,
+  ])
+  const named = (list: unknown) =>
+    (Array.isArray(list) ? list.filter(isObject) : []).map(({ id, name }) => [String(id), String(name)] as const)
+  const kinds = (schema.oneOf ?? schema.anyOf ?? []).map(
+    (kind) => [String(kind.properties?.kind?.const ?? ''), kind] as const,
+  )
+  return { kinds: new Map(kinds), chain, choices: { teams: named(teams?.teams), gateways: named(gateways?.gateways) } }
+}
+
+export function NewPolicy() {
+  const found = useLoaded('forms', readForms)
+  const kind = queryValue('kind')
+  return (
+    <>
+      <Head title="New policy" back={['/policies', 'Policies']} />
+      <Show of={found} rows={8}>
+        {(forms) =>
+          kind === null || !forms.kinds.has(kind) ? (
+            <ChooseKind kinds={forms.kinds} />
+          ) : (
+            <Editor key={kind} kind={kind} record={null} forms={forms} />
+          )
+        }
+      </Show>
+    </>
+  )
+}
+
+const ChooseKind = ({ kinds }: Pick<Forms, 'kinds'>) => (
+  <section class="card stack" aria-label="What should it do?">
+    <h2>What should it do?</h2>
+    <ul class="cards">
+      {[...kinds].map(([kind, { description }]) => (
+        <li key={kind}>
+          <a href={href('/policies/new', { kind })}>{words(kind)}</a>
+          <p class="small quiet">{description}</p>
+        </li>
+      ))}
+    </ul>
+  </section>
+)
+
+export function PolicyScreen({ id }: { id: string }) {
+  const found = useLoaded(id, (signal) => api('GET /v1/policies/{id}', { params: { id }, signal }))
+  const forms = useLoaded('forms', readForms)
+  const [deleting, setDeleting] = useState(false)
+  /** How often somebody else's change was taken in the place of one's own: then the form begins anew. */
+  const [takenOver, setTakenOver] = useState(0)
+  const policy = found.value
+  return (
+    <>
+      <Head title={policy?.name ?? 'Policy'} back={['/policies', 'Policies']}>
+        {policy !== undefined && <PolicyState policy={policy} />}
+        {policy !== undefined && may('policies:write') && (
+          <button type="button" class="danger" onClick={() => setDeleting(true)}>
+            Delete
+          </button>
+        )}
+      </Head>
+      <Show of={found} rows={8}>
+        {(record) => (
+          <Show of={forms} rows={8}>
+            {(known) => (
+              <Editor
+                key={`${record.id} ${takenOver}`}
+                kind={record.kind}
+                record={record}
+                forms={known}
+                saved={found.set}
+                takeTheirs={(theirs) => {
+                  found.set(theirs)
+                  setTakenOver((before) => before + 1)
+                }}
+              />
+            )}
+          </Show>
+        )}
+      </Show>
+      {deleting && policy !== undefined && (
+        <Confirm
+          title="Delete this policy"
+          name={policy.name}
+          action="Delete"
+          close={() => setDeleting(false)}
+          work={async () => {
+            await api('DELETE /v1/policies/{id}', { params: { id } })
+            say('Deleted')
+            go(href('/policies'))
+          }}
+        >
+          <p>Gateways stop applying it within moments. A policy that a token in force names cannot be deleted.</p>
+        </Confirm>
+      )}
+    </>
+  )
+}
+
+const ownPlaces = ['name', 'kind', 'stages', 'config', 'when', 'targets', 'mode', 'enabled', 'when_broken', 'order']
+
+/** A record as the body that would make it. */
+export const bodyOf = (record: PolicyRecord): JsonObject =>
+  Object.fromEntries(Object.entries(record).filter(([name]) => ownPlaces.includes(name)))
+
+interface EditorProps {
+  kind: string
+  record: PolicyRecord | null
+  forms: Forms
+  saved?(record: PolicyRecord): void
+  takeTheirs?(record: PolicyRecord): void
+}
+
+function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
+  const schema = forms.kinds.get(kind)
+  const stages = schema?.properties?.stages?.items?.enum?.map(String) ?? []
+  const before = record === null ? {} : bodyOf(record)
+  const [body, setBody] = useState<JsonObject>(
+    record === null ? { name: '', kind, stages: stages.slice(0, 1), config: {} } : before,
+  )
+  const set = (name: string) => (value: unknown) => setBody((now) => ({ ...now, [name]: value }))
+  /** The version that a change is made over: a newer one, once it was looked at. */
+  const version = useRef(record?.version ?? 0)
+  const sent = useRef(body)
+  const { run, busy, refusal } = useAction(
+    () => {
+      sent.current = body
+      if (record === null) return api('POST /v1/policies', { body })
+      const params = { id: record.id }
+      return api('PATCH /v1/policies/{id}', { params, body: changed(before, body), ifMatch: version.current })
+    },
+    (made) => {
+      say(record === null ? 'Made; gateways have it within moments' : 'Saved; gateways have it within moments')
+      if (record === null) return go(href(`/policies/${made.id}`))
+      version.current = made.version
+      // What was typed while it was saved is kept, for the next saving.
+      setBody((now) => (now === sent.current ? bodyOf(made) : now))
+      saved?.(made)
+    },
+  )
+  if (schema === undefined) return <p class="note warn">This version knows no policy kind {kind}.</p>
+  const fault = (param: string) => (refusal?.param?.startsWith(param) ? refusal.message : null)
+  const chosen = Array.isArray(body.stages) ? body.stages.map(String) : []
+  return (
+    <div class="sides">
+      <form
+        class="card form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          run()
+        }}
+      >
+        <p class="quiet">
+          <strong>{words(kind)}.</strong> {schema.description}
+        </p>
+        <TextField label="Name" value={String(body.name ?? '')} set={set('name')} required fault={fault('name')} />
+        <Stages stages={stages} chosen={chosen} set={set('stages')} />
+        <SchemaFields
+          schema={schema.properties?.config ?? {}}
+          path="config"
+          value={isObject(body.config) ? body.config : {}}
+          set={set('config')}
+          choices={forms.choices}
+          refusal={refusal}
+        />
+        <WhenField
+          body={body}
+          required={kind === 'condition' || kind === 'escalate'}
+          set={set('when')}
+          fault={fault('when')}
+        />
+        <Standing body={body} set={set} />
+        <details>
+          <summary>Whom and what it is for</summary>
+          <div class="stack">
+            <SchemaFields
+              schema={schema.properties?.targets ?? {}}
+              path="targets"
+              value={isObject(body.targets) ? body.targets : {}}
+              set={set('targets')}
+              choices={forms.choices}
+              refusal={refusal}
+            />
+          </div>
+        </details>
+        {refusal !== null && record !== null && (
+          <Conflict
+            refusal={refusal}
+            read={() => api('GET /v1/policies/{id}', { params: { id: record.id } })}
+            fieldsOf={bodyOf}
+            mine={changed(before, body)}
+            saveMine={(theirs) => {
+              version.current = theirs.version
+              run()
+            }}
+            takeTheirs={(theirs) => takeTheirs?.(theirs)}
+          />
+        )}
+        {refusal !== null && record === null && <Fault refusal={refusal} />}
+        {may('policies:write') && (
+          <div class="row end">
+            <a class="button" href={href('/policies')}>
+              Cancel
+            </a>
+            <button type="submit" class="primary" disabled={busy}>
+              {record === null ? 'Make policy' : 'Save'}
+            </button>
+          </div>
+        )}
+      </form>
+      <DryRun record={record} body={body} chain={forms.chain} />
+    </div>
+  )
+}
+
+const stageWords: Readonly<Record<string, readonly [label: string, hint: string]>> = {
+  pre_request: ['The request', 'Before it is sent to a provider'],
+  post_request: ['The answer as it came', 'Before it is translated'],
+  pre_response: ['The answer as it goes', 'What the caller will get, while it streams'],
+}
+
+const Stages = ({
+  stages,
+  chosen,
+  set,
+}: {
+  stages: readonly string[]
+  chosen: readonly string[]
+  set(value: string[]): void
+}) => (
+  <fieldset class="field">
+    <legend>Where it looks</legend>
+    {stages.map((stage) => (
+      <CheckField
+        key={stage}
+        label={stageWords[stage]?.[0] ?? words(stage)}
+        hint={stageWords[stage]?.[1]}
+        value={chosen.includes(stage)}
+        set={(on) => set(stages.filter((one) => (one === stage ? on : chosen.includes(one))))}
+      />
+    ))}
+  </fieldset>
+)
+
+/** Whether it is applied, and what becomes of a request that it cannot decide about. */
+const Standing = ({ body, set }: { body: JsonObject; set(name: string): (value: unknown) => void }) => (
+  <>
+    <RadioField
+      label="Mode"
+      value={String(body.mode ?? 'enforce')}
+      set={set('mode')}
+      options={[
+        { value: 'enforce', label: 'Enforce', hint: 'What it says is done.' },
+        {
+          value: 'monitor',
+          label: 'Monitor',
+          hint: 'What it says is recorded and not done: to try it on real traffic.',
+        },
+      ]}
+    />
+    <RadioField
+      label="If it breaks"
+      value={String(body.when_broken ?? 'deny')}
+      set={set('when_broken')}
+      options={[
+        { value: 'deny', label: 'Deny', hint: 'A request that it fails to decide about is refused.' },
+        { value: 'allow', label: 'Allow', hint: 'It goes on as if the policy were not there.' },
+      ]}
+    />
+    <CheckField
+      label="On"
+      hint="Off: it is kept and looks at nothing."
+      value={body.enabled !== false}
+      set={set('enabled')}
+    />
+  </>
+)

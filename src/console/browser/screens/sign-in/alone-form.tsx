@@ -1,0 +1,55 @@
+/** A page that is one form: how somebody comes in. */
+import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { api, type Caller } from '../../api/routes.ts'
+import { useAction } from '../../parts/dialog.tsx'
+import { Alone, Brand } from '../../parts/frame.tsx'
+import { Fault } from '../../parts/loaded.tsx'
+import { signedIn } from '../../session.ts'
+
+interface Props {
+  title: string
+  /** The button's words, at rest and at work. */
+  action: readonly [atRest: string, atWork: string]
+  /** What signs the person in. */
+  send(): Promise<unknown>
+  done?(): void
+  /** The fields; `fault` gives what is wrong with one of them. */
+  children(fault: (param: string) => string | null): ComponentChildren
+  below?: ComponentChildren
+}
+
+export function AloneForm({ title, action: [atRest, atWork], send, done, children, below }: Props) {
+  useEffect(() => {
+    document.title = `${title} · Gatehouse`
+  }, [title])
+  const { run, busy, refusal } = useAction(
+    async () => {
+      await send()
+      return await api('GET /v1/auth/session', {})
+    },
+    (found: Caller) => {
+      signedIn(found)
+      done?.()
+    },
+  )
+  return (
+    <Alone>
+      <Brand />
+      <form
+        class="card form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          run()
+        }}
+      >
+        {children((param) => (refusal?.param === param ? refusal.message : null))}
+        {refusal !== null && <Fault refusal={refusal} />}
+        <button type="submit" class="primary" disabled={busy}>
+          {busy ? atWork : atRest}
+        </button>
+      </form>
+      {below}
+    </Alone>
+  )
+}

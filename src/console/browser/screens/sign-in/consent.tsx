@@ -1,0 +1,111 @@
+/**
+ * Where an application's authorization request brings a person (RFC 6749 section 4.1.1): who asks, where they will be
+ * sent back, what for. Nothing else is on the page. The query is handed to the API as it came; what is wrong with it,
+ * and where the browser may go, is decided there. An approval names what was shown here, and to whom.
+ */
+import { useEffect } from 'preact/hooks'
+import { address } from '../../address.ts'
+import { api, type ConsentQuestion } from '../../api/routes.ts'
+import { useLoaded } from '../../parts/loaded.tsx'
+import { said, visible } from '../../parts/said.tsx'
+import { Answers, DecisionPage, leaveFor } from './decision-page.tsx'
+
+type Asked = Record<string, string | string[]>
+
+/** Every parameter of the query; one that came several times as a list, which the API refuses. */
+function askedOf(query: URLSearchParams): Asked {
+  return Object.fromEntries(
+    [...new Set(query.keys())].map((name) => {
+      const values = query.getAll(name)
+      return [name, values.length === 1 ? (values[0] ?? '') : values]
+    }),
+  )
+}
+
+export function Consent() {
+  const asked = askedOf(address.value.query)
+  const found = useLoaded(address.value.query.toString(), (signal) =>
+    api('POST /v1/oauth/authorize/preview', { body: asked, signal }),
+  )
+  const redirectTo = found.value?.redirect_to
+  useEffect(() => {
+    if (redirectTo !== undefined) leaveFor(redirectTo)
+  }, [redirectTo])
+  return (
+    <DecisionPage title="Authorize an application" question={found}>
+      {(answer) => {
+        if (answer.error_page !== undefined) return <Refused error={answer.error_page} />
+        if (answer.redirect_to !== undefined) return <p>You are being sent back to the application…</p>
+        return <Question question={answer} asked={asked} lookAgain={found.reload} />
+      }}
+    </DecisionPage>
+  )
+}
+
+const Refused = ({ error: { error, message } }: { error: { error: string; message: string } }) => (
+  <>
+    <h1>This request cannot be answered</h1>
+    <p>{message}</p>
+    <p>
+      Nothing was given to anybody, and you are not sent back: the address to send you to could not be trusted. Tell
+      whoever runs the application.
+    </p>
+    <p class="small quiet">
+      <code>{error}</code>
+    </p>
+  </>
+)
+
+function Question({ question, asked, lookAgain }: { question: ConsentQuestion; asked: Asked; lookAgain(): void }) {
+  const { client, redirect_host, scopes, resources } = question
+  const shown = scopes.map(({ scope }) => scope)
+  return (
+    <>
+      <h1>Let this application in?</h1>
+      <p>It calls itself</p>
+      {/* Apart from the page's own sentences, so that no name can pass for one. */}
+      <blockquote title={visible(client.client_name)}>“{said(client.client_name)}”</blockquote>
+      <p>
+        {client.created_by === null ? 'Registered by an administrator.' : `Registered by ${client.created_by.name}.`} It
+        asks to:
+      </p>
+      <ul class="points">
+        {scopes.map(({ scope, sentence, held }) => (
+          <li key={scope}>
+            {sentence} <code class="quiet">{scope}</code>
+            {!held && (
+              <div class="small quiet">Your role does not allow this, so it will not be allowed to either.</div>
+            )}
+          </li>
+        ))}
+      </ul>
+      {resources.length > 0 && (
+        <p>
+          Only at <span class="wrap">{resources.join(', ')}</span>.
+        </p>
+      )}
+      <p>
+        You will be sent back to <strong class="wrap">{redirect_host}</strong>.
+      </p>
+      <Answers
+        question={JSON.stringify(question)}
+        decide={(approve, account) =>
+          api('POST /v1/oauth/authorize/decision', {
+            body: {
+              ...asked,
+              approve,
+              scopes: approve ? shown : [],
+              user_id: account,
+              client_name: client.client_name,
+            },
+          })
+        }
+        done={({ redirect_to, error_page }) => {
+          if (redirect_to === undefined) throw new Error(error_page?.message ?? 'The request cannot be answered')
+          leaveFor(redirect_to)
+        }}
+        lookAgain={lookAgain}
+      />
+    </>
+  )
+}

@@ -1,0 +1,94 @@
+import { useState } from 'preact/hooks'
+import { go, href } from '../../address.ts'
+import { api } from '../../api/routes.ts'
+import { installation } from '../../installation.ts'
+import { TextField } from '../../parts/field.tsx'
+import { Alone, Brand } from '../../parts/frame.tsx'
+import { caller } from '../../session.ts'
+import { AloneForm } from './alone-form.tsx'
+
+/** Takes the secret out of the fragment, which browsers do not send, and out of the history. */
+function secretOfLink(): string {
+  const secret = location.hash.slice(1)
+  if (secret !== '') history.replaceState(null, '', location.pathname)
+  return secret
+}
+
+const linkSecret = location.hash.length > 1 && location.pathname.endsWith('/setup') ? secretOfLink() : ''
+
+/** Where the one-time link of the first start leads: the owner says who they are. */
+export function Setup() {
+  const [secret, setSecret] = useState(linkSecret)
+  const [email, setEmail] = useState('')
+  const [name, setName] = useState('')
+  const [password, setPassword] = useState('')
+  if (installation.set_up === true || caller.value != null) return <AlreadySetUp />
+  return (
+    <AloneForm
+      title="Set up Gatehouse"
+      action={['Set up', 'Setting up…']}
+      send={() => api('POST /v1/auth/setup', { body: { secret: secret.trim(), email, name, password } })}
+      done={() => go(href('/'), { replace: true })}
+    >
+      {(fault) => (
+        <>
+          <h1>Set up Gatehouse</h1>
+          <p>You become the owner of this installation. The link works once, for 15 minutes after the start.</p>
+          {linkSecret === '' && (
+            <TextField
+              label="Setup code"
+              hint="What follows # in the link that the first start printed"
+              value={secret}
+              set={setSecret}
+              required
+              mono
+              fault={fault('secret')}
+            />
+          )}
+          <TextField
+            label="Your e-mail address"
+            type="email"
+            value={email}
+            set={setEmail}
+            autocomplete="username"
+            required
+            focus
+            fault={fault('email')}
+          />
+          <TextField label="Your name" value={name} set={setName} autocomplete="name" required fault={fault('name')} />
+          <TextField
+            label="A new password"
+            hint="12 characters or more"
+            type="password"
+            value={password}
+            set={setPassword}
+            autocomplete="new-password"
+            minLength={12}
+            required
+            fault={fault('password')}
+          />
+        </>
+      )}
+    </AloneForm>
+  )
+}
+
+/** The link works once; whoever comes by it later is told where to go instead. */
+function AlreadySetUp() {
+  const email = caller.value?.user?.email
+  return (
+    <Alone>
+      <Brand />
+      <div class="card stack">
+        <h1>Gatehouse is set up</h1>
+        <p>
+          The setup link has done its work: this installation has its owner.{' '}
+          {email === undefined ? 'Whoever has an account signs in.' : `You are signed in as ${email}.`}
+        </p>
+        <a class="button primary" href={href('/')}>
+          {email === undefined ? 'Sign in' : 'Go to the overview'}
+        </a>
+      </div>
+    </Alone>
+  )
+}

@@ -1,0 +1,272 @@
+/**
+ * Making a token: general governed ones only (service.md; gateway-runtime and integration tokens come from the command
+ * line or the API). A role comes first: until it is chosen there is nothing else to fill in.
+ */
+import { useState } from 'preact/hooks'
+import { href } from '../../address.ts'
+import { api } from '../../api/routes.ts'
+import { linesOf } from '../../lines.ts'
+import { useAction } from '../../parts/dialog.tsx'
+import { CheckField, RadioField, SelectField, TextArea, TextField } from '../../parts/field.tsx'
+import { Head } from '../../parts/frame.tsx'
+import { Fault } from '../../parts/loaded.tsx'
+import { askForSecret, secretKept, TokenSecret } from '../../parts/secret.tsx'
+import { useTeamOptions } from '../team-names.ts'
+import { type Lists, Restrictions } from './token-restrictions.tsx'
+
+const roles = [
+  {
+    value: 'member',
+    label: 'Member',
+    hint: 'Calls the gateway; reads its own tokens and its team’s events. What an application needs.',
+  },
+  {
+    value: 'auditor',
+    label: 'Auditor',
+    hint: 'Reads everything and exports events; changes nothing and calls no model.',
+  },
+  {
+    value: 'operator',
+    label: 'Operator',
+    hint: 'Reads everything, calls the gateway, revokes tokens, decides escalations, changes policies and catalog.',
+  },
+  {
+    value: 'admin',
+    label: 'Admin',
+    hint: 'All of that, and makes tokens and people. Give it to few, and for a short time.',
+  },
+] as const
+type ChosenRole = (typeof roles)[number]['value']
+
+const classes = [
+  { value: 'durable', label: 'Durable', hint: 'Lives until it is revoked, or expires where you say so. For services.' },
+  { value: 'virtual', label: 'Virtual', hint: 'The same, meant for a narrow piece: some models, one provider.' },
+  {
+    value: 'disposable',
+    label: 'Disposable',
+    hint: 'Ends by itself: needs an expiry and a budget or a number of requests.',
+  },
+] as const
+type KeyClass = (typeof classes)[number]['value']
+
+const expiries = [
+  ['', 'Never'],
+  ['3600', 'In 1 hour'],
+  ['86400', 'In 1 day'],
+  ['604800', 'In 7 days'],
+  ['2592000', 'In 30 days'],
+  ['7776000', 'In 90 days'],
+  ['31536000', 'In 1 year'],
+] as const
+
+const noLists: Lists = { policy_ids: [], access_policy_ids: [] }
+
+const empty = {
+  name: '',
+  team: '',
+  provider: '',
+  budgetId: '',
+  models: '',
+  expires: '7776000',
+  budget: '',
+  requests: '',
+  rpm: '',
+  tpm: '',
+}
+type Fields = typeof empty
+
+const amount = (text: string): number | null => (text === '' ? null : Number(text))
+
+const bodyOf = (fields: Fields, lists: Lists, role: ChosenRole, keyClass: KeyClass, trust: boolean) => ({
+  name: fields.name,
+  purpose: 'general' as const,
+  key_class: keyClass,
+  roles: [role],
+  bindings: {
+    ...(fields.team === '' ? {} : { team_id: fields.team }),
+    ...(fields.provider === '' ? {} : { provider: fields.provider }),
+    ...(fields.budgetId === '' ? {} : { budget_id: fields.budgetId }),
+    ...(fields.models.trim() === '' ? {} : { model_filter: linesOf(fields.models) }),
+  },
+  policy_ids: [...lists.policy_ids],
+  access_policy_ids: [...lists.access_policy_ids],
+  metadata_trust: trust ? ('caller' as const) : ('none' as const),
+  max_budget: amount(fields.budget),
+  max_requests: amount(fields.requests),
+  rate_limit_rpm: amount(fields.rpm),
+  rate_limit_tpm: amount(fields.tpm),
+  expires_in_seconds: amount(fields.expires),
+})
+
+export function NewToken() {
+  const [role, setRole] = useState<ChosenRole | ''>('')
+  const [keyClass, setKeyClass] = useState<KeyClass>('durable')
+  const [trust, setTrust] = useState(false)
+  const [fields, setFields] = useState<Fields>(empty)
+  const [lists, setLists] = useState<Lists>(noLists)
+  const [made, setMade] = useState<{ id: string; name: string; token_value: string } | null>(null)
+  const { run, busy, refusal } = useAction(
+    () =>
+      askForSecret(() =>
+        api('POST /v1/tokens', { body: bodyOf(fields, lists, role === '' ? 'member' : role, keyClass, trust) }),
+      ),
+    setMade,
+  )
+  if (made !== null) {
+    return (
+      <>
+        <Head title={made.name} back={['/tokens', 'Tokens']} />
+        <section class="card stack narrow">
+          <h2>The token is made</h2>
+          <TokenSecret secret={made.token_value} />
+          <div class="row end">
+            <a class="button primary" href={href(`/tokens/${made.id}`)} onClick={secretKept}>
+              I have kept it
+            </a>
+          </div>
+        </section>
+      </>
+    )
+  }
+  return (
+    <>
+      <Head title="New token" back={['/tokens', 'Tokens']} />
+      <form
+        class="card form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          run()
+        }}
+      >
+        <RadioField<ChosenRole>
+          label="Role"
+          hint={role === '' ? 'Choose a role first.' : 'What it may do.'}
+          value={role}
+          set={setRole}
+          options={roles}
+        />
+        {role !== '' && (
+          <>
+            <TokenFields
+              fields={fields}
+              set={(changes) => setFields({ ...fields, ...changes })}
+              keyClass={keyClass}
+              setKeyClass={setKeyClass}
+              fault={(param) => (refusal?.param?.endsWith(param) ? refusal.message : null)}
+            />
+            <Restrictions
+              fields={fields}
+              set={(changes) => setFields({ ...fields, ...changes })}
+              lists={lists}
+              setLists={setLists}
+            />
+            <CheckField
+              label="Take metadata of its callers into events"
+              hint="Only where you trust the application: it can then write what your events show."
+              value={trust}
+              set={setTrust}
+            />
+            {refusal !== null && <Fault refusal={refusal} />}
+            <div class="row end">
+              <a class="button" href={href('/tokens')}>
+                Cancel
+              </a>
+              <button type="submit" class="primary" disabled={busy}>
+                {busy ? 'Making…' : 'Make token'}
+              </button>
+            </div>
+          </>
+        )}
+      </form>
+    </>
+  )
+}
+
+interface FieldsProps {
+  fields: Fields
+  set(changes: Partial<Fields>): void
+  keyClass: KeyClass
+  setKeyClass(value: KeyClass): void
+  fault(param: string): string | null
+}
+
+function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps) {
+  const teams = useTeamOptions()
+  const disposable = keyClass === 'disposable'
+  return (
+    <>
+      <TextField
+        label="Name"
+        hint="What people will know it by: the application, not a person"
+        value={fields.name}
+        set={(name) => set({ name })}
+        required
+        fault={fault('name')}
+      />
+      <RadioField<KeyClass> label="Class" value={keyClass} set={setKeyClass} options={classes} />
+      <SelectField
+        label="Team"
+        hint="Whose spend and events these are. Without one: the team default."
+        value={fields.team}
+        set={(team) => set({ team })}
+        options={teams}
+        fault={fault('team_id')}
+      />
+      <TextArea
+        label="Models"
+        hint="One a line, * stands for anything. Empty: every model."
+        value={fields.models}
+        set={(models) => set({ models })}
+        rows={2}
+        mono
+        placeholder="gpt-4o*"
+        fault={fault('model_filter')}
+      />
+      <SelectField
+        label="Expires"
+        hint={disposable ? 'A disposable token needs an expiry.' : 'Short is safer; a rotation carries on.'}
+        value={fields.expires}
+        set={(expires) => set({ expires })}
+        options={expiries}
+        fault={fault('expires_in_seconds')}
+      />
+      <div class="pair">
+        <TextField
+          label="Budget (USD)"
+          type="number"
+          min={0}
+          step="any"
+          hint="For its life. Requests that could pass it are refused."
+          value={fields.budget}
+          set={(budget) => set({ budget })}
+          fault={fault('max_budget')}
+        />
+        <TextField
+          label="Requests"
+          type="number"
+          min={1}
+          hint="For its life"
+          value={fields.requests}
+          set={(requests) => set({ requests })}
+          fault={fault('max_requests')}
+        />
+        <TextField
+          label="Requests a minute"
+          type="number"
+          min={1}
+          value={fields.rpm}
+          set={(rpm) => set({ rpm })}
+          fault={fault('rate_limit_rpm')}
+        />
+        <TextField
+          label="Tokens a minute"
+          type="number"
+          min={1}
+          value={fields.tpm}
+          set={(tpm) => set({ tpm })}
+          fault={fault('rate_limit_tpm')}
+        />
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,182 @@
+/** How a token ends: replaced, revoked, or revoked in an emergency; each says what will stop, and then what has. */
+import { useState } from 'preact/hooks'
+import { href } from '../../address.ts'
+import { api, type Propagation, type TokenRecord } from '../../api/routes.ts'
+import { counted, fullTime } from '../../formats.ts'
+import { Confirm, Dialog, useAction } from '../../parts/dialog.tsx'
+import { CheckField, SelectField, TextArea } from '../../parts/field.tsx'
+import { Fault } from '../../parts/loaded.tsx'
+import { askForSecret, SecretDialog } from '../../parts/secret.tsx'
+
+/** What was done is shown in place of the question. */
+const showDone = (): void => undefined
+
+interface Props {
+  token: TokenRecord
+  close(): void
+}
+
+/** How many gateways have heard, and from when on none accepts the token. */
+export function Reached({
+  propagation: { connected, acknowledged, unreachable, effective_by },
+}: {
+  propagation: Propagation
+}) {
+  const all = acknowledged === connected && unreachable.length === 0
+  return (
+    <div class={`note ${all ? '' : 'warn'}`}>
+      {all ? (
+        <p>
+          {connected === 0
+            ? 'No gateway is connected: none accepts it.'
+            : `${acknowledged} of ${counted(connected, 'gateway')} acknowledged: none accepts it any more.`}
+        </p>
+      ) : (
+        <p>
+          {acknowledged} of {counted(connected, 'gateway')} acknowledged. No gateway accepts it after{' '}
+          <strong>{fullTime(effective_by)}</strong>.
+        </p>
+      )}
+      {unreachable.map(({ gateway_id, instance_id, until }) => (
+        <p key={instance_id} class="small">
+          Gateway <code>{gateway_id}</code> cannot be reached; it stops by {fullTime(until)} at the latest.
+        </p>
+      ))}
+    </div>
+  )
+}
+
+const Done = ({ title, close, children }: { title: string; close(): void; children: preact.ComponentChildren }) => (
+  <Dialog title={title} close={close}>
+    {children}
+    <div class="row end">
+      <button type="button" class="primary" onClick={close}>
+        Done
+      </button>
+    </div>
+  </Dialog>
+)
+
+export function RevokeDialog({ token, close }: Props) {
+  const [reached, setReached] = useState<Propagation | null>(null)
+  if (reached !== null) {
+    return (
+      <Done title="Revoked" close={close}>
+        <Reached propagation={reached} />
+      </Done>
+    )
+  }
+  return (
+    <Confirm
+      title="Revoke this token"
+      name={token.name}
+      action="Revoke"
+      close={close}
+      done={showDone}
+      work={async () => setReached((await api('DELETE /v1/tokens/{id}', { params: { id: token.id } })).propagation)}
+    >
+      <p>
+        Every new request with it is refused with 401, on all gateways and here. A request that is already running may
+        finish. This cannot be undone.
+      </p>
+    </Confirm>
+  )
+}
+
+export function EmergencyDialog({ token, close }: Props) {
+  const [explanation, setExplanation] = useState('')
+  const [cut, setCut] = useState(false)
+  const [done, setDone] = useState<{ propagation: Propagation; proof_event_id: string } | null>(null)
+  if (done !== null) {
+    return (
+      <Done title="Revoked in emergency" close={close}>
+        <Reached propagation={done.propagation} />
+        <p>
+          The proof is event{' '}
+          <a href={href(`/traffic/${done.proof_event_id}`)}>
+            <code>{done.proof_event_id}</code>
+          </a>
+          . It names the token, never its secret.
+        </p>
+      </Done>
+    )
+  }
+  return (
+    <Confirm
+      title="Revoke in an emergency"
+      name={token.name}
+      action="Revoke now"
+      ready={explanation.trim() !== ''}
+      close={close}
+      done={showDone}
+      work={async () =>
+        setDone(
+          await api('POST /v1/tokens/{id}/emergency-revoke', {
+            params: { id: token.id },
+            body: { explanation: explanation.trim(), revoke_active_sessions: cut },
+          }),
+        )
+      }
+    >
+      <TextArea
+        label="What happened?"
+        hint="Recorded for whoever reads the audit trail. Do not write the secret here."
+        value={explanation}
+        set={setExplanation}
+        required
+        placeholder="The key was in a public repository"
+      />
+      <p>The token stops at once, everywhere, and an audit proof is made. This cannot be undone.</p>
+      <CheckField
+        label="Also cut what is running"
+        hint="Requests and connections that the token has open now end in the middle."
+        value={cut}
+        set={setCut}
+      />
+    </Confirm>
+  )
+}
+
+const graces = [
+  ['0', 'At once: the old secret stops now'],
+  ['3600', 'After 1 hour'],
+  ['43200', 'After 12 hours'],
+  ['86400', 'After 24 hours'],
+] as const
+
+export function RotateDialog({ token, close }: Props) {
+  const [grace, setGrace] = useState('0')
+  const [made, setMade] = useState<{ id: string; token_value: string; propagation: Propagation } | null>(null)
+  const { run, busy, refusal } = useAction(
+    () =>
+      askForSecret(() =>
+        api('POST /v1/tokens/{id}/rotate', { params: { id: token.id }, body: { grace_period_seconds: Number(grace) } }),
+      ),
+    setMade,
+  )
+  if (made !== null) {
+    return (
+      <SecretDialog title="A new secret" secret={made.token_value} close={close}>
+        {grace === '0' && <Reached propagation={made.propagation} />}
+      </SecretDialog>
+    )
+  }
+  return (
+    <Dialog title={`Rotate ${token.name}`} stays={busy} close={close}>
+      <p>
+        A new token with the same profile and a new secret takes its place. Both draw on one account: what is used of a
+        limit stays used.
+      </p>
+      <SelectField label="When does the old secret stop?" value={grace} set={setGrace} options={graces} />
+      {refusal !== null && <Fault refusal={refusal} />}
+      <div class="row end">
+        <button type="button" disabled={busy} onClick={close}>
+          Cancel
+        </button>
+        <button type="button" class="primary" disabled={busy} onClick={run}>
+          Rotate
+        </button>
+      </div>
+    </Dialog>
+  )
+}

@@ -1,0 +1,70 @@
+import { ManyOf, SelectField } from '../../parts/field.tsx'
+import { Fault, useLoaded } from '../../parts/loaded.tsx'
+import { recordOptions } from '../catalog/record-options.ts'
+
+export interface Lists {
+  policy_ids: readonly string[]
+  access_policy_ids: readonly string[]
+}
+
+interface Chosen {
+  /** A provider's name; empty for any. */
+  provider: string
+  budgetId: string
+}
+
+interface RestrictionProps {
+  fields: Chosen
+  set(changes: Partial<Chosen>): void
+  lists: Lists
+  setLists(lists: Lists): void
+}
+
+/** What else may narrow it: records of the catalog and policies that are made for tokens which name them. */
+export function Restrictions({ fields, set, lists, setLists }: RestrictionProps) {
+  const found = useLoaded('restrictions', () =>
+    Promise.all([
+      recordOptions('/v1/catalog/providers', 'providers', 'name'),
+      recordOptions('/v1/budgets', 'budgets'),
+      recordOptions('/v1/access-policies', 'access_policies'),
+      recordOptions('/v1/policies', 'policies'),
+    ]),
+  )
+  const none = found.refusal === null ? null : []
+  const [providers, budgets, accessPolicies, policies] = found.value ?? [none, none, none, none]
+  return (
+    <details>
+      <summary>More restrictions</summary>
+      <div class="stack">
+        {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+        <SelectField
+          label="Provider"
+          hint="Only this one may answer"
+          value={fields.provider}
+          set={(provider) => set({ provider })}
+          options={providers && [['', 'Any'], ...providers]}
+        />
+        <SelectField
+          label="Shared budget"
+          hint="What it spends, others that name the budget cannot"
+          value={fields.budgetId}
+          set={(budgetId) => set({ budgetId })}
+          options={budgets && [['', 'None'], ...budgets]}
+        />
+        <ManyOf
+          label="Access policies"
+          options={accessPolicies}
+          chosen={lists.access_policy_ids}
+          set={(access_policy_ids) => setLists({ ...lists, access_policy_ids })}
+        />
+        <ManyOf
+          label="Attached policies"
+          hint="Those that are only for tokens which name them"
+          options={policies}
+          chosen={lists.policy_ids}
+          set={(policy_ids) => setLists({ ...lists, policy_ids })}
+        />
+      </div>
+    </details>
+  )
+}

@@ -1,0 +1,180 @@
+/** One token: what it may do, how much of its limits is used, and how it ends. */
+import { useState } from 'preact/hooks'
+import { href } from '../../address.ts'
+import { api, type TokenRecord } from '../../api/routes.ts'
+import { money, number, words } from '../../formats.ts'
+import { Head } from '../../parts/frame.tsx'
+import { Show, useLoaded } from '../../parts/loaded.tsx'
+import { Facts, Id, Time, UsedBar } from '../../parts/small.tsx'
+import { may } from '../../session.ts'
+import { teamName, useTeams } from '../team-names.ts'
+import { CloneDialog } from './token-clone.tsx'
+import { EmergencyDialog, RevokeDialog, RotateDialog } from './token-end.tsx'
+import { TokenStatus } from './token-status.tsx'
+
+type Asked = 'rotate' | 'clone' | 'revoke' | 'emergency' | null
+
+export function TokenScreen({ id }: { id: string }) {
+  const found = useLoaded(id, (signal) => api('GET /v1/tokens/{id}', { params: { id }, signal }))
+  const [asked, setAsked] = useState<Asked>(null)
+  const close = () => {
+    setAsked(null)
+    found.reload()
+  }
+  const token = found.value
+  return (
+    <>
+      <Head title={token?.name ?? 'Token'} back={['/tokens', 'Tokens']}>
+        {token !== undefined && <Actions token={token} ask={setAsked} />}
+      </Head>
+      <Show of={found} rows={8}>
+        {(record) => <Record token={record} />}
+      </Show>
+      {token !== undefined && asked === 'rotate' && <RotateDialog token={token} close={close} />}
+      {token !== undefined && asked === 'clone' && <CloneDialog token={token} close={close} />}
+      {token !== undefined && asked === 'revoke' && <RevokeDialog token={token} close={close} />}
+      {token !== undefined && asked === 'emergency' && <EmergencyDialog token={token} close={close} />}
+    </>
+  )
+}
+
+function Actions({ token, ask }: { token: TokenRecord; ask(what: Asked): void }) {
+  const active = token.status === 'active'
+  const ended = token.status === 'revoked'
+  return (
+    <>
+      {may('tokens:write') && active && (
+        <>
+          <button type="button" onClick={() => ask('clone')}>
+            Clone
+          </button>
+          <button type="button" disabled={token.rotated_to_id !== null} onClick={() => ask('rotate')}>
+            Rotate
+          </button>
+        </>
+      )}
+      {may('tokens:revoke') && !ended && (
+        <>
+          <button type="button" class="danger" onClick={() => ask('revoke')}>
+            Revoke
+          </button>
+          <button type="button" class="danger" onClick={() => ask('emergency')}>
+            Emergency revoke
+          </button>
+        </>
+      )}
+    </>
+  )
+}
+
+function Record({ token }: { token: TokenRecord }) {
+  const teams = useTeams()
+  const { bindings, owner, revocation } = token
+  return (
+    <div class="cards">
+      <section class="card stack">
+        <div class="row between">
+          <h2>Profile</h2>
+          <TokenStatus token={token} />
+        </div>
+        {revocation !== null && (
+          <p class="note danger">
+            Revoked <Time at={revocation.at} />
+            {revocation.explanation !== null && <>: {revocation.explanation}</>}
+          </p>
+        )}
+        <Facts
+          facts={[
+            ['Begins with', <code key="prefix">{token.token_prefix}…</code>],
+            ['Purpose', words(token.purpose)],
+            ['Class', words(token.key_class)],
+            ['Roles', token.roles.map(words).join(', ')],
+            ['Team', teamName(teams, bindings.team_id ?? (owner.kind === 'team' ? owner.id : null))],
+            bindings.user_id === undefined ? null : ['Person', <Id key="user" id={bindings.user_id} short />],
+            ['Made', <Time key="made" at={token.created_at} />],
+            ['Last used', <Time key="used" at={token.last_used_at} />],
+            ['Expires', <Time key="expires" at={token.expires_at} />],
+            ['Id', <Id key="id" id={token.id} />],
+          ]}
+        />
+        <p>
+          <a href={href('/traffic', { token_id: token.id })}>Its traffic</a>
+        </p>
+      </section>
+      <section class="card stack">
+        <h2>Limits</h2>
+        <Limits token={token} />
+        <h2>Restrictions</h2>
+        {token.restrictions.length === 0 ? (
+          <p class="quiet">None: it may use every model of every provider.</p>
+        ) : (
+          <ul class="stack close">
+            {token.restrictions.map(({ kind, summary }) => (
+              <li key={`${kind} ${summary}`}>{summary}</li>
+            ))}
+          </ul>
+        )}
+        {token.policies.length > 0 && (
+          <p>
+            Attached policies:{' '}
+            {token.policies.map(({ id, name }) => (
+              <a key={id} href={href(`/policies/${id}`)}>
+                {name}{' '}
+              </a>
+            ))}
+          </p>
+        )}
+        <Family token={token} />
+      </section>
+    </div>
+  )
+}
+
+function Limits({ token }: { token: TokenRecord }) {
+  const { depletion: used, rate_limit_rpm: rpm, rate_limit_tpm: tpm } = token
+  const none = used.max_budget === null && used.max_requests === null && rpm === null && tpm === null
+  if (none) return <p class="quiet">No limit of its own.</p>
+  return (
+    <div class="stack close">
+      {used.max_budget !== null && (
+        <UsedBar
+          used={used.current_spend ?? 0}
+          limit={used.max_budget}
+          text={`${money(used.current_spend ?? 0)} of ${money(used.max_budget)} spent`}
+        />
+      )}
+      {used.max_requests !== null && (
+        <UsedBar
+          used={used.current_requests ?? 0}
+          limit={used.max_requests}
+          text={`${number(used.current_requests ?? 0)} of ${number(used.max_requests)} requests`}
+        />
+      )}
+      {rpm !== null && <p>{number(rpm)} requests a minute</p>}
+      {tpm !== null && <p>{number(tpm)} tokens a minute</p>}
+    </div>
+  )
+}
+
+function Family({ token: { rotated_from, rotated_to_id, source_token_id } }: { token: TokenRecord }) {
+  const related = [
+    ['Replaces', rotated_from],
+    ['Replaced by', rotated_to_id],
+    ['Cloned from', source_token_id],
+  ] as const
+  if (related.every(([, id]) => id === null)) return null
+  return (
+    <Facts
+      facts={related.map(([name, id]) =>
+        id === null
+          ? null
+          : [
+              name,
+              <a key={id} href={href(`/tokens/${id}`)}>
+                <code>{id}</code>
+              </a>,
+            ],
+      )}
+    />
+  )
+}

@@ -1,0 +1,150 @@
+import { anyOf, href, queryValue } from '../../address.ts'
+import { type Alert, api, type TokenRecord } from '../../api/routes.ts'
+import { money, number, words } from '../../formats.ts'
+import { Filters } from '../../parts/filters.tsx'
+import { Head } from '../../parts/frame.tsx'
+import { Icon } from '../../parts/icon.tsx'
+import { Fault, useLoaded } from '../../parts/loaded.tsx'
+import { Command, Time, UsedBar } from '../../parts/small.tsx'
+import { Empty, TableCard } from '../../parts/table.tsx'
+import { may } from '../../session.ts'
+import { teamName, useTeams } from '../team-names.ts'
+import { TokenStatus } from './token-status.tsx'
+
+const statuses = ['active', 'revoked', 'expired', 'rotated', 'budget_exhausted', 'request_exhausted']
+const filterNames = ['name', 'status', 'purpose', 'key_class', 'team_id']
+const staleMilliseconds = 30 * 86_400_000
+
+/** Every token, with what needs somebody's eye. */
+export function Tokens() {
+  const query = Object.fromEntries([...filterNames, 'cursor'].map((name) => [name, queryValue(name)]))
+  const found = useLoaded(JSON.stringify(query), (signal) =>
+    api('GET /v1/tokens', { query: { ...query, limit: 50 }, signal }),
+  )
+  const teams = useTeams()
+  return (
+    <>
+      <Head title="Tokens">
+        {may('tokens:write') && (
+          <a class="button primary" href={href('/tokens/new')}>
+            <Icon name="plus" />
+            New token
+          </a>
+        )}
+      </Head>
+      <Alerts />
+      <Filters
+        filters={[
+          { name: 'name', label: 'Name' },
+          { name: 'status', label: 'Status', options: statuses },
+          { name: 'purpose', label: 'Purpose', options: ['general', 'gateway_runtime', 'integration'] },
+          { name: 'key_class', label: 'Class', options: ['durable', 'virtual', 'disposable'] },
+          { name: 'team_id', label: 'Team', options: (teams ?? []).map(({ id, name }) => [id, name] as const) },
+        ]}
+      />
+      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      <TableCard
+        label="Tokens"
+        rows={found.refusal !== null && found.value === undefined ? null : found.value?.tokens}
+        next={found.value?.next_cursor}
+        keyOf={({ id }) => id}
+        linkOf={({ id }) => href(`/tokens/${id}`)}
+        mutedWhen={({ status }) => status === 'revoked' || status === 'rotated' || status === 'expired'}
+        columns={[
+          { title: 'Name', cell: ({ name }) => name },
+          { title: 'Status', cell: (token) => <TokenStatus token={token} />, nowrap: true },
+          { title: 'Begins with', cell: ({ token_prefix }) => <code>{token_prefix}</code>, from: 'wide' },
+          { title: 'Profile', cell: ({ purpose }) => words(purpose), from: 'wider' },
+          { title: 'Class', cell: ({ key_class }) => words(key_class), from: 'wider' },
+          {
+            title: 'Team',
+            cell: ({ bindings, owner }) =>
+              teamName(teams, bindings.team_id ?? (owner.kind === 'team' ? owner.id : null)),
+            from: 'wide',
+          },
+          { title: 'Limits', cell: (token) => <Limits token={token} />, from: 'wide' },
+          { title: 'Last used', cell: (token) => <LastUsed token={token} />, nowrap: true },
+        ]}
+        empty={
+          <Empty title={anyOf(filterNames) ? 'No token fits these filters' : 'No token yet'}>
+            <p>A token lets an application use the gateway. Make one here, or on the command line:</p>
+            <Command text="gatehouse token create --name shop --purpose general --expires-in 90d" />
+          </Empty>
+        }
+      />
+    </>
+  )
+}
+
+function Limits({ token: { depletion: used, rate_limit_rpm: rpm } }: { token: TokenRecord }) {
+  const { max_budget: budget, max_requests: requests } = used
+  if (budget === null && requests === null)
+    return <span class="quiet">{rpm === null ? 'None' : `${number(rpm)} a minute`}</span>
+  return (
+    <>
+      {budget !== null && (
+        <UsedBar
+          used={used.current_spend ?? 0}
+          limit={budget}
+          text={`${money(used.current_spend ?? 0)} of ${money(budget)}`}
+        />
+      )}
+      {requests !== null && (
+        <UsedBar
+          used={used.current_requests ?? 0}
+          limit={requests}
+          text={`${number(used.current_requests ?? 0)} of ${number(requests)} requests`}
+        />
+      )}
+    </>
+  )
+}
+
+function LastUsed({ token: { last_used_at: at, created_at: made, status } }: { token: TokenRecord }) {
+  const since = Date.now() - Date.parse(at ?? made)
+  const stale = status === 'active' && since > staleMilliseconds
+  return (
+    <span class="row">
+      <Time at={at} />
+      {stale && <span class="tag">stale</span>}
+    </span>
+  )
+}
+
+const conditionWords: Readonly<Record<Alert['condition'], string>> = {
+  budget_near_exhaustion: 'has nearly spent its budget',
+  budget_exhausted: 'has spent its budget',
+  request_near_exhaustion: 'has nearly used its requests',
+  request_exhausted: 'has used its requests',
+  bound_exceeded: 'was charged more by a provider than the list price allows',
+  expiring: 'expires soon',
+  expired: 'has expired',
+  rotation_due: 'is due for rotation',
+  emergency_revoked: 'was revoked in an emergency',
+}
+
+/** The tokens that somebody must look at. */
+export function Alerts() {
+  const found = useLoaded('alerts', (signal) => api('GET /v1/tokens/alerts', { query: {}, signal }))
+  const alerts = found.value?.alerts ?? []
+  if (found.refusal !== null) return <Fault refusal={found.refusal} retry={found.reload} />
+  if (alerts.length === 0) return null
+  return (
+    <section class="note warn stack close" aria-label="Alerts">
+      <ul>
+        {alerts.slice(0, 6).map(({ condition, token_id, name, at }) => (
+          <li key={`${token_id} ${condition}`}>
+            <a href={href(`/tokens/${token_id}`)}>{name}</a> {conditionWords[condition]}
+            {at !== null && (
+              <span class="quiet">
+                {' '}
+                (<Time at={at} />)
+              </span>
+            )}
+          </li>
+        ))}
+      </ul>
+      {alerts.length > 6 && <p class="small">And {number(alerts.length - 6)} more.</p>}
+    </section>
+  )
+}

@@ -1,0 +1,103 @@
+/** What an event says, in words: why a request was refused, who asked, what a change was. */
+import type { Event } from '../../api/routes.ts'
+import { words } from '../../formats.ts'
+import { isObject } from '../../parts/schema-form.tsx'
+
+export interface PolicyResult {
+  policy_id: string
+  kind: string
+  stage: string
+  mode: string
+  verdict: Event['verdict']
+  reason_code: string
+  latency_ms: number
+  targets: readonly string[]
+}
+
+/** A member of the details as text, or null. */
+export function detail(event: Event, name: string): string | null {
+  const value = event.details?.[name]
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : null
+}
+
+export const numberDetail = (event: Event, name: string): number | null => {
+  const value = event.details?.[name]
+  return typeof value === 'number' ? value : null
+}
+
+export function policyResults(event: Event): PolicyResult[] {
+  const results = event.details?.policy_results
+  return Array.isArray(results) ? results.filter(isResult) : []
+}
+
+const isResult = (value: unknown): value is PolicyResult =>
+  isObject(value) && typeof value.policy_id === 'string' && typeof value.verdict === 'string'
+
+/** Why, for the reason codes that the gateway itself gives; others are a policy's own. */
+const reasons: Readonly<Record<string, string>> = {
+  missing_api_key: 'it carried no token',
+  invalid_api_token: 'its token is unknown, was revoked or was rotated',
+  'tokens.expired': 'its token has expired',
+  'tokens.budget_exhausted': 'its token has spent its budget',
+  'tokens.request_limit_exhausted': 'its token has used all its requests',
+  'tokens.model_unpriced': 'its token has a budget and the model has no price, so the budget could not be kept',
+  'tokens.cost_unbounded': 'its token has a budget and what it asks for has no bound',
+  'tokens.gateway_not_allowed': 'its token is bound to another gateway',
+  'tokens.provider_not_allowed': 'its token is bound to another provider',
+  'tokens.model_not_allowed': 'its token may not use this model',
+  'tokens.purpose_not_allowed': 'a token of this purpose may not call models',
+  permission_denied: 'its token lacks the permission',
+  model_not_found: 'no provider has this model',
+  usage_authorization_budget_exceeded: 'a budget that it draws on is spent, or held by requests still running',
+  usage_authorization_request_limit_exceeded: 'its token has used all its requests',
+  usage_authorization_rate_limited: 'its token or access policy has used its rate for this minute',
+  request_exceeds_rate_limit: 'it takes more tokens than a limit allows in a minute',
+  consumer_group_rate_limit_exceeded: 'its consumer group has used its rate for this minute',
+  usage_authority_unavailable: 'the control plane, which keeps the limits, could not be reached',
+  token_state_stale: 'the gateway had not heard from the control plane for too long',
+  event_outbox_full: 'the gateway could not record it, so it did not serve it',
+  'policy.incompatible_active_chain': 'a policy has a stage that this route does not support',
+  upstream_provider_error: 'the provider’s answer could not be used',
+  provider_primary_path_error: 'no provider could be reached',
+  upstream_error: 'the provider could not be reached',
+  invalid_json: 'its body is not JSON',
+  request_too_large: 'its body is too large',
+  session_id_mismatch: 'its two session ids differ',
+}
+
+/** The first line of an exchange's story. */
+export function verdictSentence(event: Event, nameOf: (policyId: string) => string | null): string {
+  const { verdict, reason_code: reason } = event
+  const decided = policyResults(event).findLast((result) => result.verdict === verdict && result.mode === 'enforce')
+  const why = decided === undefined ? because(reason) : policySentence(decided, nameOf(decided.policy_id))
+  if (verdict === 'allow') return 'This request was allowed: no policy and no limit stood in its way.'
+  if (verdict === 'redact') return `This request went through with something taken out: ${why}.`
+  if (verdict === 'rewrite') return `This request went through changed: ${why}.`
+  if (verdict === 'escalate') return `This request waits for a person: ${why}.`
+  if (verdict === 'rate_limit') return `This request was refused for now: ${why}.`
+  if (verdict === 'error') return `This request failed: ${why}.`
+  if (verdict === 'approval_required' || verdict === 'pending') return `This request was put before a person: ${why}.`
+  return `This request was refused: ${why}.`
+}
+
+const because = (reason: string): string => reasons[reason] ?? `the reason is ${reason}`
+
+const stages: Readonly<Record<string, string>> = {
+  pre_request: 'in the request',
+  post_request: 'in the provider’s answer',
+  pre_response: 'in the answer',
+}
+
+function policySentence({ kind, stage, reason_code, targets }: PolicyResult, name: string | null): string {
+  const where = stages[stage] ?? stage
+  const policy = name === null ? `a policy of the kind ${kind}` : `the policy “${name}”`
+  const found = targets.length === 0 ? `applies ${where}` : `found what it looks for ${where} (${targets.join('; ')})`
+  return `${policy} ${found}, ${reason_code}`
+}
+
+/** What an event is about, in few words, for lists. */
+export function eventTitle(event: Event): string {
+  if (event.event_type === 'gateway.request.outcome') return detail(event, 'model') ?? 'No model'
+  const name = detail(event, 'name') ?? detail(event, 'kind')
+  return name === null ? words(event.event_type) : `${words(event.event_type)}: ${name}`
+}

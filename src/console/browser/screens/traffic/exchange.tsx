@@ -1,0 +1,213 @@
+/** One exchange, its whole story in order; or one event that belongs to none. */
+import { href } from '../../address.ts'
+import { api, type Event } from '../../api/routes.ts'
+import { fullTime, milliseconds, money, number, words } from '../../formats.ts'
+import { Head } from '../../parts/frame.tsx'
+import { Show, useLoaded } from '../../parts/loaded.tsx'
+import { said, visible } from '../../parts/said.tsx'
+import { CopyButton, Facts, Id } from '../../parts/small.tsx'
+import { Empty } from '../../parts/table.tsx'
+import { VerdictBadge } from '../../parts/verdict.tsx'
+import { may } from '../../session.ts'
+import { readChain } from '../policies/policies.tsx'
+import { detail, eventTitle, numberDetail, policyResults, verdictSentence } from './exchange-story.ts'
+
+const everything = '3650d'
+
+/** The events of an exchange by its id; where there are none, the one event of that id. */
+async function read(id: string, signal: AbortSignal): Promise<Event[]> {
+  const query = { since: everything, limit: 100 }
+  const { events } = await api('GET /v1/events', { query: { ...query, exchange_id: id }, signal })
+  if (events.length > 0) return events.toReversed()
+  const at = instantOf(id)
+  if (at === null) return []
+  const around = { since: new Date(at - 60_000).toISOString(), until: new Date(at + 60_000).toISOString(), limit: 100 }
+  const page = await api('GET /v1/events', { query: around, signal })
+  return page.events.filter(({ event_id }) => event_id === id)
+}
+
+/** The instant that a version 7 id begins with (RFC 9562 section 5.7); null for another. */
+function instantOf(id: string): number | null {
+  const digits = id.replaceAll('-', '')
+  return /^[0-9a-f]{12}7/.test(digits) ? Number.parseInt(digits.slice(0, 12), 16) : null
+}
+
+export function Exchange({ id }: { id: string }) {
+  const found = useLoaded(id, (signal) => read(id, signal))
+  const outcome = found.value?.find(({ event_type }) => event_type === 'gateway.request.outcome')
+  const title = outcome === undefined ? 'Event' : eventTitle(outcome)
+  return (
+    <>
+      <Head title={title} back={['/traffic', 'Traffic']} />
+      <Show of={found} rows={8}>
+        {(events) =>
+          events.length === 0 ? (
+            <div class="card">
+              <Empty title="There is no such exchange">
+                <p>It may be older than what is kept, or belong to a team that is not yours.</p>
+              </Empty>
+            </div>
+          ) : (
+            <Story events={events} outcome={outcome} />
+          )
+        }
+      </Show>
+    </>
+  )
+}
+
+function Story({ events, outcome }: { events: readonly Event[]; outcome: Event | undefined }) {
+  const nameOf = usePolicyNames()
+  return (
+    <div class="stack">
+      {outcome !== undefined && (
+        <section class="card stack">
+          <div class="row">
+            <VerdictBadge verdict={outcome.verdict} />
+            <span class="quiet">{fullTime(outcome.timestamp)}</span>
+          </div>
+          <p class="lead">{said(verdictSentence(outcome, nameOf))}</p>
+        </section>
+      )}
+      <div class="sides">
+        {outcome !== undefined && (
+          <section class="card stack">
+            <h2>What happened</h2>
+            <Steps outcome={outcome} events={events} nameOf={nameOf} />
+          </section>
+        )}
+        <section class="card stack">
+          <h2>{events.length === 1 ? 'The event' : `All ${events.length} events`}</h2>
+          {events.map((event) => (
+            <RawEvent key={event.event_id} event={event} open={events.length === 1} />
+          ))}
+        </section>
+      </div>
+    </div>
+  )
+}
+
+type NameOf = (policyId: string) => string | null
+
+function usePolicyNames(): NameOf {
+  const found = useLoaded('policy names', (signal) => (may('policies:read') ? readChain(signal) : Promise.resolve([])))
+  return (id) => found.value?.find((policy) => policy.id === id)?.name ?? null
+}
+
+function Steps({ outcome, events, nameOf }: { outcome: Event; events: readonly Event[]; nameOf: NameOf }) {
+  const attempts = events.filter(({ event_type }) => event_type === 'gateway.provider.attempt')
+  return (
+    <ol class="story">
+      <Asked outcome={outcome} />
+      {policyResults(outcome).map((result) => (
+        <li key={`${result.policy_id} ${result.stage}`} data-verdict={result.verdict}>
+          <div>
+            <div class="row between">
+              <a href={href(`/policies/${result.policy_id}`)}>{nameOf(result.policy_id) ?? words(result.kind)}</a>
+              <span class="small quiet number">
+                {words(result.stage)} · {milliseconds(result.latency_ms)}
+              </span>
+            </div>
+            <div class="row">
+              <VerdictBadge
+                verdict={result.verdict}
+                label={result.verdict === 'allow' ? 'Nothing found' : words(result.verdict)}
+              />
+              {result.mode === 'monitor' && <span class="tag">monitor: not applied</span>}
+            </div>
+            {result.targets.length > 0 && <p class="small">{result.targets.join(', ')}</p>}
+          </div>
+        </li>
+      ))}
+      {attempts.map((attempt, index) => (
+        <li key={attempt.event_id} data-verdict={attempt.verdict}>
+          <div>
+            <div class="row between">
+              <span>
+                Attempt {index + 1}: {detail(attempt, 'provider')} answered {detail(attempt, 'status') ?? 'nothing'}
+              </span>
+              <span class="small quiet number">{milliseconds(numberDetail(attempt, 'latency_ms'))}</span>
+            </div>
+            {attempt.reason_code !== 'ok' && <code>{attempt.reason_code}</code>}
+          </div>
+        </li>
+      ))}
+      <Answered outcome={outcome} />
+    </ol>
+  )
+}
+
+function Asked({ outcome }: { outcome: Event }) {
+  const { event_attribution: who, request_id } = outcome
+  return (
+    <li>
+      <div>
+        <span>{said(detail(outcome, 'route'))}</span>
+        <Facts
+          facts={[
+            who.token_id === null
+              ? ['Token', 'None that is known']
+              : [
+                  'Token',
+                  <a key="token" href={href(`/tokens/${who.token_id}`)}>
+                    <code>{who.token_id}</code>
+                  </a>,
+                ],
+            who.team_id === null ? null : ['Team', <code key="team">{who.team_id}</code>],
+            who.user_id === null ? null : ['Person', <code key="user">{who.user_id}</code>],
+            who.oauth_client_id === null ? null : ['Application', <code key="client">{who.oauth_client_id}</code>],
+            who.session_id === null ? null : ['Session', <code key="session">{who.session_id}</code>],
+            ['Model', detail(outcome, 'model') ?? 'None'],
+            request_id === null ? null : ['Request id', <Id key="request" id={request_id} />],
+            outcome.exchange_id === undefined ? null : ['Exchange', <Id key="exchange" id={outcome.exchange_id} />],
+          ]}
+        />
+      </div>
+    </li>
+  )
+}
+
+function Answered({ outcome }: { outcome: Event }) {
+  const { event_cost_attribution: cost } = outcome
+  const first = numberDetail(outcome, 'first_token_ms')
+  return (
+    <li data-verdict={outcome.verdict}>
+      <div>
+        <div class="row between">
+          <span>Answered {detail(outcome, 'status') ?? 'nothing'}</span>
+          <span class="small quiet number">
+            {first !== null && `first token ${milliseconds(first)} · `}
+            {milliseconds(numberDetail(outcome, 'latency_ms'))} in all
+          </span>
+        </div>
+        {cost !== undefined && (
+          <Facts
+            facts={[
+              ['Cost', `${money(cost.cost)}${cost.estimated ? ', estimated' : ''}`],
+              ['Tokens', `${number(cost.input_tokens)} in, ${number(cost.output_tokens)} out`],
+              cost.cached_input_tokens === null ? null : ['Cached', number(cost.cached_input_tokens)],
+              cost.reasoning_tokens === null ? null : ['Reasoning', number(cost.reasoning_tokens)],
+              ['Provider', `${cost.provider}, ${cost.model}`],
+            ]}
+          />
+        )}
+        {outcome.prompt_redacted !== undefined && <pre class="card">{visible(outcome.prompt_redacted)}</pre>}
+      </div>
+    </li>
+  )
+}
+
+function RawEvent({ event, open }: { event: Event; open: boolean }) {
+  const text = JSON.stringify(event, null, 2)
+  return (
+    <details open={open}>
+      <summary>
+        {words(event.event_type)} <span class="quiet small">{fullTime(event.timestamp)}</span>
+      </summary>
+      <div class="command">
+        <pre>{visible(text)}</pre>
+        <CopyButton text={text} what="Event" />
+      </div>
+    </details>
+  )
+}

@@ -1,0 +1,165 @@
+/** Exchanges as they come, or any events; filters and page stand in the address. */
+import { useState } from 'preact/hooks'
+import { anyOf, href, queryValue, setQuery } from '../../address.ts'
+import { api, type Event } from '../../api/routes.ts'
+import { clockTime, dateAndTime, milliseconds, money, number, words } from '../../formats.ts'
+import { installation } from '../../installation.ts'
+import { Filters } from '../../parts/filters.tsx'
+import { Head } from '../../parts/frame.tsx'
+import { Icon } from '../../parts/icon.tsx'
+import { Fault, useLoaded } from '../../parts/loaded.tsx'
+import { said } from '../../parts/said.tsx'
+import { Command } from '../../parts/small.tsx'
+import { type Column, Empty, TableCard } from '../../parts/table.tsx'
+import { VerdictBadge } from '../../parts/verdict.tsx'
+import { may } from '../../session.ts'
+import { timeRange } from '../../time-range.ts'
+import { detail, eventTitle, numberDetail } from './exchange-story.ts'
+
+const exchanges = 'gateway.request.outcome'
+const filterNames = ['verdict', 'model', 'reason_code', 'token_id', 'gateway_id', 'request_id'] as const
+const verdicts = ['allow', 'block', 'deny', 'redact', 'rewrite', 'escalate', 'rate_limit', 'error']
+const liveMilliseconds = 3000
+
+export function Traffic() {
+  const [paused, setPaused] = useState(false)
+  const type = queryValue('event_type') ?? exchanges
+  const cursor = queryValue('cursor')
+  const { since, until, seconds } = timeRange()
+  const live = !paused && cursor === null && until === null
+  const query = {
+    ...Object.fromEntries(filterNames.map((name) => [name, queryValue(name)])),
+    event_type: type === 'all' ? null : type,
+    since,
+    until,
+    cursor,
+    limit: 50,
+  }
+  const found = useLoaded(JSON.stringify(query), (signal) => api('GET /v1/events', { query, signal }), {
+    everyMs: live ? liveMilliseconds : 0,
+  })
+  return (
+    <>
+      <Head title="Traffic">
+        <button type="button" aria-pressed={!live} onClick={() => resume(live, setPaused)}>
+          <Icon name={live ? 'pause' : 'play'} />
+          {live ? 'Live' : 'Paused'}
+        </button>
+        {may('events:export') && (
+          <a
+            class="button"
+            href={`/v1/events/export?since=${encodeURIComponent(since)}&format=csv`}
+            download="events.csv"
+          >
+            Export
+          </a>
+        )}
+      </Head>
+      <Filters
+        filters={[
+          { name: 'verdict', label: 'Verdict', options: verdicts },
+          { name: 'model', label: 'Model' },
+          { name: 'reason_code', label: 'Reason' },
+          { name: 'token_id', label: 'Token id' },
+          { name: 'request_id', label: 'Request id' },
+          { name: 'event_type', label: 'Events', usual: exchanges, options: typeOptions },
+        ]}
+      />
+      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      <TableCard
+        label={type === exchanges ? 'Requests' : 'Events'}
+        rows={found.value === undefined && found.refusal !== null ? null : found.value?.events}
+        next={found.value?.next_cursor}
+        keyOf={({ event_id }) => event_id}
+        linkOf={(event) => href(`/traffic/${event.exchange_id ?? event.event_id}`)}
+        columns={type === exchanges ? exchangeColumns(seconds) : eventColumns(seconds)}
+        empty={<NoTraffic />}
+      />
+    </>
+  )
+}
+
+/** Paused by hand, or by looking at a later page: both end where one looks at what is new. */
+function resume(live: boolean, setPaused: (paused: boolean) => void): void {
+  setPaused(live)
+  if (!live) setQuery({ cursor: null })
+}
+
+const typeOptions = [
+  [exchanges, 'Requests'],
+  ['all', 'All events'],
+  ['decision', 'Decisions'],
+  ['gateway.provider.attempt', 'Provider attempts'],
+  ['token.created', 'Tokens made'],
+  ['token.revoked', 'Tokens revoked'],
+  ['token.emergency_revoked', 'Emergency revocations'],
+  ['policy.updated', 'Policies changed'],
+  ['escalation.resolved', 'Escalations resolved'],
+  ['auth.signed_in', 'Sign-ins'],
+  ['auth.refused', 'Refused sign-ins'],
+  ['catalog.updated', 'Catalog changed'],
+] as const
+
+const timeColumn = (seconds: number): Column<Event> => ({
+  title: 'Time',
+  nowrap: true,
+  cell: ({ timestamp }) => (
+    <time dateTime={timestamp} class="number">
+      {seconds > 86_400 ? dateAndTime(timestamp) : clockTime(timestamp)}
+    </time>
+  ),
+})
+
+const verdictColumn: Column<Event> = {
+  title: 'Verdict',
+  nowrap: true,
+  cell: ({ verdict }) => <VerdictBadge verdict={verdict} />,
+}
+const reasonColumn: Column<Event> = {
+  title: 'Reason',
+  from: 'wide',
+  cell: ({ reason_code: reason }) => (reason === 'ok' ? <span class="quiet">–</span> : <code>{said(reason)}</code>),
+}
+
+const exchangeColumns = (seconds: number): Column<Event>[] => [
+  timeColumn(seconds),
+  verdictColumn,
+  { title: 'Model', cell: eventTitle },
+  reasonColumn,
+  { title: 'Status', right: true, from: 'wide', cell: (event) => detail(event, 'status') ?? '–' },
+  { title: 'Took', right: true, from: 'wide', cell: (event) => milliseconds(numberDetail(event, 'latency_ms')) },
+  {
+    title: 'First token',
+    right: true,
+    from: 'wider',
+    cell: (event) => milliseconds(numberDetail(event, 'first_token_ms')),
+  },
+  {
+    title: 'Tokens',
+    right: true,
+    from: 'wider',
+    cell: ({ event_cost_attribution: cost }) =>
+      cost === undefined ? '–' : `${number(cost.input_tokens)} + ${number(cost.output_tokens)}`,
+  },
+  { title: 'Cost', right: true, cell: ({ event_cost_attribution: cost }) => money(cost?.cost) },
+]
+
+const eventColumns = (seconds: number): Column<Event>[] => [
+  timeColumn(seconds),
+  { title: 'Event', cell: ({ event_type }) => words(event_type) },
+  verdictColumn,
+  { title: 'About', from: 'wide', cell: eventTitle },
+  reasonColumn,
+  { title: 'By', from: 'wider', cell: (event) => <code>{said(detail(event, 'actor') ?? '–')}</code> },
+]
+
+const NoTraffic = () => (
+  <Empty title={anyOf(filterNames) ? 'No request fits these filters in this time' : 'No request in this time'}>
+    <p>Requests appear here as they end. Send one:</p>
+    <Command
+      text={`curl ${installation.gateway_url}/v1/chat/completions -H "Authorization: Bearer $TOKEN" \\
+  -H "Content-Type: application/json" \\
+  -d '{"model":"simulator/echo","messages":[{"role":"user","content":"Hello"}]}'`}
+    />
+  </Empty>
+)

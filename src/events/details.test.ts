@@ -1,0 +1,33 @@
+import { expect, test } from 'bun:test'
+import { z } from 'zod'
+import { describedEventSchema, describedTypes } from './details.ts'
+import { eventTypes } from './event.ts'
+import { testEvent } from './testing/ledger.ts'
+
+test('every type of event is described, once', () => {
+  expect(describedTypes().toSorted()).toEqual(eventTypes.toSorted())
+})
+
+const outcome = {
+  route: 'POST /v1/chat/completions',
+  model: 'gpt-4o',
+  provider: 'openai',
+  status: 200,
+  latency_ms: 12,
+  first_token_ms: null,
+  attempts: 1,
+  stream: false,
+}
+
+test('the details of a type are held against its own description', () => {
+  const said = (details: Record<string, unknown>) => describedEventSchema.safeParse(testEvent({ details })).success
+  expect(said(outcome)).toBe(true)
+  expect(said({ ...outcome, something_later: 1 })).toBe(true)
+  expect(said({ ...outcome, attempts: 'one' })).toBe(false)
+})
+
+test('what the types share stands in the description once', () => {
+  const { $defs = {} } = z.toJSONSchema(z.object({ events: z.array(describedEventSchema) }))
+  expect(Object.keys($defs)).toContain('EventAttribution')
+  expect($defs.RequestOutcome).toMatchObject({ properties: { event_type: { enum: ['gateway.request.outcome'] } } })
+})

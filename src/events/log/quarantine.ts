@@ -1,0 +1,36 @@
+/**
+ * What stands in the ledger for a line of a lane's chain that cannot be understood. A chain cannot leave a number out:
+ * refusing the line would keep everything behind it in its gateway for ever, until that gateway has no room left and
+ * refuses to work. So its bytes take their place in the chain, under an event of the control plane's own that claims
+ * nothing of what they say.
+ */
+import { timestamp } from '../../lib/clock.ts'
+import type { NewId } from '../../lib/ids.ts'
+import { nobody } from '../event.ts'
+import type { Chained } from './append.ts'
+
+/** No gateway may post this type. */
+export const quarantinedType = 'fleet.event_quarantined'
+
+const quarantineReasons = ['event.not_valid', 'event.repeated_id'] as const
+export type QuarantineReason = (typeof quarantineReasons)[number]
+
+export const isQuarantineReason = (reason: unknown): reason is QuarantineReason =>
+  quarantineReasons.some((known) => known === reason)
+
+export function quarantined(
+  { n, digest, body }: Pick<Chained, 'n' | 'digest' | 'body'>,
+  options: { reason: QuarantineReason; gatewayId: string; receivedAt: number; newId: NewId },
+): Chained {
+  const event: Chained['event'] = {
+    event_id: options.newId(),
+    event_type: quarantinedType,
+    request_id: null,
+    timestamp: timestamp(options.receivedAt),
+    verdict: 'error',
+    reason_code: options.reason,
+    config_version: 0,
+    event_attribution: { ...nobody, gateway_id: options.gatewayId },
+  }
+  return { event, body, n, digest }
+}

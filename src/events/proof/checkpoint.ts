@@ -1,0 +1,121 @@
+/**
+ * A checkpoint: where every chain stood at an instant, signed (protocols section 6). Beside the chain's own digest it
+ * holds a second one, over what the ledger adds to each body (arrivals.ts), so that no column is left uncovered.
+ */
+import { z } from 'zod'
+import { timestamp } from '../../lib/clock.ts'
+import { cellsOf, integerCell, named, readCells, textCell } from '../../store/damage/stored-cells.ts'
+import type { Database } from '../../store/open.ts'
+import type { Signed } from './checkpoint-key.ts'
+
+/** A place in a chain: the number and digest of an event, and the digest of arrivals up to it. */
+export interface ChainPoint {
+  seq: number
+  digest: string
+  arrivals: string
+}
+
+export interface Checkpoint {
+  /** One more than that of the checkpoint before. */
+  number: number
+  /** Milliseconds since the epoch. */
+  at: number
+  heads: ReadonlyMap<string, ChainPoint>
+  /** Named when the first was signed: checkpoints that were begun anew have another. Null in those of older releases. */
+  series: string | null
+  /** The former ones that the ledger keeps beside this one, ascending. */
+  kept: readonly KeptCheckpoint[]
+  /** How often in this series a chain was left out, because retention had removed all of it. */
+  removed: number
+}
+
+/** A checkpoint by its number and its time, in milliseconds since the epoch. */
+export type KeptCheckpoint = readonly [number: number, at: number]
+
+const bodySchema = z.object({
+  number: z.number().int(),
+  at: z.iso.datetime(),
+  series: z.string().nullable().default(null),
+  kept: z.array(z.tuple([z.number().int(), z.number().int()])).default([]),
+  removed: z.number().int().default(0),
+  heads: z.array(z.tuple([z.string(), z.number().int(), z.string(), z.string()])),
+})
+
+export const signedSchema = z.strictObject({
+  body: z.string().max(4 * 1024 * 1024),
+  key_id: z.string().max(64),
+  signature: z.string().max(128),
+})
+
+/** The text that is signed. */
+export function checkpointBody({ at, heads, ...rest }: Checkpoint): string {
+  const rows = [...heads].map(([chain, { seq, digest, arrivals }]) => [chain, seq, digest, arrivals])
+  return JSON.stringify({ ...rest, at: timestamp(at), heads: rows })
+}
+
+/** Reads what `checkpointBody` wrote; null where it is something else. */
+export function parseCheckpoint(body: string): Checkpoint | null {
+  const parsed = bodySchema.safeParse(parseJson(body))
+  if (!parsed.success) return null
+  const { at, heads, ...rest } = parsed.data
+  const points = heads.map(([chain, seq, digest, arrivals]) => [chain, { seq, digest, arrivals }] as const)
+  return { ...rest, at: Date.parse(at), heads: new Map(points) }
+}
+
+/** What is wrong with a checkpoint beside one that was seen before; null where nothing is. */
+export function wentBack(seen: string, found: string): string | null {
+  const [former, present] = [parseCheckpoint(seen), parseCheckpoint(found)]
+  if (former === null) return null
+  if (present === null) return 'not_a_checkpoint'
+  if (present.number < former.number) return 'older'
+  if (present.number === former.number) return seen === found ? null : 'other'
+  if (former.series !== null && present.series !== former.series) return 'begun_anew'
+  for (const [chain, { seq }] of present.heads) if (seq < (former.heads.get(chain)?.seq ?? 0)) return 'chain_shorter'
+  const gone = [...former.heads.keys()].filter((chain) => !present.heads.has(chain)).length
+  return former.series !== null && gone > present.removed - former.removed ? 'chain_missing' : null
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The schema says that nothing is not a checkpoint.
+    return undefined
+  }
+}
+
+export interface StoredCheckpoint extends Signed {
+  number: number
+}
+
+/** The newest one, as the state and with it every host has it; null where there is none yet. */
+export async function readStateCheckpoint(state: Database): Promise<StoredCheckpoint | null> {
+  const [row] = await readStored(state, inState, '')
+  if (row === undefined || row.number === 0) return null
+  const { at: _notThere, ...stored } = row
+  return stored
+}
+
+const inState = named(['number', 'key_id', 'signature', 'body'])
+const inLedger = { ...inState, at: 'at' }
+
+/** Those of the ledger that meet a condition in SQL, with what a row says of its time. */
+export const readKeptCheckpoints = (ledger: Database, tail: string, args: string[] = []) =>
+  readStored(ledger, inLedger, tail, args)
+
+async function readStored(
+  database: Database,
+  columns: Readonly<Record<string, string>>,
+  tail: string,
+  args: string[] = [],
+): Promise<(StoredCheckpoint & { at: number })[]> {
+  const rows = await database.read(`select ${cellsOf(columns)} from checkpoints ${tail}`, args)
+  return rows.map((row) => {
+    const { number, at, body, key_id: keyId, signature } = readCells(columns, row.cells)
+    return {
+      number: integerCell(number),
+      at: integerCell(at),
+      ...{ body: textCell(body), key_id: textCell(keyId), signature: textCell(signature) },
+    }
+  })
+}

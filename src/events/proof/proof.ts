@@ -1,0 +1,88 @@
+/** What a control plane does for the proof of its events: its key, checkpoints, retention, the route that verifies. */
+import { join } from 'node:path'
+import type { AnyRoute } from '../../api/route.ts'
+import type { Settings } from '../../config.ts'
+import type { Head } from '../../fleet/protocol/wire.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log/log.ts'
+import type { Database } from '../../store/open.ts'
+import { removeOldEvents } from '../retention/retention.ts'
+import { rollupRebuildRoute } from '../rollups/rebuild-route.ts'
+import { readStateCheckpoint } from './checkpoint.ts'
+import { loadSigningKey, publishKey } from './checkpoint-key.ts'
+import { signCheckpoint } from './checkpoint-writer.ts'
+import { lookAt, readSeen } from './seen-checkpoint.ts'
+import { verifyRoutes } from './verify-route.ts'
+
+export interface ProofOptions {
+  state: Database
+  ledger: Database
+  dataDirectory: string
+  /** A checkpoint has changed the state. */
+  announce(head: Head): void
+  clock: Clock
+  log: Log
+  settings: Pick<Settings, 'checkpoint_key_file' | 'event_retention_days'>
+}
+
+export interface Proof {
+  routes: AnyRoute[]
+  /** Signs and removes from now on, every few seconds, behind everything else's back. */
+  start(): void
+  /** Resolves when what runs is done; nothing follows. */
+  stop(): Promise<void>
+}
+
+const everyMs = 5000
+const firstMs = 500
+/** How long nothing old is looked for once all that was old enough is gone. */
+const restMs = 600_000
+
+/** Reads or makes the signing key and makes its public half known. Throws `invalid_parameter` where there is no key. */
+export async function createProof(options: ProofOptions): Promise<Proof> {
+  const { ledger, clock, log, settings } = options
+  const key = loadSigningKey(settings.checkpoint_key_file ?? join(options.dataDirectory, 'checkpoint-key'))
+  await ledger.write([publishKey(key, clock.now())])
+  log.info({ checkpoint_key: key.id }, 'Checkpoints are signed with this key: note its id to verify events by')
+  let restUntil = Number.NEGATIVE_INFINITY
+  const retain = async () => {
+    if (clock.monotonic() < restUntil) return
+    const { removed, finished } = await removeOldEvents({ ...options, key })
+    if (finished) restUntil = clock.monotonic() + restMs
+    if (removed > 0) log.info({ removed }, 'Events older than event_retention_days were removed')
+  }
+  const seenFile = join(options.dataDirectory, 'checkpoint.json')
+  let told: string | null = null
+  const look = async () => {
+    const wrong = lookAt(seenFile, await readStateCheckpoint(options.state))
+    if (wrong !== null && wrong !== told)
+      log.error({ how: wrong, file: seenFile }, 'The state has a checkpoint that is not behind the one seen before')
+    told = wrong
+  }
+  const turn = async () => {
+    for (const work of [() => signCheckpoint({ ...options, key }), look, retain]) {
+      await work().catch((error: unknown) => {
+        log.error({ error: String(error) }, 'Events could not be signed or removed: it will be tried again')
+      })
+    }
+  }
+  let timer: Timer | null = null
+  let running: Promise<void> = Promise.resolve()
+  let stopped = false
+  const next = (milliseconds: number) => {
+    if (stopped) return
+    timer = setTimeout(() => {
+      running = turn()
+      void running.then(() => next(everyMs))
+    }, milliseconds)
+  }
+  return {
+    routes: [...verifyRoutes({ ...options, seen: () => readSeen(seenFile) }), rollupRebuildRoute(options)],
+    start: () => next(firstMs),
+    async stop() {
+      stopped = true
+      if (timer !== null) clearTimeout(timer)
+      await running
+    },
+  }
+}

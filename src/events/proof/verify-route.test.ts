@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { Failure } from '../../failure.ts'
+import { anonymous } from '../../identity/principal.ts'
+import { retentionDays, TestProof } from '../testing/proof.ts'
+import { verifyRoutes } from './verify-route.ts'
+
+const auditor = { ...anonymous, kind: 'token', name: 'token:1', roles: ['auditor'] } as const
+
+let proof: TestProof
+beforeEach(async () => {
+  proof = await TestProof.start()
+  await proof.shipEvents(1, 300)
+})
+afterEach(() => proof.store.remove())
+
+/** Asks once and gives the answer, or the code that refused it. */
+function asking() {
+  const [route] = verifyRoutes({
+    ...proof.store,
+    clock: proof.clock,
+    settings: { event_retention_days: retentionDays },
+    seen: () => null,
+  })
+  return async (signal = new AbortController().signal): Promise<Response | string> => {
+    const call = { principal: auditor, params: {}, query: {}, body: {}, headers: new Headers(), requestId: '', signal }
+    try {
+      const answer = await route?.handle(call, new Request('http://127.0.0.1/v1/events/verify'))
+      return answer instanceof Response ? answer : 'no stream'
+    } catch (error) {
+      return error instanceof Failure ? error.code : String(error)
+    }
+  }
+}
+
+test('one verification runs at a time, and the next when it has ended', async () => {
+  const ask = asking()
+  const first = await ask()
+  expect(await ask()).toBe('conflict')
+  expect(first instanceof Response && (await first.text())).toContain('"kind":"summary"')
+  expect(await ask()).toBeInstanceOf(Response)
+})
+
+test('one that was left is not in the way, and its late end does not let two others run at once', async () => {
+  const ask = asking()
+  const [gone, leaves] = [new AbortController(), new AbortController()]
+  gone.abort()
+  expect(await ask(gone.signal)).toBeInstanceOf(Response)
+  const left = await ask(leaves.signal)
+  leaves.abort()
+  expect(await ask()).toBeInstanceOf(Response)
+  if (left instanceof Response) await left.body?.cancel()
+  expect(await ask()).toBe('conflict')
+})

@@ -1,0 +1,100 @@
+/**
+ * Verification over the API: lines of JSON as they are found. For those who see the events of every team only, because
+ * a chain holds those of all. One at a time: each reads all there is.
+ */
+import { z } from 'zod'
+import { type AnyRoute, route } from '../../api/route.ts'
+import { Failure } from '../../failure.ts'
+import type { Principal } from '../../identity/principal.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Database } from '../../store/open.ts'
+import { lineStreams } from '../query/line-stream.ts'
+import { sinceInstant, sinceSchema } from '../query/since.ts'
+import { visibilityOf } from '../visibility.ts'
+import { signedSchema } from './checkpoint.ts'
+import type { Signed } from './checkpoint-key.ts'
+import { verifyEvents, verifyLineSchema } from './verify.ts'
+
+const keyId = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/)
+  .describe('The id of a key to trust: the SHA-256 of the public key')
+
+const mostKeys = 32
+const mostWitnesses = 32
+
+interface Asked {
+  since?: string | undefined
+  keys: readonly string[]
+  witnesses: readonly Signed[]
+}
+
+export function verifyRoutes({
+  state,
+  ledger,
+  clock,
+  settings,
+  seen,
+}: {
+  state: Database
+  ledger: Database
+  clock: Clock
+  settings: { event_retention_days: number }
+  /** The newest checkpoint that was seen here, kept outside the databases. */
+  seen(): Signed | null
+}): AnyRoute[] {
+  const stream = lineStreams('A verification is running: try again when it has ended')
+  const verify = (principal: Principal, { since, keys, witnesses }: Asked, signal: AbortSignal): Response => {
+    if (visibilityOf(principal, { teams: [], tokens: [] }).teams !== 'every') throw new Failure('permission_denied')
+    const instant = since === undefined ? null : sinceInstant(since, clock.now())
+    const own = seen()
+    const known = own === null ? witnesses : [own, ...witnesses]
+    const lines = verifyEvents({
+      state,
+      ledger,
+      since: instant,
+      pinned: keys,
+      witnesses: known,
+      now: clock.now(),
+      retention: settings.event_retention_days * 86_400_000,
+      signal,
+    })
+    return stream(signal, lines)
+  }
+  const about = {
+    path: '/v1/events/verify',
+    tag: 'Events',
+    access: 'events:export',
+    reply: verifyLineSchema,
+    alsoAnswers: ['application/x-ndjson'],
+  } as const
+  return [
+    route({
+      ...about,
+      method: 'GET',
+      summary: 'Whether any event was altered, removed or inserted: lines of findings and chains, a sum as the last',
+      query: z.strictObject({
+        since: sinceSchema.optional(),
+        key: z
+          .string()
+          .transform((text) => text.split(','))
+          .pipe(z.array(keyId).max(mostKeys))
+          .optional()
+          .describe('Ids of the keys to trust, with commas; default: those that stand in the ledger'),
+      }),
+      handle: ({ principal, query: { since, key = [] }, signal }) =>
+        verify(principal, { since, keys: key, witnesses: [] }, signal),
+    }),
+    route({
+      ...about,
+      method: 'POST',
+      summary: 'The same, held against checkpoints that were seen elsewhere too',
+      body: z.strictObject({
+        since: sinceSchema.optional(),
+        keys: z.array(keyId).max(mostKeys).default([]),
+        witnesses: z.array(signedSchema).max(mostWitnesses).default([]),
+      }),
+      handle: ({ principal, body, signal }) => verify(principal, body, signal),
+    }),
+  ]
+}

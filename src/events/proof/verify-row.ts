@@ -1,0 +1,92 @@
+/** Whether the columns of an event's row say what its body says. */
+
+import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
+import { asBytes, storedBytes, storedText } from '../../store/damage/stored-text.ts'
+import type { Row } from '../../store/open.ts'
+import type { Event } from '../event.ts'
+import { eventColumns } from '../log/append.ts'
+import { controlPlaneChain } from '../log/chain.ts'
+import { isQuarantineReason, quarantined, quarantinedType } from '../log/quarantine.ts'
+import { arrivalText } from './arrivals.ts'
+import type { FindingCode } from './verify-finding.ts'
+
+/** A row of `events` as anyone who can write the file may have left it. */
+export interface EventRow {
+  /** Its decimal digits: SQLite's integers go beyond those of JavaScript. */
+  position: string
+  /** Every other column, by name. */
+  cells: Cells
+  /** The bytes of its text; null where it is none. */
+  body: Uint8Array | null
+  /** What the body says; null where that is no event. */
+  event: Event | null
+  arrival: unknown
+}
+
+const columns = named(['seq', 'digest', 'received_at', ...Object.keys(eventColumns)])
+
+/** What `verify` reads of each row. */
+export const rowColumns = `cast(position as text) as position, ${cellsOf(columns)}, ${asBytes('body')} as body,
+  typeof(body) as body_type, ${arrivalText} as arrival`
+
+/** A row that was selected so. */
+export function readRow(row: Row): EventRow {
+  const body = row.body_type === 'text' ? storedBytes(row.body) : null
+  return {
+    position: String(row.position),
+    cells: readCells(columns, row.cells),
+    body,
+    event: read(body),
+    arrival: row.arrival,
+  }
+}
+
+/** The names of the columns that do not say what the body says. */
+export function alteredColumns(chain: string, row: EventRow): string[] {
+  const { cells } = row
+  const receivedAt = cells.received_at
+  if (typeof receivedAt !== 'number' || !Number.isSafeInteger(receivedAt)) return ['received_at']
+  const event = cells.event_type === quarantinedType && chain !== controlPlaneChain ? putAside(chain, cells) : row.event
+  // No position is below one, or as great as that: it was moved there, and what follows is behind it.
+  const moved = Number(row.position) >= 1 && Number.isSafeInteger(Number(row.position)) ? [] : ['position']
+  if (event === null) return [...moved, 'body']
+  const others = Object.entries(eventColumns).filter(
+    ([name, value]) => cells[name] !== (value(event, receivedAt) ?? null),
+  )
+  return [...moved, ...others.map(([name]) => name)]
+}
+
+/** What a gateway has recorded of the proof itself, without which nothing that was never signed would show it. */
+export function recordedTrouble(
+  chain: string,
+  { cells: { event_type: type, reason_code: reason } }: EventRow,
+): FindingCode | null {
+  if (chain === controlPlaneChain) return null
+  if (type === 'gateway.checkpoint_regressed') return 'checkpoint.seen_going_back'
+  const parted = reason === 'chain_fork' || reason === 'chain_lost'
+  return type === 'gateway.instance_replaced' && parted ? 'chain.parted' : null
+}
+
+/** The event under which bytes stand that could not be understood: of itself it has its id and its reason only. */
+function putAside(chain: string, { event_id: id, reason_code: reason, received_at: receivedAt }: Cells): Event | null {
+  if (typeof id !== 'string' || !isQuarantineReason(reason) || typeof receivedAt !== 'number') return null
+  const line = { n: 0, digest: '', body: '' }
+  const [gatewayId = ''] = chain.split('/')
+  return quarantined(line, { reason, gatewayId, receivedAt, newId: () => id }).event
+}
+
+/** The body as an event; only what columns are read from is looked at, so that older forms are understood too. */
+function read(body: Uint8Array | null): Event | null {
+  const text = storedText(body)
+  if (text === null) return null
+  try {
+    const parsed: Event = JSON.parse(text)
+    // What columns are read from has to be there; the rest is the digest's to prove.
+    return typeof parsed === 'object' && typeof parsed?.event_attribution === 'object' && parsed.event_attribution
+      ? parsed
+      : null
+  } catch {
+    // No JSON: whatever the columns say, it is not in the body.
+    return null
+  }
+}

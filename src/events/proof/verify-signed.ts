@@ -1,0 +1,180 @@
+/** What checkpoints and floors say, once their signatures hold: the places that rows are held against. */
+import type { Database } from '../../store/open.ts'
+import { type Floor, openFloor, readFloor } from '../retention/retention-floor.ts'
+import {
+  type ChainPoint,
+  type Checkpoint,
+  parseCheckpoint,
+  readKeptCheckpoints,
+  readStateCheckpoint,
+} from './checkpoint.ts'
+import { type KeyRing, readKeyRing, type Signed } from './checkpoint-key.ts'
+import { type Finding, Findings, finding } from './verify-finding.ts'
+
+export interface SignedSources {
+  state: Database
+  ledger: Database
+  /** Ids of the keys to trust; empty for all that stand in the ledger. */
+  pinned: readonly string[]
+  /** Checkpoints that somebody has seen: from a gateway's data directory, or from a log. */
+  witnesses: readonly Signed[]
+  /** Milliseconds since the epoch. */
+  now: number
+}
+
+export interface SignedRecord {
+  findings: Finding[]
+  keys: KeyRing
+  newest: { number: number; at: number; key_id: string } | null
+  /** Where each chain was, as checkpoints say. */
+  points: Map<string, ChainPoint[]>
+  /** Where chains were at the newest checkpoint that is not younger than `since`. */
+  base: ReadonlyMap<string, ChainPoint>
+}
+
+interface Held {
+  checkpoint: Checkpoint
+  signed: Signed
+}
+
+const mostReadings = 5
+const pauseMs = 30
+
+/** Reads what was signed of all chains; `since` in milliseconds since the epoch, null for all there is. */
+export async function readSigned(sources: SignedSources, since: number | null): Promise<SignedRecord> {
+  for (let reading = 1; ; reading += 1) {
+    const record = await readOnce(sources, since)
+    // One is in the state a moment before it is in the ledger, and thins out the former ones there.
+    const unsettled = record.findings.some(
+      ({ what }) => what === 'checkpoint.missing' || what === 'checkpoint.went_back',
+    )
+    if (!unsettled || reading === mostReadings) return record
+    await Bun.sleep(pauseMs)
+  }
+}
+
+async function readOnce(sources: SignedSources, since: number | null): Promise<SignedRecord> {
+  const keys = await readKeyRing(sources.ledger, sources.pinned)
+  const record: SignedRecord = { findings: [], keys, newest: null, points: new Map(), base: new Map() }
+  const inState = await readStateCheckpoint(sources.state)
+  const state = inState === null ? null : open(record, inState, inState)
+  const numbers = new Set<number>()
+  const checkpoints: Checkpoint[] = []
+  let last: Checkpoint | null = null
+  for await (const { signed, stored } of keptCheckpoints(sources)) {
+    if (stored !== null) numbers.add(stored.number)
+    const held = open(record, signed, stored)
+    if (held === null) continue
+    const { number } = held.checkpoint
+    if (number === state?.checkpoint.number && held.signed.body !== state.signed.body) {
+      record.findings.push(finding('checkpoint.altered', { from: number, to: number }))
+    }
+    take(record, held, since)
+    checkpoints.push({ ...held.checkpoint, heads: new Map() })
+    if (last === null || number > last.number) last = { ...held.checkpoint, heads: new Map() }
+  }
+  if (state !== null) {
+    take(record, state, since)
+    checkpoints.push(state.checkpoint)
+  }
+  const begun = begunAnew(checkpoints)
+  if (begun !== null) record.findings.push(finding('checkpoint.begun_anew', { from: begun, to: begun }))
+  if (sources.pinned.length > 0 && record.newest === null) record.findings.push(finding('key.no_checkpoint', {}))
+  const seen = last?.number ?? 0
+  const inForce = state?.checkpoint.number ?? 0
+  if (inForce < seen) record.findings.push(finding('checkpoint.went_back', { from: inForce + 1, to: seen }))
+  const newest = state !== null && (inForce >= seen || begun !== null) ? state.checkpoint : last
+  const expected = newest === null ? [] : newest.kept.map(([number]) => number)
+  if (inForce > 0) expected.push(inForce)
+  record.findings.push(...missingOf(expected.filter((number) => !numbers.has(number))))
+  if (inState === null && numbers.size === 0 && (await mustHaveSigned(sources))) {
+    record.findings.push(finding('checkpoint.missing', {}))
+  }
+  return record
+}
+
+/** The number of the first checkpoint of the last series, where there are several; `checkpoints` end with the one in force. */
+function begunAnew(checkpoints: readonly Checkpoint[]): number | null {
+  const named = checkpoints.filter(({ series }) => series !== null)
+  const last = named.at(-1)?.series
+  if (named.every(({ series }) => series === last)) return null
+  return Math.min(...named.flatMap(({ series, number }) => (series === last ? number : [])))
+}
+
+function missingOf(numbers: readonly number[]): Finding[] {
+  const found = new Findings()
+  for (const number of numbers) found.add(finding('checkpoint.missing', { from: number, to: number }))
+  return found.take(true)
+}
+
+/** How long events may wait for the first checkpoint; a control plane that runs signs within a minute. */
+const unsignedMs = 10 * 60_000
+
+/** Whether there was a checkpoint, though none is left: events are old, some were removed, or the state's row says so. */
+async function mustHaveSigned({ state, ledger, now }: SignedSources): Promise<boolean> {
+  const [row] = await state.read<{ version: number }>('select version from checkpoints')
+  if (row === undefined || row.version > 0) return true
+  const [found] = await ledger.read(
+    'select 1 from chain_floors union all select 1 from (select min(position), received_at from events) where received_at < ?',
+    [now - unsignedMs],
+  )
+  return found !== undefined
+}
+
+/** Those of the ledger, one at a time, and those that were brought. */
+async function* keptCheckpoints({ ledger, witnesses }: SignedSources) {
+  const kept = await ledger.read<{ number: string }>(
+    'select cast(number as text) as number from checkpoints order by checkpoints.number',
+  )
+  for (const { number } of kept) {
+    const [row] = await readKeptCheckpoints(ledger, 'where number = ?', [number])
+    if (row !== undefined) yield { signed: row, stored: row }
+  }
+  for (const signed of witnesses) yield { signed, stored: null }
+}
+
+/** What a row says of its checkpoint beside what was signed. */
+interface Stored {
+  number: number
+  /** Only in the ledger. */
+  at?: number
+}
+
+/** A checkpoint whose signature holds and that is the one it is kept as; otherwise null, and a finding. */
+function open(record: SignedRecord, signed: Signed, stored: Stored | null): Held | null {
+  const checked = record.keys.check('checkpoint', signed)
+  const checkpoint = checked === 'good' ? parseCheckpoint(signed.body) : null
+  const same =
+    stored === null || (stored.number === checkpoint?.number && (stored.at ?? checkpoint.at) === checkpoint.at)
+  if (checkpoint !== null && same) return { checkpoint, signed }
+  // One that was altered in the state is kept under its number below zero (checkpoint-writer.ts).
+  const number = stored === null || Number.isNaN(stored.number) ? null : Math.abs(stored.number)
+  record.findings.push(
+    finding(checked === 'unknown_key' ? 'key.unknown' : 'checkpoint.altered', { from: number, to: number }),
+  )
+  return null
+}
+
+function take(record: SignedRecord, { checkpoint, signed }: Held, since: number | null): void {
+  const { number, at, heads } = checkpoint
+  for (const [chain, point] of heads) {
+    const points = record.points.get(chain)
+    const last = points?.at(-1)
+    // Most chains stand still between two checkpoints.
+    if (last?.seq === point.seq && last.digest === point.digest && last.arrivals === point.arrivals) continue
+    if (points === undefined) record.points.set(chain, [point])
+    else points.push(point)
+  }
+  if (since !== null && at <= since) record.base = heads
+  if (record.newest === null || record.newest.number < number) record.newest = { number, at, key_id: signed.key_id }
+}
+
+/** The floor of a chain: null where there is none, a finding where it is not what was signed. */
+export async function readSignedFloor(ledger: Database, keys: KeyRing, chain: string): Promise<Floor | Finding | null> {
+  const row = await readFloor(ledger, chain)
+  if (row === null) return null
+  const floor = openFloor(row, keys)
+  if (floor !== null) return floor
+  const known = keys.check('floor', row) !== 'unknown_key'
+  return finding(known ? 'floor.altered' : 'key.unknown', { chain, to: Number.isNaN(row.seq) ? null : row.seq })
+}

@@ -1,0 +1,39 @@
+import { Failure } from '../../failure.ts'
+
+/**
+ * Answers of lines of JSON, one at a time, each line made when the one before has been taken. Throws `conflict` with
+ * `busy` while the answer before this one is read; one that whoever asked has left is not in the way.
+ */
+export function lineStreams(busy: string): (signal: AbortSignal, lines: AsyncGenerator<object>) => Response {
+  let running: AbortSignal | null = null
+  return (signal, lines) => {
+    if (running !== null && !running.aborted) throw new Failure('conflict', { message: busy })
+    running = signal
+    // By then another may have begun: only its own end is told.
+    return streamed(lines, () => {
+      if (running === signal) running = null
+    })
+  }
+}
+
+function streamed(lines: AsyncGenerator<object>, ended: () => void): Response {
+  const encoder = new TextEncoder()
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await lines.next()
+        if (!done) return controller.enqueue(encoder.encode(`${JSON.stringify(value)}\n`))
+        ended()
+        controller.close()
+      } catch (error) {
+        ended()
+        throw error
+      }
+    },
+    async cancel() {
+      ended()
+      await lines.return(undefined)
+    },
+  })
+  return new Response(body, { headers: { 'content-type': 'application/x-ndjson; charset=utf-8' } })
+}

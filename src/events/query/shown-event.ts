@@ -1,0 +1,104 @@
+/**
+ * An event as it is shown: by its body, but for one that was kept without being understood (events/log/ingest.ts) and one whose body
+ * somebody has altered to what is no event. Of these the columns tell, with `details.chain` and `details.seq` for where it
+ * stands; the second has the reason `event.damaged`, and `gatehouse events verify` says more. So a page and an export go
+ * on around what is damaged, whatever bytes there are.
+ */
+import { timestamp } from '../../lib/clock.ts'
+import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
+import { asBytes, storedText } from '../../store/damage/stored-text.ts'
+import type { Database, Row } from '../../store/open.ts'
+import { type Event, eventTypes, nobody, verdicts } from '../event.ts'
+import { isQuarantineReason, quarantinedType } from '../log/quarantine.ts'
+
+/** Its number, or its digits where JavaScript has no such number; SQLite compares both with a position alike. */
+export type Position = number | string
+
+/** Beyond every position. */
+export const beyondAll: Position = '9223372036854775807'
+
+export const positionOf = (digits: unknown): Position => {
+  const number = Number(digits)
+  return Number.isSafeInteger(number) ? number : String(digits)
+}
+
+const columns = {
+  ...named(['event_id', 'event_type', 'timestamp', 'verdict', 'reason_code', 'gateway_id', 'team_id', 'token_id']),
+  ...named(['chain', 'seq']),
+  bytes: 'length(cast(body as blob))',
+}
+
+/** What is selected of an event to be shown; a time of receipt as a float, which no integer is too great for. */
+export const shownColumns = `cast(position as text) as position, ${asBytes('body')} as body,
+  cast(received_at as real) as received_at, event_type <> '${quarantinedType}' and typeof(body) = 'text' as by_body`
+
+export interface Shown {
+  event: Event
+  /** Its JSON. */
+  json: string
+}
+
+/** The events of rows that were selected so. */
+export async function readShown(ledger: Database, rows: readonly Row[]): Promise<Shown[]> {
+  const shown = rows.map(byBody)
+  const others = rows.filter((_, index) => shown[index] === null).map((row) => String(row.position))
+  if (others.length === 0) return shown.flatMap((each) => each ?? [])
+  const told = await ledger.read<{ position: string; cells: unknown }>(
+    `select cast(position as text) as position, ${cellsOf(columns)} from events
+      where events.position in (select cast(value as integer) from json_each(?))`,
+    [JSON.stringify(others)],
+  )
+  const cells = new Map(told.map((row) => [row.position, row.cells]))
+  return rows.flatMap((row, index) => {
+    const event = cells.has(String(row.position)) ? fromColumns(cells.get(String(row.position))) : null
+    // Gone with retention since it was selected.
+    return shown[index] ?? (event === null ? [] : { event, json: JSON.stringify(event) })
+  })
+}
+
+function byBody(row: Row): Shown | null {
+  const json = row.by_body === 1 ? storedText(row.body) : null
+  if (json === null) return null
+  try {
+    const event: Event = JSON.parse(json)
+    const sound = typeof event?.event_id === 'string' && typeof event.event_type === 'string'
+    if (!sound || typeof event.event_attribution !== 'object' || event.event_attribution === null) return null
+    const at = Date.parse(event.timestamp)
+    if (at <= Number(row.received_at)) return { event, json }
+    if (Number.isNaN(at)) return null
+    // At most its receipt, as filters have it too (protocols section 7), whatever a lane has claimed.
+    const clamped = { ...event, timestamp: instantOf({ timestamp: row.received_at }) }
+    return { event: clamped, json: JSON.stringify(clamped) }
+  } catch {
+    // No JSON.
+    return null
+  }
+}
+
+function fromColumns(cells: unknown): Event {
+  const row = readCells(columns, cells)
+  const { chain, seq, bytes } = row
+  const type = eventTypes.find((known) => known === row.event_type)
+  const aside = type === quarantinedType && isQuarantineReason(row.reason_code)
+  const attribution = { ...nobody, gateway_id: textOrNull(row.gateway_id) }
+  return {
+    event_id: String(row.event_id),
+    event_type: type ?? quarantinedType,
+    request_id: null,
+    timestamp: instantOf(row),
+    verdict: verdicts.find((known) => known === row.verdict) ?? 'error',
+    reason_code: aside ? String(row.reason_code) : 'event.damaged',
+    config_version: 0,
+    event_attribution: aside
+      ? attribution
+      : { ...attribution, team_id: textOrNull(row.team_id), token_id: textOrNull(row.token_id) },
+    details: { chain, seq, bytes },
+  }
+}
+
+const textOrNull = (cell: unknown): string | null => (typeof cell === 'string' ? cell : null)
+
+const lastInstant = 253_402_300_799_999
+
+const instantOf = ({ timestamp: at }: Cells): string =>
+  timestamp(typeof at === 'number' ? Math.max(0, Math.min(lastInstant, Math.trunc(at))) : 0)

@@ -1,0 +1,76 @@
+/** Where a chain begins once retention has removed what was before (protocols section 6): signed, so that nobody else can. */
+import { z } from 'zod'
+import { timestamp } from '../../lib/clock.ts'
+import { cellsOf, integerCell, named, readCells, textCell } from '../../store/damage/stored-cells.ts'
+import type { Database, Statement } from '../../store/open.ts'
+import type { ChainPoint } from '../proof/checkpoint.ts'
+import type { KeyRing, Signed, SignedKind } from '../proof/checkpoint-key.ts'
+
+/** The last event that was removed, and how many were in all. */
+export interface Floor extends ChainPoint {
+  chain: string
+  count: number
+}
+
+export interface StoredFloor extends Signed {
+  chain: string
+  seq: number
+}
+
+const bodySchema = z.strictObject({
+  chain: z.string(),
+  seq: z.number().int(),
+  digest: z.string(),
+  arrivals: z.string(),
+  count: z.number().int(),
+  at: z.iso.datetime(),
+})
+
+export const floorKind: SignedKind = 'floor'
+
+/** The text that is signed. */
+export const floorBody = ({ chain, seq, digest, arrivals, count }: Floor, at: number): string =>
+  JSON.stringify({ chain, seq, digest, arrivals, count, at: timestamp(at) })
+
+/** The floor that a row holds; null where its signature or its columns do not hold. */
+export function openFloor(row: StoredFloor, keys: KeyRing): Floor | null {
+  if (keys.check(floorKind, row) !== 'good') return null
+  const parsed = bodySchema.safeParse(JSON.parse(row.body))
+  if (!parsed.success || parsed.data.chain !== row.chain || parsed.data.seq !== row.seq) return null
+  const { at: _at, ...floor } = parsed.data
+  return floor
+}
+
+export async function readFloor(ledger: Database, chain: string): Promise<StoredFloor | null> {
+  const [row] = await readStoredFloors(ledger, 'where chain = ?', [chain])
+  return row ?? null
+}
+
+const columns = named(['chain', 'seq', 'key_id', 'signature', 'body'])
+
+/** All of them, or those that meet a condition in SQL. */
+export async function readStoredFloors(ledger: Database, where = '', args: string[] = []): Promise<StoredFloor[]> {
+  const rows = await ledger.read(`select ${cellsOf(columns)} from chain_floors ${where}`, args)
+  return rows.map((row) => {
+    const { chain, seq, key_id: keyId, signature, body } = readCells(columns, row.cells)
+    return {
+      chain: textCell(chain),
+      seq: integerCell(seq),
+      ...{ key_id: textCell(keyId), signature: textCell(signature), body: textCell(body) },
+    }
+  })
+}
+
+/** Statements that raise a floor which is still at `from`; otherwise their transaction fails a check. */
+export const raiseFloor = (chain: string, from: number, seq: number, signed: Signed): Statement[] => [
+  {
+    sql: 'insert into guards (holds) select 0 where coalesce((select seq from chain_floors where chain = ?), 0) <> ?',
+    args: [chain, from],
+  },
+  {
+    sql: `insert into chain_floors (chain, seq, key_id, signature, body) values (?, ?, ?, ?, ?)
+      on conflict (chain) do update set seq = excluded.seq, key_id = excluded.key_id, signature = excluded.signature,
+        body = excluded.body`,
+    args: [chain, seq, signed.key_id, signed.signature, signed.body],
+  },
+]

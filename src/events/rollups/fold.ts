@@ -1,0 +1,188 @@
+/**
+ * Adds what came in to the sums (rollup.ts), each outcome once. As many kinds and steps at a time as make a short
+ * transaction, which also says how far these arrivals are: a process may die between any two, and of several control
+ * planes one does each.
+ *
+ * Callers can make models and reasons up: a bucket holds `keysAtMost` of them (and what one turn brings beyond), the rest
+ * are added to `other`.
+ */
+
+import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
+import { turn } from '../../lib/yield-to-event-loop.ts'
+import type { Database, Statement } from '../../store/open.ts'
+import { brokenConstraint } from '../log/append.ts'
+import type { LatencySketch } from './latency-sketch.ts'
+import { everyTeam, noTeam, otherKey, type RollupKind, rollupShapes, type Step, stepMilliseconds } from './rollup.ts'
+import { addCounts, type Counts, noCounts, type Tally, tally } from './tally.ts'
+
+export const keysAtMost = 500
+const arrivalsAtOnce = 40
+/** Of outcomes as JSON, some 300 characters each. */
+const charactersAtOnce = 150_000
+const sumsAtOnce = 100
+const turnsByDefault = 400
+
+/** Each kind and step. Arrivals keep how many of these they have been through, so the order must stay. */
+export const stages = rollupShapes.flatMap(({ steps, ...shape }) => steps.map((step) => ({ ...shape, step })))
+export type Stage = (typeof stages)[number]
+
+interface Arrival {
+  id: number
+  stage: number
+  received_at: number
+  outcomes: string
+}
+
+/** To be called before a chart is read, and every few seconds. What is left after so many turns waits for the next call. */
+export async function foldRollups(ledger: Database, turns = turnsByDefault): Promise<void> {
+  const read = new Map<number, Tally[]>()
+  for (let round = 0; round < turns; round += 1) {
+    // What is furthest is finished first, so that little is under way at any time.
+    const furthest = await ledger.read<Arrival>(
+      `select id, stage, received_at, outcomes from event_rollup_arrivals
+        where stage = (select max(stage) from event_rollup_arrivals) order by id limit ${arrivalsAtOnce}`,
+    )
+    if (furthest.length === 0) return
+    const arrivals = fewOf(furthest)
+    const { sums, next } = nextSums(arrivals, read)
+    try {
+      await ledger.write([...claimArrivals(arrivals, next), ...addStatements(sums)], {})
+    } catch (error) {
+      // Another control plane is at it.
+      if (brokenConstraint(error) === 'check') return
+      throw error
+    }
+    if (next === stages.length) read.clear()
+    // Whoever waits comes first.
+    await turn()
+  }
+}
+
+/** The first of them, no more than make a short transaction whatever they hold. */
+function fewOf(arrivals: readonly Arrival[]): Arrival[] {
+  let characters = 0
+  return arrivals.filter(({ outcomes }, index) => {
+    characters += outcomes.length
+    return index === 0 || characters <= charactersAtOnce
+  })
+}
+
+/** The sums of the next stages, of as many as stay few together, and the stage that comes after them. */
+function nextSums(arrivals: readonly Arrival[], read: Map<number, Tally[]>): { sums: Sums[]; next: number } {
+  const sums: Sums[] = []
+  let next = arrivals[0]?.stage ?? 0
+  for (const stage of stages.slice(next)) {
+    const more = sumsOf(stage, arrivals, read)
+    if (sums.length > 0 && sums.length + more.length > sumsAtOnce) break
+    sums.push(...more)
+    next += 1
+  }
+  return { sums, next }
+}
+
+/** Moves arrivals on to a stage, or away after the last; breaks the transaction where somebody else has. */
+function claimArrivals(arrivals: readonly Arrival[], next: number): Statement[] {
+  const stage = arrivals[0]?.stage ?? 0
+  const ids = JSON.stringify(arrivals.map(({ id }) => id))
+  const those = 'stage = ? and id in (select value from json_each(?))'
+  return [
+    {
+      sql: `insert into guards (holds) select 0 where (
+        select count(*) from event_rollup_arrivals where ${those}) <> ?`,
+      args: [stage, ids, arrivals.length],
+    },
+    next === stages.length
+      ? { sql: `delete from event_rollup_arrivals where ${those}`, args: [stage, ids] }
+      : { sql: `update event_rollup_arrivals set stage = ? where ${those}`, args: [next, stage, ids] },
+  ]
+}
+
+/** One row of the sums. */
+export interface Sums extends Counts {
+  kind: RollupKind
+  step: Step
+  scope: string
+  at: number
+  key: string
+  verdict: string
+}
+
+function sumsOf(stage: Stage, arrivals: readonly Arrival[], read: Map<number, Tally[]>): Sums[] {
+  const sums = new Map<string, Sums>()
+  for (const { id, received_at: receivedAt, outcomes } of arrivals) {
+    const tallies = read.get(id) ?? tally(JSON.parse(outcomes), receivedAt)
+    read.set(id, tallies)
+    for (const each of tallies) addTally(sums, stage, each)
+  }
+  return [...sums.values()]
+}
+
+/** Adds outcomes that count alike to the rows of one kind and step in which they count. */
+export function addTally(sums: Map<string, Sums>, stage: Stage, alike: Tally): void {
+  const { kind, step, everyTeam: together, sketched } = stage
+  if (step === 'minute' && !alike.inMinutes) return
+  const { scope, verdict } = alike
+  const at = alike.at - (alike.at % stepMilliseconds[step])
+  const key = alike.keys[kind]
+  for (const each of together && scope !== noTeam ? [scope, everyTeam] : [scope]) {
+    const id = `${each}\0${at}\0${key}\0${verdict}`
+    let row = sums.get(id)
+    if (row === undefined) {
+      row = { kind, step, scope: each, at, key, verdict, ...noCounts() }
+      sums.set(id, row)
+    }
+    addCounts(row, alike, sketched)
+  }
+}
+
+const addStatements = (sums: readonly Sums[]): Statement[] =>
+  sums.length === 0 ? [] : [{ sql: addSums, args: [wellFormedJson(sums.map(asRow))] }]
+
+/** A row as the statements that write it take it, column by column. */
+export const asRow = (row: Sums): (string | number | null)[] => [
+  row.kind,
+  row.step,
+  row.scope,
+  row.at,
+  row.key,
+  row.verdict,
+  row.requests,
+  row.inputTokens,
+  row.outputTokens,
+  row.cost,
+  sketchText(row.latency),
+  sketchText(row.firstToken),
+]
+
+export function sketchText(sketch: LatencySketch): string | null {
+  const text = JSON.stringify(sketch)
+  return text === '{}' ? null : text
+}
+
+/** A sketch and another one added up, in SQL. */
+const addSketch = (column: string): string => `${column} = case
+  when excluded.${column} is null then ${column}
+  when ${column} is null or not json_valid(${column}) then excluded.${column}
+  else (select json_group_object(key, count) from (
+    select key, sum(value) as count from (
+      select key, value from json_each(event_rollups.${column}) where typeof(value) = 'integer'
+      union all select key, value from json_each(excluded.${column})) group by key)) end`
+
+const addSums = `
+  insert into event_rollups (kind, step, scope, at, key, verdict, requests, input_tokens, output_tokens, cost,
+    latency, first_token)
+  select kind, step, scope, at,
+    case when kind in ('model', 'reason') and key <> ''
+      and not exists (select 1 from event_rollups r where r.kind = fresh.kind and r.step = fresh.step
+        and r.scope = fresh.scope and r.at = fresh.at and r.key = fresh.key)
+      and (select count(distinct r.key) from event_rollups r where r.kind = fresh.kind and r.step = fresh.step
+        and r.scope = fresh.scope and r.at = fresh.at) >= ${keysAtMost}
+      then '${otherKey}' else key end,
+    verdict, requests, input_tokens, output_tokens, cost, latency, first_token
+  from (select value ->> 0 as kind, value ->> 1 as step, value ->> 2 as scope, value ->> 3 as at, value ->> 4 as key,
+    value ->> 5 as verdict, value ->> 6 as requests, value ->> 7 as input_tokens, value ->> 8 as output_tokens,
+    value ->> 9 as cost, value ->> 10 as latency, value ->> 11 as first_token from json_each(?)) as fresh
+  where true
+  on conflict (kind, step, scope, at, key, verdict) do update set requests = requests + excluded.requests,
+    input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
+    cost = cost + excluded.cost, ${addSketch('latency')}, ${addSketch('first_token')}`

@@ -1,0 +1,28 @@
+/**
+ * Removes sums whose time is over: minutes after 48 hours, hours and days with the events they are of. A few rows at a
+ * time, and other work in between: nobody who reads waits for it.
+ */
+import { turn } from '../../lib/yield-to-event-loop.ts'
+import type { Database } from '../../store/open.ts'
+import { minutesKeptMilliseconds } from './rollup.ts'
+
+const rowsAtOnce = 500
+/** The rest waits for the next call. */
+const batchesAtOnce = 20
+
+/** `retention` in milliseconds. To be called every few seconds. */
+export async function removeOldRollups(ledger: Database, { now, retention }: { now: number; retention: number }) {
+  await removeBefore(ledger, "step = 'minute'", now - minutesKeptMilliseconds)
+  await removeBefore(ledger, "step <> 'minute'", now - retention)
+}
+
+async function removeBefore(ledger: Database, steps: string, before: number): Promise<void> {
+  const old = `select rowid from event_rollups where ${steps} and at < ?`
+  for (let batch = 0; batch < batchesAtOnce; batch += 1) {
+    if ((await ledger.read(`${old} limit 1`, [before])).length === 0) return
+    await ledger.write([
+      { sql: `delete from event_rollups where rowid in (${old} limit ${rowsAtOnce})`, args: [before] },
+    ])
+    await turn()
+  }
+}

@@ -1,0 +1,333 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { type CostAttribution, type Event, nobody, type Verdict } from '../event.ts'
+import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from '../testing/ledger.ts'
+import type { Visibility } from '../visibility.ts'
+import { foldRollups } from './fold.ts'
+import { bucketOf, quantilesOf } from './latency-sketch.ts'
+import { rollupStatements, stepMilliseconds } from './rollup.ts'
+import { readSeries, type SeriesQuery } from './series.ts'
+
+let databases: TestDatabases
+beforeAll(async () => {
+  databases = await openTestDatabases()
+})
+afterAll(() => databases.remove())
+beforeEach(() => emptyTestDatabases(databases))
+
+const now = Date.parse('2026-03-10T12:00:00Z')
+const { minute, hour, day } = stepMilliseconds
+const all: Visibility = { teams: 'every', ownTokens: [] }
+
+interface Told {
+  ago?: number
+  verdict?: Verdict
+  reason?: string
+  model?: string | null
+  provider?: string | null
+  team?: string | null
+  gateway?: string
+  token?: string
+  latency?: number
+  cost?: number
+}
+
+const cost = (dollars: number): CostAttribution => ({
+  currency: 'USD',
+  cost: dollars,
+  estimated: false,
+  input_tokens: 10,
+  output_tokens: 5,
+  cached_input_tokens: null,
+  reasoning_tokens: null,
+  provider: 'openai',
+  model: 'gpt-4o',
+  price_source: null,
+  spend_owner: null,
+})
+
+const outcome = (told: Told = {}): Event =>
+  testEvent({
+    timestamp: new Date(now - (told.ago ?? 0)).toISOString(),
+    verdict: told.verdict ?? 'allow',
+    reason_code: told.reason ?? 'ok',
+    event_attribution: {
+      ...nobody,
+      team_id: told.team === undefined ? 'team-a' : told.team,
+      gateway_id: told.gateway ?? 'gateway-1',
+      token_id: told.token ?? 'token-1',
+    },
+    details: {
+      model: told.model === undefined ? 'gpt-4o' : told.model,
+      provider: told.provider === undefined ? 'openai' : told.provider,
+      latency_ms: told.latency ?? 100,
+      first_token_ms: null,
+    },
+    event_cost_attribution: cost(told.cost ?? 0.001),
+  })
+
+/** What a sketch makes of a duration. */
+const near = (milliseconds: number): number | undefined => quantilesOf({ [bucketOf(milliseconds)]: 1 })?.p50
+
+const arrive = (events: readonly Event[]) => databases.ledger.write(rollupStatements(events, now))
+const keep = async (events: readonly Event[]) => {
+  await arrive(events)
+  await foldRollups(databases.ledger)
+}
+const series = (query: Partial<SeriesQuery>, visibility = all) =>
+  readSeries(databases.ledger, { query: { since: now - hour, until: now + 1, ...query }, visibility, now })
+const totals = async (query: Partial<SeriesQuery>, visibility = all) =>
+  Object.fromEntries((await series(query, visibility)).totals.map(({ key, requests }) => [String(key), requests]))
+
+test('adds up requests, tokens, cost and times by minute', async () => {
+  await keep([outcome(), outcome({ latency: 300 }), outcome({ ago: 2 * minute })])
+  await keep([outcome({ cost: 0.000_000_001 })])
+  const answer = await series({})
+  expect(answer).toMatchObject({ step: 'minute', by: null, since: '2026-03-10T11:00:00.000Z' })
+  expect(answer.series).toMatchObject([
+    {
+      key: null,
+      points: [
+        { at: '2026-03-10T11:58:00.000Z', requests: 1 },
+        { at: '2026-03-10T12:00:00.000Z', requests: 3 },
+      ],
+    },
+  ])
+  expect(answer.totals).toMatchObject([
+    { key: null, requests: 4, input_tokens: 40, output_tokens: 20, cost: 0.003_000_001, first_token_ms: null },
+  ])
+  const [total] = answer.totals
+  expect(total?.latency_ms?.p50).toBeWithin(95, 105.1)
+  expect((await series({ by: 'verdict' })).series[0]?.points[1]?.latency_ms?.p99).toBeWithin(95, 105.1)
+})
+
+test('groups by each of what is kept, with verdict and team as filters or groups beside it', async () => {
+  await keep([
+    outcome({ verdict: 'block', reason: 'terms', model: 'a', gateway: 'g1', token: 't1' }),
+    outcome({ model: 'a', team: 'team-b', gateway: 'g2', token: 't2' }),
+    outcome({ model: 'b', team: null, gateway: 'g2', token: 't3' }),
+  ])
+  expect(await totals({ by: 'verdict' })).toEqual({ allow: 2, block: 1 })
+  expect(await totals({ by: 'model' })).toEqual({ a: 2, b: 1 })
+  expect(await totals({ by: 'team' })).toEqual({ 'team-a': 1, 'team-b': 1, null: 1 })
+  expect(await totals({ by: 'gateway' })).toEqual({ g1: 1, g2: 2 })
+  expect(await totals({ by: 'token' })).toEqual({ t1: 1, t2: 1, t3: 1 })
+  expect(await totals({ by: 'reason' })).toEqual({ ok: 2, terms: 1 })
+  expect(await totals({ by: 'model', verdict: 'block' })).toEqual({ a: 1 })
+  expect(await totals({ by: 'model', team_id: 'team-b' })).toEqual({ a: 1 })
+  expect(await totals({ by: 'team', model: 'a' })).toEqual({ 'team-a': 1, 'team-b': 1 })
+  expect(await totals({ by: 'verdict', gateway_id: 'g2' })).toEqual({ allow: 2 })
+  expect(await totals({ token_id: 't3' })).toEqual({ null: 1 })
+  expect(await totals({ verdict: 'deny' })).toEqual({ null: 0 })
+})
+
+test.each([
+  [{ by: 'model', gateway_id: 'g' }, 'gateway_id'],
+  [{ by: 'reason', model: 'm' }, 'model'],
+  [{ model: 'm', token_id: 't' }, 'token_id'],
+  [{ by: 'token', step: 'minute' }, 'step'],
+  [{ since: now - 3 * day, step: 'minute' }, 'step'],
+  [{ since: now + 2 }, 'until'],
+] as const)('refuses %j, which is not kept, and names %s', async (query, param) => {
+  await expect(series(query)).rejects.toMatchObject({ code: 'invalid_parameter', param })
+})
+
+test('shows each caller what its teams did, and no more', async () => {
+  await keep([outcome(), outcome({ team: 'team-b' }), outcome({ team: null })])
+  const sees = (teams: Visibility['teams']) => totals({ by: 'team' }, { teams, ownTokens: [] })
+  expect(await sees('every')).toEqual({ 'team-a': 1, 'team-b': 1, null: 1 })
+  expect(await sees(['team-b'])).toEqual({ 'team-b': 1 })
+  expect(await sees([])).toEqual({})
+  for (const by of [undefined, 'model', 'token', 'reason'] as const) {
+    const count = async (visibility: Visibility, query = {}) =>
+      (await series({ by, ...query }, visibility)).totals.reduce((sum, { requests }) => sum + requests, 0)
+    expect(await count(all)).toBe(3)
+    expect(await count({ teams: ['team-a'], ownTokens: [] })).toBe(1)
+    expect(await count({ teams: ['team-a'], ownTokens: [] }, { team_id: 'team-b' })).toBe(0)
+    expect(await count({ teams: [], ownTokens: [] })).toBe(0)
+  }
+})
+
+test('shows a token that sees no team what it did itself, where its own id is asked for', async () => {
+  await keep([outcome({ token: 'own' }), outcome({ team: null, token: 'own' }), outcome({ token: 'other' })])
+  const own: Visibility = { teams: [], ownTokens: ['own'] }
+  const count = async (query: object) =>
+    (await series(query, own)).totals.reduce((sum, { requests }) => sum + requests, 0)
+  expect(await count({ token_id: 'own' })).toBe(2)
+  expect(await count({ token_id: 'own', by: 'team' })).toBe(2)
+  expect(await count({ token_id: 'other' })).toBe(0)
+  expect(await count({})).toBe(0)
+})
+
+test('takes minutes, hours or days by the length of the window, and what is kept', async () => {
+  await keep([outcome({ ago: 20 * day }), outcome({ ago: 3 * day }), outcome()])
+  expect(await series({ since: now - 6 * hour })).toMatchObject({ step: 'minute' })
+  expect(await series({ since: now - 3 * day, until: now - 3 * day + hour })).toMatchObject({ step: 'hour' })
+  expect(await series({ by: 'token' })).toMatchObject({ step: 'hour' })
+  const days = await series({ since: now - 30 * day })
+  expect(days).toMatchObject({ step: 'day', series: [{ points: [{ requests: 1 }, { requests: 1 }, { requests: 1 }] }] })
+})
+
+test('counts what arrives late where it belongs, but for minutes that are no longer kept', async () => {
+  await keep([outcome({ ago: 3 * day })])
+  const rows = await databases.ledger.read('select distinct step from event_rollups order by step')
+  expect(rows).toEqual([{ step: 'day' }, { step: 'hour' }])
+})
+
+test('sums up what is beyond the fifty largest keys', async () => {
+  await keep(Array.from({ length: 60 }, (_, index) => outcome({ model: `model-${index}` })))
+  await keep([outcome({ model: 'model-59' })])
+  const { series: keys, totals: sums } = await series({ by: 'model' })
+  expect(keys).toHaveLength(51)
+  expect(keys[0]?.key).toBe('model-59')
+  expect(sums.at(-1)).toMatchObject({ key: 'other', rest: true, requests: 10 })
+  expect(sums.filter(({ rest }) => rest)).toHaveLength(1)
+})
+
+test('a model called other is not taken for the rest, of which the times are known', async () => {
+  const small = Array.from({ length: 60 }, (_, index) => outcome({ model: `model-${index}`, latency: 2000 }))
+  await keep([...small, ...small.map(() => outcome({ model: 'other', latency: 50 }))])
+  for (let batch = 0; batch < 2; batch += 1) {
+    for (const visibility of [all, { teams: ['team-a'], ownTokens: [] }]) {
+      const { series: keys, totals: sums } = await series({ by: 'model', step: 'hour' }, visibility)
+      expect(sums[0]).toMatchObject({ key: 'other', rest: false, requests: 60, latency_ms: { p99: near(50) } })
+      expect(sums.at(-1)).toMatchObject({ key: 'other', rest: true, latency_ms: { p50: near(2000), p99: near(2000) } })
+      expect(keys.at(-1)).toMatchObject({ rest: true, points: [{ latency_ms: { p50: near(2000) } }] })
+    }
+    // So many that the bucket holds no row for each of them.
+    await keep(Array.from({ length: 600 }, (_, index) => outcome({ model: `more-${index}`, latency: 2000 })))
+    await keep(Array.from({ length: 10 }, (_, index) => outcome({ model: `late-${index}`, latency: 2000 })))
+  }
+})
+
+test('the rest of many teams has its times too', async () => {
+  await keep(Array.from({ length: 60 }, (_, index) => outcome({ team: `team-${index}`, latency: 2000 })))
+  const { totals: sums } = await series({ by: 'team', step: 'hour' })
+  expect(sums.at(-1)).toMatchObject({ rest: true, requests: 10, latency_ms: { p50: near(2000) } })
+})
+
+test('refuses more points than a chart can show and names a coarser step, or takes it where none was asked for', async () => {
+  const models = Array.from({ length: 50 }, (_, index) => `m${index}`)
+  for (let ago = 0; ago < 45 * minute; ago += minute) await arrive(models.map((model) => outcome({ model, ago })))
+  await foldRollups(databases.ledger)
+  const asked = series({ by: 'model', step: 'minute' })
+  await expect(asked).rejects.toMatchObject({ param: 'step', message: expect.stringContaining('step=hour') })
+  expect(await series({ by: 'model' })).toMatchObject({ step: 'hour' })
+  const shorter = await series({ by: 'model', step: 'minute', since: now - 30 * minute })
+  expect(shorter.series.flatMap(({ points }) => points)).toHaveLength(31 * 50)
+})
+
+test('where no step was asked for, a long window with many keys is told by days', async () => {
+  const models = Array.from({ length: 30 }, (_, index) => `m${index}`)
+  for (const ago of [0, 5 * day]) await arrive(models.map((model) => outcome({ model, ago })))
+  await foldRollups(databases.ledger)
+  expect(await series({ since: now - 10 * day, by: 'model' })).toMatchObject({ step: 'day' })
+  expect(await series({ since: now - 10 * day, by: 'verdict' })).toMatchObject({ step: 'hour' })
+  expect(await series({ since: now - 10 * day, by: 'model', step: 'hour' })).toMatchObject({ step: 'hour' })
+})
+
+test('a bucket holds so many models and reasons, however many callers make up', async () => {
+  for (let batch = 0; batch < 4; batch += 1) {
+    await keep(
+      Array.from({ length: 300 }, (_, index) => outcome({ model: `${batch}-${index}`, reason: `${batch}.${index}` })),
+    )
+  }
+  const rows = await databases.ledger.read<{ kind: string; keys: number; requests: number }>(
+    `select kind, count(distinct key) as keys, sum(requests) as requests from event_rollups
+      where step = 'hour' and scope = 'team-a' and kind in ('model', 'reason') group by kind`,
+  )
+  expect(rows).toEqual([
+    { kind: 'model', keys: 601, requests: 1200 },
+    { kind: 'reason', keys: 601, requests: 1200 },
+  ])
+  await keep([outcome({ model: 'never answered', provider: null })])
+  expect((await series({ by: 'model', step: 'hour' })).totals.map(({ key }) => key)).not.toContain('never answered')
+})
+
+test('each arrival is added once, through deaths between any two transactions and with several at it', async () => {
+  const events = Array.from({ length: 60 }, (_, index) => outcome({ token: `t${index}`, model: `m${index}` }))
+  await arrive(events)
+  let writes = 0
+  const dying = {
+    ...databases.ledger,
+    write: (statements: Parameters<typeof databases.ledger.write>[0]) => {
+      writes += 1
+      return writes % 2 === 0 ? Promise.reject(new Error('killed')) : databases.ledger.write(statements)
+    },
+  }
+  for (let life = 0; life < 20; life += 1) await foldRollups(dying).catch(() => undefined)
+  expect(await databases.ledger.read('select id from event_rollup_arrivals')).toEqual([])
+  await arrive(events)
+  await Promise.all([foldRollups(databases.ledger), foldRollups(databases.ledger)])
+  await foldRollups(databases.ledger)
+  const rows = await databases.ledger.read<{ kind: string; step: string; requests: number }>(
+    "select kind, step, sum(requests) as requests from event_rollups where scope = 'team-a' group by kind, step",
+  )
+  expect(rows.map(({ requests }) => requests)).toEqual(Array(14).fill(120))
+})
+
+const anyTold = fc.record({
+  ago: fc.integer({ min: 0, max: 50 * minute }),
+  verdict: fc.constantFrom<Verdict>('allow', 'block', 'error'),
+  model: fc.constantFrom('a', 'b', null),
+  team: fc.constantFrom('team-a', 'team-b', null),
+  latency: fc.integer({ min: 0, max: 100_000 }),
+})
+
+test('the sums are the same however the events were cut into batches, and those of the events', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(anyTold, { minLength: 1, maxLength: 40 }),
+      fc.integer({ min: 1, max: 10 }),
+      async (told, size) => {
+        const events = told.map(outcome)
+        const answers = []
+        for (const batch of [events.length, size]) {
+          await emptyTestDatabases(databases)
+          for (let start = 0; start < events.length; start += batch) await arrive(events.slice(start, start + batch))
+          await foldRollups(databases.ledger)
+          answers.push([await series({ by: 'model' }), await series({ by: 'team' }), await series({ by: 'verdict' })])
+        }
+        expect(answers[1]).toEqual(answers[0])
+        const counted = Object.fromEntries(
+          Map.groupBy(events, ({ verdict }) => verdict)
+            .entries()
+            .map(([key, group]) => [key, group.length]),
+        )
+        expect(await totals({ by: 'verdict' })).toEqual(counted)
+      },
+    ),
+    { numRuns: 20 },
+  )
+})
+
+test('a model with half of a surrogate pair is counted and shown, by this release and by one before it', async () => {
+  const half = outcome({ model: 'gpt\ud800x' })
+  await keep([half])
+  const [arrival] = rollupStatements([half], now)
+  const older = JSON.stringify(JSON.parse(String(arrival?.args[1]))).replace('gpt\ufffdx', 'gpt\\ud800y')
+  await databases.ledger.write([{ sql: arrival?.sql ?? '', args: [now, older] }])
+  await foldRollups(databases.ledger)
+  const { totals } = await series({ by: 'model' })
+  expect(totals.map(({ key, requests }) => [key, requests])).toEqual([
+    ['gpt\ufffdx', 1],
+    ['gpt\ufffdy', 1],
+  ])
+})
+
+test('rows that are no text, no sketch or no number any more are shown as far as they can be, and added to', async () => {
+  await keep([outcome({ model: 'gpt-4o' }), outcome({ model: 'other-model' })])
+  const damage = [
+    "update event_rollups set key = cast(x'67ff' as text), requests = 7 where kind = 'model' and key = 'gpt-4o'",
+    "update event_rollups set latency = 'garbage' where kind = 'model'",
+    `update event_rollups set latency = cast(x'7b22ff223a317d' as text), first_token = '{"1":"x"}' where kind = 'all'`,
+  ]
+  await databases.ledger.write(damage.map((sql) => ({ sql, args: [] })))
+  await keep([outcome({ model: 'other-model' })])
+  const { totals } = await series({ by: 'model' })
+  expect(totals.map(({ key, requests, latency_ms }) => [key, requests, latency_ms === null])).toEqual([
+    ['g\ufffd', 7, true],
+    ['other-model', 2, false],
+  ])
+  expect((await series({})).totals[0]?.requests).toBe(3)
+})

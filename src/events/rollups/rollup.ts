@@ -1,0 +1,106 @@
+/**
+ * Sums for charts, kept so that no chart reads the events themselves (contract section 9). Each outcome of a request
+ * counts in one row of each of these groups, by minute, hour and day, and within each by verdict:
+ *
+ *   kind     key         scopes                          steps
+ *   all      ''          its team ('' for none), '*'     minute, hour, day
+ *   model    the model   its team, '*'                   minute, hour, day
+ *   gateway  its id      its team, '*'                   minute, hour, day
+ *   reason   its code    its team                        minute, hour, day; no sketches
+ *   token    its id      its team                        hour, day
+ *
+ * `*` is all teams together, but for what belongs to none. What is to be counted is written in the transaction that
+ * takes the events in, as one row for all of them, which costs them next to nothing; fold.ts adds it to the sums,
+ * each outcome once, before a chart is read and every few seconds.
+ */
+import { toNano } from '../../lib/money.ts'
+import type { Statement } from '../../store/open.ts'
+import type { Event } from '../event.ts'
+
+export const stepMilliseconds = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
+export type Step = keyof typeof stepMilliseconds
+
+/** How long minutes are kept; hours and days are kept as long as events. */
+export const minutesKeptMilliseconds = 48 * 3_600_000
+
+export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token'
+
+/** The scope of all teams together, and that of what belongs to no team. */
+export const everyTeam = '*'
+export const noTeam = ''
+
+const longestKey = 200
+
+/** The key under which is added up what has no row of its own: longer than a model, or a reason, is ever kept. */
+export const otherKey = 'other'.padEnd(longestKey + 1, '.')
+
+export const rollupShapes: readonly {
+  kind: RollupKind
+  steps: readonly Step[]
+  everyTeam: boolean
+  sketched: boolean
+}[] = [
+  { kind: 'all', steps: ['minute', 'hour', 'day'], everyTeam: true, sketched: true },
+  { kind: 'model', steps: ['minute', 'hour', 'day'], everyTeam: true, sketched: true },
+  { kind: 'gateway', steps: ['minute', 'hour', 'day'], everyTeam: true, sketched: true },
+  { kind: 'reason', steps: ['minute', 'hour', 'day'], everyTeam: false, sketched: false },
+  { kind: 'token', steps: ['hour', 'day'], everyTeam: false, sketched: true },
+]
+
+/** Whether a kind has rows of all teams together. */
+export const hasEveryTeam = (kind: RollupKind): boolean =>
+  rollupShapes.find((shape) => shape.kind === kind)?.everyTeam ?? false
+
+/** What of one outcome is counted. `at` in milliseconds since the epoch, cost in nano-dollars. */
+export interface CountedOutcome {
+  at: number
+  verdict: string
+  scope: string
+  keys: Record<RollupKind, string>
+  inputTokens: number
+  outputTokens: number
+  cost: number
+  latency: number | null
+  firstToken: number | null
+}
+
+/** The statement that leaves these events, which must be new to the ledger, to be added. `receivedAt` bounds their times. */
+export function rollupStatements(events: readonly Event[], receivedAt: number): Statement[] {
+  const outcomes = events.filter(({ event_type }) => event_type === 'gateway.request.outcome')
+  if (outcomes.length === 0) return []
+  return [
+    {
+      sql: 'insert into event_rollup_arrivals (received_at, outcomes) values (?, ?)',
+      args: [receivedAt, JSON.stringify(outcomes.map((event) => countedOutcome(event, receivedAt)))],
+    },
+  ]
+}
+
+/** What of an outcome is counted. `receivedAt` bounds its time. */
+export function countedOutcome(event: Event, receivedAt: number): CountedOutcome {
+  const { event_attribution: who, details, event_cost_attribution: cost } = event
+  return {
+    at: Math.min(receivedAt, Date.parse(event.timestamp)),
+    verdict: event.verdict,
+    scope: clipped(who.team_id),
+    keys: {
+      all: '',
+      // A model that no provider was found for is whatever the caller wrote.
+      model: typeof details?.model === 'string' && details.provider !== null ? clipped(details.model) : '',
+      gateway: clipped(who.gateway_id),
+      token: clipped(who.token_id),
+      reason: clipped(event.reason_code),
+    },
+    inputTokens: amount(cost?.input_tokens) ?? 0,
+    outputTokens: amount(cost?.output_tokens) ?? 0,
+    cost: toNano(amount(cost?.cost) ?? 0),
+    latency: amount(details?.latency_ms),
+    firstToken: amount(details?.first_token_ms),
+  }
+}
+
+/** The cut may halve a surrogate pair, and a lane's event may bring a half: SQLite makes no text of it. */
+const clipped = (text: string | null): string => (text ?? '').slice(0, longestKey).toWellFormed()
+
+const amount = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null

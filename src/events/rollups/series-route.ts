@@ -1,0 +1,76 @@
+/** Sums of what requests did, for charts: GET /v1/events/series. */
+import { z } from 'zod'
+import { type AnyRoute, route } from '../../api/route.ts'
+import type { Principal } from '../../identity/principal.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Database } from '../../store/open.ts'
+import { verdicts } from '../event.ts'
+import { sinceInstant, sinceSchema, untilSchema } from '../query/since.ts'
+import type { Visibility } from '../visibility.ts'
+import { foldRollups } from './fold.ts'
+import { readSeries, seriesGroups } from './series.ts'
+
+const quantilesSchema = z
+  .object({ p50: z.number(), p95: z.number(), p99: z.number() })
+  .nullable()
+  .describe('Within 5 % of the true value; null where nothing was measured, and for reasons')
+
+/** As much as a reader waits for; a backlog after an outage is left to what runs every few seconds. */
+const turnsBeforeReading = 20
+
+const measures = {
+  requests: z.number().int(),
+  input_tokens: z.number().int(),
+  output_tokens: z.number().int(),
+  cost: z.number().describe('USD'),
+  latency_ms: quantilesSchema,
+  first_token_ms: quantilesSchema,
+}
+const key = z.string().nullable().describe('Null where there is none, as without `by`')
+const rest = z.boolean().describe('Whether this, whose key is `other`, sums up all that are not shown')
+
+const query = z.strictObject({
+  since: sinceSchema,
+  until: untilSchema.optional().describe('RFC 3339, exclusive; now where it is left out'),
+  step: z
+    .enum(['minute', 'hour', 'day'])
+    .optional()
+    .describe('Left out: minutes up to 6 hours, hours up to 14 days, else days; coarser where it would be too much'),
+  by: z.enum(seriesGroups).optional(),
+  gateway_id: z.uuid().optional(),
+  team_id: z.uuid().optional(),
+  token_id: z.uuid().optional(),
+  model: z.string().min(1).max(200).optional(),
+  verdict: z.enum(verdicts).optional(),
+})
+
+export const seriesRoute = (
+  { ledger, clock }: { ledger: Database; clock: Clock },
+  visible: (principal: Principal) => Promise<Visibility>,
+): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/v1/events/series',
+    tag: 'Events',
+    summary: 'Requests, tokens, cost and times by minute, hour or day, from sums that are kept of all requests',
+    access: 'events:read',
+    query,
+    reply: z.object({
+      since: z.iso.datetime().describe('Where the first bucket begins'),
+      until: z.iso.datetime(),
+      step: z.enum(['minute', 'hour', 'day']),
+      by: z.enum(seriesGroups).nullable(),
+      series: z
+        .array(z.object({ key, rest, points: z.array(z.object({ at: z.iso.datetime(), ...measures })) }))
+        .describe('Most requests first; a bucket in which nothing happened is left out'),
+      totals: z.array(z.object({ key, rest, ...measures })),
+    }),
+    async handle({ principal, query }) {
+      const now = clock.now()
+      const since = sinceInstant(query.since, now)
+      const until = query.until === undefined ? now + 1 : Date.parse(query.until)
+      const visibility = await visible(principal)
+      await foldRollups(ledger, turnsBeforeReading)
+      return { reply: await readSeries(ledger, { query: { ...query, since, until }, visibility, now }) }
+    },
+  })

@@ -1,0 +1,268 @@
+/**
+ * What charts show, read from the sums of rollup.ts: never from the events. Of model, gateway, token and reason one at a
+ * time is kept apart, as group or as filter, together with verdict and team; anything else is refused, naming what can
+ * be combined. Keys go as hex and sketches as bytes: what an older release, or somebody else, has left may be no text.
+ */
+import { Failure } from '../../failure.ts'
+import { timestamp } from '../../lib/clock.ts'
+import { asBytes, shownText } from '../../store/damage/stored-text.ts'
+import type { Database, Statement } from '../../store/open.ts'
+import type { Visibility } from '../visibility.ts'
+import {
+  everyTeam,
+  hasEveryTeam,
+  minutesKeptMilliseconds,
+  noTeam,
+  otherKey,
+  type RollupKind,
+  type Step,
+  stepMilliseconds,
+} from './rollup.ts'
+import { type KeyedPoints, SeriesSums, type SumsRow } from './series-sums.ts'
+
+export const seriesGroups = ['verdict', 'model', 'team', 'gateway', 'token', 'reason'] as const
+export type SeriesGroup = (typeof seriesGroups)[number]
+
+export interface SeriesQuery {
+  /** Milliseconds since the epoch; the first bucket is the one that holds `since`. */
+  since: number
+  until: number
+  step?: Step | undefined
+  by?: SeriesGroup | undefined
+  gateway_id?: string | undefined
+  team_id?: string | undefined
+  token_id?: string | undefined
+  model?: string | undefined
+  verdict?: string | undefined
+}
+
+export interface Series extends KeyedPoints {
+  since: string
+  until: string
+  step: Step
+  by: SeriesGroup | null
+}
+
+const pointsAtMost = 2000
+const keysShown = 50
+
+/** Reads the series. Throws `invalid_parameter` where a combination is not kept, or has too many points. */
+export async function readSeries(
+  ledger: Database,
+  { query, visibility, now }: { query: SeriesQuery; visibility: Visibility; now: number },
+): Promise<Series> {
+  if (query.until <= query.since) throw refusal('until', 'until must be after since')
+  const selected = select(query)
+  const begun = query.step ?? finestStep(query, selected.kind, now)
+  requireKept(begun, query, selected.kind, now)
+  const find = (step: Step) => findKeys(ledger, { query, selected, visibility, step })
+  let found = await find(begun === 'hour' && query.step === undefined && (await fillHours(query, find)) ? 'day' : begun)
+  while (found.points > pointsAtMost && found.step !== 'day') {
+    const coarser = found.step === 'minute' ? 'hour' : 'day'
+    if (query.step !== undefined) {
+      throw refusal('step', `This has more than ${pointsAtMost} points: ask for step=${coarser}`)
+    }
+    found = await find(coarser)
+  }
+  const { points, step, source, since } = found
+  const keys = found.keys.filter((key) => key !== restStored)
+  const shown = keys.slice(0, step === 'day' ? Math.min(keysShown, keysThatFit(keys.length, points)) : keysShown)
+  const sums = new SeriesSums()
+  await readShown(ledger, source, shown, sums)
+  if (found.keys.length > shown.length) await readRest(ledger, source, shown, sums)
+  return {
+    since: timestamp(since),
+    until: timestamp(query.until),
+    step,
+    by: query.by ?? null,
+    ...sums.result(),
+  }
+}
+
+interface Found {
+  step: Step
+  /** Where the first bucket begins. */
+  since: number
+  source: Source
+  keys: string[]
+  points: number
+}
+
+async function findKeys(
+  ledger: Database,
+  { query, selected, visibility, step }: { query: SeriesQuery; selected: Selected; visibility: Visibility; step: Step },
+): Promise<Found> {
+  const since = query.since - (query.since % stepMilliseconds[step])
+  const window = { ...query, step, since }
+  const scopes = await scopesOf(ledger, window, selected, visibility)
+  const source = {
+    ...selected,
+    where: whereOf(window, selected, scopes),
+    whole: wholeOf(window, { selected, scopes, visibility }),
+  }
+  return { step, since, source, ...(await keysAndPoints(ledger, source)) }
+}
+
+/** Whether so many keys would be too much by hours: days tell, and there are far fewer of them to look at. */
+async function fillHours({ since, until }: SeriesQuery, find: (step: Step) => Promise<Found>): Promise<boolean> {
+  const buckets = (until - since) / stepMilliseconds.hour
+  if (buckets * keysShown <= pointsAtMost) return false
+  const { keys } = await find('day')
+  return Math.min(keys.length, keysShown + 1) * buckets > pointsAtMost
+}
+
+interface Selected {
+  kind: RollupKind
+  /** The column by which rows are told apart; null where all are one series. */
+  column: 'key' | 'scope' | 'verdict' | null
+  /** The key that is asked for, where one is. */
+  key: string | undefined
+}
+
+/** Which rows answer: of the dimensions that are kept one at a time, the one that `by` or a filter names. */
+function select({ by, model, gateway_id, token_id }: SeriesQuery): Selected {
+  const filters = [
+    { kind: 'model', parameter: 'model', key: model },
+    { kind: 'gateway', parameter: 'gateway_id', key: gateway_id },
+    { kind: 'token', parameter: 'token_id', key: token_id },
+  ] as const
+  const given = filters.filter(({ key }) => key !== undefined)
+  const column = by === undefined ? null : by === 'verdict' ? 'verdict' : by === 'team' ? 'scope' : 'key'
+  const grouped = by === 'model' || by === 'gateway' || by === 'token' || by === 'reason' ? by : undefined
+  const other = given.find(({ kind }) => kind !== (grouped ?? given[0]?.kind))
+  if (other !== undefined) {
+    const taken = grouped === undefined ? given[0]?.parameter : `by=${grouped}`
+    throw refusal(
+      other.parameter,
+      `${other.parameter} cannot be combined with ${taken}: of model, gateway, token and reason one at a time is kept, as filter or by, with verdict and team`,
+    )
+  }
+  return { kind: grouped ?? given[0]?.kind ?? 'all', column, key: given[0]?.key }
+}
+
+const refusal = (param: string, message: string): Failure => new Failure('invalid_parameter', { param, message })
+
+const hours = 3_600_000
+
+/** Up to six hours minutes, up to fourteen days hours, else days; never what is not kept. */
+function finestStep({ since, until }: SeriesQuery, kind: RollupKind, now: number): Step {
+  const length = until - 1 - since
+  if (length <= 6 * hours && kind !== 'token' && since >= now - minutesKeptMilliseconds) return 'minute'
+  return length <= 14 * 24 * hours ? 'hour' : 'day'
+}
+
+function requireKept(step: Step, { since }: SeriesQuery, kind: RollupKind, now: number): void {
+  if (step !== 'minute') return
+  if (kind === 'token') throw refusal('step', 'Of tokens hours are kept: ask for step=hour')
+  if (since < now - minutesKeptMilliseconds) throw refusal('step', 'Minutes are kept for 48 hours: ask for step=hour')
+}
+
+type Window = Omit<SeriesQuery, 'step'> & { step: Step }
+
+async function scopesOf(
+  ledger: Database,
+  { team_id, since, until }: Window,
+  { kind, column, key }: Selected,
+  { teams, ownTokens }: Visibility,
+): Promise<string[]> {
+  const own = kind === 'token' && key !== undefined && ownTokens.includes(key)
+  if (team_id !== undefined) return teams === 'every' || teams.includes(team_id) || own ? [team_id] : []
+  if (teams !== 'every' && !own) return [...teams]
+  if (column !== 'scope' && hasEveryTeam(kind)) return [everyTeam, noTeam]
+  const day = stepMilliseconds.day
+  const rows = await ledger.read<{ scope: unknown }>(
+    `select distinct ${asBytes('scope')} as scope from event_rollups where step = 'day' and at >= ? and at < ? and kind = 'all'
+      and scope not in ('${everyTeam}', '${noTeam}')`,
+    [since - (since % day), until],
+  )
+  return [...rows.map(({ scope }) => shownText(scope)), noTeam]
+}
+
+function whereOf({ step, since, until, verdict }: Window, { kind, key }: Selected, scopes: string[]): Statement {
+  const conditions = ['kind = ?', 'step = ?', 'scope in (select value from json_each(?))', 'at >= ?', 'at < ?']
+  const args: Statement['args'] = [kind, step, JSON.stringify(scopes), since, until]
+  for (const [name, value] of Object.entries({ key, verdict })) {
+    if (value === undefined) continue
+    conditions.push(`${name} = ?`)
+    args.push(value)
+  }
+  return { sql: conditions.join(' and '), args }
+}
+
+/** The rows that hold, of all keys together, what is told apart by key or team; null where none with sketches do. */
+function wholeOf(
+  window: Window,
+  { selected, scopes, visibility }: { selected: Selected; scopes: string[]; visibility: Visibility },
+): Statement | null {
+  const { column, kind } = selected
+  if (kind === 'reason') return null
+  if (column === 'key') return whereOf(window, { ...selected, kind: 'all', key: undefined }, scopes)
+  const every = column === 'scope' && visibility.teams === 'every' && window.team_id === undefined && hasEveryTeam(kind)
+  return every ? whereOf(window, selected, [everyTeam, noTeam]) : null
+}
+
+interface Source extends Selected {
+  where: Statement
+  whole: Statement | null
+}
+
+/** The key of what has no row of its own, as keys are read. */
+const restStored = Buffer.from(otherKey).toString('hex').toUpperCase()
+
+/** A list of keys, given as a JSON array of their hex. */
+const amongKeys = '(select cast(unhex(value) as text) from json_each(?))'
+
+const groupOf = ({ column }: Selected): string => column ?? "''"
+
+/** The keys with most requests first, and how many points the shown ones have, counted a little beyond the most. */
+async function keysAndPoints(ledger: Database, source: Source): Promise<{ keys: string[]; points: number }> {
+  const rows = await ledger.read<{ key: string; points: number }>(
+    `select hex(${groupOf(source)}) as key, count(distinct at) as points from event_rollups
+      where ${source.where.sql} group by 1 order by total(requests) desc, 1 limit ${10 * keysShown}`,
+    source.where.args,
+  )
+  const points = rows.slice(0, keysShown).reduce((sum, row) => sum + row.points, 0)
+  const others = Math.max(0, ...rows.slice(keysShown).map((row) => row.points))
+  return { keys: source.column === null ? [''] : rows.map(({ key }) => key), points: points + others }
+}
+
+/** How many of the keys can be shown apart when each has as many points as they have on average. */
+const keysThatFit = (keys: number, points: number): number =>
+  points <= pointsAtMost ? keys : Math.max(1, Math.floor((pointsAtMost * Math.min(keys, keysShown)) / points) - 1)
+
+/** Sums come as floating-point numbers, exact to 2^53: larger integers the driver refuses to give. */
+const realSums = ['requests', 'input_tokens', 'output_tokens', 'cost']
+  .map((column) => `total(${column}) as ${column}`)
+  .join(', ')
+const realValues = ['requests', 'input_tokens', 'output_tokens', 'cost']
+  .map((column) => `cast(${column} as real) as ${column}`)
+  .join(', ')
+
+const sketches = ['latency', 'first_token'].map((column) => `${asBytes(column)} as ${column}`).join(', ')
+
+async function readShown(ledger: Database, source: Source, shown: readonly string[], sums: SeriesSums): Promise<void> {
+  const rows = await ledger.read<SumsRow>(
+    `select at, hex(${groupOf(source)}) as key, ${realValues}, ${sketches} from event_rollups
+      where ${source.where.sql} and ${groupOf(source)} in ${amongKeys} order by at`,
+    [...source.where.args, JSON.stringify(shown)],
+  )
+  for (const key of shown) sums.addKey(key, key === '' ? null : Buffer.from(key, 'hex').toString())
+  for (const row of rows) sums.add(row.key, row)
+}
+
+async function readRest(ledger: Database, source: Source, shown: readonly string[], sums: SeriesSums): Promise<void> {
+  const { where, whole } = source
+  const rows = await ledger.read<Omit<SumsRow, 'key'>>(
+    `select at, ${realSums} from event_rollups
+      where ${where.sql} and ${groupOf(source)} not in ${amongKeys} group by at order by at`,
+    [...where.args, JSON.stringify(shown)],
+  )
+  const all =
+    whole === null
+      ? []
+      : await ledger.read<Omit<SumsRow, 'key'>>(
+          `select at, ${realValues}, ${sketches} from event_rollups where ${whole.sql}`,
+          whole.args,
+        )
+  sums.addRest(rows, all)
+}

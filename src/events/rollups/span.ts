@@ -1,0 +1,247 @@
+/**
+ * What the sums of an hour, with its minutes, or of a day are, held against what they must be by the events.
+ *
+ * Exact while events come in: the sums are complete for all events up to a position at which nothing waits to be added,
+ * and as long as none behind it belongs to the span, its sums do not change. A span that grows is read on and compared
+ * again; one that will not hold still is left for another time.
+ *
+ * Which of too many models and reasons have a row of their own depends on which came first (fold.ts), so that is
+ * taken as it is stored.
+ */
+import { turn } from '../../lib/yield-to-event-loop.ts'
+import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
+import type { Database, Statement } from '../../store/open.ts'
+import { addTally, foldRollups, keysAtMost, type Stage, type Sums, sketchText, stages } from './fold.ts'
+import { mergeSketch } from './latency-sketch.ts'
+import { readOutcomesBehind } from './outcomes.ts'
+import { otherKey, type Step, stepMilliseconds } from './rollup.ts'
+import type { Tally } from './tally.ts'
+
+/** A row that is not what it must be. */
+export interface Difference {
+  step: string
+  at: number
+  /** By the names of the columns, as far as they are text. */
+  scope: string
+  kind: string
+  key: string
+  verdict: string
+  /** The columns that differ; empty where the row is missing, or is of no event. */
+  columns: string[]
+  /** Of the row that is there. */
+  rowid: string | null
+  /** What it must be; null where there must be none. */
+  expected: Sums | null
+}
+
+/** What was found, which holds as long as no event behind `upTo` belongs to the span. */
+export interface Compared {
+  differences: Difference[]
+  upTo: string
+}
+
+const rowsAtOnce = 500
+const tries = 5
+
+export class RollupSpan {
+  readonly from: number
+  readonly until: number
+  readonly steps: readonly Step[]
+  readonly #ledger: Database
+  readonly #sums: Map<Stage, Map<string, Sums>>
+  /** Events up to this position were added. */
+  #upTo: string
+
+  /** An hour with or without its minutes, or a day; `upTo` is the position up to which the caller adds its events. */
+  constructor(ledger: Database, { from, steps, upTo }: { from: number; steps: readonly Step[]; upTo: string }) {
+    this.#ledger = ledger
+    this.from = from
+    this.steps = steps
+    this.until = from + Math.max(...steps.map((step) => stepMilliseconds[step]))
+    this.#sums = new Map(stages.filter(({ step }) => steps.includes(step)).map((stage) => [stage, new Map()]))
+    this.#upTo = upTo
+  }
+
+  add(tallies: readonly Tally[]): void {
+    for (const [stage, sums] of this.#sums) for (const each of tallies) addTally(sums, stage, each)
+  }
+
+  /** To be called when all its events were added. Null where it does not hold still. */
+  async compare(): Promise<Compared | null> {
+    for (let round = 0; round < tries; round += 1) {
+      const upTo = await foldedUpTo(this.#ledger)
+      if (upTo === null) continue
+      for await (const each of readOutcomesBehind(this.#ledger, this, { behind: this.#upTo, upTo })) this.add(each)
+      this.#upTo = upTo
+      const stored = await this.#stored()
+      const grown = await this.#ledger.read(...grownSince(this, upTo))
+      if (grown.length === 0) return { differences: this.#differences(stored), upTo }
+    }
+    return null
+  }
+
+  async #stored(): Promise<StoredRow[]> {
+    const rows: StoredRow[] = []
+    for (const step of this.steps) {
+      for await (const some of readStored(this.#ledger, step, this)) rows.push(...some)
+    }
+    return rows
+  }
+
+  #differences(stored: readonly StoredRow[]): Difference[] {
+    const expected = new Map<string, Sums>()
+    for (const [{ kind, step }, sums] of this.#sums) {
+      const rows = [...sums.values()]
+      const fitted = kind === 'model' || kind === 'reason' ? fitKeys(rows, keysOf(stored, kind, step)) : rows
+      for (const row of fitted) expected.set(nameOf({ ...row }), row)
+    }
+    const found: Difference[] = []
+    for (const { rowid, cells } of stored) {
+      const name = nameOf(cells)
+      const must = expected.get(name)
+      expected.delete(name)
+      const columns = must === undefined ? [] : differingColumns(cells, must)
+      if (must !== undefined && columns.length === 0) continue
+      found.push({ ...shownName(cells), columns, rowid, expected: must ?? null })
+    }
+    for (const row of expected.values()) {
+      found.push({ ...shownName({ ...row }), columns: [], rowid: null, expected: row })
+    }
+    return found
+  }
+}
+
+/** A condition that nothing came into the span behind a position: a row where something did. */
+export const grownSince = (
+  { from, until }: { from: number; until: number },
+  upTo: string,
+): [sql: string, args: Statement['args']] => [
+  'select 1 from events where position > ? and +timestamp >= ? and +timestamp < ? limit 1',
+  [upTo, from, until],
+]
+
+/** A position up to which every event is in the sums; null where more comes in than is added. */
+async function foldedUpTo(ledger: Database): Promise<string | null> {
+  await foldRollups(ledger)
+  const [row] = await ledger.read<{ last: string; waiting: number }>(
+    `select cast(coalesce(max(position), 0) as text) as last,
+      exists (select 1 from event_rollup_arrivals) as waiting from events`,
+  )
+  return row === undefined || row.waiting === 1 ? null : row.last
+}
+
+interface StoredRow {
+  rowid: string
+  cells: Cells
+}
+
+const columns = named([
+  ...['kind', 'step', 'scope', 'at', 'key', 'verdict'],
+  ...['requests', 'input_tokens', 'output_tokens', 'cost', 'latency', 'first_token'],
+])
+
+/** The rows of one step, a few at a time; beside days, what is of no known step is taken for hours. */
+async function* readStored(
+  ledger: Database,
+  step: Step,
+  { from, until }: { from: number; until: number },
+): AsyncGenerator<StoredRow[]> {
+  const of =
+    step === 'minute'
+      ? "event_rollups indexed by event_rollups_minutes where step = 'minute'"
+      : `event_rollups indexed by event_rollups_longer where step <> 'minute' and step ${step === 'day' ? '=' : '<>'} 'day'`
+  let [at, behind] = [from, '0']
+  for (;;) {
+    const rows = await ledger.read<{ at: number; rowid: string; cells: unknown }>(
+      `select cast(at as real) as at, cast(rowid as text) as rowid, ${cellsOf(columns)} from ${of}
+        and at >= ? and at < ? and (at, rowid) > (?, cast(? as integer)) order by event_rollups.at, event_rollups.rowid
+        limit ${rowsAtOnce}`,
+      [from, until, at, behind],
+    )
+    if (rows.length > 0) yield rows.map(({ rowid, cells }) => ({ rowid, cells: readCells(columns, cells) }))
+    if (rows.length < rowsAtOnce) return
+    at = rows.at(-1)?.at ?? until
+    behind = rows.at(-1)?.rowid ?? '0'
+    await turn()
+  }
+}
+
+const nameOf = ({ kind, step, scope, at, key, verdict }: Cells): string =>
+  JSON.stringify([kind, step, scope, at, key, verdict])
+
+const shownName = ({ kind, step, scope, at, key, verdict }: Cells) => ({
+  ...{ kind: String(kind), step: String(step), scope: String(scope) },
+  ...{ at: Number(at), key: String(key), verdict: String(verdict) },
+})
+
+/** The keys with rows, by bucket and scope. */
+function keysOf(stored: readonly StoredRow[], kind: string, step: string): Map<string, Set<unknown>> {
+  const keys = new Map<string, Set<unknown>>()
+  for (const { cells } of stored) {
+    if (cells.kind !== kind || cells.step !== step) continue
+    const bucket = `${cells.at} ${cells.scope}`
+    keys.set(bucket, (keys.get(bucket) ?? new Set()).add(cells.key))
+  }
+  return keys
+}
+
+/**
+ * Puts under `other` what has no row of its own because its bucket is full: keys that have one keep it; of the rest those
+ * with most requests get what room there is.
+ */
+function fitKeys(rows: readonly Sums[], stored: Map<string, Set<unknown>>): Sums[] {
+  const fitted: Sums[] = []
+  for (const [bucket, group] of Map.groupBy(rows, ({ at, scope }) => `${at} ${scope}`)) {
+    const byKey = Map.groupBy(group, ({ key }) => key)
+    const known = stored.get(bucket) ?? new Set()
+    const [kept, fresh] = [[...byKey].filter(([key]) => known.has(key)), [...byKey].filter(([key]) => !known.has(key))]
+    fresh.sort(([, one], [, another]) => requestsOf(another) - requestsOf(one))
+    const room = Math.max(0, keysAtMost - kept.length)
+    const own = [...kept, ...fresh.filter(([key], index) => index < room || key === '')].map(([, sums]) => sums)
+    const others = fresh.filter(([key], index) => index >= room && key !== '').flatMap(([, sums]) => sums)
+    fitted.push(...mergedByVerdict([...own.flat(), ...others.map((row) => ({ ...row, key: otherKey }))]))
+  }
+  return fitted
+}
+
+const requestsOf = (rows: readonly Sums[]): number => rows.reduce((sum, { requests }) => sum + requests, 0)
+
+/** Rows of one bucket, those of the same key and verdict added up. */
+function mergedByVerdict(rows: readonly Sums[]): Sums[] {
+  const merged = new Map<string, Sums>()
+  for (const row of rows) {
+    const name = JSON.stringify([row.key, row.verdict])
+    const sum = merged.get(name)
+    if (sum === undefined) {
+      // Not those of the span itself, to which more may be added.
+      merged.set(name, { ...row, latency: { ...row.latency }, firstToken: { ...row.firstToken } })
+      continue
+    }
+    sum.requests += row.requests
+    sum.inputTokens += row.inputTokens
+    sum.outputTokens += row.outputTokens
+    sum.cost += row.cost
+    mergeSketch(sum.latency, row.latency)
+    mergeSketch(sum.firstToken, row.firstToken)
+  }
+  return [...merged.values()]
+}
+
+function differingColumns(cells: Cells, row: Sums): string[] {
+  const must: Record<string, unknown> = {
+    ...{ requests: row.requests, input_tokens: row.inputTokens, output_tokens: row.outputTokens, cost: row.cost },
+    ...{ latency: sketchText(row.latency), first_token: sketchText(row.firstToken) },
+  }
+  return Object.keys(must).filter((column) => asCompared(cells[column]) !== must[column])
+}
+
+/** A sketch with its buckets in the order that JavaScript gives them. */
+function asCompared(cell: unknown): unknown {
+  if (typeof cell !== 'string') return cell
+  try {
+    return JSON.stringify(JSON.parse(cell))
+  } catch {
+    // No sketch: equal to none.
+    return cell
+  }
+}

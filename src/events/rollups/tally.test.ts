@@ -1,0 +1,64 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { addTally, type Sums, stages } from './fold.ts'
+import { type CountedOutcome, minutesKeptMilliseconds } from './rollup.ts'
+import { addOutcome, type Tally, tally } from './tally.ts'
+
+const receivedAt = Date.parse('2026-01-05T12:00:30.000Z')
+const key = fc.constantFrom('', 'a', 'b')
+const duration = fc.option(fc.integer({ min: 0, max: 100_000 }))
+const outcome: fc.Arbitrary<CountedOutcome> = fc.record({
+  // Around a minute's end, an hour's and a day's, and around the time for which minutes are kept.
+  at: fc
+    .tuple(fc.constantFrom(0, 60_000, 3_600_000, 86_400_000, minutesKeptMilliseconds), fc.integer({ max: 9, min: -9 }))
+    .map(([before, by]) => receivedAt - before + by * 5000),
+  verdict: fc.constantFrom('allow', 'block'),
+  scope: fc.constantFrom('', 'team-a', 'team-b'),
+  keys: fc.record({ all: fc.constant(''), model: key, gateway: key, reason: key, token: key }),
+  ...{ inputTokens: fc.nat(100), outputTokens: fc.nat(100), cost: fc.nat(1_000_000) },
+  ...{ latency: duration, firstToken: duration },
+})
+
+/** The rows of all kinds and steps, in their order. */
+const rowsOf = (lists: readonly CountedOutcome[][]): Sums[][] =>
+  rowsOfTallies(lists.flatMap((list) => tally(list, receivedAt)))
+
+function rowsOfTallies(tallies: readonly Tally[]): Sums[][] {
+  return stages.map((stage) => {
+    const sums = new Map<string, Sums>()
+    for (const each of tallies) addTally(sums, stage, each)
+    return [...sums.values()]
+  })
+}
+
+test('outcomes that are tallied together make the rows that each would make by itself, in the same order', () => {
+  fc.assert(
+    fc.property(fc.array(outcome, { maxLength: 40 }), (outcomes) => {
+      expect(rowsOf([outcomes])).toEqual(rowsOf(outcomes.map((each) => [each])))
+    }),
+  )
+})
+
+test('outcomes that were received at different times are tallied together as each by itself', () => {
+  const received = fc.integer({ min: -9, max: 9 }).map((by) => receivedAt + by * 60_000)
+  fc.assert(
+    fc.property(fc.array(fc.tuple(outcome, received), { maxLength: 40 }), (outcomes) => {
+      const together = new Map<string, Tally>()
+      for (const [each, at] of outcomes) addOutcome(together, each, at)
+      const apart = outcomes.flatMap(([each, at]) => tally([each], at))
+      expect(rowsOfTallies([...together.values()])).toEqual(rowsOfTallies(apart))
+    }),
+  )
+})
+
+test('an outcome counts once for each kind, step and scope, and in minutes only while they are kept', () => {
+  const [old, fresh] = [receivedAt - minutesKeptMilliseconds - 1, receivedAt - minutesKeptMilliseconds]
+  const keys = { all: '', model: 'm', gateway: 'g', reason: 'ok', token: 't' }
+  const none = { inputTokens: 0, outputTokens: 0, cost: 0, latency: 5, firstToken: null }
+  const [late, kept] = [old, fresh].map((at) => rowsOf([[{ at, verdict: 'allow', scope: 'team-a', keys, ...none }]]))
+  expect(kept?.map((rows) => rows.length)).toEqual(stages.map(({ everyTeam }) => (everyTeam ? 2 : 1)))
+  for (const [index, { step, sketched }] of stages.entries()) {
+    expect(late?.[index]?.length === 0).toBe(step === 'minute')
+    for (const row of kept?.[index] ?? []) expect(Object.keys(row.latency)).toHaveLength(sketched ? 1 : 0)
+  }
+})

@@ -1,0 +1,84 @@
+/** Both databases in a directory of their own, with this release's tables; only tests use it. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Clock } from '../../lib/clock.ts'
+import { newId } from '../../lib/ids.ts'
+import { silentLog } from '../../lib/log/log.ts'
+import { type Database, openDatabase } from '../../store/open.ts'
+import { migrateLedger, migrateState } from '../../store/schema/migrate.ts'
+import { createRecorder } from '../change.ts'
+import { type Event, nobody } from '../event.ts'
+import type { ExportDependencies } from '../export/export-job.ts'
+import type { ExportRunner } from '../export/export-runner.ts'
+
+export interface TestDatabases {
+  state: Database
+  ledger: Database
+  /** Closes both and removes the directory. */
+  remove(): void
+}
+
+export async function openTestDatabases(): Promise<TestDatabases> {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-events-'))
+  const state = await openDatabase(join(directory, 'state.db'), directory)
+  const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
+  await migrateState(state)
+  await migrateLedger(ledger)
+  await state.write([
+    {
+      sql: 'insert or replace into state_head (id, version, nonce, history, reads_from, floor) values (1, 1, ?, ?, ?, 0)',
+      args: ['first', 'history', '0.2.0'],
+    },
+  ])
+  return {
+    state,
+    ledger,
+    remove() {
+      state.close()
+      ledger.close()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Empties every table that tests write to. */
+export async function emptyTestDatabases({ state, ledger }: TestDatabases): Promise<void> {
+  const empty = (table: string) => ({ sql: `delete from ${table}`, args: [] })
+  await state.write(['change_log', 'gateways'].map(empty))
+  await ledger.write(
+    [
+      'pending_changes',
+      'events',
+      'event_rollups',
+      'event_rollup_arrivals',
+      'chains',
+      'secrets',
+      'idempotency_keys',
+      'export_jobs',
+    ].map(empty),
+  )
+}
+
+/** An event as a gateway or the control plane might write it. */
+export const testEvent = (change: Partial<Event> = {}): Event => ({
+  event_id: Bun.randomUUIDv7(),
+  event_type: 'gateway.request.outcome',
+  request_id: 'request-1',
+  timestamp: '2026-01-01T00:00:00.000Z',
+  verdict: 'allow',
+  reason_code: 'ok',
+  config_version: 1,
+  event_attribution: nobody,
+  ...change,
+})
+
+/** What the routes of events need, with exports that nobody makes. */
+export const testEventDependencies = (
+  { state, ledger }: TestDatabases,
+  clock: Clock,
+): ExportDependencies & { exports: Pick<ExportRunner, 'start' | 'fileOf'> } => ({
+  ...{ state, ledger, clock, newId, log: silentLog },
+  recorder: createRecorder({ state, ledger, announce: () => undefined, clock, log: silentLog }),
+  exports: { start: () => undefined, fileOf: ({ id }) => id },
+})

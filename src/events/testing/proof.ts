@@ -1,0 +1,126 @@
+/** A ledger with chains of lanes and of the control plane, signed, for tests of what proves it. */
+import { join } from 'node:path'
+import { newId } from '../../lib/ids.ts'
+import { silentLog } from '../../lib/log/log.ts'
+import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
+import { createRecorder } from '../change.ts'
+import { type Event, nobody } from '../event.ts'
+import { chainNext, chainStart } from '../log/chain.ts'
+import { chainHead, ingestEvents } from '../log/ingest.ts'
+import { SlicePace } from '../log/slice-pace.ts'
+import { loadSigningKey, publishKey, type Signed, type SigningKey } from '../proof/checkpoint-key.ts'
+import { signCheckpoint } from '../proof/checkpoint-writer.ts'
+import { type VerifyLine, verifyEvents } from '../proof/verify.ts'
+import type { Finding } from '../proof/verify-finding.ts'
+import { testEvent } from './ledger.ts'
+
+const minute = 60_000
+export const retentionDays = 90
+
+export class TestProof {
+  readonly store: TemporaryStore
+  readonly key: SigningKey
+  now = Date.parse('2026-01-01T00:00:00Z')
+  readonly clock = { now: () => this.now, monotonic: () => this.now }
+
+  private constructor(store: TemporaryStore) {
+    this.store = store
+    this.key = loadSigningKey(join(store.directory, 'checkpoint-key'))
+  }
+
+  static async start(): Promise<TestProof> {
+    const proof = new TestProof(await temporaryStore())
+    await proof.store.ledger.write([publishKey(proof.key, proof.now)])
+    return proof
+  }
+
+  readonly lane = (gateway: number): string =>
+    `0190000${gateway}-0000-7000-8000-000000000001/01900000-0000-7000-8000-000000000002/0`
+
+  gatewayEvent(gateway: number, change: Partial<Event> = {}): Event {
+    const [gatewayId = ''] = this.lane(gateway).split('/')
+    const attribution = { ...nobody, gateway_id: gatewayId, team_id: 'team', token_id: 'token' }
+    return testEvent({ event_attribution: attribution, timestamp: new Date(this.now).toISOString(), ...change })
+  }
+
+  /** Ships bodies as the lane of a gateway would; a body may be anything. */
+  async ship(gateway: number, bodies: readonly string[]): Promise<void> {
+    const chain = this.lane(gateway)
+    let { seq, digest } = await chainHead(this.store.ledger, chain)
+    if (seq === 0) digest = chainStart(chain)
+    const lines = bodies.map((body) => {
+      seq += 1
+      digest = chainNext(digest, seq, body)
+      return { n: seq, digest, body }
+    })
+    await ingestEvents(this.store.ledger, {
+      chain,
+      gatewayId: chain.split('/')[0] ?? '',
+      lines,
+      receivedAt: this.now,
+      pace: new SlicePace(this.clock),
+      newId,
+      log: silentLog,
+      settle: () => [],
+      onSettled: () => undefined,
+    })
+  }
+
+  async shipEvents(gateway: number, count: number): Promise<void> {
+    await this.ship(
+      gateway,
+      Array.from({ length: count }, () => JSON.stringify(this.gatewayEvent(gateway))),
+    )
+  }
+
+  /** Events of the control plane itself. */
+  async record(count: number): Promise<void> {
+    const { state, ledger } = this.store
+    const recorder = createRecorder({ state, ledger, announce: () => undefined, clock: this.clock, log: silentLog })
+    await recorder.append(Array.from({ length: count }, () => testEvent({ event_type: 'token.created' })))
+  }
+
+  /** A minute later. */
+  async sign(key = this.key): Promise<boolean> {
+    this.now += minute
+    const { state, ledger } = this.store
+    const settings = { event_retention_days: retentionDays }
+    return await signCheckpoint({
+      state,
+      ledger,
+      key,
+      announce: () => undefined,
+      clock: this.clock,
+      log: silentLog,
+      settings,
+    })
+  }
+
+  async verify(
+    options: { since?: number; pinned?: readonly string[]; witnesses?: readonly Signed[] } = {},
+  ): Promise<VerifyLine[]> {
+    const { state, ledger } = this.store
+    const { since = null, pinned = [], witnesses = [] } = options
+    const { signal } = new AbortController()
+    return await Array.fromAsync(
+      verifyEvents({
+        ...{ state, ledger, since, pinned, witnesses, now: this.now, signal },
+        retention: retentionDays * 86_400_000,
+      }),
+    )
+  }
+
+  /** The findings, each as `what chain from–to column`, the chain by its number. */
+  async findings(options?: Parameters<TestProof['verify']>[0]): Promise<string[]> {
+    const found = (await this.verify(options)).filter((line): line is Finding => line.kind === 'finding')
+    return found.map(({ what, chain, from, to, column }) =>
+      [what, chain?.slice(0, 8), from === null ? null : `${from}–${to}`, column]
+        .filter((part) => part != null)
+        .join(' '),
+    )
+  }
+
+  async run(sql: string, ...args: (string | number | null)[]): Promise<void> {
+    await this.store.ledger.write([{ sql, args }])
+  }
+}

@@ -1,0 +1,183 @@
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Event } from '../../events/event.ts'
+import { type Checkpoint, checkpointBody } from '../../events/proof/checkpoint.ts'
+import { newId } from '../../lib/ids.ts'
+import { silentLog } from '../../lib/log/log.ts'
+import { stateMigrations } from '../../store/schema/migrate.ts'
+import { Witness } from './checkpoint-watermark.ts'
+
+let directory: string
+let state: Database
+let recorded: Event[]
+let now = 1_000_000
+const made: Witness[] = []
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'gatehouse-witness-'))
+  state = new Database(join(directory, 'state.db'), { create: true })
+  for (const { sql } of stateMigrations) state.run(sql)
+  recorded = []
+})
+afterEach(() => {
+  for (const witness of made.splice(0)) witness.stop()
+  state.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const keptFile = () => join(directory, 'checkpoint.json')
+
+function witness(): Witness {
+  const started = new Witness({
+    stateFile: join(directory, 'state.db'),
+    keptFile: keptFile(),
+    clock: { now: () => now },
+    newId,
+    log: silentLog,
+    record: (event) => recorded.push(event),
+    gatewayId: () => 'gateway',
+  })
+  made.push(started)
+  return started
+}
+
+function put(number: number, seq: number, change: Partial<Checkpoint> = {}): void {
+  const point = { seq, digest: 'digest', arrivals: 'arrivals' }
+  const body =
+    number === 0
+      ? ''
+      : checkpointBody({
+          ...{ number, at: number, heads: new Map([['chain', point]]) },
+          ...{ series: 'one', kept: [], removed: 0 },
+          ...change,
+        })
+  state.run('update checkpoints set number = ?, body = ?, key_id = ?, signature = ?', [
+    number,
+    body,
+    'key',
+    `${number}/${seq}`,
+  ])
+}
+
+const keptNumber = (): unknown => JSON.parse(JSON.parse(readFileSync(keptFile(), 'utf8')).body).number
+
+test('a witness keeps the highest checkpoint, over restarts, and says nothing while they rise', () => {
+  witness().look()
+  put(1, 5)
+  witness().look()
+  expect(keptNumber()).toBe(1)
+  put(3, 5)
+  const later = witness()
+  later.look()
+  later.look()
+  expect(keptNumber()).toBe(3)
+  expect(later.regressions).toBe(0)
+  expect(recorded).toEqual([])
+})
+
+for (const [how, number, seq] of [
+  ['older', 1, 9],
+  ['other', 2, 9],
+  ['chain_shorter', 3, 4],
+  ['not_a_checkpoint', 0, 0],
+] as const) {
+  test(`a checkpoint that went back is told of once and never kept: ${how}`, () => {
+    put(2, 5)
+    witness().look()
+    put(number, seq)
+    const looking = witness()
+    looking.look()
+    now += 30_000
+    looking.look()
+    looking.look()
+    expect(looking.regressions).toBe(1)
+    expect(recorded).toMatchObject([
+      { event_type: 'gateway.checkpoint_regressed', verdict: 'error', details: { how, seen: 2 } },
+    ])
+    expect(keptNumber()).toBe(2)
+  })
+}
+
+for (const [how, sql] of [
+  ['emptied', "update checkpoints set number = 0, body = '', key_id = '', signature = ''"],
+  ['deleted', 'delete from checkpoints'],
+] as const) {
+  test(`a state whose checkpoint was ${how} is told of once`, () => {
+    put(3, 5)
+    witness().look()
+    state.run(sql)
+    const looking = witness()
+    looking.look()
+    now += 30_000
+    looking.look()
+    looking.look()
+    expect(looking.regressions).toBe(1)
+    expect(recorded).toMatchObject([{ details: { how: 'not_a_checkpoint', seen: 3, found: null } }])
+  })
+}
+
+for (const [how, change] of [
+  ['chain_missing', { heads: new Map() }],
+  ['begun_anew', { series: 'another' }],
+] as const) {
+  test(`a newer checkpoint that leaves something out is told of: ${how}`, () => {
+    put(2, 5)
+    witness().look()
+    put(3, 6, change)
+    witness().look()
+    expect(recorded).toMatchObject([{ details: { how, seen: 2, found: 3 } }])
+  })
+}
+
+test('a restored state that has the newest checkpoint again within seconds is not told of', () => {
+  put(2, 5)
+  const looking = witness()
+  looking.look()
+  for (const [number, seq] of [
+    [1, 4],
+    [2, 5],
+    [1, 4],
+    [3, 6],
+  ] as const) {
+    put(number, seq)
+    looking.look()
+    now += 20_000
+    looking.look()
+  }
+  expect(looking.regressions).toBe(0)
+  expect(recorded).toEqual([])
+  expect(keptNumber()).toBe(3)
+})
+
+test('an older file that is put in the place of the state is noticed by a witness that goes on looking', () => {
+  put(2, 5)
+  const older = join(directory, 'older.db')
+  state.run('vacuum into ?', [older])
+  const looking = witness()
+  put(3, 6)
+  looking.look()
+  expect(keptNumber()).toBe(3)
+  renameSync(older, join(directory, 'state.db'))
+  looking.look()
+  now += 30_000
+  looking.look()
+  expect(recorded).toMatchObject([{ details: { how: 'older', seen: 3, found: 2 } }])
+})
+
+test('a chain that retention has removed whole is not missed', () => {
+  put(2, 5)
+  witness().look()
+  put(3, 6, { heads: new Map(), removed: 1 })
+  witness().look()
+  expect(recorded).toEqual([])
+})
+
+test('a kept file that is no checkpoint is as good as none', () => {
+  writeFileSync(keptFile(), '{')
+  put(1, 5)
+  witness().look()
+  expect(keptNumber()).toBe(1)
+})

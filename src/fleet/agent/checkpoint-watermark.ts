@@ -1,0 +1,149 @@
+/**
+ * What a gateway has seen of the checkpoints in the state that it reads (protocols section 6): it keeps the highest one
+ * in its data directory and compares. A state whose checkpoint is older than that, other under the same number, of
+ * another series, or has a chain end before where it ended or not at all, was put back or rewritten: that is logged,
+ * counted and recorded as an event, once for each such checkpoint.
+ */
+import { Database } from 'bun:sqlite'
+import { existsSync, realpathSync, statSync } from 'node:fs'
+import { z } from 'zod'
+import { type Event, nobody } from '../../events/event.ts'
+import { parseCheckpoint, signedSchema, wentBack } from '../../events/proof/checkpoint.ts'
+import type { Signed } from '../../events/proof/checkpoint-key.ts'
+import { keepSeen, readSeen } from '../../events/proof/seen-checkpoint.ts'
+import { type Clock, timestamp } from '../../lib/clock.ts'
+import type { NewId } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log/log.ts'
+
+const lookEveryMs = 5000
+const restoredMs = 30_000
+const rowSchema = signedSchema.extend({ number: z.number() })
+const ofRestored = ['older', 'not_a_checkpoint']
+
+export interface WitnessOptions {
+  /** The state database's file; what is read is what the gateway decides by. */
+  stateFile: string
+  /** The file in which the highest checkpoint is kept. */
+  keptFile: string
+  clock: Pick<Clock, 'now'>
+  newId: NewId
+  log: Log
+  /** Records an event of this gateway. */
+  record(event: Event): void
+  gatewayId(): string
+}
+
+export class Witness {
+  readonly #options: WitnessOptions
+  #kept: Signed | null
+  #told: string | null = null
+  /** Since when the checkpoint has been behind the kept one. */
+  #behindSince: number | null = null
+  readonly #timer: Timer
+  /** Kept open: opening it reads the whole schema, for milliseconds in which no request is answered. */
+  #state: { database: Database; inode: string } | null = null
+  /** How often the state's checkpoint went back. */
+  regressions = 0
+
+  /** Looks every few seconds until `stop`. */
+  constructor(options: WitnessOptions) {
+    this.#options = options
+    this.#kept = readSeen(options.keptFile)
+    this.#timer = setInterval(() => {
+      try {
+        this.look()
+      } catch (error) {
+        // The state cannot be read at this moment, or is of an older form; the next look may find it.
+        options.log.debug({ error: String(error) }, "The state's checkpoint could not be looked at")
+      }
+    }, lookEveryMs)
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#close()
+  }
+
+  /** Compares the state's checkpoint with the one that is kept. */
+  look(): void {
+    const found = this.#read()
+    if (found === null) return
+    const isKept = found.signature === this.#kept?.signature
+    const wrong = isKept || this.#kept === null ? null : wentBack(this.#kept.body, found.body)
+    if (wrong === null || !ofRestored.includes(wrong)) this.#behindSince = null
+    if (wrong === null) {
+      if (!isKept) this.#keep(found)
+    } else if (this.#told !== found.signature && !this.#mayBeRestored(wrong)) this.#tell(found, wrong)
+  }
+
+  #mayBeRestored(wrong: string): boolean {
+    if (!ofRestored.includes(wrong)) return false
+    const now = this.#options.clock.now()
+    this.#behindSince ??= now
+    return now - this.#behindSince < restoredMs
+  }
+
+  /** The row of the state; before the first checkpoint its number is 0, and behind one neither that nor none is right. */
+  #read(): Signed | null {
+    if (!existsSync(this.#options.stateFile)) return null
+    const row = this.#row()
+    if (row === null && this.#kept !== null) return { body: '', key_id: '', signature: '' }
+    const parsed = rowSchema.safeParse(row)
+    if (!parsed.success || (parsed.data.number === 0 && this.#kept === null)) return null
+    const { number: _number, ...signed } = parsed.data
+    return signed
+  }
+
+  #row(): unknown {
+    const state = this.#opened()
+    try {
+      return state.query('select number, body, key_id, signature from checkpoints').get()
+    } catch (error) {
+      this.#close()
+      throw error
+    }
+  }
+
+  /** The file that is there now: one that was put in its place is opened anew. */
+  #opened(): Database {
+    const file = realpathSync(this.#options.stateFile)
+    const { dev, ino } = statSync(file)
+    const inode = `${dev}:${ino}`
+    if (this.#state?.inode !== inode) {
+      this.#close()
+      this.#state = { database: new Database(file, { readonly: true }), inode }
+    }
+    return this.#state.database
+  }
+
+  #close(): void {
+    this.#state?.database.close()
+    this.#state = null
+  }
+
+  #keep(found: Signed): void {
+    keepSeen(this.#options.keptFile, found)
+    this.#kept = found
+  }
+
+  #tell(found: Signed, how: string): void {
+    const { clock, newId, log, record, gatewayId } = this.#options
+    const seen = this.#kept === null ? null : parseCheckpoint(this.#kept.body)
+    const details = { how, seen: seen?.number ?? null, found: parseCheckpoint(found.body)?.number ?? null }
+    this.#told = found.signature
+    this.regressions += 1
+    log.error(details, 'The state has a checkpoint that is not behind the one seen before')
+    record({
+      event_id: newId(),
+      event_type: 'gateway.checkpoint_regressed',
+      request_id: null,
+      timestamp: timestamp(clock.now()),
+      verdict: 'error',
+      reason_code: 'checkpoint.went_back',
+      config_version: 0,
+      event_attribution: { ...nobody, gateway_id: gatewayId() },
+      details,
+    })
+  }
+}

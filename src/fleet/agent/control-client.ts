@@ -1,0 +1,167 @@
+/** The calls of a gateway to its control plane (fleet/protocol/wire.ts), over fetch; what fails is a Failure. */
+import type { z } from 'zod'
+import { Failure, type FailureCode, failures } from '../../failure.ts'
+import { callFailure } from '../../lib/http/call-failure.ts'
+import type { OfferReport } from '../../mcp/offers/offer-report.ts'
+import type { Fetch } from '../../providers/provider.ts'
+import { answerWithinMs, type LeaseReply, type LeaseRequest } from '../../usage/lease/lease.ts'
+import { type SlotCell, type SlotsReply, slotsReplySchema } from '../../usage/rate/rate-protocol.ts'
+import {
+  type BeatReply,
+  type BootstrapReply,
+  beatReplySchema,
+  bootstrapReplySchema,
+  credentialReplySchema,
+  denialsReplySchema,
+  denialsRequestSchema,
+  eventsReplySchema,
+  laneHeader,
+  leasesReplySchema,
+  type StreamQuery,
+  streamIdHeader,
+} from '../protocol/wire.ts'
+
+const path = '/v1/gateway-runtime'
+const bootstrapMs = 10_000
+/** Each second one begins: news as old as this still count, and so many may be on their way. */
+const beatMs = 10_000
+const eventsMs = 15_000
+const slotsMs = 3000
+const credentialMs = 5000
+const denialsMs = 15_000
+const goodbyeMs = 1000
+const offersMs = 15_000
+
+export interface Beat {
+  lane: number
+  stream_id: string
+  acknowledged_version: number
+  history: string
+  nonce: string
+  stale_after_ms?: number
+}
+
+export interface ControlClient {
+  bootstrap(
+    runtimeToken: string,
+    body: { instance_id: string; version: string; lanes: number },
+  ): Promise<BootstrapReply>
+  /** The body of the change stream. */
+  stream(session: string, query: StreamQuery, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
+  beat(session: string, body: Beat): Promise<BeatReply>
+  slots(session: string, body: { lane: number; stream_id: string; cells: readonly SlotCell[] }): Promise<SlotsReply>
+  events(
+    session: string,
+    lane: number,
+    streamId: string,
+    lines: Buffer<ArrayBuffer>,
+  ): Promise<{ seq: number; digest: string }>
+  goodbye(session: string, body: { lane: number; stream_id: string }): Promise<void>
+  leases(session: string, lane: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
+  mcpOffers(session: string, report: OfferReport): Promise<void>
+  /** Where the state is, with a new credential. */
+  credential(session: string): Promise<z.infer<typeof credentialReplySchema>>
+  /** Tells tokens that the primary may have forgotten to refuse; resolves when they are refused again. */
+  denials(session: string, body: z.infer<typeof denialsRequestSchema>): Promise<z.infer<typeof denialsReplySchema>>
+}
+
+/** Whether nothing that is sent there crosses a network in the clear. */
+export function isPrivate(url: string): boolean {
+  const { protocol, hostname } = new URL(url)
+  const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
+  return protocol === 'https:' || (protocol === 'http:' && (loopback || hostname.endsWith('.localhost')))
+}
+
+/**
+ * Throws `invalid_parameter` where secrets would cross a network in the clear: plain http is for a control plane on
+ * this host only (protocols section 5).
+ */
+export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
+  const { origin } = new URL(apiUrl)
+  if (!isPrivate(apiUrl)) {
+    throw new Failure('invalid_parameter', {
+      message: 'The control plane must be reached over https, unless it is on this host',
+      param: 'api_url',
+    })
+  }
+  const post = async (
+    call: string,
+    token: string,
+    body: string | Buffer<ArrayBuffer>,
+    timeout: number,
+    headers: Record<string, string>,
+  ) => {
+    const response = await reach(() =>
+      fetch(`${origin}${path}/${call}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+        body,
+        signal: AbortSignal.timeout(timeout),
+      }),
+    )
+    return reach(async (): Promise<unknown> => response.json())
+  }
+  return {
+    bootstrap: async (token, body) =>
+      bootstrapReplySchema.parse(await post('bootstrap', token, JSON.stringify(body), bootstrapMs, {})),
+    async stream(session, query, signal) {
+      const headers = { authorization: `Bearer ${session}`, accept: 'text/event-stream' }
+      const said = new URLSearchParams()
+      for (const [name, value] of Object.entries(query)) {
+        if (value !== undefined) said.set(name, typeof value === 'object' ? JSON.stringify(value) : String(value))
+      }
+      const { body } = await reach(() => fetch(`${origin}${path}/stream?${said}`, { headers, signal }))
+      if (body === null) throw new Failure('dependency_unavailable')
+      return body
+    },
+    beat: async (session, body) => beatReplySchema.parse(await post('beat', session, JSON.stringify(body), beatMs, {})),
+    slots: async (session, body) =>
+      slotsReplySchema.parse(await post('slots', session, JSON.stringify(body), slotsMs, {})),
+    events: async (session, lane, streamId, lines) =>
+      eventsReplySchema.parse(
+        await post('events', session, lines, eventsMs, {
+          'content-type': 'application/x-ndjson',
+          [laneHeader]: String(lane),
+          [streamIdHeader]: streamId,
+        }),
+      ),
+    async goodbye(session, body) {
+      await post('goodbye', session, JSON.stringify(body), goodbyeMs, {})
+    },
+    leases: async (session, lane, streamId, request) => {
+      const body = JSON.stringify({ lane, stream_id: streamId, ...request })
+      return leasesReplySchema.parse(await post('leases', session, body, answerWithinMs(request), {}))
+    },
+    async mcpOffers(session, report) {
+      await post('mcp-offers', session, JSON.stringify(report), offersMs, {})
+    },
+    credential: async (session) =>
+      credentialReplySchema.parse(await post('credential', session, '{}', credentialMs, {})),
+    denials: async (session, body) =>
+      denialsReplySchema.parse(
+        await post('denials', session, JSON.stringify(denialsRequestSchema.parse(body)), denialsMs, {}),
+      ),
+  }
+}
+
+/** Turns what a call may end with into an answer that is good, or a Failure by the code that the answer names. */
+async function reach<Result>(call: () => Promise<Result>): Promise<Result> {
+  let result: Result
+  try {
+    result = await call()
+  } catch (error) {
+    const message = `The control plane cannot be reached: ${callFailure(error, 'it does not answer in time')}`
+    throw new Failure('dependency_unavailable', { message, cause: error })
+  }
+  if (result instanceof Response && !result.ok) {
+    const text = await result.text().catch(() => '')
+    const code = /"code"\s*:\s*"([^"]+)"/.exec(text)?.[1] ?? ''
+    const words = /"message"\s*:\s*"([^"\\]{1,300})"/.exec(text)?.[1] ?? ''
+    const said = [code, words].filter((part) => part !== '').join(': ')
+    const message = `The control plane answered ${result.status}${said === '' ? '' : ` ${said}`}`
+    throw new Failure(isCode(code) ? code : 'dependency_unavailable', { message })
+  }
+  return result
+}
+
+const isCode = (code: string): code is FailureCode => Object.hasOwn(failures, code)

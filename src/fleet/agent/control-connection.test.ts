@@ -1,0 +1,154 @@
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, spyOn, test } from 'bun:test'
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
+import type { StateView } from '../protocol/worker.ts'
+import { FileStateView } from '../state/state-view.ts'
+import { movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+
+let fleet: TemporaryFleet
+
+beforeEach(async () => {
+  fleet = await TemporaryFleet.start()
+})
+
+afterEach(async () => {
+  await fleet.remove()
+})
+
+test('acknowledges a change that is nothing but a denial, and reads the state when there is time', async () => {
+  const lane = await fleet.lane('a', { beatEveryMs: 60_000, random: () => 0 })
+  await until(() => lane.ready().ok)
+  const hash = fleet.addToken()
+  await until(() => lane.view.version === fleet.head().version)
+  const { version } = fleet.revoke(hash, true)
+  await until(() => lane.view.denied(hash))
+  expect(await fleet.control.fleet.propagation(version)).toMatchObject({ connected: 1, acknowledged: 1 })
+  expect(lane.view.version).toBeLessThan(version)
+  await until(() => lane.view.version === version)
+  expect(lane.view.denied(hash)).toBe(false)
+})
+
+test('reads many denials at once, and sooner where it does not serve for long without news', async () => {
+  const settings = {
+    max_staleness_seconds: 0,
+    outbox_segment_bytes: 65_536,
+    outbox_limit_bytes: 2 ** 20,
+    outbox_keep_hours: 1,
+    usage_wait_seconds: 2,
+  }
+  const patient = await fleet.lane('patient', { beatEveryMs: 60_000, random: () => 0 })
+  const strict = await fleet.lane('strict', { beatEveryMs: 60_000, random: () => 1, settings })
+  const hashes = Array.from({ length: 20 }, () => fleet.addToken())
+  await until(async () => (await fleet.control.fleet.propagation(fleet.head().version)).acknowledged === 2)
+  await until(() => [patient, strict].every(({ view }) => view.version === fleet.head().version))
+  const reads: StateView[] = []
+  const { refresh } = FileStateView.prototype
+  const spy = spyOn(FileStateView.prototype, 'refresh').mockImplementation(function (this: FileStateView) {
+    reads.push(this)
+    return refresh.call(this)
+  })
+  for (const hash of hashes) {
+    const { version } = fleet.revoke(hash, true)
+    expect(await fleet.control.fleet.propagation(version)).toMatchObject({ connected: 2, acknowledged: 2 })
+  }
+  await until(() => [patient, strict].every(({ view }) => view.version === fleet.head().version))
+  spy.mockRestore()
+  expect(reads[0]).toBe(strict.view)
+  expect(reads.filter((view) => view === patient.view).length).toBeLessThan(hashes.length / 2)
+})
+
+test('news that are three seconds on their way count as of when they were asked for', async () => {
+  fleet.interfere = async (path, _request, forward) => {
+    const answer = await forward()
+    if (path.endsWith('/beat')) await Bun.sleep(2500)
+    return answer
+  }
+  const lane = await fleet.lane('a', { beatEveryMs: 500 })
+  await until(() => lane.ready().ok)
+  expect(lane.counters.secondsSinceFresh).toBeGreaterThan(2.4)
+  const hash = fleet.addToken()
+  const { version } = fleet.revoke(hash)
+  await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
+  lane.standing.assertCurrent()
+}, 30_000)
+
+/** What a stream brings, all events behind the first so many replaced by comments. */
+function muted(body: ReadableStream<Uint8Array>, events: number): ReadableStream<Uint8Array> {
+  let passed = 0
+  return body.pipeThrough(
+    new TransformStream({
+      transform(piece, out) {
+        out.enqueue(passed++ < events ? piece : new TextEncoder().encode(':\n\n'))
+      },
+    }),
+  )
+}
+
+test('opens its stream again when that brings bytes and no events, or no hello', async () => {
+  const clock = movableClock()
+  // The first version of all is in no log of changes.
+  fleet.change(() => undefined)
+  let streams = 0
+  let passed = 1
+  fleet.interfere = async (path, _request, forward) => {
+    const answer = await forward()
+    if (!path.endsWith('/stream') || !answer.body) return answer
+    streams++
+    return new Response(muted(answer.body, passed), answer)
+  }
+  const lane = await fleet.lane('a', { clock, random: () => 0 })
+  await until(() => lane.ready().ok)
+  fleet.revoke(fleet.addToken())
+  await Bun.sleep(200)
+  expect(streams).toBe(1)
+  passed = 0
+  clock.skip(5000)
+  await until(() => streams === 2)
+  passed = Number.POSITIVE_INFINITY
+  clock.skip(15_000)
+  await until(() => streams === 3 && lane.counters.connected === 1)
+  const { version } = fleet.revoke(fleet.addToken())
+  await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
+  clock.skip(6000)
+  await Bun.sleep(200)
+  expect(streams).toBe(3)
+}, 30_000)
+
+function copyState(name: string): string {
+  const file = join(fleet.directory, name)
+  using state = new Database(fleet.stateFile)
+  state.run('vacuum into ?', [file])
+  return file
+}
+
+test('looks at a state that lags behind no oftener for many changes than for one, and reads the newest', async () => {
+  const stateFile = copyState('behind.db')
+  const lane = await fleet.lane('a', { stateFile })
+  await until(() => lane.ready().ok && lane.counters.connected === 1)
+  const head = Array.from({ length: 300 }, () => fleet.change(() => undefined)).at(-1)
+  await until(async () => (await fleet.control.fleet.propagation(head?.version ?? 0)).acknowledged === 1)
+  const refresh = spyOn(FileStateView.prototype, 'refresh')
+  await Bun.sleep(400)
+  expect(refresh.mock.calls.length).toBeLessThan(100)
+  refresh.mockRestore()
+  renameSync(copyState('current.db'), stateFile)
+  await until(() => lane.view.version === head?.version)
+})
+
+test('goes stale where its state does not follow, whatever the control plane lets it know', async () => {
+  const stateFile = copyState('behind.db')
+  const clock = movableClock()
+  const lane = await fleet.lane('a', { stateFile, clock })
+  await until(() => lane.ready().ok && lane.counters.connected === 1)
+  const { version } = fleet.change(() => undefined)
+  await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
+  clock.skip(100_000)
+  await until(() => lane.ready().warning?.includes('does not come') ?? false)
+  clock.skip(201_000)
+  await Bun.sleep(120)
+  expect(() => lane.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
+  renameSync(copyState('current.db'), stateFile)
+  await until(() => lane.ready().ok && lane.ready().warning === undefined)
+  lane.standing.assertCurrent()
+})

@@ -1,0 +1,679 @@
+/**
+ * Keeps one lane connected to its control plane (protocols sections 1, 4, 5): bootstrap and renewal of the session,
+ * the change stream, the beat, and shipping. Everything is tried again with backoff until `stop`.
+ *
+ * A change: its tokens are denied in memory in the same tick, the denial is committed to the outbox, then acknowledged
+ * by a beat; only then the state is read. A version is acknowledged where it follows the last acknowledged one, or when
+ * the state itself has been read up to it: what was missed while the stream was down is then known from there.
+ *
+ * Freshness comes from the lane's own beats only: as of the moment one was sent, if the control plane had just read the
+ * primary, this lane knows all denials up to the versions that it and the hello told, and the state has come to it since.
+ *
+ * Whoever says goodbye is waited for by no revoke any more: what it was fresh by is forgotten first, and the next start
+ * serves once it has heard a hello. Where nobody hears a goodbye, none is said: the lane counts as unreachable then, and
+ * may serve again by what it kept.
+ *
+ * Longer than most: what one connection knows is one state; what stands alone is in files of its own.
+ */
+import { asFailure, Failure } from '../../failure.ts'
+import type { Log } from '../../lib/log/log.ts'
+import type { OfferReport } from '../../mcp/offers/offer-report.ts'
+import type { LeaseReply, LeaseRequest } from '../../usage/lease/lease.ts'
+import type { SlotCell, SlotsReply } from '../../usage/rate/rate-protocol.ts'
+import type { Denial } from '../coordinator/revived.ts'
+import type { Outbox } from '../outbox/outbox.ts'
+import type { StatePosition } from '../outbox/record.ts'
+import { backoff } from '../protocol/backoff.ts'
+import { readEventStream } from '../protocol/event-stream.ts'
+import {
+  type AnnouncedHead,
+  type BeatReply,
+  type ChainHead,
+  denialsLimit,
+  type Head,
+  type StreamMessage,
+  streamMessageSchema,
+  streamSilenceMs,
+} from '../protocol/wire.ts'
+import type { FileStateView } from '../state/state-view.ts'
+import { type Freshness, instant, reaches } from './freshness.ts'
+import { RuntimeSession, type RuntimeSessionOptions } from './runtime-session.ts'
+import { Shipper } from './shipper.ts'
+
+/** How soon a state that is behind is looked at again: ever later, where nobody says that it has come further. */
+const leastLagMs = 5
+const mostLagMs = 500
+/**
+ * What need not hurry waits so long at most, and half of that at least: what comes meanwhile is read with it, and not all
+ * hosts ask the primary at once. It is a small share of the time for which a lane serves without news, which do not
+ * count while the state is behind.
+ */
+const mostPatienceMs = 1500
+const patienceShare = 0.1
+/** How old the last sign of the primary may be for a goodbye to be worth what it costs: it is written there. */
+const heardMs = 3000
+/** A stream that passes bytes is opened anew when it has not told for so long what a beat knew, or has brought no hello. */
+const mutedMs = 5000
+const greetingMs = streamSilenceMs
+/** After so long an acknowledgement does not wait for the answer to the one before it. */
+const nextBeatMs = 1000
+
+export interface LaneSessionOptions extends RuntimeSessionOptions {
+  lane: number
+  /** Names this process to the control plane. */
+  process: string
+  outbox: Outbox
+  view: FileStateView
+  freshness: Freshness
+  log: Log
+  random: () => number
+  beatEveryMs: number
+  lingerMs: number
+  onDenied(hashes: readonly string[]): void
+  onCut(hashes: readonly string[]): void
+  /** The control plane's time in an answer that has just come, milliseconds since the epoch, asked for at this instant. */
+  onTime(now: number, askedAt: number): void
+  onFresh(): void
+  /** Forgets for good by what it might serve, as a goodbye is to be said. Throws where it cannot. */
+  onLeaving(): void
+  /** For how long it serves without fresh news. */
+  staleAfterMs(): number
+  /** The control plane's `max_staleness`; for longer than before only where it has written that down. */
+  onStaleness(seconds: number, written: boolean): void
+  /** The primary has more than the state that is read. */
+  onWanted(): void
+  /** Whether `stateRead` is called when the state that is read has come further. */
+  toldOfState: boolean
+  /**
+   * The primary has another history than the state that is read, from which it was restored or replaced. Resolves when
+   * the state that is read is the primary's.
+   */
+  onRestored(head: Head): Promise<void>
+  /** Another lane needs slots of a limit. */
+  onSlotsRecalled(account: string, want: number, at: number): void
+  /** The control plane can be asked for shares of limits: it waits for a hello. */
+  onConnected(): void
+  /** Whether the ledger's chain is this lane's: null, or the number up to which both are the same. */
+  forkedAfter(announced: AnnouncedHead): number | null
+  /** The last event that the control plane was known to have, also over a restart. */
+  agreedEvent(): number
+  /** The control plane has the chain up to here as it is here. */
+  onAgreed(head: ChainHead): void
+  /** It wants shares of these accounts back. */
+  onRecalled(accounts: readonly string[]): void
+  /** Another process has taken the lane since this one held it: this one must end. */
+  onFenced(): void
+  /** The ledger has events that this lane has lost: what it held of limits is said to be so too, before it ends. */
+  onForked(): Promise<void>
+  /** This instance's chain cannot go on: another instance must begin, with what this one has behind event `after`. */
+  onRetired(failure: Failure, after: number): void
+}
+
+type Change = Extract<StreamMessage, { kind: 'change' }>
+type Hello = Extract<StreamMessage, { kind: 'hello' }>
+
+export class LaneSession {
+  readonly #options: LaneSessionOptions
+  readonly #shipper: Shipper
+  readonly #stopping = new AbortController()
+  readonly #session: RuntimeSession
+  /** The providers and MCP servers without a key that bootstrap was last asked for. */
+  #askedFor = ''
+  #streamId: string | null = null
+  /** When this process last took the lane, in the ledger's time. */
+  #takenAt: number | null = null
+  /** What the ledger has, as the last beat told it. */
+  #ledger: BeatReply['ledger'] = []
+  /** When the stream was asked for, by the monotonic clock. */
+  #streamAskedAt = 0
+  #stream: AbortController | null = null
+  /** What is or will be acknowledged when the records on their way are committed. */
+  #promised: StatePosition | null
+  /** The head of the last version that was promised, by whose nonce the control plane knows that it is its own. */
+  #promisedHead: Head | null = null
+  /** The newest head that the state is to be read up to, and what reads up to one before it. */
+  #wanted: Head | null = null
+  #following: Promise<void> | null = null
+  #stateRead = Promise.withResolvers<void>()
+  /** The newest head that the state is to be read up to without hurry. */
+  #later: Head | null = null
+  #beatAgain = false
+  #beating = false
+  #timer: Timer | null = null
+  #primaryHead: Head | null = null
+  /** The head that the hello told: revokes up to it may not have waited for this lane. */
+  #greeted: Head | null = null
+  /** The newest head that the stream has told, and when a beat first told of one that the stream had not. */
+  #streamHead: Head | null = null
+  #muted: { head: Head; since: number } | null = null
+  /** When the control plane last showed that it has the primary, by the monotonic clock. */
+  #heardAt = Number.NEGATIVE_INFINITY
+  /** Whether the primary has lost what was acknowledged, and no state of its present history is read yet. */
+  #lost = false
+  connected = false
+
+  constructor(options: LaneSessionOptions) {
+    this.#options = options
+    this.#session = new RuntimeSession(options)
+    this.#promised = options.outbox.acknowledged
+    this.#shipper = new Shipper({
+      outbox: options.outbox,
+      random: options.random,
+      clock: options.clock,
+      lingerMs: options.lingerMs,
+      post: (lines) => this.#post(lines),
+      onBroken: (failure, after) => this.#broken(failure, after),
+      onAgreed: options.onAgreed,
+      onFailure: (failure) => {
+        this.#unauthorized(failure)
+        options.log.warn({ code: failure.code, reason: failure.message }, 'Events could not be shipped yet')
+      },
+    })
+  }
+
+  start(): void {
+    void this.#stayConnected()
+    this.#timer = setInterval(() => void this.#tick(), this.#options.beatEveryMs)
+  }
+
+  /** Ships what is left and lets go, within `milliseconds`, of which shipping takes three quarters at most. */
+  async stop(milliseconds: number): Promise<void> {
+    const { client, clock, lane } = this.#options
+    const end = clock.monotonic() + milliseconds
+    while (this.connected && !this.#shipper.done && clock.monotonic() < end - milliseconds / 4) await Bun.sleep(5)
+    const { token } = this.#session
+    const streamId = this.#streamId
+    const heard = this.connected && clock.monotonic() - this.#heardAt < heardMs
+    this.#end()
+    if (token === null || streamId === null || !heard || !this.#forgets()) return
+    // Where it is not heard, this lane counts as unreachable until its time is over.
+    const goodbye = client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
+    await Promise.race([goodbye, Bun.sleep(Math.max(0, end - clock.monotonic()))])
+  }
+
+  #forgets(): boolean {
+    try {
+      this.#options.onLeaving()
+      return true
+    } catch (error) {
+      this.#options.log.warn(
+        { error: String(error) },
+        'No goodbye is said: what it might serve by could not be removed',
+      )
+      return false
+    }
+  }
+
+  /** The state that is read has come further: whoever waits for it looks. */
+  stateRead(): void {
+    this.#stateRead.resolve()
+    this.#stateRead = Promise.withResolvers()
+  }
+
+  /** Asks for slots and returns some. Rejects where the control plane cannot be asked at this moment. */
+  async slots(cells: readonly SlotCell[]): Promise<SlotsReply> {
+    const { client, lane } = this.#options
+    const streamId = this.#streamId
+    if (streamId === null) throw new Failure('dependency_unavailable')
+    return await client.slots(await this.#session.ensure(), { lane, stream_id: streamId, cells })
+  }
+
+  /** Tells what an MCP server offers. Rejects where the control plane cannot be reached. */
+  async mcpOffers(report: OfferReport): Promise<void> {
+    await this.#options.client.mcpOffers(await this.#session.ensure(), report)
+  }
+
+  /** The head of the primary as the control plane said it last. */
+  get primaryHead(): Head | null {
+    return this.#primaryHead
+  }
+
+  /** Where the state is, with a credential that was just made. */
+  async credential() {
+    return await this.#options.client.credential(await this.#session.ensure())
+  }
+
+  /**
+   * Tells which tokens were denied by a history that the primary has lost, in pieces; all are durable at the end. Gives
+   * the primary's head of then.
+   */
+  async tellDenials(history: string, denials: readonly Denial[]): Promise<Head> {
+    const { client, lane } = this.#options
+    const some = denials.slice(0, denialsLimit)
+    const { head } = await this.#asHolder((session, streamId) =>
+      client.denials(session, { lane, stream_id: streamId, history, denials: some }),
+    )
+    return denials.length > denialsLimit ? await this.tellDenials(history, denials.slice(denialsLimit)) : head
+  }
+
+  /** Whether the control plane refuses the runtime token: then nothing but another token helps. */
+  get tokenRefused(): boolean {
+    return this.#session.tokenRefused
+  }
+
+  /** Why the control plane let this gateway not in when it was last asked. */
+  get refusal(): Failure | null {
+    return this.#session.refusal
+  }
+
+  get #stopped(): boolean {
+    return this.#stopping.signal.aborted
+  }
+
+  async #stayConnected(): Promise<void> {
+    for (let attempt = 0; !this.#stopped; attempt++) {
+      try {
+        await this.#session.ensure()
+        await this.#followStream(() => {
+          attempt = 0
+        })
+      } catch (error) {
+        const failure = asFailure(error)
+        this.#unauthorized(failure)
+        if (failure.code === 'lane_fenced') this.#fenced()
+        if (!this.#stopped) {
+          const { code, message: reason } = failure
+          this.#options.log.warn({ code, reason }, 'The control plane is out of reach, or lets this gateway not in')
+        }
+      }
+      this.connected = false
+      if (!this.#stopped) await Bun.sleep(backoff(attempt, this.#options.random))
+    }
+  }
+
+  async #followStream(onHello: () => void): Promise<void> {
+    const stream = new AbortController()
+    this.#stream = stream
+    this.#streamAskedAt = this.#options.clock.monotonic()
+    let silence: Timer | null = null
+    const heard = () => {
+      if (silence !== null) clearTimeout(silence)
+      silence = setTimeout(() => stream.abort(), streamSilenceMs)
+    }
+    heard()
+    try {
+      const session = await this.#session.ensure()
+      // Opening takes the lane over, from our own former stream too: what still goes out by that one's id would be
+      // answered as fenced. Nothing is sent until the hello brings the new id.
+      this.#streamId = null
+      this.#streamAskedAt = this.#options.clock.monotonic()
+      const { client, lane, process } = this.#options
+      const since = this.#takenAt ?? undefined
+      const acknowledged = Math.max(this.#options.outbox.acknowledgedEvent, this.#options.agreedEvent())
+      const ledger = [...this.#ledger]
+      const said = { lane, process, since, acknowledged, ledger, stale_after_ms: this.#options.staleAfterMs() }
+      const body = await client.stream(session, said, stream.signal)
+      const take = (data: string) => {
+        const message = streamMessageSchema.parse(JSON.parse(data))
+        if (message.kind === 'hello') onHello()
+        this.#take(message)
+      }
+      await readEventStream(body, take, heard)
+    } finally {
+      if (silence !== null) clearTimeout(silence)
+      this.#stream = null
+    }
+  }
+
+  #take(message: StreamMessage): void {
+    if (message.kind === 'fenced') this.#reconnect(new Failure('lane_fenced'))
+    else if (message.kind === 'hello') this.#hello(message)
+    else if (message.kind === 'slots') this.#options.onSlotsRecalled(message.account, message.want, message.at)
+    else if (message.kind === 'recall') this.#options.onRecalled(message.accounts)
+    else this.#change(message).catch((error: unknown) => this.#reconnect(error))
+  }
+
+  #hello({ stream_id: streamId, taken_at: takenAt, head, events, max_staleness_seconds: staleness, now }: Hello): void {
+    this.#takenAt = takenAt
+    if (staleness !== undefined) this.#options.onStaleness(staleness, true)
+    const forkedAfter = this.#options.forkedAfter(events)
+    if (forkedAfter !== null) {
+      const forked = new Failure('chain_fork', { message: 'The ledger has other events of this chain' })
+      this.#streamId = streamId
+      void this.#options.onForked().then(() => this.#retired(forked, forkedAfter))
+      return
+    }
+    this.#options.onAgreed({ seq: events.seq, digest: events.digest })
+    this.#streamId = streamId
+    this.connected = true
+    this.#wanted = null
+    this.#primaryHead = head
+    this.#greeted = head
+    this.#streamHead = head
+    this.#muted = null
+    this.#heardAt = this.#options.clock.monotonic()
+    this.#options.onTime(Date.parse(now), this.#streamAskedAt)
+    this.#shipper.resume(events)
+    this.#options.onConnected()
+    // A primary that is behind what was acknowledged was restored from an older copy: its versions are new ones.
+    const known = this.#promised
+    const restored = this.#lost || (known?.history === head.history && known.version > head.version)
+    this.#comeTo(head, restored).catch((error: unknown) => this.#reconnect(error))
+  }
+
+  /** It serves as soon as a beat has found it there, and is waited for until it has said so. */
+  async #comeTo(head: Head, restored: boolean): Promise<void> {
+    const before = this.#promised
+    await this.#catchUp(head, restored)
+    if (this.#promised === before) this.#acknowledge()
+  }
+
+  /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
+  async #change({ head, since, deny: hashes, cut, unhurried }: Change): Promise<void> {
+    const { outbox, view } = this.#options
+    const streamId = this.#streamId
+    const position = positionOf(head)
+    this.#primaryHead = head
+    if (!this.#isTold(head)) this.#streamHead = head
+    view.deny(position, hashes)
+    if (hashes.length > 0) this.#options.onDenied(hashes)
+    if (cut.length > 0) this.#options.onCut(cut)
+    const before = this.#promised
+    const follows = before?.history === position.history && before.version >= since && before.version < position.version
+    if (follows) {
+      this.#promised = position
+      this.#promisedHead = head
+    }
+    try {
+      await outbox.deny(position, hashes, follows ? position : before, since)
+    } catch (error) {
+      this.#promised = outbox.acknowledged
+      throw error
+    }
+    if (follows) this.#acknowledge()
+    if (streamId !== this.#streamId) return
+    if (unhurried && follows) this.#followLater(head)
+    else this.#follow(head)
+  }
+
+  /**
+   * What this head changed is refused here already: the copy of the state follows once the lanes of all hosts, which were
+   * told in the same instant, have acknowledged, and once for all such changes that came meanwhile.
+   */
+  #followLater(head: Head): void {
+    const waiting = this.#later !== null
+    this.#later = head
+    if (waiting) return
+    const followNow = () => {
+      const newest = this.#later
+      this.#later = null
+      if (newest !== null && newest.history === this.#primaryHead?.history) this.#follow(newest)
+    }
+    const { random, staleAfterMs } = this.#options
+    const patience = Math.min(mostPatienceMs, staleAfterMs() * patienceShare)
+    setTimeout(followNow, (patience * (1 + random())) / 2).unref()
+  }
+
+  /**
+   * Reads up to one head at a time, the next being the newest: while the state lags behind, changes that come do not each
+   * wait for it and look.
+   */
+  #follow(head: Head): void {
+    if (this.#wanted?.history === head.history && this.#wanted.version > head.version) return
+    this.#wanted = head
+    this.#following ??= this.#followWanted()
+      .catch((error: unknown) => this.#reconnect(error))
+      .finally(() => {
+        this.#following = null
+      })
+  }
+
+  async #followWanted(): Promise<void> {
+    while (this.#wanted !== null) {
+      const head = this.#wanted
+      this.#wanted = null
+      await this.#catchUp(head)
+    }
+  }
+
+  /**
+   * Reads the state until it is at this head, then acknowledges it. A state that cannot be read yet is one that is
+   * behind; what a newer stream has to say is followed by that one's own hello.
+   */
+  async #catchUp(head: Head, restored = false): Promise<void> {
+    const { outbox, view } = this.#options
+    const streamId = this.#streamId
+    if (restored) {
+      view.holdDenials(true)
+      await this.#options.onRestored(head)
+      view.holdDenials(false)
+      this.#lost = false
+    }
+    let lag = this.#options.toldOfState ? mostLagMs : leastLagMs
+    let askAt = Number.NEGATIVE_INFINITY
+    for (;;) {
+      const furtherRead = this.#stateRead.promise
+      const read = await view.refresh().catch(this.#unreadable)
+      if (this.#stopped || streamId !== this.#streamId) return
+      if (read !== null) {
+        // Denials of a history that the control plane has left; of one that is still to come the state read says nothing.
+        const current = read.history === head.history
+        outbox.applied(positionOf(read), (hash) => current && view.refuses(hash))
+        if (this.#options.freshness.read(read)) this.#options.onFresh()
+      }
+      if (read !== null && reaches(read, head)) break
+      // Asked for once, and again only where that has brought nothing for long: each time is a sync with the primary.
+      const now = this.#options.clock.monotonic()
+      if (now >= askAt) {
+        askAt = now + mostLagMs
+        this.#options.onWanted()
+      }
+      if (read !== null && isAt(read, positionOf(head))) await this.#options.onRestored(head)
+      await within(lag, furtherRead)
+      lag = Math.min(mostLagMs, lag * 2)
+    }
+    this.#askForKeys()
+    const position = positionOf(head)
+    const known = this.#promised
+    if (known?.history === position.history && known.version === position.version) this.#promisedHead = head
+    if (!restored && known?.history === position.history && known.version >= position.version) return
+    this.#promised = position
+    this.#promisedHead = head
+    try {
+      await outbox.deny(position, [], position)
+    } catch (error) {
+      this.#promised = outbox.acknowledged
+      throw error
+    }
+    this.#acknowledge()
+  }
+
+  /** A provider or MCP server that was made since bootstrap has a key that this gateway was not given yet: bootstrap brings it. */
+  #askForKeys(): void {
+    const { view } = this.#options
+    const closed = [...view.closedProviders, ...view.mcp.closed].join()
+    if (closed !== '' && closed !== this.#askedFor) this.#session.renewSoon()
+    this.#askedFor = closed
+  }
+
+  /** One beat as soon as can be; acknowledgements that come while it is on its way share the next one. */
+  #acknowledge(): void {
+    this.#beatAgain = true
+    if (this.#beating) return
+    this.#beating = true
+    void this.#beatWhileNeeded()
+  }
+
+  async #beatWhileNeeded(): Promise<void> {
+    while (this.#beatAgain && !this.#stopped) {
+      this.#beatAgain = false
+      await within(nextBeatMs, this.#beat())
+    }
+    this.#beating = false
+  }
+
+  async #tick(): Promise<void> {
+    if (this.#session.due && this.connected) void this.#session.ensure().catch(this.#passing)
+    const { toldOfState, view } = this.#options
+    if (!toldOfState || view.head === null) void view.refresh().catch(this.#passing)
+    const unanswered = this.#stream !== null && this.#streamId === null
+    if (unanswered && this.#options.clock.monotonic() - this.#streamAskedAt >= greetingMs) this.#reconnect(muted())
+    await this.#beat()
+  }
+
+  readonly #unreadable = (error: unknown): null => {
+    this.#passing(error)
+    return null
+  }
+
+  /** What a tick could not do the next one tries again; until then nothing is lost, and staleness bounds it. */
+  readonly #passing = (error: unknown): void => {
+    const { code, message } = asFailure(error)
+    this.#options.log.debug({ code, reason: message }, 'A tick could not do all it had to')
+  }
+
+  async #beat(): Promise<void> {
+    const { client, lane, outbox, view, clock } = this.#options
+    const { token } = this.#session
+    const streamId = this.#streamId
+    if (streamId === null || token === null || this.#stopped) return
+    const sent = instant(clock)
+    const acknowledged = outbox.acknowledged?.history === view.head?.history ? outbox.acknowledged : null
+    try {
+      const reply = await client.beat(token, {
+        lane,
+        stream_id: streamId,
+        acknowledged_version: acknowledged?.version ?? 0,
+        history: view.head?.history ?? '',
+        nonce: [this.#promisedHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
+        stale_after_ms: this.#options.staleAfterMs(),
+      })
+      const { fresh, head, history, ledger, max_staleness_seconds: staleness, now } = reply
+      this.#options.onTime(Date.parse(now), sent.monotonic)
+      // Of what a stream before this one was told the hello knows more.
+      if (this.#stopped || streamId !== this.#streamId) return
+      if (fresh) this.#heardAt = clock.monotonic()
+      if (staleness !== undefined) this.#options.onStaleness(staleness, false)
+      this.#ledger = ledger
+      this.#primaryHead = head
+      this.#notice(head)
+      if (history === 'unknown' && acknowledged !== null) this.#beginAnew()
+      else if (!this.#knows(head)) this.#follow(head)
+      else if (fresh && this.#knows(this.#greeted) && this.#options.freshness.heard(head, sent, view.head))
+        this.#options.onFresh()
+    } catch (error) {
+      const failure = asFailure(error)
+      this.#unauthorized(failure)
+      if (failure.code === 'lane_fenced' && streamId === this.#streamId) this.#reconnect(failure)
+      else this.#options.log.debug({ code: failure.code }, 'A beat was not answered')
+    }
+  }
+
+  /** A stream that passes bytes and swallows what is said would be believed for ever: beats tell of its silence. */
+  #notice(head: Head): void {
+    const now = this.#options.clock.monotonic()
+    if (this.#muted !== null && this.#isTold(this.#muted.head)) this.#muted = null
+    if (this.#muted === null && !this.#isTold(head)) this.#muted = { head, since: now }
+    if (this.#muted === null || now - this.#muted.since < mutedMs) return
+    this.#muted = null
+    this.#reconnect(muted())
+  }
+
+  #isTold({ history, version: at }: Head): boolean {
+    return this.#streamHead?.history === history && this.#streamHead.version >= at
+  }
+
+  /** The primary does not know what this lane has acknowledged: the next hello says where it is now. */
+  #beginAnew(): void {
+    if (this.#lost) return
+    this.#lost = true
+    this.#reconnect(new Failure('state_replaced'))
+  }
+
+  /** Whether all denials up to this head are in force here. */
+  #knows(head: Head | null): boolean {
+    if (head === null) return false
+    const { outbox, view } = this.#options
+    const reaches = (position: StatePosition | null) =>
+      position !== null && position.history === head.history && position.version >= head.version
+    return reaches(outbox.acknowledged) || reaches(view.head)
+  }
+
+  /** Asks for shares of limits. Rejects where the control plane is out of reach. */
+  async leases(request: LeaseRequest): Promise<LeaseReply> {
+    const { client, lane } = this.#options
+    try {
+      return await this.#asHolder((session, streamId) => client.leases(session, lane, streamId, request))
+    } catch (error) {
+      const failure = asFailure(error)
+      this.#unauthorized(failure)
+      if (failure.code === 'lane_rolled_back') this.#retired(failure, this.#options.outbox.acknowledgedEvent)
+      throw failure
+    }
+  }
+
+  #post(lines: Buffer<ArrayBuffer>) {
+    const { client, lane } = this.#options
+    return this.#asHolder((session, streamId) => client.events(session, lane, streamId, lines))
+  }
+
+  async #asHolder<Result>(call: (session: string, streamId: string) => Promise<Result>): Promise<Result> {
+    const session = await this.#session.ensure()
+    const streamId = this.#streamId
+    if (streamId === null) throw new Failure('dependency_unavailable')
+    try {
+      return await call(session, streamId)
+    } catch (error) {
+      const failure = asFailure(error)
+      // Fenced by our own next stream, not by another process.
+      const outlived = failure.code === 'lane_fenced' && streamId !== this.#streamId
+      throw outlived ? new Failure('dependency_unavailable', { cause: failure }) : failure
+    }
+  }
+
+  #broken(failure: Failure, after: number): void {
+    if (failure.code === 'chain_fork' || failure.code === 'chain_lost') this.#retired(failure, after)
+    else this.#reconnect(failure)
+  }
+
+  /**
+   * The next hello names the head again. Whoever is told that the lane is another's asks for it once more: only where a
+   * process took it later is it lost, and not where the ledger is an older copy that knows an earlier stream.
+   */
+  #reconnect(error: unknown): void {
+    if (this.#stopped) return
+    const { code, message } = asFailure(error)
+    this.#options.log.warn({ code, reason: message }, 'The change stream is opened again')
+    this.#stream?.abort()
+  }
+
+  #unauthorized(failure: Failure): void {
+    if (failure.status === 401) this.#session.refused()
+  }
+
+  #fenced(): void {
+    if (this.#stopped) return
+    this.#end()
+    this.#options.onFenced()
+  }
+
+  #retired(failure: Failure, after: number): void {
+    if (this.#stopped) return
+    this.#end()
+    this.#options.onRetired(failure, after)
+  }
+
+  #end(): void {
+    this.connected = false
+    this.#shipper.stop()
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#stopping.abort()
+    this.#stream?.abort()
+  }
+}
+
+const muted = (): Failure =>
+  new Failure('dependency_unavailable', { message: 'The change stream does not say what there is to say' })
+
+/** Resolves with it, or after so long. */
+async function within(milliseconds: number, work: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<void>()
+  const timer = setTimeout(late.resolve, milliseconds)
+  await Promise.race([work, late.promise])
+  clearTimeout(timer)
+}
+
+const isAt = (head: Head | null, position: StatePosition | null): boolean =>
+  head !== null && head.history === position?.history && head.version === position.version
+
+const positionOf = ({ history, version: at }: Head): StatePosition => ({ history, version: at })

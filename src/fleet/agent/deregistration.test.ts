@@ -1,0 +1,248 @@
+import { afterEach, beforeEach, expect, spyOn, test } from 'bun:test'
+import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { beatReplySchema } from '../protocol/wire.ts'
+import type { LaneRuntime } from '../protocol/worker.ts'
+import { movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+import { LaneFiles } from './agent-files.ts'
+
+let fleet: TemporaryFleet
+
+beforeEach(async () => {
+  fleet = await TemporaryFleet.start()
+})
+
+afterEach(async () => {
+  await fleet.remove()
+})
+
+const refuseAll = async () => new Response(null, { status: 503 })
+
+function accepts(lane: LaneRuntime, hash: string): boolean {
+  try {
+    lane.standing.assertCurrent()
+    const token = lane.view.token(hash)
+    return token !== null && token.revokedAt === null && !lane.view.denied(hash)
+  } catch {
+    // It serves nothing at all.
+    return false
+  }
+}
+
+test('a lane that signed off serves again only once it has heard what was revoked meanwhile', async () => {
+  const hash = fleet.addToken()
+  const first = await fleet.lane('a')
+  await until(() => first.ready().ok)
+  await first.drain()
+  const stateFile = join(fleet.directory, 'behind.db')
+  fleet.copyState(stateFile)
+  fleet.interfere = refuseAll
+  const { version } = fleet.revoke(hash)
+  expect(await fleet.control.fleet.propagation(version)).toMatchObject({ connected: 0, unreachable: [] })
+  const second = await fleet.lane('a', { stateFile })
+  expect([second.ready().ok, accepts(second, hash)]).toEqual([false, false])
+  fleet.interfere = (_path, _request, forward) => forward()
+  await until(() => second.counters.connected === 1)
+  expect(second.ready().ok).toBe(false)
+  fleet.copyState(stateFile)
+  await until(() => second.ready().ok)
+  expect(accepts(second, hash)).toBe(false)
+})
+
+test('what is kept is gone before the goodbye is sent, and an answer that is lost does not bring it back', async () => {
+  const kept = join(fleet.directory, 'a', 'lane', 'fresh')
+  const atGoodbye: boolean[] = []
+  fleet.interfere = async (path, _request, forward) => {
+    if (!path.endsWith('/goodbye')) return forward()
+    atGoodbye.push(existsSync(kept))
+    await forward()
+    return new Response(null, { status: 502 })
+  }
+  const lane = await fleet.lane('a')
+  await until(() => lane.ready().ok && existsSync(kept))
+  await lane.drain()
+  expect([atGoodbye, existsSync(kept)]).toEqual([[false], false])
+  expect(() => lane.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
+})
+
+test('no goodbye is said where what is kept cannot be removed: the lane counts as unreachable', async () => {
+  const lane = await fleet.lane('a')
+  await until(() => lane.ready().ok)
+  const forget = spyOn(LaneFiles.prototype, 'forgetFresh').mockImplementation(() => {
+    throw new Error('EIO')
+  })
+  await lane.drain()
+  forget.mockRestore()
+  const { version } = fleet.change(() => undefined)
+  expect(await fleet.control.fleet.propagation(version)).toMatchObject({ unreachable: [{}] })
+})
+
+test('a lane without a primary says no goodbye, and serves after a restart by what it kept', async () => {
+  const clock = movableClock()
+  const lane = await fleet.lane('a', { clock })
+  await until(() => lane.ready().ok)
+  let goodbyes = 0
+  fleet.interfere = async (path, _request, forward) => {
+    if (path.endsWith('/goodbye')) goodbyes++
+    return path.endsWith('/beat') ? refuseAll() : forward()
+  }
+  await Bun.sleep(100)
+  clock.skip(4000)
+  await lane.drain()
+  fleet.interfere = refuseAll
+  expect((await fleet.lane('a', { clock })).ready().ok).toBe(true)
+  expect(goodbyes).toBe(0)
+})
+
+test('a lane that starts anew is told a head by its hello, and older news of another control plane do not count', async () => {
+  const first = await fleet.lane('a')
+  await until(() => first.ready().ok)
+  await first.drain()
+  const stateFile = join(fleet.directory, 'behind.db')
+  fleet.copyState(stateFile)
+  const older = fleet.head()
+  fleet.revoke(fleet.addToken())
+  fleet.interfere = async (path, _request, forward) => {
+    const answer = await forward()
+    return path.endsWith('/beat')
+      ? Response.json({ ...beatReplySchema.parse(await answer.json()), head: older })
+      : answer
+  }
+  let beats = 0
+  const lane = await fleet.lane('a', {
+    stateFile,
+    clock: {
+      now: () => Date.now(),
+      monotonic() {
+        beats++
+        return performance.now()
+      },
+    },
+  })
+  await until(() => lane.counters.connected === 1)
+  const before = beats
+  await until(() => beats > before + 20)
+  expect(lane.ready().ok).toBe(false)
+})
+
+type Step = 'revoke' | 'stop' | 'kill' | 'start' | 'settle' | 'cut' | 'heal'
+
+/** One gateway, whose network can be cut, and which reads a copy of the state that comes over that network. */
+class Host {
+  readonly #name: string
+  #directory: string
+  #lane: LaneRuntime | null = null
+  #network = new AbortController()
+  #killed = new AbortController()
+  /** Tokens that no gateway accepts any more but those that the revoke called unreachable. */
+  readonly #refused: string[] = []
+  readonly #tokens = Array.from({ length: 10 }, () => fleet.addToken())
+  readonly taken: string[] = []
+
+  constructor(name: string) {
+    this.#name = name
+    this.#directory = name
+  }
+
+  async take(step: Step): Promise<void> {
+    this.taken.push(step)
+    await this[step]()
+    const accepted = this.#lane === null ? [] : this.#refused.filter((hash) => this.#lane && accepts(this.#lane, hash))
+    expect({ taken: this.taken, accepted }).toEqual({ taken: this.taken, accepted: [] })
+  }
+
+  async start(): Promise<void> {
+    if (this.#lane !== null) return
+    const killed = new AbortController()
+    this.#killed = killed
+    this.#lane = await fleet.lane(this.#directory, {
+      stateFile: this.#stateFile,
+      farewellMs: 300,
+      random: () => 0,
+      fetch: (url, init) => {
+        const signals = [killed.signal, this.#network.signal, ...(init?.signal ? [init.signal] : [])]
+        return fetch(url, { ...init, signal: AbortSignal.any(signals) })
+      },
+    })
+  }
+
+  async stop(): Promise<void> {
+    const lane = this.#lane
+    this.#lane = null
+    await lane?.drain()
+  }
+
+  /** What it has on the disk at this moment goes on; what the process does from now on nobody hears of. */
+  async kill(): Promise<void> {
+    const former = this.#directory
+    const lane = this.#lane
+    if (lane === null) return
+    this.#directory = `${this.#name}-${this.taken.length}`
+    cpSync(join(fleet.directory, former), join(fleet.directory, this.#directory), { recursive: true })
+    rmSync(join(fleet.directory, this.#directory, 'lane', 'lock'), { force: true })
+    this.#killed.abort()
+    this.#lane = null
+    await lane.drain()
+  }
+
+  /** Once it is connected, its first beat is waited for; it stays as it is where it is not. */
+  async settle(): Promise<void> {
+    const lane = this.#lane
+    if (lane === null || this.#network.signal.aborted) return
+    await until(() => {
+      this.#replicate()
+      return lane.counters.connected === 1 && lane.ready().ok
+    })
+  }
+
+  async cut(): Promise<void> {
+    this.#network.abort()
+  }
+
+  async heal(): Promise<void> {
+    if (this.#network.signal.aborted) this.#network = new AbortController()
+  }
+
+  async revoke(): Promise<void> {
+    const hash = this.#tokens.pop()
+    if (hash === undefined) return
+    const { version } = fleet.revoke(hash)
+    const { unreachable } = await fleet.control.fleet.propagation(version)
+    const ours = unreachable.filter(({ instance_id }) => instance_id === this.#instanceId)
+    if (ours.length === 0) this.#refused.push(hash)
+    this.#replicate()
+  }
+
+  get #stateFile(): string {
+    return join(fleet.directory, `${this.#name}.db`)
+  }
+
+  get #instanceId(): unknown {
+    const file = join(fleet.directory, this.#directory, 'lane', 'instance.json')
+    return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).instance_id : null
+  }
+
+  #replicate(): void {
+    if (this.#lane !== null && !this.#network.signal.aborted) fleet.copyState(this.#stateFile)
+  }
+}
+
+test('nothing is accepted that was revoked, whether gateways stop, are killed, start or are cut off, unless they were named', async () => {
+  const script = fc.array(
+    fc.constantFrom<Step>('revoke', 'revoke', 'stop', 'stop', 'kill', 'start', 'settle', 'cut', 'heal'),
+    { minLength: 6, maxLength: 10 },
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(script, { minLength: 6, maxLength: 6 }), async (scripts) => {
+      const play = async (steps: readonly Step[], index: number) => {
+        const host = new Host(`host-${index}`)
+        for (const step of ['start', 'settle', ...steps, 'stop', 'revoke', 'cut', 'start', 'revoke'] as const)
+          await host.take(step)
+        for (const step of ['heal', 'settle', 'stop'] as const) await host.take(step)
+      }
+      await Promise.all(scripts.map(play))
+    }),
+    { numRuns: 1, endOnFailure: true },
+  )
+}, 60_000)

@@ -1,0 +1,371 @@
+/** A lane from start to stop, beside a control plane that is away or lies; long because each promise has its test here. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { cpSync, existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Event, nobody } from '../../events/event.ts'
+import { systemClock, timestamp } from '../../lib/clock.ts'
+import { newId } from '../../lib/ids.ts'
+import { silentLog } from '../../lib/log/log.ts'
+import { movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+
+let fleet: TemporaryFleet
+
+beforeEach(async () => {
+  fleet = await TemporaryFleet.start()
+})
+
+afterEach(async () => {
+  await fleet.remove()
+})
+
+const event = (): Event => ({
+  event_id: newId(),
+  event_type: 'gateway.request.outcome',
+  request_id: 'request',
+  timestamp: timestamp(Date.now() - 1000),
+  verdict: 'allow',
+  reason_code: 'ok',
+  config_version: 1,
+  event_attribution: { ...nobody, gateway_id: fleet.gatewayId },
+  exchange_id: newId(),
+})
+
+describe('a lane', () => {
+  test('becomes ready with the catalog its gateway may use, its credentials opened', async () => {
+    const lane = await fleet.lane('a')
+    expect(() => lane.standing.assertCurrent()).toThrow('still starting')
+    await until(() => lane.ready().ok)
+    lane.standing.assertCurrent()
+    expect(lane.standing.gatewayId).toBe(fleet.gatewayId)
+    expect(lane.standing.gatewayUrl).toBe('http://localhost:2')
+    expect(lane.view.providers()).toMatchObject([{ id: fleet.providerId, apiKey: 'upstream-key' }])
+    expect(lane.view.model('one')).toMatchObject({ providerId: fleet.providerId, upstreamModel: 'one' })
+    const body = new TextEncoder().encode('prompt')
+    expect(lane.standing.promptHash(body)).toMatch(/^key-1:[0-9a-f]{64}$/)
+    expect(Math.abs(lane.now() - Date.now())).toBeLessThan(2000)
+  })
+
+  test('reads tokens by their hash, new ones at once, and says when the state cannot be read', async () => {
+    const lane = await fleet.lane('a')
+    const hash = fleet.addToken()
+    await until(() => lane.ready().ok)
+    expect(lane.view.token(hash)).toMatchObject({ hash, roles: ['member'], revokedAt: null })
+    expect(lane.view.token('none')).toBeNull()
+    const unreadable = await fleet.lane('b', { stateFile: join(fleet.directory, 'missing.db') })
+    expect(() => unreadable.view.token(hash)).toThrow(expect.objectContaining({ code: 'dependency_unavailable' }))
+    expect(unreadable.ready().ok).toBe(false)
+  })
+
+  test('has a revocation before the revoke is answered', async () => {
+    const lane = await fleet.lane('a')
+    const denied: string[] = []
+    lane.onDenied((hashes) => denied.push(...hashes))
+    await until(() => lane.ready().ok)
+    const hash = fleet.addToken()
+    expect(lane.view.token(hash)?.revokedAt).toBeNull()
+    const { version } = fleet.revoke(hash)
+    const propagation = await fleet.control.fleet.propagation(version)
+    expect(propagation).toMatchObject({ connected: 1, acknowledged: 1, unreachable: [] })
+    expect(lane.view.denied(hash) || lane.view.token(hash)?.revokedAt !== null).toBe(true)
+    expect(denied).toEqual([hash])
+    await until(() => lane.view.version === version)
+    expect(lane.view.denied(hash)).toBe(false)
+    expect(lane.view.token(hash)?.revokedAt).toBe(1)
+  })
+
+  test('opens its stream again when it breaks and learns what it missed', async () => {
+    let streams = 0
+    fleet.interfere = (path, _request, forward) => {
+      if (path.endsWith('/stream')) streams++
+      return forward()
+    }
+    const lane = await fleet.lane('a', { random: () => 0 })
+    await until(() => lane.ready().ok)
+    const hash = fleet.addToken()
+    lane.view.token(hash)
+    const port = await fleet.stopControlPlane()
+    const { version } = fleet.revoke(hash)
+    fleet.startControlPlane(port)
+    const before = streams
+    await until(() => streams > before && lane.view.version === version)
+    expect(lane.view.token(hash)?.revokedAt).toBe(1)
+    await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
+    expect(streams).toBeGreaterThan(1)
+  })
+
+  test('gets each event into the ledger once, in order, whatever is lost or repeated on the way', async () => {
+    let posts = 0
+    fleet.interfere = async (path, request, forward) => {
+      if (!path.endsWith('/events')) return forward()
+      posts++
+      if (posts % 3 === 1) return new Response(null, { status: 502 })
+      const answer = await forward()
+      await request.arrayBuffer().catch(() => undefined)
+      return posts % 3 === 2 ? new Response(null, { status: 502 }) : answer
+    }
+    const lane = await fleet.lane('a', { random: () => 0 })
+    const events = Array.from({ length: 60 }, event)
+    for (const each of events) {
+      const id = each.exchange_id ?? ''
+      await lane.journal.open(id, { ...each, verdict: 'error', reason_code: 'gateway.interrupted' })
+      await lane.journal.close(id, [each])
+    }
+    await until(async () => (await fleet.events()).length === events.length)
+    await until(() => lane.counters.outboxUnshipped === 0)
+    const found = await fleet.events()
+    expect(found.map(({ event_id }) => event_id)).toEqual(events.map((each) => each.event_id))
+    expect(found.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
+    expect(posts).toBeGreaterThan(2)
+  })
+
+  test('ships what was left when it was stopped, and interrupted exchanges too, after its next start', async () => {
+    const first = await fleet.lane('a')
+    await until(() => first.ready().ok)
+    await first.journal.refuse([event()])
+    const open = event()
+    await first.journal.open(open.exchange_id ?? '', open)
+    await first.drain()
+    expect(await fleet.events()).toHaveLength(1)
+    await fleet.lane('a')
+    await until(async () => (await fleet.events()).length === 2)
+    expect((await fleet.events()).at(-1)).toMatchObject({ seq: 2, event_id: open.event_id })
+  })
+
+  test('tells of many refusals of unknown callers by their sum, in a while, and has told of each when it stops', async () => {
+    const lane = await fleet.lane('a')
+    await until(() => lane.ready().ok)
+    const flood = async () => {
+      const refusal = { verdict: 'deny', reason_code: 'invalid_api_token' } as const
+      await Promise.all(Array.from({ length: 250 }, () => lane.journal.refuse([{ ...event(), ...refusal }])))
+    }
+    const recorded = async () => {
+      const [found] = await fleet.ledger.read<{ events: number; told: number }>(
+        `select count(*) as events, sum(coalesce(body ->> '$.details.refused.invalid_api_token', 1)) as told from events
+        where reason_code in ('invalid_api_token', 'refusals.summed')`,
+      )
+      return found
+    }
+    await flood()
+    await until(async () => (await recorded())?.told === 250)
+    await flood()
+    await lane.drain()
+    const found = await recorded()
+    expect(found?.told).toBe(500)
+    expect(found?.events).toBeLessThan(500)
+  })
+
+  test('ends in its time, its outbox closed, though its control plane does not answer', async () => {
+    const lane = await fleet.lane('a', { farewellMs: 400 })
+    await until(() => lane.counters.connected === 1)
+    fleet.interfere = () => new Promise(() => undefined)
+    await lane.journal.refuse([event()])
+    const began = performance.now()
+    await lane.drain()
+    expect(performance.now() - began).toBeLessThan(10_000)
+    const warnings: unknown[] = []
+    await fleet.lane('a', { log: { ...silentLog, warn: (_fields, message) => warnings.push(message) } })
+    expect(warnings).toEqual([])
+  })
+
+  test('refuses a data directory that another lane uses, and a control plane that is reached in the clear', async () => {
+    await fleet.lane('a')
+    await expect(fleet.lane('a')).rejects.toMatchObject({ code: 'conflict' })
+    await expect(fleet.lane('b', { apiUrl: 'http://gate.example.com' })).rejects.toMatchObject({
+      code: 'invalid_parameter',
+      param: 'api_url',
+    })
+  })
+
+  test('stops when another process takes its lane over', async () => {
+    let fenced = 0
+    const former = await fleet.lane('a', { onFenced: () => fenced++ })
+    await until(() => former.ready().ok)
+    mkdirSync(join(fleet.directory, 'copy', 'lane'), { recursive: true })
+    cpSync(join(fleet.directory, 'a', 'lane', 'instance.json'), join(fleet.directory, 'copy', 'lane', 'instance.json'))
+    const latter = await fleet.lane('copy')
+    await until(() => fenced === 1 && latter.ready().ok)
+    expect(former.counters.connected).toBe(0)
+    expect(latter.counters.connected).toBe(1)
+    expect(existsSync(join(fleet.directory, 'a', 'lane', 'fenced'))).toBe(true)
+  })
+
+  test('goes on by itself where a restored ledger knows a former process of it', async () => {
+    let fenced = 0
+    const lane = await fleet.lane('a', { onFenced: () => fenced++ })
+    await until(() => lane.ready().ok)
+    const older = "update lanes set stream_id = 'former', holder = 'former', connected_at = connected_at - 1000"
+    await fleet.ledger.write([{ sql: older, args: [] }])
+    const holder = async () => (await fleet.ledger.read<{ holder: string }>('select holder from lanes'))[0]?.holder
+    await until(async () => (await holder()) !== 'former' && lane.counters.connected === 1)
+    await until(async () => (await fleet.control.usage.marks()).length > 0)
+    const since = performance.now()
+    await until(() => 1000 * lane.counters.secondsSinceFresh < performance.now() - since)
+    expect(fenced).toBe(0)
+  })
+
+  test('says over a restart how much of its chain the ledger had: one that has less is waited for', async () => {
+    const clock = movableClock()
+    const first = await fleet.lane('a', { clock })
+    await until(() => first.ready().ok)
+    // It is kept every few seconds.
+    clock.skip(6000)
+    await first.journal.refuse([event()])
+    await until(async () => (await fleet.events()).length === 1)
+    await first.drain()
+    const forgotten = ['delete from events', 'delete from chains', 'delete from usage_cells']
+    await fleet.ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
+    await fleet.lane('a')
+    await until(async () => (await fleet.control.usage.marks()).some(({ writer }) => writer === 'restored'))
+    await until(async () => (await fleet.events()).length === 1)
+  })
+
+  test('begins as another instance where the ledger has more of its chain than it has itself', async () => {
+    const first = await fleet.lane('a')
+    await first.journal.refuse([event()])
+    await until(async () => (await fleet.events()).length === 1)
+    await first.drain()
+    mkdirSync(join(fleet.directory, 'b', 'lane'), { recursive: true })
+    cpSync(join(fleet.directory, 'a', 'lane', 'instance.json'), join(fleet.directory, 'b', 'lane', 'instance.json'))
+    let ended = false
+    const rolledBack = await fleet.lane('b', {
+      onRetired() {
+        ended = true
+      },
+    })
+    await until(() => ended)
+    await rolledBack.drain()
+    const next = await fleet.lane('b')
+    await next.journal.refuse([event()])
+    await until(async () => (await fleet.events()).length === 3)
+    expect(new Set((await fleet.events()).map(({ chain }) => chain)).size).toBe(2)
+    const found = await fleet.ledger.read<{ event_type: string }>('select event_type from events')
+    expect(found.filter(({ event_type }) => event_type === 'fleet.enrolled')).toHaveLength(2)
+    expect(found.map(({ event_type }) => event_type)).toContain('gateway.instance_replaced')
+  })
+
+  test('that a crash of the host took back loses no event: those it wrote since are those of its next instance', async () => {
+    const first = await fleet.lane('a')
+    const shipped = Array.from({ length: 5 }, event)
+    await first.journal.refuse(shipped.slice(0, 3))
+    await until(async () => (await fleet.events()).length === 3)
+    cpSync(join(fleet.directory, 'a', 'lane'), join(fleet.directory, 'crashed', 'lane'), { recursive: true })
+    await first.journal.refuse(shipped.slice(3))
+    await until(async () => (await fleet.events()).length === 5)
+    await first.drain()
+    const port = await fleet.stopControlPlane()
+    let ended = false
+    const crashed = await fleet.lane('crashed', {
+      apiUrl: `http://127.0.0.1:${port}`,
+      random: () => 0,
+      onRetired() {
+        ended = true
+      },
+    })
+    const served = Array.from({ length: 4 }, event)
+    await crashed.journal.refuse(served)
+    fleet.startControlPlane(port)
+    await until(() => ended)
+    await crashed.drain()
+    await fleet.lane('crashed')
+    await until(async () => (await fleet.events()).length === 10)
+    const found = (await fleet.events()).map(({ event_id }) => event_id)
+    for (const each of [...shipped, ...served]) expect(found.filter((id) => id === each.event_id)).toHaveLength(1)
+  })
+
+  test('goes on from the head that the ledger has when it is told of a gap, on the same stream', async () => {
+    let streams = 0
+    let gaps = 0
+    fleet.interfere = async (path, _request, forward) => {
+      if (path.endsWith('/stream')) streams++
+      if (!path.endsWith('/events') || gaps > 0) return forward()
+      gaps++
+      await fleet.ledger.write([
+        { sql: 'delete from events', args: [] },
+        { sql: 'delete from chains', args: [] },
+      ])
+      return forward()
+    }
+    const lane = await fleet.lane('a')
+    await until(() => lane.ready().ok)
+    gaps = 1
+    await lane.journal.refuse([event(), event()])
+    await until(async () => (await fleet.events()).length === 2)
+    gaps = 0
+    await lane.journal.refuse([event()])
+    await until(async () => (await fleet.events()).length === 3)
+    expect({ streams, gaps }).toEqual({ streams: 1, gaps: 1 })
+  })
+
+  test('serves without a control plane until its news are too old, also over a restart', async () => {
+    const clock = movableClock()
+    const first = await fleet.lane('a', { clock })
+    await until(() => first.ready().ok)
+    await fleet.stopControlPlane()
+    clock.skip(299_000)
+    expect(first.ready().ok).toBe(true)
+    await first.drain()
+    const second = await fleet.lane('a', { clock })
+    expect(second.ready()).toMatchObject({ ok: true, warning: expect.stringContaining('no fresh news') })
+    expect(second.view.providers()).toHaveLength(1)
+    clock.skip(5000)
+    expect(second.ready().ok).toBe(false)
+    expect(() => second.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
+  })
+
+  test('tells the time of its control plane on a host whose clock is wrong, also over a restart without it', async () => {
+    const clock = { now: () => Date.now() - 600_000, monotonic: () => performance.now() }
+    const first = await fleet.lane('a', { clock })
+    await until(() => first.ready().ok)
+    expect(Math.abs(first.now() - Date.now())).toBeLessThan(2000)
+    await fleet.stopControlPlane()
+    await until(() => first.counters.connected === 0)
+    await first.drain()
+    const second = await fleet.lane('a', { clock })
+    expect(second.ready().ok).toBe(true)
+    expect(Math.abs(second.now() - Date.now())).toBeLessThan(2000)
+  })
+
+  test('opens kept keys with its own runtime token only', async () => {
+    const first = await fleet.lane('a')
+    await until(() => first.ready().ok)
+    await first.drain()
+    await fleet.stopControlPlane()
+    const other = await fleet.lane('a', { apiToken: 'another' })
+    expect(other.ready().ok).toBe(false)
+    expect(other.view.providers()).toEqual([])
+  })
+
+  test('loses its session when its runtime token is revoked, says so at once, and becomes stale', async () => {
+    const clock = movableClock()
+    const lane = await fleet.lane('a', { clock, random: () => 0 })
+    await until(() => lane.ready().ok)
+    fleet.revoke(fleet.runtimeTokenHash)
+    await until(() => lane.counters.connected === 0)
+    await until(() => !lane.ready().ok)
+    expect(lane.ready().reason).toContain('restart')
+    expect(await fleet.ledger.read('select * from runtime_sessions')).toEqual([])
+    clock.skip(301_000)
+    await Bun.sleep(120)
+    expect(lane.ready().ok).toBe(false)
+  })
+
+  test('counts as unreachable until it is stale when it does not answer', async () => {
+    const lane = await fleet.lane('a')
+    await until(() => lane.ready().ok)
+    const hash = fleet.addToken()
+    fleet.interfere = async () => new Response(null, { status: 503 })
+    await Bun.sleep(60)
+    const began = systemClock.now()
+    const { version } = fleet.change(() => undefined, [hash])
+    const {
+      connected,
+      acknowledged,
+      unreachable,
+      effective_by: effectiveBy,
+    } = await fleet.control.fleet.propagation(version)
+    expect({ connected, acknowledged }).toEqual({ connected: 1, acknowledged: 0 })
+    expect(unreachable).toMatchObject([{ gateway_id: fleet.gatewayId }])
+    expect(Date.parse(effectiveBy)).toBeGreaterThan(began + 290_000)
+    expect(unreachable[0]?.until).toBe(effectiveBy)
+  })
+})

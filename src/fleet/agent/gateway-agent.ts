@@ -1,0 +1,615 @@
+/**
+ * Starts one lane of a gateway: takes the data directory's lock, recovers the outbox, opens the keys a former run was
+ * given, and connects. What the hot path uses of it answers from memory or one local read (fleet/protocol/worker.ts).
+ *
+ * It is ready when it has keys, has read the state up to the version it once acknowledged, and news of the primary are
+ * not older than `max_staleness`: with kept keys and a fresh enough past, also while no control plane answers.
+ *
+ * Longer than most: it is the one place where the parts of a lane meet, and what it does itself is little.
+ */
+import { randomBytes as systemRandomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Settings } from '../../config.ts'
+import { asFailure, Failure } from '../../failure.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { hostTime } from '../../lib/host-time.ts'
+import type { NewId } from '../../lib/ids.ts'
+import { lockDirectory } from '../../lib/lock.ts'
+import type { Log } from '../../lib/log/log.ts'
+import type { McpSource } from '../../mcp/servers/server-source.ts'
+import type { Fetch } from '../../providers/provider.ts'
+import { LaneUsage } from '../../usage/lease/worker/worker-usage.ts'
+import { LaneRates } from '../../usage/rate/worker-rates.ts'
+import { ChainContinuity } from '../outbox/continuity.ts'
+import { Outbox, type OutboxOptions, type Recovered } from '../outbox/outbox.ts'
+import { unknownBoot } from '../outbox/record.ts'
+import { systemFreeBytes, systemWrite } from '../outbox/segment.ts'
+import { type BootstrapReply, staleAfterMs } from '../protocol/wire.ts'
+import type { LaneCounters, Readiness, Standing, StartedLane } from '../protocol/worker.ts'
+import { FileStateView } from '../state/state-view.ts'
+import { type KeptBootstrap, LaneFiles } from './agent-files.ts'
+import { Witness } from './checkpoint-watermark.ts'
+import { controlClient } from './control-client.ts'
+import { LaneSession } from './control-connection.ts'
+import { Freshness } from './freshness.ts'
+import { GatewayTime } from './gateway-time.ts'
+import { LaneReplica, type ReplicatorCommand } from './worker-replica.ts'
+
+const lane = 0
+const keepFreshEveryMs = 5000
+/** How long a lane that ends may talk to its control plane: less than its process has after the last request. */
+const farewellMs = 4000
+const rateTickMs = 1000
+const usageTickMs = 1000
+const warnAfterMs = 60_000
+const followedEveryMs = 50
+
+export interface LaneOptions {
+  settings: Pick<
+    Settings,
+    'max_staleness_seconds' | 'outbox_segment_bytes' | 'outbox_limit_bytes' | 'outbox_keep_hours' | 'usage_wait_seconds'
+  >
+  /** The state database's file, which another process keeps current; null where the lane keeps a replica itself. */
+  stateFile: string | null
+  /** How to start what keeps the replica; needed where there is no file. */
+  replicator?: ReplicatorCommand
+  /** The lane keeps its files in `lane` inside. */
+  dataDirectory: string
+  apiUrl: string
+  /** The gateway's runtime token. */
+  apiToken: string
+  fetch: Fetch
+  clock: Clock
+  newId: NewId
+  log: Log
+  /** For secrets between processes; cryptographically strong. */
+  randomBytes?(size: number): Uint8Array
+  /** Another process has taken this lane over: this process must end, and another start would only take it back. */
+  onFenced(): void
+  /** This instance's chain cannot go on: this process must end, and the next start makes another instance. */
+  onRetired(): void
+  /** For jitter only. */
+  random?: () => number
+  beatEveryMs?: number
+  shipLingerMs?: number
+  farewellMs?: number
+}
+
+/**
+ * Starts the lane; resolves when its own files are recovered, `ready` tells the rest. Throws `conflict` where another
+ * process uses the data directory, `invalid_parameter` where the control plane's address would carry secrets in clear.
+ */
+export async function startLane(options: LaneOptions): Promise<StartedLane> {
+  const client = controlClient(options.apiUrl, options.fetch)
+  const directory = join(options.dataDirectory, 'lane')
+  const lock = lockDirectory(directory)
+  if (lock === null) {
+    throw new Failure('conflict', { message: `Another gateway process uses ${directory}` })
+  }
+  try {
+    const running = new RunningLane(options, directory, client, () => lock.release())
+    await running.startFromKept()
+    return running
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+class RunningLane implements StartedLane {
+  readonly journal: Outbox
+  readonly view: FileStateView
+  readonly standing: Standing
+  readonly counters: LaneCounters
+  readonly allowances: LaneUsage
+  readonly rates: LaneRates
+  readonly mcp: McpSource
+  readonly #replica: LaneReplica | null
+  readonly #rateTimer: Timer
+  readonly #options: LaneOptions
+  readonly #hostTime: () => number
+  /** Names this process to the control plane. */
+  readonly #process: string
+  readonly #files: LaneFiles
+  readonly #continuity: ChainContinuity
+  readonly #freshness: Freshness
+  readonly #session: LaneSession
+  readonly #witness: Witness
+  readonly #release: () => void
+  readonly #usageTimer: Timer
+  /** Until the first hello: as many events as the last process, or a crash of the host, has left. */
+  #trustedEvents: number | null
+  readonly #listeners: ((hashes: readonly string[]) => void)[] = []
+  readonly #cutListeners: ((hashes: readonly string[]) => void)[] = []
+  #kept: KeptBootstrap | null = null
+  #usageAsks = 0
+  #promptKey: Buffer = Buffer.alloc(0)
+  #staleAfterMs: number
+  readonly #time: GatewayTime
+  #freshKeptAt = Number.NEGATIVE_INFINITY
+  #loadFailure: Failure | null = null
+  /** Whether the state has reached what was acknowledged before the start; from then on denials cover its lag. */
+  #current = false
+  #ended = false
+
+  constructor(options: LaneOptions, directory: string, client: ReturnType<typeof controlClient>, release: () => void) {
+    this.#options = options
+    this.#hostTime = hostTime(options.clock)
+    this.#process = options.newId()
+    this.#release = release
+    const { clock, log } = options
+    this.#files = new LaneFiles(directory, options.apiToken, options.newId)
+    this.#time = new GatewayTime(clock, clock.now() + this.#files.clockOffset())
+    const outboxDirectory = (instanceId: string) => join(directory, 'outbox', instanceId, String(lane))
+    this.journal = new Outbox({
+      ...this.#outboxOptions(outboxDirectory(this.#files.instanceId)),
+      onRecovered: (recovered) => {
+        if (hasCrashed(recovered)) this.#files.crashed(recovered.events)
+      },
+    })
+    this.#continuity = new ChainContinuity({
+      ...{ files: this.#files, journal: this.journal, clock, newId: options.newId, log },
+      outboxOf: (instanceId) => ({
+        directory: outboxDirectory(instanceId),
+        open: () => new Outbox(this.#outboxOptions(outboxDirectory(instanceId))),
+      }),
+    })
+    this.#reportRecovery()
+    this.#trustedEvents = this.#files.crashedAfter ?? this.journal.recovered.events
+    this.allowances = this.#makeAllowances()
+    this.#usageTimer = setInterval(() => {
+      this.allowances.tick()
+      void this.#sumRefusals()
+    }, usageTickMs)
+    this.#usageTimer.unref()
+    this.#replica = this.#makeReplica()
+    const stateFile = this.#replica?.file ?? options.stateFile ?? ''
+    this.view = new FileStateView(stateFile, (reason) => {
+      this.#replica?.damaged(reason)
+    })
+    for (const { position, hashes } of this.journal.denials) this.view.deny(position, hashes)
+    this.#freshness = new Freshness(clock, this.#files.freshAt())
+    this.#staleAfterMs = this.#files.freshFor() ?? staleAfterMs(options.settings.max_staleness_seconds)
+    this.#witness = new Witness({
+      ...{ stateFile, keptFile: join(directory, 'checkpoint.json'), newId: options.newId, log },
+      clock: { now: () => this.now() },
+      gatewayId: () => this.standing.gatewayId,
+      record: (event) =>
+        void this.journal.refuse([event]).catch((error: unknown) => {
+          log.error({ error: String(error) }, 'A checkpoint that went back could not be recorded')
+        }),
+    })
+    this.standing = this.#makeStanding()
+    this.counters = this.#makeCounters()
+    this.#session = new LaneSession({
+      client,
+      runtimeToken: options.apiToken,
+      instanceId: this.#files.instanceId,
+      lane,
+      process: this.#process,
+      outbox: this.journal,
+      view: this.view,
+      freshness: this.#freshness,
+      clock,
+      log,
+      random: options.random ?? Math.random,
+      beatEveryMs: options.beatEveryMs ?? 1000,
+      lingerMs: options.shipLingerMs ?? 3,
+      onBootstrap: (reply) => this.#bootstrapped(reply),
+      onRefused: () => {
+        const { code, message } = new Failure('runtime_token_refused')
+        log.error({ code }, message)
+      },
+      onDenied: (hashes) => this.#denied(hashes),
+      onCut: (hashes) => {
+        for (const listener of this.#cutListeners) listener(hashes)
+      },
+      onTime: (now, askedAt) => this.#time.told(now, askedAt),
+      onFresh: () => this.#keepFresh(keepFreshEveryMs),
+      onLeaving: () => {
+        this.#freshness.end()
+        this.#files.forgetFresh()
+      },
+      staleAfterMs: () => this.#staleAfterMs,
+      onStaleness: (seconds, written) => this.#serveFor(seconds, written),
+      onWanted: () => this.#replica?.sync(),
+      toldOfState: this.#replica !== null,
+      onRestored: (head) =>
+        this.#replica?.restored(head, this.journal.acknowledged?.version ?? 0) ?? this.#untilFollowed(head.history),
+      onSlotsRecalled: (account, want, at) => this.rates.recall(account, want, at),
+      onConnected: () => {
+        this.#trustedEvents = null
+        this.allowances.connected()
+      },
+      forkedAfter: (announced) =>
+        this.#continuity.forkedAfter(announced, this.#trustedEvents ?? this.journal.lastEvent),
+      agreedEvent: () => this.#continuity.agreedEvent,
+      onAgreed: (head) => this.#continuity.agree(head),
+      onRecalled: (accounts) => this.allowances.recall(accounts),
+      onFenced: () => {
+        this.#noteFenced()
+        options.onFenced()
+      },
+      onForked: () => this.allowances.giveUp(),
+      onRetired: (failure, after) => this.#retire(failure, after),
+    })
+    this.mcp = {
+      servers: () => this.view.mcp.servers(),
+      onChange: (listener) => this.view.mcp.onChange(listener),
+      report: (report) => this.#session.mcpOffers(report),
+    }
+    this.rates = new LaneRates({
+      clock: { monotonic: () => clock.monotonic(), host: this.#hostTime },
+      process: options.newId(),
+      past: this.journal.past,
+      post: (cells) => this.#session.slots(cells),
+      sleep: (milliseconds) => Bun.sleep(milliseconds),
+    })
+    this.#rateTimer = setInterval(() => this.rates.tick(), rateTickMs)
+    this.#rateTimer.unref()
+  }
+
+  /** Loads the state by what a former run kept, where it did, and connects. */
+  async startFromKept(): Promise<void> {
+    this.#files.started()
+    await this.#continuity.carryOver()
+    const kept = this.#files.kept()
+    if (kept !== null) {
+      this.#take(kept)
+      this.#replica?.bootstrapped(kept, this.now())
+      await this.#load(kept)
+    }
+    this.#session.start()
+  }
+
+  /** For doctor, which finds nobody here who could say it. */
+  #noteFenced(): void {
+    try {
+      this.#files.fenced(this.now())
+    } catch (error) {
+      // The log and the exit code say it too.
+      this.#options.log.warn({ error: String(error) }, 'That another process took over could not be noted')
+    }
+  }
+
+  now(): number {
+    return this.#time.now()
+  }
+
+  ready(): Readiness {
+    const failure = this.#session.tokenRefused ? new Failure('runtime_token_refused') : this.#cannotServe()
+    const age = this.#freshness.age()
+    const staleness = Number.isFinite(age) ? { staleness_seconds: Math.round(age / 100) / 10 } : {}
+    if (failure !== null) return { ok: false, reason: this.#reasonOf(failure), ...staleness }
+    if (age < warnAfterMs) return { ok: true, ...staleness }
+    const left = Math.max(0, Math.round((this.#staleAfterMs - age) / 1000))
+    const why = this.#freshness.behind
+      ? "The state that is read here does not come to the primary's"
+      : 'There has been no fresh news of the primary'
+    return { ok: true, warning: `${why}; without it, requests are refused in ${left} s`, ...staleness }
+  }
+
+  /** With what keeps this gateway from its control plane, where that is what has to be put right. */
+  #reasonOf({ code, message }: Failure): string {
+    const { refusal } = this.#session
+    if (refusal === null) return message
+    if (refusal.status === 403) return refusal.message
+    return code === 'not_ready' || code === 'token_state_stale' ? `${message}. ${refusal.message}` : message
+  }
+
+  onDenied(listener: (hashes: readonly string[]) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  onCut(listener: (hashes: readonly string[]) => void): void {
+    this.#cutListeners.push(listener)
+  }
+
+  async drain(): Promise<void> {
+    this.#ended = true
+    const { clock, farewellMs: milliseconds = farewellMs } = this.#options
+    const end = clock.monotonic() + milliseconds
+    await Promise.race([Promise.all([this.allowances.drain(), this.rates.drain()]), Bun.sleep(milliseconds / 2)])
+    clearInterval(this.#usageTimer)
+    clearInterval(this.#rateTimer)
+    await this.#sumRefusals(true)
+    await this.#session.stop(Math.max(0, end - clock.monotonic()))
+    this.#witness.stop()
+    await this.journal.end()
+    this.#keepFresh(0)
+    await this.#replica?.stop()
+    this.view.close()
+    this.#release()
+  }
+
+  async #sumRefusals(isEnd = false): Promise<void> {
+    try {
+      await this.journal.sumRefusals(this.now(), isEnd)
+    } catch (error) {
+      this.#options.log.error({ error: String(error) }, 'Refusals of unknown callers could not be recorded')
+    }
+  }
+
+  #outboxOptions(directory: string): OutboxOptions {
+    const { settings, clock, log } = this.#options
+    return {
+      directory,
+      segmentBytes: settings.outbox_segment_bytes,
+      limitBytes: settings.outbox_limit_bytes,
+      keepMs: settings.outbox_keep_hours * 3_600_000,
+      bootId: bootId(),
+      write: systemWrite,
+      freeBytes: systemFreeBytes,
+      clock,
+      hostTime: this.#hostTime,
+      log,
+    }
+  }
+
+  #obstacle(): Failure | null {
+    const { head, tooNew } = this.view
+    if (tooNew !== null) return tooNew
+    if (this.#kept === null || head === null) {
+      return this.#replica?.obstacle ?? this.#loadFailure ?? new Failure('not_ready')
+    }
+    const acknowledged = this.journal.acknowledged
+    if (!this.#current && acknowledged?.history === head.history && head.version < acknowledged.version) {
+      const message = `The state is at version ${head.version}, and what was acknowledged is at ${acknowledged.version}`
+      return new Failure('not_ready', { message })
+    }
+    this.#current = true
+    return this.#freshness.age() > this.#staleAfterMs ? new Failure('token_state_stale') : null
+  }
+
+  /** What every new request would be refused for. */
+  #cannotServe(): Failure | null {
+    return this.#obstacle() ?? (this.journal.full ? this.journal.fullFailure() : null)
+  }
+
+  #makeStanding(): Standing {
+    const gatewayId = () => this.#kept?.gateway.id ?? ''
+    const organizationId = () => this.#kept?.organization_id ?? ''
+    const gatewayUrl = () => this.#kept?.gateway_url ?? ''
+    const baseUrl = () => this.#kept?.base_url ?? ''
+    const promptKeyId = () => this.#kept?.prompt_hash_key.id ?? ''
+    const promptKey = () => this.#promptKey
+    const obstacle = () => this.#obstacle()
+    return {
+      get gatewayId() {
+        return gatewayId()
+      },
+      get organizationId() {
+        return organizationId()
+      },
+      get gatewayUrl() {
+        return gatewayUrl()
+      },
+      get baseUrl() {
+        return baseUrl()
+      },
+      assertCurrent() {
+        const failure = obstacle()
+        if (failure !== null) throw failure
+      },
+      promptHash: (body) =>
+        `${promptKeyId()}:${new Bun.CryptoHasher('sha256', promptKey()).update(body).digest('hex')}`,
+    }
+  }
+
+  #makeAllowances(): LaneUsage {
+    const { clock } = this.#options
+    const files = this.#files
+    return new LaneUsage({
+      process: this.#process,
+      crash: {
+        get happened() {
+          return files.crashedAfter !== null
+        },
+        told: () => files.crashTold(),
+      },
+      clock: { now: () => this.now(), monotonic: () => clock.monotonic() },
+      journal: this.journal,
+      usageWaitMs: 1000 * this.#options.settings.usage_wait_seconds,
+      send: (request) => {
+        this.#usageAsks += 1
+        return this.#session.leases(request)
+      },
+      after(milliseconds, work) {
+        if (milliseconds === 0) setImmediate(work)
+        else setTimeout(work, milliseconds).unref()
+      },
+    })
+  }
+
+  #makeReplica(): LaneReplica | null {
+    const { replicator, dataDirectory, randomBytes = systemRandomBytes } = this.#options
+    if (replicator === undefined) return null
+    return new LaneReplica({
+      ...replicator,
+      fetch: this.#options.fetch,
+      clock: this.#options.clock,
+      log: this.#options.log,
+      directory: dataDirectory,
+      randomBytes,
+      session: () => this.#session,
+      denials: () => this.journal.denials,
+      head: () => this.view.head,
+      onNews: () => void this.#readNews(),
+      onDistrusted: () => this.view.forget(),
+    })
+  }
+
+  /** A replica has come further, or another one is named. */
+  async #readNews(): Promise<void> {
+    try {
+      const head = await this.view.refresh()
+      this.#loadFailure = null
+      this.journal.applied(head)
+      this.#replica?.opened()
+      this.#session.stateRead()
+    } catch (error) {
+      this.#notRead(asFailure(error), 'warn')
+    }
+  }
+
+  /** Whoever keeps the file has found out too that the primary has another history, or will. */
+  async #untilFollowed(history: string): Promise<void> {
+    while (!this.#ended && this.view.head?.history !== history) {
+      await Bun.sleep(followedEveryMs)
+      await this.#readNews()
+    }
+  }
+
+  #makeCounters(): LaneCounters {
+    const { view, journal } = this
+    const witness = this.#witness
+    const replica = this.#replica
+    const freshness = this.#freshness
+    const connected = () => (this.#session.connected ? 1 : 0)
+    const usageAsks = () => this.#usageAsks
+    return {
+      get stateVersion() {
+        return view.version
+      },
+      get usageAsks() {
+        return usageAsks()
+      },
+      get secondsSinceFresh() {
+        return freshness.age() / 1000
+      },
+      get connected() {
+        return connected()
+      },
+      get outboxBytes() {
+        return journal.bytes
+      },
+      get outboxUnshipped() {
+        return Math.max(0, journal.lastEvent - journal.acknowledgedEvent)
+      },
+      get openExchanges() {
+        return journal.openExchanges
+      },
+      get denials() {
+        return view.denials
+      },
+      get tokensInMemory() {
+        return view.cached
+      },
+      get checkpointRegressions() {
+        return witness.regressions
+      },
+      get replicatorRestarts() {
+        return replica?.restarts ?? 0
+      },
+      get replicatedBytes() {
+        return replica?.bytes ?? 0
+      },
+    }
+  }
+
+  async #bootstrapped(reply: BootstrapReply): Promise<boolean> {
+    if (!this.#files.belongsTo(reply.gateway.id)) {
+      // What the other gateway did cannot be posted as this one's: its outbox stays where it is.
+      this.#retire(
+        new Failure('conflict', { message: 'The runtime token belongs to another gateway than before' }),
+        null,
+      )
+      return false
+    }
+    this.#files.keep(reply)
+    this.#take(reply)
+    this.#replica?.bootstrapped(reply, Date.parse(reply.now))
+    await this.#load(reply)
+    return true
+  }
+
+  #take(kept: KeptBootstrap): void {
+    this.#kept = kept
+    this.#promptKey = Buffer.from(kept.prompt_hash_key.key, 'base64')
+    this.#serveFor(kept.max_staleness_seconds, false)
+  }
+
+  /** What it says to serve for must hold over a restart too: less than before counts once that is so. */
+  #serveFor(seconds: number, mayBeLonger: boolean): void {
+    const told = staleAfterMs(Math.min(this.#options.settings.max_staleness_seconds, seconds))
+    if (told > this.#staleAfterMs && !mayBeLonger) return
+    try {
+      if (told < this.#staleAfterMs) this.#keepLess(told)
+      this.#staleAfterMs = told
+    } catch (error) {
+      this.#options.log.debug({ error: String(error) }, 'For how long it serves without news could not be kept')
+    }
+  }
+
+  #keepLess(milliseconds: number): void {
+    const { wall } = this.#freshness
+    if (wall !== null) this.#files.sureToKeepFresh(wall, milliseconds)
+    else if (this.#files.freshAt() !== null) this.#files.forgetFresh()
+  }
+
+  /** A state that cannot be read yet is no reason to end: the session reads it again with every change and beat. */
+  async #load(kept: KeptBootstrap): Promise<void> {
+    try {
+      await this.view.load(kept.gateway.id, kept.provider_keys)
+      this.#loadFailure = null
+      if (this.view.head !== null) this.journal.applied(this.view.head)
+    } catch (error) {
+      // A replica's first copy is being made: `/readyz` says how far that is.
+      this.#notRead(asFailure(error), this.#replica?.obstacle ? 'debug' : 'warn')
+    }
+  }
+
+  /** It is tried several times a second: what is the same as before is in the log already. */
+  #notRead(failure: Failure, level: 'debug' | 'warn'): void {
+    const known = this.#loadFailure?.message === failure.message
+    this.#loadFailure = failure
+    if (!known) this.#options.log[level]({ reason: failure.message }, 'The state cannot be read yet')
+  }
+
+  #denied(hashes: readonly string[]): void {
+    for (const listener of this.#listeners) listener(hashes)
+  }
+
+  #keepFresh(everyMs: number): void {
+    const { wall } = this.#freshness
+    if (wall === null || wall - this.#freshKeptAt < everyMs) return
+    this.#freshKeptAt = wall
+    try {
+      this.#files.keepFresh(wall, this.#staleAfterMs)
+      this.#files.keepClockOffset(this.now() - this.#options.clock.now())
+    } catch (error) {
+      // Only a restart without a control plane needs it, and that then serves for less long.
+      this.#options.log.warn({ error: String(error) }, 'The last fresh instant could not be kept')
+    }
+  }
+
+  #retire(failure: Failure, after: number | null): void {
+    this.#options.log.error({ reason: failure.message }, 'This instance cannot go on: the next start makes another')
+    this.#continuity.retire(failure.code, after)
+    this.#options.onRetired()
+  }
+
+  #reportRecovery(): void {
+    const { dropped, closed, bootId: former, interrupted } = this.journal.recovered
+    if (dropped !== null) this.#options.log.error(dropped, 'The outbox was damaged: its end was dropped')
+    if (former !== null && !closed) {
+      const cause = former === bootId() ? 'The former process was killed' : 'The host went down'
+      this.#options.log.warn({ interrupted }, `${cause}: its running exchanges are recorded as interrupted`)
+    }
+  }
+}
+
+/** A kill of the process leaves every record; what a crash of the host, or damage, has taken nobody can say. */
+const hasCrashed = ({ dropped, closed, bootId: former }: Recovered): boolean =>
+  dropped !== null || (former !== null && !closed && (former !== bootId() || former === unknownBoot))
+
+/** Names the host's present run. */
+function bootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    // No Linux: the distinction is between a kill and a crash only, and a crash is the careful guess.
+    return unknownBoot
+  }
+}

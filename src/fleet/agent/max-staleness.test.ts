@@ -1,0 +1,147 @@
+import { afterEach, beforeEach, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { systemClock } from '../../lib/clock.ts'
+import type { LaneRuntime } from '../protocol/worker.ts'
+import { type Interfere, movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+import { LaneFiles } from './agent-files.ts'
+
+setDefaultTimeout(30_000)
+
+let fleet: TemporaryFleet
+
+beforeEach(async () => {
+  fleet = await TemporaryFleet.start()
+})
+
+afterEach(async () => {
+  await fleet.remove()
+})
+
+const pass: Interfere = (_path, _request, forward) => forward()
+const refuse: Interfere = async () => new Response(null, { status: 503 })
+
+async function restartWith(seconds: number): Promise<void> {
+  const port = await fleet.stopControlPlane()
+  fleet.maxStalenessSeconds = seconds
+  fleet.startControlPlane(port)
+}
+
+/** In how many seconds a revoke of now says that it holds for this lane, to the next ten. */
+async function secondsUntil(lane: LaneRuntime): Promise<number> {
+  const { version } = fleet.change(() => undefined)
+  const { unreachable } = await fleet.control.fleet.propagation(version)
+  const latest = Math.max(0, ...unreachable.map(({ until: end }) => Date.parse(end) - systemClock.now()))
+  expect(lane.ready().ok).toBe(true)
+  return Math.round(latest / 10_000) * 10
+}
+
+const written = async (): Promise<number | undefined> => {
+  const [row] = await fleet.ledger.read<{ stale_after_ms: number }>('select stale_after_ms from lanes')
+  return row?.stale_after_ms
+}
+
+const serves = (lane: LaneRuntime): boolean => lane.ready().ok
+
+test('a lane that was cut off when max_staleness was lowered counts for as long as it goes by what it was told', async () => {
+  const lane = await fleet.lane('a')
+  await until(() => serves(lane))
+  await until(async () => (await written()) === 300_000)
+  fleet.interfere = refuse
+  await restartWith(20)
+  expect(await secondsUntil(lane)).toBe(300)
+})
+
+test('a lane that was cut off when max_staleness was raised counts for no longer than it serves', async () => {
+  await restartWith(20)
+  const lane = await fleet.lane('a')
+  await until(() => serves(lane))
+  await until(async () => (await written()) === 20_000)
+  fleet.interfere = refuse
+  await restartWith(300)
+  expect(await secondsUntil(lane)).toBe(20)
+})
+
+test('a lane that is told less serves for less at once, says so, and keeps it for a restart', async () => {
+  const clock = movableClock()
+  const lane = await fleet.lane('a', { clock, random: () => 0 })
+  await until(() => serves(lane))
+  await restartWith(20)
+  await until(async () => (await written()) === 20_000)
+  fleet.interfere = refuse
+  expect(await secondsUntil(lane)).toBe(20)
+  await fleet.stopControlPlane()
+  await until(() => lane.counters.connected === 0)
+  await lane.drain()
+  const again = await fleet.lane('a', { clock })
+  expect(serves(again)).toBe(true)
+  clock.skip(21_000)
+  expect(serves(again)).toBe(false)
+})
+
+test('a beat lowers what a lane goes by and never raises it; a hello does, whose row was written before', async () => {
+  await restartWith(20)
+  const clock = movableClock()
+  let beats = 300
+  let rowAtHello: number | undefined
+  fleet.interfere = async (path, request, forward) => {
+    const answer = await pass(path, request, forward)
+    if (path.endsWith('/stream')) rowAtHello = await written()
+    if (!path.endsWith('/beat') || !answer.ok) return answer
+    return Response.json({ ...Object(await answer.json()), max_staleness_seconds: beats })
+  }
+  const lane = await fleet.lane('a', { clock, random: () => 0 })
+  await until(() => serves(lane))
+  await Bun.sleep(150)
+  expect(await written()).toBe(20_000)
+  beats = 10
+  await until(async () => (await written()) === 10_000)
+  beats = 300
+  await restartWith(40)
+  await until(() => rowAtHello === 40_000 && lane.counters.connected === 1 && serves(lane))
+  fleet.interfere = refuse
+  clock.skip(30_000)
+  expect(serves(lane)).toBe(true)
+  clock.skip(11_000)
+  expect(serves(lane)).toBe(false)
+})
+
+test('a process that was killed serves by what it had said, whatever its own setting says since', async () => {
+  const clock = movableClock()
+  const settings = (seconds: number) => ({
+    max_staleness_seconds: seconds,
+    ...{ outbox_segment_bytes: 262_144, outbox_limit_bytes: 8_388_608, outbox_keep_hours: 1, usage_wait_seconds: 2 },
+  })
+  const lane = await fleet.lane('a', { clock, settings: settings(10) })
+  await until(() => serves(lane))
+  await until(async () => (await written()) === 10_000)
+  await fleet.stopControlPlane()
+  await until(() => lane.counters.connected === 0)
+  await lane.drain()
+  const again = await fleet.lane('a', { clock, settings: settings(300) })
+  expect(serves(again)).toBe(true)
+  clock.skip(11_000)
+  expect(serves(again)).toBe(false)
+})
+
+test('a lane whose former version kept no more than a time goes stale all the same where its disk takes nothing', async () => {
+  const clock = movableClock()
+  const lane = await fleet.lane('a', { clock })
+  await until(() => serves(lane))
+  await fleet.stopControlPlane()
+  await until(() => lane.counters.connected === 0)
+  await lane.drain()
+  const kept = join(fleet.directory, 'a', 'lane', 'fresh')
+  writeFileSync(kept, readFileSync(kept, 'utf8').split(' ')[0] ?? '')
+  const write = spyOn(LaneFiles.prototype, 'sureToKeepFresh').mockImplementation(() => {
+    throw new Error('ENOSPC')
+  })
+  try {
+    const again = await fleet.lane('a', { clock })
+    expect(serves(again)).toBe(true)
+    clock.skip(301_000)
+    expect(serves(again)).toBe(false)
+  } finally {
+    write.mockRestore()
+  }
+})

@@ -1,0 +1,191 @@
+/**
+ * Ships a lane's events to the control plane: in order, in batches (shipper-batches.ts), from the head of its chain that
+ * the ledger names. What is lost or repeated on the way does no harm: the reply is the ledger's head, and shipping goes
+ * on behind it.
+ *
+ * A batch costs the control plane a request and a transaction, however small it is. So news after a quiet time goes at
+ * once, and while there is a lot of it batches follow each other at a pace that lets them fill; a full one never waits.
+ */
+import { asFailure, type Failure, type FailureCode } from '../../failure.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { CommittedNews } from '../outbox/batch.ts'
+import type { Outbox } from '../outbox/outbox.ts'
+import type { OutboxReader } from '../outbox/reader.ts'
+import { eventBody } from '../outbox/record.ts'
+import { backoff } from '../protocol/backoff.ts'
+import type { ChainHead } from '../protocol/wire.ts'
+import { ShipperBatches } from './shipper-batches.ts'
+
+export interface ShipperOptions {
+  outbox: Outbox
+  /** Posts NDJSON; gives the ledger's head of the chain. */
+  post(lines: Buffer<ArrayBuffer>): Promise<ChainHead>
+  /** Called where shipping cannot go on from the head it has, behind event `after`: it stops until `resume`. */
+  onBroken(failure: Failure, after: number): void
+  /** The control plane has the chain up to here as it is here. */
+  onAgreed(head: ChainHead): void
+  /** Called after a failure that is tried again. */
+  onFailure(failure: Failure): void
+  random: () => number
+  clock: Pick<Clock, 'monotonic'>
+  /** How long news wait for more. */
+  lingerMs: number
+  /** Batches that are not full begin at least so far apart. */
+  paceMs?: number
+  batches?: ShipperBatches
+}
+
+/** Read from the outbox at a time. */
+const readAtOnce = 64
+/** After these nothing can be shipped from the same head. */
+const ending: ReadonlySet<string> = new Set<FailureCode>(['chain_gap', 'chain_lost', 'chain_fork', 'lane_fenced'])
+const usualPaceMs = 100
+/** What the control plane does not take now is offered again after so long at most. */
+const mostWaitMs = 2000
+
+export class Shipper {
+  readonly #options: ShipperOptions
+  readonly #reader: OutboxReader
+  readonly #batches: ShipperBatches
+  #head: ChainHead | null = null
+  #timer: Timer | null = null
+  #dueAt = 0
+  #shipping = false
+  #attempt = 0
+  #stopped = false
+  /** When the last batch went, monotonic. */
+  #sentAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: ShipperOptions) {
+    this.#options = options
+    this.#reader = options.outbox.reader()
+    this.#batches = options.batches ?? new ShipperBatches()
+    options.outbox.onNews((news) => this.#take(news))
+  }
+
+  /** Goes on behind this head, which the control plane has just named. */
+  resume(head: ChainHead): void {
+    this.#head = head
+    this.#attempt = 0
+    this.#batches.follow(head)
+    this.#options.outbox.shipped(head.seq)
+    this.#soon(0)
+  }
+
+  /** True when the control plane has every event that was committed. */
+  get done(): boolean {
+    return this.#head !== null && this.#head.seq >= this.#options.outbox.lastEvent
+  }
+
+  stop(): void {
+    this.#stopped = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#reader.close()
+  }
+
+  #take({ first, bytes, bodies }: CommittedNews): void {
+    for (let index = 0; index < bodies.length; index += 2) {
+      if (!this.#batches.add(first + index / 2, bytes, bodies[index] ?? 0, bodies[index + 1] ?? 0)) break
+    }
+    // After a failure what is due already, if anything is, is what is tried again, news or not.
+    if (this.#timer === null || (this.#attempt === 0 && this.#full)) this.#soon(this.#pause())
+  }
+
+  /** Whether there is a batch that nothing more fits into, here or in the outbox. */
+  get #full(): boolean {
+    return this.#batches.full || this.#behind
+  }
+
+  /** Whether there are events that only the outbox has. */
+  get #behind(): boolean {
+    return this.#batches.last < this.#options.outbox.lastEvent
+  }
+
+  /** How long to wait before what there is now goes, in milliseconds. */
+  #pause(): number {
+    const { lingerMs, clock, paceMs = usualPaceMs } = this.#options
+    if (this.#full) return 0
+    return Math.max(lingerMs, this.#sentAt + paceMs - clock.monotonic())
+  }
+
+  #soon(milliseconds: number): void {
+    if (this.#stopped || this.#shipping || this.#head === null) return
+    const dueAt = this.#options.clock.monotonic() + milliseconds
+    if (this.#timer !== null) {
+      if (this.#dueAt <= dueAt) return
+      clearTimeout(this.#timer)
+    }
+    this.#dueAt = dueAt
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      void this.#ship()
+    }, milliseconds)
+  }
+
+  async #ship(): Promise<void> {
+    const head = this.#head
+    if (head === null || this.#stopped) return
+    this.#shipping = true
+    this.#sentAt = this.#options.clock.monotonic()
+    let wait: number | null = null
+    try {
+      const lines = await this.#lines(head)
+      if (lines !== null) {
+        const reply = await this.#options.post(lines)
+        this.#attempt = 0
+        // A hello that came in the meantime knows better.
+        if (this.#head === head) {
+          this.#head = reply
+          this.#batches.replied(reply)
+        }
+        this.#options.outbox.shipped(reply.seq)
+        this.#options.onAgreed(reply)
+      }
+    } catch (error) {
+      wait = await this.#failed(asFailure(error), head)
+    }
+    this.#shipping = false
+    if (!this.done) this.#soon(wait ?? this.#pause())
+  }
+
+  /** The next batch, or null where there is no news or another head in the meantime. */
+  async #lines(head: ChainHead): Promise<Buffer<ArrayBuffer> | null> {
+    while (this.#batches.open && this.#behind) {
+      for (const { n, record } of this.#reader.read(this.#batches.last, readAtOnce)) {
+        const body = eventBody(record)
+        this.#batches.add(n, body, 0, body.length)
+      }
+      // Whatever else the process has to do waits for a part of a batch only.
+      await nextTurn()
+      if (this.#head !== head || this.#stopped) return null
+    }
+    return this.#batches.first()
+  }
+
+  async #failed(failure: Failure, head: ChainHead): Promise<number> {
+    if (failure.code === 'chain_gap' && (await this.#rewind(head))) return 0
+    if (ending.has(failure.code)) {
+      if (this.#head === head) this.#head = null
+      this.#options.onBroken(failure, head.seq)
+    } else this.#options.onFailure(failure)
+    return Math.min(mostWaitMs, backoff(this.#attempt++, this.#options.random))
+  }
+
+  /** Goes on from the head that the ledger has: an empty batch is answered with it. False where that is no news. */
+  async #rewind(head: ChainHead): Promise<boolean> {
+    try {
+      const announced = await this.#options.post(Buffer.alloc(0))
+      if (announced.seq === head.seq && announced.digest === head.digest) return false
+      if (this.#head === head) {
+        this.#head = announced
+        this.#batches.follow(announced)
+      }
+      return true
+    } catch (error) {
+      this.#options.onFailure(asFailure(error))
+      return false
+    }
+  }
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

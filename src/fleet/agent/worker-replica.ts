@@ -1,0 +1,206 @@
+/**
+ * A lane on a sidecar: where the lane's state comes from (fleet/replica/replica.ts) and what it has to know of the control plane for
+ * that. The read credential is asked for again after half of its life; a copy of the state is read only where it has
+ * reached what the control plane said of the primary, and after all that it forgot was told (fleet/coordinator/revived.ts).
+ */
+import { join } from 'node:path'
+import { asFailure, Failure } from '../../failure.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log/log.ts'
+import type { Fetch } from '../../providers/provider.ts'
+import { type Denial, findRevived } from '../coordinator/revived.ts'
+import type { DenyRecord } from '../outbox/record.ts'
+import type { BootstrapReply, Head } from '../protocol/wire.ts'
+import { type BuiltState, Replica } from '../replica/replica.ts'
+import { ReplicaFolders } from '../replica/replica-folder.ts'
+import { type StartReplicator, startReplicator } from '../replica/replicator-process.ts'
+import type { KeptBootstrap } from './agent-files.ts'
+import { isPrivate } from './control-client.ts'
+
+/** Until the control plane says otherwise, a credential without an end is asked for again so often. */
+const unboundedMs = 10 * 60_000
+const retryMs = 5000
+
+export interface ReplicatorCommand {
+  /** The command line that starts the replicator. */
+  command: readonly string[]
+  /** Where the native addon is placed. */
+  dataDirectory: string
+  start?: StartReplicator
+}
+
+/** The lane's connection to its control plane, as far as a replica needs it. */
+export interface ReplicaSession {
+  readonly connected: boolean
+  readonly primaryHead: Head | null
+  credential(): Promise<{ state: BootstrapReply['state']; now: string }>
+  /** Gives where the primary stands once it refuses them again. */
+  tellDenials(history: string, denials: readonly Denial[]): Promise<Head>
+}
+
+export interface LaneReplicaOptions extends ReplicatorCommand {
+  /** The lane's data directory. */
+  directory: string
+  fetch: Fetch
+  clock: Clock
+  log: Log
+  randomBytes(size: number): Uint8Array
+  session(): ReplicaSession
+  /** Denials in the lane's journal. */
+  denials(): readonly DenyRecord[]
+  /** The state as it is read now. */
+  head(): Head | null
+  onNews(): void
+  onDistrusted(): void
+}
+
+const replicaDirectory = (gatewayDirectory: string): string => join(gatewayDirectory, 'replica')
+
+/** The database in which a gateway's replica is read, by whoever of its workers. */
+export const replicaFile = (gatewayDirectory: string): string =>
+  new ReplicaFolders(replicaDirectory(gatewayDirectory)).file
+
+export class LaneReplica {
+  readonly #options: LaneReplicaOptions
+  readonly #replica: Replica
+  readonly #timer: Timer
+  #renewAt = Number.POSITIVE_INFINITY
+  #renewing = false
+  /** What the control plane said of the primary at the last bootstrap. */
+  #bootstrapHead: Head | null = null
+  #fault: Failure | null = null
+  /** Hashes that the primary was told to refuse again, and where it stood when it did. */
+  readonly #told = new Set<string>()
+  #toldHead: Head | null = null
+
+  constructor(options: LaneReplicaOptions) {
+    this.#options = options
+    this.#replica = new Replica({
+      ...options,
+      directory: replicaDirectory(options.directory),
+      start: options.start ?? startReplicator,
+      admit: (built) => this.#admit(built),
+      onRefused: () => this.#renewSoon(),
+      told: () => options.session().connected,
+    })
+    this.#timer = setInterval(() => this.#renewWhenDue(), 1000)
+    this.#timer.unref()
+  }
+
+  get file(): string {
+    return this.#replica.file
+  }
+
+  get restarts(): number {
+    return this.#replica.restarts
+  }
+
+  get bytes(): number {
+    return this.#replica.bytes
+  }
+
+  /** Why there is no state to read yet, in words. */
+  get obstacle(): Failure | null {
+    const message = this.#fault?.message ?? this.#replica.waitingFor
+    return message === null ? null : new Failure('not_ready', { message })
+  }
+
+  /** What the control plane said at a bootstrap, now or before the last restart. */
+  bootstrapped({ state, head }: KeptBootstrap, now: number): void {
+    this.#bootstrapHead = head
+    this.#follow(state, now)
+  }
+
+  sync(): void {
+    this.#replica.sync()
+  }
+
+  /** What is read has been opened. */
+  opened(): void {
+    this.#replica.opened()
+  }
+
+  /** What is read is damaged. */
+  damaged(reason: string): void {
+    if (!this.#replica.renewing) this.#replica.anew(reason, true)
+  }
+
+  /** Resolves when what is named is of the primary's present history: `head` is where that stands. */
+  async restored(head: Head, acknowledged: number): Promise<void> {
+    const read = this.#options.head()
+    const replaced = read?.history === head.history && read.version < acknowledged && read.version <= head.version
+    if (replaced || (read?.version === head.version && read.nonce === head.nonce)) return
+    const named = this.#replica.named()
+    if (!this.#replica.renewing) this.#replica.anew('The primary was restored or replaced', false)
+    await named
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#replica.stop()
+  }
+
+  #follow(state: BootstrapReply['state'], now: number): void {
+    this.#fault = faultOf(state)
+    if (state.kind === 'file' || this.#fault !== null) return
+    const lifetime = state.expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(state.expires_at) - now
+    this.#replica.follow({ url: state.url, token: state.token }, lifetime)
+    this.#renewAt = this.#options.clock.monotonic() + Math.min(lifetime, unboundedMs) / 2
+  }
+
+  #renewSoon(): void {
+    this.#renewAt = Math.min(this.#renewAt, this.#options.clock.monotonic() + retryMs)
+  }
+
+  #renewWhenDue(): void {
+    if (this.#renewing || this.#options.clock.monotonic() < this.#renewAt || !this.#options.session().connected) return
+    this.#renewing = true
+    this.#options
+      .session()
+      .credential()
+      .then(({ state, now }) => this.#follow(state, Date.parse(now)))
+      .catch((error: unknown) => {
+        this.#options.log.warn({ reason: asFailure(error).message }, 'The read credential could not be renewed yet')
+        this.#renewAt = this.#options.clock.monotonic() + retryMs
+      })
+      .finally(() => {
+        this.#renewing = false
+      })
+  }
+
+  async #admit({ file, head, former }: BuiltState): Promise<boolean> {
+    const { session, denials, log } = this.#options
+    const primary = session().primaryHead ?? this.#bootstrapHead
+    if (primary === null) return false
+    if (head.history !== primary.history) {
+      throw new Failure('state_replaced', {
+        message: 'What the primary holds is another state than the control plane has',
+      })
+    }
+    const needed = this.#toldHead?.history === head.history ? this.#toldHead.version : 0
+    if (head.version < Math.max(primary.version, needed)) return false
+    let complete = true
+    for (const { history, denials: found } of await findRevived(file, former, denials())) {
+      const untold = found.filter(({ hash }) => !this.#told.has(hash))
+      if (untold.length === 0) continue
+      log.warn({ tokens: untold.length }, 'The primary has forgotten that these are refused: it is told')
+      this.#toldHead = await session().tellDenials(history, untold)
+      for (const { hash } of untold) this.#told.add(hash)
+      complete = false
+    }
+    // What was told has to be in the copy before anyone decides by it.
+    if (!complete) this.#replica.sync()
+    return complete
+  }
+}
+
+function faultOf(state: BootstrapReply['state']): Failure | null {
+  if (state.kind === 'file') {
+    return new Failure('not_ready', {
+      message:
+        'The control plane keeps its state in a file of its own host: it needs a libSQL primary for this gateway',
+    })
+  }
+  if (isPrivate(state.url)) return null
+  return new Failure('not_ready', { message: 'The primary must be reached over https, unless it is on this host' })
+}

@@ -1,0 +1,305 @@
+/**
+ * The control plane's side of the fleet: the four calls of gateways (fleet/protocol/wire.ts), what is pushed to their lanes, and what
+ * a change that takes rights away answers with (protocols sections 1, 4, 5).
+ */
+import type { AnyRoute } from '../../api/route.ts'
+import type { Settings } from '../../config.ts'
+import type { Event } from '../../events/event.ts'
+import { announcedHead } from '../../events/log/ingest.ts'
+import { putCheckpointBack } from '../../events/proof/restored-checkpoint.ts'
+import type { Recorder } from '../../events/recorder.ts'
+import type { Principal } from '../../identity/principal.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { NewId } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log/log.ts'
+import type { ReadCredential } from '../../store/keys/read-credential.ts'
+import { splitChanged } from '../../store/limit-rows.ts'
+import type { Database } from '../../store/open.ts'
+import type { StateReads } from '../../telemetry/metrics.ts'
+import { KnownLimitRows } from '../../usage/known-limit-rows.ts'
+import { KnownSessions } from '../agent/known-sessions.ts'
+import { SeenState } from '../agent/seen-state.ts'
+import type { PeerSignal } from '../protocol/peer-signal.ts'
+import { type Head, staleAfterMs } from '../protocol/wire.ts'
+import { StateHead } from '../state/state-head.ts'
+import { ChangeFeed } from './change-feed.ts'
+import { recordEnrolment } from './enrolment.ts'
+import type { Fleet } from './fleet.ts'
+import { Peers } from './peers.ts'
+import { propagate } from './propagation.ts'
+import { troubleOf } from './readiness-warning.ts'
+import { bootstrapRoute } from './routes/bootstrap.ts'
+import { boundsRoutes } from './routes/bounds.ts'
+import { credentialRoute } from './routes/credential.ts'
+import { goodbyeRoute } from './routes/deregister.ts'
+import { eventsRoute } from './routes/events.ts'
+import { beatRoute } from './routes/heartbeat.ts'
+import { leasesRoute } from './routes/leases.ts'
+import { denialsRoute } from './routes/revocations.ts'
+import { slotsRoute } from './routes/slots.ts'
+import { streamRoute } from './routes/stream.ts'
+import { lanesRoute } from './routes/workers.ts'
+import { RuntimeTokens } from './runtime-token.ts'
+import { ForgottenTokens } from './tokens-missing-from-ledger.ts'
+import { revokeByLedger } from './tokens-to-revoke-again.ts'
+import { createUsage, type UsageControl } from './usage.ts'
+import { LaneRegistry } from './worker-registry.ts'
+
+export interface FleetOptions {
+  state: Database
+  ledger: Database
+  clock: Clock
+  newId: NewId
+  /** Cryptographically strong. */
+  randomBytes(size: number): Uint8Array
+  log: Log
+  settings: Pick<Settings, 'max_staleness_seconds'>
+  /** Where gateways find the state: a file of this host, or a server with credentials that only read it. */
+  source: { file: string } | { url: string; credential(): ReadCredential }
+  /** 32 bytes; opens the ledger's secrets. */
+  masterKey: Uint8Array
+  /** Told of events that came in, and of how long each transaction of them took. */
+  meter?: { ingested(events: readonly Event[]): void; sliced(seconds: number): void }
+  /** Asked for when something is to be recorded; it is made after the fleet. */
+  recorder(): Recorder
+  /** Where other control planes reach this one. */
+  peerUrl(): string
+  /** The network address a request came from. */
+  addressOf(request: Request): string
+  /** Known when the listeners are: asked at each bootstrap. */
+  baseUrl(): string
+  gatewayUrl(): string
+}
+
+/** How often each control plane looks at the head: what no signal told of is found then. */
+const lookEveryMs = 1000
+
+export interface FleetControl {
+  fleet: Fleet
+  routes: AnyRoute[]
+  usage: UsageControl
+  /** The gateway that calls, as far as that is known without asking the databases again (fleet/agent/known-sessions.ts). */
+  authenticate(request: Request): Promise<Principal | null>
+  /** Which database makes gateways go stale, in words; null where none does. */
+  trouble(): string | null
+  /** How the state database has answered, for metrics. */
+  stateReads(): StateReads
+  /** Finds out whether the state was restored, and mends that; to be done before anybody is let in. */
+  prepare(): Promise<void>
+  /** Takes over tokens that a restored ledger lacks; to be called every few seconds. */
+  takeOverTokens(): Promise<unknown>
+  /** Meets the other control planes, and looks at the state every second from now on. */
+  start(): Promise<void>
+  close(): Promise<void>
+}
+
+export function createFleet(options: FleetOptions): FleetControl {
+  const { clock, log } = options
+  const shared = 'url' in options.source
+  const watch = createWatch(options, shared)
+  const { registry, stateHead, feed, limitRows } = watch
+  const peers = new Peers({ ...options, id: options.newId(), fetch, address: options.peerUrl })
+  const forgotten = new ForgottenTokens(options)
+  const usage = createUsage(options, registry, { limitRows, peers, onRestored: () => forgotten.suspect() })
+  const sessions = new KnownSessions({ ...options, ...watch })
+  registry.tellOthers = (lanes) => peers.tell({ kind: 'acknowledged', lanes })
+  const fleet: Fleet = {
+    announce(head, deny, cut, unhurried = false, changed = null) {
+      stateHead.announced(head)
+      if (changed !== null) watch.changed(head.version, changed)
+      // Their lanes are one hop further away than those that are connected here.
+      void peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut], unhurried })
+      feed.announce(head, deny, cut, unhurried)
+      usage.announced(head.version)
+      watch.checkLimits()
+    },
+    propagation: (version) =>
+      propagate(registry, { version, staleAfterMs: staleAfterMs(options.settings.max_staleness_seconds), clock }),
+  }
+  let timer: Timer | null = null
+  return {
+    fleet,
+    routes: [
+      ...runtimeRoutes(options, { ...watch, usage, peers }),
+      ...boundsRoutes(options),
+      ...(shared ? [peers.route((signal) => hear(watch, usage, signal))] : []),
+    ],
+    usage,
+    authenticate: (request) => sessions.principal(request),
+    trouble: () =>
+      troubleOf({
+        stateAgeMs: stateHead.ageMs,
+        lastStall: stateHead.stalls.recent(clock.monotonic()),
+        unwrittenMs: registry.behindMs,
+        unwrittenBecause: registry.behindBecause,
+        remote: shared,
+      }),
+    stateReads: () => ({
+      ageSeconds: stateHead.ageMs / 1000,
+      stalls: stateHead.stalls.count,
+      stallSeconds: stateHead.stalls.totalMs / 1000,
+    }),
+    prepare: () => watch.look(),
+    takeOverTokens: () => forgotten.look(),
+    async start() {
+      if (shared) await peers.start()
+      const passing = (error: unknown) => {
+        // The next look finds what this one could not; beats say meanwhile that nothing is fresh.
+        log.debug({ error: String(error) }, 'The head of the state, or marks of the ledger, could not be read')
+      }
+      watch.checkLimits()
+      timer = setInterval(() => {
+        void watch.look().then(watch.checkLimits, passing)
+        void usage.look().catch(passing)
+      }, lookEveryMs)
+      timer.unref()
+    },
+    async close() {
+      if (timer !== null) clearInterval(timer)
+      await Promise.all([registry.close(), peers.close(), watch.idle()]).catch((error: unknown) => {
+        // A ledger that is away keeps nobody from ending: rows grow old by themselves.
+        log.warn({ error: String(error) }, 'The last beats of lanes could not be written')
+      })
+    },
+  }
+}
+
+type Watch = ReturnType<typeof createWatch>
+
+/** What this control plane knows of the state and of lanes, and what it tells its lanes of changes. */
+function createWatch(options: FleetOptions, shared: boolean) {
+  const { state, ledger, clock, log } = options
+  const registry = new LaneRegistry({ ledger, clock, log, shared })
+  const tokens = new RuntimeTokens(state, clock)
+  const endToken = async (tokenId: string): Promise<void> => {
+    await ledger.write([{ sql: 'delete from runtime_sessions where token_id = ?', args: [tokenId] }])
+    for (const lane of registry.all()) if (lane.tokenId === tokenId) lane.stream?.end()
+  }
+  const endInactive = async (version: number): Promise<void> => {
+    for (const tokenId of new Set(registry.all().map((lane) => lane.tokenId))) {
+      if (!(await tokens.active(tokenId, version))) await endToken(tokenId)
+    }
+  }
+  const onTold = (head: Head, deny: readonly string[], only: boolean): void => {
+    if (only) tokens.passed(head.version, deny)
+    if (deny.length === 0) return
+    endInactive(head.version).catch((error: unknown) => {
+      // The next beat of such a lane finds it out again.
+      log.warn({ error: String(error) }, 'Runtime tokens could not be looked up after a change')
+    })
+  }
+  const changed = (version: number, rows: readonly string[]): void => {
+    const { limits, tokens: changedTokens } = splitChanged(rows)
+    limitRows.passed(version, limits)
+    tokens.changed(version, changedTokens)
+  }
+  const feed = new ChangeFeed({ state, ledger, registry, log, onTold })
+  const onRestored = (head: Head): void => {
+    log.error({ version: head.version }, 'The state is not what it was: every lane starts anew')
+    feed.restart(head)
+    seen.forget()
+    tokens.forget()
+    limitRows.forget()
+    registry.restart().catch((error: unknown) => {
+      // Lanes' streams are ended; each takes its row anew, with nothing acknowledged.
+      log.warn({ error: String(error) }, 'Acknowledgements of a lost history could not be removed')
+    })
+  }
+  const onMisled = (head: Head): void => {
+    feed.restart(head)
+    tokens.forget()
+    limitRows.forget()
+  }
+  const stateHead = new StateHead({ state, clock }, { onRestored, onMisled })
+  const limitRows = new KnownLimitRows({ state, log, newestVersion: () => stateHead.newestVersion })
+  const checkLimits = (): void => {
+    limitRows.check().catch((error: unknown) => {
+      // Until the next look has succeeded, no limit that was read before is used.
+      log.debug({ error: String(error) }, 'Which limits have changed could not be read')
+    })
+  }
+  const mend = async () => {
+    const revoked = await revokeByLedger(options)
+    await putCheckpointBack(options)
+    log.warn({ revoked }, 'Tokens that had come back to life with the restored state are revoked again')
+  }
+  const seen = new SeenState({ ledger, stateHead, log, mend })
+  let looking: Promise<void> | null = null
+  const lookNow = async (): Promise<void> => {
+    const head = await stateHead.read()
+    await feed.at(head)
+    await seen.see(head)
+  }
+  const look = (): Promise<void> => {
+    looking ??= lookNow().finally(() => {
+      looking = null
+    })
+    return looking
+  }
+  const idle = async (): Promise<void> => {
+    // The one who asked for it is told how it failed; here it has to have ended.
+    await looking?.catch(() => undefined)
+  }
+  return { registry, tokens, endToken, feed, stateHead, limitRows, checkLimits, changed, look, idle }
+}
+
+/** What gateways call. */
+function runtimeRoutes(
+  options: FleetOptions,
+  {
+    registry,
+    tokens,
+    endToken,
+    feed,
+    stateHead,
+    limitRows,
+    usage,
+    peers,
+  }: Watch & { usage: UsageControl; peers: Peers },
+): AnyRoute[] {
+  return [
+    bootstrapRoute({ options, stateHead }),
+    streamRoute({
+      options,
+      registry,
+      stateHead,
+      chainHead: (chain) => announcedHead(options.ledger, chain),
+      async onTaken({ lane, streamId }, told) {
+        peers.tell({ kind: 'taken', lane, stream_id: streamId })
+        await usage.connected(lane, told)
+      },
+      async onHello(lane, head) {
+        await feed.at(head)
+        await recordEnrolment(options, lane, head.version)
+      },
+    }),
+    credentialRoute(options),
+    beatRoute({ options, registry, stateHead, tokens, usage, endToken }),
+    denialsRoute({ options, registry, stateHead }),
+    goodbyeRoute({ options, registry }),
+    eventsRoute({ options, registry, usage }),
+    lanesRoute({ options, stateHead }),
+    leasesRoute({ registry, usage }),
+    slotsRoute({ options, registry, limitRows, peers }),
+  ]
+}
+
+/** Takes in what another control plane has to say. */
+function hear({ registry, stateHead, feed, checkLimits }: Watch, usage: UsageControl, signal: PeerSignal): void {
+  switch (signal.kind) {
+    case 'acknowledged':
+      registry.heard(signal.lanes)
+      break
+    case 'taken':
+      // Where the ledger cannot be asked, the next beats' write finds whose the lane is.
+      registry.taken(signal.lane, signal.stream_id).catch(() => undefined)
+      break
+    case 'state':
+      stateHead.heard(signal.head)
+      feed.announce(signal.head, signal.deny, signal.cut, signal.unhurried)
+      checkLimits()
+      break
+    default:
+      usage.receiver.hear(signal)
+  }
+}

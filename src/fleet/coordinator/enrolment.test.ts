@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { newId } from '../../lib/ids.ts'
+import { controlClient } from '../agent/control-client.ts'
+import { TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+import { isWithin, parseRange } from './enrolment.ts'
+
+let fleet: TemporaryFleet
+
+beforeAll(async () => {
+  fleet = await TemporaryFleet.start()
+})
+afterAll(async () => {
+  await fleet.remove()
+})
+
+const start = (instanceId: string): Promise<string> =>
+  controlClient(fleet.url, fetch)
+    .bootstrap(fleet.runtimeToken, { instance_id: instanceId, version: '0.2.0', lanes: 1 })
+    .then(
+      () => 'started',
+      (error: Error) => error.message,
+    )
+
+const bound = (most: number | null, addresses: readonly string[] | null): Promise<void> =>
+  fleet.ledger.write([
+    {
+      sql: 'insert or replace into gateway_bounds (gateway_id, max_instances, addresses) values (?, ?, ?)',
+      args: [fleet.gatewayId, most, addresses === null ? null : JSON.stringify(addresses)],
+    },
+  ])
+
+test('a gateway has no more instances at once than it may, and the same one may start again', async () => {
+  await bound(2, null)
+  const [one, two, three] = [newId(), newId(), newId()]
+  expect(await Promise.all([start(one), start(two)])).toEqual(['started', 'started'])
+  expect(await start(three)).toContain('403 access_denied')
+  expect(await start(one)).toBe('started')
+  await fleet.ledger.write([{ sql: 'delete from runtime_sessions where instance_id = ?', args: [two] }])
+  expect(await start(three)).toBe('started')
+})
+
+test('an instance from an address that its gateway may not have is refused', async () => {
+  await bound(null, ['10.0.0.0/8'])
+  expect(await start(newId())).toContain('403 access_denied')
+  const lane = await fleet.lane('refused')
+  await until(() => lane.ready().reason?.includes('403 access_denied: ') ?? false)
+  await lane.drain()
+  await bound(null, ['10.0.0.0/8', '127.0.0.0/8'])
+  expect(await start(newId())).toBe('started')
+})
+
+test('the first hello of an instance is an event, later ones are not', async () => {
+  await bound(null, null)
+  const enrolled = async () =>
+    (await fleet.ledger.read("select 1 from events where event_type = 'fleet.enrolled'")).length
+  const before = await enrolled()
+  const first = await fleet.lane('enrolling')
+  while (!first.ready().ok) await Bun.sleep(5)
+  expect(await enrolled()).toBe(before + 1)
+  await first.drain()
+  const again = await fleet.lane('enrolling')
+  while (!again.ready().ok) await Bun.sleep(5)
+  expect(await enrolled()).toBe(before + 1)
+})
+
+test('a lane that ends in order is not among those that may serve', async () => {
+  const lane = await fleet.lane('leaving')
+  while (!lane.ready().ok) await Bun.sleep(5)
+  const rows = async () =>
+    (await fleet.ledger.read('select 1 from lanes where left_at is null and last_beat_at > 0')).length
+  const before = await rows()
+  await lane.drain()
+  expect(await rows()).toBe(before - 1)
+})
+
+test('ranges hold addresses of both families, and IPv4 ones in the form that IPv6 sockets give', () => {
+  const ranges = ['10.1.0.0/16', '192.0.2.7', '2001:db8::/32']
+  const inside = ['10.1.255.255', '192.0.2.7', '::ffff:10.1.2.3', '2001:db8:1::1']
+  const outside = ['10.2.0.0', '192.0.2.8', '2001:db9::1', 'unknown', '']
+  expect(inside.map((address) => isWithin(address, ranges))).toEqual([true, true, true, true])
+  expect(outside.map((address) => isWithin(address, ranges))).toEqual([false, false, false, false, false])
+  const wrong = ['10.0.0.0/33', '10.0.0.0/a', '10.0.0.0/8/8', 'example.com', '::/129', '']
+  expect(wrong.map(parseRange)).toEqual(wrong.map(() => null))
+})
+
+test('a lane that cannot reach its control plane says why, until it can', async () => {
+  let expired = true
+  const lane = await fleet.lane('a', {
+    fetch: async (url, request) => {
+      if (expired) throw Object.assign(new Error('no'), { code: 'CERT_HAS_EXPIRED' })
+      return await fetch(url, request)
+    },
+  })
+  const why = 'The control plane cannot be reached: its certificate is not accepted (CERT_HAS_EXPIRED)'
+  await until(() => lane.ready().reason?.endsWith(why) ?? false)
+  expired = false
+  await until(() => lane.ready().ok)
+})

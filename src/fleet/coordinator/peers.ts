@@ -1,0 +1,151 @@
+/**
+ * The other control planes on the same databases. Each keeps a row in the ledger with the address where the others reach
+ * it, and reads theirs, every second; it tells them what cannot wait (fleet/protocol/peer-signal.ts). Nothing waits for a signal, and
+ * none is needed for anything to hold.
+ */
+
+import { z } from 'zod'
+import { type AnyRoute, route } from '../../api/route.ts'
+import { Failure } from '../../failure.ts'
+import type { Log } from '../../lib/log/log.ts'
+import type { Fetch } from '../../providers/provider.ts'
+import { type Database, databaseTime } from '../../store/open.ts'
+import {
+  type PeerSignal,
+  peerHeader,
+  peerKey,
+  peerSignalSchema,
+  SignalGate,
+  signSignal,
+} from '../protocol/peer-signal.ts'
+
+const everyMs = 1000
+/** After so long without its word a control plane is not told anything; after a day its row goes. */
+const silentMs = 5000
+const forgottenMs = 86_400_000
+const signalMs = 2000
+const path = '/v1/peers/signal'
+
+export interface PeersOptions {
+  ledger: Database
+  masterKey: Uint8Array
+  /** Of this process. */
+  id: string
+  /** Where the others reach this one; asked each time, for the port may be chosen when it listens. */
+  address(): string
+  fetch: Fetch
+  log: Log
+}
+
+interface Peer {
+  id: string
+  address: string
+}
+
+export class Peers {
+  readonly #options: PeersOptions
+  readonly #key: Uint8Array
+  readonly #gate: SignalGate
+  #known: readonly Peer[] = []
+  #number = 0
+  #timer: Timer | null = null
+  #meeting: Promise<void> = Promise.resolve()
+
+  constructor(options: PeersOptions) {
+    this.#options = options
+    this.#key = peerKey(options.masterKey)
+    this.#gate = new SignalGate(this.#key, options.id)
+  }
+
+  /** Makes itself known and learns who else there is, from now on every second. */
+  async start(): Promise<void> {
+    await this.#meet()
+    const tick = () => {
+      this.#meeting = this.#meet().catch((error: unknown) => {
+        // Whoever is known stays so until the ledger is back.
+        this.#options.log.debug({ error: String(error) }, 'Other control planes could not be looked up')
+      })
+    }
+    this.#timer = setInterval(tick, everyMs)
+    this.#timer.unref()
+  }
+
+  async close(): Promise<void> {
+    if (this.#timer === null) return
+    clearInterval(this.#timer)
+    // One that runs would write the row again.
+    await this.#meeting
+    await this.#options.ledger.write([{ sql: 'delete from peers where id = ?', args: [this.#options.id] }])
+  }
+
+  /** Tells all others. Resolves to whether each of them has heard it; never rejects. */
+  async tell(signal: PeerSignal): Promise<boolean> {
+    const body = JSON.stringify(signal)
+    const heard = await Promise.all(this.#known.map((peer) => this.#send(peer, body)))
+    return !heard.includes(false)
+  }
+
+  /** Where the others' signals arrive; `hear` takes each once. */
+  route(hear: (signal: PeerSignal) => void): AnyRoute {
+    return route({
+      method: 'POST',
+      path,
+      tag: 'Gateway runtime',
+      summary: 'What another control plane has to say',
+      access: 'public',
+      rawBody: 'application/json',
+      reply: z.object({}),
+      internal: true,
+      handle: async ({ headers }, request) => {
+        const body = await request.text()
+        this.#gate.admit(headers.get(peerHeader), body)
+        hear(parseSignal(body))
+        return { reply: {} }
+      },
+    })
+  }
+
+  async #send({ id, address }: Peer, body: string): Promise<boolean> {
+    this.#number += 1
+    const envelope = { recipient: id, sender: this.#options.id, number: this.#number, body }
+    try {
+      const answer = await this.#options.fetch(`${address}${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', [peerHeader]: signSignal(this.#key, envelope) },
+        body,
+        signal: AbortSignal.timeout(signalMs),
+      })
+      await answer.arrayBuffer()
+      if (!answer.ok) throw new Failure('dependency_unavailable', { message: `It answered ${answer.status}` })
+      return true
+    } catch (error) {
+      this.#options.log.debug({ peer: address, error: String(error) }, 'Another control plane was not reached')
+      return false
+    }
+  }
+
+  async #meet(): Promise<void> {
+    const { ledger, id, address } = this.#options
+    await ledger.write([
+      {
+        sql: `insert into peers (id, address, seen_at) values (?, ?, ${databaseTime})
+          on conflict (id) do update set address = excluded.address, seen_at = excluded.seen_at`,
+        args: [id, address()],
+      },
+      { sql: `delete from peers where seen_at < ${databaseTime} - ?`, args: [forgottenMs] },
+    ])
+    this.#known = await ledger.read<Peer>(
+      `select id, address from peers where id <> ? and seen_at > ${databaseTime} - ?`,
+      [id, silentMs],
+    )
+  }
+}
+
+function parseSignal(body: string): PeerSignal {
+  try {
+    return peerSignalSchema.parse(JSON.parse(body))
+  } catch (cause) {
+    // From a newer version, whose signals this one need not understand.
+    throw new Failure('invalid_parameter', { message: 'The signal is not understood', cause })
+  }
+}

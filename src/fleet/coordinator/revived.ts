@@ -1,0 +1,104 @@
+/**
+ * Tokens that a new copy of the state would let in again though they were refused before: the primary was restored from
+ * an older copy, or replaced (protocols section 4, rule 1). What this host knows of it is the copy it has read so far
+ * and the denials in its journal; both are held against the new copy, token by token.
+ *
+ * A token that was only narrowed is found where its denial is still in the journal, not by the former copy alone.
+ */
+import { Database } from 'bun:sqlite'
+import type { DenyRecord } from '../outbox/record.ts'
+import type { Head } from '../protocol/wire.ts'
+
+const pageRows = 2000
+
+export interface Denial {
+  version: number
+  hash: string
+}
+
+export interface Lost {
+  /** The history that the versions are of. */
+  history: string
+  denials: Denial[]
+}
+
+/** Both files must be sound; another process may write to them. Pages with pauses between, so that no read is long. */
+export async function findRevived(built: string, former: string | null, told: readonly DenyRecord[]): Promise<Lost[]> {
+  const after = new Database(built, { readonly: true })
+  const before = former === null ? null : new Database(former, { readonly: true })
+  try {
+    const lost = new Map<string, Map<string, number>>()
+    const isRevived = asksRevived(after)
+    const add = (history: string, version: number, hash: string) => {
+      if (!isRevived(history, version, hash)) return
+      const found = lost.get(history) ?? new Map<string, number>()
+      lost.set(history, found.set(hash, Math.max(version, found.get(hash) ?? 0)))
+    }
+    for (const { position, since = position.version - 1, hashes } of told) {
+      // Denials that were said together are of versions up to the last one: a token that has the first is not behind.
+      for (const hash of hashes) add(position.history, since + 1, hash)
+    }
+    if (before !== null && !goesOn(before, after)) await eachRefused(before, add)
+    return [...lost].map(([history, found]) => ({
+      history,
+      denials: [...found].map(([hash, version]) => ({ hash, version })),
+    }))
+  } finally {
+    after.close()
+    before?.close()
+  }
+}
+
+/** Whether a token is let in by the new copy as it was before the version by which it was refused. */
+function asksRevived(database: Database) {
+  const { history: present } = headOf(database)
+  const token = database.query<{ version: number }, [string]>(
+    `select version from tokens where hash = ?1 and deleted = 0 and revoked_at is null and rotated_at is null
+      union all select version from oauth_tokens where hash = ?1 and deleted = 0 and revoked_at is null`,
+  )
+  return (history: string, version: number, hash: string): boolean => {
+    const found = token.get(hash)
+    return found !== null && (history !== present || found.version < version)
+  }
+}
+
+/** Whether the new copy holds the newest change of the former one, and with it all before: nothing was lost then. */
+function goesOn(before: Database, after: Database): boolean {
+  const [from, to] = [headOf(before), headOf(after)]
+  if (from.history !== to.history || from.version > to.version) return false
+  const newest = before
+    .query<{ event_id: string; version: number }, []>(
+      'select event_id, version from change_log where applied = 1 order by version desc limit 1',
+    )
+    .get()
+  if (newest === null) return from.version < to.version || from.nonce === to.nonce
+  const same = after.query<{ version: number }, [string]>('select version from change_log where event_id = ?')
+  return same.get(newest.event_id)?.version === newest.version
+}
+
+async function eachRefused(
+  database: Database,
+  add: (history: string, version: number, hash: string) => void,
+): Promise<void> {
+  const { history } = headOf(database)
+  for (const refused of [
+    'tokens where (revoked_at is not null or rotated_at is not null or deleted = 1)',
+    'oauth_tokens where (revoked_at is not null or deleted = 1)',
+  ]) {
+    const page = database.query<{ id: string; hash: string; version: number }, [string, number]>(
+      `select id, hash, version from ${refused} and id > ? order by id limit ?`,
+    )
+    let rows: ReturnType<typeof page.all> = []
+    do {
+      rows = page.all(rows.at(-1)?.id ?? '', pageRows)
+      for (const { hash, version } of rows) add(history, version, hash)
+      await new Promise((resolve) => setImmediate(resolve))
+    } while (rows.length === pageRows)
+  }
+}
+
+function headOf(database: Database): Head {
+  const head = database.query<Head, []>('select version, nonce, history from state_head where id = 1').get()
+  if (head === null) throw new RangeError('The state has no head')
+  return head
+}

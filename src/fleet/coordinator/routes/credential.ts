@@ -1,0 +1,29 @@
+/** Where a gateway finds the state, and what it reads it with: given at bootstrap and renewed by a session. */
+import { type AnyRoute, route } from '../../../api/route.ts'
+import { timestamp } from '../../../lib/clock.ts'
+import { type BootstrapReply, credentialReplySchema } from '../../protocol/wire.ts'
+import type { FleetOptions } from '../coordinator.ts'
+
+type Source = Pick<FleetOptions, 'source' | 'clock'>
+
+/** The source as bootstrap gives it, with a new credential. */
+export function stateSource({ source }: Source): BootstrapReply['state'] {
+  if ('file' in source) return { kind: 'file' }
+  const { token, expiresAt } = source.credential()
+  return { kind: 'replica', url: source.url, token, expires_at: expiresAt === null ? null : timestamp(expiresAt) }
+}
+
+export const credentialRoute = (options: Source): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/gateway-runtime/credential',
+    tag: 'Gateway runtime',
+    summary: 'Renew the credential that reads the state',
+    access: 'runtime:session',
+    reply: credentialReplySchema,
+    internal: true,
+    handle: () => ({
+      reply: { state: stateSource(options), now: timestamp(options.clock.now()) },
+      headers: { 'cache-control': 'no-store' },
+    }),
+  })

@@ -1,0 +1,97 @@
+/** Takes a lane's events in: NDJSON whose exact bytes are chained and stored (protocols section 6). */
+import { type AnyRoute, route } from '../../../api/route.ts'
+import { ingestEvents, type ShippedEvent } from '../../../events/log/ingest.ts'
+import { localPace, remotePace, SlicePace } from '../../../events/log/slice-pace.ts'
+import { Failure } from '../../../failure.ts'
+import { eventBatchLimit, eventLineHead, eventsReplySchema, laneHeader, streamIdHeader } from '../../protocol/wire.ts'
+import type { FleetOptions } from '../coordinator.ts'
+import { IngestQueue } from '../events-queue.ts'
+import type { UsageControl } from '../usage.ts'
+import type { LaneRegistry } from '../worker-registry.ts'
+import { heldLane } from './heartbeat.ts'
+
+const mostBytes = 4 * 1024 * 1024
+/** What stands before a body, which begins with a brace; the line ends with the body's own and that of the line. */
+const headForm = /^\{"n":(\d{1,15}),"digest":"([0-9a-f]{64})","body":(?=\{)/
+/** Characters in which the form can match: the longest head, and the brace behind it. */
+const longestHead = eventLineHead(999_999_999_999_999, 'f'.repeat(64)).length + 1
+
+export interface EventsDependencies {
+  options: FleetOptions
+  registry: LaneRegistry
+  usage: Pick<UsageControl, 'settle' | 'settled'>
+}
+
+/** Batches of all lanes that are being taken in or wait for it; a lane sends one at a time. */
+const mostBatches = 64
+
+export function eventsRoute({ options, registry, usage }: EventsDependencies): AnyRoute {
+  const queue = new IngestQueue({ atOnce: 4, most: mostBatches })
+  const bounds = 'url' in options.source ? remotePace : localPace
+  const pace = new SlicePace(options.clock, bounds, (milliseconds) => options.meter?.sliced(milliseconds / 1000))
+  return route({
+    method: 'POST',
+    path: '/v1/gateway-runtime/events',
+    tag: 'Gateway runtime',
+    summary: "Append events to a lane's chain",
+    access: 'runtime:session',
+    rawBody: 'application/x-ndjson',
+    reply: eventsReplySchema,
+    internal: true,
+    async handle({ principal, headers }, request) {
+      const worker = Number(headers.get(laneHeader) ?? Number.NaN)
+      if (!Number.isSafeInteger(worker)) throw new Failure('invalid_parameter', { param: laneHeader })
+      const lane = await heldLane(registry, principal, worker, headers.get(streamIdHeader) ?? '')
+      const bytes = await request.arrayBuffer()
+      if (bytes.byteLength > mostBytes) throw new Failure('request_too_large')
+      const lines = parseLines(bytes)
+      const { seq, digest } = await queue.run(() =>
+        ingestEvents(options.ledger, {
+          chain: lane.lane,
+          gatewayId: lane.gatewayId,
+          lines,
+          receivedAt: options.clock.now(),
+          pace,
+          newId: options.newId,
+          log: options.log,
+          settle: (events) => usage.settle(lane.lane, events),
+          onSettled: (events) => {
+            usage.settled(events)
+            options.meter?.ingested(events)
+          },
+        }),
+      )
+      return { reply: { seq, digest } }
+    },
+  })
+}
+
+/** Cuts lines without parsing bodies: a body is what stands between, to the byte. Throws `invalid_parameter`. */
+export function parseLines(bytes: ArrayBuffer): ShippedEvent[] {
+  const lines = decode(bytes)
+    .split('\n')
+    .filter((line) => line !== '')
+  if (lines.length > eventBatchLimit) {
+    throw new Failure('invalid_parameter', { message: `A batch has at most ${eventBatchLimit} events` })
+  }
+  return lines.map((line, index) => {
+    // Only the head is matched: a pattern of a whole line would walk its body, which is most of it.
+    const [head = '', n, digest] = headForm.exec(line.slice(0, longestHead)) ?? []
+    const body = line.slice(head.length, -1)
+    if (n === undefined || digest === undefined || !line.endsWith('}}')) {
+      throw new Failure('invalid_parameter', {
+        message: 'A line is not of the form that events are shipped in',
+        param: `line.${index + 1}`,
+      })
+    }
+    return { n: Number(n), digest, body }
+  })
+}
+
+function decode(bytes: ArrayBuffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch (cause) {
+    throw new Failure('invalid_parameter', { message: 'The batch is not valid UTF-8', cause })
+  }
+}

@@ -1,0 +1,48 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { newId } from '../../../lib/ids.ts'
+import { controlClient } from '../../agent/control-client.ts'
+import { readEventStream } from '../../protocol/event-stream.ts'
+import { streamMessageSchema } from '../../protocol/wire.ts'
+import { TemporaryFleet, until } from '../../testing/temporary-fleet.ts'
+
+let fleet: TemporaryFleet
+
+beforeEach(async () => {
+  fleet = await TemporaryFleet.start()
+})
+
+afterEach(async () => {
+  await fleet.remove()
+})
+
+test('an acknowledgement counts only of what this primary has said', async () => {
+  const client = controlClient(fleet.url, fetch)
+  const instance = { instance_id: newId(), version: '0.0.0', lanes: 1 }
+  const { session } = await client.bootstrap(fleet.runtimeToken, instance)
+  const ending = new AbortController()
+  let streamId = ''
+  const body = await client.stream(session.token, { lane: 0 }, ending.signal)
+  const following = readEventStream(
+    body,
+    (data) => {
+      const message = streamMessageSchema.parse(JSON.parse(data))
+      if (message.kind === 'hello') streamId = message.stream_id
+    },
+    () => undefined,
+  ).catch(() => undefined)
+  await until(() => streamId !== '')
+  const head = fleet.change(() => undefined)
+  const beat = async (version: number, history: string, nonce: string): Promise<number> => {
+    await client.beat(session.token, { lane: 0, stream_id: streamId, acknowledged_version: version, history, nonce })
+    return (await fleet.control.fleet.propagation(head.version)).acknowledged
+  }
+  const refused = await Promise.all([
+    beat(head.version + 7, head.history, head.nonce),
+    beat(head.version, newId(), head.nonce),
+    beat(head.version, head.history, newId()),
+  ])
+  expect(refused).toEqual([0, 0, 0])
+  expect(await beat(head.version, head.history, head.nonce)).toBe(1)
+  ending.abort()
+  await following
+})

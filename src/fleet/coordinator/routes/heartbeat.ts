@@ -1,0 +1,105 @@
+/** The beat of a lane (protocols section 4, rule 3): what it has acknowledged, and whether its news are fresh. */
+import type { z } from 'zod'
+import { type AnyRoute, route } from '../../../api/route.ts'
+import { Failure } from '../../../failure.ts'
+import type { Principal } from '../../../identity/principal.ts'
+import { timestamp } from '../../../lib/clock.ts'
+import { type BeatReply, beatReplySchema, beatRequestSchema, type Head, laneName } from '../../protocol/wire.ts'
+import type { StateHead } from '../../state/state-head.ts'
+import type { FleetOptions } from '../coordinator.ts'
+import type { RuntimeTokens } from '../runtime-token.ts'
+import type { UsageControl } from '../usage.ts'
+import type { Lane, LaneRegistry } from '../worker-registry.ts'
+import { sessionOf } from './stream.ts'
+
+export interface BeatDependencies {
+  options: FleetOptions
+  registry: LaneRegistry
+  stateHead: StateHead
+  tokens: RuntimeTokens
+  usage: Pick<UsageControl, 'marks'>
+  /** Ends everything that was given for a runtime token. */
+  endToken(tokenId: string): Promise<void>
+}
+
+export function beatRoute({ options, registry, stateHead, tokens, usage, endToken }: BeatDependencies): AnyRoute {
+  return route({
+    method: 'POST',
+    path: '/v1/gateway-runtime/beat',
+    tag: 'Gateway runtime',
+    summary: 'Say what a lane has acknowledged and ask whether its news are fresh',
+    access: 'runtime:session',
+    body: beatRequestSchema,
+    reply: beatReplySchema,
+    internal: true,
+    async handle({ principal, body }) {
+      const lane = await heldLane(registry, principal, body.lane, body.stream_id)
+      const { acknowledged_version: version, history, nonce, stale_after_ms: staleAfterMs = null } = body
+      const known = await stateHead.knows({ version, history, nonce })
+      const { head, fresh } = await stateHead.recent()
+      registry.beat(lane, known && acknowledges(body, head) ? version : 0, staleAfterMs)
+      if (!(await tokens.active(lane.tokenId, head.version))) {
+        await endToken(lane.tokenId)
+        throw new Failure('invalid_api_token')
+      }
+      const reply: BeatReply = {
+        head,
+        history: known ? 'known' : 'unknown',
+        // A lane whose versions are of another history has news of that one.
+        fresh: fresh && known && registry.isWritten,
+        max_staleness_seconds: options.settings.max_staleness_seconds,
+        ledger: await usage.marks(),
+        now: timestamp(options.clock.now()),
+      }
+      return { reply }
+    },
+  })
+}
+
+/**
+ * Whether what a lane says it has is of what this primary has said: a primary restored from an older copy gives the same
+ * versions to other changes, which an acknowledgement from before does not cover.
+ */
+function acknowledges(beat: z.infer<typeof beatRequestSchema>, head: Head): boolean {
+  if (beat.history !== head.history || beat.acknowledged_version > head.version) return false
+  return beat.acknowledged_version < head.version || beat.nonce === head.nonce
+}
+
+/**
+ * The lane that a caller holds by its stream. Throws `lane_fenced` where another stream has it. Of a lane that is not
+ * known here by this stream, connected to another control plane or to this one before a restart, the ledger's row says
+ * who holds it.
+ */
+export async function heldLane(
+  registry: LaneRegistry,
+  principal: Principal,
+  worker: number,
+  streamId: string,
+): Promise<Lane> {
+  const { gatewayId, instanceId, tokenId } = sessionOf(principal)
+  const name = laneName(gatewayId, instanceId, worker)
+  const known = registry.get(name)
+  if (known?.streamId === streamId) {
+    // A runtime token may have been rotated since: what counts is the one behind the newest session.
+    known.tokenId = tokenId
+    return known
+  }
+  const row = await registry.row(name)
+  if (row?.stream_id !== streamId) throw new Failure('lane_fenced')
+  const lane: Lane = {
+    lane: name,
+    gatewayId,
+    instanceId,
+    worker,
+    tokenId,
+    streamId,
+    process: '',
+    stream: null,
+    // Its beat says it again, and that is held against the primary as it is now.
+    acknowledgedVersion: 0,
+    lastBeatAt: null,
+    staleAfterMs: null,
+  }
+  const now = registry.get(name)
+  return now?.streamId === streamId ? now : registry.adopt(lane)
+}

@@ -1,0 +1,27 @@
+/** A lane asks for shares of limits and gives some back (protocols section 2; usage/lease/lease.ts). */
+import { type AnyRoute, route } from '../../../api/route.ts'
+import { leasesReplySchema, leasesRequestSchema } from '../../protocol/wire.ts'
+import type { UsageControl } from '../usage.ts'
+import type { LaneRegistry } from '../worker-registry.ts'
+import { heldLane } from './heartbeat.ts'
+
+export interface LeasesDependencies {
+  registry: LaneRegistry
+  usage: Pick<UsageControl, 'authority'>
+}
+
+export const leasesRoute = ({ registry, usage }: LeasesDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/gateway-runtime/leases',
+    tag: 'Gateway runtime',
+    summary: 'Ask for shares of limits and give back what is not needed',
+    access: 'runtime:session',
+    body: leasesRequestSchema,
+    reply: leasesReplySchema,
+    internal: true,
+    async handle({ principal, body: { lane: worker, stream_id: streamId, ...request }, signal }) {
+      const { lane, gatewayId } = await heldLane(registry, principal, worker, streamId)
+      return { reply: await usage.authority.receive({ lane, streamId, gatewayId, signal }, request) }
+    },
+  })

@@ -1,0 +1,34 @@
+/** Takes in what a lane has denied, where the primary does not know the history that the lane has followed. */
+import { type AnyRoute, route } from '../../../api/route.ts'
+import { denialsReplySchema, denialsRequestSchema } from '../../protocol/wire.ts'
+import type { StateHead } from '../../state/state-head.ts'
+import type { FleetOptions } from '../coordinator.ts'
+import { revokeByDenials } from '../tokens-to-revoke-again.ts'
+import type { LaneRegistry } from '../worker-registry.ts'
+import { heldLane } from './heartbeat.ts'
+
+export interface DenialsDependencies {
+  options: FleetOptions
+  registry: LaneRegistry
+  stateHead: StateHead
+}
+
+export const denialsRoute = ({ options, registry, stateHead }: DenialsDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/gateway-runtime/denials',
+    tag: 'Gateway runtime',
+    summary: 'Tell what a lane has denied in a history that the primary has lost',
+    access: 'runtime:session',
+    body: denialsRequestSchema,
+    reply: denialsReplySchema,
+    internal: true,
+    async handle({ principal, body }) {
+      const { lane } = await heldLane(registry, principal, body.lane, body.stream_id)
+      const revoked = await revokeByDenials(options, lane, body.denials)
+      if (revoked > 0) {
+        options.log.warn({ lane, revoked }, 'The restored state had tokens that a gateway knows to be revoked')
+      }
+      return { reply: { head: await stateHead.read(), revoked } }
+    },
+  })

@@ -1,0 +1,150 @@
+/**
+ * The change stream of a lane (protocols sections 1, 4). Opening it takes the lane over. The order matters: the lane is
+ * registered, so that changes reach it from now on; its row is committed; then the head is read and said. Changes that
+ * came in between wait behind the hello.
+ */
+import { type AnyRoute, route } from '../../../api/route.ts'
+import { Failure } from '../../../failure.ts'
+import type { Principal } from '../../../identity/principal.ts'
+import { timestamp } from '../../../lib/clock.ts'
+import type { Mark } from '../../../usage/lease/ledger-epoch.ts'
+import {
+  type AnnouncedHead,
+  type Head,
+  laneName,
+  type StreamMessage,
+  type StreamQuery,
+  staleAfterMs,
+  streamCommentMs,
+  streamMessageSchema,
+  streamQuerySchema,
+} from '../../protocol/wire.ts'
+import type { StateHead } from '../../state/state-head.ts'
+import type { FleetOptions } from '../coordinator.ts'
+import type { Lane, LaneRegistry, LaneStream } from '../worker-registry.ts'
+
+/** Messages that may wait for a lane that does not read, before its stream is ended. */
+const mostWaiting = 10_000
+
+export interface StreamDependencies {
+  options: FleetOptions
+  registry: LaneRegistry
+  stateHead: StateHead
+  chainHead(chain: string): Promise<AnnouncedHead>
+  /** The lane's row is committed: whoever else had it is to be told, and what it says of the ledger is looked at. */
+  onTaken(lane: Lane, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
+  /** The lane is told this head. */
+  onHello(lane: Lane, head: Head): Promise<void>
+}
+
+export function streamRoute(dependencies: StreamDependencies): AnyRoute {
+  return route({
+    method: 'GET',
+    path: '/v1/gateway-runtime/stream',
+    tag: 'Gateway runtime',
+    summary: 'Take a lane over and follow the changes of the state',
+    access: 'runtime:session',
+    query: streamQuerySchema,
+    reply: streamMessageSchema,
+    internal: true,
+    handle: async ({ principal, query, signal }) => openStream(dependencies, principal, query, signal),
+  })
+}
+
+async function openStream(
+  dependencies: StreamDependencies,
+  principal: Principal,
+  { lane: worker, process = '', since, acknowledged = 0, ledger: marks = [], stale_after_ms: said }: StreamQuery,
+  signal: AbortSignal,
+): Promise<Response> {
+  const { options, registry, stateHead } = dependencies
+  const { gatewayId, instanceId, tokenId } = sessionOf(principal)
+  const { max_staleness_seconds: maxStaleness } = options.settings
+  const name = laneName(gatewayId, instanceId, worker)
+  const { stream, body, hello } = openBody(() => {
+    if (lane.stream === stream) lane.stream = null
+  })
+  const lane: Lane = {
+    lane: name,
+    gatewayId,
+    instanceId,
+    worker,
+    tokenId,
+    streamId: options.newId(),
+    process,
+    stream,
+    acknowledgedVersion: 0,
+    lastBeatAt: null,
+    staleAfterMs: said === undefined ? null : Math.max(said, staleAfterMs(maxStaleness)),
+  }
+  try {
+    const { takenAt, forgotten } = await registry.take(lane, () => !signal.aborted, since ?? null)
+    await dependencies.onTaken(lane, { forgotten, acknowledged, marks })
+    const head = await stateHead.read()
+    await dependencies.onHello(lane, head)
+    hello({
+      kind: 'hello',
+      stream_id: lane.streamId,
+      taken_at: takenAt,
+      head,
+      events: await dependencies.chainHead(name),
+      max_staleness_seconds: maxStaleness,
+      now: timestamp(options.clock.now()),
+    })
+  } catch (error) {
+    stream.end()
+    throw error
+  }
+  return new Response(body, {
+    headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
+  })
+}
+
+/** A body of server-sent events; what is sent before `hello` waits behind it. A comment keeps a quiet one alive. */
+function openBody(onEnd: () => void) {
+  const encoder = new TextEncoder()
+  const waiting: StreamMessage[] = []
+  let controller: ReadableStreamDefaultController<Uint8Array> | null = null
+  let greeted = false
+  const timer = setInterval(() => controller?.enqueue(encoder.encode(':\n\n')), streamCommentMs)
+  timer.unref()
+  const ended = () => {
+    clearInterval(timer)
+    controller = null
+    onEnd()
+  }
+  const body = new ReadableStream<Uint8Array>({
+    start(opened) {
+      controller = opened
+    },
+    cancel: ended,
+  })
+  const write = (message: StreamMessage) => {
+    if (controller === null) return
+    controller.enqueue(encoder.encode(`event: ${message.kind}\ndata: ${JSON.stringify(message)}\n\n`))
+    if ((controller.desiredSize ?? 0) < -mostWaiting) stream.end()
+  }
+  const stream: LaneStream = {
+    send(message) {
+      if (greeted || message.kind === 'fenced') write(message)
+      else waiting.push(message)
+    },
+    end() {
+      const open = controller
+      ended()
+      open?.close()
+    },
+  }
+  const hello = (message: StreamMessage) => {
+    greeted = true
+    write(message)
+    for (const each of waiting.splice(0)) write(each)
+  }
+  return { stream, body, hello }
+}
+
+/** The gateway, instance and token that a session is bound to. */
+export function sessionOf({ gatewayId, instanceId, tokenId }: Principal) {
+  if (gatewayId === null || instanceId === null || tokenId === null) throw new Failure('access_denied')
+  return { gatewayId, instanceId, tokenId }
+}

@@ -1,0 +1,105 @@
+/**
+ * `/v1/gateway-lanes`: the lanes there are and how far each has come, by the ledger, which all control planes share. A
+ * lane that was released never comes back and is not listed.
+ */
+import { z } from 'zod'
+import { cutPage, pageQuery, startOf } from '../../../api/page.ts'
+import { type AnyRoute, route } from '../../../api/route.ts'
+import { timestamp } from '../../../lib/clock.ts'
+import { databaseTime } from '../../../store/open.ts'
+import { readNames } from '../../../store/schema/gateway-name.ts'
+import { staleAfterMs } from '../../protocol/wire.ts'
+import type { StateHead } from '../../state/state-head.ts'
+import type { FleetOptions } from '../coordinator.ts'
+
+/** A lane beats every second and counts as connected for three; its row is behind by a second at most. */
+const connectedMs = 3000 + 1000
+
+const instant = z.iso.datetime()
+const laneSchema = z.string().max(128)
+
+export const gatewayLaneSchema = z.object({
+  lane: z.string(),
+  gateway_id: z.uuid(),
+  gateway_name: z.string(),
+  instance_id: z.uuid(),
+  worker: z.number().int(),
+  version: z.string().describe('Of the software; empty where it has not said'),
+  connected: z.boolean().describe('Whether it beat within the last 3 s'),
+  acknowledged_version: z.number().int().describe('Up to here it refuses what was revoked'),
+  state_version: z.number().int().describe('Where the state is now'),
+  connected_at: instant.describe('When it last opened its stream'),
+  last_beat_at: instant.nullable().describe('Null before the first'),
+  serves_until: instant
+    .nullable()
+    .describe('Last beat + max_staleness: from then on it refuses, unless it beats; null where it serves no more'),
+  left_at: instant.nullable().describe('When it said goodbye'),
+})
+
+interface LaneRow {
+  lane: string
+  gateway_id: string
+  instance_id: string
+  worker: number
+  gateway_version: string
+  acknowledged_version: number
+  last_beat_at: number
+  connected_at: number
+  left_at: number | null
+  stale_after_ms: number | null
+  read_at: number
+}
+
+export interface LanesDependencies {
+  options: Pick<FleetOptions, 'ledger' | 'settings'>
+  stateHead: StateHead
+}
+
+export const lanesRoute = ({ options: { ledger, settings }, stateHead }: LanesDependencies): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/v1/gateway-lanes',
+    tag: 'Gateways',
+    summary: 'Lists the lanes of gateways: which are connected, how far each is, and until when it serves',
+    access: 'catalog:read',
+    query: z.object({ gateway_id: z.uuid().optional(), ...pageQuery }),
+    reply: z.object({ lanes: z.array(gatewayLaneSchema), next_cursor: z.string().nullable() }),
+    async handle({ query: { limit, cursor, gateway_id } }) {
+      const filters = { list: 'gateway-lanes', gateway_id }
+      const found = await ledger.read<LaneRow>(
+        `select *, ${databaseTime} as read_at from lanes where released_at is null and lane > ?1
+          and (?2 is null or gateway_id = ?2) order by lane limit ?3`,
+        [startOf(cursor, filters, laneSchema) ?? '', gateway_id ?? null, limit + 1],
+      )
+      const named = found.map((row) => ({ id: row.lane, ...row }))
+      const { rows, next_cursor } = cutPage(named, limit, filters)
+      const gatewayIds = rows.map((row) => row.gateway_id)
+      const [{ head }, nameOf] = await Promise.all([stateHead.recent(), readNames(ledger, gatewayIds)])
+      const at = { stateVersion: head.version, staleMs: staleAfterMs(settings.max_staleness_seconds) }
+      return { reply: { lanes: rows.map((row) => laneRecord(row, nameOf(row.gateway_id), at)), next_cursor } }
+    },
+  })
+
+function laneRecord(
+  row: LaneRow,
+  gatewayName: string,
+  { stateVersion, staleMs }: { stateVersion: number; staleMs: number },
+): z.infer<typeof gatewayLaneSchema> {
+  const left = row.left_at
+  const beaten = row.last_beat_at > 0
+  return {
+    lane: row.lane,
+    gateway_id: row.gateway_id,
+    gateway_name: gatewayName,
+    instance_id: row.instance_id,
+    worker: row.worker,
+    version: row.gateway_version,
+    connected: left === null && row.read_at - row.last_beat_at < connectedMs,
+    acknowledged_version: row.acknowledged_version,
+    state_version: stateVersion,
+    connected_at: timestamp(row.connected_at),
+    last_beat_at: beaten ? timestamp(row.last_beat_at) : null,
+    serves_until: beaten && left === null ? timestamp(row.last_beat_at + (row.stale_after_ms ?? staleMs)) : null,
+    left_at: left === null ? null : timestamp(left),
+  }
+}

@@ -1,0 +1,190 @@
+/** A ledger that was put back alone, from a copy in which tokens of the state are missing or are as they were. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { silentLog } from '../../lib/log/log.ts'
+import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
+import type { Row } from '../../store/open.ts'
+import { temporaryApi } from '../../tokens/testing/api.ts'
+import { ForgottenTokens } from './tokens-missing-from-ledger.ts'
+
+let made: TemporaryInstallation
+let call: ReturnType<typeof temporaryApi>
+
+beforeEach(async () => {
+  made = await temporaryInstallation()
+  call = temporaryApi(made)
+})
+afterEach(() => made.store.remove())
+
+const forgotten = () => new ForgottenTokens({ ...made.deps, log: silentLog, recorder: () => made.deps.recorder })
+
+const create = async (body: object = {}): Promise<{ id: string; token_value: string }> =>
+  (await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general', ...body } })).json
+
+const copiedTables = ['tokens', 'source_accounts', 'pending_changes', 'state_seen', 'usage_accounts']
+
+/** What of the ledger a token is in, as it is now; to be put back later. */
+async function copyLedger(): Promise<() => Promise<void>> {
+  const { ledger } = made.store
+  const rows = new Map<string, Row[]>()
+  for (const table of copiedTables) rows.set(table, await ledger.read(`select * from ${table}`))
+  return async () => {
+    await ledger.write(
+      [...rows].flatMap(([table, copied]) => [
+        { sql: `delete from ${table}`, args: [] },
+        ...copied.map((row) => ({
+          sql: `insert into ${table} (${Object.keys(row)}) values (${Object.keys(row).map(() => '?')})`,
+          args: Object.values(row).map((value) =>
+            typeof value === 'number' || value === null ? value : String(value),
+          ),
+        })),
+      ]),
+    )
+  }
+}
+
+const told = () =>
+  made.store.ledger.read("select event_type, token_id from events where reason_code = 'ledger.restored' order by seq")
+
+test('a token made since the copy is listed again, with what it may do, and can be revoked', async () => {
+  const before = forgotten()
+  expect(await before.look()).toBe(0)
+  const putBack = await copyLedger()
+  const { id } = await create({ max_budget: 5, max_requests: 7, bindings: { team_id: made.teamId } })
+  const { json: whole } = await call('GET', `/v1/tokens/${id}`)
+  await putBack()
+  expect((await call('GET', `/v1/tokens/${id}`)).status).toBe(404)
+  expect(await before.look()).toBe(1)
+  const { json: restored } = await call('GET', `/v1/tokens/${id}`)
+  expect(restored).toEqual({
+    ...whole,
+    ...{ name: `restored ${id}`, token_prefix: 'gth_????????', created_by: null, created_at: expect.any(String) },
+  })
+  expect((await call('DELETE', `/v1/tokens/${id}`)).status).toBe(200)
+  expect(await told()).toEqual([{ event_type: 'token.created', token_id: id }])
+  expect(await before.look()).toBe(0)
+})
+
+test('a control plane that starts on such a ledger finds it too, though the ledger has others that the state lost', async () => {
+  const lost = await create()
+  await made.store.state.write([
+    { sql: 'delete from tokens where id = ?', args: [lost.id] },
+    { sql: "update state_head set nonce = 'restored'", args: [] },
+  ])
+  const running = forgotten()
+  expect(await running.look()).toBe(0)
+  const putBack = await copyLedger()
+  const { id } = await create()
+  await putBack()
+  expect(await running.look()).toBe(1)
+  await putBack()
+  expect(await forgotten().look()).toBe(1)
+  expect((await call('GET', `/v1/tokens/${id}`)).status).toBe(200)
+})
+
+test('one that was revoked or narrowed since the copy is so in the ledger again, and can be changed', async () => {
+  const [revoked, narrowed] = [await create(), await create({ max_requests: 9 })]
+  const running = forgotten()
+  await running.look()
+  const putBack = await copyLedger()
+  await call('DELETE', `/v1/tokens/${revoked.id}`)
+  const narrow = (to: number) => call('PATCH', `/v1/tokens/${narrowed.id}`, { body: { max_requests: to } })
+  expect((await narrow(5)).status).toBe(200)
+  await putBack()
+  expect((await narrow(4)).status).toBe(409)
+  expect(await running.look()).toBe(2)
+  expect((await call('GET', `/v1/tokens/${revoked.id}`)).json.status).toBe('revoked')
+  expect((await call('GET', `/v1/tokens/${narrowed.id}`)).json).toMatchObject({ name: 'made', max_requests: 5 })
+  expect((await narrow(4)).status).toBe(200)
+  expect((await told()).map(({ event_type }) => event_type).toSorted()).toEqual(['token.revoked', 'token.updated'])
+})
+
+test('what is pending is not taken over, and two control planes take each over once', async () => {
+  const running = forgotten()
+  await running.look()
+  const putBack = await copyLedger()
+  const { id } = await create()
+  await putBack()
+  const pending = JSON.stringify({ ledger: [{ sql: '', args: [id] }], deny: [] })
+  await made.store.ledger.write([
+    {
+      sql: "insert into pending_changes (event_id, statements, event, created_at) values ('e', ?, '{}', 1)",
+      args: [pending],
+    },
+  ])
+  running.suspect()
+  expect(await running.look()).toBe(0)
+  await made.store.ledger.write([{ sql: 'delete from pending_changes', args: [] }])
+  const others = [forgotten(), forgotten(), running]
+  const taken = await Promise.all(others.map((each) => each.look()))
+  expect(taken.reduce((sum, each) => sum + each)).toBe(1)
+  expect(await told()).toHaveLength(1)
+})
+
+test('a ledger that is put back once more while tokens are taken over is looked through again', async () => {
+  const token = await create()
+  const { ledger } = made.store
+  let putBack: (() => Promise<void>) | null = null
+  const compared: ForgottenTokens = new ForgottenTokens({
+    ...{ ...made.deps, log: silentLog, recorder: () => made.deps.recorder },
+    ledger: {
+      ...ledger,
+      async read<Shape>(sql: string, args?: (string | number | null)[]) {
+        const rows = await ledger.read<Shape>(sql, args)
+        if (putBack === null || !sql.includes('json_each')) return rows
+        await putBack()
+        putBack = null
+        compared.suspect()
+        return rows
+      },
+    },
+  })
+  await compared.look()
+  const former = await copyLedger()
+  expect((await call('DELETE', `/v1/tokens/${token.id}`)).status).toBe(200)
+  // Then neither how many there are, nor the newest version that the ledger saw, tells of it.
+  putBack = async () => {
+    await former()
+    await ledger.write([{ sql: 'update state_seen set version = 999', args: [] }])
+  }
+  compared.suspect()
+  expect([await compared.look(), await compared.look()]).toEqual([0, 1])
+})
+
+type Step = { what: 'make' | 'revoke' | 'narrow' | 'rotate'; which: number } | { what: 'copy' | 'put back' | 'start' }
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ what: fc.constantFrom('make', 'revoke', 'narrow', 'rotate'), which: fc.nat(20) }),
+  fc.record({ what: fc.constantFrom('copy', 'put back', 'start') }),
+)
+
+test('whatever was changed since whichever copy, the ledger follows the state, and nothing is taken over without need', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyStep, { minLength: 4, maxLength: 12 }), async (steps) => {
+      const { state, ledger } = made.store
+      let control = forgotten()
+      await control.look()
+      let putBack = await copyLedger()
+      const ids: string[] = [(await create({ max_requests: 900 })).id]
+      const change = async (what: string, id: string) => {
+        if (what === 'make') ids.push((await create({ max_requests: 900 })).id)
+        if (what === 'revoke') await call('DELETE', `/v1/tokens/${id}`)
+        if (what === 'rotate') await call('POST', `/v1/tokens/${id}/rotate`, { body: {} })
+        if (what === 'narrow') await call('PATCH', `/v1/tokens/${id}`, { body: { max_requests: 800 - ids.length } })
+      }
+      for (const step of steps) {
+        if ('which' in step) await change(step.what, ids[step.which % ids.length] ?? '')
+        else if (step.what === 'copy') putBack = await copyLedger()
+        else if (step.what === 'put back') await putBack()
+        else control = forgotten()
+        const before = await digests(ledger)
+        const taken = await control.look()
+        expect(await digests(ledger)).toEqual(await digests(state))
+        if (step.what !== 'put back') expect([taken, before]).toEqual([0, await digests(state)])
+      }
+    }),
+    { numRuns: 8 },
+  )
+}, 30_000)
+
+const digests = (database: Pick<TemporaryInstallation['store']['state'], 'read'>) =>
+  database.read('select id, version, revoked_at, rotated_at, max_requests, team_id from tokens order by id')

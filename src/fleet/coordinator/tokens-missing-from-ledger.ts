@@ -1,0 +1,166 @@
+/**
+ * Tokens of which the state knows more than the ledger, because the ledger alone was put back from an older copy.
+ * Gateways take them, and what has no record can be neither seen nor revoked. So the ledger takes over what the state
+ * says, each with an event whose reason is `ledger.restored`:
+ *
+ *   `token.created`               the ledger lacked it. What only the ledger had is lost: its name, which now says so, the
+ *                                 beginning of its secret, metadata, who made it, what it was rotated or cloned from
+ *   `token.revoked`, `.updated`   the ledger had it as it was before it was revoked, rotated or narrowed
+ *
+ * All tokens of both are compared, page by page, where something shows that the ledger is an older copy: somebody else
+ * found it so (usage/lease/allocator/restored-ledger.ts); the newest token is of a version of the state that it never saw, and nothing is
+ * pending; or it has fewer tokens. Those are deleted from neither, and one that is being made is pending in the ledger
+ * (protocols section 6): so it has as many as the state, and by some more where a state was restored that lost them, but
+ * never fewer of these.
+ */
+import { keepSeen } from '../../events/change.ts'
+import { Failure } from '../../failure.ts'
+import type { Row } from '../../store/open.ts'
+import { scopeDetails, tokenEvent } from '../../tokens/creation/minting.ts'
+import { followState, insertToken, openStateToken } from '../../tokens/stored-token.ts'
+import type { Head } from '../protocol/wire.ts'
+import type { FleetOptions } from './coordinator.ts'
+import { restorer } from './tokens-to-revoke-again.ts'
+
+const pageRows = 500
+
+type Options = Pick<FleetOptions, 'state' | 'ledger' | 'clock' | 'newId' | 'recorder' | 'log'>
+
+export class ForgottenTokens {
+  readonly #options: Options
+  #suspected = false
+  #made: Made | null = null
+  /** How many tokens the ledger has that the state lacks; null until that is known. */
+  #beyond: number | null = null
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  /** Somebody found that the ledger was restored. */
+  suspect(): void {
+    this.#suspected = true
+  }
+
+  /** Takes over what the ledger lacks; to be called every few seconds. Resolves to how many tokens those were. */
+  async look(): Promise<number> {
+    const { ledger, log } = this.#options
+    // The state first: what is in it then is in the ledger, or pending there, when that is read.
+    const made = await this.#readMade()
+    const recorded = await readRecorded(ledger)
+    if (!this.#suspected && this.#isSound(made, recorded)) {
+      this.#beyond ??= 0
+      return 0
+    }
+    // What is found from here on is looked into by the next one: the pages that were compared may be of before.
+    this.#suspected = false
+    const taken = await takeOver(this.#options).catch((error: unknown) => {
+      this.#suspected = true
+      throw error
+    })
+    if (taken > 0) log.error({ tokens: taken }, 'The ledger was restored: it took tokens over from the state')
+    await ledger.write([keepSeen(made)])
+    const after = await this.#readMade()
+    this.#beyond = Math.max(0, (await readRecorded(ledger)).tokens - after.tokens)
+    return taken
+  }
+
+  #isSound(made: Made, { tokens, pending, version }: Recorded): boolean {
+    if (pending === 0 && made.newest > version) return false
+    return this.#beyond === null ? tokens === made.tokens : tokens + pending - made.tokens >= this.#beyond
+  }
+
+  /** Counting reads an index through, so it is done where something has changed. */
+  async #readMade(): Promise<Made> {
+    const { state } = this.#options
+    const [head] = await state.read<{ nonce: string }>('select nonce from state_head')
+    if (this.#made === null || head?.nonce !== this.#made.nonce) {
+      const [made] = await state.read<Made>(
+        `select version, nonce, history, (select count(*) from tokens) as tokens,
+          coalesce((select max(version) from tokens), 0) as newest from state_head`,
+      )
+      if (made === undefined) throw new Error('The state database has no state_head row: it was not migrated')
+      this.#made = made
+    }
+    return this.#made
+  }
+}
+
+/** The state's head, how many tokens there are, and the version that last changed one. */
+interface Made extends Head {
+  tokens: number
+  newest: number
+}
+
+interface Recorded {
+  tokens: number
+  pending: number
+  /** The newest of the state that the ledger saw. */
+  version: number
+}
+
+async function readRecorded(ledger: Options['ledger']): Promise<Recorded> {
+  const [recorded] = await ledger.read<Recorded>(
+    `select (select coalesce(sum(count), 0) from token_counts) as tokens,
+      (select count(*) from pending_changes) as pending, coalesce((select version from state_seen), 0) as version`,
+  )
+  return recorded ?? { tokens: 0, pending: 0, version: 0 }
+}
+
+interface Behind {
+  id: string
+  lacks: number
+  revokedAt: number | null
+}
+
+/** A token's change that is pending will be written as it was meant. */
+const isPending = (id: string): string => `exists (select 1 from pending_changes where instr(statements, ${id}) > 0)`
+
+async function takeOver(options: Options): Promise<number> {
+  const { state, ledger } = options
+  let taken = 0
+  for (let after = ''; ; ) {
+    const page = await state.read('select * from tokens where id > ? order by id limit ?', [after, pageRows])
+    const tokens = new Map(page.map((row) => [String(row.id), row]))
+    const behind = await ledger.read<Behind>(
+      `select value ->> 'id' as id, t.id is null as lacks, t.revoked_at as revokedAt
+        from json_each(?) left join tokens t on t.id = value ->> 'id'
+        where coalesce(t.version, -1) < value ->> 'version' and not ${isPending("value ->> 'id'")}`,
+      [JSON.stringify(page.map(({ id, version }) => ({ id, version })))],
+    )
+    for (const found of behind) if (await takeOverOne(options, found, tokens.get(found.id) ?? {})) taken += 1
+    const last = page.at(-1)
+    if (last === undefined || page.length < pageRows) return taken
+    after = String(last.id)
+  }
+}
+
+/** False where another control plane was faster. */
+async function takeOverOne(options: Options, { id, lacks, revokedAt }: Behind, row: Row): Promise<boolean> {
+  const { token, only } = openStateToken(row)
+  const changed = token.revokedAt !== null && revokedAt === null ? 'token.revoked' : 'token.updated'
+  const event = tokenEvent(
+    {
+      type: lacks === 1 ? 'token.created' : changed,
+      reason: 'ledger.restored',
+      actor: { principal: restorer, requestId: 'restore' },
+      token,
+      eventTeamId: only.eventTeamId,
+      details: { token_id: id, ...(lacks === 1 && { name: token.name }), ...scopeDetails(token) },
+    },
+    options,
+  )
+  const stillBehind = {
+    sql: `insert into guards (holds) select 0 where ${isPending('?1')}
+      or exists (select 1 from tokens where id = ?1 and version >= ?2)`,
+    args: [id, token.version],
+  }
+  const rows = lacks === 1 ? insertToken(token, only, token.version).ledger : [followState(token)]
+  try {
+    await options.recorder().change({ event, state: [], ledger: [stillBehind, ...rows] })
+    return true
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'conflict') return false
+    throw error
+  }
+}

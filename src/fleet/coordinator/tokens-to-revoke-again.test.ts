@@ -1,0 +1,58 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { hashSecret } from '../../identity/secret.ts'
+import { type TemporaryOAuth, type TestPerson, temporaryOAuth } from '../../oauth/testing/oauth.ts'
+import { revokeByDenials, revokeByLedger } from './tokens-to-revoke-again.ts'
+
+let oauth: TemporaryOAuth
+let client: string
+let ada: TestPerson
+
+beforeEach(async () => {
+  oauth = await temporaryOAuth()
+  client = await oauth.register()
+  ada = await oauth.person()
+})
+afterEach(async () => {
+  await oauth.remove()
+})
+
+const options = () => ({ ...oauth.server, recorder: () => oauth.server.recorder })
+const endToken = (token: string) => oauth.call('POST', '/v1/oauth/revoke', { form: { token, client_id: client } })
+/** The state as it was before anything was revoked. */
+const restore = () => oauth.server.state.write([{ sql: 'update oauth_tokens set revoked_at = null', args: [] }])
+
+test('access tokens that were revoked, by themselves or with their grant, are so again by what the ledger knows', async () => {
+  const [one, two, kept] = [
+    await oauth.tokens(client, ada),
+    await oauth.tokens(client, ada),
+    await oauth.tokens(client, ada),
+  ]
+  await endToken(one.access_token)
+  await endToken(two.refresh_token)
+  await restore()
+  const works = () => Promise.all([one, two, kept].map(({ access_token: token }) => oauth.works(token)))
+  expect(await works()).toEqual([true, true, true])
+  expect(await revokeByLedger(options())).toBe(2)
+  expect(await works()).toEqual([false, false, true])
+  expect(await revokeByLedger(options())).toBe(0)
+  const told = await oauth.server.ledger.read(
+    "select 1 from events where reason_code = 'state.restored' and event_type = 'oauth.token_revoked'",
+  )
+  expect(told.length).toBe(2)
+})
+
+test('what access tokens give is held against what their persons may do', async () => {
+  await oauth.tokens(client, ada)
+  await revokeByLedger(options())
+  expect(await oauth.server.ledger.read('select user_id from oauth_followups')).toEqual([{ user_id: ada.id }])
+})
+
+test('an access token that a lane has denied at a version that the state has not given is revoked again', async () => {
+  const [one, kept] = [await oauth.tokens(client, ada), await oauth.tokens(client, ada)]
+  const denials = [
+    { hash: hashSecret(one.access_token), version: 1_000_000 },
+    { hash: hashSecret(kept.access_token), version: 1 },
+  ]
+  expect(await revokeByDenials(options(), 'a lane', denials)).toBe(1)
+  expect([await oauth.works(one.access_token), await oauth.works(kept.access_token)]).toEqual([false, true])
+})

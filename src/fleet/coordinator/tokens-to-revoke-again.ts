@@ -1,0 +1,196 @@
+/**
+ * A primary that was restored from an older copy has tokens in it as they were before they were revoked, rotated or
+ * narrowed (protocols section 4, rule 1). Two know better, and by each such tokens are revoked again:
+ *
+ *   the ledger   which was not restored with it, has the records of tokens that ended
+ *   lanes        have denied tokens at versions that the restored state has not given them
+ *
+ * A token that was only narrowed ends too where a lane tells of it: what it was narrowed to is lost, and nobody must have
+ * more than that. Each is an event, `token.revoked` or `oauth.token_revoked`, with the reason `state.restored`.
+ *
+ * OAuth access tokens are in the state alone: the ledger has the grants they came of, and an event of each that was
+ * revoked by itself. What their persons may do is marked to be followed again.
+ */
+import { controlPlaneEvent } from '../../events/control-plane-event.ts'
+import type { Event } from '../../events/event.ts'
+import { type Change, versionArgument } from '../../events/recorder.ts'
+import { Failure } from '../../failure.ts'
+import { anonymous } from '../../identity/principal.ts'
+import { newStateVersion } from '../../store/rows.ts'
+import type { FleetOptions } from './coordinator.ts'
+
+const pageRows = 1000
+/** Who acts where a database was put back from an older copy. */
+export const restorer = { ...anonymous, name: 'system:restore' }
+
+type Options = Pick<FleetOptions, 'state' | 'ledger' | 'clock' | 'newId' | 'recorder'>
+
+interface Revived {
+  id: string
+  hash: string
+  event_team_id: string | null
+  key_class: string
+}
+
+interface RevivedAccess {
+  id: string
+  hash: string
+  grant_id: string
+  client_id: string
+  user_id: string
+  event_team_id: string | null
+}
+
+const accessColumns = `t.id, t.hash, t.grant_id, t.client_id, t.user_id, t.team_ids ->> '$[0]' as event_team_id`
+
+/** Revokes again what the ledger says has ended; resolves to how many those were. */
+export const revokeByLedger = async (options: Options): Promise<number> =>
+  (await revokeTokensByLedger(options)) + (await revokeAccessByLedger(options))
+
+async function revokeTokensByLedger(options: Options): Promise<number> {
+  const { state, ledger, clock } = options
+  let revoked = 0
+  for (let after = ''; ; ) {
+    const page = await ledger.read<{ id: string }>(
+      `select id from tokens where id > ? and (revoked_at is not null or rotated_at <= ?) order by id limit ${pageRows}`,
+      [after, clock.now()],
+    )
+    const last = page.at(-1)
+    if (last === undefined) return revoked
+    after = last.id
+    const revived = await state.read<Revived>(
+      `select id, hash, event_team_id, key_class from tokens where id in (select value from json_each(?)) and deleted = 0
+        and revoked_at is null and (rotated_at is null or rotated_at > ?)`,
+      [JSON.stringify(page.map(({ id }) => id)), clock.now()],
+    )
+    for (const token of revived) if (await revokeAgain(options, token, 'ledger')) revoked += 1
+  }
+}
+
+async function revokeAccessByLedger(options: Options): Promise<number> {
+  const { state, ledger, clock } = options
+  let revoked = 0
+  for (let after = ''; ; ) {
+    const page = await state.read<RevivedAccess>(
+      `select ${accessColumns} from oauth_tokens t
+        where id > ? and deleted = 0 and revoked_at is null and expires_at > ? order by id limit ${pageRows}`,
+      [after, clock.now()],
+    )
+    const last = page.at(-1)
+    if (last === undefined) return revoked
+    after = last.id
+    const listed = JSON.stringify(page)
+    const ended = await ledger.read<{ id: string }>(
+      `select value ->> 'id' as id from json_each(?)
+        where exists (select 1 from oauth_grants g where g.id = value ->> 'grant_id' and g.revoked_at is not null)
+          or exists (select 1 from events e where e.token_id = value ->> 'id' and e.event_type = 'oauth.token_revoked')`,
+      [listed],
+    )
+    const endedIds = new Set(ended.map(({ id }) => id))
+    for (const token of page) {
+      if (endedIds.has(token.id) && (await revokeAccessAgain(options, token, 'ledger'))) revoked += 1
+    }
+    await ledger.write([
+      {
+        sql: `insert into oauth_followups (user_id, marked_at) select distinct value ->> 'user_id', ? from json_each(?)
+          where true on conflict (user_id) do update set marks = marks + 1`,
+        args: [clock.now(), listed],
+      },
+    ])
+  }
+}
+
+/** Revokes again what a lane has denied at versions that the state has not given; resolves to how many those were. */
+export async function revokeByDenials(
+  options: Options,
+  lane: string,
+  denials: readonly { version: number; hash: string }[],
+): Promise<number> {
+  const revived = await options.state.read<Revived>(
+    `select distinct t.id, t.hash, t.event_team_id, t.key_class from tokens t join json_each(?) denial on t.hash = value ->> 'hash'
+      where t.deleted = 0 and t.revoked_at is null and t.version < value ->> 'version'`,
+    [JSON.stringify(denials)],
+  )
+  const access = await options.state.read<RevivedAccess>(
+    `select distinct ${accessColumns} from oauth_tokens t join json_each(?) denial on t.hash = value ->> 'hash'
+      where t.deleted = 0 and t.revoked_at is null and t.expires_at > ? and t.version < value ->> 'version'`,
+    [JSON.stringify(denials), options.clock.now()],
+  )
+  let revoked = 0
+  for (const token of revived) if (await revokeAgain(options, token, lane)) revoked += 1
+  for (const token of access) if (await revokeAccessAgain(options, token, lane)) revoked += 1
+  return revoked
+}
+
+/** False where somebody else was faster. */
+async function revokeAgain(options: Options, token: Revived, knownBy: string): Promise<boolean> {
+  const { clock } = options
+  const revocation = JSON.stringify({ by: restorer.name, emergency: false, explanation: null })
+  const event = restoredEvent(options, 'token.revoked', token, { known_by: knownBy })
+  return await changeUnlessRevoked(options, 'tokens', token, {
+    event,
+    ledger: [
+      {
+        sql: `update tokens set revoked_at = coalesce(revoked_at, ?), revocation = coalesce(revocation, ?),
+          version = max(version, ?) where id = ?`,
+        args: [clock.now(), revocation, versionArgument, token.id],
+      },
+    ],
+  })
+}
+
+async function revokeAccessAgain(options: Options, token: RevivedAccess, knownBy: string): Promise<boolean> {
+  const { client_id, grant_id, user_id } = token
+  const event = restoredEvent(options, 'oauth.token_revoked', token, { client_id, grant_id, known_by: knownBy })
+  const attribution = { ...event.event_attribution, user_id, oauth_client_id: client_id }
+  return await changeUnlessRevoked(options, 'oauth_tokens', token, {
+    event: { ...event, event_attribution: attribution },
+    ledger: [],
+  })
+}
+
+const restoredEvent = (
+  { clock, newId }: Options,
+  type: 'token.revoked' | 'oauth.token_revoked',
+  { id, event_team_id: teamId, key_class: keyClass }: Pick<Revived, 'id' | 'event_team_id'> & Partial<Revived>,
+  details: Record<string, unknown>,
+): Event =>
+  controlPlaneEvent({
+    type,
+    reason: 'state.restored',
+    principal: restorer,
+    requestId: 'restore',
+    tokenId: id,
+    keyClass: keyClass ?? null,
+    teamId,
+    details: { token_id: id, ...details },
+    configVersion: 0,
+    clock,
+    newId,
+  })
+
+async function changeUnlessRevoked(
+  { clock, recorder }: Options,
+  table: 'tokens' | 'oauth_tokens',
+  { id, hash }: Pick<Revived, 'id' | 'hash'>,
+  { event, ledger }: Pick<Change, 'event' | 'ledger'>,
+): Promise<boolean> {
+  try {
+    await recorder().change({
+      event,
+      guard: { sql: `select revoked_at is null from ${table} where id = ?`, args: [id] },
+      state: [
+        {
+          sql: `update ${table} set revoked_at = ?, version = ${newStateVersion} where id = ?`,
+          args: [clock.now(), id],
+        },
+      ],
+      ledger,
+      deny: [hash],
+    })
+    return true
+  } catch (error) {
+    if (error instanceof Failure && error.code === 'conflict') return false
+    throw error
+  }
+}

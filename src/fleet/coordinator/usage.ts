@@ -1,0 +1,242 @@
+/** The control plane's part in usage: grants to connected lanes, settlement of what they ship, news of limits. */
+import type { Event } from '../../events/event.ts'
+import { inTime } from '../../lib/in-time.ts'
+import type { LimitRows } from '../../store/limit-rows.ts'
+import type { Statement } from '../../store/open.ts'
+import { changedAt, sqlLimits } from '../../usage/api/sql-limits.ts'
+import { excessStatements } from '../../usage/excess.ts'
+import { stateWaitMs } from '../../usage/known-limit-rows.ts'
+import { Authority } from '../../usage/lease/allocator/allocator.ts'
+import type { CellLedger, HeldLane } from '../../usage/lease/allocator/balance-ledger.ts'
+import { Compaction } from '../../usage/lease/allocator/compaction.ts'
+import {
+  awaitedLanes,
+  awaitForgotten,
+  awaitLanes,
+  forgottenSince,
+} from '../../usage/lease/allocator/restored-ledger.ts'
+import { type Losses, sqlLedger } from '../../usage/lease/allocator/sql-ledger.ts'
+import { plainName } from '../../usage/lease/lease.ts'
+import { isBehind, LedgerMarks, type Mark } from '../../usage/lease/ledger-epoch.ts'
+import { noPeers, type RecallPeers, type RecallReceiver, type UsageSignal } from '../../usage/lease/recall-peers.ts'
+import { settlementStatements, sumByAccount } from '../../usage/settlement.ts'
+import { totalStatements } from '../../usage/totals.ts'
+import { UsageNews } from '../../usage/usage-events.ts'
+import type { FleetOptions } from './coordinator.ts'
+import type { LaneRegistry } from './worker-registry.ts'
+
+export interface UsageControl {
+  readonly authority: Authority
+  readonly news: UsageNews
+  /** What books the settlements of a lane's new events, for the transaction that appends them. */
+  settle(lane: string, events: readonly Event[]): Statement[]
+  /** They are booked: what follows from that is recorded behind the answer's back. */
+  settled(events: readonly Event[]): void
+  /** The state is at this version: whoever is concerned by limits that it changed is told. */
+  announced(version: number): void
+  /** To be done before anything is served: an older copy of the ledger grants nothing before it knows what lanes hold. */
+  lookForRestored(): Promise<void>
+  /** To be called every second: remembers what the ledger has, and has lanes that it waits for connect again. */
+  look(): Promise<void>
+  /** What connected lanes are to remember of the ledger: no more than is safe from a crash of the host. */
+  marks(): Promise<Mark[]>
+  /** A lane has taken its stream: what it says may show that the ledger was restored. To be done before it hears of that. */
+  connected(lane: string, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
+  /** To be called now and then. */
+  compact(): Promise<void>
+  /** What the other control planes say (usage/lease/recall-peers.ts). */
+  readonly receiver: RecallReceiver
+}
+
+export interface UsageParts {
+  limitRows: LimitRows
+  peers?: RecallPeers
+  /** The ledger is found to be an older copy. */
+  onRestored?(): void
+}
+
+export function createUsage(
+  options: FleetOptions,
+  registry: LaneRegistry,
+  { limitRows, peers = noPeers, onRestored = () => undefined }: UsageParts,
+): UsageControl {
+  const { state, ledger, clock, log } = options
+  const news = new UsageNews(options)
+  const failed = (error: unknown) => {
+    // Looked at again with the next news of the account, and at the next start.
+    log.error({ error: String(error) }, 'What is used of limits could not be looked at')
+  }
+  const lost = async (lane: string, losses: Losses): Promise<void> => {
+    await news.lost(lane, losses)
+    await news.used(losses.map(({ account }) => account))
+  }
+  const marks = new LedgerMarks(options.newId())
+  const onLost = (lane: string, losses: Losses) => void lost(lane, losses).catch(failed)
+  const cells = sqlLedger({ ledger, marks, clock, onLost, lanes: () => registry.all() })
+  const waiting = new AwaitedLanes(options, { registry, marks, cells, onRestored })
+  const startedAt = clock.now()
+  const authority = new Authority({
+    ledger: cells,
+    limits: sqlLimits(limitRows, clock),
+    clock,
+    log,
+    peers,
+    async floors(accounts) {
+      const reading = news.floors(accounts).catch((error: unknown) => {
+        log.warn({ error: String(error) }, 'What the cheapest request costs could not be read')
+        return null
+      })
+      // Where nobody knows what the cheapest request costs, an account of which something is left is not used up.
+      return (await inTime(reading, stateWaitMs)) ?? new Map(accounts.map((account) => [account, 1]))
+    },
+    after(milliseconds, work) {
+      if (milliseconds === 0) setImmediate(work)
+      else setTimeout(work, milliseconds).unref()
+    },
+    onRestored() {
+      onRestored()
+      lookForAwaited().catch(failed)
+    },
+    lanes: {
+      connected: () => registry.all().flatMap(({ lane, stream }) => (stream === null ? [] : [lane])),
+      holds: ({ lane, streamId }) => registry.get(lane)?.streamId === streamId,
+      recall: (lane, accounts) => registry.get(lane)?.stream?.send({ kind: 'recall', accounts: [...accounts] }),
+    },
+  })
+  const lookForAwaited = (opening?: string) => waiting.look((lane) => authority.hasGreeted(lane), opening)
+  const look = async (version: number): Promise<void> => {
+    const { limits, narrowed, offer } = await changedAt(state, version)
+    if (limits.length > 0) {
+      // A token that was just made is no news to any lane: what nobody was ever granted of needs no recall.
+      const granted = new Set((await cells.cells(limits)).map(({ account }) => account))
+      authority.changed(limits.filter((account) => account.startsWith('budget/') || granted.has(account)))
+    }
+    const used = [...new Set([...limits, ...narrowed])]
+    if (used.length > 0) await news.used(used)
+    if (offer) await news.offerChanged()
+  }
+  const compaction = new Compaction(ledger, clock, marks)
+  let lookedForRestored = false
+  const uses = (events: readonly Event[]) => [...sumByAccount(settlementsOf(events)).values()].some((sum) => sum > 0)
+  const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
+  return {
+    authority,
+    compact: () => compaction.run(),
+    look: () => lookForAwaited(),
+    async marks() {
+      const { known } = marks
+      await ledger.flush()
+      return known
+    },
+    async connected(lane, { forgotten, acknowledged, marks: told }) {
+      const [row] = await ledger.read<{ lacks: number }>(
+        `select coalesce((select seq from chains where chain = ?1), 0) < ?2 or ${isBehind('?3')} as lacks`,
+        [lane, acknowledged, JSON.stringify(told)],
+      )
+      if (!forgotten && row?.lacks !== 1) return
+      onRestored()
+      await ledger.write(awaitForgotten(lane, startedAt))
+      await lookForAwaited(lane)
+    },
+    async lookForRestored() {
+      if (lookedForRestored) return
+      const since = await forgottenSince(state, ledger, clock.now())
+      if (since !== null) {
+        onRestored()
+        await ledger.write([awaitLanes(since)])
+        await lookForAwaited()
+      }
+      lookedForRestored = true
+    },
+    receiver: {
+      hear(signal) {
+        if (signal.kind === 'slots') recallSlots(registry, signal)
+        else authority.hear(signal)
+      },
+    },
+    news,
+    settle(lane, events) {
+      const settlements = settlementsOf(events)
+      const booked = settlementStatements({ lane, settlements, marks: marks.text })
+      const counted = totalStatements(events)
+      if (booked.length === 0) return counted
+      return [...counted, ...booked, ...excessStatements(events, clock.now()), marks.count()]
+    },
+    settled(events) {
+      if (uses(events)) marks.made()
+      const requestOf = new Map(
+        events.flatMap(({ settlements = [], request_id }) =>
+          settlements.map(({ account }) => [account, request_id] as const),
+        ),
+      )
+      if (requestOf.size > 0) news.used([...requestOf.keys()], requestOf).catch(failed)
+      // The excess takes from what others may have: what workers keep of these accounts unused is called back.
+      const exceeded = settlementsOf(events.filter(({ details }) => details?.bound_exceeded !== undefined))
+      if (exceeded.length === 0) return
+      authority.changed([...new Set(exceeded.map(({ account }) => plainName(account)))])
+      news.exceeded().catch(failed)
+    },
+    announced(version) {
+      look(version).catch(failed)
+    },
+  }
+}
+
+interface AwaitedParts {
+  registry: LaneRegistry
+  marks: LedgerMarks
+  cells: Pick<CellLedger, 'awaitAll'>
+  onRestored(): void
+}
+
+/**
+ * What this control plane does about a restored ledger (usage/lease/allocator/restored-ledger.ts): finds it, and has lanes that are waited
+ * for open their streams anew: they ship again what was forgotten, and say hello.
+ */
+class AwaitedLanes {
+  readonly #options: FleetOptions
+  readonly #registry: LaneRegistry
+  readonly #marks: LedgerMarks
+  readonly #cells: Pick<CellLedger, 'awaitAll'>
+  readonly #onRestored: () => void
+  /** Those that were asked, with when they had last said hello. */
+  #asked: ReadonlySet<string> = new Set()
+
+  constructor(options: FleetOptions, { registry, marks, cells, onRestored }: AwaitedParts) {
+    this.#options = options
+    this.#registry = registry
+    this.#marks = marks
+    this.#cells = cells
+    this.#onRestored = onRestored
+  }
+
+  /** `hasGreeted` tells of a lane's stream; the lane `opening` is just about to say hello. */
+  async look(hasGreeted: (lane: HeldLane) => boolean, opening = ''): Promise<void> {
+    const { ledger, log } = this.#options
+    const wentBack = !(await this.#marks.read(ledger))
+    if (wentBack) this.#onRestored()
+    const behind = wentBack && (await this.#cells.awaitAll())
+    const awaited = new Map((await awaitedLanes(ledger)).map((each) => [each.lane, `${each.lane} ${each.greeted_at}`]))
+    const fresh = [...awaited].filter(([, time]) => !this.#asked.has(time)).map(([lane]) => lane)
+    if (fresh.length > 0) {
+      const told = 'The ledger was restored: nothing is granted until its gateways have said what they hold'
+      log.error({ lanes: fresh }, told)
+    }
+    const again = new Set(fresh)
+    for (const lane of this.#registry.all()) {
+      if (lane.lane === opening) continue
+      // Some may have begun after the copy was made, which does not know them.
+      const unheard = again.has(lane.lane) || (awaited.has(lane.lane) && hasGreeted(lane))
+      if (behind || unheard) lane.stream?.end()
+    }
+    this.#asked = new Set(awaited.values())
+  }
+}
+
+/** Calls for slots from the lanes among these that are connected here. */
+export function recallSlots(
+  registry: LaneRegistry,
+  { account, want, lanes, at }: Extract<UsageSignal, { kind: 'slots' }>,
+): void {
+  for (const lane of lanes) registry.get(lane)?.stream?.send({ kind: 'slots', account, want, at })
+}

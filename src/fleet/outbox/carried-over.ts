@@ -1,0 +1,68 @@
+/**
+ * What an instance takes over from the one before it on the same data directory, whose chain could not go on (protocols
+ * section 3): events that may not have reached the ledger. They keep their ids, so that one that did is recognised there,
+ * and get numbers of the new chain. What they used of limits is not counted again: the former lane's shares stay spent
+ * until they are released (protocols section 2, rule 14).
+ */
+import { type Event, nobody } from '../../events/event.ts'
+import { timestamp } from '../../lib/clock.ts'
+import type { Outbox } from './outbox.ts'
+import { parseEventRecord } from './record.ts'
+
+/** An instance that has ended, as the next one finds it. */
+export interface EndedInstance {
+  instance_id: string
+  gateway_id: string | null
+  /** The number of the last event that is surely in the ledger. */
+  after: number
+  /** Why it ended: a code. */
+  reason: string
+}
+
+const readAtOnce = 64
+
+/** Writes into `next` what `former` has behind `ended.after`, then one event that says so. Gives how many there were. */
+export async function carryOver(
+  { former, next }: { former: Outbox; next: Pick<Outbox, 'add'> },
+  ended: EndedInstance,
+  { now, newId }: { now: number; newId(): string },
+): Promise<number> {
+  const reader = former.reader()
+  let after = Math.max(ended.after, former.oldestEvent - 1)
+  let carried = 0
+  try {
+    for (;;) {
+      const events = reader.read(after, readAtOnce)
+      if (events.length === 0) break
+      after = events.at(-1)?.n ?? after
+      carried += events.length
+      await next.add(events.map(({ record }) => moved(record, ended.instance_id)))
+    }
+  } finally {
+    reader.close()
+  }
+  await next.add([replacement(ended, carried, { now, newId })])
+  return carried
+}
+
+function moved(record: Buffer, instanceId: string): Event {
+  const { n, body } = parseEventRecord(record)
+  const { settlements: _settlements, ...event }: Event = JSON.parse(body)
+  return { ...event, details: { ...event.details, carried_from: { instance_id: instanceId, n } } }
+}
+
+const replacement = (
+  { instance_id: instanceId, gateway_id: gatewayId, after, reason }: EndedInstance,
+  carried: number,
+  { now, newId }: { now: number; newId(): string },
+): Event => ({
+  event_id: newId(),
+  event_type: 'gateway.instance_replaced',
+  request_id: null,
+  timestamp: timestamp(now),
+  verdict: 'error',
+  reason_code: reason,
+  config_version: 0,
+  event_attribution: { ...nobody, gateway_id: gatewayId },
+  details: { instance_id: instanceId, after, carried },
+})

@@ -1,0 +1,60 @@
+/**
+ * Whether a lane's chain and the ledger's are one (protocols section 3). A host that went down may have taken the last
+ * 100 ms of the outbox with it, events that were shipped among them; what is written then has the same numbers, and only
+ * digests tell. They are computed over the lane's own records, from a place at which both were known to be the same.
+ */
+import { chainNext } from '../../events/log/chain.ts'
+import { asFailure } from '../../failure.ts'
+import type { AnnouncedHead, ChainHead } from '../protocol/wire.ts'
+import type { OutboxReader } from './reader.ts'
+import { eventBody } from './record.ts'
+
+/** What of a lane can be held against the ledger. */
+export interface OwnChain {
+  /** The last place at which lane and ledger were the same, as far as it is known. */
+  agreed: ChainHead | null
+  /** The number of the last event there is. */
+  last: number
+  /** As many events as the lane can vouch for. */
+  trusted: number
+  reader(): OutboxReader
+}
+
+/** Null where the announced head is of this chain; otherwise the number up to which both surely are the same. */
+export function forkedAfter(own: OwnChain, announced: AnnouncedHead): number | null {
+  const points = [...announced.earlier, announced].filter(({ seq }) => seq <= own.last)
+  const digests = ownDigests(own, Math.max(0, ...points.map(({ seq }) => seq)))
+  const wrong = points.some(({ seq, digest }) => (digests.get(seq) ?? digest) !== digest)
+  if (!wrong && announced.seq <= own.trusted) return null
+  const same = points.filter(({ seq, digest }) => digests.get(seq) === digest).map(({ seq }) => seq)
+  if (own.agreed !== null && own.agreed.seq <= announced.seq) same.push(own.agreed.seq)
+  // Without digests the lane's own word is all there is.
+  return same.length > 0 ? Math.max(...same) : Math.min(own.trusted, announced.seq)
+}
+
+const readAtOnce = 512
+
+/** Digests by number, from the agreed place to `to`; none where that is not known or no longer kept. */
+function ownDigests({ agreed, last, reader: open }: OwnChain, to: number): Map<number, string> {
+  const digests = new Map<number, string>()
+  if (agreed === null || agreed.seq > last) return digests
+  digests.set(agreed.seq, agreed.digest)
+  const reader = open()
+  try {
+    let { seq, digest } = agreed
+    while (seq < to) {
+      const events = reader.read(seq, Math.min(readAtOnce, to - seq))
+      if (events.length === 0) break
+      for (const { n, record } of events) {
+        digest = chainNext(digest, n, eventBody(record))
+        digests.set(n, digest)
+        seq = n
+      }
+    }
+  } catch (error) {
+    if (asFailure(error).code !== 'chain_lost') throw error
+  } finally {
+    reader.close()
+  }
+  return digests
+}

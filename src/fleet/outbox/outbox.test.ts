@@ -1,0 +1,432 @@
+/** The journal through full disks, torn writes and crashes at any byte; long because each rule has its test here. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { type Event, nobody } from '../../events/event.ts'
+import { systemClock, timestamp } from '../../lib/clock.ts'
+import { hostTime } from '../../lib/host-time.ts'
+import { newId } from '../../lib/ids.ts'
+import { silentLog } from '../../lib/log/log.ts'
+import { Outbox, type OutboxOptions } from './outbox.ts'
+import { parseEventRecord } from './record.ts'
+import { listSegments, segmentPath, systemWrite, type Write } from './segment.ts'
+
+const mebibyte = 1024 * 1024
+const directories: string[] = []
+const started: Outbox[] = []
+
+afterEach(async () => {
+  for (const outbox of started.splice(0)) await outbox.end().catch(() => undefined)
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
+})
+
+function emptyDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-outbox-'))
+  directories.push(directory)
+  return directory
+}
+
+function start(directory: string, options: Partial<OutboxOptions> = {}): Outbox {
+  const outbox = new Outbox({
+    directory,
+    segmentBytes: 128 * 1024,
+    limitBytes: 8 * 1024 * 1024,
+    keepMs: 0,
+    bootId: 'boot',
+    write: systemWrite,
+    freeBytes: () => Number.POSITIVE_INFINITY,
+    clock: systemClock,
+    hostTime: hostTime(systemClock),
+    log: silentLog,
+    ...options,
+  })
+  started.push(outbox)
+  return outbox
+}
+
+function event(details: Record<string, unknown> = {}, exchangeId?: string): Event {
+  return {
+    event_id: newId(),
+    event_type: exchangeId === undefined ? 'gateway.provider.attempt' : 'gateway.request.outcome',
+    request_id: 'request',
+    timestamp: timestamp(Date.now()),
+    verdict: 'allow',
+    reason_code: 'ok',
+    config_version: 1,
+    event_attribution: { ...nobody, token_id: 'token' },
+    ...(exchangeId === undefined ? {} : { exchange_id: exchangeId }),
+    details,
+  }
+}
+
+/** Everything that stands in the outbox, as it would be shipped. */
+function contents(outbox: Outbox): { n: number; event: Event; closes: string | null }[] {
+  const reader = outbox.reader()
+  const all: { n: number; event: Event; closes: string | null }[] = []
+  for (;;) {
+    const events = reader.read(all.length, 7)
+    if (events.length === 0) break
+    for (const { record } of events) {
+      const { n, body, closes } = parseEventRecord(record)
+      all.push({ n, closes, event: JSON.parse(body) })
+    }
+  }
+  reader.close()
+  return all
+}
+
+/** What a promise rejects with. (`expect().rejects` turns the event loop itself, slowly where there are many ticks.) */
+const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => null,
+    (error: unknown) => error,
+  )
+
+const ids = (events: readonly { event: Event }[]): string[] => events.map((each) => each.event.event_id)
+
+describe('an outbox', () => {
+  test('gives each event its number in order and reads them back byte for byte', async () => {
+    const outbox = start(emptyDirectory())
+    const events = [event({ text: 'é"body":\n😀' }), event(), event()]
+    await Promise.all(events.map((each) => outbox.refuse([each])))
+    expect(contents(outbox).map(({ n }) => n)).toEqual([1, 2, 3])
+    expect(contents(outbox).map((each) => each.event)).toEqual(events)
+  })
+
+  test('writes all appends of a tick with one write', async () => {
+    let writes = 0
+    const outbox = start(emptyDirectory(), {
+      write(...args) {
+        writes++
+        return systemWrite(...args)
+      },
+    })
+    writes = 0
+    await Promise.all([outbox.open('a', event({}, 'a')), outbox.open('b', event({}, 'b')), outbox.refuse([event()])])
+    expect(writes).toBe(1)
+  })
+
+  test('does not find again what stood in a batch that failed, whatever followed it', async () => {
+    const directory = emptyDirectory()
+    let torn = false
+    const write: Write = (...args) => {
+      const written = systemWrite(...args)
+      if (!torn) return written
+      torn = false
+      throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+    }
+    const outbox = start(directory, { write })
+    const [first, lost, alsoLost, last] = [event(), event(), event(), event()]
+    await outbox.refuse([first])
+    torn = true
+    expect(await failureOf(outbox.refuse([lost, alsoLost]))).toMatchObject({ code: 'event_outbox_full' })
+    await outbox.refuse([last])
+    expect(ids(contents(start(directory)))).toEqual([first.event_id, last.event_id])
+  })
+
+  test('goes on where a write was partial', async () => {
+    const directory = emptyDirectory()
+    const partial: Write = (fd, bytes, offset, length, position) =>
+      systemWrite(fd, bytes, offset, Math.min(length, 1009), position)
+    const outbox = start(directory, { write: partial })
+    const events = Array.from({ length: 20 }, (_, index) => event({ index }))
+    await outbox.refuse(events)
+    expect(ids(contents(start(directory)))).toEqual(events.map((each) => each.event_id))
+  })
+
+  test('gives the outcome that the open record holds to an exchange that had none when the process was killed', async () => {
+    const directory = emptyDirectory()
+    const outbox = start(directory)
+    const interrupted = event({}, 'lost')
+    await outbox.open('lost', interrupted)
+    await outbox.open('ended', event({}, 'ended'))
+    const outcome = event({}, 'ended')
+    await outbox.close('ended', [event(), outcome])
+    const after = start(directory)
+    expect(after.recovered).toMatchObject({ interrupted: 1, closed: false, bootId: 'boot', dropped: null })
+    expect(contents(after).filter(({ closes }) => closes !== null)).toMatchObject([
+      { closes: 'ended', event: outcome },
+      { closes: 'lost', event: interrupted },
+    ])
+    expect(start(directory).recovered.interrupted).toBe(0)
+  })
+
+  test('tells a clean end from a kill', async () => {
+    const directory = emptyDirectory()
+    await start(directory).end()
+    expect(start(directory).recovered.closed).toBe(true)
+    expect(start(directory).recovered.closed).toBe(false)
+  })
+
+  test('remembers denials and the acknowledged version until the state shows them', async () => {
+    const directory = emptyDirectory()
+    const position = { history: 'h', version: 7 }
+    await start(directory).deny(position, ['one', 'two'], position, 4)
+    const after = start(directory)
+    expect(after.acknowledged).toEqual(position)
+    expect(after.denials.map(({ hashes, since }) => ({ hashes, since }))).toEqual([
+      { hashes: ['one', 'two'], since: 4 },
+    ])
+    after.applied({ history: 'other', version: 9 })
+    expect(after.denials).toHaveLength(1)
+    after.applied(position)
+    expect(after.denials).toHaveLength(0)
+  })
+
+  test('forgets denials of another history once the state refuses each of their tokens', async () => {
+    const outbox = start(emptyDirectory())
+    await outbox.deny({ history: 'h', version: 7 }, ['one', 'two'], null)
+    const other = { history: 'other', version: 1 }
+    outbox.applied(other, (hash) => hash === 'one')
+    expect(outbox.denials).toHaveLength(1)
+    outbox.applied(other, () => true)
+    expect(outbox.denials).toHaveLength(0)
+  })
+
+  test('trims an event that is too large in its details and never loses it', async () => {
+    const outbox = start(emptyDirectory())
+    const large = event({ route: 'chat', text: '😀'.repeat(5000) })
+    const hopeless: Event = { ...event(), metadata: { key: 'x'.repeat(9000) }, request_id: 'y'.repeat(9000) }
+    await outbox.refuse([large, hopeless])
+    const [first, second] = contents(outbox)
+    expect(first?.event).toEqual({ ...large, details: { route: 'chat', trimmed: true } })
+    expect(second?.event.event_id).toBe(hopeless.event_id)
+  })
+
+  test('refuses new exchanges at its limit, finishes those that run, and goes on when space was made', async () => {
+    const outbox = start(emptyDirectory(), { segmentBytes: 256 * 1024, limitBytes: 1024 * 1024 })
+    const open: string[] = []
+    const fill = async () => {
+      for (;;) {
+        const id = newId()
+        await outbox.open(id, event({ text: 'x'.repeat(3000) }, id))
+        open.push(id)
+        if (open.length > 20) await outbox.close(open.shift() ?? '', [event({ text: 'x'.repeat(3000) }, 'e')])
+      }
+    }
+    expect(await failureOf(fill())).toMatchObject({ code: 'event_outbox_full' })
+    const refuse = async () => {
+      for (;;) await outbox.refuse([event()])
+    }
+    expect(outbox.full).toBe(true)
+    expect(await failureOf(refuse())).toMatchObject({ code: 'event_outbox_full' })
+    for (const id of open.splice(0)) {
+      const full = event({ text: 'x'.repeat(3900) }, id)
+      await outbox.close(id, [event({ text: 'x'.repeat(3900) }), full])
+    }
+    expect(outbox.bytes).toBeLessThanOrEqual(1024 * 1024)
+    await Bun.sleep(250)
+    outbox.shipped(outbox.lastEvent)
+    expect(outbox.full).toBe(false)
+    await outbox.open('again', event({}, 'again'))
+  })
+
+  test('leaves free on a small disk as much as waits, and keeps nothing longer than needed while that is short', async () => {
+    const directory = emptyDirectory()
+    const used = () => readdirSync(directory).reduce((bytes, name) => bytes + statSync(join(directory, name)).size, 0)
+    const freeBytes = () => 12 * mebibyte - used()
+    const outbox = start(directory, {
+      segmentBytes: 4 * mebibyte,
+      limitBytes: 64 * mebibyte,
+      keepMs: 3_600_000,
+      freeBytes,
+    })
+    const fill = async () => {
+      for (;;) await outbox.refuse(Array.from({ length: 20 }, () => event({ text: 'x'.repeat(3500) })))
+    }
+    expect(await failureOf(fill())).toMatchObject({ code: 'event_outbox_full' })
+    expect(outbox.bytes).toBeGreaterThan(2 * mebibyte)
+    expect(freeBytes()).toBeGreaterThanOrEqual(outbox.bytes + 3 * mebibyte)
+    await outbox.durable()
+    const shipped = outbox.lastEvent
+    outbox.shipped(shipped)
+    expect(await failureOf(fill())).toMatchObject({ code: 'event_outbox_full' })
+    expect(outbox.lastEvent).toBeGreaterThan(1.3 * shipped)
+    expect(outbox.oldestEvent).toBeGreaterThan(1)
+  })
+
+  test('answers a full disk before anything is written and leaves nothing of a failed tick behind', async () => {
+    const directory = emptyDirectory()
+    let full = false
+    const write: Write = (...args) => {
+      if (full) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+      return systemWrite(...args)
+    }
+    const outbox = start(directory, { write })
+    await outbox.open('running', event({}, 'running'))
+    full = true
+    const failed = [outbox.open('refused', event({}, 'refused')), outbox.close('running', [event({}, 'running')])]
+    for (const each of failed) await expect(each).rejects.toMatchObject({ code: 'event_outbox_full' })
+    full = false
+    const outcome = event({}, 'running')
+    await outbox.close('running', [outcome])
+    expect(contents(outbox)).toMatchObject([{ n: 1, closes: 'running', event: outcome }])
+    expect(start(directory).recovered).toMatchObject({ interrupted: 0, dropped: null })
+  })
+
+  test('writes the end of an exchange as soon as it can where it could not', async () => {
+    let full = false
+    const write: Write = (...args) => {
+      if (full) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+      return systemWrite(...args)
+    }
+    const outbox = start(emptyDirectory(), { write })
+    await outbox.open('running', event({}, 'running'))
+    full = true
+    const ends = [event(), event(), event(), event({}, 'running')]
+    expect(await failureOf(outbox.close('running', ends))).toMatchObject({ code: 'event_outbox_full' })
+    expect(outbox.openExchanges).toBe(1)
+    full = false
+    for (let tries = 0; tries < 200 && outbox.lastEvent === 0; tries++) await Bun.sleep(10)
+    expect(outbox.openExchanges).toBe(0)
+    expect(ids(contents(outbox))).toEqual(ends.map((each) => each.event_id))
+  })
+
+  test('opens nothing while an outcome could not be written, whose amounts are not free yet', async () => {
+    let full = false
+    const write: Write = (...args) => {
+      if (full) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+      return systemWrite(...args)
+    }
+    const outbox = start(emptyDirectory(), { write })
+    await outbox.open('running', event({}, 'running'))
+    full = true
+    await failureOf(outbox.close('running', [event({}, 'running')]))
+    full = false
+    expect([outbox.owing, outbox.full]).toEqual([true, true])
+    expect(await failureOf(outbox.open('next', event({}, 'next')))).toMatchObject({ code: 'event_outbox_full' })
+    for (let tries = 0; tries < 200 && outbox.owing; tries++) await Bun.sleep(10)
+    await outbox.open('next', event({}, 'next'))
+  })
+
+  test('sets aside the room of as many events as may end an exchange', async () => {
+    const outbox = start(emptyDirectory(), { segmentBytes: 64 * 1024, limitBytes: 256 * 1024 })
+    let opened = 0
+    while ((await failureOf(outbox.open(`${opened}`, event({}, `${opened}`), 8))) === null) opened++
+    expect(opened).toBeGreaterThan(0)
+    const large = () => event({ text: 'x'.repeat(3500) })
+    for (let index = 0; index < opened; index++) {
+      await outbox.close(`${index}`, [...Array.from({ length: 7 }, large), event({}, `${index}`)])
+    }
+    expect(outbox.bytes).toBeLessThanOrEqual(256 * 1024)
+  })
+
+  test('lets go of a segment that was brought to the disk before the next one began', async () => {
+    const directory = emptyDirectory()
+    const outbox = start(directory, { segmentBytes: 32 * 1024 })
+    for (let count = 0; count < 10; count++) {
+      await outbox.refuse([event({ text: 'x'.repeat(3500) })])
+      await Bun.sleep(125)
+    }
+    expect(listSegments(directory)).toHaveLength(2)
+    outbox.shipped(outbox.lastEvent)
+    expect(listSegments(directory)).toHaveLength(1)
+  })
+
+  test('keeps acknowledged segments as long as it was told to, and ships again from any kept event', async () => {
+    const outbox = start(emptyDirectory(), { keepMs: 3_600_000 })
+    for (let count = 0; count < 100; count++) await outbox.refuse([event({ text: 'x'.repeat(3500), count })])
+    const bytes = outbox.bytes
+    outbox.shipped(100)
+    expect(outbox.bytes).toBe(bytes)
+    const reader = outbox.reader()
+    expect(reader.read(41, 3).map(({ n }) => n)).toEqual([42, 43, 44])
+    expect(reader.read(2, 3).map(({ n }) => n)).toEqual([3, 4, 5])
+    reader.close()
+  })
+})
+
+describe('after any crash', () => {
+  const step = fc.oneof(
+    { weight: 4, arbitrary: fc.constant<'open'>('open') },
+    { weight: 3, arbitrary: fc.constant<'close'>('close') },
+    { weight: 2, arbitrary: fc.constant<'refuse'>('refuse') },
+    { weight: 1, arbitrary: fc.constant<'kill'>('kill') },
+  )
+  const steps = fc.array(fc.record({ step, size: fc.integer({ min: 0, max: 3400 }) }), { minLength: 1, maxLength: 60 })
+
+  /** Runs steps, each committed, over several lives of the process; gives what must stand in the file. */
+  async function run(directory: string, plan: readonly { step: string; size: number }[]) {
+    let outbox = start(directory)
+    let open: string[] = []
+    const opened: string[] = []
+    const committed: string[] = []
+    for (const { step, size } of plan) {
+      const each = event({ text: 'x'.repeat(size) })
+      if (step === 'open') {
+        await outbox.open(each.event_id, each)
+        open.push(each.event_id)
+        opened.push(each.event_id)
+      } else if (step === 'kill') {
+        outbox = start(directory)
+        committed.push(...open)
+        open = []
+      } else {
+        const id = step === 'close' ? open.shift() : undefined
+        if (id === undefined) await outbox.refuse([each])
+        else await outbox.close(id, [each])
+        committed.push(each.event_id)
+      }
+    }
+    return { committed, open, opened }
+  }
+
+  const damage = (directory: string, where: number, change: (path: string, at: number, size: number) => void) => {
+    const indexes = listSegments(directory)
+    const sizes = indexes.map((index) => readFileSync(segmentPath(directory, index)).findLastIndex((byte) => byte > 0))
+    let at = Math.floor(where * sizes.reduce((sum, size) => sum + size, 0))
+    for (const [position, index] of indexes.entries()) {
+      const size = sizes[position] ?? 0
+      if (at < size) return change(segmentPath(directory, index), at, size)
+      at -= size
+    }
+  }
+
+  test('every committed record is there once, with one outcome for each exchange that was opened', async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, fc.uint8Array({ maxLength: 64 }), async (plan, torn) => {
+        const directory = emptyDirectory()
+        const { committed, open, opened } = await run(directory, plan)
+        const index = listSegments(directory).at(-1) ?? 1
+        const bytes = readFileSync(segmentPath(directory, index))
+        bytes.set(torn, bytes.findLastIndex((byte) => byte > 0) + 1)
+        writeFileSync(segmentPath(directory, index), bytes)
+        const found = contents(start(directory))
+        expect(ids(found)).toEqual([...committed, ...open])
+        expect(found.map(({ n }) => n)).toEqual(found.map((_, position) => position + 1))
+        const closed = found.flatMap(({ closes }) => closes ?? [])
+        expect(closed.sort()).toEqual(opened.sort())
+        expect(contents(start(directory))).toEqual(found)
+      }),
+      { numRuns: 25 },
+    )
+  })
+
+  test('nothing behind the first bad byte is made up, and what is before it stays', async () => {
+    const place = fc.double({ min: 0, max: 0.999, noNaN: true })
+    await fc.assert(
+      fc.asyncProperty(steps, place, fc.boolean(), async (plan, where, truncate) => {
+        const directory = emptyDirectory()
+        const { committed, opened } = await run(directory, plan)
+        damage(directory, where, (path, at) => {
+          if (truncate) return truncateSync(path, at)
+          const bytes = readFileSync(path)
+          bytes[at] = (bytes[at] ?? 0) ^ 0xff
+          writeFileSync(path, bytes)
+        })
+        const found = contents(start(directory))
+        const rest = found.filter((each) => !committed.includes(each.event.event_id))
+        expect(found.map(({ n }) => n)).toEqual(found.map((_, position) => position + 1))
+        const survived = found.length - rest.length
+        expect(ids(found).slice(0, survived)).toEqual(committed.slice(0, survived))
+        for (const { closes } of rest) expect(opened).toContain(closes ?? '')
+        const closed = found.flatMap(({ closes }) => closes ?? [])
+        expect(new Set(closed).size).toBe(closed.length)
+        expect(contents(start(directory))).toEqual(found)
+      }),
+      { numRuns: 40 },
+    )
+  })
+})

@@ -1,0 +1,530 @@
+/**
+ * The journal of one lane (protocols section 3): an append-only file of segments, from which events are shipped.
+ *
+ * What is appended in one tick is one batch, written by one synchronous write at the tick's end into space allocated
+ * before; its promise resolves when write() has returned, and the records then survive any kill of the process. Against
+ * a crash of the host, fdatasync runs off the thread every 100 ms while there is news. A batch that cannot be written
+ * is as if it had never been: numbers, offsets and open exchanges are set back, and all its appends fail.
+ *
+ * On start, recovery (recovery.ts) restores the chain's number, denials and the acknowledged version, and
+ * exchanges without an outcome get the one that their open record holds.
+ *
+ * Longer than most: appending, committing and taking back share one state, and apart they would only hand it around.
+ */
+import { mkdirSync } from 'node:fs'
+import type { Event } from '../../events/event.ts'
+import { Failure } from '../../failure.ts'
+import { ShortLivedMap } from '../../lib/short-lived.ts'
+import type { UsageJournal } from '../../usage/lease/worker/worker-usage.ts'
+import { type RecordedUse, sumUses } from '../../usage/rate/rate.ts'
+import type { RatePast } from '../../usage/rate/rates.ts'
+import { FailedCloses } from '../agent/unwritten-outcomes.ts'
+import type { Journal } from '../protocol/worker.ts'
+import { type Batch, type CommittedNews, newBatch, type OpenExchange, together } from './batch.ts'
+import { eventJson } from './event-size.ts'
+import { asOutboxFull } from './full.ts'
+import { OutboxReader } from './reader.ts'
+import {
+  type BootRecord,
+  type DenyRecord,
+  denyRecords,
+  encodeAround,
+  encodeRecord,
+  eventBytes,
+  eventHead,
+  mostTogether,
+  openHead,
+  type RecordKind,
+  recordBytes,
+  recordKinds,
+  type StatePosition,
+  unknownBoot,
+  usesRecords,
+  usualClosingEvents,
+} from './record.ts'
+import { type RecoveredOutbox, recoverOutbox } from './recovery.ts'
+import { UnknownCallers } from './refusals.ts'
+import { type Segment, writeWhole, writeZeros } from './segment.ts'
+import { OutboxSpace, type SpaceOptions } from './space.ts'
+
+const batchBytes = 128 * 1024
+const syncEveryMs = 100
+
+export interface OutboxOptions extends SpaceOptions {
+  /** Told what was found, before anything is written that would hide it from the next start. */
+  onRecovered?(recovered: Recovered): void
+  /** Names the host's present run, so that a restart can tell its crash from a kill of the process. */
+  bootId: string
+}
+
+export interface Recovered extends Pick<RecoveredOutbox, 'dropped' | 'closed' | 'bootId'> {
+  /** Exchanges that were running. */
+  interrupted: number
+  /** The number of the last event that was found. */
+  events: number
+}
+
+export class Outbox implements Journal, UsageJournal {
+  readonly #options: OutboxOptions
+  readonly #space: OutboxSpace
+  readonly #open = new ShortLivedMap<OpenExchange>()
+  /** Exchanges whose outcome could not be written yet. */
+  readonly #owed = new Set<string>()
+  readonly #buffer = Buffer.allocUnsafe(batchBytes)
+  #length = 0
+  #batch: Batch | null = null
+  #seq: number
+  #n: number
+  /** Numbers as of the last committed batch. */
+  #committedSeq: number
+  #committedN: number
+  #acknowledged: StatePosition | null
+  #denials: DenyRecord[]
+  #syncTimer: Timer | null = null
+  #closed = false
+  readonly #listeners: ((news: CommittedNews) => void)[] = []
+  readonly #unknownCallers: UnknownCallers
+  readonly #failedCloses = new FailedCloses((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
+  /** What recovery found, for the log. */
+  readonly recovered: Recovered
+  /** What is known of the slots that former processes used. */
+  readonly past: RatePast
+
+  /** Opens the outbox in a directory, making it where there is none, and recovers what is in it. */
+  constructor(options: OutboxOptions) {
+    this.#options = options
+    this.#unknownCallers = new UnknownCallers(() => options.clock.monotonic())
+    mkdirSync(options.directory, { recursive: true, mode: 0o700 })
+    const found = recoverOutbox(options.directory, options.write)
+    const { segments, seq, n, open, denials, acknowledged, bootId, closed, dropped } = found
+    this.#space = new OutboxSpace(options, segments)
+    this.#seq = this.#committedSeq = seq
+    this.#n = this.#committedN = n
+    this.#acknowledged = acknowledged
+    this.#denials = denials
+    this.recovered = { dropped, closed, bootId, interrupted: open.size, events: n }
+    this.past = pastOf(found, options)
+    options.onRecovered?.(this.recovered)
+    const last = segments.at(-1)
+    if (last === undefined) this.#rotate()
+    else this.#space.reopen(last)
+    const started = JSON.stringify(this.#writer)
+    this.#makeRoom(recordBytes)
+    this.#append(recordKinds.started, started)
+    this.#space.reserved = open.size * recordBytes
+    for (const [id, { interrupted, segment }] of open) {
+      this.#open.set(id, { id, segment, closingEvents: 1 })
+      this.#close(id, [interrupted.toString()])
+    }
+    const failure = this.#commit()
+    if (failure !== null) {
+      this.#failedCloses.stop()
+      throw failure
+    }
+    this.#space.ensure(0, this.#written, true)
+  }
+
+  /** The number of the last committed event in the lane's chain. */
+  get lastEvent(): number {
+    return this.#committedN
+  }
+
+  get openExchanges(): number {
+    return this.#open.size
+  }
+
+  get bytes(): number {
+    return this.#space.bytes
+  }
+
+  /** The number of the oldest event that is kept. */
+  get oldestEvent(): number {
+    return (this.#space.segments[0]?.before ?? 0) + 1
+  }
+
+  /** Number of the last event that the control plane is known to have. */
+  get acknowledgedEvent(): number {
+    return this.#space.acknowledged
+  }
+
+  /** The version whose denials, and all before it, are durable here. */
+  get acknowledged(): StatePosition | null {
+    return this.#acknowledged
+  }
+
+  /** Denials that the state read may not show yet. */
+  get denials(): readonly DenyRecord[] {
+    return this.#denials
+  }
+
+  /** An outcome could not be written and is tried again: until then nothing that it set free may be used. */
+  get owing(): boolean {
+    return this.#owed.size > 0
+  }
+
+  /** No new exchange would be opened: its events would have no room, or one that ended waits for some. */
+  get full(): boolean {
+    return this.owing || !this.#space.has((1 + usualClosingEvents) * recordBytes, this.#written)
+  }
+
+  /** What to say while it is full. */
+  fullFailure(): Failure {
+    return this.#space.fullFailure()
+  }
+
+  /** Resolves when all that was appended so far is committed. */
+  committed(): Promise<void> {
+    return this.#batch?.committed ?? Promise.resolve()
+  }
+
+  /** Resolves when all that was appended so far survives a crash of the host. */
+  async durable(): Promise<void> {
+    await this.committed()
+    // The first may be one that was already running.
+    await this.#space.sync()
+    await this.#space.sync()
+  }
+
+  open(
+    exchangeId: string,
+    interrupted: Event,
+    closingEvents = usualClosingEvents,
+    uses: readonly RecordedUse[] = [],
+  ): Promise<void> {
+    try {
+      if (this.#closed) throw new Failure('draining')
+      if (this.owing) throw this.fullFailure()
+      if (this.#open.has(exchangeId)) throw new Failure('internal', { message: 'An exchange was opened twice' })
+      const json = eventJson(interrupted, eventBytes)
+      const records = usesRecords(uses)
+      const closingRecords = closingEvents + records.length
+      this.#space.ensure((1 + records.length + closingRecords) * recordBytes, this.#written)
+      this.#makeRoom((1 + records.length) * recordBytes)
+      const batch = this.#begun()
+      this.#appendUses(uses, records)
+      this.#appendAround(recordKinds.open, openHead(exchangeId), json)
+      this.#opened(exchangeId, closingRecords, batch)
+      return batch.committed
+    } catch (error) {
+      return Promise.reject(asOutboxFull(error))
+    }
+  }
+
+  close(exchangeId: string, events: readonly Event[], uses: readonly RecordedUse[] = []): Promise<void> {
+    try {
+      if (this.#closed) throw new Failure('draining')
+      this.#failedCloses.forget(exchangeId)
+      return this.#closeOrRetry(
+        exchangeId,
+        events.map((event) => eventJson(event, eventBytes)),
+        uses,
+      )
+    } catch (error) {
+      return Promise.reject(asOutboxFull(error))
+    }
+  }
+
+  refuse(events: readonly Event[]): Promise<void> {
+    return this.add(this.#unknownCallers.admit(events, () => this.#space.halfFull))
+  }
+
+  /** Tells of the refusals that `refuse` has left out, once in a while and at the end, by one event `at` that time. */
+  sumRefusals(at: number, isEnd: boolean): Promise<void> {
+    return this.#unknownCallers.sum(at, isEnd, (sum) => this.add([sum]))
+  }
+
+  /** Writes events that belong to no exchange, each of them; otherwise as `refuse`. */
+  add(events: readonly Event[]): Promise<void> {
+    try {
+      if (this.#closed) throw new Failure('draining')
+      this.#space.ensure(events.length * recordBytes, this.#written)
+      return together(events.map((event) => this.#appendEvent(null, eventJson(event, eventBytes))))
+    } catch (error) {
+      return Promise.reject(asOutboxFull(error))
+    }
+  }
+
+  /**
+   * Records that tokens, which have changed after version `since`, are denied as of a version, and that with it all
+   * denials up to `acknowledged` are durable. Resolves when committed; only then may the version be acknowledged.
+   */
+  async deny(
+    position: StatePosition,
+    hashes: readonly string[],
+    acknowledged: StatePosition | null,
+    since = position.version - 1,
+  ): Promise<void> {
+    const records = denyRecords({ position, since, hashes, acknowledged, before: this.#acknowledged })
+    this.#space.ensure(records.length * recordBytes, this.#written, true)
+    const batches = records.map((record) => {
+      this.#makeRoom(recordBytes)
+      return this.#append(recordKinds.deny, JSON.stringify(record))
+    })
+    for (const record of records) {
+      if (record.hashes.length === 0) continue
+      this.#denials.push(record)
+      this.#space.current?.denials.push(position)
+    }
+    await together(batches)
+    this.#acknowledged = acknowledged
+  }
+
+  /**
+   * Forgets denials that the state read, being at this position, shows by itself; those of another history once it
+   * `refuses` each of their tokens.
+   */
+  applied({ history, version }: StatePosition, refuses: (hash: string) => boolean = () => false): void {
+    if (this.#denials.length === 0) return
+    this.#denials = this.#denials.filter(({ position, hashes }) =>
+      position.history === history ? position.version > version : !hashes.every(refuses),
+    )
+    const needed = new Set(this.#denials.map(({ position }) => nameOf(position)))
+    for (const segment of this.#space.segments) {
+      segment.denials = segment.denials.filter((position) => needed.has(nameOf(position)))
+    }
+  }
+
+  /** The control plane has all events up to number `n`: their segments need no longer be kept for it. */
+  shipped(n: number): void {
+    this.#space.shipped(n)
+  }
+
+  /** Reads committed events in order for shipping, from the one after `n` on. */
+  reader(): OutboxReader {
+    return new OutboxReader(this.#space.segments, () => this.#committedN)
+  }
+
+  /** Calls the listener after each batch that was committed with an event in it. */
+  onNews(listener: (news: CommittedNews) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Writes the closing mark, brings all to the disk and closes the files. Exchanges still open stay so. */
+  async end(): Promise<void> {
+    if (this.#closed) return
+    this.#failedCloses.retry()
+    this.#makeRoom(recordBytes)
+    this.#append(recordKinds.closed, JSON.stringify(this.#writer))
+    this.#closed = true
+    const failure = this.#commit()
+    this.#failedCloses.stop()
+    if (this.#syncTimer !== null) clearTimeout(this.#syncTimer)
+    await this.durable()
+    this.#space.close()
+    if (failure !== null) throw failure
+  }
+
+  /** What is used of the current segment, the uncommitted batch included. */
+  get #written(): number {
+    return (this.#space.current?.committed ?? 0) + this.#length
+  }
+
+  #opened(id: string, closingEvents: number, batch: Batch): void {
+    const segment = this.#space.current
+    if (segment === undefined) throw new RangeError('There is no segment')
+    const exchange = { id, segment, closingEvents }
+    this.#setAside(exchange)
+    batch.opened.push(exchange)
+  }
+
+  #setAside(exchange: OpenExchange): void {
+    this.#open.set(exchange.id, exchange)
+    this.#space.reserved += exchange.closingEvents * recordBytes
+    exchange.segment.open++
+  }
+
+  #letGo({ id, segment, closingEvents }: OpenExchange): void {
+    this.#open.delete(id)
+    this.#space.reserved -= closingEvents * recordBytes
+    segment.open--
+  }
+
+  /** As `#close`; events that cannot be written are tried again, whatever the caller is told. */
+  #closeOrRetry(exchangeId: string, bodies: readonly string[], uses: readonly RecordedUse[] = []): Promise<void> {
+    try {
+      return this.#close(exchangeId, bodies, uses)
+    } catch (error) {
+      this.#retryLater(exchangeId, bodies)
+      return Promise.reject(asOutboxFull(error))
+    }
+  }
+
+  #retryLater(exchangeId: string, bodies: readonly string[]): void {
+    if (!this.#open.has(exchangeId) || bodies.length === 0 || this.#closed) return
+    this.#owed.add(exchangeId)
+    this.#failedCloses.add(exchangeId, bodies)
+  }
+
+  /** `bodies` are the events' JSON, the outcome last. */
+  #close(exchangeId: string, bodies: readonly string[], uses: readonly RecordedUse[] = []): Promise<void> {
+    const exchange = this.#open.get(exchangeId)
+    if (exchange === undefined) throw new Failure('internal', { message: 'An exchange was closed that is not open' })
+    if (bodies.length === 0) throw new Failure('internal', { message: 'An exchange was closed without an outcome' })
+    const records = usesRecords(uses)
+    const wanted = bodies.length + records.length
+    const beyond = wanted - exchange.closingEvents
+    if (beyond > 0) this.#space.ensure(beyond * recordBytes, this.#written, true)
+    // Room for all of them before any is appended: a commit between them could fail alone.
+    if (wanted <= mostTogether) this.#makeRoom(wanted * recordBytes)
+    this.#appendUses(uses, records)
+    const last = bodies.length - 1
+    const batches: Batch[] = []
+    for (const [index, body] of bodies.entries()) {
+      const batch = this.#appendEvent(index === last ? exchangeId : null, body)
+      if (batch !== batches.at(-1)) batches.push(batch)
+    }
+    this.#letGo(exchange)
+    this.#owed.delete(exchangeId)
+    batches.at(-1)?.closed.push({ exchange, bodies })
+    return together(batches)
+  }
+
+  #appendEvent(closes: string | null, body: string): Batch {
+    // Room first: making it may commit, and a failing commit takes numbers back.
+    this.#makeRoom(recordBytes)
+    const batch = this.#begun()
+    const bodyStart = this.#appendAround(recordKinds.event, eventHead(++this.#n, closes), body)
+    batch.bodies.push(bodyStart, this.#length - 1)
+    return batch
+  }
+
+  /** Commits or goes on in the next segment where the batch or the segment has no room for so many bytes. */
+  #makeRoom(bytes: number): void {
+    if (this.#length + bytes > this.#buffer.length) this.#commit()
+    if (this.#written + bytes <= (this.#space.current?.size ?? 0)) return
+    this.#commit()
+    this.#rotate()
+  }
+
+  #appendUses(uses: readonly RecordedUse[], records: readonly string[]): void {
+    for (const record of records) {
+      this.#makeRoom(recordBytes)
+      this.#append(recordKinds.uses, record)
+      const segment = this.#space.current
+      if (segment === undefined) continue
+      for (const [, until] of uses) segment.coldAt = Math.max(segment.coldAt, until)
+    }
+  }
+
+  /** Who writes here, as the first records of a process and of a segment say. */
+  get #writer(): BootRecord {
+    return { boot_id: this.#options.bootId, run: this.past.run, known_from: this.past.knownFrom }
+  }
+
+  #append(kind: RecordKind, json: string): Batch {
+    const batch = this.#begun()
+    this.#length = encodeRecord(this.#buffer, this.#length, ++this.#seq, kind, json)
+    return batch
+  }
+
+  /** Appends a record around an event; gives where the body starts in the buffer, at whose end only a brace follows. */
+  #appendAround(kind: RecordKind, head: string, body: string): number {
+    const record = { seq: ++this.#seq, kind, head, body }
+    const { bodyStart, end } = encodeAround(this.#buffer, this.#length, record)
+    this.#length = end
+    return bodyStart
+  }
+
+  /** The batch of this tick. */
+  #begun(): Batch {
+    if (this.#batch === null) {
+      this.#batch = newBatch()
+      setImmediate(() => this.#commit())
+    }
+    return this.#batch
+  }
+
+  /** Writes the batch. Where that fails, its appends fail and the memory is as it was before them. */
+  #commit(): Failure | null {
+    const batch = this.#batch
+    const segment = this.#space.current
+    if (batch === null || segment === undefined || segment.fd === null) return null
+    const length = this.#length
+    this.#batch = null
+    this.#length = 0
+    try {
+      writeWhole(this.#options.write, segment.fd, this.#buffer, length, segment.committed)
+    } catch (error) {
+      this.#seq = this.#committedSeq
+      this.#n = this.#committedN
+      for (const { exchange, bodies } of batch.closed) {
+        this.#setAside(exchange)
+        this.#retryLater(exchange.id, bodies)
+      }
+      for (const exchange of batch.opened) this.#letGo(exchange)
+      this.#eraseTorn(segment, segment.fd, length)
+      const failure = asOutboxFull(error)
+      batch.reject(failure)
+      return failure
+    }
+    const first = this.#committedN + 1
+    segment.committed += length
+    segment.last = this.#n
+    this.#committedSeq = this.#seq
+    this.#committedN = this.#n
+    this.#space.written(segment)
+    this.#syncSoon()
+    batch.resolve()
+    if (batch.bodies.length > 0) {
+      for (const listener of this.#listeners) listener({ first, bytes: this.#buffer, bodies: batch.bodies })
+    }
+    return null
+  }
+
+  /** What a failed write left behind must not be read as what follows the next, shorter batch. */
+  #eraseTorn(segment: Segment, fd: number, length: number): void {
+    try {
+      writeZeros(this.#options.write, fd, segment.committed, segment.committed + length)
+    } catch (error) {
+      // The disk takes nothing now: the next batch writes over it, and recovery stops at what does not follow.
+      this.#options.log.warn({ error: String(error) }, 'A torn batch could not be erased')
+    }
+  }
+
+  /** Goes on in the next segment, which begins by saying what came before. */
+  #rotate(): void {
+    const head = {
+      ...this.#writer,
+      n: this.#n,
+      needed_from: this.#space.neededFrom(),
+      acknowledged: this.#acknowledged,
+    }
+    const bytes = Buffer.alloc(recordBytes)
+    const end = encodeRecord(bytes, 0, this.#seq + 1, recordKinds.segment, JSON.stringify(head))
+    this.#space.rotate((fd) => {
+      writeWhole(this.#options.write, fd, bytes, end, 0)
+      return end
+    })
+    this.#seq++
+    this.#committedSeq = this.#seq
+    this.#syncSoon()
+  }
+
+  #syncSoon(): void {
+    if (this.#syncTimer !== null || this.#closed) return
+    this.#syncTimer = setTimeout(() => {
+      this.#syncTimer = null
+      this.#space.sync().catch((error: unknown) => {
+        this.#options.log.error({ error: String(error) }, 'The outbox could not be brought to the disk')
+      })
+    }, syncEveryMs)
+  }
+}
+
+/**
+ * A kill of the process leaves every record. What a crash of the host, or damage, has taken nobody can say, and times of
+ * another run of the host cannot be compared.
+ */
+function pastOf(
+  { run: former, knownFrom, bootId, dropped, uses }: RecoveredOutbox,
+  options: Pick<OutboxOptions, 'bootId' | 'clock' | 'hostTime'>,
+): RatePast {
+  const run = Math.max(former + 1, Math.floor(options.clock.now()))
+  if (bootId !== options.bootId || bootId === unknownBoot || dropped !== null) {
+    return { run, knownFrom: run, uses: new Map() }
+  }
+  const now = options.hostTime()
+  return { run, knownFrom, uses: sumUses(uses.filter(([, until]) => until > now)) }
+}
+
+const nameOf = ({ history, version }: StatePosition): string => `${history} ${version}`

@@ -1,0 +1,80 @@
+import { expect, test } from 'bun:test'
+import { type Event, nobody } from '../../events/event.ts'
+import { testEvent } from '../../events/testing/ledger.ts'
+import { Failure } from '../../failure.ts'
+import { UnknownCallers } from './refusals.ts'
+
+const unknown = (reason = 'invalid_api_token') => testEvent({ verdict: 'deny', reason_code: reason })
+
+function callers() {
+  const clock = { now: 0 }
+  const limit = new UnknownCallers(() => clock.now, { eachSecond: 3, summaryMs: 10_000 })
+  const admit = (event = unknown(), scarce = false) => limit.admit([event], () => scarce)
+  const sum = async (isEnd = false, full = false): Promise<unknown> => {
+    const recorded: Event[] = []
+    await limit.sum(1_800_000_000_000, isEnd, async (event) => {
+      if (full) throw new Failure('event_outbox_full')
+      recorded.push(event)
+    })
+    return recorded.length === 0 ? null : recorded
+  }
+  return { clock, admit, sum }
+}
+
+const refused = (counts: Record<string, number>) => [expect.objectContaining({ details: { refused: counts } })]
+
+test('a few refusals of unknown callers are recorded as they are', async () => {
+  const { admit, sum } = callers()
+  const event = unknown()
+  expect(admit(event)).toEqual([event])
+  expect(await sum(true)).toBeNull()
+})
+
+test('a flood of them becomes an event in a while that says how many there were, and why', async () => {
+  const { clock, admit, sum } = callers()
+  const reasonOf = (index: number) => (index % 2 === 0 ? 'missing_api_key' : 'invalid_api_token')
+  const flood = () => Array.from({ length: 1000 }, (_, index) => admit(unknown(reasonOf(index)))).flat()
+  expect(flood()).toHaveLength(3)
+  expect(await sum()).toMatchObject([
+    {
+      ...{ event_type: 'auth.refused', reason_code: 'refusals.summed', request_id: null },
+      timestamp: '2027-01-15T08:00:00.000Z',
+      details: { refused: { missing_api_key: 498, invalid_api_token: 499 } },
+    },
+  ])
+  clock.now = 9999
+  expect(flood()).toHaveLength(3)
+  expect(await sum()).toBeNull()
+  clock.now = 10_000
+  expect(await sum()).toEqual(refused({ missing_api_key: 498, invalid_api_token: 499 }))
+  expect(await sum()).toBeNull()
+})
+
+test('at the end those that are left are summed, however soon', async () => {
+  const { admit, sum } = callers()
+  admit(unknown(), true)
+  expect(await sum()).toEqual(refused({ invalid_api_token: 1 }))
+  admit(unknown(), true)
+  expect(await sum()).toBeNull()
+  expect(await sum(true)).toEqual(refused({ invalid_api_token: 1 }))
+})
+
+test('what could not be recorded is in the next sum', async () => {
+  const { admit, sum } = callers()
+  admit(unknown(), true)
+  expect(await sum(true, true).catch(({ code }) => code)).toBe('event_outbox_full')
+  admit(unknown(), true)
+  expect(await sum(true)).toEqual(refused({ invalid_api_token: 2 }))
+})
+
+test('while room is scarce only such sums are recorded', async () => {
+  const { admit, sum } = callers()
+  expect(admit(unknown(), true)).toEqual([])
+  expect(await sum()).toEqual(refused({ invalid_api_token: 1 }))
+})
+
+test('whoever is known is always recorded', () => {
+  const { admit } = callers()
+  const known = testEvent({ event_attribution: { ...nobody, token_id: 'token' } })
+  for (let index = 0; index < 50; index++) expect(admit(known, true)).toEqual([known])
+})

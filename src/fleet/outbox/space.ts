@@ -1,0 +1,299 @@
+/**
+ * The space of an outbox: which segment is written, which are allocated ahead, which may go.
+ *
+ * Space is promised before it is used. An exchange is opened only where the space of what ends it is set aside, in
+ * segments that are allocated already, so that running exchanges always finish. Records are never split: as much as ends
+ * one exchange may stay unused at a segment's end, and is not counted as free. Some space is kept for denials.
+ * Segments that the control plane has are kept for `keepMs` or up to the limit, the oldest going first.
+ *
+ * A disk that is nearly full may hold the ledger too, and what waits here has to fit into it before any of it can go. So
+ * as much as waits stays free and a little more; short of that acknowledged segments go early, the next ones are smaller,
+ * and new work is refused.
+ */
+import { closeSync, openSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Failure } from '../../failure.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log/log.ts'
+import { asOutboxFull, outboxFull } from './full.ts'
+import { mostTogether, recordBytes } from './record.ts'
+import { allocateEarly, allocateNow, nameSegment, type Segment, type Spare, syncData, type Write } from './segment.ts'
+
+export interface SpaceOptions {
+  directory: string
+  segmentBytes: number
+  limitBytes: number
+  keepMs: number
+  write: Write
+  /** How much the disk of a directory still takes. */
+  freeBytes(directory: string): number
+  clock: Clock
+  /** Comparable with what a former process read (lib/host-time.ts). */
+  hostTime(): number
+  log: Log
+}
+
+/** May stay unused at a segment's end. */
+const tailBytes = mostTogether * recordBytes
+/** Space that only denials and marks may use. */
+const keptBytes = 64 * 1024
+/** Stays free beside what has to fit into the ledger: for its other tables, for logs, for a gateway's copy of the state. */
+const otherBytes = 4 * 1024 * 1024
+/** No segment is smaller, unless it was configured so. */
+const fewestBytes = 256 * 1024
+/** Of a disk with less than this free no segment is made, whatever waits: what is set aside is all there is. */
+export const leastFreeBytes = otherBytes + fewestBytes
+/** Of what the disk still takes one segment is at most this part. */
+const diskPart = 1 / 16
+/** After a failed allocation the disk is left alone for so long: each try would fill it again. */
+const retryMs = 500
+const pruneEveryMs = 1000
+
+export class OutboxSpace {
+  readonly #options: SpaceOptions
+  readonly #segmentBytes: number
+  readonly segments: Segment[]
+  #spares: Spare[] = []
+  #allocating = false
+  #made = 0
+  #closed = false
+  #retryAt = Number.NEGATIVE_INFINITY
+  #prunedAt = Number.NEGATIVE_INFINITY
+  /** Bytes set aside for exchanges that are open. */
+  reserved = 0
+  /** Segments with bytes that were not synced yet. */
+  readonly #unsynced = new Set<Segment>()
+  #syncing: Promise<void> | null = null
+
+  constructor(options: SpaceOptions, segments: Segment[]) {
+    this.#options = options
+    this.#segmentBytes = Math.min(options.segmentBytes, Math.floor(options.limitBytes / 4))
+    this.segments = segments
+    for (const name of readdirSync(options.directory)) {
+      if (name.endsWith('.new')) rmSync(join(options.directory, name))
+    }
+  }
+
+  get current(): Segment | undefined {
+    return this.segments.at(-1)
+  }
+
+  /** Bytes on disk, of segments and of what is allocated ahead. */
+  get bytes(): number {
+    return sum(this.segments) + sum(this.#spares)
+  }
+
+  /** Whether what the control plane does not have yet takes more than half of what there may be. */
+  get halfFull(): boolean {
+    return this.#waiting > this.#options.limitBytes / 2
+  }
+
+  /** Bytes of the segments that the control plane does not have whole. */
+  get #waiting(): number {
+    return sum(this.segments.filter(({ last }) => last > this.acknowledged))
+  }
+
+  /**
+   * Makes sure that `bytes` can be had beside everything set aside, `written` being already used of the current
+   * segment. Throws `event_outbox_full` where the limit or the disk does not allow it. `beyondLimit` is for what must
+   * be written in any case.
+   */
+  ensure(bytes: number, written: number, beyondLimit = false): void {
+    const needed = bytes + (beyondLimit ? 0 : keptBytes)
+    while (this.#free(written) < needed) this.#allocate(beyondLimit)
+    this.#prepare(written)
+  }
+
+  /** Whether `ensure` would find so many bytes, as far as can be told without allocating any. */
+  has(bytes: number, written: number): boolean {
+    if (this.#free(written) >= bytes + keptBytes) return true
+    return this.#options.clock.monotonic() >= this.#retryAt && this.#hasRoom()
+  }
+
+  /** What to say where `has` says no. */
+  fullFailure(): Failure {
+    return outboxFull(this.bytes + this.#nextBytes() > this.#options.limitBytes ? 'limit' : 'disk')
+  }
+
+  /** Takes the next allocated segment. Its first record is written by `begin`, before it counts. */
+  rotate(begin: (fd: number) => number): Segment {
+    if (this.#spares.length === 0) this.#allocate(true)
+    const spare = this.#spares[0]
+    if (spare === undefined) throw new RangeError('No segment was allocated')
+    const former = this.current
+    const committed = begin(spare.fd)
+    this.#spares.shift()
+    const index = (former?.index ?? 0) + 1
+    const path = nameSegment(spare, this.#options.directory, index)
+    const before = former?.last ?? 0
+    const segment: Segment = {
+      index,
+      path,
+      size: spare.size,
+      fd: spare.fd,
+      committed,
+      before,
+      last: before,
+      open: 0,
+      denials: [],
+      coldAt: 0,
+      writtenAt: this.#options.clock.now(),
+    }
+    this.segments.push(segment)
+    // The former one may be synced to its end already: the next sync is what closes it.
+    if (former !== undefined) this.#unsynced.add(former)
+    this.#unsynced.add(segment)
+    return segment
+  }
+
+  /** Opens the last segment of a recovered outbox for going on in it. */
+  reopen(segment: Segment): void {
+    segment.fd = openSync(segment.path, 'r+')
+  }
+
+  /** The oldest segment that a restart must read. */
+  neededFrom(): number {
+    const now = this.#options.hostTime()
+    const needed = this.segments.find(({ open, denials, coldAt }) => open > 0 || denials.length > 0 || coldAt > now)
+    return needed?.index ?? (this.current?.index ?? 0) + 1
+  }
+
+  written(segment: Segment): void {
+    segment.writtenAt = this.#options.clock.now()
+    this.#unsynced.add(segment)
+  }
+
+  /** Brings everything written so far to the disk, off the thread; former segments are closed then. */
+  sync(): Promise<void> {
+    this.#syncing ??= this.#syncAll().finally(() => {
+      this.#syncing = null
+    })
+    return this.#syncing
+  }
+
+  async #syncAll(): Promise<void> {
+    for (const segment of [...this.#unsynced]) {
+      this.#unsynced.delete(segment)
+      if (segment.fd === null) continue
+      try {
+        await syncData(segment.fd)
+      } catch (error) {
+        this.#unsynced.add(segment)
+        throw error
+      }
+      // What was written to it meanwhile is still to be synced.
+      if (segment !== this.current && segment.fd !== null && !this.#unsynced.has(segment)) {
+        closeSync(segment.fd)
+        segment.fd = null
+      }
+    }
+  }
+
+  /**
+   * The control plane has all events up to number `n`. How much room is left is looked at now and then only: whoever
+   * needs room looks by itself.
+   */
+  shipped(n: number): void {
+    this.acknowledged = n
+    const now = this.#options.clock.monotonic()
+    if (now - this.#prunedAt < pruneEveryMs) return
+    this.#prunedAt = now
+    this.#prune(0)
+  }
+
+  /** Deletes segments that the control plane has, oldest first, where they are old or room is short. */
+  #prune(roomFor: number): void {
+    const { acknowledged } = this
+    const oldest = this.#options.clock.now() - this.#options.keepMs
+    const hostNow = this.#options.hostTime()
+    for (;;) {
+      const [first] = this.segments
+      if (first === undefined || first === this.current) return
+      const { last, open, denials, coldAt, fd } = first
+      const needed = last > acknowledged || open > 0 || denials.length > 0 || coldAt > hostNow || fd !== null
+      if (needed || (first.writtenAt > oldest && this.#fits(roomFor))) return
+      rmSync(first.path)
+      this.segments.shift()
+    }
+  }
+
+  /** Number of the last event that the control plane is known to have. */
+  acknowledged = 0
+
+  close(): void {
+    this.#closed = true
+    for (const { fd, path } of this.#spares) {
+      closeSync(fd)
+      rmSync(path, { force: true })
+    }
+    this.#spares = []
+    for (const segment of this.segments) {
+      if (segment.fd !== null) closeSync(segment.fd)
+      segment.fd = null
+    }
+  }
+
+  #free(written: number): number {
+    const current = this.current
+    const rest = current === undefined ? 0 : Math.max(0, current.size - written - tailBytes)
+    return (
+      this.#spares.reduce((free, { size }) => free + Math.max(0, size - tailBytes - recordBytes), rest) - this.reserved
+    )
+  }
+
+  /** Whether the limit and the disk leave room for so many bytes more. */
+  #fits(bytes: number): boolean {
+    const { limitBytes, freeBytes, directory } = this.#options
+    return this.bytes + bytes <= limitBytes && freeBytes(directory) - bytes >= this.#waiting + otherBytes
+  }
+
+  /** Whether there is room for one more segment, beside one that is being allocated. */
+  #hasRoom(): boolean {
+    const wanted = this.#allocating ? 2 * this.#nextBytes() : this.#nextBytes()
+    this.#prune(wanted)
+    return this.#fits(wanted)
+  }
+
+  /** The size of the next segment. */
+  #nextBytes(): number {
+    const { freeBytes, directory } = this.#options
+    return Math.min(this.#segmentBytes, Math.max(fewestBytes, Math.floor(freeBytes(directory) * diskPart)))
+  }
+
+  #allocate(beyondLimit: boolean): void {
+    const hopeless = this.#options.clock.monotonic() < this.#retryAt || !this.#hasRoom()
+    if (hopeless && !beyondLimit) throw this.fullFailure()
+    try {
+      this.#spares.push(allocateNow(this.#newPath(), this.#nextBytes(), this.#options.write))
+    } catch (error) {
+      this.#retryAt = this.#options.clock.monotonic() + retryMs
+      throw asOutboxFull(error)
+    }
+  }
+
+  /** Allocates the next segment early; where that fails, `ensure` finds out when it needs the space. */
+  #prepare(written: number): void {
+    const low = this.#free(written) < (this.current?.size ?? 0) / 2
+    if (this.#allocating || !(low || this.#spares.length === 0)) return
+    if (this.#options.clock.monotonic() < this.#retryAt || !this.#hasRoom()) return
+    this.#allocating = true
+    allocateEarly(this.#newPath(), this.#nextBytes())
+      .then((spare) => {
+        this.#spares.push(spare)
+        if (this.#closed) this.close()
+      })
+      .catch((error: unknown) => {
+        this.#retryAt = this.#options.clock.monotonic() + retryMs
+        this.#options.log.warn({ error: String(error) }, 'No outbox segment could be allocated')
+      })
+      .finally(() => {
+        this.#allocating = false
+      })
+  }
+
+  #newPath(): string {
+    return join(this.#options.directory, `${++this.#made}.new`)
+  }
+}
+
+const sum = (files: readonly { size: number }[]): number => files.reduce((total, { size }) => total + size, 0)

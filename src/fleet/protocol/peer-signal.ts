@@ -1,0 +1,96 @@
+/**
+ * What control planes tell one another over HTTP (protocols section 4, rule 4): hints that make waiting short. Whatever is
+ * lost is found in the databases, which each control plane reads every second. Signals hold no secret: hashes, names.
+ *
+ * A signal carries `<sender>;<number>;<HMAC-SHA-256>` under a key that is derived from the master key (HKDF, RFC 5869),
+ * taken over recipient, sender, number and body. Ids are of processes, a number is taken once: a signal that is replayed,
+ * or sent to another than it was made for, is refused, without any clock.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { z } from 'zod'
+import { Failure } from '../../failure.ts'
+import { deriveKey } from '../../lib/seal.ts'
+import { usageSignalSchema } from '../../usage/lease/recall-peers.ts'
+import { headSchema } from './wire.ts'
+
+const laneName = z.string().max(300)
+const hashes = z.array(z.string().regex(/^[0-9a-f]{64}$/)).max(10_000)
+
+/** What a lane's row says after a write: whose stream it is, and what that has acknowledged. */
+const acknowledgement = z.strictObject({ lane: laneName, stream_id: z.uuid(), version: z.int().min(0) })
+export type Acknowledgement = z.infer<typeof acknowledgement>
+/** So many are told of; of more, whoever waits reads the rows. */
+export const mostAcknowledged = 10_000
+
+export const peerSignalSchema = z.discriminatedUnion('kind', [
+  /** A change was committed: deny these tokens, and end what runs of some. */
+  z.strictObject({ kind: z.literal('state'), head: headSchema, deny: hashes, cut: hashes, unhurried: z.boolean() }),
+  /** These acknowledgements of lanes were written. */
+  z.strictObject({ kind: z.literal('acknowledged'), lanes: z.array(acknowledgement).max(mostAcknowledged) }),
+  /** A lane has a new stream: whoever has another of it ends that. */
+  z.strictObject({ kind: z.literal('taken'), lane: laneName, stream_id: z.uuid() }),
+  ...usageSignalSchema.options,
+])
+export type PeerSignal = z.infer<typeof peerSignalSchema>
+
+export const peerHeader = 'x-gatehouse-peer'
+
+export const peerKey = (masterKey: Uint8Array): Uint8Array =>
+  deriveKey(Buffer.from(masterKey).toString('base64'), 'gatehouse peer signals')
+
+export interface SignalEnvelope {
+  recipient: string
+  sender: string
+  number: number
+  body: string
+}
+
+/** The header of a signal. */
+export const signSignal = (key: Uint8Array, envelope: SignalEnvelope): string =>
+  `${envelope.sender};${envelope.number};${macOf(key, envelope).toString('hex')}`
+
+const macOf = (key: Uint8Array, { recipient, sender, number, body }: SignalEnvelope): Buffer =>
+  createHmac('sha256', key).update(`${recipient}\n${sender}\n${number}\n${body}`).digest()
+
+const headerForm = /^([0-9a-f-]{36});(\d{1,15});([0-9a-f]{64})$/
+/** How far behind the newest number of its sender a signal may come, for several are on their way at once. */
+const window = 1000
+const mostSenders = 100
+
+/** Takes each signal once. Throws `access_denied`, without saying why, for any that is not for this process. */
+export class SignalGate {
+  readonly #key: Uint8Array
+  readonly #recipient: string
+  readonly #senders = new Map<string, { newest: number; seen: Set<number> }>()
+
+  constructor(key: Uint8Array, recipient: string) {
+    this.#key = key
+    this.#recipient = recipient
+  }
+
+  admit(header: string | null, body: string): void {
+    const [, sender, digits, mac] = headerForm.exec(header ?? '') ?? []
+    if (sender === undefined || mac === undefined) throw new Failure('access_denied')
+    const number = Number(digits)
+    const expected = macOf(this.#key, { recipient: this.#recipient, sender, number, body })
+    if (!timingSafeEqual(expected, Buffer.from(mac, 'hex')) || !this.#isNew(sender, number)) {
+      throw new Failure('access_denied')
+    }
+  }
+
+  #isNew(sender: string, number: number): boolean {
+    const known = this.#senders.get(sender) ?? { newest: 0, seen: new Set<number>() }
+    if (number <= known.newest - window || known.seen.has(number)) return false
+    known.seen.add(number)
+    known.newest = Math.max(known.newest, number)
+    if (known.seen.size > 2 * window) {
+      for (const old of known.seen) if (old <= known.newest - window) known.seen.delete(old)
+    }
+    // The sender that was silent for longest goes first.
+    this.#senders.delete(sender)
+    this.#senders.set(sender, known)
+    const [oldest] = this.#senders.keys()
+    if (this.#senders.size > mostSenders && oldest !== undefined) this.#senders.delete(oldest)
+    return true
+  }
+}

@@ -1,0 +1,284 @@
+/**
+ * What a gateway and a control plane say to each other (contract section 11; protocols sections 1, 4, 5):
+ *
+ *   POST /v1/gateway-runtime/bootstrap   runtime token     → session credential, keys, limits, where the state is
+ *   GET  /v1/gateway-runtime/stream      session, ?lane=n  → SSE: hello, change, fenced
+ *   POST /v1/gateway-runtime/beat        session           → freshness; carries the acknowledged version
+ *   POST /v1/gateway-runtime/events      session           → NDJSON of chained events, answered after commit
+ *   POST /v1/gateway-runtime/slots       session           → slots of limits a minute (usage/rate/rate-protocol.ts)
+ *   POST /v1/gateway-runtime/leases      session           → shares of limits: asks and returns, grants and refusals
+ *   POST /v1/gateway-runtime/credential  session           → a read credential for the state, as bootstrap gives one
+ *   POST /v1/gateway-runtime/denials     session           → what a lane knows to be denied, where the primary forgot it
+ *   POST /v1/gateway-runtime/mcp-offers  session           → what MCP servers offer (mcp/offers/offer-report.ts)
+ *   POST /v1/gateway-runtime/goodbye     session           → the lane serves no more
+ *
+ * A lane is `gateway_id/instance_id/n`. Opening a lane's stream takes it over: whoever held it before gets 409
+ * `lane_fenced` from then on. `stream_id` names the holding stream and goes with every beat and batch of the lane.
+ */
+import { z } from 'zod'
+
+export const headSchema = z.object({
+  version: z.number().int(),
+  nonce: z.string(),
+  history: z.string(),
+})
+export type Head = z.infer<typeof headSchema>
+
+export const bootstrapRequestSchema = z.strictObject({
+  instance_id: z.uuid(),
+  version: z.string().max(64),
+  lanes: z.number().int().min(1).max(64),
+})
+
+/** Where a database is read from, with a credential that reads it and nothing else (protocols section 5). */
+export const replicaSourceSchema = z.object({
+  kind: z.literal('replica'),
+  url: z.string().describe('https://, or http:// on loopback; where its server has namespaces, the host names one'),
+  token: z.string(),
+  expires_at: z.iso.datetime().nullable().describe('Null: it holds until the installation gives another'),
+})
+export type ReplicaSource = z.infer<typeof replicaSourceSchema>
+
+export const stateSourceSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('file') }).describe('The state is a file on this host that another process keeps'),
+  replicaSourceSchema,
+])
+export const credentialReplySchema = z.object({ state: stateSourceSchema, now: z.iso.datetime() })
+
+export const bootstrapReplySchema = z.object({
+  session: z.object({ token: z.string(), expires_at: z.iso.datetime() }),
+  organization_id: z.uuid(),
+  gateway: z.object({ id: z.uuid(), name: z.string() }),
+  head: headSchema,
+  state: stateSourceSchema,
+  max_staleness_seconds: z.number(),
+  provider_keys: z.record(z.uuid(), z.string()).describe('Id of a provider or MCP server → its data key, base64'),
+  prompt_hash_key: z.object({ id: z.string(), key: z.string() }),
+  base_url: z.string(),
+  gateway_url: z.string(),
+  now: z.iso.datetime(),
+})
+export type BootstrapReply = z.infer<typeof bootstrapReplySchema>
+
+/** The least a gateway serves without news, however strict it is: the time in which a lane counts as connected. */
+const leastStalenessMs = 3000
+/**
+ * For how long a lane may serve after it was last fresh; both sides must count alike. Where the setting changes, a lane
+ * serves for less from any answer on, and says so once that would outlive a restart; for more only by a hello, before
+ * which its row was written. So what the row has is never less than what the lane goes by.
+ */
+export const staleAfterMs = (maxStalenessSeconds: number): number =>
+  Math.max(leastStalenessMs, maxStalenessSeconds * 1000)
+
+/** How often the control plane writes a comment into a quiet stream, and after what silence a lane gives it up. */
+export const streamCommentMs = 5000
+export const streamSilenceMs = 3 * streamCommentMs
+
+const chainHeadSchema = z.object({ seq: z.number().int(), digest: z.string() })
+export type ChainHead = z.infer<typeof chainHeadSchema>
+/** The ledger's head of a lane's chain, and some places before it, ever farther apart, to find where two part. */
+const announcedHeadSchema = chainHeadSchema.extend({ earlier: z.array(chainHeadSchema).default([]) })
+export type AnnouncedHead = z.infer<typeof announcedHeadSchema>
+
+/** What the ledger has, by which an older copy is known (usage/lease/ledger-epoch.ts). */
+const marksSchema = z.array(z.object({ writer: z.string().max(64), written: z.number().int().min(0) })).max(1000)
+const parseMarks = (text: unknown): unknown => {
+  try {
+    return JSON.parse(String(text))
+  } catch {
+    // No JSON, so no marks either: the schema says so.
+    return undefined
+  }
+}
+
+/**
+ * What a lane says when it opens its stream: which process asks, and when it was last told to hold the lane. Another
+ * process that took it since keeps it; a ledger that knows of none so late was restored from an older copy.
+ */
+const servesFor = z.coerce.number().int().min(0).max(86_400_000)
+export const streamQuerySchema = z.strictObject({
+  lane: z.coerce.number().int().min(0).max(63),
+  process: z.uuid().optional(),
+  since: z.coerce.number().int().optional(),
+  acknowledged: z.coerce.number().int().min(0).optional().describe('The last of its events that the ledger had'),
+  ledger: z.preprocess(parseMarks, marksSchema).optional().describe('As the beats told it'),
+  stale_after_ms: servesFor.optional().describe('For how long it serves without news'),
+})
+export type StreamQuery = z.infer<typeof streamQuerySchema>
+
+/** The stream's SSE events; the SSE `event:` field is `kind`. */
+export const helloSchema = z.object({
+  kind: z.literal('hello'),
+  stream_id: z.uuid(),
+  taken_at: z.number().int().describe('When the lane was taken by this stream, in the time of the ledger'),
+  head: headSchema,
+  events: announcedHeadSchema.describe("The ledger's head of this lane's chain"),
+  max_staleness_seconds: z.number().optional().describe('Written down before: the lane may serve for longer by it'),
+  now: z.iso.datetime(),
+})
+export const changeSchema = z.object({
+  kind: z.literal('change'),
+  head: headSchema,
+  since: z.number().int().describe('All denials of versions above this one, up to the head, are in `deny`'),
+  deny: z.array(z.string()).describe('Hashes of tokens to refuse until the state read is at this version'),
+  cut: z.array(z.string()).default([]).describe('Those of them whose running requests end at once'),
+  unhurried: z
+    .boolean()
+    .default(false)
+    .describe('Whether nothing else has changed, so that reading the state may wait'),
+})
+export const fencedSchema = z.object({ kind: z.literal('fenced') })
+/** Another lane needs slots of an account: those that are cold are to be returned (usage/rate/rate.ts). */
+export const slotsRecallSchema = z.object({
+  kind: z.literal('slots'),
+  account: z.string(),
+  want: z.number().int(),
+  at: z.number().int().describe('Names the call; the lane says it again when it has followed'),
+})
+export const recallSchema = z.object({
+  kind: z.literal('recall'),
+  accounts: z.array(z.string()).describe('What is not open of these is wanted back; their limits may have changed'),
+})
+export const streamMessageSchema = z.discriminatedUnion('kind', [
+  helloSchema,
+  changeSchema,
+  fencedSchema,
+  slotsRecallSchema,
+  recallSchema,
+])
+export type StreamMessage = z.infer<typeof streamMessageSchema>
+
+export const beatRequestSchema = z.strictObject({
+  lane: z.number().int(),
+  stream_id: z.uuid(),
+  acknowledged_version: z.number().int().describe('All denials up to this version are durable on the lane'),
+  history: z.string().describe('The history that the acknowledged version is of'),
+  nonce: z.string().describe("The nonce of the acknowledged version's head; empty where the lane does not know it"),
+  stale_after_ms: servesFor.optional().describe('For how long it serves without news, also over a restart'),
+})
+export const beatReplySchema = z.object({
+  head: headSchema,
+  history: z
+    .enum(['known', 'unknown'])
+    .describe('Unknown: the acknowledged version and nonce are not of this primary, which was restored or replaced'),
+  fresh: z.boolean().describe('Whether the primary was read within the last second'),
+  max_staleness_seconds: z.number().optional().describe('Counts where it is less than the lane has'),
+  ledger: marksSchema.default([]),
+  now: z.iso.datetime(),
+})
+export type BeatReply = z.infer<typeof beatReplySchema>
+
+/**
+ * A lane whose history is unknown tells, before it lets its replica go, what it has denied (protocols section 4, rule
+ * 1). Tokens that the restored state holds as they were before a denial's version are revoked again. Told in pieces
+ * where there are more; an answer says that these are durable.
+ */
+export const denialsLimit = 1000
+export const denialsRequestSchema = z.strictObject({
+  lane: z.number().int(),
+  stream_id: z.uuid(),
+  history: z.string().describe('The history that the versions are of'),
+  denials: z
+    .array(z.strictObject({ version: z.number().int().min(1), hash: z.string().regex(/^[0-9a-f]{64}$/) }))
+    .max(denialsLimit),
+})
+export const denialsReplySchema = z.object({
+  head: headSchema,
+  revoked: z.number().int().describe('How many of the tokens had come back to life'),
+})
+
+/** A lane that has drained and told all: it holds nothing any more and is not waited for. */
+export const goodbyeRequestSchema = z.strictObject({ lane: z.number().int(), stream_id: z.uuid() })
+export const goodbyeReplySchema = z.object({ now: z.iso.datetime() })
+
+/**
+ * A batch of events is NDJSON, at most `eventBatchLimit` lines. A line is `{"n":<number>,"digest":"<hex>","body":<the
+ * event>}` with exactly this spacing and order: the digest is taken over the bytes of body as they stand in the line.
+ */
+export const eventBatchLimit = 500
+
+/** What stands in a line before the body; after it stands one brace. */
+export const eventLineHead = (n: number, digest: string): string => `{"n":${n},"digest":"${digest}","body":`
+
+export const eventsReplySchema = chainHeadSchema
+
+const amount = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
+const accountName = z.string().max(128)
+const cellTotals = z.object({
+  account: accountName,
+  rounds: amount,
+  granted: amount,
+  returned: amount,
+  settled: amount,
+})
+
+const asked = z.number().min(0)
+/** Whatever is asked, it is answered by itself: one of a wrong form is one that nothing can answer. */
+const ask = z
+  .strictObject({
+    account: z.string(),
+    want: asked,
+    min: asked,
+    waited: z.number(),
+    wait: z.number(),
+    tight: z.boolean(),
+  })
+  .catch(({ input }) => {
+    const account = z.looseObject({ account: accountName }).safeParse(input).data?.account ?? ''
+    return { account, want: Number.POSITIVE_INFINITY, min: Number.POSITIVE_INFINITY, waited: 0, wait: 0, tight: false }
+  })
+
+/** usage/lease/lease.ts says what these mean. */
+export const leasesRequestSchema = z.strictObject({
+  lane: z.number().int(),
+  stream_id: z.uuid(),
+  process: z.uuid(),
+  number: amount,
+  hello: z.strictObject({ through: amount, counted: amount, crashed: z.boolean() }).nullable(),
+  asks: z.array(ask),
+  cells: z.array(cellTotals.extend({ open: amount })),
+})
+export const leasesReplySchema = z.object({
+  hello: z.enum(['done', 'behind', 'needed']).nullable(),
+  cells: z.array(cellTotals),
+  grants: z.array(
+    z.object({
+      account: accountName,
+      booked: accountName,
+      tight: z.boolean(),
+      partial: z.boolean(),
+      until: z.number().nullable(),
+    }),
+  ),
+  denials: z.array(
+    z.object({
+      account: z.string(),
+      reason: z.enum(['exhausted', 'short', 'held', 'unknown']),
+      retry_after: z.number().nullable(),
+      left: z.number().nullable(),
+      until: z.number().nullable(),
+    }),
+  ),
+  later: z.array(accountName),
+})
+
+export const laneHeader = 'x-gatehouse-lane'
+export const streamIdHeader = 'x-gatehouse-stream-id'
+
+export const laneName = (gatewayId: string, instanceId: string, lane: number): string =>
+  `${gatewayId}/${instanceId}/${lane}`
+
+/** What a mutation that takes rights away answers with (contract section 11). */
+export const propagationSchema = z.object({
+  connected: z.number().int().describe('Lanes that beat within the last 3 s'),
+  acknowledged: z.number().int().describe('Those of them that have made the denial durable'),
+  unreachable: z.array(
+    z.object({
+      gateway_id: z.string(),
+      instance_id: z.string(),
+      until: z.iso.datetime().describe('Last beat + max_staleness'),
+    }),
+  ),
+  effective_by: z.iso.datetime().describe('After this instant no gateway accepts the token'),
+})
+export type Propagation = z.infer<typeof propagationSchema>

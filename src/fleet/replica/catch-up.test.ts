@@ -1,0 +1,30 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { findRevived } from '../coordinator/revived.ts'
+import { Outbox } from '../outbox/outbox.ts'
+import { TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+
+let fleet: TemporaryFleet
+
+beforeEach(async () => {
+  fleet = await TemporaryFleet.start()
+})
+
+afterEach(async () => {
+  await fleet.remove()
+})
+
+test('a token that a lane hears of with later changes is not taken for one that a restored primary let in again', async () => {
+  const lane = await fleet.lane('a', { stateFile: join(fleet.directory, 'behind.db') })
+  fleet.copyState(join(fleet.directory, 'behind.db'))
+  const { journal } = lane
+  if (!(journal instanceof Outbox)) throw new Error('A lane keeps its journal in an outbox')
+  await until(() => lane.counters.connected === 1 && lane.ready().ok)
+  const made = fleet.addUnheardToken()
+  fleet.change(() => undefined)
+  fleet.change(() => undefined)
+  await until(() => journal.denials.some(({ hashes }) => hashes.includes(made)))
+  const copy = join(fleet.directory, 'copy.db')
+  fleet.copyState(copy)
+  expect(await findRevived(copy, null, journal.denials)).toEqual([])
+})

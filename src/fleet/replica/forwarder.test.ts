@@ -1,0 +1,165 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { systemClock } from '../../lib/clock.ts'
+import { type Forwarder, type Primary, startForwarder } from './forwarder.ts'
+
+const log = '92f4ca70-385c-4a91-9ca0-9b54b8fceca3'
+const grpc = { 'content-type': 'application/grpc-web+proto' }
+
+let primary: Bun.Server<unknown>
+let answer: (request: Request) => Response | Promise<Response>
+let named: Primary | null
+let forwarder: Forwarder
+let secret: string
+let greeted: string[]
+let refused: number
+const seen: { path: string; headers: Headers; body: string }[] = []
+
+beforeEach(() => {
+  seen.length = 0
+  greeted = []
+  refused = 0
+  answer = () => new Response('frames', { headers: grpc })
+  primary = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    idleTimeout: 0,
+    development: false,
+    async fetch(request) {
+      seen.push({ path: new URL(request.url).pathname, headers: request.headers, body: await request.text() })
+      return await answer(request)
+    },
+  })
+  named = { url: `http://127.0.0.1:${primary.port}`, token: 'read-credential' }
+  forwarder = startForwarder({
+    fetch,
+    clock: systemClock,
+    randomBytes,
+    primary: () => named,
+    onHello(found) {
+      greeted.push(found)
+      return found === log
+    },
+    onRefused: () => refused++,
+  })
+  secret = forwarder.newSecret()
+})
+afterEach(async () => {
+  await forwarder.stop()
+  await primary.stop(true)
+})
+
+const call = (name: string, headers: Record<string, string> = { 'x-authorization': `Bearer ${secret}` }) =>
+  fetch(`${forwarder.url}/wal_log.ReplicationLog/${name}`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/grpc-web', 'x-session-token': 'session' },
+    body: 'request',
+  })
+
+async function ending(called: Promise<Response>): Promise<string> {
+  try {
+    return await (await called).text()
+  } catch {
+    // The connection was closed before the body's end.
+    return 'failed'
+  }
+}
+
+/** A gRPC-Web frame with field 3 in it. */
+function greeting(of: string): Buffer<ArrayBuffer> {
+  const message = Buffer.concat([Buffer.from([0x1a, of.length]), Buffer.from(of)])
+  const head = Buffer.alloc(5)
+  head.writeUInt32BE(message.length, 1)
+  return Buffer.concat([head, message])
+}
+
+test('a call goes through as it came, with the credential that only this process has', async () => {
+  const answered = await call('BatchLogEntries')
+  expect([answered.status, await answered.text()]).toEqual([200, 'frames'])
+  const [forwarded] = seen
+  expect(forwarded?.body).toBe('request')
+  expect(forwarded?.headers.get('x-authorization')).toBe('Bearer read-credential')
+  expect(forwarded?.headers.get('x-session-token')).toBe('session')
+  expect(Buffer.from(forwarded?.headers.get('x-namespace-bin') ?? '', 'base64').toString()).toBe('127')
+  expect(forwarder.bytes).toBe(6)
+})
+
+test('the namespace is the first label of a host that has several', async () => {
+  named = { url: `http://state.localhost:${primary.port}`, token: 'read-credential' }
+  await call('BatchLogEntries')
+  expect(Buffer.from(seen[0]?.headers.get('x-namespace-bin') ?? '', 'base64').toString()).toBe('state')
+})
+
+test('only the replicator of this start is heard, and for replication only', async () => {
+  const former = secret
+  expect((await call('Hello', {})).status).toBe(401)
+  secret = forwarder.newSecret()
+  expect((await call('Hello', { 'x-authorization': `Bearer ${former}` })).status).toBe(401)
+  expect((await fetch(`${forwarder.url}/info`)).status).toBe(404)
+  const headers = { 'x-authorization': `Bearer ${secret}` }
+  for (const path of ['/proxy.Proxy/Execute', '/v2/pipeline', '/wal_log.ReplicationLog/Hello/../../x']) {
+    expect((await fetch(forwarder.url + path, { method: 'POST', headers, body: 'x' })).status).toBe(404)
+  }
+  expect(seen).toEqual([])
+})
+
+test('a greeting goes through where the log is the one that is followed, and is kept back otherwise', async () => {
+  answer = () => new Response(greeting(log), { headers: grpc })
+  const known = await call('Hello')
+  expect(Buffer.from(await known.arrayBuffer())).toEqual(greeting(log))
+  answer = () => new Response(greeting('00000000-385c-4a91-9ca0-9b54b8fceca3'), { headers: grpc })
+  const other = await call('Hello')
+  expect([other.status, await other.text()]).toEqual([503, ''])
+  expect(greeted).toHaveLength(2)
+})
+
+test('what is no answer of a primary becomes a failed call', async () => {
+  const lies: (() => Response)[] = [
+    () => new Response('no', { status: 500, headers: grpc }),
+    () => new Response('<html>', { headers: { 'content-type': 'text/html' } }),
+    () => Response.redirect('http://127.0.0.1:1/elsewhere'),
+    () => new Response(new Uint8Array(200_000), { headers: grpc }),
+  ]
+  for (const lie of lies) {
+    answer = lie
+    expect((await call('Hello')).status).toBe(502)
+  }
+  await primary.stop(true)
+  expect((await call('Hello')).status).toBe(502)
+  named = null
+  expect((await call('Hello')).status).toBe(503)
+  expect(greeted).toEqual([])
+})
+
+test('a body that stops half-way never ends well', async () => {
+  answer = () =>
+    new Response(
+      new ReadableStream({
+        async start(controller) {
+          controller.enqueue(Buffer.from('half'))
+          await Bun.sleep(20)
+          controller.error(new Error('cut'))
+        },
+      }),
+      { headers: grpc },
+    )
+  expect(await ending(call('Snapshot'))).toBe('failed')
+})
+
+test('a primary that hangs, before or within its answer, is waited for a bounded time', async () => {
+  answer = () => new Promise(() => undefined)
+  const began = performance.now()
+  expect((await call('Hello')).status).toBe(502)
+  expect(performance.now() - began).toBeLessThan(25_000)
+  answer = () =>
+    new Response(new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from('half')) }), {
+      headers: grpc,
+    })
+  expect(await ending(call('BatchLogEntries'))).toBe('failed')
+}, 20_000)
+
+test('a credential that the primary does not take is reported', async () => {
+  answer = () => new Response('', { headers: { ...grpc, 'grpc-status': '16' } })
+  await call('Hello')
+  expect(refused).toBe(1)
+})

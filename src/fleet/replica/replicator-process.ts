@@ -1,0 +1,54 @@
+/** One run of the replicator, as its gateway holds it. */
+import type { Log } from '../../lib/log/log.ts'
+import { type ReplicatorOrder, type ReplicatorReport, replicatorReportSchema } from '../protocol/replicator-message.ts'
+
+export interface ReplicatorProcess {
+  send(order: ReplicatorOrder): void
+  /** Ends it at once: it holds nothing that a kill could harm. */
+  kill(): void
+}
+
+export interface ReplicatorProcessOptions {
+  /** The whole command line. */
+  command: readonly string[]
+  log: Log
+  onReport(report: ReplicatorReport): void
+  /** It ended without having been killed here; in words, how. */
+  onEnd(exit: string): void
+}
+
+export type StartReplicator = (options: ReplicatorProcessOptions) => ReplicatorProcess
+
+/** Starts it with nothing of ours in its environment. It has no credential but what its orders bring. */
+export const startReplicator: StartReplicator = ({ command, log, onReport, onEnd }) => {
+  let killed = false
+  const child = Bun.spawn([...command], {
+    env: { ...withoutOurs(process.env), RUST_LOG: 'off' },
+    stdin: 'ignore',
+    // The native code logs there whatever it is told, and standard output is for our own lines.
+    stdout: 'ignore',
+    stderr: 'inherit',
+    ipc(received) {
+      const report = replicatorReportSchema.safeParse(received)
+      if (report.success) onReport(report.data)
+      else log.error({}, 'The replicator said something that is not understood')
+    },
+  })
+  void child.exited.then(() => {
+    if (!killed) onEnd(child.signalCode === null ? `code ${child.exitCode}` : String(child.signalCode))
+  })
+  return {
+    send(order) {
+      if (child.exitCode === null && child.signalCode === null) child.send(order)
+    },
+    kill() {
+      killed = true
+      child.kill('SIGKILL')
+    },
+  }
+}
+
+const withoutOurs = (environment: Readonly<Record<string, string | undefined>>) =>
+  Object.fromEntries(
+    Object.entries(environment).filter(([name]) => !name.startsWith('SERVICE_') && !name.endsWith('_API_KEY')),
+  )

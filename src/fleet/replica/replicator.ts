@@ -1,0 +1,78 @@
+/**
+ * The replicator: a process of its own around the native replica, because every call of it may block the thread and a
+ * panic in it ends the process. It opens the one replica it is told to, syncs when it is asked and now and then by
+ * itself, and says how far it came. It ends with its gateway: the channel between them closes.
+ *
+ * It decides nothing. What a finished sync means, whether the folder is named, when to begin anew: replica.ts.
+ */
+import { type OpenReplica, openReplica } from '../../store/open-replica.ts'
+import { type ReplicatorOrder, type ReplicatorReport, replicatorOrderSchema } from '../protocol/replicator-message.ts'
+import type { Head } from '../protocol/wire.ts'
+
+const aliveEveryMs = 3000
+
+export interface ReplicatorChannel {
+  report(report: ReplicatorReport): void
+  /** Calls the listener with each message of the gateway. */
+  onOrder(listener: (order: unknown) => void): void
+}
+
+/** Serves orders until the process ends. */
+export function replicate({ report, onOrder }: ReplicatorChannel): void {
+  let replica: Promise<OpenReplica | null> | null = null
+  let wanted = false
+  let syncing = false
+  setInterval(() => report({ kind: 'alive' }), aliveEveryMs)
+
+  const syncWhileWanted = async (): Promise<void> => {
+    if (syncing) return
+    syncing = true
+    try {
+      const opened = await replica
+      while (wanted && opened) {
+        wanted = false
+        report(await syncOnce(opened))
+        // Reports leave, and native finalizers run, between two syncs only.
+        await Bun.sleep(0)
+      }
+    } finally {
+      syncing = false
+    }
+  }
+
+  onOrder((received) => {
+    const order = replicatorOrderSchema.parse(received)
+    if (order.kind === 'open') replica ??= open(order, report)
+    wanted = true
+    void syncWhileWanted()
+  })
+}
+
+async function open(
+  order: Extract<ReplicatorOrder, { kind: 'open' }>,
+  report: ReplicatorChannel['report'],
+): Promise<OpenReplica | null> {
+  try {
+    const { file, url, secret: token, dataDirectory } = order
+    const replica = await openReplica({ file, url, token }, dataDirectory)
+    if (!order.check) return replica
+    const [found] = await replica.read<{ quick_check: string }>('select quick_check from pragma_quick_check(1)')
+    if (found?.quick_check === 'ok') return replica
+    report({ kind: 'failed', reason: `The check found: ${found?.quick_check}`, damaged: true })
+  } catch (error) {
+    report({ kind: 'failed', reason: String(error), damaged: true })
+  }
+  return null
+}
+
+async function syncOnce(replica: OpenReplica): Promise<ReplicatorReport> {
+  try {
+    const { frame } = await replica.sync()
+    const [head] = await replica.read<Head>('select version, nonce, history from state_head where id = 1')
+    if (head === undefined) return { kind: 'failed', reason: 'The state has no head yet', damaged: false }
+    return { kind: 'synced', head, frame }
+  } catch (error) {
+    const reason = String(error)
+    return { kind: 'failed', reason, damaged: /malformed|not a database|SQLITE_CORRUPT|SQLITE_NOTADB/i.test(reason) }
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * The catalog as one gateway may use it, compiled from the state's rows; credentials are opened by data keys. All models
+ * are in it, those of providers that this gateway may not use too: it must know that the catalog lists them, so that
+ * they are nobody's unlisted ones.
+ */
+import type { Database } from 'bun:sqlite'
+import { z } from 'zod'
+import type { ModelFamily } from '../../languages/dialect.ts'
+import { unseal } from '../../lib/seal.ts'
+import { compilePriceText } from '../../providers/prices/price-record.ts'
+import type { Provider, ProviderTimeouts } from '../../providers/provider.ts'
+import type { CatalogModel, GatewayRecord } from '../protocol/worker.ts'
+import { CompiledRows } from './compiled-rows.ts'
+
+export interface Catalog {
+  models: ReadonlyMap<string, CatalogModel>
+  modelList: readonly CatalogModel[]
+  providers: ReadonlyMap<string, Provider>
+  /** In the order they were made, the closed ones among them without their credentials. */
+  providerList: readonly Provider[]
+  /** Providers that this gateway may use and whose credentials no key at hand opens. */
+  closed: readonly string[]
+  gateway: GatewayRecord
+}
+
+export const emptyCatalog: Catalog = {
+  models: new Map(),
+  modelList: [],
+  providers: new Map(),
+  providerList: [],
+  closed: [],
+  gateway: { spendOwner: null, promptCaching: false },
+}
+
+type ModelMember = 'models' | 'modelList'
+
+const gatewayQuery = 'select providers, spend_owner, prompt_caching from gateways where id = ? and deleted = 0'
+
+interface GatewayRow {
+  providers: string | null
+  spend_owner: string | null
+  prompt_caching: number
+}
+
+interface ProviderRow {
+  id: string
+  name: string
+  kind: string
+  base_url: string | null
+  sealed_credentials: string | null
+  allow_unlisted_models: number
+  default_price: string | null
+  timeouts: string | null
+}
+
+interface ModelRow {
+  id: string
+  provider_id: string
+  upstream_model: string | null
+  families: string | null
+  price: string | null
+  max_output_tokens: number | null
+  fallbacks: string | null
+  created_at: number
+}
+
+const modelColumns = [
+  'provider_id',
+  'upstream_model',
+  'families',
+  'price',
+  'max_output_tokens',
+  'fallbacks',
+  'created_at',
+]
+
+const credentialsSchema = z.object({
+  api_key: z.string().nullish(),
+  headers: z.record(z.string(), z.string()).nullish(),
+})
+type Credentials = z.infer<typeof credentialsSchema>
+const idsSchema = z.array(z.string()).nullable()
+const timeoutsSchema = z.object({
+  connect_seconds: z.number().optional(),
+  first_byte_seconds: z.number().optional(),
+  idle_seconds: z.number().optional(),
+  total_seconds: z.number().optional(),
+})
+
+/** Data keys by provider id, base64. */
+export type DataKeys = Readonly<Record<string, string>>
+
+const newestProvider = 'select max(version) as version from providers'
+
+/** The catalog of one gateway. What has not changed is not read again: models may be thousands. */
+export class CatalogView {
+  readonly #models = new CompiledRows('models', modelColumns, compileModel)
+  #catalog = emptyCatalog
+  /** What the providers were read by. */
+  #readBy = ''
+  #keys: DataKeys | null = null
+
+  /** To be called inside a read transaction. `anew`: the file or its history is another. */
+  read(database: Database, gatewayId: string, keys: DataKeys, anew: boolean): Catalog {
+    const gateway = database.query<GatewayRow, [string]>(gatewayQuery).get(gatewayId)
+    const readBy = JSON.stringify([gatewayId, gateway, database.query(newestProvider).get()])
+    if (anew || readBy !== this.#readBy || keys !== this.#keys) {
+      this.#catalog = { ...this.#catalog, ...readProviders(database, gateway, keys) }
+      this.#readBy = readBy
+      this.#keys = keys
+    }
+    if (this.#models.read(database, anew)) {
+      const modelList = this.#models.values().sort((one, other) => (one.id < other.id ? -1 : 1))
+      this.#catalog = { ...this.#catalog, models: new Map(modelList.map((model) => [model.id, model])), modelList }
+    }
+    return this.#catalog
+  }
+}
+
+function readProviders(database: Database, gateway: GatewayRow | null, keys: DataKeys): Omit<Catalog, ModelMember> {
+  const usable = idsSchema.parse(JSON.parse(gateway?.providers ?? 'null'))
+  const rows = database
+    .query<ProviderRow, []>(
+      `select id, name, kind, base_url, sealed_credentials, allow_unlisted_models, default_price, timeouts
+        from providers where deleted = 0 order by position, id`,
+    )
+    .all()
+    .filter(({ id }) => usable === null || usable.includes(id))
+  const opened = rows.map((row) => ({ row, credentials: openCredentials(row, keys) }))
+  const providerList = opened.map(({ row, credentials }) => compileProvider(row, credentials ?? {}))
+  const closed = opened.filter(({ credentials }) => credentials === null).map(({ row }) => row.id)
+  return {
+    providers: new Map(
+      providerList.filter(({ id }) => !closed.includes(id)).map((provider) => [provider.id, provider]),
+    ),
+    providerList,
+    closed,
+    gateway: { spendOwner: gateway?.spend_owner ?? null, promptCaching: gateway?.prompt_caching === 1 },
+  }
+}
+
+const families: Readonly<Record<ModelFamily, true>> = {
+  chat: true,
+  responses: true,
+  messages: true,
+  embeddings: true,
+  transcriptions: true,
+  speech: true,
+  completions: true,
+  moderations: true,
+}
+
+const isFamily = (name: string): name is ModelFamily => Object.hasOwn(families, name)
+
+const compileModel = (row: ModelRow): CatalogModel => ({
+  id: row.id,
+  providerId: row.provider_id,
+  upstreamModel: row.upstream_model ?? row.id,
+  // A family that this version does not know is one it does not serve.
+  families: idsSchema.parse(JSON.parse(row.families ?? 'null'))?.filter(isFamily) ?? null,
+  price: compilePriceText(row.price, 'operator'),
+  maxOutputTokens: row.max_output_tokens,
+  fallbacks: idsSchema.parse(JSON.parse(row.fallbacks ?? 'null')) ?? [],
+  createdAt: row.created_at,
+})
+
+const compileProvider = (row: ProviderRow, credentials: Credentials): Provider => ({
+  id: row.id,
+  name: row.name,
+  kind: row.kind,
+  baseUrl: row.base_url,
+  apiKey: credentials.api_key ?? null,
+  headers: credentials.headers ?? {},
+  allowUnlistedModels: row.allow_unlisted_models === 1,
+  defaultPrice: compilePriceText(row.default_price, 'provider'),
+  timeouts: compileTimeouts(row.timeouts),
+})
+
+function compileTimeouts(text: string | null): ProviderTimeouts | null {
+  if (text === null) return null
+  const read = timeoutsSchema.parse(JSON.parse(text))
+  return {
+    connectSeconds: read.connect_seconds ?? null,
+    firstByteSeconds: read.first_byte_seconds ?? null,
+    idleSeconds: read.idle_seconds ?? null,
+    totalSeconds: read.total_seconds ?? null,
+  }
+}
+
+/** Null where they do not open: the gateway was not given this provider's key, or not its newest. */
+function openCredentials({ id, sealed_credentials: sealed }: ProviderRow, keys: DataKeys): Credentials | null {
+  if (sealed === null) return credentialsSchema.parse({})
+  const key = keys[id]
+  if (key === undefined) return null
+  try {
+    return credentialsSchema.parse(JSON.parse(unseal(Buffer.from(key, 'base64'), sealed, id)))
+  } catch {
+    // A key that was replaced since bootstrap: the provider counts as closed until the new one is fetched.
+    return null
+  }
+}

@@ -1,0 +1,126 @@
+/** The limits beside tokens' own as a gateway holds them in memory, compiled from the state's rows. */
+import type { Database } from 'bun:sqlite'
+import { z } from 'zod'
+import { type AccessPolicy, type Budget, type ConsumerGroup, type LimitSet, noLimits } from '../../usage/limits.ts'
+import { accountsOfTokens } from './token-accounts.ts'
+
+interface BudgetRow {
+  id: string
+  max_budget: number
+  window: Budget['window']
+  scope_kind: Budget['scope']['kind']
+  scope_id: string | null
+}
+
+interface RateRow {
+  id: string
+  requests_per_minute: number | null
+  tokens_per_minute: number | null
+}
+
+const membersSchema = z.object({
+  teams: z.array(z.string()),
+  users: z.array(z.string()),
+  tokens: z.array(z.string()),
+})
+const namesSchema = z.array(z.string()).nullable()
+
+const newestVersions = `select (select max(version) from budgets) as budgets,
+  (select max(version) from consumer_groups) as groups, (select max(version) from access_policies) as policies,
+  (select max(version) from excesses) as excesses`
+
+/** All limits, read anew only where one has changed: there are few beside the tokens. */
+export class LimitsView {
+  #newest = ''
+  #limits: LimitSet = noLimits
+
+  /** To be called inside a read transaction. `anew`: the file or its history is another. */
+  read(database: Database, anew: boolean): LimitSet {
+    const newest = JSON.stringify(database.query(newestVersions).get())
+    if (anew || newest !== this.#newest) this.#limits = readLimits(database)
+    this.#newest = newest
+    return this.#limits
+  }
+}
+
+function readLimits(database: Database): LimitSet {
+  const budgets = database
+    .query<BudgetRow, []>(
+      'select id, max_budget, window, scope_kind, scope_id from budgets where deleted = 0 order by id',
+    )
+    .all()
+    .map(compileBudget)
+  return {
+    budgets: new Map(budgets.map((budget) => [budget.id, budget])),
+    budgetsOf: grouped(
+      budgets.filter(({ scope }) => scope.kind !== 'token').map((budget) => [ownerOf(budget), budget] as const),
+    ),
+    groupsOf: readGroups(database),
+    accessPolicies: readAccessPolicies(database),
+    excesses: readExcesses(database),
+  }
+}
+
+const compileBudget = (row: BudgetRow): Budget => ({
+  id: row.id,
+  maxBudget: row.max_budget,
+  window: row.window,
+  scope: { kind: row.scope_kind, id: row.scope_id },
+})
+
+const ownerOf = ({ scope: { kind, id } }: Budget): string => (kind === 'organization' ? kind : `${kind}:${id}`)
+
+function grouped<Value>(entries: readonly (readonly [string, Value])[]): Map<string, Value[]> {
+  const groups = new Map<string, Value[]>()
+  for (const [key, value] of entries) groups.set(key, [...(groups.get(key) ?? []), value])
+  return groups
+}
+
+function readGroups(database: Database): Map<string, ConsumerGroup[]> {
+  const rows = database
+    .query<RateRow & { members: string }, []>('select * from consumer_groups where deleted = 0 order by id')
+    .all()
+  return grouped(
+    rows.flatMap((row) => {
+      const { teams, users, tokens } = membersSchema.parse(JSON.parse(row.members))
+      const group = compileRate(row)
+      return [
+        ...teams.map((id) => [`team:${id}`, group] as const),
+        ...users.map((id) => [`user:${id}`, group] as const),
+        ...accountsOfTokens(database, tokens).map((id) => [`token:${id}`, group] as const),
+      ]
+    }),
+  )
+}
+
+function readExcesses(database: Database): Map<string, number> {
+  const rows = database
+    .query<{ id: string; amount: number }, []>('select id, amount from excesses where deleted = 0')
+    .all()
+  return new Map(rows.map(({ id, amount }) => [id, amount]))
+}
+
+function readAccessPolicies(database: Database): Map<string, AccessPolicy> {
+  const rows = database
+    .query<RateRow & { scope: string; models: string | null; providers: string | null }, []>(
+      'select * from access_policies where deleted = 0',
+    )
+    .all()
+  return new Map(
+    rows.map((row) => [
+      row.id,
+      {
+        ...compileRate(row),
+        scope: row.scope === 'token' ? 'token' : 'shared',
+        models: namesSchema.parse(JSON.parse(row.models ?? 'null')),
+        providers: namesSchema.parse(JSON.parse(row.providers ?? 'null')),
+      },
+    ]),
+  )
+}
+
+const compileRate = (row: RateRow): ConsumerGroup => ({
+  id: row.id,
+  requestsPerMinute: row.requests_per_minute,
+  tokensPerMinute: row.tokens_per_minute,
+})

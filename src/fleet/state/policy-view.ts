@@ -1,0 +1,37 @@
+/** The policies of the state as a gateway reads them: each is compiled anew only where it has itself changed. */
+import type { Database } from 'bun:sqlite'
+import { compileMember, noPolicies, type PolicySet, policySetOf } from '../../policies/chain.ts'
+import { openPolicy, policyColumns } from '../../policies/stored-policy.ts'
+import type { Grant } from '../protocol/worker.ts'
+import { CompiledRows } from './compiled-rows.ts'
+import { accountsOfTokens } from './token-accounts.ts'
+
+export class PolicyView {
+  readonly #members = new CompiledRows('policies', policyColumns, (row, database) => {
+    const stored = openPolicy(row)
+    const { tokens } = stored.targets
+    const targets =
+      tokens === undefined ? stored.targets : { ...stored.targets, tokens: accountsOfTokens(database, tokens) }
+    return stored.enabled ? compileMember({ ...stored, targets }) : null
+  })
+  #set: PolicySet = noPolicies
+
+  get set(): PolicySet {
+    return this.#set
+  }
+
+  /** To be called inside a read transaction. `anew`: the file or its history is another. */
+  read(database: Database, anew: boolean): void {
+    if (!this.#members.read(database, anew)) return
+    this.#set = policySetOf(this.#members.values().filter((member) => member !== null))
+  }
+}
+
+/** The leave that a reviewer gave one token to send one request; null where there is none that still holds. */
+export const readGrant = (database: Database, tokenId: string, digest: string, now: number): Grant | null =>
+  database
+    .query<Grant, [string, string, number]>(
+      `select id, expires_at as expiresAt from grants
+        where token_id = ? and digest = ? and deleted = 0 and expires_at > ? order by expires_at limit 1`,
+    )
+    .get(tokenId, digest, now)

@@ -1,0 +1,63 @@
+/** How often a lane whose state is a replica has the primary asked for more. */
+import { Database } from 'bun:sqlite'
+import { expect, test } from 'bun:test'
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { systemClock } from '../../lib/clock.ts'
+import { newId } from '../../lib/ids.ts'
+import { silentLog } from '../../lib/log/log.ts'
+import { controlClient } from '../agent/control-client.ts'
+import { LaneSession } from '../agent/control-connection.ts'
+import { Freshness } from '../agent/freshness.ts'
+import { Outbox } from '../outbox/outbox.ts'
+import { systemFreeBytes, systemWrite } from '../outbox/segment.ts'
+import { TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+import { FileStateView } from './state-view.ts'
+
+const nothing = () => undefined
+
+test('a replica whose syncs do not bring what is wanted is asked to sync again now and then, not at once', async () => {
+  const fleet = await TemporaryFleet.start()
+  const copyState = (name: string): string => {
+    using state = new Database(fleet.stateFile)
+    state.run('vacuum into ?', [join(fleet.directory, name)])
+    return join(fleet.directory, name)
+  }
+  const stateFile = copyState('behind.db')
+  const view = new FileStateView(stateFile, nothing)
+  const outbox = new Outbox({
+    directory: join(fleet.directory, 'outbox'),
+    ...{ segmentBytes: 65_536, limitBytes: 2 ** 20, keepMs: 0, bootId: 'boot' },
+    ...{ write: systemWrite, freeBytes: systemFreeBytes, clock: systemClock, hostTime: Date.now, log: silentLog },
+  })
+  let syncs = 0
+  const session = new LaneSession({
+    ...{ client: controlClient(fleet.url, fetch), runtimeToken: fleet.runtimeToken, instanceId: newId(), lane: 0 },
+    ...{ process: newId(), outbox, view, clock: systemClock, log: silentLog, random: () => 0 },
+    ...{ freshness: new Freshness(systemClock, null), beatEveryMs: 60_000, lingerMs: 3, toldOfState: true },
+    ...{ onDenied: nothing, onCut: nothing, onTime: nothing, onFresh: nothing, onRefused: nothing },
+    ...{ onSlotsRecalled: nothing, onConnected: nothing, onAgreed: nothing, onRecalled: nothing, onFenced: nothing },
+    ...{ onRetired: nothing, onLeaving: nothing, onStaleness: nothing },
+    ...{ forkedAfter: () => null, agreedEvent: () => 0, staleAfterMs: () => 300_000 },
+    onBootstrap: async () => true,
+    onForked: async () => undefined,
+    onRestored: async () => undefined,
+    onWanted() {
+      syncs += 1
+      setTimeout(() => session.stateRead(), 2)
+    },
+  })
+  session.start()
+  await until(() => session.connected)
+  const { version } = fleet.change(() => undefined)
+  await until(() => syncs > 0)
+  await Bun.sleep(300)
+  expect(syncs).toBeLessThan(5)
+  renameSync(copyState('current.db'), stateFile)
+  session.stateRead()
+  await until(() => view.version === version)
+  await session.stop(100)
+  await outbox.end()
+  view.close()
+  await fleet.remove()
+})

@@ -1,0 +1,335 @@
+/**
+ * The state database as a gateway reads it (protocols sections 7, 8): read-only, by bun:sqlite, from a file that
+ * another process keeps current.
+ *
+ * The catalog is in memory. A token's record is compiled on first use by one indexed read and kept in an LRU, from
+ * which each refresh takes what has changed since (`version > ?`), or all where that is much: no read transaction is
+ * long, for an open one keeps the writer's log from being emptied. All that is in memory is of one version of the state:
+ * a token that is read ahead of a refresh brings the rest up to its version in the same transaction, so that it never
+ * comes without the limits and policies that it names, nor a policy's end before that of the tokens that named it. A
+ * file that was replaced (another inode) or that holds another history is read anew.
+ *
+ * What cannot be read is `dependency_unavailable`, never "no such token". Denials that arrive ahead of the state are
+ * kept until it has reached them.
+ */
+import { Database } from 'bun:sqlite'
+import { realpathSync, statSync } from 'node:fs'
+import { LRUCache } from 'lru-cache'
+import { Failure } from '../../failure.ts'
+import { noPolicies, type PolicySet } from '../../policies/chain.ts'
+import type { GovernedToken } from '../../tokens/governed-token.ts'
+import { type LimitSet, noLimits } from '../../usage/limits.ts'
+import { version as productVersion } from '../../version.ts'
+import type { StatePosition } from '../outbox/record.ts'
+import type { Head } from '../protocol/wire.ts'
+import type { CatalogModel, GatewayRecord, Grant, StateView } from '../protocol/worker.ts'
+import { type Catalog, CatalogView, type DataKeys, emptyCatalog } from './catalog-view.ts'
+import { LimitsView } from './limits-view.ts'
+import { McpView } from './mcp-view.ts'
+import { compileDelegated, delegatedColumns } from './oauth-token-row.ts'
+import { PolicyView, readGrant } from './policy-view.ts'
+import { compileToken, tokenColumns } from './token-row.ts'
+
+const tokensInMemory = 100_000
+/** With more changes than this since the last refresh, tokens are read again as they are used. */
+const mostChanges = 2000
+
+interface HeadRow extends Head {
+  reads_from: string
+  /** Deletions up to this version have been forgotten. */
+  floor: number
+}
+
+interface Opened {
+  database: Database
+  inode: string
+  token: ReturnType<Database['query']>
+  delegated: ReturnType<Database['query']>
+}
+
+export class FileStateView implements StateView {
+  readonly #file: string
+  readonly #onDamaged: (reason: string) => void
+  readonly #tokens = new LRUCache<string, GovernedToken>({ max: tokensInMemory })
+  readonly #denials = new Map<string, StatePosition>()
+  #opened: Opened | null = null
+  #head: Head | null = null
+  /** Names the version that the catalog, the limits and the policies were last read at. */
+  #readNonce: string | null = null
+  #catalog: Catalog = emptyCatalog
+  #limits: LimitSet = noLimits
+  #policySet: PolicySet = noPolicies
+  readonly #catalogs = new CatalogView()
+  readonly #limitsView = new LimitsView()
+  readonly #policies = new PolicyView()
+  readonly mcp = new McpView()
+  #keys: DataKeys = {}
+  #tooNew: Failure | null = null
+  #holding = false
+  #gatewayId: string | null = null
+
+  /** `onDamaged` is told, in words, that the file is no sound database. */
+  constructor(file: string, onDamaged: (reason: string) => void = () => undefined) {
+    this.#file = file
+    this.#onDamaged = onDamaged
+  }
+
+  /** The head of the state that was last loaded; null before the first load. */
+  get head(): Head | null {
+    return this.#head
+  }
+
+  get version(): number {
+    return this.#head?.version ?? 0
+  }
+
+  /** Set while the state is of a form that this version must not decide by. */
+  get tooNew(): Failure | null {
+    return this.#tooNew
+  }
+
+  get cached(): number {
+    return this.#tokens.size
+  }
+
+  get denials(): number {
+    return this.#denials.size
+  }
+
+  /** Providers whose credentials the keys at hand do not open. */
+  get closedProviders(): readonly string[] {
+    return this.#catalog.closed
+  }
+
+  token(hash: string): GovernedToken | null {
+    const known = this.#tokens.get(hash)
+    if (known !== undefined) return known
+    return this.#reading((opened) =>
+      opened.database.transaction(() => {
+        const compiled = readToken(opened, hash)
+        if (compiled === null) return null
+        this.#follow(opened.database)
+        this.#tokens.set(hash, compiled)
+        return compiled
+      })(),
+    )
+  }
+
+  denied(hash: string): boolean {
+    return this.#denials.has(hash)
+  }
+
+  model(id: string): CatalogModel | null {
+    return this.#catalog.models.get(id) ?? null
+  }
+
+  models(): readonly CatalogModel[] {
+    return this.#catalog.modelList
+  }
+
+  provider(id: string) {
+    return this.#catalog.providers.get(id) ?? null
+  }
+
+  providers() {
+    return this.#catalog.providerList
+  }
+
+  get policies(): PolicySet {
+    return this.#policySet
+  }
+
+  grant(tokenId: string, digest: string, now: number): Grant | null {
+    return this.#reading(({ database }) => readGrant(database, tokenId, digest, now))
+  }
+
+  get limits(): LimitSet {
+    return this.#limits
+  }
+
+  get gateway(): GatewayRecord {
+    return this.#catalog.gateway
+  }
+
+  /** Whether the state read does not have the token, or has it as revoked: then a denial of it says nothing more. */
+  refuses(hash: string): boolean {
+    const token = this.token(hash)
+    return token === null || token.revokedAt !== null
+  }
+
+  /** Refuses tokens until the state read is at `position`. */
+  deny(position: StatePosition, hashes: readonly string[]): void {
+    if (!this.#holding && this.#reached(position)) return
+    for (const hash of hashes) {
+      const known = this.#denials.get(hash)
+      if (known?.history !== position.history || known.version < position.version) this.#denials.set(hash, position)
+    }
+  }
+
+  /** Whether versions do not compare at present: the state that is read is of a history that the primary has lost. */
+  holdDenials(holding: boolean): void {
+    this.#holding = holding
+  }
+
+  /** Says which gateway's view of the catalog this is, with the keys it was given, and loads. */
+  async load(gatewayId: string, keys: DataKeys): Promise<void> {
+    this.#gatewayId = gatewayId
+    this.#keys = keys
+    this.#readNonce = null
+    await this.refresh()
+  }
+
+  /** Reads what has changed. Throws `dependency_unavailable` where the file cannot be read; then nothing changes. */
+  async refresh(): Promise<Head> {
+    this.#reopenReplaced()
+    const head = this.#reading(({ database }) => database.transaction(() => this.#follow(database))())
+    this.#forgetDenials()
+    return head
+  }
+
+  close(): void {
+    this.#opened?.database.close()
+    this.#opened = null
+  }
+
+  /** Lets go of all that was read: none of it can be trusted. */
+  forget(): void {
+    this.close()
+    this.#tokens.clear()
+    this.#head = null
+  }
+
+  /** To be called inside a read transaction: brings all that is in memory to its version. */
+  #follow(database: Database): Head {
+    const { floor, reads_from: _, ...head } = this.#readHead(database)
+    if (head.nonce === this.#readNonce && head.version === this.#head?.version) return head
+    // Below the floor, deletions would be missed.
+    const same = this.#head !== null && this.#follows(this.#head, head) && this.#head.version >= floor
+    const changed = same && this.#tokens.size > 0 ? readChanged(database, this.version) : null
+    this.#readCatalog(database, head, !same)
+    if (changed === null) this.#tokens.clear()
+    else {
+      for (const hash of changed.hashes) this.#tokens.delete(hash)
+      this.#forgetTokensOf(changed.accounts)
+    }
+    this.#head = head
+    this.#forgetDenials()
+    return head
+  }
+
+  /** A clone holds the limits of its source, whose change leaves the clone's own row as it is. */
+  #forgetTokensOf(accounts: readonly string[]): void {
+    if (accounts.length === 0) return
+    const changed = new Set(accounts)
+    for (const [hash, token] of [...this.#tokens.entries()]) {
+      if (token.accounts.some(({ id }) => changed.has(id))) this.#tokens.delete(hash)
+    }
+  }
+
+  #readHead(database: Database): HeadRow {
+    const row = database
+      .query<HeadRow, []>('select version, nonce, history, reads_from, floor from state_head where id = 1')
+      .get()
+    if (row === null) throw new Failure('dependency_unavailable', { message: 'The state has no head' })
+    if (Bun.semver.order(row.reads_from, productVersion) > 0) {
+      this.#tooNew = new Failure('dependency_unavailable', {
+        message: `This state needs version ${row.reads_from} or later of the gateway, which is ${productVersion}`,
+      })
+      throw this.#tooNew
+    }
+    this.#tooNew = null
+    return row
+  }
+
+  /** `anew`: what was read before is of another file or history, or misses deletions. */
+  #readCatalog(database: Database, { nonce }: Pick<Head, 'nonce'>, anew: boolean): void {
+    // Until it is read whole nothing of it counts: tokens in memory go on by what they came with.
+    this.#readNonce = null
+    this.#policies.read(database, anew)
+    if (this.#gatewayId !== null) {
+      const catalog = this.#catalogs.read(database, this.#gatewayId, this.#keys, anew)
+      const limits = this.#limitsView.read(database, anew)
+      this.mcp.read(database, this.#keys, anew)
+      this.#catalog = catalog
+      this.#limits = limits
+    }
+    this.#policySet = this.#policies.set
+    this.#readNonce = nonce
+  }
+
+  /** Whether one head comes after another, or is it, in one history. */
+  #follows(before: Head, after: Head): boolean {
+    if (before.history !== after.history || before.version > after.version) return false
+    return before.version < after.version || before.nonce === after.nonce
+  }
+
+  /** Lets go of the denials that the state says itself by now. */
+  #forgetDenials(): void {
+    if (this.#holding) return
+    for (const [hash, position] of this.#denials) if (this.#reached(position)) this.#denials.delete(hash)
+  }
+
+  #reached({ history, version }: StatePosition): boolean {
+    return this.#head?.history === history && this.#head.version >= version
+  }
+
+  #reopenReplaced(): void {
+    if (this.#opened === null || this.#opened.inode === inodeOf(this.#file)) return
+    this.forget()
+  }
+
+  #reading<Result>(read: (opened: Opened) => Result): Result {
+    try {
+      this.#opened ??= openReadOnly(this.#file)
+      return read(this.#opened)
+    } catch (error) {
+      if (error instanceof Failure) throw error
+      const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+      if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) this.#onDamaged(String(error))
+      throw new Failure('dependency_unavailable', { cause: error })
+    }
+  }
+}
+
+/** The tokens and accounts that have changed since; null where these are many. */
+function readChanged(database: Database, since: number): { hashes: string[]; accounts: string[] } | null {
+  const changed = (columns: string, table: string) =>
+    database
+      .query<{ name: string }, [number, number]>(`select ${columns} as name from ${table} where version > ? limit ?`)
+      .all(since, mostChanges)
+      .map(({ name }) => name)
+  const [tokens, delegated, accounts] = [
+    changed('hash', 'tokens'),
+    changed('hash', 'oauth_tokens'),
+    changed('id', 'accounts'),
+  ]
+  if ([tokens, delegated, accounts].some(({ length }) => length === mostChanges)) return null
+  return { hashes: [...tokens, ...delegated], accounts }
+}
+
+function readToken({ token, delegated }: Opened, hash: string): GovernedToken | null {
+  const row = token.get(hash)
+  if (row !== null) return compileToken(row)
+  const delegatedRow = delegated.get(hash)
+  return delegatedRow === null ? null : compileDelegated(delegatedRow)
+}
+
+/** By its real path: what leads to the file may lead to another one before SQLite opens the log beside it. */
+function openReadOnly(named: string): Opened {
+  const file = realpathSync(named)
+  const inode = inodeOf(file)
+  const database = new Database(file, { readonly: true })
+  database.run('pragma busy_timeout = 50')
+  const token = database.query(`select ${tokenColumns} from tokens where hash = ? and deleted = 0`)
+  const delegated = database.query(`select ${delegatedColumns} from oauth_tokens where hash = ? and deleted = 0`)
+  return { database, inode, token, delegated }
+}
+
+const inodeOf = (file: string): string => {
+  try {
+    const { dev, ino } = statSync(file)
+    return `${dev}:${ino}`
+  } catch (error) {
+    throw new Failure('dependency_unavailable', { cause: error })
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * What an exchange leaves behind: one `gateway.provider.attempt` event for each call, then exactly one
+ * `gateway.request.outcome`. `settle` is the only way to write them, and only its first call does: every path that can
+ * end an exchange calls it, and whoever comes second gets the first one's promise.
+ */
+import { type Attribution, type Event, nobody, type Verdict } from '../../events/event.ts'
+import { timestamp } from '../../lib/clock.ts'
+import { everyStage } from '../../policies/kinds/kind.ts'
+import type { RecordedUse } from '../../usage/rate/rate.ts'
+import { keepGrant, settleGrant } from '../admission/review-grant.ts'
+import { type Attempt, askedModel, type Exchange, type Gateway, type Outcome, type ReasonCode } from '../exchange.ts'
+import { mcpDetails } from '../mcp/request.ts'
+import { decisionEvents, digestOf, type EventFrame } from '../policy/decisions.ts'
+import { capturePrompt } from './prompt-capture.ts'
+import { recordedOrNull, recordedResults, recordedText } from './recorded-text.ts'
+import { maskedOrNull, tooLong, withoutSecrets } from './redaction.ts'
+import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
+import { traceExchange } from './spans.ts'
+
+/** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
+export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
+  if (exchange.settled !== null) return exchange.settled
+  // What policies decide of an answer is not what became of the call that brought it.
+  endAttempt(exchange, gateway, outcome.verdict === 'error' ? outcome.reason : 'ok')
+  exchange.waitingSince = null
+  exchange.promptRedacted = capturePrompt(exchange, gateway)
+  const events: Event[] = []
+  for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
+  if (exchange.policyResults.length > 0) {
+    // Of an answer that streams some policies decide as it comes, and others, of earlier stages too, at its end.
+    exchange.policyResults.sort((one, other) => everyStage.indexOf(one.stage) - everyStage.indexOf(other.stage))
+    const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
+    events.push(...decisionEvents(exchange, gateway, frame))
+  }
+  const { event: settled, uses } = settledEvent(exchange, gateway, outcome)
+  events.push(settled)
+  const { journal } = gateway.lane
+  exchange.settled = exchange.opened ? journal.close(exchange.id, events, uses) : journal.refuse(events)
+  gateway.meter.finished(exchange, outcome, gateway.clock.monotonic(), settled.event_cost_attribution)
+  traceExchange(exchange, gateway, outcome, settled.event_cost_attribution)
+  return exchange.settled
+}
+
+/**
+ * The outcome with what is booked of each limit, in the tick in which it is written, and what it changes of limits a
+ * minute; unopened, all is given back.
+ */
+function settledEvent(
+  exchange: Exchange,
+  gateway: Gateway,
+  outcome: Outcome,
+): { event: Event; uses: readonly RecordedUse[] } {
+  const event = outcomeEvent(exchange, gateway, outcome)
+  const spent = spentBy(exchange, gateway, outcome.reason)
+  if (spent !== null) event.event_cost_attribution = costAttribution(exchange, spent)
+  settleLimits(exchange, event, spent)
+  settleGrant(exchange, event)
+  return { event, uses: settleRates(exchange, spent) }
+}
+
+/** Settles where nobody is left to be told that the journal failed: the log is. */
+export function settleUnwatched(exchange: Exchange, gateway: Gateway, outcome: Outcome): void {
+  settle(exchange, gateway, outcome).catch((thrown) => logUnrecorded(exchange, gateway, thrown))
+}
+
+export function logUnrecorded({ id, requestId }: Exchange, { log }: Gateway, thrown: unknown): void {
+  log.error({ request_id: requestId, exchange_id: id, error: String(thrown) }, 'An outcome could not be recorded')
+}
+
+/** Ends the running attempt, if one runs; its reason is its own where it has one already. */
+export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>, reason: ReasonCode): void {
+  const attempt = exchange.attempts.at(-1)
+  if (attempt === undefined || attempt.latencyMs !== null) return
+  attempt.latencyMs = Math.round(clock.monotonic() - attempt.startedMonotonic)
+  attempt.reason = reason
+}
+
+/** The outcome that a restart writes for an exchange whose own never came: all that was held counts as spent. */
+export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
+  const event = outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
+  if (event.details !== undefined) event.details.dispatched = true
+  if (exchange.mcp === null) event.event_cost_attribution = costAttribution(exchange, boundOfHeld(exchange, gateway))
+  if (exchange.reservation !== null) event.settlements = [...exchange.reservation.held]
+  keepGrant(exchange, event)
+  return event
+}
+
+function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, status }: Outcome): Event {
+  const { facts, model, policyResults, notes, mcp, maxOutputTokens } = exchange
+  const event = baseEvent(exchange, gateway, exchange.outcomeEventId, 'gateway.request.outcome', verdict, reason)
+  const details: NonNullable<Event['details']> = {
+    route: exchange.route,
+    model: maskedOrNull(askedModel(exchange)),
+    provider: model?.provider.name ?? null,
+    status,
+    latency_ms: Math.round(gateway.clock.monotonic() - exchange.startedMonotonic),
+    first_token_ms: exchange.firstTokenMs,
+    attempts: exchange.attempts.length,
+    stream: facts?.stream ?? false,
+  }
+  if (policyResults.length > 0) details.policy_results = recordedResults(exchange, policyResults)
+  if (notes.length > 0) details.notes = notes
+  if (mcp !== null) Object.assign(details, mcpDetails(exchange, mcp))
+  if (exchange.opened) details.dispatched = true
+  if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
+  event.details = details
+  // Of what was never dispatched nothing has asked for it yet; of a caller that nobody knows the body is not looked at.
+  if (exchange.body !== null && exchange.token !== null) digestOf(exchange, gateway)
+  if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
+  if (exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
+  const metadata = trustedMetadata(exchange)
+  if (metadata !== null) event.metadata = metadata
+  return event
+}
+
+/** The caller's own metadata, where its token is trusted with it (contract section 3); as much as providers take. */
+function trustedMetadata(exchange: Exchange): Record<string, string> | null {
+  const given = exchange.token?.metadataTrust === 'caller' ? exchange.parsed?.metadata : null
+  return typeof given === 'object' && given !== null ? recordedMetadata(exchange, given) : null
+}
+
+function recordedMetadata(exchange: Exchange, given: object): Record<string, string> | null {
+  // Masked before they are cut, so that nothing of a secret is left at the cut.
+  const recorded = (text: string, length: number) =>
+    text.length > 2 * length ? tooLong : recordedText(exchange, text).slice(0, length).toWellFormed()
+  const texts = Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+  if (texts.length === 0) return null
+  return Object.fromEntries(texts.slice(0, 16).map(([name, text]) => [recorded(name, 64), recorded(text, 512)]))
+}
+
+function attemptEvent(exchange: Exchange, gateway: Gateway, attempt: Attempt): Event {
+  const verdict = attempt.reason === 'ok' ? 'allow' : 'error'
+  const event = baseEvent(exchange, gateway, attempt.eventId, 'gateway.provider.attempt', verdict, attempt.reason)
+  event.details = {
+    provider: attempt.provider,
+    model: withoutSecrets(attempt.model),
+    attempt: exchange.attempts.indexOf(attempt) + 1,
+    status: attempt.status,
+    latency_ms: attempt.latencyMs,
+    first_byte_ms: attempt.firstByteMs,
+  }
+  return event
+}
+
+function baseEvent(
+  exchange: Exchange,
+  { lane, clock, settings }: Gateway,
+  eventId: string,
+  type: Event['event_type'],
+  verdict: Verdict,
+  reason: ReasonCode,
+): Event {
+  const event: Event = {
+    event_id: eventId,
+    event_type: type,
+    request_id: exchange.requestId,
+    timestamp: timestamp(clock.now()),
+    verdict,
+    reason_code: reason,
+    config_version: lane.view.version,
+    config_id: lane.view.head?.nonce,
+    environment: settings.environment,
+    event_attribution: attribution(exchange, lane.standing.gatewayId),
+    exchange_id: exchange.id,
+  }
+  if (exchange.trace !== null) event.trace_id = exchange.trace.traceId
+  return event
+}
+
+function attribution(exchange: Exchange, gatewayId: string): Attribution {
+  const { token, sessionId } = exchange
+  if (token === null) return { ...nobody, gateway_id: gatewayId }
+  return {
+    token_id: token.id,
+    team_id: token.eventTeamId,
+    user_id: token.userId,
+    gateway_id: gatewayId,
+    oauth_client_id: token.delegation?.clientId ?? null,
+    session_id: recordedOrNull(exchange, sessionId),
+    key_class: token.delegation === undefined ? token.keyClass : null,
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * Writes the open record before anything is sent to a provider: from here on a gateway killed at any instant leaves an
+ * outcome all the same, because its restart writes the `interrupted` one (protocols section 3). Room is set aside for
+ * all that may end the exchange: a full disk refuses it here, not when it has been paid for.
+ */
+import { lookAtToken } from '../admission/authenticate.ts'
+import type { Exchange, Gateway } from '../exchange.ts'
+import { digestOf } from '../policy/decisions.ts'
+import { interruptedEvent } from './exchange-record.ts'
+
+export async function openRecord(exchange: Exchange, gateway: Gateway): Promise<void> {
+  digestOf(exchange, gateway)
+  const interrupted = interruptedEvent(exchange, gateway)
+  await gateway.lane.journal.open(exchange.id, interrupted, closingEvents(exchange, gateway), exchange.rates?.uses())
+  exchange.opened = true
+  if (exchange.cut !== null) throw exchange.cut.failure
+  lookAtToken(exchange, gateway)
+}
+
+/** The outcome, each try of each path, and what policies have decided or may decide of the answer. */
+function closingEvents({ paths, chain, policyResults }: Exchange, { settings }: Gateway): number {
+  const tries = paths.length * (1 + settings.path_retries)
+  if (chain === null || chain.size === 0) return 1 + tries
+  return 1 + tries + policyResults.length + chain.at('post_request').length + chain.at('pre_response').length
+}

@@ -1,0 +1,107 @@
+/** What a record keeps of a request's text, and what it must not. */
+import { afterEach, expect, test } from 'bun:test'
+import type { TestGateway } from '../testing/gateway.ts'
+import { policy, startPoliced } from '../testing/policies.ts'
+
+let running: TestGateway | null = null
+afterEach(async () => {
+  await running?.stop()
+  running = null
+})
+const start = async (...given: Parameters<typeof startPoliced>) => {
+  running = await startPoliced(...given)
+  return running
+}
+
+test('the text of a request is on record where that is asked for, bounded, without personal data and secrets', async () => {
+  const escalating = policy({
+    id: 'a',
+    kind: 'escalate',
+    when: 'request.model == "gpt-test"',
+    config: { reason_code: 'a.b' },
+  })
+  const content = `Write to ann@example.com or +1-984-182-0190 about 4111 1111 1111 1111: ${'é'.repeat(400)} bob@example.com`
+  const ask = async (settings: object) => {
+    const gateway = await start([escalating], undefined, settings)
+    await gateway.chat({ model: 'gpt-test', messages: [{ role: 'user', content }] })
+    const events = [...gateway.lane.journal.refused].flat()
+    await running?.stop()
+    return events
+  }
+  const without = await ask({})
+  expect(without.length).toBeGreaterThan(1)
+  for (const event of without) expect(event.prompt_redacted).toBeUndefined()
+  const cut = await ask({ capture_prompt_bytes: 100 })
+  const kept = cut.flatMap(({ event_type, prompt_redacted }) =>
+    prompt_redacted === undefined ? [] : [[event_type, prompt_redacted]],
+  )
+  const shortened = expect.stringMatching(/^user: Write to \[EMAIL\] or \[PHONE\] about \[CARD\]: é+$/)
+  expect(kept).toEqual([
+    ['decision', shortened],
+    ['gateway.request.outcome', shortened],
+  ])
+  expect(Buffer.byteLength(String(kept[0]?.[1]))).toBeLessThanOrEqual(100)
+  expect(JSON.stringify(await ask({ capture_prompt_bytes: 10_000 }))).toMatch(/é \[EMAIL\]"/)
+})
+
+test('what would be found at the cut of a captured text is left out with what was cut', async () => {
+  const gateway = await start([], undefined, { capture_prompt_bytes: 2000 })
+  const addresses = `x@${'a'.repeat(33)}.com `.repeat(60)
+  await gateway.chat({
+    model: 'gpt-test',
+    messages: [{ role: 'user', content: `${addresses}${'y'.repeat(608)} ann@example.com` }],
+  })
+  const [outcome] = gateway.lane.journal.outcomes()
+  expect(outcome?.prompt_redacted).toContain('[EMAIL]')
+  expect(outcome?.prompt_redacted).not.toMatch(/ann|example/)
+})
+
+test('a captured text is without what policies of the chain block or redact, whether or not they came to it', async () => {
+  const terms = (id: string, term: string, action: string, model: string) =>
+    policy({ id, kind: 'term-filter', config: { terms: [term], action }, targets: { models: [model] } })
+  const escalate = { kind: 'escalate', when: 'request.model == "asks"', config: { reason_code: 'a.b' } }
+  const gateway = await start(
+    [
+      policy({ id: 'a', ...escalate }),
+      terms('b', 'nightingale', 'block', '*'),
+      terms('c', 'falcon', 'redact', '*'),
+      policy({
+        id: 'd',
+        kind: 'condition',
+        when: 'request.text.contains("osprey")',
+        config: { verdict: 'block', reason_code: 'a.c' },
+      }),
+    ],
+    undefined,
+    { capture_prompt_bytes: 2000 },
+  )
+  const content = 'Project nightingale, operation falcon'
+  const spelled = String.raw`{"to":"zoe\u0040private.example","card":4111111111111111,"of":"f\u0061lcon"}`
+  const call = { id: '1', type: 'function', function: { name: 'f', arguments: spelled } }
+  const kept = async (model: string, message: object) => {
+    const { journal } = gateway.lane
+    await gateway.chat({ model, messages: [message] })
+    const events = [...journal.refused.splice(0).flat(), ...journal.outcomes().slice(-1)]
+    return events.find(({ prompt_redacted }) => prompt_redacted !== undefined)?.prompt_redacted ?? null
+  }
+  expect(await kept('asks', { role: 'user', content })).toBe('user: Project [TERM], operation [TERM]')
+  expect(await kept('gpt-test', { role: 'user', content })).toBe('user: Project [TERM], operation [TERM]')
+  expect(await kept('gpt-test', { role: 'user', content: 'An osprey' })).toBeNull()
+  expect(await kept('gpt-test', { role: 'assistant', tool_calls: [call] })).toBe(
+    'assistant: {"to":"[EMAIL]","card":"[CARD]","of":"[TERM]"}',
+  )
+})
+
+test('of a request that a webhook was not asked about no text is captured', async () => {
+  const terms = policy({ id: 'a', kind: 'term-filter', config: { terms: ['falcon'], action: 'block' } })
+  const hook = policy({ id: 'b', kind: 'webhook', config: { url: 'https://127.0.0.1:1/' } })
+  for (const [policies, text] of [
+    [[terms, hook], null],
+    [[terms], 'user: [TERM]'],
+  ] as const) {
+    const gateway = await start([...policies], undefined, { capture_prompt_bytes: 2000 })
+    await gateway.chat({ model: 'gpt-test', messages: [{ role: 'user', content: 'falcon' }] })
+    expect([...gateway.lane.journal.refused].flat().at(-1)?.prompt_redacted ?? null).toBe(text)
+    await running?.stop()
+  }
+})

@@ -1,0 +1,138 @@
+import { expect, test } from 'bun:test'
+import { type Event, nobody } from '../../events/event.ts'
+import { chat } from '../../languages/chat/dialect.ts'
+import type { Usage } from '../../languages/dialect.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { newId } from '../../lib/ids.ts'
+import { PriceBook } from '../../providers/prices/price-book.ts'
+import { compilePrice } from '../../providers/prices/price-record.ts'
+import { simulator } from '../../providers/simulator/simulator.ts'
+import type { Reservation } from '../../usage/allowance.ts'
+import { mostHeld } from '../../usage/lease/lease.ts'
+import { TestAllowances } from '../../usage/testing/allowances.ts'
+import { type Attempt, beginExchange, type Exchange, type Gateway, type ResolvedModel } from '../exchange.ts'
+import { testMemory, testProvider } from '../testing/worker.ts'
+import { coversAttempt, settleLimits, spentBy } from './settlement.ts'
+
+/** One dollar a million tokens: 1000 nano-dollars a token. */
+const price = compilePrice({ input_per_million: 1, output_per_million: 1 }, 'operator')
+const model: ResolvedModel = {
+  id: 'm',
+  aliases: [],
+  upstreamModel: 'up',
+  provider: testProvider(),
+  kind: simulator,
+  listed: null,
+}
+const usage = (inputTokens: number, outputTokens: number): Usage => ({
+  inputTokens,
+  outputTokens,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  reasoningTokens: null,
+})
+const attempt = (reported: Usage | null): Attempt => ({
+  eventId: newId(),
+  spanId: null,
+  provider: 'upstream',
+  model: 'up',
+  startedAt: 0,
+  startedMonotonic: 0,
+  firstByteMs: 1,
+  latencyMs: 1,
+  status: 200,
+  reason: 'provider.interrupted',
+  usage: reported,
+})
+const gateway: Pick<Gateway, 'prices' | 'clock'> = { prices: new PriceBook(), clock: systemClock }
+
+const outcome = (): Event => ({
+  event_id: newId(),
+  event_type: 'gateway.request.outcome',
+  request_id: null,
+  timestamp: '2026-01-01T00:00:00.000Z',
+  verdict: 'allow',
+  reason_code: 'ok',
+  config_version: 1,
+  event_attribution: nobody,
+})
+
+function opened(allowances: TestAllowances, want: number): Exchange {
+  const request = new Request('http://localhost/')
+  const from = { request, connection: null, requestId: 'r', route: 'POST /x', family: 'chat', dialect: chat }
+  const exchange = beginExchange(from, { clock: systemClock, newId, memory: testMemory() })
+  const held = allowances.reserve([{ account: 'token/t/money', want, min: want }], exchange.abort.signal)
+  return Object.assign(exchange, {
+    model,
+    paths: [model],
+    priced: [{ model, terms: { price, contextWindow: null, maxOutputTokens: null }, bound: null }],
+    facts: chat.read({ model: 'm', messages: [] }),
+    reservation: held as Reservation,
+    opened: true,
+  })
+}
+
+test('attempts that the provider billed are paid for beside the last one, and held before there is another', () => {
+  const allowances = new TestAllowances({ 'token/t/money': 160_000 })
+  const exchange = opened(allowances, 100_000)
+  exchange.attempts.push(attempt(usage(40, 10)))
+  expect(coversAttempt(exchange)).toBe(true)
+  expect(allowances.balances.get('token/t/money')).toBe(10_000)
+  expect(coversAttempt(exchange)).toBe(false)
+  exchange.attempts.push(attempt(null))
+  exchange.usage = usage(40, 20)
+  const spent = spentBy(exchange, gateway, 'ok')
+  expect(spent).toMatchObject({ cost: 110_000, estimated: false })
+  const event = outcome()
+  settleLimits(exchange, event, spent)
+  expect(event.settlements).toEqual([{ account: 'token/t/money', amount: 110_000 }])
+  expect(event.details).toBeUndefined()
+  expect(allowances.balances.get('token/t/money')).toBe(50_000)
+})
+
+test('a cost is booked once on a budget that was held in two of its windows', () => {
+  const exchange = opened(new TestAllowances({}), 100_000)
+  const held = [
+    { account: 'budget/b@2026-01-01', amount: 30_000 },
+    { account: 'budget/b@2026-01-02', amount: 70_000 },
+    { account: 'token/t/requests', amount: 1 },
+  ]
+  exchange.reservation = { held, extend: () => false, settle: (used) => used, release() {} }
+  const event = outcome()
+  settleLimits(exchange, event, { usage: usage(1, 1), estimated: false, cost: 50_000, source: null })
+  expect(event.settlements?.map(({ amount }) => amount)).toEqual([30_000, 20_000, 1])
+})
+
+test('an estimate never passes what was set aside', () => {
+  const exchange = opened(new TestAllowances({ 'token/t/money': 5000 }), 5000)
+  exchange.attempts.push(attempt(null))
+  exchange.relayedText = 4000
+  expect(spentBy(exchange, gateway, 'client.left')).toMatchObject({ cost: 5000, estimated: true })
+})
+
+test('where the provider told the input alone, the output is counted from the text and said to be an estimate', () => {
+  const exchange = opened(new TestAllowances({ 'token/t/money': 5_000_000 }), 5_000_000)
+  exchange.attempts.push(attempt(null))
+  exchange.usage = { ...usage(1000, 0), outputTokens: null }
+  exchange.relayedText = 400
+  expect(spentBy(exchange, gateway, 'client.left')).toMatchObject({
+    cost: 1_100_000,
+    estimated: true,
+    usage: { inputTokens: 1000, outputTokens: 100 },
+  })
+})
+
+test('what was never sent costs nothing', () => {
+  const exchange = opened(new TestAllowances({ 'token/t/money': 5000 }), 5000)
+  expect(spentBy(exchange, gateway, 'client.left')).toBeNull()
+})
+
+test('a cost beyond belief is the same in the event and on the account: the most that one holds', () => {
+  const exchange = opened(new TestAllowances({ 'token/t/money': 1_000_000 }), 1000)
+  Object.assign(exchange, { attempts: [attempt(null)], usage: usage(1e15, 1e15) })
+  const spent = spentBy(exchange, gateway, 'ok')
+  expect(spent?.cost).toBe(mostHeld)
+  const event = outcome()
+  settleLimits(exchange, event, spent)
+  expect(event.settlements).toEqual([{ account: 'token/t/money', amount: mostHeld }])
+})

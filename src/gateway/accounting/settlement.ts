@@ -1,0 +1,226 @@
+/**
+ * What an exchange cost, and what is booked of the limits it drew on (contract section 8, Settlement).
+ *
+ * The provider's own counts where it gave them (`usage.ts`), those of earlier attempts included. Otherwise input and what
+ * was produced, estimated from the text: for answers that arrived, callers that left, and broken streams of which
+ * something was passed on. A failed call costs nothing else. An estimate never passes what was set aside; what a provider
+ * reports is booked in full, up to the most that any account holds, and the outcome says by how much it exceeds the bound.
+ */
+
+import type { CostAttribution, Event } from '../../events/event.ts'
+import type { RequestFacts, Usage } from '../../languages/dialect.ts'
+import { fromNano } from '../../lib/money.ts'
+import type { Price } from '../../providers/prices/price.ts'
+import type { ModelTerms } from '../../providers/prices/price-book.ts'
+import { multipleOf } from '../../providers/prices/service-tier.ts'
+import type { Held } from '../../usage/allowance.ts'
+import { countsMoney } from '../../usage/demands.ts'
+import { type ExcessDetails, excessSaid } from '../../usage/excess.ts'
+import { mostHeld, plainName } from '../../usage/lease/lease.ts'
+import { costOf } from '../../usage/pricing/cost.ts'
+import type { RecordedUse } from '../../usage/rate/rate.ts'
+import type { Attempt, Exchange, Gateway, PricedPath, ReasonCode, ResolvedModel } from '../exchange.ts'
+import { withoutSecrets } from './redaction.ts'
+import { completedUsage, estimateOf, nothing, spokenCharacters, withinInput } from './usage.ts'
+
+/** What an exchange used, and what that costs. */
+export interface Spent {
+  usage: Usage
+  estimated: boolean
+  /** Nano-dollars; null where the model has no price. */
+  cost: number | null
+  source: string | null
+}
+
+type Terms = Pick<Gateway, 'prices' | 'clock'>
+
+/** Outcomes that cost what was used even where the provider did not say how much that was. */
+const paidByEstimate: ReadonlySet<ReasonCode> = new Set([
+  'ok',
+  'client.left',
+  'gateway.drained',
+  'gateway.interrupted',
+  'token.revoked',
+])
+
+/** Null where nothing was used. */
+export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode): Spent | null {
+  const { facts, model, usage } = exchange
+  if (facts === null || model === null || !exchange.opened) return null
+  const earlier = earlierCost(exchange)
+  const estimable = exchange.attempts.length > 0 && (paidByEstimate.has(reason) || exchange.relayedText > 0)
+  if (usage === null && !estimable && earlier === 0) return null
+  const terms = termsOf(exchange, gateway, model)
+  const source = terms.price?.source ?? null
+  const last = usedByLast(exchange, estimable)
+  const cost = costAt(exchange, terms, last.usage)
+  if (cost === null) return { ...last, cost: null, source }
+  const whole = cost + earlier
+  const paid = last.estimated ? paidOf(exchange, terms, whole, earlier) : whole
+  return { usage: last.usage, estimated: last.estimated, cost: Math.min(paid, mostHeld), source }
+}
+
+/** An estimate never passes what is held, but for what was reported. */
+function paidOf(exchange: Exchange, terms: ModelTerms, whole: number, earlier: number): number {
+  const { usage } = exchange
+  const told = usage === null ? 0 : (costAt(exchange, terms, withinInput(usage)) ?? 0)
+  return Math.max(told + earlier, Math.min(whole, heldMoney(exchange)))
+}
+
+/** A failed call of several costs what was reported, and no estimate of the rest. */
+function usedByLast(exchange: Exchange, estimable: boolean): { usage: Usage; estimated: boolean } {
+  const { usage, unreportedInput } = exchange
+  if (usage === null) return { usage: estimable ? estimateOf(exchange) : nothing, estimated: true }
+  return unreportedInput === null || estimable ? completedUsage(exchange, usage) : { usage, estimated: false }
+}
+
+/** What an exchange counts as that nobody will ever settle: all that was set aside, or where nothing was, its input. */
+export function boundOfHeld(exchange: Exchange, gateway: Terms): Spent {
+  const { model } = exchange
+  const usage = estimateOf(exchange)
+  const terms: ModelTerms | null = model === null ? null : termsOf(exchange, gateway, model)
+  const held = heldMoney(exchange)
+  const cost = Number.isFinite(held) ? held : terms === null ? null : costAt(exchange, terms, usage)
+  return { usage, estimated: true, cost, source: terms?.price?.source ?? null }
+}
+
+/**
+ * Books what was used of each limit, in the tick in which the outcome is written; where nothing was opened all is given
+ * back. Requests count whatever the provider answered.
+ */
+export function settleLimits(exchange: Exchange, event: Event, spent: Spent | null): void {
+  const { reservation } = exchange
+  if (reservation === null) return
+  exchange.reservation = null
+  if (!exchange.opened) {
+    reservation.release()
+    return
+  }
+  const { held } = reservation
+  const cost = spent?.cost ?? 0
+  const used: Held[] = []
+  for (let index = 0; index < held.length; index++) {
+    const set = held[index]
+    if (set === undefined) break
+    const amount = countsMoney(set.account) ? usedOf(held, index, cost) : set.amount
+    used.push({ account: set.account, amount })
+  }
+  const exceeded = spent === null ? null : excessOfSpent(exchange, spent)
+  if (exceeded !== null) event.details = { ...event.details, bound_exceeded: exceeded }
+  event.settlements = [...reservation.settle(used)]
+}
+
+/** By how much the last call cost more than its bound, where that is more than was reckoned with. */
+function excessOfSpent(exchange: Exchange, { usage, estimated }: Spent): ExcessDetails | null {
+  const { model, priced } = exchange
+  const path = model === null ? undefined : pricedOf(priced, model)
+  if (estimated || model === null || path === undefined || path.bound === null) return null
+  const { listed, excess: known } = path.bound
+  const excess = Math.min(costAt(exchange, path.terms, usage) ?? 0, mostHeld) - listed
+  return excess > known ? excessSaid(model.provider.id, model.upstreamModel, excess) : null
+}
+
+function pricedOf(priced: readonly PricedPath[], model: ResolvedModel): PricedPath | undefined {
+  for (const path of priced) if (path.model === model) return path
+  return undefined
+}
+
+/** The cost on a limit of money; of a budget whose window ended meanwhile what was held first is used first. */
+function usedOf(held: readonly Held[], index: number, cost: number): number {
+  const name = plainName(held[index]?.account ?? '')
+  let owed = cost
+  for (const [place, { account, amount }] of held.entries()) {
+    if (plainName(account) !== name || place === index) continue
+    if (place > index) return Math.min(owed, held[index]?.amount ?? 0)
+    owed -= Math.min(owed, amount)
+  }
+  return owed
+}
+
+const noUses: readonly RecordedUse[] = []
+
+/**
+ * Corrects the tokens a minute by what was used, and gives what that changes, for the journal; a request that was refused
+ * counts for nothing.
+ */
+export function settleRates(exchange: Exchange, spent: Spent | null): readonly RecordedUse[] {
+  const { rates, opened } = exchange
+  if (rates === null) return noUses
+  exchange.rates = null
+  if (opened) return rates.settle((spent?.usage.inputTokens ?? 0) + (spent?.usage.outputTokens ?? 0))
+  rates.release()
+  return noUses
+}
+
+export function costAttribution(exchange: Exchange, { usage, estimated, cost, source }: Spent): CostAttribution {
+  const { model, facts } = exchange
+  return {
+    currency: 'USD',
+    cost: cost === null ? null : fromNano(cost),
+    estimated,
+    input_tokens: usage.inputTokens,
+    output_tokens: usage.outputTokens,
+    cached_input_tokens: usage.cachedInputTokens,
+    reasoning_tokens: usage.reasoningTokens,
+    provider: model?.provider.name ?? '',
+    model: withoutSecrets(model?.id ?? facts?.model ?? ''),
+    price_source: source,
+    spend_owner: exchange.spendOwner,
+  }
+}
+
+/** What the terms of the admission say; where there was none, those of now. */
+function termsOf({ priced }: Exchange, { prices, clock }: Terms, model: ResolvedModel): ModelTerms {
+  for (const path of priced) if (path.model === model) return path.terms
+  return prices.terms(model, clock.now())
+}
+
+function costAt({ dialect, parsed, facts }: Exchange, { price }: ModelTerms, usage: Usage): number | null {
+  if (price === null) return null
+  const serviceTier = usage.serviceTier ?? dearerTier(price, facts)
+  const used = serviceTier === undefined ? usage : { ...usage, serviceTier }
+  return costOf(price, dialect.family, used, spokenCharacters(parsed))
+}
+
+/** Where the answer does not name its service tier it counts as the one that was asked for, unless that is cheaper. */
+function dearerTier(price: Price, facts: RequestFacts | null): string | undefined {
+  const name = facts?.serviceTier?.name
+  return name === undefined || (multipleOf(price, name) ?? 2) <= 1 ? undefined : name
+}
+
+/**
+ * Whether one more attempt is covered: what earlier ones cost by their own reports is held beside its bound. To be asked
+ * before each attempt after the first.
+ */
+export function coversAttempt(exchange: Exchange): boolean {
+  const { reservation, attempts } = exchange
+  const spent = costOfAttempts(exchange, attempts)
+  const money = reservation?.held.filter(({ account }) => countsMoney(account)) ?? []
+  if (reservation === null || spent === 0 || money.length === 0) return true
+  return reservation.extend(money.map(({ account }) => ({ account, amount: spent })))
+}
+
+/** What attempts before the last cost by their own usage. */
+const earlierCost = (exchange: Exchange): number =>
+  exchange.attempts.length < 2 ? 0 : costOfAttempts(exchange, exchange.attempts.slice(0, -1))
+
+function costOfAttempts(exchange: Exchange, attempts: readonly Attempt[]): number {
+  let sum = 0
+  for (const attempt of attempts) {
+    const { usage } = attempt
+    const path = usage ? exchange.priced.find(({ model }) => isOf(model, attempt)) : undefined
+    if (usage && path !== undefined) sum += costAt(exchange, path.terms, usage) ?? 0
+  }
+  return sum
+}
+
+const isOf = (model: ResolvedModel, attempt: Attempt): boolean =>
+  model.upstreamModel === attempt.model && model.provider.name === attempt.provider
+
+/** The least that is held on a limit of money; without bound where none is. */
+function heldMoney({ reservation }: Exchange): number {
+  let least = Number.POSITIVE_INFINITY
+  if (reservation === null) return least
+  for (const { account, amount } of reservation.held) if (countsMoney(account)) least = Math.min(least, amount)
+  return least
+}

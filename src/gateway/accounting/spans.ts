@@ -1,0 +1,164 @@
+/** The spans of an exchange that is recorded as a trace: itself and each call to a provider, or to an MCP server. */
+import type { CostAttribution } from '../../events/event.ts'
+import { attribute, attributes, hostAttributes, operationOf, providerNameOf, type Span } from '../../telemetry/span.ts'
+import { type TraceHeaders, traceparentOf } from '../../telemetry/trace-context.ts'
+import type { ExchangeTrace } from '../../telemetry/tracer.ts'
+import type { Attempt, Exchange, Gateway, Outcome } from '../exchange.ts'
+import { callingSpans, toldOfRequest } from './mcp-spans.ts'
+import { recordedOrNull } from './recorded-text.ts'
+import { maskedOrNull, withoutSecrets } from './redaction.ts'
+
+/**
+ * What tells who is called of its parent: the call's own span, or where that is not recorded (null) the caller's. Null
+ * where the exchange belongs to no trace: what a caller sent that is none goes nowhere.
+ */
+export function traceHeadersOf({ trace }: Pick<Exchange, 'trace'>, spanId: string | null): TraceHeaders | null {
+  if (trace === null) return null
+  const { traceId, caller, state } = trace
+  const traceparent = spanId === null ? caller : traceparentOf(traceId, spanId)
+  if (traceparent === null) return null
+  return state === null ? { traceparent } : { traceparent, tracestate: state }
+}
+
+/** Hands the spans of a settled exchange over; does nothing where it is not recorded. */
+export function traceExchange(
+  exchange: Exchange,
+  { tracer, clock }: Pick<Gateway, 'tracer' | 'clock'>,
+  outcome: Outcome,
+  cost: CostAttribution | undefined,
+): void {
+  const { trace, mcp } = exchange
+  if (trace === null || trace.spanId === null) return
+  const own = exchangeSpan(exchange, trace, trace.spanId, outcome, cost)
+  own.endedAt = exchange.startedAt + (clock.monotonic() - exchange.startedMonotonic)
+  const calls = mcp === null ? attemptSpans(exchange, own) : callingSpans(exchange, mcp, own, outcome)
+  tracer.ended([own, ...calls])
+}
+
+const attemptSpans = (exchange: Exchange, own: Span): Span[] =>
+  exchange.attempts.flatMap((attempt, index) => attemptSpan(exchange, own, attempt, index))
+
+function exchangeSpan(
+  exchange: Exchange,
+  trace: ExchangeTrace,
+  spanId: string,
+  outcome: Outcome,
+  cost: CostAttribution | undefined,
+): Span {
+  const { token, mcp } = exchange
+  const { verdict, reason, status } = outcome
+  const [method = '', route = ''] = exchange.route.split(' ')
+  const told = mcp === null ? toldOfModel(exchange, outcome, cost) : toldOfRequest(exchange, mcp, outcome)
+  return {
+    name: told.name,
+    kind: 'server',
+    traceId: trace.traceId,
+    spanId,
+    parentSpanId: trace.parentSpanId,
+    state: trace.state,
+    startedAt: exchange.startedAt,
+    endedAt: exchange.startedAt,
+    attributes: attributes({
+      ...told.attributes,
+      [attribute.method]: method,
+      [attribute.route]: route,
+      [attribute.status]: status,
+      [attribute.exchangeId]: exchange.id,
+      [attribute.requestId]: exchange.requestId,
+      [attribute.verdict]: verdict,
+      [attribute.reason]: reason,
+      [attribute.tokenId]: token?.id,
+      [attribute.teamId]: token?.eventTeamId,
+    }),
+    error: told.error,
+  }
+}
+
+function toldOfModel(
+  exchange: Exchange,
+  { verdict, reason }: Outcome,
+  cost: CostAttribution | undefined,
+): Pick<Span, 'name' | 'attributes' | 'error'> {
+  const { facts, model } = exchange
+  const operation = operationOf(exchange.family)
+  const asked = maskedOrNull(facts?.model)
+  const error = verdict === 'error' ? reason : null
+  return {
+    name: asked ? `${operation} ${asked}` : operation,
+    attributes: attributes({
+      [attribute.operation]: operation,
+      [attribute.providerName]: model === null ? null : providerNameOf(model.provider.kind),
+      [attribute.requestModel]: asked,
+      ...requestAttributes(exchange),
+      ...answerAttributes(exchange),
+      [attribute.conversation]: recordedOrNull(exchange, exchange.sessionId),
+      [attribute.inputTokens]: cost?.input_tokens,
+      [attribute.outputTokens]: cost?.output_tokens,
+      [attribute.cacheReadTokens]: cost?.cached_input_tokens,
+      [attribute.cacheWriteTokens]: cost === undefined ? null : exchange.usage?.cacheWriteTokens,
+      [attribute.estimated]: cost?.estimated,
+      [attribute.stream]: facts?.stream,
+      [attribute.firstToken]: exchange.firstTokenMs,
+      [attribute.error]: error,
+    }),
+    error,
+  }
+}
+
+/** What was asked for; a limit as it was sent, which may be lower than the caller's. */
+function requestAttributes({ facts, parsed, maxOutputTokens }: Exchange): Record<string, number | null> {
+  const { temperature } = parsed ?? {}
+  return {
+    [attribute.maxTokens]: maxOutputTokens ?? (facts?.outputLimit || null),
+    [attribute.temperature]: typeof temperature === 'number' ? temperature : null,
+  }
+}
+
+function answerAttributes({ tracedAnswer }: Exchange): Record<string, string | string[] | null> {
+  if (tracedAnswer === null) return {}
+  const { id, model, finishReasons } = tracedAnswer
+  return {
+    [attribute.responseId]: id,
+    [attribute.responseModel]: model,
+    [attribute.finishReasons]: finishReasons.length === 0 ? null : finishReasons,
+  }
+}
+
+function attemptSpan(exchange: Exchange, parent: Span, attempt: Attempt, index: number): Span[] {
+  if (attempt.spanId === null) return []
+  const failed = attempt.reason === 'ok' ? null : attempt.reason
+  const operation = operationOf(exchange.family)
+  const model = withoutSecrets(attempt.model)
+  const path = exchange.paths.find(
+    ({ provider, upstreamModel }) => provider.name === attempt.provider && upstreamModel === attempt.model,
+  )
+  const address = path?.kind.address?.(path.provider) ?? null
+  const startedAt = exchange.startedAt + (attempt.startedMonotonic - exchange.startedMonotonic)
+  return [
+    {
+      name: `${operation} ${model}`,
+      kind: 'client',
+      traceId: parent.traceId,
+      spanId: attempt.spanId,
+      parentSpanId: parent.spanId,
+      state: parent.state,
+      startedAt,
+      endedAt: startedAt + (attempt.latencyMs ?? 0),
+      attributes: attributes({
+        [attribute.operation]: operation,
+        [attribute.providerName]: path === undefined ? null : providerNameOf(path.provider.kind),
+        [attribute.provider]: attempt.provider,
+        [attribute.requestModel]: model,
+        ...requestAttributes(exchange),
+        // What is kept of an answer is the last call's.
+        ...(index === exchange.attempts.length - 1 && answerAttributes(exchange)),
+        [attribute.method]: address === null ? null : 'POST',
+        ...hostAttributes(address),
+        [attribute.status]: attempt.status,
+        [attribute.attempt]: index === 0 ? null : index,
+        [attribute.error]: failed,
+      }),
+      error: failed,
+    },
+  ]
+}

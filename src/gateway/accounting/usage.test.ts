@@ -1,0 +1,61 @@
+import { expect, test } from 'bun:test'
+import { chat } from '../../languages/chat/dialect.ts'
+import type { Usage } from '../../languages/dialect.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { newId } from '../../lib/ids.ts'
+import { beginExchange, type Exchange } from '../exchange.ts'
+import { testMemory } from '../testing/worker.ts'
+import { completedUsage } from './usage.ts'
+
+const reported = (told: Partial<Usage>): Usage => ({
+  inputTokens: null,
+  outputTokens: null,
+  cachedInputTokens: null,
+  cacheWriteTokens: null,
+  reasoningTokens: null,
+  ...told,
+})
+
+/** A question of 8 characters, which count as 2 tokens. */
+function exchangeWith(state: Partial<Exchange>): Exchange {
+  const request = new Request('http://localhost/')
+  const from = { request, connection: null, requestId: 'r', route: 'POST /x', family: 'chat', dialect: chat }
+  const facts = chat.read({ model: 'm', messages: [{ role: 'user', content: '12345678' }] })
+  return Object.assign(beginExchange(from, { clock: systemClock, newId, memory: testMemory() }), { facts, ...state })
+}
+
+const counts = (state: Partial<Exchange>, told: Partial<Usage>) => {
+  const { usage, estimated } = completedUsage(exchangeWith(state), reported(told))
+  return [usage.inputTokens, usage.outputTokens, estimated]
+}
+
+const reader = chat.reader({ model: 'm', exchangeId: newId(), usageAdded: false })
+
+test('a report that text followed is raised to what the text makes, and flagged', () => {
+  const told = { inputTokens: 3, outputTokens: 1 }
+  expect(counts({ reader, relayedText: 400, textSinceUsage: 396 }, told)).toEqual([3, 100, true])
+  expect(counts({ reader, relayedText: 400, textSinceUsage: 4 }, { ...told, outputTokens: 500 })).toEqual([
+    3,
+    500,
+    true,
+  ])
+  expect(counts({ reader, relayedText: 400, textSinceUsage: 0 }, told)).toEqual([3, 1, false])
+})
+
+test('an output that was not told yet is what was produced, and flagged', () => {
+  expect(counts({ reader, relayedText: 40, textSinceUsage: 40 }, { inputTokens: 3 })).toEqual([3, 10, true])
+  expect(counts({ reader }, { inputTokens: 3 })).toEqual([3, 0, true])
+})
+
+test('zeros beside text are no report', () => {
+  expect(counts({ relayedText: 40 }, { inputTokens: 0, outputTokens: 0 })).toEqual([2, 10, true])
+  expect(counts({ relayedText: 40 }, { inputTokens: 7, outputTokens: 0 })).toEqual([7, 10, true])
+  expect(counts({ relayedText: 0 }, { inputTokens: 7, outputTokens: 0 })).toEqual([7, 0, false])
+  expect(counts({ relayedText: 40 }, { outputTokens: 5 })).toEqual([2, 5, true])
+})
+
+test('what is a part of the input is no more than the input', () => {
+  const told = reported({ inputTokens: 10, outputTokens: 1, cachedInputTokens: 600, cacheWriteTokens: 4 })
+  const { usage, estimated } = completedUsage(exchangeWith({ relayedText: 4 }), told)
+  expect([usage.cachedInputTokens, usage.cacheWriteTokens, estimated]).toEqual([10, 0, false])
+})

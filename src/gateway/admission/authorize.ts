@@ -1,0 +1,34 @@
+/** Whether this token may call a gateway route at all, and this gateway (contract section 6, bindings). */
+import { Failure } from '../../failure.ts'
+import { notDelegated } from '../../identity/delegation.ts'
+import { type Permission, permissionsOf, type Role, roles } from '../../identity/permissions.ts'
+import type { GovernedToken } from '../../tokens/governed-token.ts'
+import { type Exchange, type Gateway, given } from '../exchange.ts'
+import { lookAtToken } from './authenticate.ts'
+
+type Invoking = Extract<Permission, 'gateway:invoke' | 'mcp:invoke'>
+const rolesWith = (needed: Invoking): ReadonlySet<Role> =>
+  new Set(roles.filter((role) => permissionsOf([role]).has(needed)))
+const invokingRoles: Readonly<Record<Invoking, ReadonlySet<Role>>> = {
+  'gateway:invoke': rolesWith('gateway:invoke'),
+  'mcp:invoke': rolesWith('mcp:invoke'),
+}
+
+export function admitToken(exchange: Exchange, gateway: Gateway): void {
+  // The body may have been long in coming.
+  lookAtToken(exchange, gateway)
+  const token = given(exchange.token)
+  if (token.purpose === 'gateway_runtime') throw new Failure('tokens.purpose_not_allowed')
+  requireInvoking(token, exchange.family === 'mcp' ? 'mcp:invoke' : 'gateway:invoke')
+  if (token.gatewayId !== null && token.gatewayId !== gateway.lane.standing.gatewayId) {
+    throw new Failure('tokens.gateway_not_allowed')
+  }
+}
+
+function requireInvoking({ roles, delegation }: GovernedToken, needed: Invoking): void {
+  if (delegation !== undefined) {
+    if (!delegation.permissions.includes(needed)) throw notDelegated(delegation, needed)
+  } else if (!roles.some((role) => invokingRoles[needed].has(role))) {
+    throw new Failure('permission_denied', { message: `The token lacks the permission ${needed}` })
+  }
+}

@@ -1,0 +1,55 @@
+/** The paths of a request with the most that each may cost. */
+import { outputLimitMembers } from '../../languages/reading/output-limit.ts'
+import { type Excesses, excessOf } from '../../usage/excess.ts'
+import { boundedCost, boundOf, type CostBound } from '../../usage/pricing/bound.ts'
+import { type Exchange, given, type PricedPath, type ResolvedModel } from '../exchange.ts'
+import { editBody } from '../request/edit-body.ts'
+
+export interface BoundedPath {
+  model: ResolvedModel
+  priced: PricedPath
+  /** With what the provider has charged beyond such bounds before. */
+  bound: CostBound
+  excess: number
+}
+
+/** The tokens of the body's text on a model; null where they were not counted for it. */
+export type TextTokens = (model: ResolvedModel) => number | null
+
+const notCounted: TextTokens = () => null
+
+/** The paths whose cost has a bound, the one that was asked for first. */
+export function boundPaths(exchange: Exchange, excesses: Excesses, textTokens = notCounted): BoundedPath[] {
+  const { dialect, parsed } = exchange
+  const body = bodyToBound(exchange)
+  const request = { family: dialect.family, facts: given(exchange.facts), parsed, body, textTokens: null }
+  const bounded: BoundedPath[] = []
+  for (const priced of exchange.priced) {
+    const { model, terms } = priced
+    try {
+      const counted = textTokens === notCounted ? request : { ...request, textTokens: textTokens(model) }
+      const listed = boundOf(counted, terms)
+      const excess = excessOf(excesses, model.provider.id, model.upstreamModel)
+      bounded.push({ model, priced, bound: { ...listed, fixed: listed.fixed + excess }, excess })
+    } catch (thrown) {
+      // The model that was asked for is refused by name; a fallback that cannot be bounded is only not taken.
+      if (model === exchange.priced[0]?.model) throw thrown
+    }
+  }
+  if (bounded.length < exchange.paths.length) exchange.paths = bounded.map(({ model }) => model)
+  return bounded
+}
+
+/** What a policy added is paid for too. The gateway's own edits add no input. */
+export function bodyToBound({ rewritten, body, members, edits }: Exchange): Uint8Array {
+  return rewritten ? editBody(given(body), given(members), edits) : given(body)
+}
+
+/** The nano-dollars without which a path cannot serve the request; at least one. */
+export function leastCost(exchange: Exchange, { bound }: BoundedPath): number {
+  const least = limitMembers(exchange).length === 0 ? bound.most : bound.least
+  return Math.max(1, boundedCost(bound, least))
+}
+
+export const limitMembers = ({ dialect, parsed }: Exchange): readonly string[] =>
+  parsed === null ? [] : outputLimitMembers(dialect.family, parsed)

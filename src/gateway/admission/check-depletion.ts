@@ -1,0 +1,31 @@
+/**
+ * Whether a disposable token is used up, for requests that cost nothing and so reserve nothing: a lane that has forgotten
+ * it, or never knew, asks. What is only held by requests that run is not used up.
+ */
+import { type Reservation, UsageRefused } from '../../usage/allowance.ts'
+import type { Exchange, Gateway } from '../exchange.ts'
+import { lookAtToken } from './authenticate.ts'
+import { depletable, depletionFailure } from './depleted-token.ts'
+
+export function askWhetherDepleted(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  const accounts = depletable(exchange)
+  if (accounts.length === 0) return
+  const refuse = (thrown: unknown) => {
+    if (thrown instanceof UsageRefused && thrown.reason === 'held') return
+    throw depletionFailure(thrown, exchange, gateway)
+  }
+  const demands = accounts.map((account) => ({ account, want: 1, min: 1 }))
+  let reserved: Reservation | Promise<Reservation>
+  try {
+    reserved = gateway.lane.allowances.reserve(demands, exchange.abort.signal)
+  } catch (thrown) {
+    return refuse(thrown)
+  }
+  if (!(reserved instanceof Promise)) return reserved.release()
+  return reserved
+    .then((reservation) => reservation.release(), refuse)
+    .then(() => {
+      if (exchange.cut !== null) throw exchange.cut.failure
+      lookAtToken(exchange, gateway)
+    })
+}

@@ -1,0 +1,45 @@
+/** Bounds a request that is refused for lack of money by its true number of tokens, where a tokenizer tells it. */
+import { UsageRefused } from '../../usage/allowance.ts'
+import { countsMoney } from '../../usage/demands.ts'
+import { encodingOf } from '../../usage/pricing/text-tokens.ts'
+import { mostCountedBytes } from '../../usage/pricing/token-counter.ts'
+import type { Exchange, Gateway, ResolvedModel } from '../exchange.ts'
+import { type BoundedPath, bodyToBound, boundPaths, leastCost } from './bound-paths.ts'
+
+const encodingFor = ({ provider, upstreamModel }: ResolvedModel) => encodingOf(provider.kind, upstreamModel)
+
+/**
+ * The paths with the smaller bounds; resolves to null where they are not smaller. Null at once where a count cannot help:
+ * another reason for the refusal, no tokenizer, a large body, or too little money left for an input of no tokens. Nor is
+ * it counted on a model whose provider has charged more than a bound before: the smaller one would be passed by more.
+ */
+export function countInput(
+  exchange: Exchange,
+  gateway: Gateway,
+  paths: readonly BoundedPath[],
+  refused: unknown,
+): Promise<BoundedPath[] | null> | null {
+  const [first] = paths
+  if (!(refused instanceof UsageRefused) || refused.reason !== 'short' || !countsMoney(refused.account)) return null
+  if (first === undefined || first.excess > 0) return null
+  const encoding = encodingFor(first.model)
+  const body = bodyToBound(exchange)
+  if (encoding === null || body.length > mostCountedBytes) return null
+  const bounded = (tokens: number) =>
+    boundPaths(exchange, gateway.lane.view.limits.excesses, (model) =>
+      encodingFor(model) === encoding ? tokens : null,
+    )
+  const costs = leastCost(exchange, first)
+  const [smallest] = bounded(0)
+  if (smallest === undefined || leastCost(exchange, smallest) > Math.min(costs - 1, refused.left ?? costs)) return null
+  return gateway.tokenCounter.count(encoding, body).then(
+    (tokens) => {
+      const counted = tokens === null ? [] : bounded(tokens)
+      return counted[0] !== undefined && leastCost(exchange, counted[0]) < costs ? counted : null
+    },
+    (err: unknown) => {
+      gateway.log.warn({ err }, 'The tokens of a request could not be counted: it is refused by its bytes')
+      return null
+    },
+  )
+}

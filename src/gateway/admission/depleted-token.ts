@@ -1,0 +1,35 @@
+/**
+ * A disposable token whose limit is used up is refused where it is shown (contract section 6, order of checks), as far
+ * as the lane already knows it; what it has yet to ask for is asked when the request reserves, or, where it reserves
+ * nothing, by a reservation that is given back (`check-depletion.ts`).
+ */
+import { asFailure, type Failure } from '../../failure.ts'
+import { type AccountName, UsageRefused } from '../../usage/allowance.ts'
+import { moneyAccount, requestsAccount, usageFailure } from '../../usage/demands.ts'
+import { type Exchange, type Gateway, given } from '../exchange.ts'
+import { resourceName } from './resource-name.ts'
+
+export function refuseDepleted(exchange: Exchange, gateway: Gateway): void {
+  for (const account of depletable(exchange)) {
+    if (!gateway.lane.allowances.exhausted(account)) continue
+    throw depletionFailure(new UsageRefused(account, 'exhausted'), exchange, gateway)
+  }
+}
+
+const none: readonly AccountName[] = []
+
+/** The limits that a disposable token ends with. */
+export function depletable({ token }: Exchange): readonly AccountName[] {
+  const { keyClass, accounts } = given(token)
+  if (keyClass !== 'disposable') return none
+  return accounts.flatMap(({ id, maxBudget, maxRequests }) => [
+    ...(maxRequests === null ? [] : [requestsAccount(id)]),
+    ...(maxBudget === null ? [] : [moneyAccount(id)]),
+  ])
+}
+
+export function depletionFailure(thrown: unknown, { token }: Exchange, { lane }: Gateway): Failure {
+  if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
+  const { id, keyClass } = given(token)
+  return usageFailure(thrown, keyClass, resourceName(id, lane.standing))
+}

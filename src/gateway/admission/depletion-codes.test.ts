@@ -1,0 +1,68 @@
+/** A disposable token that is used up is refused by every route, however long ago its gateway heard of it. */
+import { afterEach, expect, test } from 'bun:test'
+import { TestAllowances } from '../../usage/testing/allowances.ts'
+import {
+  type McpCallerOptions,
+  openCaller,
+  startMcpGateway,
+  type TestMcpServer,
+  testMcpServer,
+} from '../testing/mcp.ts'
+
+let stop: () => Promise<void> = async () => undefined
+afterEach(() => stop())
+
+/** A lane that remembers no refusal. */
+class Forgetful extends TestAllowances {
+  override exhausted(): boolean {
+    return false
+  }
+}
+
+const server = (): TestMcpServer =>
+  testMcpServer('files', {
+    'tools/list': () => ({ tools: [{ name: 'read', inputSchema: { type: 'object' } }] }),
+    'tools/call': () => ({ content: [] }),
+  })
+
+async function start(keyClass: 'disposable' | 'durable' = 'disposable') {
+  const gateway = await startMcpGateway([server()])
+  stop = () => gateway.stop()
+  const allowances = new Forgetful({ 'token/d/requests': 5, 'token/d/money': 5 })
+  Object.assign(gateway.lane, { allowances })
+  const accounts = [{ id: 'd', maxBudget: 5, maxRequests: 5, rateLimitRpm: null, rateLimitTpm: null }]
+  const secret = gateway.lane.addToken({ keyClass, accounts })
+  const caller = await openCaller(gateway, { secret } satisfies McpCallerOptions)
+  const models = () => fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
+  return { allowances, caller, models }
+}
+const refused = (code: string) => ({ error: { data: { code } } })
+
+test('it lists, begins and calls nothing more, of tools nor of models', async () => {
+  const { allowances, caller, models } = await start()
+  expect(await caller.ask('tools/list')).toMatchObject({ result: { tools: [{}] } })
+  expect(await caller.call('files__read')).toMatchObject({ result: {} })
+  expect([allowances.balances.get('token/d/requests'), allowances.balances.get('token/d/money')]).toEqual([4, 5])
+  allowances.balances.set('token/d/requests', 0)
+  for (const method of ['tools/list', 'initialize', 'logging/setLevel']) {
+    expect(await caller.ask(method)).toMatchObject(refused('tokens.request_limit_exhausted'))
+  }
+  expect((await models()).status).toBe(403)
+  allowances.balances.set('token/d/requests', 4).set('token/d/money', 0)
+  expect(await caller.ask('tools/list')).toMatchObject(refused('tokens.budget_exhausted'))
+  expect(await caller.call('files__read')).toMatchObject(refused('tokens.budget_exhausted'))
+  expect((await models()).status).toBe(402)
+})
+
+test('what requests that run hold is not used up, and a token that is not disposable may still look', async () => {
+  const { allowances, caller } = await start()
+  allowances.balances.set('token/d/requests', 0)
+  allowances.refuseWith = 'held'
+  expect(await caller.ask('tools/list')).toMatchObject({ result: { tools: [{}] } })
+  allowances.refuseWith = 'unknown'
+  expect(await caller.ask('tools/list')).toMatchObject(refused('usage_authority_unavailable'))
+  await stop()
+  const durable = await start('durable')
+  durable.allowances.balances.set('token/d/requests', 0)
+  expect(await durable.caller.ask('tools/list')).toMatchObject({ result: { tools: [{}] } })
+})

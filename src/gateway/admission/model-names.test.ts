@@ -1,0 +1,86 @@
+import { afterEach, expect, test } from 'bun:test'
+import { compilePolicySet } from '../../policies/chain.ts'
+import { completion, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { testModel, testPolicy, testProvider } from '../testing/worker.ts'
+
+let running: TestGateway | null = null
+afterEach(async () => {
+  await running?.stop()
+  running = null
+})
+
+const condition = (when: string) => ({
+  kind: 'condition',
+  when,
+  config: { verdict: 'deny', reason_code: 'test.denied' },
+})
+
+/** Has the test's upstream be a provider of another kind. */
+function serveBy({ lane }: TestGateway, kind: string): void {
+  const [{ baseUrl } = testProvider()] = lane.upstreams
+  lane.upstreams[0] = testProvider({ id: 'p', kind, baseUrl, headers: { region: 'eu-west-1' } })
+}
+
+/** The status of a request for a model under one policy. */
+async function statusOf(model: string, members: Partial<Parameters<typeof testPolicy>[0]>, kind: string) {
+  running = await startTestGateway(() => Response.json(completion))
+  const { lane, chat, stop } = running
+  serveBy(running, kind)
+  lane.policies = compilePolicySet([testPolicy({ id: 'p', kind: 'audit', config: {}, ...members })])
+  const { status } = await chat({ model, messages: [{ role: 'user', content: 'hello' }] })
+  await stop()
+  running = null
+  return status
+}
+
+test('a policy that denies a model denies it under every name of it', async () => {
+  const deny = (...deny_models: string[]) => ({ kind: 'model-access', config: { deny_models } })
+  for (const name of ['gemini-3-pro', 'models/gemini-3-pro', 'models/Gemini-3-Pro']) {
+    for (const members of [
+      deny('gemini-3-pro'),
+      deny('models/gemini-3-pro'),
+      { ...condition('true'), targets: { models: ['gemini-3-*'] } },
+    ])
+      expect([name, await statusOf(name, members, 'gemini')]).toEqual([name, 403])
+  }
+  for (const when of ['model.id == "gemini-3-pro"', 'request.model == "gemini-3-pro"'])
+    for (const name of ['models/gemini-3-pro', 'Gemini-3-Pro'])
+      expect([when, name, await statusOf(name, condition(when), 'gemini')]).toEqual([when, name, 403])
+  expect(await statusOf('models/gemini-3-pro', deny('gemini-3-pro'), 'openai')).toBe(403)
+  const arn = 'arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-4:0'
+  for (const name of ['anthropic.claude-4:0', 'eu.anthropic.claude-4:0', arn])
+    expect([name, await statusOf(name, deny('anthropic.claude-*'), 'bedrock')]).toEqual([name, 403])
+  expect(await statusOf(arn, deny('arn:aws:bedrock:*'), 'bedrock')).toBe(403)
+  expect(await statusOf('eu.anthropic.claude-4:0', deny('us.anthropic.claude-*'), 'bedrock')).not.toBe(403)
+})
+
+test('a record under another name of a model is denied with it', async () => {
+  running = await startTestGateway(() => Response.json(completion))
+  const { lane, chat } = running
+  lane.upstreams.push(testProvider({ id: 'g', name: 'g', kind: 'gemini' }))
+  lane.catalog.push(testModel({ id: 'models/gemini-3-pro', providerId: 'g' }))
+  lane.policies = compilePolicySet([
+    testPolicy({ id: 'p', kind: 'model-access', config: { deny_models: ['gemini-3-pro'] } }),
+  ])
+  expect((await chat({ model: 'models/gemini-3-pro', messages: [] })).status).toBe(403)
+})
+
+test('the event names the model as policies read it', async () => {
+  running = await startTestGateway(() => Response.json({}))
+  serveBy(running, 'gemini')
+  await (await running.chat({ model: 'models/Gemini-3-Pro', messages: [{ role: 'user', content: 'a' }] })).text()
+  expect(running.lane.journal.outcomes()).toMatchObject([{ details: { model: 'gemini-3-pro' } }])
+  expect(running.seen.map(({ request }) => new URL(request.url).pathname)).toEqual([
+    '/v1beta/models/gemini-3-pro:generateContent',
+  ])
+})
+
+test('a member by which a provider would choose another model is refused by its name', async () => {
+  running = await startTestGateway(() => Response.json(completion))
+  for (const member of ['models', 'fallbacks', 'preset']) {
+    const answer = await running.chat({ model: 'm', messages: [], [member]: ['dear'] })
+    expect(answer.status).toBe(422)
+    expect(await answer.json()).toMatchObject({ error: { code: 'invalid_parameter', param: member } })
+  }
+  expect(running.seen).toEqual([])
+})

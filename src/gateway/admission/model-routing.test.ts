@@ -1,0 +1,204 @@
+import { beforeEach, expect, test } from 'bun:test'
+import { Failure } from '../../failure.ts'
+import { chat } from '../../languages/chat/dialect.ts'
+import type { Family } from '../../languages/dialect.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { newId } from '../../lib/ids.ts'
+import type { GovernedToken } from '../../tokens/governed-token.ts'
+import { noLimits } from '../../usage/limits.ts'
+import { beginExchange } from '../exchange.ts'
+import { createTestLane, type TestLane, testMemory, testModel, testProvider } from '../testing/worker.ts'
+import { resolveModel } from './model-routing.ts'
+
+let lane: TestLane
+beforeEach(() => {
+  lane = createTestLane()
+  lane.upstreams.push(
+    testProvider({ id: 'p1', name: 'one' }),
+    testProvider({ id: 'p2', name: 'two' }),
+    testProvider({ id: 'p3', name: 'three', kind: 'anthropic' }),
+    testProvider({ id: 'p4', name: 'four', kind: 'not-known-yet' }),
+  )
+})
+
+/** The paths of a request, as `provider/upstream model`, or the code it is refused with. */
+function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Family = 'chat'): string[] | string {
+  const secret = lane.addToken(members)
+  const hash = new Bun.CryptoHasher('sha256').update(secret).digest('hex')
+  const exchange = beginExchange(
+    {
+      request: new Request('http://localhost/'),
+      connection: null,
+      requestId: 'r',
+      route: chat.route,
+      family,
+      dialect: { ...chat, family },
+    },
+    { clock: systemClock, newId, memory: testMemory() },
+  )
+  exchange.facts = chat.read({ model, messages: [] })
+  exchange.token = lane.tokens.get(hash) ?? null
+  try {
+    resolveModel(exchange, { lane })
+  } catch (thrown) {
+    if (thrown instanceof Failure) return `${thrown.status} ${thrown.code} ${thrown.param}`
+    throw thrown
+  }
+  expect(exchange.model).toBe(exchange.paths[0] ?? null)
+  return exchange.paths.map(({ provider, upstreamModel }) => `${provider.name}/${upstreamModel}`)
+}
+
+test('a model that the catalog does not list is the first provider’s that takes such models', () => {
+  expect(pathsOf('anything')).toEqual(['one/anything'])
+  expect(pathsOf('anything', {}, 'messages')).toEqual(['three/anything'])
+})
+
+test('a token bound to a provider gets unlisted models from that one', () => {
+  expect(pathsOf('anything', { provider: 'two' })).toEqual(['two/anything'])
+  expect(pathsOf('anything', { provider: 'four' })).toBe('403 tokens.provider_not_allowed model')
+})
+
+test('an unlisted model is translated for a provider only where none speaks the language', () => {
+  expect(pathsOf('anything', { provider: 'three' })).toEqual(['three/anything'])
+  expect(pathsOf('anything', { provider: 'one' }, 'messages')).toEqual(['one/anything'])
+  expect(pathsOf('anything', { provider: 'three' }, 'embeddings')).toBe('403 tokens.provider_not_allowed model')
+})
+
+test('a listed model is its provider’s alone, also where this gateway or the family cannot use it', () => {
+  lane.catalog.push(
+    testModel({ id: 'listed', providerId: 'p2', upstreamModel: 'up' }),
+    testModel({ id: 'elsewhere', providerId: 'not-for-this-gateway' }),
+    testModel({ id: 'vectors', providerId: 'p1', families: ['embeddings'] }),
+    testModel({ id: 'later', providerId: 'p4' }),
+  )
+  expect(pathsOf('listed')).toEqual(['two/up'])
+  expect(pathsOf('elsewhere')).toBe('404 model_not_found model')
+  for (const id of ['vectors', 'later']) expect(pathsOf(id)).toBe('400 model_family_unsupported model')
+  expect(pathsOf('vectors', {}, 'embeddings')).toEqual(['one/vectors'])
+})
+
+test('a model whose provider’s key is still on the way is not unknown', () => {
+  lane.catalog.push(testModel({ id: 'new', providerId: 'p5' }))
+  lane.closedProviders.push('p5')
+  expect(pathsOf('new')).toBe('503 dependency_unavailable model')
+})
+
+test('a model that nobody lists waits for its provider’s key, and is not sent to the next provider', () => {
+  lane.closedProviders.push('p1')
+  expect(pathsOf('anything')).toBe('503 dependency_unavailable model')
+  expect(pathsOf('anything', { provider: 'two' })).toEqual(['two/anything'])
+})
+
+test('the model that was asked for has to be allowed', () => {
+  lane.catalog.push(testModel({ id: 'listed', providerId: 'p2' }))
+  expect(pathsOf('listed', { provider: 'one' })).toBe('403 tokens.provider_not_allowed model')
+  expect(pathsOf('listed', { modelFilter: ['other*'] })).toBe('403 tokens.model_not_allowed model')
+})
+
+test('fallbacks follow in their order, each once, those that cannot be used left out, and none of theirs', () => {
+  lane.catalog.push(
+    testModel({ id: 'main', providerId: 'p1', fallbacks: ['b', 'main', 'gone', 'a', 'b', 'vectors', 'claude'] }),
+    testModel({ id: 'a', providerId: 'p2', fallbacks: ['deep'] }),
+    testModel({ id: 'b', providerId: 'p2', fallbacks: ['main'] }),
+    testModel({ id: 'deep', providerId: 'p2' }),
+    testModel({ id: 'vectors', providerId: 'p2', families: ['embeddings'] }),
+    testModel({ id: 'claude', providerId: 'p3' }),
+  )
+  expect(pathsOf('main')).toEqual(['one/main', 'two/b', 'two/a', 'three/claude'])
+  expect(pathsOf('main', { modelFilter: ['main', 'a'] })).toEqual(['one/main', 'two/a'])
+  expect(pathsOf('main', { provider: 'one' })).toEqual(['one/main'])
+})
+
+test('an access policy bounds the model that was asked for and its fallbacks', () => {
+  lane.catalog.push(
+    testModel({ id: 'main', providerId: 'p1', fallbacks: ['spare', 'other'] }),
+    testModel({ id: 'spare', providerId: 'p2' }),
+    testModel({ id: 'other', providerId: 'p1' }),
+  )
+  const bounded = (models: string[] | null, providers: string[] | null) => {
+    const policy = { id: 'a', requestsPerMinute: null, tokensPerMinute: null, models, providers }
+    Object.assign(lane.view, { limits: { ...noLimits, accessPolicies: new Map([['a', policy]]) } })
+    return pathsOf('main', { accessPolicyIds: ['a', 'deleted-since'] })
+  }
+  expect(bounded(['main', 'sp*'], null)).toEqual(['one/main', 'two/spare'])
+  expect(bounded(null, ['one'])).toEqual(['one/main', 'one/other'])
+  expect(bounded(['spare'], null)).toBe('403 tokens.model_not_allowed model')
+  expect(bounded(null, ['two'])).toBe('403 tokens.provider_not_allowed model')
+})
+
+test('a name that could leave its segment of an address is no model, also in a record', () => {
+  lane.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
+  lane.catalog.push(
+    testModel({ id: 'a/../b', providerId: 'g' }),
+    testModel({ id: 'climbs', providerId: 'g', upstreamModel: '../../upload' }),
+    testModel({ id: 'main', providerId: 'p1', fallbacks: ['climbs', 'a/../b', 'good'] }),
+    testModel({ id: 'good', providerId: 'g' }),
+  )
+  const names = [
+    'gemini-2.5-flash-lite/../models/gemini-3-pro',
+    '../../upload/v1',
+    'a/../b',
+    'climbs',
+    '%2e%2e/a',
+    'a?b',
+  ]
+  for (const name of names) {
+    for (const family of ['chat', 'responses', 'messages', 'embeddings', 'transcriptions', 'speech'] as const)
+      expect([name, String(pathsOf(name, {}, family)).slice(-21)]).toEqual([name, 'model_not_found model'])
+  }
+  expect(pathsOf('main')).toEqual(['one/main', 'google/good'])
+})
+
+test('a Gemini model has no colon in its name, also in a record', () => {
+  lane.upstreams.length = 0
+  lane.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
+  lane.catalog.push(
+    testModel({ id: 'old', providerId: 'g', upstreamModel: 'gemini-3-pro:streamGenerateContent' }),
+    testModel({ id: 'gemini-3-pro:old', providerId: 'g' }),
+  )
+  for (const name of ['gemini-3-pro:generateContent', 'tunedModels/a:b', 'old', 'gemini-3-pro:old', 'gemini 3', 'a\t'])
+    expect([name, pathsOf(name)]).toEqual([name, '404 model_not_found model'])
+})
+
+test('two names of one Gemini model are one for filters and records', () => {
+  const own = { provider: 'google' }
+  lane.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
+  lane.catalog.push(testModel({ id: 'gemini-listed', providerId: 'g', upstreamModel: 'gemini-up' }))
+  expect(pathsOf('models/gemini-3-pro', own)).toEqual(['google/gemini-3-pro'])
+  expect(pathsOf('models/gemini-3-pro', { ...own, modelFilter: ['gemini-3-pro'] })).toEqual(['google/gemini-3-pro'])
+  expect(pathsOf('models/gemini-3-pro', { ...own, modelFilter: ['models/*'] })).toBe(
+    '403 tokens.model_not_allowed model',
+  )
+  expect(pathsOf('models/gemini-listed', own)).toEqual(['google/gemini-up'])
+  expect(pathsOf('tunedModels/mine', own)).toEqual(['google/tunedModels/mine'])
+  expect(pathsOf('publishers/google/models/gemini-3-pro', own)).toBe('403 tokens.provider_not_allowed model')
+  for (const name of ['Gemini-3-Pro', 'models/GEMINI-3-pro'])
+    expect([name, pathsOf(name, { ...own, modelFilter: ['gemini-3-pro'] })]).toEqual([name, ['google/gemini-3-pro']])
+  expect(pathsOf('Gemini-Listed', own)).toEqual(['google/gemini-up'])
+  expect(pathsOf('tunedModels/Mine', own)).toEqual(['google/tunedModels/mine'])
+})
+
+test('an ARN of Bedrock is the model that it names; one that does not say its model needs a record', () => {
+  const own = { provider: 'aws' }
+  lane.upstreams.push(testProvider({ id: 'b', name: 'aws', kind: 'bedrock', baseUrl: null }))
+  const arn = (part: string) => `arn:aws:bedrock:eu-west-1:123456789012:${part}`
+  const model = 'anthropic.claude-sonnet-4:0'
+  expect(pathsOf(arn(`foundation-model/${model}`), { ...own, modelFilter: [model] })).toEqual([`aws/${model}`])
+  const profile = arn(`inference-profile/eu.${model}`)
+  expect(pathsOf(profile, { ...own, modelFilter: ['eu.*'] })).toEqual([`aws/eu.${model}`])
+  expect(pathsOf(profile, { ...own, modelFilter: [model, 'us.*'] })).toBe('403 tokens.model_not_allowed model')
+  const opaque = arn('application-inference-profile/abc123')
+  expect(pathsOf(opaque, own)).toBe('403 tokens.provider_not_allowed model')
+  lane.catalog.push(testModel({ id: 'claude', providerId: 'b', upstreamModel: opaque }))
+  expect(pathsOf('claude', own)).toEqual([`aws/${opaque}`])
+})
+
+test('requests for one record share its path until its provider changes', () => {
+  const listed = testModel({ id: 'listed', providerId: 'p2', upstreamModel: 'up' })
+  lane.catalog.push(listed)
+  expect(pathsOf('listed')).toEqual(['two/up'])
+  expect(pathsOf('listed', {}, 'embeddings')).toEqual(['two/up'])
+  lane.upstreams[1] = testProvider({ id: 'p2', name: 'renamed' })
+  expect(pathsOf('listed')).toEqual(['renamed/up'])
+  expect(pathsOf('listed', {}, 'embeddings')).toEqual(['renamed/up'])
+})

@@ -1,0 +1,160 @@
+/**
+ * Which models may answer: the one that was asked for, then its fallbacks in the order of the catalog's record (contract
+ * section 6). A model that the catalog lists is its provider's; one that it does not list is the first provider's that
+ * takes such models and that the token may use, one that speaks the caller's language before one that is translated for.
+ *
+ * The model that was asked for has to be known and allowed: 404 `model_not_found` (503 while its provider's key is still
+ * on the way, 400 `model_family_unsupported` where the route is another than it serves), and allowed by the token's
+ * bindings and by each of its access policies: 403 `tokens.provider_not_allowed`, `tokens.model_not_allowed`. A fallback
+ * that this gateway, the token or the family cannot use is passed over; the fallbacks of fallbacks are not followed, so
+ * that a circle among records means nothing.
+ */
+
+import { Failure } from '../../failure.ts'
+import type { CatalogModel, StateView } from '../../fleet/protocol/worker.ts'
+import type { Family } from '../../languages/dialect.ts'
+import { providerKinds } from '../../providers/kinds/index.ts'
+import { isModelName, type ModelNames, namesInAnyCase } from '../../providers/model-name.ts'
+import { type Provider, type ProviderKind, serves, servesListed } from '../../providers/provider.ts'
+import { type GovernedToken, modelAllowed } from '../../tokens/governed-token.ts'
+import type { AccessPolicy } from '../../usage/limits.ts'
+import { accessPoliciesOf, forbiddenBy } from '../../usage/rate/rate-demands.ts'
+import { type Exchange, type Gateway, given, type ResolvedModel } from '../exchange.ts'
+
+export function resolveModel(exchange: Exchange, { lane }: Pick<Gateway, 'lane'>): void {
+  const { model: id } = given(exchange.facts)
+  const token = given(exchange.token)
+  const { family } = exchange.dialect
+  refuseFurtherModels(exchange)
+  const model = findModel(lane.view, id, family, token)
+  if (model === null) throw notFound(lane.view, id, token)
+  if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
+  if (!modelAllowed(token.modelFilter, model.id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
+  if (lane.view.provider(model.provider.id) === null) throw keyOnTheWay()
+  exchange.model = model
+  const fallbacks = model.listed?.fallbacks ?? []
+  exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(lane.view, model, family, token)]
+  if (token.accessPolicyIds.length > 0) boundPaths(exchange, accessPoliciesOf(token, lane.view.limits))
+}
+
+/**
+ * Members by which some providers choose another model than the one that is named (OpenRouter, LiteLLM): bindings, policies
+ * and prices would be those of a model that does not answer.
+ */
+const furtherModels = ['models', 'fallbacks', 'preset']
+
+function refuseFurtherModels({ parsed }: Exchange): void {
+  if (parsed === null) return
+  for (const param of furtherModels) {
+    if (!Object.hasOwn(parsed, param)) continue
+    const message = `${param} would let the provider choose another model: name one in model, and list fallbacks in the catalog`
+    throw new Failure('invalid_parameter', { message, param })
+  }
+}
+
+/** Leaves the paths that every access policy allows. Throws 403 where the model that was asked for is not among them. */
+function boundPaths(exchange: Exchange, policies: readonly AccessPolicy[]): void {
+  for (const policy of policies) {
+    const forbidden = forbiddenBy(policy, given(exchange.model))
+    if (forbidden !== null) throw new Failure(`tokens.${forbidden}_not_allowed`, { param: 'model' })
+  }
+  exchange.paths = exchange.paths.filter((path) => policies.every((policy) => forbiddenBy(policy, path) === null))
+}
+
+/** A model of a provider that was made a moment ago is not unknown: its key is on the way. */
+function notFound(view: StateView, id: string, token: GovernedToken): Failure {
+  const listed = view.model(id)
+  const provider = listed === null ? null : view.provider(listed.providerId)
+  const kind = providerKinds.get(provider?.kind ?? '')
+  if (listed !== null && !hasValidNames(listed, kind)) return new Failure('model_not_found', { param: 'model' })
+  if (provider !== null && providerAllowed(token, provider) && modelAllowed(token.modelFilter, id)) {
+    return new Failure('model_family_unsupported', { param: 'model' })
+  }
+  if (listed === null || !view.closedProviders.includes(listed.providerId)) {
+    return new Failure('model_not_found', { param: 'model' })
+  }
+  return keyOnTheWay()
+}
+
+/** Nor does what is that provider's go to another one meanwhile. */
+function keyOnTheWay(): Failure {
+  const message = "The key of this model's provider has not reached this gateway yet: retry shortly"
+  return new Failure('dependency_unavailable', { message, param: 'model', retryAfter: 1 })
+}
+
+function findModel(view: StateView, name: string, family: Family, token: GovernedToken): ResolvedModel | null {
+  const listed = view.model(name)
+  if (listed !== null) return resolveListed(view, listed, family)
+  if (!isModelName(name)) return null
+  let translated: ResolvedModel | null = null
+  let forbidden: ResolvedModel | null = null
+  for (const provider of view.providers()) {
+    if (!provider.allowUnlistedModels) continue
+    const kind = kindFor(provider, family)
+    const names = kind === null ? null : namesOf(kind, name)
+    if (kind === null || names === null) continue
+    // Another name of a model that a record lists asks for that record.
+    const known = names.id === name ? null : view.model(names.id)
+    if (known !== null) return resolveListed(view, known, family)
+    const model: ResolvedModel = { ...namesInAnyCase(names), upstreamModel: names.id, provider, kind, listed: null }
+    if (!providerAllowed(token, provider)) forbidden ??= model
+    else if (model.kind.families.includes(family)) return model
+    else translated ??= model
+  }
+  return translated ?? forbidden
+}
+
+function findFallbacks(view: StateView, primary: ResolvedModel, family: Family, token: GovernedToken): ResolvedModel[] {
+  const found: ResolvedModel[] = []
+  const seen = new Set([primary.id])
+  for (const id of primary.listed?.fallbacks ?? []) {
+    if (seen.has(id) || !modelAllowed(token.modelFilter, id)) continue
+    seen.add(id)
+    const listed = view.model(id)
+    const model = listed === null ? null : resolveListed(view, listed, family)
+    if (model !== null && providerAllowed(token, model.provider)) found.push(model)
+  }
+  return found
+}
+
+/** What became of records, by family. It holds while the record and its provider are the same objects. */
+const resolvedRecords = new WeakMap<CatalogModel, Map<Family, ResolvedModel>>()
+
+function resolveListed(view: StateView, listed: CatalogModel, family: Family): ResolvedModel | null {
+  const provider = view.provider(listed.providerId)
+  if (provider === null) return null
+  const known = resolvedRecords.get(listed)
+  const last = known?.get(family)
+  if (last?.provider === provider) return last
+  const model = resolveRecord(provider, listed, family)
+  if (model === null) return null
+  if (known === undefined) resolvedRecords.set(listed, new Map([[family, model]]))
+  else known.set(family, model)
+  return model
+}
+
+function resolveRecord(provider: Provider, listed: CatalogModel, family: Family): ResolvedModel | null {
+  const { id, upstreamModel, families } = listed
+  const kind = kindFor(provider, family)
+  if (kind === null || !hasValidNames(listed, kind)) return null
+  if (families !== null && !servesListed(kind, families, family)) return null
+  const names = namesOf(kind, id)
+  const aliases = names === null ? [] : [names.id, ...names.aliases].filter((name) => name !== id)
+  return { id, aliases, upstreamModel, provider, kind, listed }
+}
+
+/** A record may be older than the rule for names. */
+const hasValidNames = ({ id, upstreamModel }: CatalogModel, kind: ProviderKind | undefined): boolean =>
+  isModelName(id) && isModelName(upstreamModel) && kind?.takesName?.(upstreamModel) !== false
+
+const namesOf = (kind: ProviderKind, name: string): ModelNames | null =>
+  kind.modelNames === undefined ? { id: name, aliases: [] } : kind.modelNames(name)
+
+const providerAllowed = (token: GovernedToken, { name }: Provider): boolean =>
+  token.provider === null || token.provider === name
+
+/** Null where its kind is not known here, or neither speaks the family nor is translated for. */
+function kindFor({ kind: name }: Provider, family: Family): ProviderKind | null {
+  const kind = providerKinds.get(name)
+  return kind === undefined || !serves(kind, family) ? null : kind
+}

@@ -1,0 +1,81 @@
+/** The policies that hold for this request, and whether its family has the stages they need (contract section 6). */
+
+import { Failure } from '../../failure.ts'
+import type { Family } from '../../languages/dialect.ts'
+import type { PolicyChain, PolicySet } from '../../policies/chain.ts'
+import type { ModelNames } from '../../providers/model-name.ts'
+import type { GovernedToken } from '../../tokens/governed-token.ts'
+import { type Exchange, type Gateway, given } from '../exchange.ts'
+
+/** A stage that the family lacks is never skipped: the chain is refused, whatever its policies' `when` and `mode` say. */
+export function fitChain(exchange: Exchange, gateway: Gateway): void {
+  const { policyStages } = exchange.dialect
+  const { model } = exchange
+  const chain = chainFor(exchange, gateway, model ?? { id: given(exchange.facts).model, aliases: [] })
+  exchange.chain = chain
+  if (chain.size === 0) return
+  for (const stage of chain.stages) {
+    if (!policyStages.includes(stage)) throw new Failure('policy.incompatible_active_chain')
+  }
+}
+
+interface KnownChain {
+  readonly gatewayId: string
+  readonly model: string
+  readonly aliases: readonly string[]
+  readonly family: Family
+  readonly chain: PolicyChain
+}
+
+/**
+ * Each token's last chain of a set: most tokens ask for the same model again and again, and a changed token is a new
+ * object. A set that was replaced is let go of with its chains.
+ */
+const lastChains = new WeakMap<PolicySet, WeakMap<GovernedToken, KnownChain>>()
+
+/** The policies that hold for this caller and a model, or what else is asked for by name. */
+export function chainFor(
+  { token: admitted, dialect }: Exchange,
+  { lane }: Gateway,
+  { id: model, aliases }: ModelNames,
+): PolicyChain {
+  const token = given(admitted)
+  const { policies: set } = lane.view
+  const { gatewayId } = lane.standing
+  const { family } = dialect
+  let ofSet = lastChains.get(set)
+  if (ofSet === undefined) {
+    ofSet = new WeakMap()
+    lastChains.set(set, ofSet)
+  }
+  const last = ofSet.get(token)
+  const isSame = last?.model === model && last.family === family && last.gatewayId === gatewayId
+  if (last !== undefined && isSame && areEqual(last.aliases, aliases)) return last.chain
+  const chain = findChain(token, lane, { id: model, aliases }, family)
+  ofSet.set(token, { gatewayId, model, aliases, family, chain })
+  return chain
+}
+
+function areEqual(some: readonly string[], others: readonly string[]): boolean {
+  if (some === others) return true
+  for (const [index, name] of some.entries()) if (name !== others[index]) return false
+  return some.length === others.length
+}
+
+const findChain = (
+  token: GovernedToken,
+  lane: Gateway['lane'],
+  { id: model, aliases: modelAliases }: ModelNames,
+  family: Family,
+): PolicyChain =>
+  lane.view.policies.chainFor({
+    organizationId: lane.standing.organizationId,
+    gatewayId: lane.standing.gatewayId,
+    tokenId: token.id,
+    tokenLineage: token.accounts.map(({ id }) => id),
+    teamId: token.teamId ?? token.eventTeamId,
+    policyIds: token.policyIds,
+    model,
+    modelAliases,
+    family,
+  })

@@ -1,0 +1,55 @@
+/**
+ * Requests and tokens a minute: consumer groups, access policies, the token's own (contract section 8). Tokens are taken
+ * by an estimate, corrected when the answer says how many they were; a request that is refused later on gives back what
+ * it took.
+ */
+
+import { asFailure } from '../../failure.ts'
+import { outputLimitMembers } from '../../languages/reading/output-limit.ts'
+import { outputMaximum } from '../../usage/pricing/output-maximum.ts'
+import { mayHaveRates, rateDemands, rateFailure, tokensOf } from '../../usage/rate/rate-demands.ts'
+import type { RateTicket } from '../../usage/rate/rate-ticket.ts'
+import { type RateDemand, RateRefused } from '../../usage/rate/rates.ts'
+import { type Exchange, type Gateway, given } from '../exchange.ts'
+import { lookAtToken } from './authenticate.ts'
+import { resourceName } from './resource-name.ts'
+
+export function limitRate(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  const token = given(exchange.token)
+  const { limits } = gateway.lane.view
+  if (!mayHaveRates(token, limits)) return
+  const demands = rateDemands(token, limits, tokensOf(given(exchange.facts), modelOutput(exchange)))
+  if (demands.length > 0) return take(exchange, gateway, demands)
+}
+
+/** The most output that a path gives a caller who sets no limit; 0 where the answer is no text. */
+function modelOutput({ dialect, parsed, paths }: Exchange): number {
+  if (parsed === null || outputLimitMembers(dialect.family, parsed).length === 0) return 0
+  let most = 0
+  for (const { listed, upstreamModel } of paths) {
+    most = Math.max(most, listed?.maxOutputTokens ?? outputMaximum(upstreamModel))
+  }
+  return most
+}
+
+function take(exchange: Exchange, gateway: Gateway, demands: readonly RateDemand[]): Promise<void> | void {
+  const refuse = (thrown: unknown): never => {
+    if (!(thrown instanceof RateRefused)) throw asFailure(thrown)
+    throw rateFailure(thrown, resourceName(given(exchange.token).id, gateway.lane.standing))
+  }
+  const took = (ticket: RateTicket) => {
+    exchange.rates = ticket
+  }
+  let taken: RateTicket | Promise<RateTicket>
+  try {
+    taken = gateway.lane.rates.take(demands, exchange.abort.signal)
+  } catch (thrown) {
+    return refuse(thrown)
+  }
+  if (!(taken instanceof Promise)) return took(taken)
+  return taken.then((ticket) => {
+    took(ticket)
+    if (exchange.cut !== null) throw exchange.cut.failure
+    lookAtToken(exchange, gateway)
+  }, refuse)
+}

@@ -1,0 +1,211 @@
+/**
+ * Sets aside what the request may cost at most, on every limit it draws on, all or none (contract section 8; protocols
+ * section 2). Where a lane's balances suffice nothing is waited for.
+ *
+ * 1. What each path costs is looked up once, so that the outcome is settled at the prices of the admission.
+ * 2. A token without limits of money needs no bound. Otherwise the dearest path is bounded; a fallback that has no
+ *    price or no bound is left out, and the path that was asked for is refused. What is bounded is the body as it will be
+ *    sent: a policy may have added to it.
+ * 3. Money that was granted short of the bound lowers the limit of the output to what it can pay, and where the caller
+ *    gave none to what the model takes, which the body, the event and a header say. One below 1 is refused: it means none
+ *    to some providers. Fallbacks that are dearer than what was granted are left out.
+ * 4. A request that what is left does not pay for by its bytes, but could pay for if it had fewer tokens, is counted once
+ *    by the model's tokenizer (`count-input.ts`) and asks again with the smaller bound. Nothing is held meanwhile.
+ */
+import { asFailure, Failure } from '../../failure.ts'
+import { fromNano } from '../../lib/money.ts'
+import { type Demand, type Reservation, UsageRefused } from '../../usage/allowance.ts'
+import { countsMoney, drawsOf, type MoneyAccount, usageFailure } from '../../usage/demands.ts'
+import { mostAsked } from '../../usage/lease/lease.ts'
+import { affordableOutput, boundedCost } from '../../usage/pricing/bound.ts'
+import { outputMaximum } from '../../usage/pricing/output-maximum.ts'
+import { type Exchange, type Gateway, given, type PricedPath } from '../exchange.ts'
+import { translateRequest } from '../request/translate.ts'
+import { lookAtToken } from './authenticate.ts'
+import { type BoundedPath, boundPaths, leastCost, limitMembers } from './bound-paths.ts'
+import { countInput } from './count-input.ts'
+import { resourceName } from './resource-name.ts'
+
+export function reserveUsage(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  for (const path of exchange.paths) if (!gateway.prices.knows(path)) return reserveLater(exchange, gateway)
+  return reserve(exchange, gateway)
+}
+
+async function reserveLater(exchange: Exchange, gateway: Gateway): Promise<void> {
+  await gateway.prices.load()
+  if (exchange.cut !== null) throw exchange.cut.failure
+  lookAtToken(exchange, gateway)
+  await reserve(exchange, gateway)
+}
+
+function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  const { view } = gateway.lane
+  const token = given(exchange.token)
+  const now = gateway.clock.now()
+  const priced: PricedPath[] = []
+  for (const model of exchange.paths) priced.push({ model, terms: gateway.prices.terms(model, now), bound: null })
+  exchange.priced = priced
+  const { owner, requests, money } = drawsOf(token, view.limits, view.gateway.spendOwner)
+  exchange.spendOwner = owner
+  exchange.bodyLength = given(exchange.body).length
+  if (money.length > 0) {
+    return hold(exchange, gateway, {
+      requests,
+      money,
+      paths: boundPaths(exchange, view.limits.excesses),
+      isCounted: false,
+    })
+  }
+  if (requests.length > 0) return hold(exchange, gateway, { requests, money, paths: [], isCounted: false })
+}
+
+/**
+ * Of no limit more is asked than it ever has, or than the request needs at least. Of each at least a nano-dollar is set
+ * aside, and given back: a limit that is used up refuses also what costs nothing.
+ */
+function moneyDemands(exchange: Exchange, accounts: readonly MoneyAccount[], paths: readonly BoundedPath[]): Demand[] {
+  const [first] = paths
+  // A call of a tool goes to no model.
+  if (first === undefined) return accounts.map(({ account }) => ({ account, want: 1, min: 1 }))
+  let want = 1
+  for (const { bound } of paths) want = Math.max(want, boundedCost(bound, bound.most))
+  const min = leastCost(exchange, first)
+  return accounts.map(({ account, limit }) => {
+    return { account, want: Math.max(min, Math.min(want, limit, mostAsked)), min }
+  })
+}
+
+/** What is asked for, and of which bounds. */
+interface Asked {
+  requests: readonly Demand[]
+  money: readonly MoneyAccount[]
+  paths: readonly BoundedPath[]
+  /** The input was counted by the model's tokenizer. */
+  isCounted: boolean
+}
+
+function hold(exchange: Exchange, gateway: Gateway, asked: Asked): Promise<void> | void {
+  const demands = [...asked.requests, ...moneyDemands(exchange, asked.money, asked.paths)]
+  let reserved: Reservation | Promise<Reservation>
+  try {
+    reserved = gateway.lane.allowances.reserve(demands, exchange.abort.signal)
+  } catch (thrown) {
+    return holdCounted(exchange, gateway, asked, thrown)
+  }
+  if (reserved instanceof Promise) return holdLater(exchange, gateway, reserved, asked)
+  exchange.reservation = reserved
+  clamp(exchange, gateway, reserved, asked.paths)
+}
+
+async function holdLater(
+  exchange: Exchange,
+  gateway: Gateway,
+  reserved: Promise<Reservation>,
+  asked: Asked,
+): Promise<void> {
+  let reservation: Reservation
+  try {
+    reservation = await reserved
+  } catch (thrown) {
+    return holdCounted(exchange, gateway, asked, thrown)
+  }
+  exchange.reservation = reservation
+  clamp(exchange, gateway, reservation, asked.paths)
+  if (exchange.cut !== null) throw exchange.cut.failure
+  lookAtToken(exchange, gateway)
+}
+
+/** Asks once more with the input as the tokenizer counts it, where that may help; throws the refusal elsewhere. */
+function holdCounted(exchange: Exchange, gateway: Gateway, asked: Asked, thrown: unknown): Promise<void> {
+  const counting = asked.isCounted ? null : countInput(exchange, gateway, asked.paths, thrown)
+  if (counting === null) throw failureOf(thrown, exchange, gateway, asked)
+  return counting.then((paths) => {
+    if (exchange.cut !== null) throw exchange.cut.failure
+    lookAtToken(exchange, gateway)
+    if (paths === null) throw failureOf(thrown, exchange, gateway, asked)
+    return hold(exchange, gateway, { ...asked, paths, isCounted: true })
+  })
+}
+
+function failureOf(thrown: unknown, { token }: Exchange, { lane }: Gateway, asked: Asked): Failure {
+  if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
+  const { id, keyClass } = given(token)
+  return usageFailure(thrown, keyClass, resourceName(id, lane.standing), shortfall(thrown, asked.paths[0]))
+}
+
+/** Each follows "tokens of input, ". */
+const countedBy = {
+  bytes: 'as many as it has bytes',
+  tokenizer: "as the model's tokenizer counts them, with a margin",
+  window: 'as many as the model can take',
+}
+
+/** What the request may cost, how its input was counted, and how much input would fit. */
+function shortfall({ left }: UsageRefused, path: BoundedPath | undefined): string | undefined {
+  if (path === undefined || path.bound.input === null) return undefined
+  const { bound, excess } = path
+  const { tokens, rate, of } = path.bound.input
+  const least = boundedCost(bound, bound.least)
+  const said = [`it may cost $${fromNano(least)} with ${tokens} tokens of input, ${countedBy[of]}`]
+  if (excess > 0) said.push(`$${fromNano(excess)} of that is what the provider charged beyond its list price before`)
+  const spare = left === null || rate === 0 ? 0 : Math.floor(((left - least) * 1000) / rate) + tokens
+  if (spare > 0) said.push(`an input of ${spare} tokens would fit`)
+  return said.join('; ')
+}
+
+/** Lowers the limit of the output to what was granted, and leaves out the fallbacks that would still be dearer. */
+function clamp(exchange: Exchange, gateway: Gateway, { held }: Reservation, paths: readonly BoundedPath[]): void {
+  const [first] = paths
+  if (first === undefined) return
+  let granted = Number.POSITIVE_INFINITY
+  for (const { account, amount } of held) if (countsMoney(account)) granted = Math.min(granted, amount)
+  const most = affordableOutput(first.bound, granted)
+  const limit = most < first.bound.most ? most : Number.POSITIVE_INFINITY
+  for (const { priced, bound, excess } of paths) {
+    priced.bound = { listed: boundedCost(bound, Math.min(bound.most, limit)) - excess, excess }
+  }
+  if (most === first.bound.most && paths.length === 1) return
+  if (most < first.bound.most) limitOutput(exchange, most)
+  exchange.paths = paths
+    .filter(({ bound }) => boundedCost(bound, Math.min(bound.most, limit)) <= granted)
+    .map(({ model }) => model)
+  if (exchange.paths.length === 0)
+    throw new Failure('internal', { cause: new Error('Less was granted than asked for') })
+  if (exchange.maxOutputTokens !== null) translateLowered(exchange, gateway)
+}
+
+/** A lower limit may be too low for what else is asked for: thinking has a least budget of its own. */
+function translateLowered(exchange: Exchange, gateway: Gateway): void {
+  try {
+    translateRequest(exchange, gateway)
+  } catch (thrown) {
+    if (!(thrown instanceof Failure) || thrown.code !== 'translation_unsupported') throw thrown
+    const message = `The budget pays for ${exchange.maxOutputTokens} tokens of output: ${thrown.message}`
+    throw new Failure('usage_authorization_budget_exceeded', { message, ...(thrown.param && { param: thrown.param }) })
+  }
+}
+
+/** Lowers every member that limits the output; one that is lower already stays, and none is written that was refused. */
+function limitOutput(exchange: Exchange, tokens: number): void {
+  const { parsed, edits } = exchange
+  const names = limitMembers(exchange)
+  if (parsed === null || names.length === 0) return
+  const unasked = Math.min(tokens, ...exchange.priced.map(takenUnasked))
+  for (const name of names) {
+    const own = parsed[name]
+    if (typeof own === 'number' && own < 1) {
+      throw new Failure('invalid_parameter', { param: name, message: `${name} must be at least 1: a budget limits it` })
+    }
+    if (typeof own === 'number' && own <= tokens) continue
+    const limit = typeof own === 'number' ? tokens : unasked
+    edits.set(name, JSON.stringify(limit))
+    // Where the body is translated for its provider, it is from here.
+    parsed[name] = limit
+    exchange.maxOutputTokens = limit
+  }
+  exchange.maxOutputTokens ??= tokens
+}
+
+/** The limit that a path takes from a caller who gave none. */
+const takenUnasked = ({ model, terms }: PricedPath): number =>
+  terms.maxOutputTokens ?? outputMaximum(model.upstreamModel)

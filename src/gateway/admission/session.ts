@@ -1,0 +1,31 @@
+/**
+ * The session that a request belongs to: `session_id` of the body or `x-session-id`, which must agree (contract section
+ * 6). It is the gateway's own: the provider sees neither.
+ */
+
+import { Failure } from '../../failure.ts'
+import type { Family } from '../../languages/dialect.ts'
+import { type Exchange, type Gateway, given } from '../exchange.ts'
+
+const families: ReadonlySet<Family> = new Set<Family>(['chat', 'responses'])
+/** Printable, so that it reads in events as it was sent, and short enough to be kept with each of them. */
+const sessionForm = /^[\x21-\x7e](?:[\x20-\x7e]{0,254}[\x21-\x7e])?$/
+
+export function matchSession(exchange: Exchange, _gateway: Gateway): void {
+  if (!families.has(exchange.dialect.family)) return
+  const inHeader = exchange.request.headers.get('x-session-id')
+  const inBody = given(exchange.facts).sessionId
+  if (inHeader !== null) checkForm(inHeader, 'x-session-id')
+  if (inBody !== null) checkForm(inBody, 'session_id')
+  if (inBody !== null && inHeader !== null && inBody !== inHeader) {
+    throw new Failure('session_id_mismatch', { param: 'session_id' })
+  }
+  exchange.sessionId = inBody ?? inHeader
+  if (Object.hasOwn(given(exchange.parsed), 'session_id')) exchange.edits.set('session_id', null)
+}
+
+function checkForm(value: string, param: string): void {
+  if (sessionForm.test(value)) return
+  const message = `${param} must be 1 to 256 printable ASCII characters`
+  throw new Failure('invalid_parameter', { message, param })
+}

@@ -1,0 +1,111 @@
+/** The one place that turns a Failure into an answer in the caller's dialect, recorded before its first byte. */
+
+import type { Verdict } from '../events/event.ts'
+import { asFailure, Failure, type FailureCode, mustNotRetry } from '../failure.ts'
+import { challengeOf } from '../identity/challenge.ts'
+import type { Dialect } from '../languages/dialect.ts'
+import { settle } from './accounting/exchange-record.ts'
+import { verdictOf } from './accounting/outcome.ts'
+import type { Exchange, Gateway } from './exchange.ts'
+
+const defaultRetrySeconds = 1
+
+/**
+ * Answers what a stage threw: an error, or the form in which the dialect says that a person has to decide. Where not
+ * even the refusal can be recorded, the answer is 503 `event_outbox_full`.
+ */
+export async function refuse(exchange: Exchange, gateway: Gateway, thrown: unknown): Promise<Response> {
+  const failure = exchange.cut?.failure ?? asFailure(thrown)
+  if (logged.has(failure.code)) logCause(exchange, gateway, failure)
+  const { dialect, requestId } = exchange
+  const verdict = verdictOf(failure)
+  const { gatewayUrl } = gateway.lane.standing
+  const answer = escalationAnswer(exchange, failure) ?? failureAnswer(dialect, failure, requestId, verdict, gatewayUrl)
+  try {
+    await settle(exchange, gateway, { verdict, reason: reasonOf(exchange, failure), status: answer.status })
+  } catch (unrecorded) {
+    const full = asFailure(unrecorded)
+    const told = full.code === 'internal' ? new Failure('event_outbox_full', { cause: unrecorded }) : full
+    if (told.code !== failure.code) logCause(exchange, gateway, told)
+    return failureAnswer(dialect, told, requestId, 'error')
+  }
+  return answer
+}
+
+/** What is the gateway's own fault: whoever runs it finds the cause in the log. */
+const logged: ReadonlySet<string> = new Set<FailureCode>([
+  'internal',
+  'dependency_unavailable',
+  'event_outbox_full',
+  'file_descriptors_exhausted',
+])
+
+/** What a call that went wrong is to the caller; whatever else ends an exchange between two tries is not the call's. */
+const providerFailures: ReadonlySet<string> = new Set(['provider_primary_path_error', 'upstream_provider_error'])
+
+/** What a policy decided, or what went wrong with the provider, says more than the code the caller is told. */
+function reasonOf(exchange: Exchange, failure: Failure): string {
+  if (exchange.cut !== null) return exchange.cut.reason
+  if (failure.code === 'client_left') return 'client.left'
+  if (failure.verdictan !== null) return failure.verdictan.reason_code
+  const attempt = exchange.attempts.at(-1)
+  const ofProvider = providerFailures.has(failure.code) && attempt !== undefined && attempt.latencyMs !== null
+  return ofProvider && attempt.reason !== 'ok' ? attempt.reason : failure.code
+}
+
+/**
+ * The answer of a request that waits for a person (contract section 6, Escalation): 200 in the family's own form, as a
+ * stream where one was asked for. Null where this is no escalation, or the family has no such form and answers 403.
+ */
+function escalationAnswer({ id, dialect, facts, requestId }: Exchange, failure: Failure): Response | null {
+  const { verdictan } = failure
+  if (verdictan === null || facts === null || verdictOf(failure) !== 'escalate') return null
+  const body = dialect.escalation(facts, verdictan, id)
+  if (body === null) return null
+  const headers = answerHeaders(dialect, requestId, 'escalate')
+  if (!facts.stream) return new Response(JSON.stringify(body), { headers })
+  const reader = dialect.reader({ model: facts.model, exchangeId: id, usageAdded: false })
+  headers['content-type'] = 'text/event-stream; charset=utf-8'
+  headers['cache-control'] = 'no-cache'
+  return new Response(reader.escalationFrames(verdictan, false), { headers })
+}
+
+function logCause(exchange: Exchange, { log }: Gateway, failure: Failure): void {
+  const { cause: thrown } = failure
+  const cause = thrown instanceof Error ? (thrown.stack ?? thrown.message) : thrown && String(thrown)
+  log.error({ request_id: exchange.requestId, exchange_id: exchange.id, code: failure.code, cause }, failure.message)
+}
+
+/**
+ * An error answer of the gateway's own. `verdict` is null on routes that govern nothing; `gatewayUrl` is where a client
+ * learns how to get a token, null where none was asked for.
+ */
+export function failureAnswer(
+  dialect: Pick<Dialect, 'errorBody' | 'errorStatus' | 'family'>,
+  failure: Failure,
+  requestId: string,
+  verdict: Verdict | null,
+  gatewayUrl: string | null = null,
+): Response {
+  const headers = answerHeaders(dialect, requestId, verdict)
+  headers['x-service-error-source'] = 'gateway'
+  if (mustNotRetry(failure.status, failure.code)) headers['x-should-retry'] = 'false'
+  const retryAfter = failure.retryAfter ?? (failure.status === 503 ? defaultRetrySeconds : null)
+  if (retryAfter !== null) headers['retry-after'] = String(retryAfter)
+  const challenge = challengeOf(failure, gatewayUrl, dialect.family === 'mcp' ? '/mcp' : '')
+  if (challenge !== null) headers['www-authenticate'] = challenge
+  const status = dialect.errorStatus?.(failure) ?? failure.status
+  return new Response(JSON.stringify(dialect.errorBody(failure, requestId)), { status, headers })
+}
+
+function answerHeaders(
+  { family }: Pick<Dialect, 'family'>,
+  requestId: string,
+  verdict: Verdict | null,
+): Record<string, string> {
+  const headers: Record<string, string> = { 'content-type': 'application/json', 'x-request-id': requestId }
+  // Where clients of this language look for it (contract section 2).
+  if (family === 'messages') headers['request-id'] = requestId
+  if (verdict !== null) headers['x-service-verdict'] = verdict.toUpperCase()
+  return headers
+}

@@ -1,0 +1,69 @@
+import { afterEach, expect, test } from 'bun:test'
+import { chat } from '../languages/chat/dialect.ts'
+import { systemClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import { beginExchange, type Exchange } from './exchange.ts'
+import { createRunning } from './in-flight.ts'
+import { eventually, testListener } from './testing/gateway.ts'
+import { testMemory, testSettings } from './testing/worker.ts'
+
+const running = createRunning(testSettings(), systemClock, () => undefined)
+let exchange: Exchange
+afterEach(() => running.remove(exchange))
+
+/** An exchange that runs, and the limits that its connection was given, in seconds. */
+function begin(change: Partial<Exchange>): number[] {
+  const { limits, listener } = testListener()
+  exchange = beginExchange(
+    {
+      request: new Request('http://localhost/v1/chat/completions', { method: 'POST' }),
+      connection: listener,
+      requestId: 'r',
+      route: chat.route,
+      family: chat.family,
+      dialect: chat,
+    },
+    { clock: systemClock, newId, memory: testMemory() },
+  )
+  Object.assign(exchange, change)
+  running.add(exchange)
+  return limits
+}
+
+test('while a body comes its own limit holds, not the one that the server has for connections on which nothing does', async () => {
+  const limits = begin({ bodyUntil: systemClock.monotonic() + 60_000 })
+  await eventually(() => limits.includes(0))
+  expect(exchange.cut).toBeNull()
+})
+
+test('once it is answered the connection has a limit again, or one whose caller is gone would stay for ever', async () => {
+  const limits = begin({ bodyUntil: systemClock.monotonic() + 60_000 })
+  await eventually(() => limits.includes(0))
+  running.remove(exchange)
+  expect(limits.at(-1)).toBe(120)
+  expect(begin({})).toEqual([])
+  running.remove(exchange)
+  expect(limits.filter((limit) => limit === 120)).toHaveLength(1)
+})
+
+test('a body that has not come by then ends its exchange', async () => {
+  begin({ bodyUntil: systemClock.monotonic() - 1 })
+  await eventually(() => exchange.cut !== null)
+  expect(exchange.cut?.reason).toBe('request_timeout')
+})
+
+test.each([
+  ['has ended', (answer: PromiseWithResolvers<void>) => answer.resolve()],
+  ['has broken off', (answer: PromiseWithResolvers<void>) => answer.reject(new Error('It broke off'))],
+])('a drain waits until an answer of which no exchange runs %s', async (_, end) => {
+  const answer = Promise.withResolvers<void>()
+  running.waitFor(answer.promise)
+  let drained = false
+  const draining = running.drain(60_000).then(() => {
+    drained = true
+  })
+  await Bun.sleep(0)
+  expect(drained).toBe(false)
+  end(answer)
+  await draining
+})

@@ -1,0 +1,184 @@
+/**
+ * The exchanges that run, in one set: what a drain waits for beside a few answers, whose callers are watched, and what
+ * is held against the deadlines. One sweep every few milliseconds serves all of them, where a timer and a listener for
+ * each request would cost more than the rest of its admission; it stops while nothing runs.
+ *
+ * Five deadlines (contract section 2): the request's body, the connection, the provider's first byte, its silence
+ * within an answer, the answer in all. The second and third end a call, after which another path may be tried; the
+ * others end the exchange, the last two once its answer has begun.
+ */
+import type { Settings } from '../config.ts'
+import { Failure } from '../failure.ts'
+import type { Clock } from '../lib/clock.ts'
+import { ShortLivedSet } from '../lib/short-lived.ts'
+import { endAttempt } from './accounting/exchange-record.ts'
+import { tokenRevoked } from './admission/token-revoked.ts'
+import { cut, type Exchange, type ReasonCode } from './exchange.ts'
+import { liftIdleLimit, restoreIdleLimit } from './idle-timeout.ts'
+import { unfinished } from './upstream/provider-failure.ts'
+import { byProxy, dialTcp, Reachability } from './upstream/reachability.ts'
+import { deadlinesOf } from './upstream/timeouts.ts'
+
+const sweepMilliseconds = 10
+/**
+ * How long an exchange may take before its caller is watched, which costs as much as the rest of its admission: the
+ * call of a caller that leaves sooner is ended then, or is over.
+ */
+const momentMilliseconds = 50
+/** Deadlines are seconds: with ten thousand streams, looking at each more often would take a tenth of a processor. */
+const sweepsForDeadlines = 5
+
+export interface Running {
+  readonly size: number
+  add(exchange: Exchange): void
+  remove(exchange: Exchange): void
+  /**
+   * Has a drain wait, too, for what is no exchange, or no more, until the promise is settled. `cut` ends it where the
+   * drain has waited long enough.
+   */
+  waitFor(ended: Promise<unknown>, cut?: () => void): void
+  /** Ends what runs for these tokens: their callers are told, their providers let go. */
+  cutTokens(tokenHashes: readonly string[], organizationId: string): void
+  /** Waits until nothing runs or `milliseconds` have passed; then cuts those left and waits for their outcomes. */
+  drain(milliseconds: number): Promise<void>
+}
+
+/** `watch` is called once for each exchange that takes longer than a moment and has its request whole. */
+export function createRunning(settings: Settings, clock: Clock, watch: (exchange: Exchange) => void): Running {
+  const reachability = byProxy(process.env) ? null : new Reachability(clock, dialTcp)
+  const exchanges = new ShortLivedSet<Exchange>()
+  const awaited = new Set<{ cut: (() => void) | undefined }>()
+  let emptied: (() => void) | null = null
+  const isEmpty = () => exchanges.size === 0 && awaited.size === 0
+  let sweeping: ReturnType<typeof setInterval> | null = null
+  const stopSweeping = () => {
+    if (sweeping !== null) clearInterval(sweeping)
+    sweeping = null
+  }
+  let sweeps = 0
+  const sweep = () => {
+    if (exchanges.size === 0) return stopSweeping()
+    sweeps = (sweeps + 1) % sweepsForDeadlines
+    const now = clock.monotonic()
+    for (const exchange of exchanges) {
+      if (!exchange.watched && exchange.facts !== null && now - exchange.startedMonotonic > momentMilliseconds) {
+        exchange.watched = true
+        exchange.heldOpen = true
+        watch(exchange)
+      }
+      if (sweeps === 0) checkDeadlines(exchange, now, { settings, clock, reachability })
+    }
+  }
+  const whenEmpty = (milliseconds: number) =>
+    new Promise<void>((resolve) => {
+      if (isEmpty()) return resolve()
+      const timer = setTimeout(resolve, milliseconds)
+      emptied = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  return {
+    get size() {
+      return exchanges.size
+    },
+    add(exchange) {
+      exchanges.add(exchange)
+      if (sweeping === null) {
+        sweeping = setInterval(sweep, sweepMilliseconds)
+        sweeping.unref()
+      }
+    },
+    remove(exchange) {
+      exchanges.delete(exchange)
+      exchange.memory.release()
+      exchange.answerMemory.release()
+      if (exchange.heldOpen) restoreIdleLimit(exchange)
+      if (emptied !== null && isEmpty()) emptied()
+    },
+    waitFor(ended, cut) {
+      const waiting = { cut }
+      awaited.add(waiting)
+      const over = () => {
+        awaited.delete(waiting)
+        if (emptied !== null && isEmpty()) emptied()
+      }
+      ended.then(over, over)
+    },
+    cutTokens(tokenHashes, organizationId) {
+      for (const exchange of exchanges) {
+        const { token } = exchange
+        if (token !== null && tokenHashes.includes(token.hash)) {
+          cut(exchange, 'token.revoked', tokenRevoked(organizationId, token.id))
+        }
+      }
+    },
+    async drain(milliseconds) {
+      await whenEmpty(milliseconds)
+      for (const exchange of exchanges) cut(exchange, 'gateway.drained', new Failure('draining'))
+      for (const waiting of awaited) waiting.cut?.()
+      await whenEmpty(cutGraceMilliseconds)
+      stopSweeping()
+    },
+  }
+}
+
+interface Watch {
+  settings: Settings
+  clock: Clock
+  reachability: Reachability | null
+}
+
+/** A cut exchange only has to write its outcome; a disk that takes longer than this will not take it at all. */
+const cutGraceMilliseconds = 2000
+
+function checkDeadlines(exchange: Exchange, now: number, { settings, clock, reachability }: Watch): void {
+  if (exchange.bodyUntil !== null && now > exchange.bodyUntil) {
+    cut(exchange, 'request_timeout', new Failure('request_timeout'))
+    return
+  }
+  if (exchange.bodyUntil !== null) {
+    exchange.heldOpen = true
+    liftIdleLimit(exchange)
+  }
+  const [first] = exchange.attempts
+  const attempt = exchange.attempts.at(-1)
+  if (first === undefined || attempt === undefined || exchange.settled !== null) return
+  const deadlines = deadlinesOf(exchange.model?.provider ?? null, settings)
+  const answering = attempt.firstByteMs !== null
+  if (now - first.startedMonotonic > deadlines.total) {
+    cutLate(exchange, answering)
+    return
+  }
+  if (exchange.waitingSince === null || attempt.latencyMs !== null) return
+  const since = exchange.waitingSince
+  if (!answering && hasNoConnection(exchange, since, deadlines.connect, reachability)) {
+    endLate(exchange, clock, 'provider.unreachable')
+    return
+  }
+  if (now - since <= (answering ? deadlines.idle : deadlines.firstByte)) return
+  const begun = answering && (exchange.reader === null || exchange.streaming)
+  if (begun) cutLate(exchange, answering)
+  else endLate(exchange, clock, 'provider.timeout')
+}
+
+function hasNoConnection(
+  { model }: Exchange,
+  since: number,
+  deadline: number,
+  reachability: Reachability | null,
+): boolean {
+  const address = model?.kind.address?.(model.provider) ?? null
+  return address !== null && reachability?.unreachable(address, since, deadline) === true
+}
+
+/** Nothing was passed on: this call is over, and another path may answer. */
+function endLate(exchange: Exchange, clock: Clock, reason: ReasonCode): void {
+  endAttempt(exchange, { clock }, reason)
+  exchange.abort.abort()
+}
+
+function cutLate(exchange: Exchange, answering: boolean): void {
+  const none = () => new Failure('provider_primary_path_error', { message: 'The provider did not answer in time' })
+  cut(exchange, 'provider.timeout', answering ? unfinished() : none())
+}

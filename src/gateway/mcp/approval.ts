@@ -1,0 +1,53 @@
+/**
+ * What a server was not approved to offer is not there, wherever its caller heard of it (contract section 6, `/mcp`):
+ * a tool or prompt by its name, a resource by its address, which an approved resource has or an approved template stands
+ * for. Another address, as of a link in a result, has no definition to change: where a server is trusted on first use it
+ * is passed on, where approval is required it is not to be had.
+ */
+import { Failure } from '../../failure.ts'
+import type { McpConnection, OfferKind } from '../../mcp/connection.ts'
+import { listKinds, seenNames } from '../../mcp/surface/lists.ts'
+import type { SeenNames } from '../../mcp/surface/offers-seen.ts'
+import { coveredBy } from '../../mcp/surface/uri-template.ts'
+import { type Exchange, type Gateway, given } from '../exchange.ts'
+
+export interface WantedOffer {
+  readonly kind: Exclude<OfferKind, 'resource_template'>
+  /** As the server knows it: a name, or an address. */
+  readonly name: string
+}
+
+/** Throws `mcp.unknown_tool` or `mcp.unknown_name`. */
+export async function requireApproved(
+  exchange: Exchange,
+  gateway: Gateway,
+  connection: McpConnection,
+  { kind, name }: WantedOffer,
+): Promise<void> {
+  const seen = await seenOf(exchange, gateway, connection, kind)
+  if (seen.approved.has(name)) return
+  if (kind === 'resource' && !seen.held.has(name)) {
+    const templates = await seenOf(exchange, gateway, connection, 'resource_template')
+    // A completion names the template itself.
+    const isOf = (template: string) => template === name || coveredBy(template, name)
+    if ([...templates.approved].some(isOf)) return
+    if (connection.server.approval === 'first_use' && ![...templates.held].some(isOf)) return
+  }
+  throw new Failure(kind === 'tool' ? 'mcp.unknown_tool' : 'mcp.unknown_name')
+}
+
+async function seenOf(
+  { mcp }: Exchange,
+  { mcp: { servers } }: Gateway,
+  { server, capabilities }: McpConnection,
+  kind: OfferKind,
+): Promise<SeenNames> {
+  const session = given(given(mcp).session)
+  const list = given(listKinds.values().find((each) => each.kind === kind) ?? null)
+  if (capabilities[list.capability] === undefined) return { approved: new Set(), held: new Set() }
+  return await session.seen(server).names(kind, () => {
+    // Other calls wait for the same names: that this one is given up ends nothing for them.
+    const { signal } = new AbortController()
+    return seenNames({ list, session, servers, signal }, server)
+  })
+}

@@ -1,0 +1,252 @@
+/**
+ * A request of a caller to one MCP server, as stages (contract section 6, `/mcp`): read, routed by its published name,
+ * and, admitted by the stages that every request goes through, sent. What comes back is looked at by policies and
+ * recorded before it leaves.
+ *
+ * A token's binding to a provider holds for servers by their names, as does an access policy's list of providers: what is
+ * bound to one place goes to no other. Lists of models speak of models alone. The caller's token goes nowhere.
+ */
+
+import { Failure } from '../../failure.ts'
+import { isObject, textOf } from '../../languages/reading/json-value.ts'
+import type { RpcId } from '../../lib/json/json-rpc.ts'
+import type { Json, McpServerRecord } from '../../mcp/connection.ts'
+import { McpError } from '../../mcp/mcp-error.ts'
+import { errorText, resultText } from '../../mcp/surface/json-rpc.ts'
+import { type OwnName, ownName, ownUri, publishedName, publishUris } from '../../mcp/surface/names.ts'
+import type { TraceHeaders } from '../../telemetry/trace-context.ts'
+import { accessPoliciesOf } from '../../usage/rate/rate-demands.ts'
+import { settle } from '../accounting/exchange-record.ts'
+import { answered } from '../accounting/outcome.ts'
+import { traceHeadersOf } from '../accounting/spans.ts'
+import { type Exchange, type Gateway, given } from '../exchange.ts'
+import { requireApproved, type WantedOffer } from './approval.ts'
+import type { McpRequest } from './request.ts'
+import { considerSaid } from './texts.ts'
+
+/** How a method names what it asks for, and how the server is told. */
+interface Routing {
+  /** The kind of what must be approved before it may be asked for. */
+  kind(params: Json): WantedOffer['kind']
+  own(params: Json): OwnName | null
+  /** The parameters with the server's own name. */
+  sent(params: Json, name: string): Json
+}
+
+const byName = (kind: 'tool' | 'prompt'): Routing => ({
+  kind: () => kind,
+  own: ({ name }) => (typeof name === 'string' ? ownName(name) : null),
+  sent: (params, name) => ({ ...params, name }),
+})
+const byUri: Routing = {
+  kind: () => 'resource',
+  own: ({ uri }) => (typeof uri === 'string' ? ownUri(uri) : null),
+  sent: (params, uri) => ({ ...params, uri }),
+}
+const byReference: Routing = {
+  kind: ({ ref }) => (isObject(ref) && typeof ref.uri === 'string' ? 'resource' : 'prompt'),
+  own({ ref }) {
+    if (!isObject(ref)) return null
+    if (typeof ref.uri === 'string') return ownUri(ref.uri)
+    return typeof ref.name === 'string' ? ownName(ref.name) : null
+  },
+  sent(params, name) {
+    const ref = isObject(params.ref) ? params.ref : {}
+    return { ...params, ref: { ...ref, [typeof ref.uri === 'string' ? 'uri' : 'name']: name } }
+  },
+}
+
+const routings: ReadonlyMap<string, Routing> = new Map([
+  ['tools/call', byName('tool')],
+  ['prompts/get', byName('prompt')],
+  ['resources/read', byUri],
+  ['resources/subscribe', byUri],
+  ['resources/unsubscribe', byUri],
+  ['completion/complete', byReference],
+])
+
+/** The methods that go to one server. */
+export const routedMethods: readonly string[] = [...routings.keys()]
+
+export const isRouted = (method: string): boolean => routings.has(method)
+
+const encoder = new TextEncoder()
+/** A longer name or address is nobody's, and no event repeats it. */
+const longestName = 8192
+
+/** Sets what policies read of the request, and which server it goes to. Throws `mcp.unknown_name`. */
+export function readCall(exchange: Exchange, gateway: Gateway): void {
+  const mcp = given(exchange.mcp)
+  const own = routings.get(mcp.method)?.own(mcp.params) ?? null
+  const server = gateway.mcp.servers.list().find(({ name }) => name === own?.server) ?? null
+  const isKnown = own !== null && server !== null && own.name.length <= longestName
+  if (isKnown) {
+    mcp.server = server
+    mcp.name = publishedName(server.name, own.name)
+  }
+  showParameters(exchange, mcp.params)
+  if (!isKnown) throw new Failure('mcp.unknown_name')
+}
+
+/**
+ * Shows parameters to policies, and makes the text by which a reviewer's leave knows the same request again: without
+ * what is another each time.
+ */
+export function showParameters(exchange: Exchange, { _meta: meta, ...params }: Json): void {
+  const { method, name, session } = given(exchange.mcp)
+  const { progressToken: _own, ...shown } = isObject(meta) ? meta : {}
+  const parsed = {
+    method,
+    params: Object.keys(shown).length === 0 ? params : { ...params, _meta: shown },
+    tools: name === null ? [] : [{ name }],
+  }
+  exchange.parsed = parsed
+  exchange.facts = exchange.dialect.read(parsed)
+  exchange.body = encoder.encode(JSON.stringify({ method, name, params }))
+  exchange.sessionId = session?.label ?? null
+  given(exchange.mcp).requestBytes = exchange.body.length
+  // A stream outlives its connection, so that a caller's leaving is not the exchange's end: the surface watches.
+  exchange.watched = true
+}
+
+/** Whether the token's bindings let it use this server. */
+export function mayUseServer(exchange: Exchange, { lane }: Gateway, { name }: McpServerRecord): boolean {
+  const token = given(exchange.token)
+  if (token.provider !== null && token.provider !== name) return false
+  return accessPoliciesOf(token, lane.view.limits).every(
+    ({ providers }) => providers === null || providers.includes(name),
+  )
+}
+
+export function allowServer(exchange: Exchange, gateway: Gateway): void {
+  const { server } = given(exchange.mcp)
+  if (!mayUseServer(exchange, gateway, given(server))) {
+    throw new Failure('tokens.provider_not_allowed', { message: 'The token may not use this MCP server' })
+  }
+}
+
+/**
+ * Refuses a call of which policies took the tool away, or changed what it asks for: approval, bindings and policies were
+ * about what its caller named, and the server must not get what a policy took out.
+ */
+export function keepCalled(exchange: Exchange): void {
+  const called = exchange.parsed?.tools
+  if (!Array.isArray(called) || called.length === 0) {
+    const verdictan = { verdict: 'DENY', reason_code: 'policy.tool_not_allowed' }
+    throw new Failure('policy_denied', { message: 'A policy does not allow a tool of this', verdictan })
+  }
+  const { server, name } = ownOf(exchange) ?? { server: '', name: '' }
+  if (publishedName(server, name) === given(exchange.mcp).name) return
+  const verdictan = { verdict: 'DENY', reason_code: 'policy.target_changed' }
+  const message = 'A policy takes out a part of the name or address that this asks for, so that it was not sent'
+  throw new Failure('policy_denied', { message, verdictan })
+}
+
+/** What goes to the server: the parameters as policies left them. The caller's own go nowhere. */
+function governedParams({ parsed }: Exchange): Json {
+  return isObject(parsed?.params) ? parsed.params : {}
+}
+
+/** What the governed parameters ask for. */
+const ownOf = (exchange: Exchange): OwnName | null =>
+  routings.get(given(exchange.mcp).method)?.own(governedParams(exchange)) ?? null
+
+export async function callServer(exchange: Exchange, gateway: Gateway): Promise<void> {
+  const mcp = given(exchange.mcp)
+  const id = given(mcp.id)
+  let result: Json
+  try {
+    result = await untilCut(exchange, request(exchange, gateway, mcp))
+  } catch (thrown) {
+    if (exchange.cut !== null) throw exchange.cut.failure
+    if (!(thrown instanceof McpError)) throw thrown
+    return await passError(exchange, gateway, id, thrown)
+  } finally {
+    exchange.body = null
+  }
+  mcp.toolFailed = mcp.method === 'tools/call' && result.isError === true
+  await considerSaid(exchange, gateway, result)
+  publishUris(given(mcp.server).name, result)
+  const text = resultText(id, result)
+  mcp.resultBytes = Buffer.byteLength(text)
+  await settle(exchange, gateway, answered(exchange, 200))
+  exchange.answer = jsonAnswer(exchange, text)
+}
+
+async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): Promise<Json> {
+  const server = given(mcp.server)
+  const session = given(mcp.session)
+  const call = given(mcp.call)
+  const routing = given(routings.get(mcp.method) ?? null)
+  const { signal } = exchange.abort
+  const params = governedParams(exchange)
+  const own = given(routing.own(params))
+  const connection = await session.connection(server)
+  await requireApproved(exchange, gateway, connection, { kind: routing.kind(params), name: own.name })
+  call.serverId = server.id
+  mcp.sent = true
+  const trace = beginCalling(exchange, gateway, own.name)
+  try {
+    const result = await connection.request(mcp.method, withTrace(routing.sent(params, own.name), trace), {
+      signal,
+      ...(trace !== null && { trace }),
+      ...(call.progressToken === null
+        ? {}
+        : { onProgress: (progress: Json) => session.progressed(call, server, progress) }),
+    })
+    await session.told(server)
+    return result
+  } finally {
+    if (mcp.calling !== null) mcp.calling.endedMonotonic = gateway.clock.monotonic()
+  }
+}
+
+/** Begins the call's span where the exchange is recorded; gives what tells the server of its parent. */
+function beginCalling(exchange: Exchange, { clock, tracer }: Gateway, name: string): TraceHeaders | null {
+  if (exchange.trace === null) return null
+  const spanId = exchange.trace.spanId === null ? null : tracer.newSpanId()
+  if (spanId !== null) {
+    given(exchange.mcp).calling = { spanId, name, startedMonotonic: clock.monotonic(), endedMonotonic: null }
+  }
+  return traceHeadersOf(exchange, spanId)
+}
+
+/** Parameters that say what trace they belong to (MCP conventions of OpenTelemetry, Context propagation). */
+function withTrace(params: Json, trace: TraceHeaders | null): Json {
+  if (trace === null) return params
+  const { traceparent: _parent, tracestate: _state, ...meta } = isObject(params._meta) ? params._meta : {}
+  return { ...params, _meta: { ...meta, ...trace } }
+}
+
+/** Waits for something, or until the exchange is cut. */
+export function untilCut<Value>(exchange: Exchange, pending: Promise<Value>): Promise<Value> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const giveUp = () => {
+    if (exchange.cut !== null) reject(exchange.cut.failure)
+  }
+  exchange.onCut = giveUp
+  giveUp()
+  return Promise.race([pending, promise]).finally(() => {
+    exchange.onCut = null
+  })
+}
+
+/** A server's own error passes with its code, as policies leave its words. */
+async function passError(exchange: Exchange, gateway: Gateway, id: RpcId, error: McpError): Promise<void> {
+  const body: Json = { message: error.message, ...(error.data === undefined ? {} : { data: error.data }) }
+  await considerSaid(exchange, gateway, body)
+  const text = errorText(id, new McpError(error.code, textOf(body.message) ?? '', body.data))
+  given(exchange.mcp).resultBytes = Buffer.byteLength(text)
+  given(exchange.mcp).errorCode = error.code
+  await settle(exchange, gateway, { verdict: 'error', reason: 'mcp.server_error', status: 200 })
+  exchange.answer = jsonAnswer(exchange, text)
+}
+
+export const jsonAnswer = ({ requestId, verdict }: Exchange, text: string): Response =>
+  new Response(text, {
+    headers: {
+      'content-type': 'application/json',
+      'x-request-id': requestId,
+      'x-service-verdict': verdict.toUpperCase(),
+    },
+  })

@@ -1,0 +1,184 @@
+/**
+ * What the MCP surface answers itself: `initialize`, the merged lists, the level of logging. As with model discovery
+ * nothing is opened, because no server does anything for it; its outcome is recorded like others.
+ *
+ * A list shows what its token may use: servers by the token's bindings, names by the `tool-access` policies that would
+ * hold for a call of that name. That is no decision about a request, and none is recorded. Definitions pass no other
+ * policies: each is shown as it was approved, to the letter, or not at all (`src/mcp/offers/offers.ts`), whereas one that
+ * a policy rewrote would be a definition that nobody approved, and one that it blocked would take a whole list away.
+ */
+import { randomBytes } from 'node:crypto'
+import { Failure } from '../../failure.ts'
+import { isObject } from '../../languages/reading/json-value.ts'
+import type { Json, McpServerRecord } from '../../mcp/connection.ts'
+import { McpError } from '../../mcp/mcp-error.ts'
+import { protocolVersions } from '../../mcp/protocol.ts'
+import { errorText, resultText } from '../../mcp/surface/json-rpc.ts'
+import { listKinds, listPage } from '../../mcp/surface/lists.ts'
+import { publishedName } from '../../mcp/surface/names.ts'
+import { McpSession } from '../../mcp/surface/session.ts'
+import type { ActivePolicy } from '../../policies/chain.ts'
+import { ModelView, type PolicyContext, RequestView } from '../../policies/conditions/context.ts'
+import { version } from '../../version.ts'
+import { settle } from '../accounting/exchange-record.ts'
+import { answered } from '../accounting/outcome.ts'
+import { chainFor } from '../admission/policy-chain.ts'
+import { type Exchange, type Gateway, given } from '../exchange.ts'
+import { requestContext } from '../policy/subject.ts'
+import { jsonAnswer, mayUseServer, showParameters, untilCut } from './call.ts'
+import { governorOf } from './governor.ts'
+import { sessionOwner } from './session-owner.ts'
+
+export const isDiscovery = (method: string): boolean =>
+  method === 'initialize' || method === 'logging/setLevel' || listKinds.has(method)
+
+export function readDiscovery(exchange: Exchange): void {
+  showParameters(exchange, given(exchange.mcp).params)
+}
+
+export async function answerDiscovery(exchange: Exchange, gateway: Gateway): Promise<void> {
+  const mcp = given(exchange.mcp)
+  const id = given(mcp.id)
+  let text: string
+  try {
+    const answer = answerOf(exchange, gateway, mcp.method)
+    text = resultText(id, answer instanceof Promise ? await untilCut(exchange, answer) : answer)
+  } catch (thrown) {
+    if (!(thrown instanceof McpError)) throw thrown
+    mcp.errorCode = thrown.code
+    text = errorText(id, thrown)
+  }
+  mcp.resultBytes = Buffer.byteLength(text)
+  await settle(exchange, gateway, answered(exchange, 200))
+  exchange.answer = jsonAnswer(exchange, text)
+}
+
+function answerOf(exchange: Exchange, gateway: Gateway, method: string): Json | Promise<Json> {
+  if (method === 'initialize') return initialize(exchange, gateway)
+  return method === 'logging/setLevel' ? setLevel(exchange) : list(exchange, gateway, method)
+}
+
+/** Lifecycle, version negotiation: the version that was asked for where it is spoken here, otherwise the newest. */
+function initialize(exchange: Exchange, gateway: Gateway): Json {
+  const mcp = given(exchange.mcp)
+  const token = given(exchange.token)
+  const { protocolVersion, capabilities } = mcp.params
+  if (typeof protocolVersion !== 'string' || !isObject(capabilities)) {
+    throw new Failure('invalid_parameter', { message: 'initialize needs protocolVersion and capabilities' })
+  }
+  const session = new McpSession({
+    // Visible ASCII that nobody can guess (Streamable HTTP, Session Management).
+    id: `${gateway.mcp.neighbours.sessionPrefix}${randomBytes(24).toString('base64url')}`,
+    label: gateway.newId(),
+    token: { id: token.id, hash: token.hash },
+    owner: sessionOwner(token),
+    protocolVersion: protocolVersions.find((spoken) => spoken === protocolVersion) ?? protocolVersions[0],
+    capabilities,
+    servers: gateway.mcp.servers,
+    governor: governorOf(gateway),
+    letFall() {
+      gateway.mcp.sessions.letFall += 1
+    },
+  })
+  gateway.mcp.sessions.add(session, gateway.clock.monotonic())
+  mcp.session = session
+  exchange.sessionId = session.label
+  return {
+    protocolVersion: session.protocolVersion,
+    capabilities: {
+      tools: { listChanged: true },
+      prompts: { listChanged: true },
+      resources: { subscribe: true, listChanged: true },
+      logging: {},
+      completions: {},
+    },
+    serverInfo: { name: 'gatehouse', title: 'Gatehouse', version },
+  }
+}
+
+const levels: ReadonlySet<unknown> = new Set([
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+])
+
+async function setLevel({ mcp }: Exchange): Promise<Json> {
+  const { params, session } = given(mcp)
+  const { level } = params
+  if (typeof level !== 'string' || !levels.has(level)) {
+    throw new Failure('invalid_parameter', { message: 'level must be one of the levels of syslog', param: 'level' })
+  }
+  await given(session).setLevel(level)
+  return {}
+}
+
+async function list(exchange: Exchange, gateway: Gateway, method: string): Promise<Json> {
+  const { params, session: own } = given(exchange.mcp)
+  const session = given(own)
+  const { servers } = gateway.mcp
+  const usable = servers.list().filter((server) => mayUseServer(exchange, gateway, server))
+  // What is listed anew is looked at anew before it may be called.
+  if (params.cursor === undefined) for (const server of usable) session.forgetSeen(server)
+  const visible = visibility(exchange, gateway)
+  const kind = given(listKinds.get(method) ?? null)
+  return await listPage({
+    list: kind,
+    session,
+    servers: { list: () => usable, approved: (server, kind, offers) => servers.approved(server, kind, offers) },
+    cursor: params.cursor,
+    signal: exchange.abort.signal,
+    mayUse: (server, offer) => visible(server, String(offer[kind.named])),
+    missing(server, error) {
+      exchange.notes.push(`mcp.server_missing:${server.name}`)
+      const line = { request_id: exchange.requestId, server: server.name, error: shownError(error) }
+      gateway.log.warn(line, 'An MCP server is missing from a list')
+    },
+    repeats(server) {
+      const line = { request_id: exchange.requestId, server: server.name }
+      gateway.log.warn(line, 'An MCP server offers something twice: the first was shown')
+    },
+  })
+}
+
+/** A server's own words may be anybody's: the log has its code alone. */
+const shownError = (error: unknown): string => (error instanceof McpError ? `MCP error ${error.code}` : String(error))
+
+/** Whether a call of this name would pass the policies that say which tools may be used. */
+function visibility(exchange: Exchange, gateway: Gateway): (server: McpServerRecord, name: string) => boolean {
+  const context = requestContext(exchange, gateway)
+  return (server, name) => {
+    const published = publishedName(server.name, name)
+    const chain = chainFor(exchange, gateway, { id: published, aliases: [] })
+    if (chain.size === 0) return true
+    const instead: PolicyContext = {
+      ...context,
+      model: new ModelView(published, server.name),
+      request: new RequestView({
+        family: exchange.dialect.family,
+        model: published,
+        stream: false,
+        sessionId: exchange.sessionId,
+        texts: () => [],
+        body: { tools: [{ name: published }] },
+        headers: exchange.request.headers,
+      }),
+    }
+    return chain.at('pre_request').every((policy) => shows(policy, published, instead))
+  }
+}
+
+function shows({ enforced, compiled, condition }: ActivePolicy, name: string, context: PolicyContext): boolean {
+  if (!enforced || compiled instanceof Error || compiled.form !== 'whole') return true
+  if (compiled.allowsTool?.(name) ?? true) return true
+  try {
+    return condition !== null && !condition(context)
+  } catch {
+    // A condition that cannot be evaluated is taken to hold: what cannot be decided is not shown.
+    return false
+  }
+}

@@ -1,0 +1,75 @@
+/** What callers on `/mcp` are told at a drain's end. */
+import { expect, test } from 'bun:test'
+import { eventually } from '../testing/gateway.ts'
+import { jsonHeaders, messagesOf, startMcpGateway, testMcpServer } from '../testing/mcp.ts'
+
+const slow = testMcpServer('slow', {
+  'tools/list': () => ({ tools: [{ name: 'wait', inputSchema: { type: 'object' } }] }),
+  'tools/call': () => new Promise(() => undefined),
+})
+const call = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'slow__wait' } })
+
+test('calls that a drain cuts are answered with why before their connections close, whatever form they take', async () => {
+  const running = await startMcpGateway([slow], { drain_seconds: 0 })
+  const caller = await running.caller()
+  await caller.ask('tools/list')
+  const forms = ['application/json', 'application/json, text/event-stream', 'text/event-stream, application/json']
+  const answers = forms.map((accept, id) => caller.post(call(id), { accept }))
+  await eventually(() => slow.asked.filter(({ method }) => method === 'tools/call').length === forms.length)
+  await running.stop()
+  const said = await Promise.all(answers.map(async (answer) => (await messagesOf(await answer)).at(-1)))
+  expect(said).toMatchObject(forms.map((_, id) => ({ id, error: { data: { code: 'draining', status: 503 } } })))
+  const outcomes = running.lane.journal.outcomes().filter(({ reason_code: reason }) => reason === 'gateway.drained')
+  expect(outcomes.map(({ verdict, details }) => [verdict, details?.status])).toEqual(forms.map(() => ['error', 200]))
+})
+
+const quick = testMcpServer('quick', {
+  'tools/list': () => ({ tools: [{ name: 'echo', inputSchema: { type: 'object' } }] }),
+  'tools/call': () => ({ content: [{ type: 'text', text: 'done' }] }),
+})
+const clientInfo = { name: 'test', version: '1' }
+const admitted = [
+  ['tools/call', { name: 'quick__echo' }],
+  ['tools/list', {}],
+  ['initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo }],
+] as const
+
+/** A message to a gateway that begins to stop before its body has come. */
+async function halfSent(running: Awaited<ReturnType<typeof startMcpGateway>>, method: string, params: object) {
+  const { session, ask } = await running.caller()
+  await ask('tools/list')
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  const headers = { ...jsonHeaders, authorization: `Bearer ${running.secret}`, 'mcp-session-id': session }
+  const request = new Request(`${running.url}/mcp`, { method: 'POST', headers, body: readable })
+  const answering = running.gateway.fetch(request)
+  const stopping = running.stop()
+  const writer = writable.getWriter()
+  await writer.write(new TextEncoder().encode(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })))
+  await writer.close()
+  return { answering, stopping }
+}
+
+test.each(admitted)('%s whose body is still coming when the drain begins is served', async (method, params) => {
+  const running = await startMcpGateway([quick], { drain_seconds: 60 })
+  const { answering, stopping } = await halfSent(running, method, params)
+  expect(await (await answering)?.json()).toMatchObject({ id: 1, result: {} })
+  await stopping
+  expect(running.lane.journal.outcomes().at(-1)).toMatchObject({ verdict: 'allow', reason_code: 'ok' })
+})
+
+test('a drain waits for the whole of a message, not for its body alone', async () => {
+  const done = Promise.withResolvers<void>()
+  const working = testMcpServer('quick', { ...quick.handlers, 'tools/call': () => done.promise.then(() => ({})) })
+  const running = await startMcpGateway([working], { drain_seconds: 60 })
+  const { answering, stopping } = await halfSent(running, ...admitted[0])
+  let isOver = false
+  const stopped = stopping.then(() => {
+    isOver = true
+  })
+  await eventually(() => working.asked.some(({ method }) => method === 'tools/call'))
+  await Bun.sleep(50)
+  expect(isOver).toBe(false)
+  done.resolve()
+  expect(await (await answering)?.json()).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
+  await stopped
+})

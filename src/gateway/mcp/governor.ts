@@ -1,0 +1,164 @@
+/**
+ * What an MCP server asks of a caller, or says to it, under the caller's policies (contract section 6, `/mcp`): text that
+ * leaves to the caller passes pre_response policies (and post_request, which see it as it came), the caller's answer
+ * pre_request ones. Each request is an exchange of its own, with its own outcome. A notification is one only where a
+ * policy found something in it: most say nothing worth a record.
+ */
+
+import { asFailure } from '../../failure.ts'
+import { answering } from '../../languages/mcp/dialect.ts'
+import { isObject, textOf } from '../../languages/reading/json-value.ts'
+import { rpcCodes } from '../../lib/json/json-rpc.ts'
+import type { Json, McpServerRecord } from '../../mcp/connection.ts'
+import { McpError } from '../../mcp/mcp-error.ts'
+import type { McpSession, SessionGovernor } from '../../mcp/surface/session.ts'
+import type { SessionStanding } from '../../mcp/surface/sessions.ts'
+import { logUnrecorded, settle, settleUnwatched } from '../accounting/exchange-record.ts'
+import { answered, verdictOf } from '../accounting/outcome.ts'
+import { lookAtToken } from '../admission/authenticate.ts'
+import { admitToken } from '../admission/authorize.ts'
+import { fitChain } from '../admission/policy-chain.ts'
+import { beginExchange, cut, type Exchange, type Gateway, type Outcome } from '../exchange.ts'
+import { considerRequest } from '../policy/evaluate-request.ts'
+import { allowServer, showParameters, untilCut } from './call.ts'
+import { boundSaid, considerSaid } from './texts.ts'
+
+interface Passing {
+  readonly server: McpServerRecord
+  readonly method: string
+  readonly params: Json
+}
+
+export const governorOf = (gateway: Gateway): SessionGovernor => ({
+  async ask(session, asked, deliver) {
+    const exchange = begin(gateway, session, asked)
+    const leave = () => cut(exchange, 'mcp.given_up', asFailure(asked.signal.reason))
+    asked.signal.addEventListener('abort', leave, { once: true })
+    gateway.running.add(exchange)
+    try {
+      // What the server knows its progress by reaches nobody: the session has its own (`caller-requests.ts`).
+      const { _meta: _, ...rest } = asked.params
+      const { progressToken, ...shown } = metaOf(asked.params)
+      const tokenLess = progressToken === undefined ? asked.params : { ...rest, _meta: shown }
+      const left = await leaving(exchange, gateway, tokenLess)
+      const params = progressToken === undefined ? left : { ...left, _meta: { ...metaOf(left), progressToken } }
+      const answer = await untilCut(exchange, answerOf(deliver(params)))
+      await arriving(exchange, gateway, answer.words)
+      await settle(exchange, gateway, outcomeOf(exchange, answer))
+      if (answer.code === null) return answer.words
+      throw new McpError(answer.code, textOf(answer.words.message) ?? '', answer.words.data)
+    } catch (thrown) {
+      throw await refused(exchange, gateway, thrown)
+    } finally {
+      asked.signal.removeEventListener('abort', leave)
+      gateway.running.remove(exchange)
+    }
+  },
+
+  mayTell: (session) => standingOf(session, gateway) === 'usable',
+
+  async tell(session, told) {
+    const exchange = begin(gateway, session, told)
+    try {
+      const { progressToken, ...rest } = told.params
+      // The caller chose it, and knows its call by it.
+      const isCallers = told.method === 'notifications/progress'
+      const left = await leaving(exchange, gateway, isCallers ? rest : told.params)
+      const params = isCallers ? { progressToken, ...left } : left
+      if (exchange.verdict !== 'allow') settleUnwatched(exchange, gateway, answered(exchange, 200))
+      return params
+    } catch (thrown) {
+      await refused(exchange, gateway, thrown)
+      return null
+    }
+  },
+})
+
+const metaOf = ({ _meta: meta }: Json): Json => (isObject(meta) ? meta : {})
+
+/** What a session's token allows now: it may have expired, been rotated or been revoked since it was last shown. */
+export function standingOf({ token: { hash } }: McpSession, gateway: Gateway): SessionStanding {
+  const looked: Parameters<typeof lookAtToken>[0] = { tokenHash: hash, token: null, family: 'mcp' }
+  try {
+    lookAtToken(looked, gateway)
+    return 'usable'
+  } catch (thrown) {
+    // An outage is no revocation: who comes back is looked at then.
+    if (asFailure(thrown).status >= 500) return 'usable'
+    return looked.token !== null && looked.token.revokedAt !== null ? 'ended' : 'replaceable'
+  }
+}
+
+/** An exchange of what a server sends: its token is looked at again, because a session is long. */
+function begin(gateway: Gateway, session: McpSession, { server, method, params }: Passing): Exchange {
+  const request = new Request(`${gateway.lane.standing.gatewayUrl}/mcp`, { method: 'POST' })
+  const mcp = { method, params, id: null, session, call: null, server, name: null, requestBytes: 0, resultBytes: null }
+  const exchange = beginExchange(
+    {
+      request,
+      connection: null,
+      requestId: gateway.newId(),
+      route: 'POST /mcp',
+      family: 'mcp',
+      dialect: answering({ id: '', method, sent: false }),
+      mcp: { ...mcp, sent: false, toolFailed: false, errorCode: null, calling: null },
+    },
+    gateway,
+  )
+  exchange.tokenHash = session.token.hash
+  return exchange
+}
+
+/** What a caller said: a result, or an error's message and data with its code. */
+interface CallersAnswer {
+  readonly words: Json
+  readonly code: number | null
+}
+
+async function answerOf(answer: Promise<Json>): Promise<CallersAnswer> {
+  try {
+    return { words: await answer, code: null }
+  } catch (thrown) {
+    if (!(thrown instanceof McpError)) throw thrown
+    const { code, message, data } = thrown
+    return { words: { message, ...(data === undefined ? {} : { data }) }, code }
+  }
+}
+
+/** That the caller cannot, or will not, is an answer too. */
+function outcomeOf(exchange: Exchange, { code }: CallersAnswer): Outcome {
+  const outcome = answered(exchange, 200)
+  return code !== null && outcome.verdict === 'allow' ? { ...outcome, reason: 'mcp.declined' } : outcome
+}
+
+async function leaving(exchange: Exchange, gateway: Gateway, params: Json): Promise<Json> {
+  admitToken(exchange, gateway)
+  // The connection may be older than what the token is bound to now.
+  allowServer(exchange, gateway)
+  showParameters(exchange, params)
+  fitChain(exchange, gateway)
+  await considerSaid(exchange, gateway, params)
+  return params
+}
+
+async function arriving(exchange: Exchange, gateway: Gateway, answer: Json): Promise<void> {
+  if (exchange.mcp !== null) exchange.mcp.resultBytes = Buffer.byteLength(JSON.stringify(answer))
+  admitToken(exchange, gateway)
+  exchange.parsed = { method: exchange.mcp?.method, params: answer, tools: [] }
+  exchange.policyContext = null
+  boundSaid(exchange, gateway)
+  await considerRequest(exchange, gateway)
+}
+
+/** Records what went wrong, and says it as the server is told. */
+async function refused(exchange: Exchange, gateway: Gateway, thrown: unknown): Promise<McpError> {
+  if (thrown instanceof McpError) return thrown
+  const failure = exchange.cut?.failure ?? asFailure(thrown)
+  const reason = exchange.cut?.reason ?? failure.verdictan?.reason_code ?? failure.code
+  try {
+    await settle(exchange, gateway, { verdict: verdictOf(failure), reason, status: null })
+  } catch (unrecorded) {
+    logUnrecorded(exchange, gateway, unrecorded)
+  }
+  return new McpError(rpcCodes.refused, failure.message, { code: failure.code })
+}

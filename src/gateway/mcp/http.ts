@@ -1,0 +1,211 @@
+/**
+ * What HTTP says on `/mcp` (Streamable HTTP, MCP 2025-11-25): where a page may call from, which forms an answer may have,
+ * how a message is read, and how what is wrong with any of these is refused: by a status, with a JSON-RPC error that
+ * answers no request.
+ */
+
+import { asFailure, Failure, mustNotRetry } from '../../failure.ts'
+import { rpcFailure } from '../../languages/mcp/dialect.ts'
+import { parseSpelt } from '../../lib/json/exact-json.ts'
+import { type RpcId, rpcCodes } from '../../lib/json/json-rpc.ts'
+import { McpError } from '../../mcp/mcp-error.ts'
+import { errorText, type Message, type RpcRequest, readMessage, resultText } from '../../mcp/surface/json-rpc.ts'
+import type { AnswerForm } from '../../mcp/surface/running-call.ts'
+import type { McpSession } from '../../mcp/surface/session.ts'
+import { verdictOf } from '../accounting/outcome.ts'
+import type { Exchange, Gateway, Outcome, ReasonCode } from '../exchange.ts'
+import { readBodyWithin } from '../request/read-body.ts'
+import { membersOf } from '../request/read-request.ts'
+
+const methods = 'GET, POST, DELETE'
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** A refusal that HTTP says: a status, and a JSON-RPC error without an id. */
+export class Unfit extends Error {
+  readonly status: number
+  readonly code: number
+
+  constructor(status: number, message: string, code: number = rpcCodes.refused) {
+    super(message)
+    this.status = status
+    this.code = code
+  }
+}
+
+/** Session Management: upon 404 callers begin a new session. */
+export const noSuchSession = (): Unfit => new Unfit(404, 'There is no such session: send initialize', -32_001)
+
+export function checkMethod({ method }: Request): void {
+  if (!methods.split(', ').includes(method)) throw new Unfit(405, 'Use POST, GET or DELETE')
+}
+
+/** Security warning of the transport: a wrong Origin is 403. Programs send none. */
+export function checkOrigin({ headers }: Request, { lane, settings }: Gateway): void {
+  const origin = headers.get('origin')
+  if (origin === null || origin === lane.standing.gatewayUrl) return
+  if (settings.mcp_origins?.split(' ').includes(origin)) return
+  throw new Unfit(403, 'Pages of this origin may not call this')
+}
+
+/** What the library of a page sends, and what it reads of an answer. */
+const headersOfPages = [
+  'authorization',
+  'content-type',
+  'last-event-id',
+  'mcp-protocol-version',
+  'mcp-session-id',
+  'traceparent',
+  'x-request-id',
+].join(', ')
+const headersForPages = [
+  'mcp-session-id',
+  'retry-after',
+  'www-authenticate',
+  'x-request-id',
+  'x-service-error-source',
+  'x-service-verdict',
+].join(', ')
+const preflightSeconds = 600
+
+/** WHATWG Fetch, CORS-preflight request: what a browser asks before a page of an origin that may call does so. */
+export function preflight({ headers, method }: Request): Response | null {
+  if (method !== 'OPTIONS' || !headers.has('origin') || !headers.has('access-control-request-method')) return null
+  return new Response(null, {
+    status: 204,
+    headers: {
+      'access-control-allow-methods': methods,
+      'access-control-allow-headers': headersOfPages,
+      'access-control-max-age': String(preflightSeconds),
+    },
+  })
+}
+
+/** Lets the page that asked read the answer, its origin being one that may. No cookie is of any use here. */
+export function letPageRead({ headers }: Request, answer: Response): Response {
+  const origin = headers.get('origin')
+  if (origin === null) return answer
+  answer.headers.set('access-control-allow-origin', origin)
+  answer.headers.set('access-control-expose-headers', headersForPages)
+  answer.headers.append('vary', 'origin')
+  return answer
+}
+
+/** Sending Messages: callers list both forms; one that lists one, or streams first, is answered in that. */
+export function answerForm(accept: string | null): AnswerForm {
+  const json = accepts(accept, 'application/json')
+  const stream = accepts(accept, 'text/event-stream')
+  if (accept !== null && /^\s*text\/event-stream\b/i.test(accept)) return 'stream'
+  if (json) return stream ? 'either' : 'json'
+  if (stream) return 'stream'
+  throw new Unfit(406, 'Accept must list application/json and text/event-stream')
+}
+
+/** RFC 9110 section 12.5.1, without weights: a type that is refused is not listed. */
+export function accepts(header: string | null, type: string): boolean {
+  if (header === null) return true
+  const [group = ''] = type.split('/')
+  return header
+    .split(',')
+    .map((range) => range.split(';')[0]?.trim().toLowerCase())
+    .some((range) => range === type || range === '*/*' || range === `${group}/*`)
+}
+
+export const isEventStream = ({ headers }: Response): boolean =>
+  headers.get('content-type')?.startsWith('text/event-stream') === true
+
+/** Messages of a session as SSE; null where none will come. */
+export const eventStream = (
+  stream: ReadableStream<Uint8Array> | null,
+  { id }: Pick<McpSession, 'id'>,
+  headers: Record<string, string> = {},
+): Response =>
+  new Response(stream, {
+    headers: {
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      'mcp-session-id': id,
+      ...headers,
+    },
+  })
+
+/** A request whose body is still to come. */
+type Arriving = Pick<Exchange, 'request' | 'connection' | 'memory'>
+
+/** Also lifts the server's limit for idle connections, as `readBodyWithin`. */
+export async function receive(gateway: Gateway, arriving: Arriving): Promise<Message> {
+  const { request } = arriving
+  const [type = ''] = (request.headers.get('content-type') ?? '').split(';')
+  if (type.trim().toLowerCase() !== 'application/json') throw new Unfit(415, 'Send the message as application/json')
+  return readMessage(parsed(await readBodyWithin(gateway, arriving)))
+}
+
+/** Null where the body is no request that can be read. */
+export async function requestIdOf(gateway: Gateway, arriving: Arriving): Promise<RpcId | null> {
+  try {
+    const message = await receive(gateway, arriving)
+    return message.kind === 'request' ? message.id : null
+  } catch {
+    // Why its caller is refused is more to it than what is wrong with its body.
+    return null
+  }
+}
+
+function parsed(bytes: Uint8Array): unknown {
+  try {
+    const text = strictUtf8.decode(bytes)
+    membersOf(text)
+    return parseSpelt(text)
+  } catch (thrown) {
+    if (thrown instanceof Failure && thrown.code === 'json_too_deep') throw thrown
+    throw new McpError(rpcCodes.parseError, 'The body is not valid JSON')
+  }
+}
+
+type Session = Pick<McpSession, 'id'>
+
+/** What needs no server, no policy and no record. */
+export const pong = ({ id }: RpcRequest, session: Session): Response => selfAnswer(session, resultText(id, {}))
+
+/** The refusal of a request whose method no version of the protocol that is spoken here has. */
+export const methodUnknown = ({ id }: RpcRequest, session: Session): Response =>
+  selfAnswer(session, errorText(id, new McpError(rpcCodes.methodNotFound, 'This method is not supported')), {
+    'x-service-error-source': 'gateway',
+    'x-service-verdict': 'DENY',
+  })
+
+const selfAnswer = ({ id }: Session, text: string, headers: Record<string, string> = {}): Response =>
+  new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': id, ...headers } })
+
+/** What the record says of a request that `unfitAnswer` refused, in the words of the other routes. */
+export function unfitOutcome(thrown: unknown, status: number): Outcome {
+  if (thrown instanceof Unfit) return { verdict: 'deny', reason: unfitReasons.get(status) ?? 'bad_request', status }
+  if (thrown instanceof McpError) {
+    return { verdict: 'deny', reason: thrown.code === rpcCodes.parseError ? 'invalid_json' : 'bad_request', status }
+  }
+  const failure = asFailure(thrown)
+  // Its body did not come while the gateway waited.
+  const reason = failure.code === 'draining' ? 'gateway.drained' : failure.code
+  return { verdict: verdictOf(failure), reason, status }
+}
+
+const unfitReasons: ReadonlyMap<number, ReasonCode> = new Map([
+  [404, 'mcp.session_unknown'],
+  [406, 'not_acceptable'],
+  [415, 'unsupported_media_type'],
+])
+
+export function unfitAnswer(thrown: unknown, requestId: string): Response {
+  const answerWith = (status: number, text: string, code: string) => {
+    const headers: Record<string, string> = { 'content-type': 'application/json', 'x-service-error-source': 'gateway' }
+    if (mustNotRetry(status, code)) headers['x-should-retry'] = 'false'
+    if (status === 405) headers.allow = methods
+    return new Response(text, { status, headers })
+  }
+  if (thrown instanceof Unfit) {
+    return answerWith(thrown.status, errorText(null, new McpError(thrown.code, thrown.message)), 'bad_request')
+  }
+  if (thrown instanceof McpError) return answerWith(400, errorText(null, thrown), 'bad_request')
+  const failure = asFailure(thrown)
+  return answerWith(failure.status, JSON.stringify(rpcFailure(null, failure, requestId)), failure.code)
+}

@@ -1,0 +1,120 @@
+/**
+ * An MCP session lives in one process, and a connection reaches any of the workers that share a port. A session's id
+ * says whose it is; a worker that is asked for another's session has that worker answer, and passes on what it says as
+ * it comes, streams too. The other one checks everything itself. A worker that has ended took its sessions with it: 404,
+ * upon which callers begin anew (Streamable HTTP, Session Management).
+ */
+import { Failure } from '../../failure.ts'
+import type { BodyMemory } from '../admission/memory-budget.ts'
+import type { Connection, Gateway } from '../exchange.ts'
+import { liftIdleLimit, restoreIdleLimit } from '../idle-timeout.ts'
+import { readBodyWithin } from '../request/read-body.ts'
+import { noSuchSession } from './http.ts'
+
+/** What is asked of another worker: a request of a caller, its body read. */
+export interface PassedRequest {
+  readonly method: string
+  readonly headers: Headers
+  readonly body: Uint8Array | null
+  readonly signal: AbortSignal
+}
+
+/** The other workers of this gateway, as one of them sees them. */
+export interface McpNeighbours {
+  /** What the ids of this worker's sessions begin with. */
+  readonly sessionPrefix: string
+  /** How to ask the worker that has this session; null where that is this one, or none that runs. */
+  ownerOf(sessionId: string): ((request: PassedRequest) => Promise<Response>) | null
+}
+
+/** A gateway of one process. */
+export const noNeighbours: McpNeighbours = { sessionPrefix: '', ownerOf: () => null }
+
+interface Asked {
+  readonly request: Request
+  readonly connection: Connection | null
+  readonly memory: BodyMemory
+  readonly requestId: string
+}
+
+/** The answer of the worker that has the session; null where this one is to answer. */
+export function answerElsewhere(gateway: Gateway, asked: Asked): Promise<Response> | null {
+  const sessionId = asked.request.headers.get('mcp-session-id')
+  const owner = sessionId === null ? null : gateway.mcp.neighbours.ownerOf(sessionId)
+  return owner === null ? null : pass(asked, owner, gateway)
+}
+
+async function pass(
+  asked: Asked,
+  owner: (request: PassedRequest) => Promise<Response>,
+  gateway: Gateway,
+): Promise<Response> {
+  const { request, requestId } = asked
+  const { method, signal } = request
+  const body = method === 'POST' ? await readBodyWithin(gateway, asked) : null
+  // Where a body was read, that has lifted it.
+  if (body === null) liftIdleLimit(asked)
+  const headers = endToEnd(request.headers)
+  headers.set('x-request-id', requestId)
+  const { promise: passed, resolve } = Promise.withResolvers<void>()
+  const end = () => {
+    restoreIdleLimit(asked)
+    resolve()
+  }
+  // What listens beside answers ends with its session, and that once nothing runs.
+  if (method === 'POST') gateway.running.waitFor(passed)
+  let answer: Response
+  try {
+    answer = await owner({ method, headers, body, signal })
+  } catch {
+    end()
+    // Otherwise it ended a moment ago, and its sessions with it.
+    throw signal.aborted ? new Failure('client_left') : noSuchSession()
+  }
+  return new Response(toItsEnd(answer.body, end), { status: answer.status, headers: endToEnd(answer.headers) })
+}
+
+/** The same bytes; `ended` is called when no more will be read. */
+function toItsEnd(body: ReadableStream<Uint8Array> | null, ended: () => void): ReadableStream<Uint8Array> | null {
+  if (body === null) {
+    ended()
+    return null
+  }
+  const reader = body.getReader()
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (value !== undefined) controller.enqueue(value)
+        if (!done) return
+        controller.close()
+      } catch (thrown) {
+        controller.error(thrown)
+      }
+      ended()
+    },
+    cancel(reason) {
+      ended()
+      return reader.cancel(reason)
+    },
+  })
+}
+
+/** RFC 9110 section 7.6.1; host, length and encoding are those of another message. */
+const ofThisMessage = [
+  'connection',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'host',
+  'content-length',
+  'content-encoding',
+]
+
+function endToEnd(headers: Headers): Headers {
+  const kept = new Headers(headers)
+  for (const name of ofThisMessage) kept.delete(name)
+  return kept
+}

@@ -1,0 +1,351 @@
+/**
+ * `/mcp`, Streamable HTTP of MCP 2025-11-25 and 2025-06-18 (contract section 6):
+ *
+ *   POST    one JSON-RPC message. A request is answered as JSON, or as SSE where something is said before its result or
+ *           the caller takes nothing else; anything else is 202.
+ *   GET     what is said beside answers, as SSE; with `Last-Event-ID` a stream that was broken off, whichever it was.
+ *   DELETE  ends the session.
+ *
+ * Origin first (a page of another site must not reach it, whatever it shows; one that may is let read), then the token,
+ * then the session. A session belongs to the token's account or OAuth grant, and may be another worker's
+ * (`other-worker.ts`). HTTP reports what is wrong with origin, credential, headers and session, and why a GET or DELETE is
+ * refused; everything else is a JSON-RPC error in a 200. Each request runs through `gateway/pipeline.ts` like one over HTTP, and its
+ * answer leaves here in the form that its caller reads.
+ *
+ * Longer than most: it is the one place that knows the order of these checks.
+ *
+ * An answer that has become a stream goes on when its connection breaks (Streamable HTTP, Sending Messages): the caller
+ * cancels by saying so. One that has not cannot be come back for, and is cut.
+ */
+
+import { asFailure, Failure } from '../../failure.ts'
+import { answering, errorStatus, mcp as mcpDialect, withoutRequest } from '../../languages/mcp/dialect.ts'
+import { isRpcId, type RpcId } from '../../lib/json/json-rpc.ts'
+import { McpError } from '../../mcp/mcp-error.ts'
+import { isJson, protocolVersions } from '../../mcp/protocol.ts'
+import type { RpcRequest } from '../../mcp/surface/json-rpc.ts'
+import type { AnswerForm, RunningCall } from '../../mcp/surface/running-call.ts'
+import type { McpSession } from '../../mcp/surface/session.ts'
+import { settle } from '../accounting/exchange-record.ts'
+import { authenticate } from '../admission/authenticate.ts'
+import { admitToken } from '../admission/authorize.ts'
+import type { BodyMemory } from '../admission/memory-budget.ts'
+import { callerLeft } from '../client-disconnect.ts'
+import { lastAnswer } from '../connection-close.ts'
+import { failureAnswer, refuse } from '../error-response.ts'
+import { beginExchange, type Connection, cut, type Exchange, type Gateway, given } from '../exchange.ts'
+import { govern } from '../govern.ts'
+import { liftIdleLimit, restoreIdleLimit } from '../idle-timeout.ts'
+import { mcpCallStages, mcpDiscoveryStages, type Stage } from '../pipeline.ts'
+import { isRouted } from './call.ts'
+import { isDiscovery } from './discovery.ts'
+import { standingOf } from './governor.ts'
+import {
+  accepts,
+  answerForm,
+  checkMethod,
+  checkOrigin,
+  eventStream,
+  isEventStream,
+  letPageRead,
+  methodUnknown,
+  noSuchSession,
+  pong,
+  preflight,
+  receive,
+  requestIdOf,
+  Unfit,
+  unfitAnswer,
+  unfitOutcome,
+} from './http.ts'
+import { answerElsewhere } from './other-worker.ts'
+import type { McpRequest } from './request.ts'
+import { sessionOwner } from './session-owner.ts'
+
+export const mcpPath = '/mcp'
+
+export interface McpSurface {
+  fetch(request: Request, connection: Connection | null, requestId: string): Promise<Response>
+  /** Ends the sessions of these tokens; what runs for them is cut by `gateway/in-flight.ts`. */
+  endOf(tokenHashes: readonly string[]): void
+  close(): void
+}
+
+interface Arrival {
+  readonly request: Request
+  /** What the body of the message holds until it is answered, or its answer has become a stream. */
+  readonly memory: BodyMemory
+  readonly connection: Connection | null
+  readonly requestId: string
+}
+
+/** One request that has come through the door, as an exchange that has got no further. */
+interface Arrived extends Arrival {
+  readonly entered: Exchange
+}
+
+const sweepMilliseconds = 15_000
+/** What a header of the protocol's version may say; 2025-03-26 is what leaving it out means (Protocol Version Header). */
+const headerVersions: ReadonlySet<string> = new Set([...protocolVersions, '2025-03-26'])
+
+export function createMcpSurface(gateway: Gateway): McpSurface {
+  const { sessions, servers } = gateway.mcp
+  const stopWatching = servers.onChange(() => sessions.recordsChanged())
+  let sweeping: ReturnType<typeof setInterval> | null = null
+  const sweep = () => {
+    sessions.sweep(gateway.clock.monotonic(), (session) => standingOf(session, gateway))
+    if (sessions.size === 0 && sweeping !== null) {
+      clearInterval(sweeping)
+      sweeping = null
+    }
+  }
+  return {
+    async fetch(request, connection, requestId) {
+      try {
+        checkOrigin(request, gateway)
+      } catch (thrown) {
+        return named(unfitAnswer(thrown, requestId), requestId)
+      }
+      const memory = gateway.memory.forBody()
+      const arrival = { request, connection, requestId, memory }
+      const answering = answerOrRefuse(gateway, arrival).finally(() => memory.release())
+      // From its body on, whoever answers it: what listens beside answers ends with its session.
+      if (request.method === 'POST') gateway.running.waitFor(answering)
+      const answer = await answering
+      if (!isEventStream(answer)) restoreIdleLimit(arrival)
+      if (sessions.size > 0) sweeping ??= startSweeping(sweep)
+      const sent = gateway.draining ? await lastAnswer(request, answer) : answer
+      return named(letPageRead(request, sent), requestId)
+    },
+    endOf: (tokenHashes) => sessions.endOf(tokenHashes),
+    close() {
+      stopWatching()
+      if (sweeping !== null) clearInterval(sweeping)
+      sessions.close()
+    },
+  }
+}
+
+/** Every answer says the request's id (contract section 2). */
+function named(answer: Response, requestId: string): Response {
+  answer.headers.set('x-request-id', requestId)
+  return answer
+}
+
+async function answerOrRefuse(gateway: Gateway, arrival: Arrival): Promise<Response> {
+  try {
+    const ahead = preflight(arrival.request)
+    if (ahead !== null) return ahead
+    checkMethod(arrival.request)
+    const entered = enter(gateway, arrival)
+    return await (entered instanceof Promise ? entered : answerEntered(gateway, arrival, entered))
+  } catch (thrown) {
+    return unfitAnswer(thrown, arrival.requestId)
+  }
+}
+
+/** Who is known is refused on record, as on the other routes; what became of a request that runs is its own exchange's. */
+async function answerEntered(gateway: Gateway, arrival: Arrival, entered: Exchange): Promise<Response> {
+  try {
+    return await (answerElsewhere(gateway, arrival) ?? answer(gateway, { ...arrival, entered }))
+  } catch (thrown) {
+    if (!(thrown instanceof Unfit || thrown instanceof McpError || thrown instanceof Failure)) {
+      gateway.log.error({ request_id: arrival.requestId, error: String(thrown) }, 'A request to /mcp failed')
+    }
+    const refusal = unfitAnswer(thrown, arrival.requestId)
+    // Who has left asked for nothing here: another worker that was asked has it on record.
+    if (asFailure(thrown).code !== 'client_left') await settle(entered, gateway, unfitOutcome(thrown, refusal.status))
+    return refusal
+  }
+}
+
+function startSweeping(sweep: () => void): ReturnType<typeof setInterval> {
+  const timer = setInterval(sweep, sweepMilliseconds)
+  timer.unref()
+  return timer
+}
+
+/** Who asks, as an exchange that has got no further; or the answer to one that may not. */
+function enter(gateway: Gateway, arrival: Arrival): Exchange | Promise<Response> {
+  const { request, requestId } = arrival
+  if (gateway.lane.standing.gatewayId === '') {
+    return Promise.resolve(failureAnswer(mcpDialect, new Failure('not_ready'), requestId, 'error'))
+  }
+  const route = `${request.method} ${mcpPath}`
+  const asked: { id: RpcId | null; method: string; sent: boolean } = { id: null, method: '', sent: false }
+  const dialect = request.method === 'POST' ? answering(asked) : withoutRequest
+  const exchange = beginExchange({ ...arrival, route, family: 'mcp', dialect }, gateway)
+  try {
+    authenticate(exchange, gateway)
+    admitToken(exchange, gateway)
+    return exchange
+  } catch (thrown) {
+    if (request.method !== 'POST' || errorStatus(asFailure(thrown)) !== 200) return refuse(exchange, gateway, thrown)
+    // By its id alone a caller knows the answer to its request.
+    return requestIdOf(gateway, arrival).then((id) => {
+      asked.id = id
+      return refuse(exchange, gateway, thrown)
+    })
+  }
+}
+
+function answer(gateway: Gateway, arrived: Arrived): Promise<Response> | Response {
+  const { request } = arrived
+  if (request.method === 'POST') return answerPost(gateway, arrived)
+  const session = sessionOf(gateway, arrived)
+  if (request.method === 'GET') return listen(arrived, session)
+  gateway.mcp.sessions.end(session)
+  return new Response(null, { status: 200 })
+}
+
+/** Session Management: 400 without an id, 404 for one that is not there, or not of this token's owner. */
+function sessionOf(gateway: Gateway, { request: { headers }, entered }: Arrived): McpSession {
+  const version = headers.get('mcp-protocol-version')
+  if (version !== null && !headerVersions.has(version)) {
+    throw new Unfit(400, `Unsupported MCP-Protocol-Version: use ${protocolVersions.join(' or ')}`)
+  }
+  const id = headers.get('mcp-session-id')
+  if (id === null) throw new Unfit(400, 'Send the Mcp-Session-Id that initialize was answered with')
+  const token = given(entered.token)
+  const session = gateway.mcp.sessions.find(id, sessionOwner(token), gateway.clock.monotonic())
+  if (session === null) throw noSuchSession()
+  session.token = { id: token.id, hash: token.hash }
+  return session
+}
+
+function listen(arrived: Arrived, session: McpSession): Response {
+  const { request } = arrived
+  if (!accepts(request.headers.get('accept'), 'text/event-stream')) {
+    throw new Unfit(406, 'Accept must list text/event-stream')
+  }
+  const lastEventId = request.headers.get('last-event-id')
+  const stream = lastEventId === null ? session.listen() : session.resume(lastEventId)
+  if (stream === null) throw new Unfit(400, 'What followed this Last-Event-ID is not kept')
+  liftIdleLimit(arrived)
+  return eventStream(stream, session)
+}
+
+async function answerPost(gateway: Gateway, arrived: Arrived): Promise<Response> {
+  const { request } = arrived
+  const form = answerForm(request.headers.get('accept'))
+  const message = await receive(gateway, arrived)
+  if (message.kind === 'request') {
+    return message.method === 'initialize'
+      ? await initialize(gateway, arrived, message)
+      : await answerRequest(gateway, arrived, message, form)
+  }
+  sessionOf(gateway, arrived).receive(message)
+  return new Response(null, { status: 202 })
+}
+
+async function initialize(gateway: Gateway, arrived: Arrived, message: RpcRequest): Promise<Response> {
+  const mcp = mcpRequest(message, null, null)
+  const response = await run(gateway, arrived, mcp, mcpDiscoveryStages)
+  if (mcp.session !== null) response.headers.set('mcp-session-id', mcp.session.id)
+  return response
+}
+
+const mcpRequest = (
+  { id, method, params }: RpcRequest,
+  session: McpSession | null,
+  call: RunningCall | null,
+): McpRequest & { id: RpcId } => ({
+  id,
+  method,
+  params,
+  session,
+  call,
+  server: null,
+  name: null,
+  sent: false,
+  requestBytes: 0,
+  resultBytes: null,
+  toolFailed: false,
+  errorCode: null,
+  calling: null,
+})
+
+const run = (
+  gateway: Gateway,
+  { request, connection, requestId }: Arrived,
+  mcp: McpRequest & { id: RpcId },
+  stages: readonly Stage[],
+): Promise<Response> =>
+  govern(
+    gateway,
+    { route: `POST ${mcpPath}`, family: 'mcp', dialect: answering(mcp), stages },
+    { request, connection, requestId, mcp },
+  )
+
+async function answerRequest(
+  gateway: Gateway,
+  arrived: Arrived,
+  message: RpcRequest,
+  form: AnswerForm,
+): Promise<Response> {
+  const session = sessionOf(gateway, arrived)
+  if (message.method === 'ping') return pong(message, session)
+  const stages = isRouted(message.method) ? mcpCallStages : isDiscovery(message.method) ? mcpDiscoveryStages : null
+  if (stages === null) return await refuseMethod(gateway, arrived, message, session)
+  const call = session.begin(message.id, progressTokenOf(message), form)
+  const ended = run(gateway, arrived, mcpRequest(message, session, call), [watch, ...stages]).finally(() => {
+    call.onCancel = null
+  })
+  const first = await Promise.race([ended, call.streaming])
+  if (first instanceof Response) {
+    session.end(call)
+    // Cancellation: what was cancelled is not answered.
+    if (call.cancelled) return eventStream(null, session)
+    first.headers.set('mcp-session-id', session.id)
+    return first
+  }
+  // Its last message is said after its exchange has ended, and before its session may be.
+  gateway.running.waitFor(finishStream(ended, call, session, arrived))
+  return eventStream(first.attach(), session, { 'x-service-verdict': 'ALLOW' })
+}
+
+/** What nobody knows reaches no stage; its refusal is recorded like those that HTTP says. */
+async function refuseMethod(
+  gateway: Gateway,
+  { entered }: Arrived,
+  message: RpcRequest,
+  session: McpSession,
+): Promise<Response> {
+  entered.sessionId = session.label
+  await settle(entered, gateway, { verdict: 'deny', reason: 'mcp.unknown_method', status: 200 })
+  return methodUnknown(message, session)
+}
+
+/** The answer as the last message of the stream that it has become. */
+async function finishStream(
+  ended: Promise<Response>,
+  call: RunningCall,
+  session: McpSession,
+  arrived: Arrived,
+): Promise<void> {
+  const text = await (await ended).text()
+  if (!call.cancelled) call.stream?.send(text)
+  restoreIdleLimit(arrived)
+  session.end(call)
+}
+
+/** Ties the exchange to what may end it: the caller's word, its session's end, its leaving before there is a stream to come back for. */
+function watch(exchange: Exchange, gateway: Gateway): void {
+  const call = given(given(exchange.mcp).call)
+  call.onCancel = () => {
+    if (call.cancelled) cut(exchange, 'client.cancelled', new Failure('client_left'))
+    else cut(exchange, 'mcp.session_ended', new Failure('mcp.session_ended'))
+  }
+  if (call.cancelled) call.onCancel()
+  const { signal } = exchange.request
+  const left = () => {
+    if (call.stream === null) callerLeft(exchange, gateway)
+  }
+  if (signal.aborted) left()
+  else signal.addEventListener('abort', left, { once: true })
+}
+
+function progressTokenOf({ params: { _meta: meta } }: RpcRequest): RpcId | null {
+  const token = isJson(meta) ? meta.progressToken : null
+  return isRpcId(token) ? token : null
+}

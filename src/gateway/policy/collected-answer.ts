@@ -1,0 +1,139 @@
+/**
+ * A streamed answer as it has come so far, for policies that look at the whole of it: each text as the provider sent it
+ * and as it leaves, texts that come in no pieces, and the tools that are called.
+ */
+
+import type { ChannelReader } from '../../inspection/stream.ts'
+import type { FrameText, StreamPiece, TextKind, TextSlot } from '../../languages/dialect.ts'
+import { parseFrame } from '../../languages/reading/frames/non-finite.ts'
+import type { SseFrame } from '../../lib/http/sse.ts'
+import { isToolChannel, streamedTools } from './streamed-tools.ts'
+
+/** One text that comes in pieces. */
+interface Streamed {
+  readonly kind: TextKind
+  came: string
+  sent: string
+}
+
+export class CollectedAnswer {
+  readonly #texts = new Map<string, Streamed>()
+  /** Texts that came whole, by what they say: most are a channel's once more, some come in no other way. */
+  readonly #wholes = new Map<string, { member: string; kind: TextKind; sent: string }>()
+  readonly #tools = new Set<string>()
+  /** Where arguments have come. */
+  readonly #asked = new Set<string>()
+  /** A frame said in two ways whose text it brings: nobody knows what the whole is. */
+  contradicts = false
+
+  noteTools({ data }: SseFrame): void {
+    if (data !== null) for (const name of streamedTools(parseFrame(data))) this.#tools.add(name)
+  }
+
+  tools(): string[] {
+    const streamed = [...this.#texts].filter(([channel, { kind }]) => kind === 'name' && isToolChannel(channel))
+    return [...new Set([...this.#tools, ...streamed.map(([, { came }]) => came)])]
+  }
+
+  /** The reader, with every text noted as it came and as it leaves. */
+  reading(reader: ChannelReader<SseFrame>): ChannelReader<SseFrame> {
+    return {
+      open: (frame) => {
+        const opened = reader.open(frame)
+        return opened === null ? null : this.#watched(opened)
+      },
+      delta: (channel, text) => {
+        const known = this.#texts.get(channel)
+        if (known !== undefined) known.sent += text
+        return reader.delta(channel, text)
+      },
+    }
+  }
+
+  /**
+   * The texts that came, or those that leave: first what was streamed, then what stands nowhere among that. Beside a
+   * text nobody knows whose words they are.
+   */
+  slots(which: 'came' | 'sent'): TextSlot[] {
+    const streamed = [...this.#texts].map(([member, text]) =>
+      slotOf({ member, kind: text.kind, role: 'assistant', text: text[which] }),
+    )
+    const known = new Set([...this.#texts.values()].map(({ came }) => came))
+    const others = [...this.#wholes]
+      .filter(([text]) => !known.has(text))
+      .map(([came, { member, kind, sent }]) => {
+        const role = kind === 'content' ? null : 'assistant'
+        return slotOf({ member, kind, role, text: which === 'came' ? came : sent })
+      })
+    return [...streamed, ...others, ...this.#callsWithoutArguments()]
+  }
+
+  /** The arguments of calls that brought none, as whole answers say them: an empty text. */
+  #callsWithoutArguments(): TextSlot[] {
+    return [...this.#texts]
+      .flatMap(([channel, { kind }]) => (kind === 'name' && isToolChannel(channel) ? argumentsBeside(channel) : []))
+      .filter((member) => !this.#asked.has(member))
+      .map((member) => slotOf({ member, kind: 'tool_arguments', role: 'assistant', text: '' }))
+  }
+
+  clear(): void {
+    this.#texts.clear()
+    this.#wholes.clear()
+    this.#tools.clear()
+    this.#asked.clear()
+  }
+
+  #watched(opened: FrameText): FrameText {
+    const sent = new Map<number, string>()
+    const pieces = opened.pieces.map((piece, index) => {
+      const { channel, kind, text } = piece
+      if (kind === 'tool_arguments' && text !== '') this.#asked.add(channel)
+      if (!isPart(piece)) {
+        this.#wholes.set(text, { member: channel, kind, sent: text })
+        if (isToolChannel(channel)) this.#tools.add(text)
+      } else if (text !== '') this.#streamed(channel, kind).came += text
+      const replace = (instead: string) => {
+        sent.set(index, instead)
+        piece.replace(instead)
+      }
+      return { ...piece, replace }
+    })
+    const bytes = () => {
+      for (const [index, piece] of pieces.entries()) {
+        const passed = sent.get(index) ?? piece.text
+        // Data of a frame may be empty: nothing of a text.
+        if (passed === '' && piece.text === '') continue
+        const known = isPart(piece) ? this.#streamed(piece.channel, piece.kind) : this.#wholes.get(piece.text)
+        if (known !== undefined) known.sent = isPart(piece) ? known.sent + passed : passed
+      }
+      return opened.bytes()
+    }
+    const { ends, contradicts = false } = opened
+    if (contradicts) this.contradicts = true
+    return { pieces, ends, contradicts, bytes }
+  }
+
+  #streamed(channel: string, kind: TextKind): Streamed {
+    const known = this.#texts.get(channel)
+    if (known !== undefined) return known
+    const made: Streamed = { kind, came: '', sent: '' }
+    this.#texts.set(channel, made)
+    return made
+  }
+}
+
+/** Where the arguments of a call stand whose name stands here. */
+const argumentsBeside = (channel: string): string[] => {
+  const [, call, holder] = /^(.*)\b(function|custom|function_call)\/name$/.exec(channel) ?? []
+  return call === undefined ? [] : [`${call}${holder}/${holder === 'custom' ? 'input' : 'arguments'}`]
+}
+
+/** A word that keeps the line open is a text by itself. */
+const isPart = ({ whole, raw }: StreamPiece): boolean => !whole && raw !== 'word'
+
+const slotOf = (text: Omit<TextSlot, 'replace'>): TextSlot => ({
+  ...text,
+  replace() {
+    throw new Error('A streamed answer cannot be rewritten as a whole')
+  },
+})

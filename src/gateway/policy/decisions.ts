@@ -1,0 +1,104 @@
+/**
+ * What a policy's verdict is to the caller and to the record: the failure that ends a request, and one `decision` event
+ * for each verdict other than allow (contract section 7). The event of a policy that asked for a person says
+ * approval_required and carries what the control plane queues (contract section 10).
+ */
+import type { Event, Verdict } from '../../events/event.ts'
+import { Failure, type FailureCode } from '../../failure.ts'
+import type { PolicyResult } from '../../policies/chain.ts'
+import { brokenReason, type Said } from '../../policies/stages/run-stage.ts'
+import { recordedResult } from '../accounting/recorded-text.ts'
+import { maskedOrNull } from '../accounting/redaction.ts'
+import { askedModel, type Exchange, type Gateway } from '../exchange.ts'
+import { recordedName } from '../mcp/request.ts'
+
+/** What the control plane needs to put a request before a person. */
+export interface EscalationNotice {
+  /** What the caller was told; an identical retry is told another, which names the same record. */
+  readonly id: string
+  readonly policyId: string
+  readonly policyVersion: number
+  /** Of the request: `digestOf`. */
+  readonly digest: string
+}
+
+const codes = {
+  block: 'content_policy_violation',
+  deny: 'policy_denied',
+  rate_limit: 'policy_rate_limited',
+  escalate: 'policy.escalated',
+} as const satisfies Record<string, FailureCode>
+
+const isFailing = (verdict: string): verdict is keyof typeof codes => Object.hasOwn(codes, verdict)
+
+/** The failure that a policy's verdict is; null for a verdict with which the request goes on. */
+export function failureOf(exchange: Exchange, gateway: Gateway, said: Said): Failure | null {
+  const { verdict, reasonCode, message, retryAfter } = said.decision
+  if (!isFailing(verdict)) return null
+  const escalation =
+    verdict === 'escalate' ? { id: queue(exchange, gateway, said), status: 'queued' as const } : undefined
+  const verdictan = { verdict: verdict.toUpperCase(), reason_code: reasonCode }
+  return new Failure(codes[verdict], {
+    verdictan: escalation === undefined ? verdictan : { ...verdictan, escalation },
+    ...(message === undefined ? {} : { message }),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+  })
+}
+
+function queue(exchange: Exchange, gateway: Gateway, { policy }: Said): string {
+  const digest = digestOf(exchange, gateway)
+  exchange.escalation = { id: gateway.newId(), policyId: policy.id, policyVersion: policy.version, digest }
+  return exchange.escalation.id
+}
+
+/**
+ * The request's digest under which it is queued and may be granted: of the body as it came, by the installation's key,
+ * in the language that it is read in. The same bytes say something else in another.
+ */
+export function digestOf(exchange: Exchange, { lane }: Gateway): string {
+  exchange.promptHash ??= lane.standing.promptHash(exchange.body ?? new Uint8Array(0))
+  return `${exchange.dialect.family}/${exchange.promptHash}`
+}
+
+/** What all events of an exchange have in common. */
+export type EventFrame = (id: string, verdict: Verdict, reason: string) => Event
+
+/** The decision events of an exchange, made of a common frame of its events. */
+export function decisionEvents(exchange: Exchange, { newId }: Pick<Gateway, 'newId'>, frame: EventFrame): Event[] {
+  const events: Event[] = []
+  for (const result of exchange.policyResults) {
+    if (isNoted(result)) events.push(decisionEvent(exchange, newId(), frame, result))
+  }
+  return events
+}
+
+function decisionEvent(exchange: Exchange, id: string, frame: EventFrame, result: PolicyResult): Event {
+  const { escalation } = exchange
+  const escalated = escalation !== null && result.verdict === 'escalate' && result.policy_id === escalation.policyId
+  const asked = result.verdict === 'escalate' && result.mode === 'enforce'
+  const event = frame(id, asked ? 'approval_required' : result.verdict, result.reason_code)
+  event.details = {
+    ...recordedResult(exchange, result),
+    ...(escalated ? { escalation: noticeOf(exchange, escalation) } : {}),
+  }
+  if (escalated && exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
+  return event
+}
+
+/** What is an event of its own: every verdict but allow, and a policy that failed even where that let it pass. */
+const isNoted = ({ verdict, reason_code }: PolicyResult): boolean => verdict !== 'allow' || reason_code === brokenReason
+
+const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest }: EscalationNotice) => {
+  const { model, mcp, route, family, opened } = exchange
+  return {
+    id,
+    policy_id: policyId,
+    policy_version: policyVersion,
+    digest,
+    route,
+    family,
+    model: (mcp === null ? null : recordedName(exchange, mcp)) ?? maskedOrNull(askedModel(exchange)),
+    provider: model?.provider.name ?? null,
+    sent: opened,
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * What the policies say of the request, before anything is reserved or sent (contract section 7, pre_request).
+ *
+ * 1. The stage's policies run in order; redact and rewrite change the members they touched and no others.
+ * 2. A verdict that ends the request is thrown. One that asks for a person is first looked up among the grants: a
+ *    reviewer's leave lets the same token send the same request once, past every policy that would only ask.
+ * 3. Fallbacks that a policy would not let serve this request are taken out of its paths.
+ * 4. Where policies look at the answer, the inspection of a stream is made ready.
+ */
+import { Failure } from '../../failure.ts'
+import { memberCount } from '../../lib/json/json-members.ts'
+import type { ActivePolicy } from '../../policies/chain.ts'
+import type { PolicyContext } from '../../policies/conditions/context.ts'
+import { ModelView } from '../../policies/conditions/context.ts'
+import { Placeholders } from '../../policies/redaction.ts'
+import { runStage, type StageOutcome, type StageSubject } from '../../policies/stages/run-stage.ts'
+import { useGrant, withGrant } from '../admission/review-grant.ts'
+import { type Exchange, type Gateway, given, type ResolvedModel } from '../exchange.ts'
+import { memberJson } from '../request/member-json.ts'
+import { failureOf } from './decisions.ts'
+import { prepareInspection } from './evaluate-response.ts'
+import { ExchangeStage, noteStage, requestContext } from './subject.ts'
+
+export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  const chain = given(exchange.chain)
+  if (chain.size === 0 && exchange.paths.length === 1) return
+  const policies = chain.at('pre_request')
+  if (policies.length === 0) return proceed(exchange, gateway)
+  refuseRepeated(exchange)
+  refuseTokens(exchange, gateway, policies)
+  const outcome = runStage(new ExchangeStage(exchange, gateway, policies, subjectOf(exchange, gateway)))
+  return outcome instanceof Promise ? concludeLater(exchange, gateway, outcome) : conclude(exchange, gateway, outcome)
+}
+
+const concludeLater = async (exchange: Exchange, gateway: Gateway, outcome: Promise<StageOutcome>): Promise<void> =>
+  await conclude(exchange, gateway, await outcome)
+
+/** A member given twice is read here one way and by another parser the other: what policies read must be what is sent. */
+function refuseRepeated({ members, parsed }: Exchange): void {
+  if (members === null || 'parts' in members || members.count === memberCount(parsed)) return
+  throw new Failure('invalid_json', { message: 'An object within the request body names one of its members twice' })
+}
+
+/**
+ * Text in tokens is text that no policy reads: where one is enforced that reads text, it goes no further, whatever the
+ * policy's `when_broken`, because it is the caller who chooses to send it so.
+ */
+function refuseTokens(exchange: Exchange, gateway: Gateway, policies: readonly ActivePolicy[]): void {
+  const { dialect, parsed } = exchange
+  const param = parsed === null ? null : (dialect.tokenInput?.(parsed) ?? null)
+  if (param === null || !someReadText(policies, requestContext(exchange, gateway))) return
+  const message = 'A policy reads the text of this, which is given in tokens: send it as text'
+  throw new Failure('invalid_parameter', { param, message })
+}
+
+const someReadText = (policies: readonly ActivePolicy[], context: PolicyContext): boolean =>
+  policies.some((policy) => readsText(policy, context))
+
+function readsText({ enforced, compiled, kind, condition, when }: ActivePolicy, context: PolicyContext): boolean {
+  if (!enforced || compiled instanceof Error) return false
+  if (when !== null && /\b(?:text|messages)\b/.test(when)) return true
+  return (compiled.form === 'text' || kind === 'webhook') && (condition === null || holdsFor(condition, context))
+}
+
+function subjectOf(exchange: Exchange, gateway: Gateway): StageSubject {
+  const { parsed } = exchange
+  const context = requestContext(exchange, gateway)
+  exchange.placeholders ??= new Placeholders(parsed)
+  return {
+    stage: 'pre_request',
+    context,
+    facts: given(exchange.facts),
+    body: parsed,
+    requestBody: parsed,
+    texts: () => context.request.slots(),
+    placeholders: exchange.placeholders,
+  }
+}
+
+function conclude(exchange: Exchange, gateway: Gateway, outcome: StageOutcome): Promise<void> | void {
+  if (exchange.cut !== null) throw exchange.cut.failure
+  if (outcome.verdict === 'escalate') return escalate(exchange, gateway, outcome)
+  noteStage(exchange, 'pre_request', outcome)
+  const failure = outcome.decisive === null ? null : failureOf(exchange, gateway, outcome.decisive)
+  if (failure !== null) throw failure
+  takeChanges(exchange, outcome.changed)
+  return proceed(exchange, gateway)
+}
+
+/** The chain ended at the policy that asks for a person: with a grant it goes on behind it. */
+async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutcome): Promise<void> {
+  const { decisive } = outcome
+  if (decisive === null || !(await useGrant(exchange, gateway))) {
+    noteStage(exchange, 'pre_request', outcome)
+    throw decisive === null ? new Failure('internal') : failureOf(exchange, gateway, decisive)
+  }
+  const granted = withGrant(outcome, decisive)
+  noteStage(exchange, 'pre_request', granted)
+  takeChanges(exchange, granted.changed)
+  const policies = given(exchange.chain).at('pre_request')
+  const rest = policies.slice(policies.indexOf(decisive.policy) + 1)
+  return await conclude(
+    exchange,
+    gateway,
+    await runStage(new ExchangeStage(exchange, gateway, rest, subjectOf(exchange, gateway))),
+  )
+}
+
+/** Has what was changed written anew when the body is sent, and reads again what the gateway acts on. */
+function takeChanges(exchange: Exchange, changed: ReadonlySet<string>): void {
+  const { parsed, edits, dialect } = exchange
+  if (parsed === null || changed.size === 0) return
+  exchange.rewritten = true
+  for (const member of changed) {
+    const value = parsed[member]
+    edits.set(member, value === undefined ? null : memberJson(exchange, member, value))
+  }
+  const { sessionId } = given(exchange.facts)
+  exchange.facts = { ...dialect.read(parsed), sessionId }
+}
+
+function proceed(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  if (exchange.paths.length > 1) exchange.paths = servingPaths(exchange, gateway)
+  prepareInspection(exchange, gateway)
+  // A stream cannot go back behind a policy that asked for a person: whether it has leave is found before it is sent.
+  if (exchange.beginInspection === null || !given(exchange.chain).escalatesAnswers) return
+  const granted = useGrant(exchange, gateway)
+  if (granted instanceof Promise) return granted.then(() => undefined)
+}
+
+const servingPaths = (exchange: Exchange, gateway: Gateway): ResolvedModel[] =>
+  exchange.paths.filter((path, index) => index === 0 || mayServe(exchange, gateway, path))
+
+/**
+ * Whether a fallback may serve the request: the chain allows the model, and no condition of the chain that did not hold
+ * for the model that was asked for holds for this one.
+ */
+function mayServe(exchange: Exchange, gateway: Gateway, { id, aliases, provider }: ResolvedModel): boolean {
+  const chain = given(exchange.chain)
+  const model = new ModelView(id, provider.name, aliases)
+  if (!chain.allowsModel(model)) return false
+  const context = requestContext(exchange, gateway)
+  const instead: PolicyContext = { ...context, model }
+  return chain.at('pre_request').every(({ enforced, condition, when, compiled }) => {
+    if (!enforced || condition === null || when === null || compiled instanceof Error) return true
+    const forbids = compiled.form === 'whole' && compiled.allowsModel?.(model) === false
+    if (!forbids && !/\bmodel\b/.test(when)) return true
+    const holds = holdsFor(condition, instead)
+    return !holds || (!forbids && holdsFor(condition, context))
+  })
+}
+
+/** A condition that fails is taken to hold: what cannot be decided is not allowed. */
+function holdsFor(condition: (context: PolicyContext) => boolean, context: PolicyContext): boolean {
+  try {
+    return condition(context)
+  } catch {
+    // The primary's own failure was recorded when the stage ran.
+    return true
+  }
+}

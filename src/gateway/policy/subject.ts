@@ -1,0 +1,118 @@
+/** What policies are shown of an exchange, and what they may use of the world. */
+import type { PolicyStage } from '../../languages/dialect.ts'
+import type { ActivePolicy } from '../../policies/chain.ts'
+import { isObject, ModelView, type PolicyContext, RequestView, TokenView } from '../../policies/conditions/context.ts'
+import type { PolicyTools } from '../../policies/kinds/kind.ts'
+import { resolveHost } from '../../policies/resolve-host.ts'
+import { resultOf, type StageOutcome, type StageRun, type StageSubject } from '../../policies/stages/run-stage.ts'
+import { stronger } from '../../policies/verdict.ts'
+import type { GovernedToken } from '../../tokens/governed-token.ts'
+import { askedModel, type Exchange, type Gateway, given } from '../exchange.ts'
+
+/** What conditions read of the request; made once, when the first stage has a policy. */
+export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyContext {
+  if (exchange.policyContext !== null) return exchange.policyContext
+  const { dialect, parsed, request, sessionId } = exchange
+  const facts = given(exchange.facts)
+  const token = given(exchange.token)
+  const { model, mcp } = exchange
+  exchange.policyContext = {
+    request: new RequestView({
+      family: dialect.family,
+      model: askedModel(exchange) ?? '',
+      stream: facts.stream,
+      sessionId: sessionId ?? facts.sessionId,
+      texts: () => (parsed === null ? [] : dialect.requestText(parsed)),
+      body: parsed,
+      headers: request.headers,
+    }),
+    response: null,
+    token: tokenView(token, parsed),
+    model: new ModelView(model?.id ?? facts.model, model?.provider.name ?? mcp?.server?.name ?? '', model?.aliases),
+    now: new Date(clock.now()),
+  }
+  return exchange.policyContext
+}
+
+/** Of tokens that bring nothing of the caller's along: a changed token is a new object. */
+const tokenViews = new WeakMap<GovernedToken, TokenView>()
+
+function tokenView(token: GovernedToken, parsed: Exchange['parsed']): TokenView {
+  if (token.metadataTrust === 'caller') return new TokenView({ ...token, metadata: textsOf(parsed?.metadata) })
+  let view = tokenViews.get(token)
+  if (view === undefined) {
+    view = new TokenView({ ...token, metadata: {} })
+    tokenViews.set(token, view)
+  }
+  return view
+}
+
+const textsOf = (metadata: unknown): Record<string, string> =>
+  isObject(metadata)
+    ? Object.fromEntries(
+        Object.entries(metadata).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+      )
+    : {}
+
+/** A stage of an exchange, to be run, and what its policies may use of the world. */
+export class ExchangeStage implements StageRun, PolicyTools {
+  readonly policies: readonly ActivePolicy[]
+  readonly subject: StageSubject
+  readonly #exchange: Exchange
+  readonly #gateway: Gateway
+
+  constructor(exchange: Exchange, gateway: Gateway, policies: readonly ActivePolicy[], subject: StageSubject) {
+    this.policies = policies
+    this.subject = subject
+    this.#exchange = exchange
+    this.#gateway = gateway
+  }
+
+  get tools(): PolicyTools {
+    return this
+  }
+
+  get fetch(): PolicyTools['fetch'] {
+    return this.#gateway.fetch
+  }
+
+  get resolve(): PolicyTools['resolve'] {
+    return resolveHost
+  }
+
+  get privateWebhooks(): boolean {
+    return this.#gateway.settings.webhook_addresses === 'any'
+  }
+
+  get signal(): AbortSignal {
+    return this.#exchange.abort.signal
+  }
+
+  throwIfCut(): void {
+    if (this.#exchange.cut !== null) throw this.#exchange.cut.failure
+  }
+
+  now(): number {
+    return this.#gateway.clock.monotonic()
+  }
+
+  broken(policy: ActivePolicy, error: unknown): void {
+    logBroken(this.#exchange, this.#gateway, policy, error)
+  }
+}
+
+/**
+ * Says that a policy threw; nothing of an exchange that was cut, with which what its policies waited for was let go of.
+ */
+export function logBroken(exchange: Exchange, { log }: Gateway, policy: ActivePolicy, error: unknown): void {
+  if (exchange.cut !== null) return
+  const { id, requestId } = exchange
+  const line = { request_id: requestId, exchange_id: id, policy_id: policy.id, error: String(error) }
+  log.error(line, 'A policy could not decide')
+}
+
+/** Takes what a stage came to into the exchange. */
+export function noteStage(exchange: Exchange, stage: PolicyStage, outcome: StageOutcome): void {
+  for (const said of outcome.said) exchange.policyResults.push(resultOf(stage, said))
+  exchange.verdict = stronger(exchange.verdict, outcome.verdict)
+}

@@ -1,0 +1,246 @@
+/**
+ * post_request policies on what a provider of another language than the caller's sent, before it is translated (contract
+ * section 7), read by the dialect of the provider's language; pre_response then looks at what it became. Of a language
+ * that no dialect reads, Gemini's and Bedrock's own, both look behind the translation, as they do at every error.
+ *
+ * - What it tells (usage, how much text, the first token) is noted here: it may be held or stopped before it is translated.
+ * - A whole answer is read when it is asked for, and goes on as the JSON that policies left. A stream goes on frame by
+ *   frame; what still may go of one that is stopped or breaks off goes first, then why.
+ * - What a policy decides breaks the body with its Failure. While one asks outside, the provider is not silent.
+ */
+
+import { Failure } from '../../failure.ts'
+import { inParts } from '../../languages/chat/parts.ts'
+import type { Dialect, StreamReader } from '../../languages/dialect.ts'
+import { dialects } from '../../languages/index.ts'
+import type { LanguageName } from '../../languages/neutral.ts'
+import { isObject } from '../../languages/reading/json-value.ts'
+import { readArgumentsExactly } from '../../languages/reading/texts/exact-arguments.ts'
+import { AskedTexts } from '../../languages/reading/texts/request-echo.ts'
+import { UnreadableAnswer } from '../../languages/translation/translate-response.ts'
+import { type SseFrame, SseSplitter } from '../../lib/http/sse.ts'
+import { parseExactly } from '../../lib/json/exact-json.ts'
+import { isRepetitive } from '../../lib/json/json-members.ts'
+import { withNumbersOf } from '../../lib/json/keep-numbers.ts'
+import { type Exchange, type Gateway, given } from '../exchange.ts'
+import { type ByteReader, readBounded } from '../request/read-with-limit.ts'
+import { providerLanguageOf } from '../request/translate.ts'
+import { noteText, noteUsage } from '../response/note-frame.ts'
+import { considerAnswer } from './evaluate-response.ts'
+import type { Inspected } from './inspected-stream.ts'
+import { PolicedStream } from './policed-stream.ts'
+
+const stages = ['post_request'] as const
+const encoder = new TextEncoder()
+
+/** The provider's answer with what post_request policies make of it; the answer itself where none looks at it here. */
+export function policedAsItCame(
+  exchange: Exchange,
+  gateway: Gateway,
+  upstream: Response,
+  language: LanguageName,
+): Response {
+  const dialect = dialects.find(({ family }) => family === language)
+  const isAsked = exchange.chain !== null && exchange.chain.at('post_request').length > 0
+  if (!isAsked || dialect === undefined || !upstream.ok || upstream.body === null) return upstream
+  const isStream = (upstream.headers.get('content-type') ?? '').toLowerCase().startsWith('text/event-stream')
+  if (isStream) exchange.policedAsItCame = true
+  const source = isStream
+    ? new PolicedFrames(exchange, gateway, upstream, dialect)
+    : new PolicedWhole(exchange, gateway, upstream, dialect, language)
+  const headers = new Headers(upstream.headers)
+  headers.delete('content-length')
+  return new Response(new ReadableStream(source, { highWaterMark: 0 }), { status: upstream.status, headers })
+}
+
+interface Outlet {
+  enqueue(bytes: Uint8Array): void
+  close(): void
+}
+
+abstract class Policed implements Bun.UnderlyingSource<Uint8Array> {
+  protected readonly exchange: Exchange
+  protected readonly gateway: Gateway
+  /** Held so that it is not collected while its body is read. */
+  protected readonly upstream: Response
+  protected readonly reader: ByteReader
+
+  constructor(exchange: Exchange, gateway: Gateway, upstream: Response) {
+    this.exchange = exchange
+    this.gateway = gateway
+    this.upstream = upstream
+    this.reader = (upstream.body ?? new Blob([]).stream()).getReader()
+  }
+
+  abstract pull(outlet: Outlet): Promise<void>
+
+  cancel(): Promise<void> {
+    return this.reader.cancel()
+  }
+
+  protected heard = (): void => {
+    if (this.exchange.waitingSince !== null) this.exchange.waitingSince = this.gateway.clock.monotonic()
+  }
+
+  /** Waits for a policy that asks outside, which is not the provider's silence. */
+  protected async asked<Value>(pending: Promise<Value>): Promise<Value> {
+    const { exchange } = this
+    const waited = exchange.waitingSince !== null
+    exchange.waitingSince = null
+    try {
+      return await pending
+    } finally {
+      if (waited && exchange.settled === null && exchange.cut === null) {
+        exchange.waitingSince = this.gateway.clock.monotonic()
+      }
+    }
+  }
+}
+
+class PolicedWhole extends Policed {
+  readonly #dialect: Dialect
+  readonly #language: LanguageName
+
+  constructor(exchange: Exchange, gateway: Gateway, upstream: Response, dialect: Dialect, language: LanguageName) {
+    super(exchange, gateway, upstream)
+    this.#dialect = dialect
+    this.#language = language
+  }
+
+  async pull(outlet: Outlet): Promise<void> {
+    const bytes = await readBounded(this.reader, this.gateway.settings.answer_limit_bytes, this.heard)
+    if (bytes === null) {
+      throw new UnreadableAnswer('The answer is longer than is held', { reason: 'provider.answer_too_large' })
+    }
+    const text = new TextDecoder().decode(bytes)
+    const body = parsedOrNull(text)
+    const considered = isObject(body) && this.#isAnswer(text) ? await this.#considered(body, text) : null
+    outlet.enqueue(considered === null ? bytes : encoder.encode(considered))
+    outlet.close()
+  }
+
+  /** What is none, an error with a status of success too, is for the translation to tell. */
+  #isAnswer(text: string): boolean {
+    try {
+      return providerLanguageOf(this.#language).readAnswer(parseExactly(text)).finish !== 'error'
+    } catch {
+      return false
+    }
+  }
+
+  async #considered(body: Record<string, unknown>, text: string): Promise<string> {
+    const { exchange } = this
+    const { usage, textLength } = this.#dialect.readAnswer(body)
+    exchange.usage = usage
+    exchange.relayedText = textLength
+    exchange.policedAsItCame = true
+    readArgumentsExactly(body, text)
+    const answer = { status: this.upstream.status, body }
+    const pending = considerAnswer(exchange, this.gateway, answer, { dialect: this.#dialect, stages })
+    const changed = pending instanceof Promise ? await this.asked(pending) : pending
+    return changed === null && !isRepetitive(text, body) ? text : withNumbersOf(text, changed ?? body)
+  }
+}
+
+function parsedOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // It is for the translation to say that it is no answer.
+    return null
+  }
+}
+
+class PolicedFrames extends Policed {
+  readonly #splitter: SseSplitter
+  readonly #frames: StreamReader
+  readonly #inspection: PolicedStream
+  /** What the next pull fails with: what may still go goes out first. */
+  #failure: { readonly thrown: unknown } | null = null
+  /** The provider's last frame has come, or a policy stopped it: what follows is dropped. */
+  #over = false
+
+  constructor(exchange: Exchange, gateway: Gateway, upstream: Response, dialect: Dialect) {
+    super(exchange, gateway, upstream)
+    const { model } = given(exchange.facts)
+    this.#splitter = new SseSplitter(gateway.settings.answer_limit_bytes)
+    this.#frames = dialect.reader({
+      model,
+      exchangeId: exchange.id,
+      usageAdded: false,
+      asked: new AskedTexts(exchange.parsed),
+    })
+    const channels = dialect.family === 'chat' ? inParts(this.#frames) : this.#frames
+    this.#inspection = new PolicedStream(exchange, gateway, channels, stages)
+  }
+
+  async pull(outlet: Outlet): Promise<void> {
+    for (;;) {
+      if (this.#failure !== null) throw this.#failure.thrown
+      const piece = await this.#piece()
+      const passed: Uint8Array[] = []
+      try {
+        if (piece === null) await this.#passRest(passed)
+        else await this.#pass(this.#splitter.push(piece), passed)
+      } catch (thrown) {
+        this.#failure = { thrown: thrown instanceof Failure ? thrown : unreadable(thrown) }
+      }
+      if (passed.length > 0) outlet.enqueue(Buffer.concat(passed))
+      if (piece === null && this.#failure === null) return outlet.close()
+      if (passed.length > 0) return
+    }
+  }
+
+  /** The provider's next bytes; null at its end, and where it broke off, which is said after what was held. */
+  async #piece(): Promise<Uint8Array | null> {
+    try {
+      const { done, value } = await this.reader.read()
+      if (done) return null
+      this.heard()
+      return value
+    } catch (thrown) {
+      if (this.exchange.cut !== null) throw thrown
+      this.#failure = { thrown }
+      return null
+    }
+  }
+
+  async #pass(frames: readonly SseFrame[], passed: Uint8Array[]): Promise<void> {
+    for (const frame of frames) {
+      if (this.#over) return
+      const { event, data } = frame
+      const facts = data === null ? null : this.#frames.frame({ event, data })
+      if (facts !== null) {
+        noteText(this.exchange, this.gateway, facts)
+        noteUsage(this.exchange, facts)
+      }
+      await this.#take(this.#inspection.take(frame, facts), passed)
+      this.#over ||= facts?.terminal === true
+    }
+  }
+
+  /** What is left at the provider's end: a last frame that lacks only its blank line, and what was held. */
+  async #passRest(passed: Uint8Array[]): Promise<void> {
+    if (this.#over) return
+    const last = this.#failure === null ? this.#splitter.end() : null
+    if (last !== null) {
+      await this.#pass([last], passed)
+      passed.push(blankLine)
+    }
+    if (!this.#over) await this.#take(this.#inspection.end(), passed)
+  }
+
+  async #take(pending: Inspected | Promise<Inspected>, passed: Uint8Array[]): Promise<void> {
+    const { bytes, stop } = pending instanceof Promise ? await this.asked(pending) : pending
+    if (bytes !== null && bytes.length > 0) passed.push(bytes)
+    if (stop === null) return
+    this.#over = true
+    this.#failure = { thrown: stop }
+    this.exchange.abort.abort()
+  }
+}
+
+const blankLine = encoder.encode('\n\n')
+
+const unreadable = (cause: unknown): UnreadableAnswer =>
+  new UnreadableAnswer("A frame is none in its provider's language", { cause })

@@ -1,0 +1,63 @@
+/** What a gateway's process answers about itself: alive, ready, measured, described. None of it is governed. */
+
+import { asFailure } from '../failure.ts'
+import type { Readiness } from '../fleet/protocol/worker.ts'
+import { chat } from '../languages/chat/dialect.ts'
+import { forAnyOrigin, preflightAnswer } from '../lib/http/any-origin.ts'
+import { type ProtectedResource, protectedResourcePath } from '../oauth/metadata/protected-resource.ts'
+import { version } from '../version.ts'
+import { failureAnswer } from './error-response.ts'
+
+export interface AboutItself {
+  ready(): Readiness
+  metrics(): Promise<string>
+  /** The public description; rejects with a Failure where it cannot be had. */
+  openapi(): Promise<unknown>
+  /** What OAuth clients are told of this gateway, by path (RFC 9728); throws `not_ready` before it knows itself. */
+  resources(): Readonly<Record<string, ProtectedResource>>
+}
+
+const mcpResourcePath = `${protectedResourcePath}/mcp`
+
+/** A page that is an OAuth client reads where to get its token; all of it is public. */
+const pageReadable: ReadonlySet<string> = new Set([protectedResourcePath, mcpResourcePath])
+
+const answers: Readonly<Record<string, (itself: AboutItself) => Promise<Response> | Response>> = {
+  '/healthz': () => Response.json({ status: 'ok', version }),
+  '/readyz': ({ ready }) => {
+    const state = ready()
+    return Response.json(state, { status: state.ok ? 200 : 503 })
+  },
+  '/metrics': async ({ metrics }) =>
+    new Response(await metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
+  [protectedResourcePath]: ({ resources }) => Response.json(resources()[protectedResourcePath]),
+  [mcpResourcePath]: ({ resources }) => Response.json(resources()[mcpResourcePath]),
+  '/v1/openapi.json': async ({ openapi }) => Response.json(await openapi()),
+}
+
+export const isAboutItself = (path: string): boolean => Object.hasOwn(answers, path)
+
+/** Answers a browser that asks whether its page may read one of these; null where no page may. */
+export const preflightAboutItself = (path: string, requestId: string): Response | null => {
+  if (!pageReadable.has(path)) return null
+  const answer = preflightAnswer('GET')
+  answer.headers.set('x-request-id', requestId)
+  return answer
+}
+
+/** Answers one of the paths that `isAboutItself` knows. */
+export async function answerAboutItself(itself: AboutItself, path: string, requestId: string): Promise<Response> {
+  const answer = await answerOf(itself, path, requestId)
+  return pageReadable.has(path) ? forAnyOrigin(answer) : answer
+}
+
+async function answerOf(itself: AboutItself, path: string, requestId: string): Promise<Response> {
+  try {
+    const answer = await answers[path]?.(itself)
+    if (answer === undefined) throw new RangeError(`There is nothing to say at ${path}`)
+    answer.headers.set('x-request-id', requestId)
+    return answer
+  } catch (thrown) {
+    return failureAnswer(chat, asFailure(thrown), requestId, null)
+  }
+}

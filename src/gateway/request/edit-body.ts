@@ -1,0 +1,29 @@
+/**
+ * The bytes that are sent to a provider: the caller's own, with single outermost members of the JSON, or fields of the
+ * form, written anew, left out or added, and all other bytes kept (contract section 6).
+ */
+
+import { editForm, type FormParts } from '../../lib/http/multipart.ts'
+import { editMembers, type JsonMembers } from '../../lib/json/json-members.ts'
+
+/** What a body consists of, read from exactly its bytes. */
+export type BodyMembers = JsonMembers | FormParts
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
+/** Applies edits, each the member's new JSON text, or null to leave it out. In a form JSON strings are plain text. */
+export function editBody(
+  body: Uint8Array,
+  members: BodyMembers,
+  edits: ReadonlyMap<string, string | null>,
+): Uint8Array {
+  if ('parts' in members) return editForm(body, members, new Map([...edits].map(fieldText)))
+  return encoder.encode(editMembers(decoder.decode(body), members, edits))
+}
+
+function fieldText([name, json]: [string, string | null]): [string, string | null] {
+  if (json === null) return [name, null]
+  const value: unknown = JSON.parse(json)
+  return [name, typeof value === 'string' ? value : json]
+}

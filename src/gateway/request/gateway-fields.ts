@@ -1,0 +1,95 @@
+/**
+ * Members of a request that mean something to the gateway and are written otherwise for the provider, each by an edit of
+ * that member alone (contract section 6):
+ *
+ * - `cache_control` on chat and responses asks for prompt caching. Where the gateway's record allows it and the provider
+ *   is one that takes a key for it, it becomes `prompt_cache_key`; where the provider's language has markers, one of them
+ *   (`translate.ts`); elsewhere it is left out. All are noted on the event.
+ * - `response_format` on responses becomes `text.format`; that both agree is seen when the request is read.
+ * - `stream_options.include_usage` is added to streams whose caller did not ask for it; the reader takes the frame out.
+ *
+ * The cache key is an HMAC under the installation's key of the session, or where there is none of what requests with a
+ * common prefix share: the model, the instructions and the tools. It tells the provider nothing of either.
+ */
+
+import { Failure } from '../../failure.ts'
+import { isObject, type JsonObject } from '../../languages/reading/json-value.ts'
+import { textFormatOf } from '../../languages/responses/dialect.ts'
+import { parseExactObject } from '../../lib/json/exact-json.ts'
+import { type Exchange, type Gateway, given } from '../exchange.ts'
+import { memberJson } from './member-json.ts'
+import { hasCacheMarkers, languageOf } from './translate.ts'
+
+export function translateMembers(exchange: Exchange, gateway: Gateway): void {
+  const body = given(exchange.parsed)
+  const { family } = exchange.dialect
+  if (family === 'chat' || family === 'responses') translateCaching(exchange, gateway, body)
+  if (family === 'responses') translateFormat(exchange, body)
+  if (family === 'chat' || family === 'completions') askForUsage(exchange, body)
+  if (family === 'embeddings') noteTokens(exchange, body.input)
+  if (family === 'completions') noteTokens(exchange, body.prompt)
+}
+
+/** Input that is tokens instead of text no policy can read: the event says so. */
+function noteTokens({ notes }: Exchange, input: unknown): void {
+  if (!Array.isArray(input)) return
+  if (input.some((part) => typeof part === 'number' || Array.isArray(part))) notes.push('input.tokens_not_read')
+}
+
+const invalid = (param: string, message: string): Failure => new Failure('invalid_parameter', { message, param })
+
+/** Provider kinds whose language has `prompt_cache_key`. */
+const takesCacheKey: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'simulator'])
+
+function translateCaching(exchange: Exchange, { lane }: Gateway, body: JsonObject): void {
+  if (body.cache_control === undefined) return
+  exchange.edits.set('cache_control', null)
+  if (body.cache_control === null) return
+  checkCaching(body.cache_control)
+  const path = given(exchange.model)
+  const byKey = takesCacheKey.has(path.provider.kind)
+  const allowed = lane.view.gateway.promptCaching && (byKey || hasCacheMarkers(languageOf(exchange, path)))
+  exchange.notes.push(allowed ? 'cache_control.translated' : 'cache_control.removed')
+  if (!allowed || !byKey || body.prompt_cache_key !== undefined) return
+  const key = lane.standing.promptHash(new TextEncoder().encode(sharedPrefix(exchange, body)))
+  exchange.edits.set('prompt_cache_key', JSON.stringify(key.slice(key.indexOf(':') + 1, key.indexOf(':') + 33)))
+}
+
+const lifetimes: readonly unknown[] = [undefined, '5m', '1h']
+
+function checkCaching(value: unknown): void {
+  if (isObject(value) && value.type === 'ephemeral' && lifetimes.includes(value.ttl)) return
+  throw invalid(
+    'cache_control',
+    'cache_control must be {"type": "ephemeral"}, with a ttl of "5m" or "1h" where it has one',
+  )
+}
+
+/** What the requests have in common that are to find each other's cache, as text that nothing else is hashed with. */
+function sharedPrefix({ sessionId, facts }: Exchange, body: JsonObject): string {
+  if (sessionId !== null) return `prompt-cache/session\n${sessionId}`
+  const messages = Array.isArray(body.messages) ? body.messages : []
+  const firstTurn = messages.findIndex((message) => !isObject(message) || !isInstruction(message.role))
+  const instructions = body.instructions ?? messages.slice(0, firstTurn < 0 ? undefined : firstTurn)
+  return `prompt-cache/prefix\n${JSON.stringify([facts?.model, instructions, body.tools])}`
+}
+
+const isInstruction = (role: unknown): boolean => role === 'system' || role === 'developer'
+
+function translateFormat(exchange: Exchange, body: JsonObject): void {
+  const { edits } = exchange
+  if (body.response_format === undefined) return
+  edits.set('response_format', null)
+  const text = isObject(body.text) ? body.text : {}
+  if (!isObject(body.response_format) || isObject(text.format)) return
+  const format = parseExactObject(memberJson(exchange, 'response_format', body.response_format))
+  const rest = parseExactObject(memberJson(exchange, 'text', text))
+  edits.set('text', JSON.stringify({ ...rest, format: textFormatOf(given(format)) }))
+}
+
+function askForUsage({ edits, facts }: Exchange, body: JsonObject): void {
+  if (!given(facts).stream) return
+  const options = body.stream_options ?? {}
+  if (!isObject(options)) throw invalid('stream_options', 'stream_options must be an object')
+  if (options.include_usage !== true) edits.set('stream_options', JSON.stringify({ ...options, include_usage: true }))
+}

@@ -1,0 +1,169 @@
+/**
+ * Receives a request's body within its limits: memory (`gateway/admission/memory-budget.ts`), bytes (at once where Content-Length says so,
+ * otherwise while they are counted) and its length once it is decompressed (RFC 9110 section 8.4); `gateway/in-flight.ts` holds it
+ * to the time it may take in all, however it trickles in. What leaves here is never encoded, so that what is read is what
+ * is forwarded.
+ */
+import { promisify } from 'node:util'
+import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib'
+import { Failure } from '../../failure.ts'
+import { type BodyMemory, smallBodyBytes } from '../admission/memory-budget.ts'
+import { type Exchange, type Gateway, given, type ReasonCode } from '../exchange.ts'
+import { liftIdleLimit } from '../idle-timeout.ts'
+import { type ByteReader, readBounded } from './read-with-limit.ts'
+
+type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>
+
+const decompressors: ReadonlyMap<string, Decompress> = new Map<string, Decompress>([
+  ['gzip', promisify(gunzip)],
+  ['x-gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+  ['br', promisify(brotliDecompress)],
+  ['zstd', promisify(zstdDecompress)],
+])
+
+/** What of an exchange is needed while its body comes. */
+type Arriving = Pick<Exchange, 'request' | 'connection' | 'cut' | 'onCut'> & { memory: BodyMemory }
+
+/** The body's bytes; `limit` holds before and after decompression. Rejects with why the exchange was cut meanwhile. */
+export function readBody(exchange: Arriving, limit: number): Promise<Uint8Array> {
+  const decompress = decompressorOf(exchange.request.headers.get('content-encoding'))
+  const bytes = receive(exchange, limit)
+  return decompress === null ? bytes : bytes.then((encoded) => decompressed(exchange, decompress, encoded, limit))
+}
+
+/** Admits a body that a WebSocket has brought already. */
+export function admitFrame({ body, memory }: Exchange): Promise<void> | void {
+  return memory.admit(given(body).length)
+}
+
+/**
+ * As `readBody` within the gateway's limits, for a request that is no exchange yet, which `gateway/in-flight.ts` would watch: its
+ * time is kept here, and a drain waits for it. The server's limit for idle connections is lifted (`gateway/idle-timeout.ts`), for
+ * the wait for the answer too.
+ */
+export async function readBodyWithin(
+  { settings, running }: Pick<Gateway, 'settings' | 'running'>,
+  arrived: Pick<Exchange, 'request' | 'connection' | 'memory'>,
+): Promise<Uint8Array> {
+  liftIdleLimit(arrived)
+  const { request, connection, memory } = arrived
+  const arriving: Arriving = { request, connection, memory, cut: null, onCut: null }
+  const end = (reason: ReasonCode, failure: Failure) => {
+    arriving.cut = { reason, failure }
+    arriving.onCut?.()
+  }
+  const late = () => end('request_timeout', new Failure('request_timeout'))
+  const timer = setTimeout(late, 1000 * settings.body_timeout_seconds)
+  try {
+    const reading = readBody(arriving, settings.body_limit_bytes)
+    running.waitFor(reading, () => end('gateway.drained', new Failure('draining')))
+    const bytes = await reading
+    // Cut while it was decompressed: nothing would end what begins now.
+    if (arriving.cut !== null) throw arriving.cut.failure
+    return bytes
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function decompressorOf(encoding: string | null): Decompress | null {
+  if (encoding === null) return null
+  const name = encoding.trim().toLowerCase()
+  if (name === '' || name === 'identity') return null
+  const decompress = decompressors.get(name)
+  if (decompress !== undefined) return decompress
+  throw new Failure('unsupported_media_type', {
+    message: 'Content-Encoding is none of gzip, deflate, br, zstd and identity, of which one may be used',
+  })
+}
+
+const tooLarge = (limit: number) =>
+  new Failure('request_too_large', { message: `The request body is larger than the limit of ${limit} bytes` })
+
+function receive(exchange: Arriving, limit: number): Promise<Uint8Array> {
+  const { request, memory } = exchange
+  const declared = request.headers.get('content-length')
+  if (declared !== null) {
+    const length = Number(declared)
+    if (length > limit) throw tooLarge(limit)
+    if (length > smallBodyBytes && request.body !== null) {
+      return received(exchange, receiveCounted(request.body.getReader(), memory, limit, length))
+    }
+    const waiting = memory.admit(length)
+    if (waiting === undefined) return received(exchange, request.bytes())
+    liftIdleLimit(exchange)
+    return received(exchange, bytesAfter(waiting, request))
+  }
+  if (request.body === null) return Promise.resolve(new Uint8Array(0))
+  return received(exchange, receiveCounted(request.body.getReader(), memory, limit, limit))
+}
+
+async function bytesAfter(waiting: Promise<void>, request: Request): Promise<Uint8Array> {
+  await waiting
+  return await request.bytes()
+}
+
+/** Receives a body that may become large: as many bytes as `most`. One that sends nothing holds no more than a small one. */
+async function receiveCounted(
+  reader: ByteReader,
+  memory: BodyMemory,
+  limit: number,
+  most: number,
+): Promise<Uint8Array> {
+  await memory.admit(Math.min(smallBodyBytes, limit))
+  let isLarge = false
+  const bytes = await readBounded(reader, limit, (length) => {
+    if (isLarge || length <= smallBodyBytes) return
+    isLarge = true
+    return memory.admit(most)
+  })
+  if (bytes === null) throw tooLarge(limit)
+  memory.shrink(bytes.length)
+  return bytes
+}
+
+/** What comes after a cut is let go of with the connection; a body that breaks off has nobody behind it any more. */
+function received<Bytes>(exchange: Arriving, reading: Promise<Bytes>): Promise<Bytes> {
+  const { promise, resolve, reject } = Promise.withResolvers<Bytes>()
+  exchange.onCut = () => reject(exchange.cut?.failure)
+  reading.then(resolve, (thrown) =>
+    reject(thrown instanceof Failure ? thrown : new Failure('client_left', { cause: thrown })),
+  )
+  return promise
+}
+
+/**
+ * What a compressed body holds is known only afterwards: it is admitted as a small one, and again as the largest where it
+ * is not.
+ */
+async function decompressed(
+  { memory }: Arriving,
+  decompress: Decompress,
+  bytes: Uint8Array,
+  limit: number,
+): Promise<Uint8Array> {
+  const small = Math.min(smallBodyBytes, limit)
+  const first = await decompressedWithin(decompress, bytes, small)
+  if (first !== null) return first
+  if (small === limit) throw tooLarge(limit)
+  await memory.admit(limit)
+  const decoded = await decompressedWithin(decompress, bytes, limit)
+  if (decoded === null) throw tooLarge(limit)
+  memory.shrink(decoded.length)
+  return decoded
+}
+
+/** Null where it is longer. */
+async function decompressedWithin(
+  decompress: Decompress,
+  bytes: Uint8Array,
+  limit: number,
+): Promise<Uint8Array | null> {
+  try {
+    return await decompress(bytes, { maxOutputLength: limit })
+  } catch (thrown) {
+    if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ERR_BUFFER_TOO_LARGE') return null
+    throw new Failure('invalid_encoding', { cause: thrown })
+  }
+}

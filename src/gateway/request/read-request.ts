@@ -1,0 +1,140 @@
+/**
+ * Reads the body once: its bytes, which are what is forwarded, and the few facts the gateway acts on. Refuses what is too
+ * large, not of the type that the route takes, not UTF-8, not a JSON object or form, nested too deep, or ambiguous
+ * because a member is given twice.
+ */
+import type { Settings } from '../../config.ts'
+import { Failure, notAnObject } from '../../failure.ts'
+import { type JsonObject, parseObject } from '../../languages/reading/json-value.ts'
+import { readArgumentsExactly } from '../../languages/reading/texts/exact-arguments.ts'
+import { boundaryOf, type FormParts, formParts } from '../../lib/http/multipart.ts'
+import { type JsonMembers, jsonMembers } from '../../lib/json/json-members.ts'
+import type { Exchange, Gateway } from '../exchange.ts'
+import { checkRequestId } from '../request-id.ts'
+import { readBody } from './read-body.ts'
+
+const maxDepth = 64
+/** Room for a form's boundaries and fields beside its file. */
+const formOverheadBytes = 1024 * 1024
+/** Keeps a byte order mark, which JSON does not allow, so that text and bytes always say the same. */
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+export function readRequest(exchange: Exchange, { settings, clock }: Gateway): Promise<void> | void {
+  checkRequestId(exchange)
+  const { dialect, body } = exchange
+  const isForm = dialect.requestForm === 'multipart'
+  const type = isForm ? formBoundary(exchange) : jsonType(exchange)
+  const read = isForm ? readForm : readJson
+  if (body !== null) return read(exchange, body, type, settings)
+  exchange.bodyUntil = clock.monotonic() + 1000 * settings.body_timeout_seconds
+  const limit = isForm ? settings.upload_limit_bytes + formOverheadBytes : settings.body_limit_bytes
+  return readBody(exchange, limit).then((bytes) => {
+    exchange.bodyUntil = null
+    exchange.onCut = null
+    exchange.body = bytes
+    read(exchange, bytes, type, settings)
+  })
+}
+
+/** The type under which JSON is sent on; a frame has none of its own, and some clients leave it out. */
+function jsonType({ body, contentType }: Exchange): string {
+  if (contentType === 'application/json') return contentType
+  const [type = ''] = contentType.split(';')
+  if (body !== null || type === '') return 'application/json'
+  if (/^application\/(?:[^\s/]+\+)?json$/i.test(type.trim())) return contentType
+  throw new Failure('unsupported_media_type')
+}
+
+function formBoundary({ contentType }: Exchange): string {
+  const boundary = boundaryOf(contentType)
+  if (boundary !== null) return boundary
+  throw new Failure('unsupported_media_type', { message: 'Send the body as multipart/form-data with its boundary' })
+}
+
+function readJson(exchange: Exchange, bytes: Uint8Array, type: string): void {
+  const text = decode(bytes, 'invalid_json')
+  const members = membersOf(text)
+  const body = parseObject(text)
+  if (body === null) throw invalidJson(text)
+  if (members.repeated) {
+    throw new Failure('invalid_json', { message: 'The request body names one of its members twice' })
+  }
+  readArgumentsExactly(body, text)
+  exchange.contentType = type
+  exchange.members = members
+  exchange.parsed = body
+  exchange.facts = exchange.dialect.read(body)
+}
+
+/** Says which it is: text that is no JSON, or another value than an object. */
+function invalidJson(text: string): Failure {
+  try {
+    JSON.parse(text)
+  } catch {
+    // The parser's own message quotes the text.
+    return new Failure('invalid_json')
+  }
+  return new Failure('invalid_json', { message: notAnObject })
+}
+
+function readForm(exchange: Exchange, bytes: Uint8Array, boundary: string, settings: Settings): void {
+  const form = partsOf(bytes, boundary)
+  const body = fieldsOf(bytes, form, settings.upload_limit_bytes)
+  exchange.members = form
+  exchange.parsed = body
+  exchange.facts = exchange.dialect.read(body)
+}
+
+function decode(bytes: Uint8Array, code: 'invalid_json' | 'invalid_form'): string {
+  try {
+    return strictUtf8.decode(bytes)
+  } catch (thrown) {
+    throw new Failure(code, { cause: thrown })
+  }
+}
+
+/** Where the outermost members stand. Throws `json_too_deep`. */
+export function membersOf(text: string): JsonMembers {
+  try {
+    return jsonMembers(text, maxDepth)
+  } catch (thrown) {
+    throw new Failure('json_too_deep', { cause: thrown })
+  }
+}
+
+function partsOf(bytes: Uint8Array, boundary: string): FormParts {
+  try {
+    return formParts(bytes, boundary)
+  } catch (thrown) {
+    const reason = thrown instanceof RangeError ? thrown.message : 'it cannot be read'
+    throw new Failure('invalid_form', { message: `The request body is not a valid form: ${reason}`, cause: thrown })
+  }
+}
+
+/** The one file of a form (transcriptions). */
+const fileField = 'file'
+
+/** A form as an object: a field's text, `name[]` as the list of its texts, a file as what is known of it. */
+function fieldsOf(bytes: Uint8Array, form: FormParts, fileLimit: number): JsonObject {
+  const fields = new Map<string, unknown>()
+  for (const { name, filename, contentType, span } of form.parts) {
+    const content = bytes.subarray(...span)
+    if (filename !== null && name !== fileField) {
+      // Some readers take such a part for text: it must not pass what reads texts, nor be left as it was by an edit.
+      const message = `${name} is a field and must have no filename: the only file of this form is ${fileField}`
+      throw new Failure('invalid_form', { message, param: name })
+    }
+    if (filename !== null && content.length > fileLimit) {
+      throw new Failure('request_too_large', { message: `The file is larger than the limit of ${fileLimit} bytes` })
+    }
+    const value =
+      filename === null
+        ? decode(content, 'invalid_form')
+        : { filename, content_type: contentType, bytes: content.length }
+    const present = fields.get(name)
+    if (name.endsWith('[]')) fields.set(name, [...(Array.isArray(present) ? present : []), value])
+    else if (present === undefined) fields.set(name, value)
+    else throw new Failure('invalid_form', { message: `The form names ${name} twice`, param: name })
+  }
+  return Object.fromEntries(fields)
+}

@@ -1,0 +1,267 @@
+/**
+ * Passes the provider's answer on. Streams go to `sse.ts`, what is neither JSON nor small to `binary.ts`;
+ * everything else is read whole, its outcome committed, and only then answered, with the bytes that came and their
+ * length.
+ */
+
+import { Failure } from '../../failure.ts'
+import type { Family } from '../../languages/dialect.ts'
+import { isGiven, isObject, type JsonObject, parseObject } from '../../languages/reading/json-value.ts'
+import { readArgumentsExactly } from '../../languages/reading/texts/exact-arguments.ts'
+import { UnreadableAnswer } from '../../languages/translation/translate-response.ts'
+import { announcedLength } from '../../lib/http/announced-length.ts'
+import { isRepetitive } from '../../lib/json/json-members.ts'
+import { withNumbersOf } from '../../lib/json/keep-numbers.ts'
+import { traceAnswer } from '../accounting/answer-attributes.ts'
+import { endAttempt, settle } from '../accounting/exchange-record.ts'
+import { answered } from '../accounting/outcome.ts'
+import { type Exchange, type Gateway, given, type Outcome, type ReasonCode } from '../exchange.ts'
+import { considerAnswer, isAnswerConsidered } from '../policy/evaluate-response.ts'
+import { headersToCaller } from '../request/headers.ts'
+import { withoutKey, withoutWholeKey } from '../upstream/mask-provider-key.ts'
+import { unusable } from '../upstream/provider-failure.ts'
+import { relayPlain } from './binary.ts'
+import { relayStream } from './sse.ts'
+
+/** An answer that is no JSON is read whole before it is passed on where its declared length is no more than this. */
+const onePieceBytes = 256 * 1024
+const encoder = new TextEncoder()
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
+
+export function passAnswer(exchange: Exchange, gateway: Gateway): Promise<void> {
+  const upstream = given(exchange.upstream)
+  if (upstream.status >= 400) return passError(exchange, gateway, upstream)
+  const type = (upstream.headers.get('content-type') ?? '').toLowerCase()
+  const isEventStream = type.startsWith('text/event-stream')
+  if (upstream.status < 200 || upstream.status >= 300 || isEventStream !== given(exchange.facts).stream) {
+    throw unusable(exchange, gateway, 'provider.invalid_answer')
+  }
+  if (isEventStream) return relayStream(exchange, gateway, upstream)
+  if (!isPlain(exchange, type)) return passWhole(exchange, gateway, upstream)
+  return isSmall(upstream) ? passSmall(exchange, gateway, upstream) : relayPlain(exchange, gateway, upstream)
+}
+
+/** Whether the family answers in this type beside JSON. */
+function isPlain({ dialect }: Exchange, type: string): boolean {
+  for (const start of dialect.plainAnswers ?? none) if (type.startsWith(start)) return true
+  return false
+}
+
+const none: readonly string[] = []
+
+function isSmall({ headers }: Response): boolean {
+  const length = announcedLength(headers)
+  return length !== null && length <= onePieceBytes
+}
+
+async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  const bytes = await readWhole(exchange, gateway, upstream)
+  if (exchange.dialect.family === 'transcriptions') exchange.relayedText = bytes.length
+  await settle(exchange, gateway, answered(exchange, upstream.status))
+  answerWith(exchange, gateway, upstream, bytes)
+}
+
+async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  const bytes = await readWhole(exchange, gateway, upstream)
+  // What was put together here is sound, its usage is noted, and megabytes of it would hold up all others.
+  if (exchange.unreportedInput !== null && !isAnswerConsidered(exchange)) {
+    await settle(exchange, gateway, answered(exchange, upstream.status))
+    return answerWith(exchange, gateway, upstream, bytes)
+  }
+  let text: string
+  let body: unknown
+  try {
+    text = strictUtf8.decode(bytes)
+    body = JSON.parse(text)
+  } catch (thrown) {
+    throw unusable(exchange, gateway, 'provider.invalid_answer', thrown)
+  }
+  if (!exchange.policedAsItCame) noteAnswer(exchange, body)
+  traceAnswer(exchange, body)
+  const reason = unusableBody(exchange.dialect.family, body)
+  if (reason !== null) throw unusable(exchange, gateway, reason)
+  const sent = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body, text) : null
+  const outcome = outcomeOf(exchange, upstream.status, body)
+  await settle(exchange, gateway, outcome)
+  const passed = sent ?? bytes
+  const mask = outcome.verdict === 'error' ? withoutKey : withoutWholeKey
+  answerWith(exchange, gateway, upstream, mask(exchange, passed))
+}
+
+function noteAnswer(exchange: Exchange, body: unknown): void {
+  const { usage, textLength } = exchange.dialect.readAnswer(body)
+  if (exchange.unreportedInput === null) exchange.usage = usage
+  exchange.relayedText = textLength
+}
+
+/** The list that an answer of a family brings, and whether it may be empty: a model may have nothing to say. */
+const answerLists: Readonly<Partial<Record<Family, { member: string; mayBeEmpty: boolean }>>> = {
+  chat: { member: 'choices', mayBeEmpty: false },
+  completions: { member: 'choices', mayBeEmpty: false },
+  embeddings: { member: 'data', mayBeEmpty: false },
+  moderations: { member: 'results', mayBeEmpty: false },
+  messages: { member: 'content', mayBeEmpty: true },
+  responses: { member: 'output', mayBeEmpty: true },
+}
+
+/** Members of which an answer of the other families has one. */
+const otherAnswers = ['choices', 'output', 'content', 'data', 'results', 'text'] as const
+
+const isObjectOrList = (value: unknown): boolean => typeof value === 'object' && value !== null
+
+/** Lists in other forms, which lenient clients read, are answers too: policies look at them as they are. */
+function isAnswer(family: Family, body: JsonObject): boolean {
+  const known = answerLists[family]
+  if (known === undefined) return otherAnswers.some((member) => isGiven(body[member]))
+  const list = body[known.member]
+  if (Array.isArray(list)) return list.length === 0 ? known.mayBeEmpty : list.some(isObjectOrList)
+  if (!isObject(list)) return false
+  const members = Object.values(list)
+  return members.length === 0 ? known.mayBeEmpty : members.some(isObjectOrList)
+}
+
+/** Why a body with a status of success is no answer: it must never pass as a success without a word. Null where it is one. */
+function unusableBody(family: Family, body: unknown): ReasonCode | null {
+  if (!isObject(body)) return 'provider.invalid_answer'
+  if (isAnswer(family, body)) return null
+  const { error } = body
+  if (isObject(error) || typeof error === 'string') return 'provider.error'
+  // A response that failed or waits may have no output yet, and says so itself.
+  const isResponse = family === 'responses' && body.object === 'response' && !isGiven(body.output)
+  return isResponse && typeof body.status === 'string' ? null : 'provider.invalid_answer'
+}
+
+/** A response that failed says so in its own form, which passes as it came. */
+function outcomeOf(exchange: Exchange, status: number, body: unknown): Outcome {
+  const failed = exchange.dialect.family === 'responses' && isObject(body) && body.status === 'failed'
+  return failed ? { verdict: 'error', reason: 'provider.error', status } : answered(exchange, status)
+}
+
+/**
+ * What policies make of the answer; null where it goes as it came. One in which a member is given twice goes as it was
+ * read. Throws what they decide.
+ */
+async function considered(
+  exchange: Exchange,
+  gateway: Gateway,
+  { status }: Response,
+  body: unknown,
+  text: string,
+): Promise<Uint8Array | null> {
+  if (!isObject(body)) throw unusable(exchange, gateway, 'provider.invalid_answer')
+  const asRead = isRepetitive(text, body) ? encoder.encode(withNumbersOf(text, body)) : null
+  endAttempt(exchange, gateway, 'ok')
+  readArgumentsExactly(body, text)
+  const changed = await considerAnswer(exchange, gateway, { status, body })
+  return changed === null ? asRead : encoder.encode(withNumbersOf(text, changed))
+}
+
+/**
+ * The provider's own refusal passes with its status and body, whatever that is, unless the dialect's clients would not
+ * read it (service.md Errors, rule 2), or policies look at answers: a refusal may say again what the request held.
+ */
+async function passError(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  const { status } = upstream
+  const bytes = withoutKey(exchange, await readWhole(exchange, gateway, upstream))
+  const text = new TextDecoder().decode(bytes)
+  const body = parseObject(text)
+  noteUsageOf(exchange, body)
+  const rewritten = body === null ? null : exchange.dialect.providerError(status, body, exchange.requestId)
+  const said = rewritten === null ? text : JSON.stringify(rewritten)
+  const instead = isAnswerConsidered(exchange) ? await consideredError(exchange, gateway, status, said) : null
+  await settle(exchange, gateway, { verdict: 'error', reason: 'provider.error', status })
+  if (rewritten === null && instead === null) return answerWith(exchange, gateway, upstream, bytes)
+  answerWith(exchange, gateway, upstream, encoder.encode(instead ?? said))
+  if (rewritten !== null) exchange.answer?.headers.set('content-type', 'application/json')
+}
+
+/** What policies make of a refusal, in whatever form it came; null where it goes as it came. Throws what they decide. */
+async function consideredError(
+  exchange: Exchange,
+  gateway: Gateway,
+  status: number,
+  text: string,
+): Promise<string | null> {
+  endAttempt(exchange, gateway, 'provider.error')
+  const parsed = parsedOrNull(text)
+  if (isObject(parsed)) {
+    const changed = await considerAnswer(exchange, gateway, { status, body: parsed })
+    return changed === null ? null : withNumbersOf(text, changed)
+  }
+  // What is no object is looked at as the member of one, as unheard-of members of answers are.
+  const changed = await considerAnswer(exchange, gateway, { status, body: { refusal: parsed ?? text } })
+  if (changed === null) return null
+  return parsed === null ? String(changed.refusal) : JSON.stringify(changed.refusal)
+}
+
+function parsedOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // A provider's refusal may be no JSON; then it is plain text.
+    return null
+  }
+}
+
+/**
+ * Notes what a refusal reports to have used, before it is known whether it is passed on; its body is there to be read
+ * once more. Throws where it broke off.
+ */
+export async function noteRefusal(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  if (!(upstream.headers.get('content-type') ?? '').includes('json')) return
+  const bytes = await readWhole(exchange, gateway, upstream)
+  exchange.upstream = new Response(bytes, { status: upstream.status, headers: upstream.headers })
+  const body = parseObject(new TextDecoder().decode(bytes))
+  noteUsageOf(exchange, body)
+}
+
+/** What a refusal reports to have used; of one of several calls that is known already. */
+function noteUsageOf(exchange: Exchange, body: JsonObject | null): void {
+  if (exchange.unreportedInput !== null) return
+  exchange.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
+}
+
+function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, bytes: Uint8Array): void {
+  exchange.answer = new Response(bytes, {
+    status: upstream.status,
+    headers: headersToCaller(exchange, upstream, clock.now()),
+  })
+}
+
+async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<Uint8Array> {
+  const limit = gateway.settings.answer_limit_bytes
+  const reader = upstream.body?.getReader()
+  let bytes: Uint8Array | null = null
+  let chunks: Uint8Array[] | null = null
+  let length = 0
+  try {
+    while (reader !== undefined) {
+      // Each chunk shows that the provider is not silent, however slow it is.
+      exchange.waitingSince = gateway.clock.monotonic()
+      const { done, value } = await reader.read()
+      if (done) break
+      length += value.length
+      if (length > limit) {
+        await reader.cancel()
+        break
+      }
+      if (bytes === null) bytes = value
+      else if (chunks === null) chunks = [bytes, value]
+      else chunks.push(value)
+      const waiting = exchange.answerMemory.grow(value.length)
+      if (waiting === undefined) continue
+      // While there is no memory for the chunk, it is the provider that waits.
+      exchange.waitingSince = null
+      await waiting
+    }
+  } catch (thrown) {
+    // What a policy decided before the answer was translated.
+    if (thrown instanceof Failure) throw exchange.cut?.failure ?? thrown
+    const reason = thrown instanceof UnreadableAnswer ? thrown.reason : 'provider.interrupted'
+    throw exchange.cut?.failure ?? unusable(exchange, gateway, reason, thrown)
+  }
+  exchange.waitingSince = null
+  if (length > limit) throw unusable(exchange, gateway, 'provider.answer_too_large')
+  if (chunks !== null) return Buffer.concat(chunks, length)
+  return bytes ?? new Uint8Array(0)
+}

@@ -1,0 +1,191 @@
+/** Providers that send all of an answer, and not the frame that ends it. */
+import { expect, test } from 'bun:test'
+import { Failure } from '../../failure.ts'
+import { chat } from '../../languages/chat/dialect.ts'
+import type { StreamReader } from '../../languages/dialect.ts'
+import { messages } from '../../languages/messages/dialect.ts'
+import type { Exchange } from '../exchange.ts'
+import { question } from '../testing/gateway.ts'
+import { eventStream, frame, policy, startPoliced } from '../testing/policies.ts'
+import { relayed, WordInspection } from '../testing/relay.ts'
+
+const chunk = (content: string, index = 0) => frame({ choices: [{ index, delta: { content } }] })
+const finish = (index = 0) => frame({ choices: [{ index, delta: {}, finish_reason: 'stop' }] })
+const usage = frame({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } })
+const done = frame('[DONE]')
+
+test('an answer of which every choice has finished is whole, and the gateway says its end', async () => {
+  for (const chunks of [
+    [chunk('a'), finish()],
+    [chunk('a') + finish() + usage],
+    [chunk('a'), chunk('b', 1), finish(1), finish(), usage],
+  ]) {
+    const { text, outcomes, attempts } = await relayed(chat, { chunks, framed: true })
+    expect(text).toBe(chunks.join('') + done)
+    expect(outcomes).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
+    expect(attempts).toMatchObject([{ reason_code: 'ok' }])
+  }
+})
+
+test('one of which a choice has not finished, or whose connection may have broken, is broken off', async () => {
+  const messageStart = { type: 'message_start', message: { content: [], usage: { input_tokens: 1, output_tokens: 1 } } }
+  const stopped = { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 1 } }
+  for (const [dialect, framed, chunks] of [
+    [chat, true, [chunk('a')]],
+    [chat, true, [usage]],
+    [chat, true, [chunk('a'), chunk('b', 1), finish(1)]],
+    [chat, true, [chunk('a'), finish(), chunk('b')]],
+    [chat, true, [chunk('a'), finish(), 'data: {"choices":']],
+    [chat, false, [chunk('a'), finish()]],
+    [chat, { 'transfer-encoding': 'identity' }, [chunk('a'), finish()]],
+    [chat, { 'transfer-encoding': 'identity', 'content-length': '9' }, [chunk('a'), finish()]],
+    [messages, true, [frame(messageStart), frame(stopped)]],
+  ] as const) {
+    const { text, outcomes } = await relayed(dialect, { chunks, framed })
+    expect(text).toContain('upstream_provider_error')
+    expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
+  }
+})
+
+test('an answer that lacks one of the choices that were asked for is broken off', async () => {
+  const asking = (n: number) => (exchange: Exchange) => {
+    exchange.facts = chat.read({ model: 'm', stream: true, n })
+  }
+  const one = [chunk('a'), finish(), usage]
+  const both = [chunk('a'), chunk('b', 1), finish(), finish(1), usage]
+  for (const [n, chunks] of [
+    [2, one],
+    [2, [chunk('a'), chunk('b', 1), finish()]],
+    [3, both],
+  ] as const) {
+    for (const inspect of [
+      undefined,
+      (reader: StreamReader) => new WordInspection(reader, 'x', () => new Failure('internal')),
+    ]) {
+      const { text, outcomes } = await relayed(chat, {
+        chunks,
+        framed: true,
+        prepare: asking(n),
+        ...(inspect && { inspect }),
+      })
+      expect(text).toContain('upstream_provider_error')
+      expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
+    }
+  }
+  for (const [n, chunks] of [
+    [1, one],
+    [1, both],
+    [2, both],
+  ] as const) {
+    const { text } = await relayed(chat, { chunks, framed: true, prepare: asking(n) })
+    expect(text).toBe(chunks.join('') + done)
+  }
+})
+
+test('what an asynchronous filter found behind the end of a choice goes on with nothing', async () => {
+  const found = {
+    content_filter_results: { hate: { filtered: false, severity: 'safe' } },
+    content_filter_offsets: { check_offset: 44, start_offset: 44, end_offset: 198 },
+  }
+  for (const more of [
+    {},
+    { delta: null },
+    { delta: {} },
+    { delta: { role: 'assistant', content: '', tool_calls: [] } },
+  ]) {
+    const late = { id: '', model: '', object: '', choices: [{ index: 0, finish_reason: null, ...more, ...found }] }
+    const chunks = [chunk('a'), finish(), frame(late)]
+    const { text, outcomes } = await relayed(chat, { chunks, framed: true })
+    expect(text).toBe(chunks.join('') + done)
+    expect(outcomes).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
+    const unfinished = await relayed(chat, { chunks: [chunk('a'), frame(late)], framed: true })
+    expect(unfinished.outcomes).toMatchObject([{ reason_code: 'provider.interrupted' }])
+  }
+  for (const goesOn of [
+    { delta: { refusal: 'b' } },
+    { delta: { tool_calls: [{ index: 0, function: { arguments: '{' } }] } },
+    { delta: {}, text: 'b' },
+  ]) {
+    const chunks = [chunk('a'), finish(), frame({ choices: [{ index: 0, finish_reason: null, ...goesOn }] })]
+    const { outcomes } = await relayed(chat, { chunks, framed: true })
+    expect(outcomes).toMatchObject([{ reason_code: 'provider.interrupted' }])
+  }
+})
+
+test('a last frame that lacks its blank line is one where the end is sure and all of it is there', async () => {
+  const stop = () => new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'bad' } })
+  const inspect = (reader: StreamReader) => new WordInspection(reader, 'forbidden', stop)
+  for (const [end, added] of [
+    ['', '\n\n'],
+    ['\n', '\n'],
+    ['\r\n', '\n'],
+    ['\r', '\n\n'],
+  ] as const) {
+    const last = finish().trimEnd() + end
+    for (const chunks of [[chunk('a'), last], [chunk('a') + last], [chunk('a'), usage, ...last]]) {
+      for (const given of [{}, { inspect }]) {
+        const { text, outcomes } = await relayed(chat, { chunks, framed: true, ...given })
+        expect(text).toBe(chunks.join('') + added + done)
+        expect(outcomes).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
+      }
+    }
+    const unsure = await relayed(chat, { chunks: [chunk('a'), last] })
+    expect(unsure.text).toContain('upstream_provider_error')
+  }
+  const alone = await relayed(chat, { chunks: [finish().trimEnd()], framed: true, inspect })
+  expect(alone.text).toBe(finish() + done)
+  const counted = await relayed(chat, { chunks: [chunk('a') + finish(), usage.trimEnd()], framed: true })
+  expect(counted.exchange.usage).toMatchObject({ inputTokens: 3, outputTokens: 2 })
+  const commented = await relayed(chat, { chunks: [chunk('a') + finish(), ': bye\n'], framed: true })
+  expect(commented.text).toBe(chunk('a') + finish() + done)
+  const refused = frame({ error: { message: 'no', code: 'c' } }).trimEnd()
+  const failed = await relayed(chat, { chunks: [chunk('a'), refused], framed: true })
+  expect(failed.text).toBe(`${chunk('a')}${refused}\n\n${done}`)
+  expect(failed.outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
+})
+
+test('what an inspection held goes out before that end, and what it stops has none', async () => {
+  const stop = () => new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'bad' } })
+  const held = await relayed(chat, {
+    chunks: [chunk('a forbid'), finish()],
+    framed: true,
+    inspect: (reader) => new WordInspection(reader, 'forbidden', stop),
+  })
+  expect(held.text).toContain('"forbid"')
+  expect(held.text).toEndWith(done)
+  expect(held.text).not.toContain('error')
+  const stopped = await relayed(chat, {
+    chunks: [chunk('a'), finish()],
+    framed: true,
+    inspect: () => ({
+      take: ({ bytes }) => ({ bytes, stop: null }),
+      end: () => ({ bytes: null, stop: stop() }),
+    }),
+  })
+  expect(stopped.text).toStartWith(chunk('a') + finish())
+  expect(stopped.text).toContain('content_policy_violation')
+  expect(stopped.outcomes).toMatchObject([{ verdict: 'block', reason_code: 'bad' }])
+})
+
+test('a policy that needs the whole sees it where its end was left out', async () => {
+  const stream = chunk('a zebra') + finish()
+  for (const [word, status] of [
+    ['zebra', 403],
+    ['lion', 200],
+  ] as const) {
+    const denies = policy({
+      id: 'a',
+      kind: 'condition',
+      stages: ['post_request'],
+      when: `response.text.contains("${word}")`,
+      config: { verdict: 'deny', reason_code: 'c.c' },
+    })
+    const gateway = await startPoliced([denies], () => new Response(stream, eventStream))
+    const answer = await gateway.chat({ ...question, stream: true })
+    const text = await answer.text()
+    await gateway.stop()
+    expect(answer.status).toBe(status)
+    if (status === 200) expect(text).toBe(stream + done)
+    else expect(text).not.toContain('zebra')
+  }
+})

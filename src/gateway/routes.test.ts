@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { gatewayRouteDescriptions } from './openapi/http-routes.ts'
+import { completion, question, startTestGateway, type TestGateway } from './testing/gateway.ts'
+import { testModel, testProvider } from './testing/worker.ts'
+
+let running: TestGateway
+beforeAll(async () => {
+  running = await startTestGateway(() => Response.json(completion), { drain_seconds: 0 })
+  running.lane.upstreams.push(
+    testProvider({ id: 'sim', name: 'simulator', kind: 'simulator', allowUnlistedModels: false }),
+  )
+  for (const id of ['simulator/echo', 'simulator/lorem']) {
+    running.lane.catalog.push(testModel({ id, providerId: 'sim', upstreamModel: id, createdAt: 1_700_000_000_000 }))
+  }
+  running.lane.catalog.push(testModel({ id: 'orphan', providerId: 'gone', upstreamModel: 'orphan', createdAt: 0 }))
+})
+afterAll(() => running.stop())
+
+const get = (path: string, secret = running.secret) =>
+  fetch(`${running.url}${path}`, { headers: { authorization: `Bearer ${secret}` } })
+
+test('what the process says about itself can be asked for by HEAD', async () => {
+  const answer = await fetch(`${running.url}/healthz`, { method: 'HEAD' })
+  expect([answer.status, await answer.text()]).toEqual([200, ''])
+})
+
+test('GET /v1/models lists what the token may use, in the form both clients read', async () => {
+  const response = await get('/v1/models')
+  expect(response.headers.get('x-service-verdict')).toBe('ALLOW')
+  expect(await response.json()).toEqual({
+    object: 'list',
+    data: ['simulator/echo', 'simulator/lorem'].map((id) => ({
+      id,
+      object: 'model',
+      created: 1_700_000_000,
+      owned_by: 'simulator',
+      type: 'model',
+      display_name: id,
+      created_at: '2023-11-14T22:13:20.000Z',
+    })),
+    has_more: false,
+    first_id: 'simulator/echo',
+    last_id: 'simulator/lorem',
+  })
+  const narrow = running.lane.addToken({ modelFilter: ['*/lorem'] })
+  expect(await (await get('/v1/models', narrow)).json()).toMatchObject({ first_id: 'simulator/lorem' })
+})
+
+test('GET /v1/models/{id} takes slashes as they are or encoded, and hides what the token may not use', async () => {
+  for (const path of ['/v1/models/simulator/echo', '/v1/models/simulator%2Fecho']) {
+    expect(await (await get(path)).json()).toMatchObject({ id: 'simulator/echo' })
+  }
+  const narrow = running.lane.addToken({ modelFilter: ['*/lorem'] })
+  for (const [path, secret] of [
+    ['/v1/models/simulator/echo', narrow],
+    ['/v1/models/none', running.secret],
+    ['/v1/models/%ff', running.secret],
+  ] as const) {
+    expect((await get(path, secret)).status).toBe(404)
+  }
+  expect((await fetch(`${running.url}/v1/models`)).status).toBe(401)
+})
+
+test('model discovery leaves its outcome event', async () => {
+  const before = running.lane.journal.outcomes().length
+  await get('/v1/models')
+  const events = running.lane.journal.outcomes().slice(before)
+  expect(events).toMatchObject([{ verdict: 'allow', reason_code: 'ok', details: { route: 'GET /v1/models' } }])
+})
+
+test('every other path is 404, another method 405, and nothing is forwarded', async () => {
+  for (const path of ['/', '/v1/files', '/v1/models/', '/v1/chat/completions/']) {
+    const response = await get(path)
+    expect([path, response.status]).toEqual([path, 404])
+    expect(await response.json()).toMatchObject({ error: { code: 'not_found' } })
+  }
+  const wrong = await get('/v1/chat/completions?x=1')
+  expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST'])
+  expect((await fetch(`${running.url}/healthz`, { method: 'DELETE' })).status).toBe(405)
+  expect(running.seen.length).toBe(0)
+})
+
+test('the process answers for itself: alive, ready, described, counted', async () => {
+  expect(await (await get('/healthz')).json()).toEqual({ status: 'ok', version: '0.2.0' })
+  expect(await (await get('/readyz')).json()).toEqual({ ok: true })
+  running.lane.stale = 'token_state_stale'
+  expect((await get('/readyz')).status).toBe(503)
+  running.lane.stale = null
+  expect(await (await get('/v1/openapi.json')).json()).toEqual({ openapi: '3.1.0' })
+  await running.chat({ ...question, model: 'simulator/echo' })
+  const text = await (await get('/metrics')).text()
+  expect(text).toContain('gatehouse_requests_total{family="chat",verdict="allow",status="2xx"} 1\n')
+  expect(text).toContain('gatehouse_request_duration_seconds_bucket{family="chat",le="+Inf"}')
+  expect(text).toContain('gatehouse_outbox_unshipped_events 0\n')
+  expect(text).not.toContain(running.secret)
+})
+
+test('the described routes are the served ones', async () => {
+  for (const { method, path } of gatewayRouteDescriptions) {
+    const response = await fetch(running.url + path.replace('{model_id}', 'x'), { method })
+    expect([path, response.status]).toEqual([path, path.endsWith('/ws') ? 426 : 401])
+  }
+})
+
+test('a gateway that does not know yet who it is refuses without recording an event of nobody', async () => {
+  const { journal, standing } = running.lane
+  const { gatewayId } = standing
+  const before = journal.outcomes().length
+  standing.gatewayId = ''
+  const answer = await running.chat(question, { secret: 'unknown' })
+  standing.gatewayId = gatewayId
+  expect(answer.status).toBe(503)
+  expect(await answer.json()).toMatchObject({ error: { code: 'not_ready' } })
+  expect(journal.outcomes()).toHaveLength(before)
+})
+
+test('x-api-key is a credential where Anthropic’s clients send it, and Authorization wins', async () => {
+  const ask = (path: string, headers: Record<string, string>) =>
+    fetch(running.url + path, {
+      method: path === '/v1/models' ? 'GET' : 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      ...(path === '/v1/models' ? {} : { body: '{"model":"simulator/echo","max_tokens":9,"messages":[]}' }),
+    })
+  const { secret } = running
+  for (const path of ['/v1/messages', '/v1/models']) {
+    expect((await ask(path, { 'x-api-key': secret })).status).toBe(200)
+    expect((await ask(path, { 'x-api-key': secret, authorization: 'Bearer gth_wrong' })).status).toBe(401)
+    expect((await ask(path, { 'x-api-key': 'gth_wrong', authorization: `Bearer ${secret}` })).status).toBe(200)
+    expect((await ask(path, { 'x-api-key': '' })).status).toBe(401)
+  }
+  expect((await ask('/v1/chat/completions', { 'x-api-key': secret })).status).toBe(401)
+})
+
+test('everything that is refused on messages, and below, is said in their form', async () => {
+  const authorization = `Bearer ${running.secret}`
+  const json = { authorization, 'content-type': 'application/json' }
+  const ask = async (init: RequestInit, path = '/v1/messages') => {
+    const response = await fetch(running.url + path, init)
+    const body: unknown = await response.json()
+    const requestId = response.headers.get('x-request-id')
+    expect(body).toMatchObject({ type: 'error', error: { message: expect.any(String) }, request_id: requestId })
+    expect(response.headers.get('request-id')).toBe(requestId)
+    const { error } = body as { error: { type: string; code: string } }
+    return [response.status, error.type, error.code]
+  }
+  const post = (body: string, headers: Record<string, string> = json) => ({ method: 'POST', headers, body })
+  const invalid = 'invalid_request_error'
+  expect(await ask(post('{', {}))).toEqual([401, 'authentication_error', 'missing_api_key'])
+  expect(await ask(post('{'))).toEqual([400, invalid, 'invalid_json'])
+  expect(await ask(post('{}'))).toEqual([422, invalid, 'invalid_parameter'])
+  expect(await ask(post('{"model":"..","messages":[]}'))).toEqual([404, 'not_found_error', 'model_not_found'])
+  expect(await ask({ headers: json })).toEqual([405, invalid, 'method_not_allowed'])
+  expect(await ask(post('{}'), '/v1/messages/count_tokens')).toEqual([404, 'not_found_error', 'not_found'])
+  const narrow = { ...json, authorization: `Bearer ${running.lane.addToken({ modelFilter: ['other'] })}` }
+  expect(await ask(post('{"model":"simulator/echo","messages":[]}', narrow))).toEqual([
+    403,
+    'permission_error',
+    'tokens.model_not_allowed',
+  ])
+  const big = post(`{"model":"simulator/echo","messages":[],"pad":"${'x'.repeat(11 * 1024 * 1024)}"}`)
+  expect(await ask(big)).toEqual([413, 'request_too_large', 'request_too_large'])
+})

@@ -1,0 +1,231 @@
+/**
+ * A lane in memory, for the tests of this folder: a journal that remembers what was written and in which order, a state
+ * made of plain maps, a standing that never goes stale unless told to.
+ */
+
+import { type Settings, settingsSchema } from '../../config.ts'
+import type { Event } from '../../events/event.ts'
+import { Failure, type FailureCode } from '../../failure.ts'
+import type { CatalogModel, Grant, Journal, Standing, StateView } from '../../fleet/protocol/worker.ts'
+import { hashSecret, makeSecret } from '../../identity/secret.ts'
+import { noPolicies, type PolicySet } from '../../policies/chain.ts'
+import type { StoredPolicy } from '../../policies/stored-policy.ts'
+import type { Provider } from '../../providers/provider.ts'
+import type { GovernedToken } from '../../tokens/governed-token.ts'
+import { noLimits } from '../../usage/limits.ts'
+import { unlimited, unlimitedRates } from '../../usage/testing/unlimited.ts'
+import { MemoryBudget } from '../admission/memory-budget.ts'
+import type { GatewayLane } from '../server.ts'
+
+export const testGatewayId = '01990000-0000-7000-8000-000000000001'
+
+export class TestJournal implements Journal {
+  /** Exchange id → the outcome a restart would write. */
+  readonly opened = new Map<string, Event>()
+  readonly closed = new Map<string, readonly Event[]>()
+  /** Exchange id → how many events it set room aside for; no exchange may need more. */
+  readonly #room = new Map<string, number>()
+  readonly refused: Event[] = []
+  /** Milliseconds until a close is committed; what must wait for it can then be seen waiting. */
+  closeDelay = 0
+  /** Calls that fail, as a full disk makes them. */
+  full: { open?: boolean; close?: boolean; refuse?: boolean } = {}
+  closeCalls = 0
+
+  async open(exchangeId: string, interrupted: Event, closingEvents = 0): Promise<void> {
+    if (this.full.open) throw new Failure('event_outbox_full')
+    if (this.opened.has(exchangeId)) throw new Error('Opened twice')
+    this.opened.set(exchangeId, interrupted)
+    this.#room.set(exchangeId, closingEvents)
+  }
+
+  async close(exchangeId: string, events: readonly Event[]): Promise<void> {
+    this.closeCalls += 1
+    if (!this.opened.has(exchangeId)) throw new Error('Closed without having been opened')
+    if (this.closed.has(exchangeId)) throw new Error('Closed twice')
+    if (events.length > (this.#room.get(exchangeId) ?? 0)) throw new Error('More events than room was set aside for')
+    if (this.full.close) throw new Error('write: no space left on device')
+    if (this.closeDelay > 0) await Bun.sleep(this.closeDelay)
+    this.closed.set(exchangeId, events)
+  }
+
+  async refuse(events: readonly Event[]): Promise<void> {
+    if (this.full.refuse) throw new Failure('event_outbox_full')
+    this.refused.push(...events)
+  }
+
+  /** Every outcome event so far, in no particular order. */
+  outcomes(): Event[] {
+    const all = [...this.refused, ...[...this.closed.values()].flat()]
+    return all.filter(({ event_type }) => event_type === 'gateway.request.outcome')
+  }
+
+  attempts(): Event[] {
+    return [...this.closed.values()].flat().filter(({ event_type }) => event_type === 'gateway.provider.attempt')
+  }
+}
+
+export interface TestLane extends GatewayLane {
+  readonly journal: TestJournal
+  /** Its gateway id may be emptied, as it is before a first bootstrap. */
+  readonly standing: Standing & { gatewayId: string }
+  readonly tokens: Map<string, GovernedToken>
+  readonly denials: Set<string>
+  readonly catalog: CatalogModel[]
+  readonly upstreams: Provider[]
+  readonly closedProviders: string[]
+  policies: PolicySet
+  readonly grants: (Grant & { tokenId: string; digest: string })[]
+  /** Set to make the state unusable. */
+  stale: FailureCode | null
+  /** Set to make reads of the state fail. */
+  broken: boolean
+  /** Adds a token and gives its secret. */
+  addToken(members?: Partial<GovernedToken>): string
+}
+
+export function createTestLane(): TestLane {
+  const tokens = new Map<string, GovernedToken>()
+  const denials = new Set<string>()
+  const catalog: CatalogModel[] = []
+  const upstreams: Provider[] = []
+  const closedProviders: string[] = []
+  const view: StateView = {
+    version: 7,
+    head: { version: 7, nonce: 'change-7', history: 'history' },
+    token(hash) {
+      if (lane.broken) throw new Error('disk I/O error')
+      return tokens.get(hash) ?? null
+    },
+    denied: (hash) => denials.has(hash),
+    model: (id) => catalog.find((model) => model.id === id) ?? null,
+    models: () => catalog,
+    provider: (id) =>
+      closedProviders.includes(id) ? null : (upstreams.find((provider) => provider.id === id) ?? null),
+    providers: () => upstreams,
+    closedProviders,
+    get policies() {
+      return lane.policies
+    },
+    grant: (tokenId, digest, now) =>
+      lane.grants.find((grant) => grant.tokenId === tokenId && grant.digest === digest && grant.expiresAt > now) ??
+      null,
+    limits: noLimits,
+    gateway: { spendOwner: null, promptCaching: false },
+  }
+  const lane: TestLane = {
+    journal: new TestJournal(),
+    view,
+    allowances: unlimited,
+    rates: unlimitedRates,
+    tokens,
+    denials,
+    catalog,
+    upstreams,
+    closedProviders,
+    policies: noPolicies,
+    grants: [],
+    stale: null,
+    broken: false,
+    counters: {
+      stateVersion: 1,
+      secondsSinceFresh: 0,
+      connected: 1,
+      outboxBytes: 0,
+      outboxUnshipped: 0,
+      openExchanges: 0,
+      denials: 0,
+      tokensInMemory: 0,
+      usageAsks: 0,
+      checkpointRegressions: 0,
+      replicatorRestarts: 0,
+      replicatedBytes: 0,
+    },
+    standing: {
+      gatewayId: testGatewayId,
+      gatewayUrl: 'http://127.0.0.1:7080',
+      baseUrl: 'http://127.0.0.1:7070',
+      organizationId: '01990000-0000-7000-8000-0000000000ff',
+      assertCurrent() {
+        if (lane.stale !== null) throw new Failure(lane.stale)
+      },
+      promptHash: (body) => `key:${new Bun.CryptoHasher('sha256').update(body).digest('hex')}`,
+    },
+    ready: () => (lane.stale === null ? { ok: true } : { ok: false, reason: lane.stale }),
+    addToken(members = {}) {
+      const secret = makeSecret('token', (size) => crypto.getRandomValues(new Uint8Array(size)))
+      const hash = hashSecret(secret)
+      tokens.set(hash, testToken({ hash, ...members }))
+      return secret
+    },
+  }
+  return lane
+}
+
+const testToken = (members: Partial<GovernedToken>): GovernedToken => ({
+  id: Bun.randomUUIDv7(),
+  hash: '',
+  purpose: 'general',
+  principalType: 'api_token',
+  keyClass: 'durable',
+  gatewayId: null,
+  teamId: null,
+  userId: null,
+  provider: null,
+  modelFilter: null,
+  roles: ['member'],
+  ownerKind: 'team',
+  ownerId: 'team-default',
+  eventTeamId: 'team-default',
+  policyIds: [],
+  accessPolicyIds: [],
+  budgetId: null,
+  metadataTrust: 'none',
+  accounts: [],
+  expiresAt: null,
+  rotatedAt: null,
+  revokedAt: null,
+  version: 1,
+  ...members,
+})
+
+export const testProvider = (members: Partial<Provider> = {}): Provider => ({
+  id: 'provider-upstream',
+  name: 'upstream',
+  kind: 'openai',
+  baseUrl: null,
+  apiKey: 'sk-operator',
+  headers: {},
+  allowUnlistedModels: true,
+  ...members,
+})
+
+export const testSettings = (members: Partial<Settings> = {}): Settings => ({ ...settingsSchema.parse({}), ...members })
+
+/** Memory for whatever a test sends. */
+export const testMemory = (): MemoryBudget => new MemoryBudget({ bytes: 2 ** 32, waitMilliseconds: 1000 })
+
+export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'id'>): CatalogModel => ({
+  providerId: 'provider-upstream',
+  upstreamModel: members.id,
+  families: null,
+  price: null,
+  maxOutputTokens: null,
+  fallbacks: [],
+  createdAt: 0,
+  ...members,
+})
+
+export const testPolicy = (
+  change: Partial<StoredPolicy> & Pick<StoredPolicy, 'id' | 'kind' | 'config'>,
+): StoredPolicy => ({
+  stages: ['pre_request'],
+  when: null,
+  targets: {},
+  position: 1,
+  mode: 'enforce',
+  whenBroken: 'deny',
+  enabled: true,
+  version: 1,
+  ...change,
+})

@@ -1,0 +1,278 @@
+/**
+ * One call to a provider: the caller's bytes as they came, but for what is edited and the model's name where it is an
+ * alias; in its own language where that is another, its answer then put into the caller's. It ends where an answer can be
+ * passed on, or with what failed; whether there is another try is not decided here.
+ */
+
+import { Failure } from '../../failure.ts'
+import type { LanguageName, NeutralEvent } from '../../languages/neutral.ts'
+import { markBegins } from '../../languages/reading/texts/signed-reasoning.ts'
+import {
+  type MemberWithoutMarks,
+  mayHoldMarks,
+  withoutMarkedThoughts,
+} from '../../languages/translation/strip-foreign-reasoning.ts'
+import { translated, UnreadableAnswer } from '../../languages/translation/translate-response.ts'
+import { lacksDescriptor } from '../../lib/log/host-fault.ts'
+import { textFamilies, type UpstreamCall } from '../../providers/provider.ts'
+import { InvalidStatus } from '../../providers/send-request.ts'
+import { endAttempt } from '../accounting/exchange-record.ts'
+import { traceHeadersOf } from '../accounting/spans.ts'
+import { nothing } from '../accounting/usage.ts'
+import { type Attempt, type Exchange, type Gateway, given, type ReasonCode } from '../exchange.ts'
+import { policedAsItCame } from '../policy/upstream-inspection.ts'
+import { editBody } from '../request/edit-body.ts'
+import { headersToProvider } from '../request/headers.ts'
+import { memberJson } from '../request/member-json.ts'
+import { callerLanguageOf, languageOf, providerLanguageOf, translatedRequest } from '../request/translate.ts'
+import { noteRefusal, passAnswer } from '../response/answer.ts'
+import { FirstError } from './first-error.ts'
+import { unusable } from './provider-failure.ts'
+import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
+
+/** A call that failed before anything of it was passed to the caller. */
+export interface FailedAttempt {
+  /** The answer's status where there was one; it is still to be passed on, `exchange.upstream`. */
+  status: number | null
+  /** What a stage would throw; null where the provider's own answer says it. */
+  thrown: unknown
+  advice: RetryAdvice
+}
+
+/**
+ * Sends the request by `exchange.model`. Null where its answer, the provider's own refusal included, has been passed
+ * on; otherwise what failed. Throws where the exchange was cut, or the answer cannot be used.
+ */
+export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise<FailedAttempt | null> {
+  // What cannot be written is refused as what it is: no provider was asked.
+  const body = bodyToSend(exchange, gateway)
+  const attempt = beginAttempt(exchange, gateway)
+  try {
+    exchange.upstream = await send(exchange, gateway, body)
+  } catch (thrown) {
+    if (exchange.cut !== null) {
+      endAttempt(exchange, gateway, exchange.cut.reason)
+      throw exchange.cut.failure
+    }
+    if (thrown instanceof UnreadableAnswer) throw unusable(exchange, gateway, thrown.reason, thrown)
+    if (!exchange.abort.signal.aborted && lacksDescriptor(thrown)) {
+      // Another path would need one too.
+      endAttempt(exchange, gateway, 'gateway.file_descriptors_exhausted')
+      throw new Failure('file_descriptors_exhausted', { cause: thrown })
+    }
+    // The reason stands already where a deadline ended the call.
+    const isInvalid = thrown instanceof InvalidStatus
+    endAttempt(exchange, gateway, isInvalid ? 'provider.invalid_answer' : 'provider.unreachable')
+    attempt.usage = exchange.usage
+    const failure = isInvalid ? new Failure('upstream_provider_error', { cause: thrown }) : thrown
+    return { status: null, thrown: failure, advice: noAdvice }
+  }
+  const upstream = given(exchange.upstream)
+  exchange.waitingSince = null
+  attempt.firstByteMs = Math.round(gateway.clock.monotonic() - attempt.startedMonotonic)
+  attempt.status = upstream.status
+  if (isTransient(upstream.status)) return await refused(exchange, gateway, upstream, attempt)
+  try {
+    await passAnswer(exchange, gateway)
+    return null
+  } catch (thrown) {
+    if (thrown instanceof FirstError) return await refusedFirst(exchange, gateway, thrown.refusal, attempt)
+    // A stream that breaks before anything of it came is no answer.
+    if (!neverCame(exchange) && !saidError(exchange)) throw thrown
+    return { status: null, thrown, advice: noAdvice }
+  }
+}
+
+/** A refusal that may be another's to answer: what it reports to have used is noted before there is one. */
+async function refused(
+  exchange: Exchange,
+  gateway: Gateway,
+  upstream: Response,
+  attempt: Attempt,
+): Promise<FailedAttempt> {
+  const advice = retryAdvice(upstream.headers, gateway.clock.now())
+  try {
+    await noteRefusal(exchange, gateway, upstream)
+  } catch (thrown) {
+    if (exchange.cut !== null) throw thrown
+    return { status: null, thrown, advice }
+  }
+  attempt.usage = exchange.usage
+  return { status: upstream.status, thrown: null, advice }
+}
+
+/** A refusal that is a stream's first event goes the way of one that came by its status. */
+async function refusedFirst(
+  exchange: Exchange,
+  gateway: Gateway,
+  refusal: Response,
+  attempt: Attempt,
+): Promise<FailedAttempt | null> {
+  forgetAnswer(exchange)
+  exchange.upstream = refusal
+  attempt.status = refusal.status
+  if (isTransient(refusal.status)) return await refused(exchange, gateway, refusal, attempt)
+  await passAnswer(exchange, gateway)
+  return null
+}
+
+/** Whether a whole answer was the provider's error with a status of success: the call failed, and another may not. */
+const saidError = ({ reader, settled, cut, attempts }: Exchange): boolean =>
+  reader === null && settled === null && cut === null && attempts.at(-1)?.reason === 'provider.error'
+
+const brokenOff: ReadonlySet<ReasonCode> = new Set([
+  'provider.interrupted',
+  'provider.timeout',
+  'provider.unreachable',
+  'provider.error',
+])
+
+/**
+ * Whether a stream broke off, or was an error from its beginning, with nothing of it passed on or generated. What a
+ * policy stopped, what was paid for and what cannot be read is final: another path would be asked for the same again.
+ */
+export function neverCame(
+  exchange: Pick<Exchange, 'reader' | 'streaming' | 'settled' | 'cut' | 'attempts' | 'relayedText' | 'usage'>,
+): boolean {
+  const { reader, streaming, settled, cut, attempts, relayedText, usage } = exchange
+  const open = reader !== null && !streaming && settled === null && cut === null
+  return open && relayedText === 0 && usage === null && brokenOff.has(attempts.at(-1)?.reason ?? 'ok')
+}
+
+/** Lets go of a failed call and what came of it, so that the next one finds the exchange as the first did. */
+export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
+  endAttempt(exchange, gateway, 'provider.error')
+  const attempt = exchange.attempts.at(-1)
+  if (attempt !== undefined) attempt.usage = exchange.usage
+  forgetAnswer(exchange)
+}
+
+/** The next answer is looked at from its beginning, under the same policies. */
+function forgetAnswer(exchange: Exchange): void {
+  exchange.abort.abort()
+  exchange.abort = new AbortController()
+  exchange.upstream = null
+  exchange.reader = null
+  exchange.inspection = null
+  exchange.policedAsItCame = false
+  exchange.usage = null
+  exchange.unreportedInput = null
+  exchange.tracedAnswer = null
+  const { policyResults } = exchange
+  const ofAnswer = policyResults.findIndex(({ stage }) => stage !== 'pre_request')
+  if (ofAnswer >= 0) policyResults.length = ofAnswer
+  exchange.textSinceUsage = 0
+}
+
+function bodyToSend(exchange: Exchange, gateway: Gateway): Uint8Array {
+  const path = given(exchange.model)
+  const language = languageOf(exchange, path)
+  return language === null ? ownBody(exchange) : translatedRequest(exchange, gateway, path, language)
+}
+
+function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<Response> {
+  const path = given(exchange.model)
+  const { provider, kind, upstreamModel } = path
+  const language = languageOf(exchange, path)
+  const call: UpstreamCall = {
+    family: exchange.dialect.family,
+    model: upstreamModel,
+    stream: given(exchange.facts).stream,
+    body,
+    contentType: language === null ? exchange.contentType : 'application/json',
+    headers: headersToProvider(
+      exchange.request.headers,
+      traceHeadersOf(exchange, exchange.attempts.at(-1)?.spanId ?? null),
+      language !== null,
+    ),
+    signal: exchange.abort.signal,
+    answerLimit: gateway.settings.answer_limit_bytes,
+    counted: (reported, unreported) => noteCounted(exchange, gateway, reported, unreported),
+  }
+  return language === null
+    ? kind.send(provider, call, gateway.fetch)
+    : sendTranslated(exchange, gateway, call, language)
+}
+
+/** Asks in the provider's language, by the route of it where it is one that applications speak too. */
+async function sendTranslated(
+  exchange: Exchange,
+  gateway: Gateway,
+  call: UpstreamCall,
+  language: LanguageName,
+): Promise<Response> {
+  const { provider, kind } = given(exchange.model)
+  const { family } = exchange.dialect
+  const spoken = language === 'gemini' || language === 'converse' ? family : language
+  const answer = await kind.send(provider, { ...call, family: spoken }, gateway.fetch)
+  return translated(policedAsItCame(exchange, gateway, answer, language), {
+    from: providerLanguageOf(language),
+    to: callerLanguageOf(family),
+    // Streams of chat always bring usage: the relay takes out what the caller did not ask for.
+    asked: { model: given(exchange.facts).model, exchangeId: exchange.id, includeUsage: true },
+    limit: gateway.settings.answer_limit_bytes,
+    heard() {
+      if (exchange.waitingSince !== null) exchange.waitingSince = gateway.clock.monotonic()
+    },
+    told(event) {
+      if (!exchange.policedAsItCame) noteTold(exchange, event)
+    },
+  })
+}
+
+/** What calls have cost of a request that is sent as several; each is a sign that the provider is not silent. */
+function noteCounted(exchange: Exchange, { clock }: Gateway, reported: number | null, unreported: number): void {
+  exchange.unreportedInput = unreported
+  if (reported !== null) exchange.usage = { ...nothing, inputTokens: reported }
+  if (exchange.waitingSince !== null) exchange.waitingSince = clock.monotonic()
+}
+
+/** What a translated stream reports counts from when it does: some callers' languages tell it at the end alone. */
+function noteTold(exchange: Exchange, event: NeutralEvent): void {
+  if (event.type === 'text') exchange.textSinceUsage += event.text.length
+  if (event.type !== 'usage') return
+  exchange.usage = event.usage
+  exchange.textSinceUsage = 0
+}
+
+function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {
+  const { provider, upstreamModel } = given(exchange.model)
+  const attempt: Attempt = {
+    eventId: newId(),
+    spanId: exchange.trace?.spanId ? tracer.newSpanId() : null,
+    provider: provider.name,
+    model: upstreamModel,
+    startedAt: clock.now(),
+    startedMonotonic: clock.monotonic(),
+    firstByteMs: null,
+    latencyMs: null,
+    status: null,
+    reason: 'ok',
+  }
+  exchange.attempts.push(attempt)
+  exchange.waitingSince = attempt.startedMonotonic
+  return attempt
+}
+
+function ownBody(exchange: Exchange): Uint8Array {
+  const body = given(exchange.body)
+  const { upstreamModel } = given(exchange.model)
+  const alias = given(exchange.facts).model !== upstreamModel
+  const unmarked = unmarkedMember(exchange, body)
+  if (!alias && unmarked === null && exchange.edits.size === 0) return body
+  const edits = new Map(exchange.edits)
+  if (alias) edits.set('model', JSON.stringify(upstreamModel))
+  if (unmarked !== null) edits.set(unmarked.member, memberJson(exchange, unmarked.member, unmarked.value))
+  return editBody(body, given(exchange.members), edits)
+}
+
+/**
+ * What other providers thought earlier in the conversation, and what policies altered of this one's thoughts, which it
+ * would refuse; null where there is none.
+ */
+function unmarkedMember({ dialect, parsed, edits }: Exchange, body: Uint8Array): MemberWithoutMarks | null {
+  if (!textFamilies.has(dialect.family)) return null
+  const holdsMarks = mayHoldMarks(body) || edits.get('messages')?.includes(markBegins) === true
+  if (!holdsMarks) return null
+  return withoutMarkedThoughts(dialect.family, given(parsed))
+}

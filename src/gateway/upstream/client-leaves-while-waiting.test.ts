@@ -1,0 +1,54 @@
+/** What an exchange waited for when its caller left: it is let go of, and nothing goes on. */
+import { expect, test } from 'bun:test'
+import { hashSecret } from '../../identity/secret.ts'
+import { chat } from '../../languages/chat/dialect.ts'
+import { providerKinds } from '../../providers/kinds/index.ts'
+import type { Reservation } from '../../usage/allowance.ts'
+import { reserveUsage } from '../admission/reserve.ts'
+import { useGrant } from '../admission/review-grant.ts'
+import { callerLeft } from '../client-disconnect.ts'
+import { digestOf } from '../policy/decisions.ts'
+import { prepared } from '../testing/relay.ts'
+import { testProvider } from '../testing/worker.ts'
+
+async function known() {
+  const { exchange, gateway, lane } = await prepared(chat, { stream: false })
+  exchange.tokenHash = hashSecret(lane.addToken({ id: 'token' }))
+  exchange.token = lane.tokens.get(exchange.tokenHash) ?? null
+  exchange.body = new TextEncoder().encode('{}')
+  return { exchange, gateway, lane }
+}
+
+test('a grant that is given to nobody any more is given back', async () => {
+  const { exchange, gateway, lane } = await known()
+  let released = 0
+  const reservation: Reservation = {
+    held: [{ account: 'grant/g', amount: 1 }],
+    extend: () => false,
+    settle: (used) => used,
+    release() {
+      released += 1
+    },
+  }
+  const given = Promise.withResolvers<Reservation>()
+  Object.assign(gateway.lane, { allowances: { reserve: () => given.promise, exhausted: () => false } })
+  const digest = digestOf(exchange, gateway)
+  lane.grants.push({ id: 'g', tokenId: 'token', digest, expiresAt: Number.POSITIVE_INFINITY })
+  const using = useGrant(exchange, gateway)
+  given.resolve(reservation)
+  callerLeft(exchange, gateway)
+  expect(await using).toBe(false)
+  expect([released, exchange.grant]).toEqual([1, null])
+})
+
+test('a request whose caller left while the price table was loaded reserves nothing', async () => {
+  const { exchange, gateway } = await known()
+  exchange.opened = false
+  const kind = providerKinds.get('openai')
+  if (kind === undefined) throw new Error('There is no such kind')
+  exchange.paths = [{ id: 'm', aliases: [], upstreamModel: 'm', provider: testProvider(), kind, listed: null }]
+  const reserving = reserveUsage(exchange, gateway)
+  callerLeft(exchange, gateway)
+  expect(await Promise.resolve(reserving).catch(({ code }) => code)).toBe('client_left')
+  expect(exchange.priced).toEqual([])
+})

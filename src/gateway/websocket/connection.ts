@@ -1,0 +1,214 @@
+/**
+ * One WebSocket of an application: its text frames are requests, answered one after the other, each as if it had come
+ * by itself (contract section 6, WebSocket).
+ *
+ * - Frames that come while one is answered wait, in order, up to a number and a size; beyond, 1013: a peer that asks
+ *   faster than it is answered must wait itself, because a WebSocket cannot be told to pause.
+ * - A peer that reads slowly slows its provider: the answer is not read on until what was sent has left.
+ * - The end of the connection aborts what runs. Frames that still waited were never admitted and leave no event.
+ * - Close codes (RFC 6455 section 7.4.1): 1001 the gateway stops, 1003 a binary frame, 1007 a frame that is no JSON
+ *   object, 1008 the token is refused, 1009 a frame larger than a body may be (by the server itself), 1011 a defect.
+ */
+import { SseSplitter } from '../../lib/http/sse.ts'
+import type { GovernedToken } from '../../tokens/governed-token.ts'
+import { providerErrorFrame } from './frame.ts'
+
+const mostWaiting = 256
+/** Of what may be larger than this only one frame at a time waits to leave. */
+const lowWater = 64 * 1024
+const maxFrameBytes = 16 * 1024 * 1024
+const encoder = new TextEncoder()
+
+export interface FrameArrival {
+  /** The handshake's headers with a signal of the frame's own, aborted when the connection ends. */
+  request: Request
+  requestId: string
+  body: Uint8Array
+}
+
+export interface ConnectionOptions {
+  url: string
+  headers: Headers
+  requestId: string
+  /** As it was at the handshake: by it a revocation finds the connection. */
+  token: Pick<GovernedToken, 'id' | 'hash'>
+  /** Bytes that frames may take which wait. */
+  waitingLimit: number
+  /** Takes one frame through its stages; never rejects. */
+  govern(arrival: FrameArrival): Promise<Response>
+  onClosed(connection: SocketConnection): void
+}
+
+/** What is used of the server's side of a WebSocket. */
+export interface Peer {
+  /** Bytes sent, -1 where they wait to leave, 0 where the connection is gone. */
+  send(text: string): number
+  getBufferedAmount(): number
+  close(code: number, reason: string): void
+}
+
+interface Ending {
+  code: number
+  reason: string
+}
+
+export class SocketConnection {
+  readonly token: ConnectionOptions['token']
+  readonly requestId: string
+  readonly #options: ConnectionOptions
+  readonly #waiting: string[] = []
+  #waitingSize = 0
+  #frames = 0
+  #peer: Peer | null = null
+  #answering = false
+  #ending: Ending | null = null
+  #closed = false
+  /** Aborts the frame that is being answered. */
+  #leaving: AbortController | null = null
+  #reader: Pick<ReadableStreamDefaultReader<Uint8Array>, 'cancel'> | null = null
+  #onWritable: (() => void) | null = null
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options
+    this.token = options.token
+    this.requestId = options.requestId
+  }
+
+  opened(peer: Peer): void {
+    this.#peer = peer
+    if (this.#ending !== null) this.#close(this.#ending)
+  }
+
+  received(message: string | Buffer): void {
+    if (this.#ending !== null || this.#closed) return
+    if (typeof message !== 'string') this.#close({ code: 1003, reason: 'Only text frames are accepted' })
+    else if (!this.#enqueue(message)) this.#close({ code: 1013, reason: 'Too many frames wait for their answer' })
+    else if (!this.#answering) void this.#answerAll()
+  }
+
+  /** What was sent has left, at least in part. */
+  drained(): void {
+    if ((this.#peer?.getBufferedAmount() ?? 0) > lowWater) return
+    this.#onWritable?.()
+    this.#onWritable = null
+  }
+
+  /** The connection has ended, whoever ended it. */
+  closed(): void {
+    this.#closed = true
+    this.#waiting.length = 0
+    this.#onWritable?.()
+    this.#onWritable = null
+    this.#leaving?.abort()
+    // A stream that is cancelled tells its exchange at once; one that has not begun hears it from the signal. Nobody is
+    // left to be told that a stream which had broken already could not be cancelled.
+    this.#reader?.cancel().catch(() => undefined)
+    this.#options.onClosed(this)
+  }
+
+  /** Ends the connection once the frame that is being answered has its answer; `frame` is said first where none is. */
+  end(ending: Ending, frame: string | null = null): void {
+    if (this.#ending !== null) return
+    this.#waiting.length = 0
+    this.#ending = ending
+    if (this.#answering || this.#peer === null) return
+    if (frame !== null) this.#peer.send(frame)
+    this.#close(ending)
+  }
+
+  /** False where too much waits already. */
+  #enqueue(text: string): boolean {
+    this.#waiting.push(text)
+    this.#waitingSize += text.length
+    return this.#waiting.length <= mostWaiting && this.#waitingSize <= this.#options.waitingLimit
+  }
+
+  async #answerAll(): Promise<void> {
+    this.#answering = true
+    for (let text = this.#waiting.shift(); text !== undefined; text = this.#waiting.shift()) {
+      this.#waitingSize -= text.length
+      const refused = await this.#answer(text)
+      const ending = refused ?? this.#ending
+      if (ending !== null) {
+        this.#close(ending)
+        break
+      }
+    }
+    this.#answering = false
+  }
+
+  /** Answers one frame; tells how the connection must end because of it, if it must. */
+  async #answer(text: string): Promise<Ending | null> {
+    const { url, headers, govern } = this.#options
+    this.#frames += 1
+    const requestId = `${this.requestId}.${this.#frames}`
+    const leaving = new AbortController()
+    this.#leaving = leaving
+    try {
+      const request = new Request(url, { headers, signal: leaving.signal })
+      return await this.#pass(await govern({ request, requestId, body: encoder.encode(text) }), requestId)
+    } catch {
+      // A provider's stream ends in frames, never in an error: what throws here is a defect, and the peer is told so.
+      return { code: 1011, reason: 'Something failed inside' }
+    } finally {
+      this.#leaving = null
+    }
+  }
+
+  async #pass(response: Response, requestId: string): Promise<Ending | null> {
+    const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
+    if (isStream && response.body !== null) {
+      await this.#passStream(response.body)
+      return null
+    }
+    const body = await response.text()
+    const isOurs = response.headers.get('x-service-error-source') !== 'upstream'
+    await this.#send(isOurs ? body : providerErrorFrame(response.status, body, requestId))
+    return isOurs ? endingAfter(response.status, body) : null
+  }
+
+  async #passStream(body: ReadableStream<Uint8Array>): Promise<void> {
+    const splitter = new SseSplitter(maxFrameBytes)
+    const reader = body.getReader()
+    this.#reader = reader
+    if (this.#closed) await reader.cancel()
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      for (const { data } of splitter.push(value)) if (data !== null) await this.#send(data)
+    }
+    this.#reader = null
+    const rest = splitter.end()?.data ?? null
+    if (rest !== null) await this.#send(rest)
+  }
+
+  async #send(text: string): Promise<void> {
+    if (this.#closed || this.#peer === null || this.#peer.send(text) !== -1) return
+    await new Promise<void>((resolve) => {
+      this.#onWritable = resolve
+    })
+  }
+
+  #close({ code, reason }: Ending): void {
+    this.#ending ??= { code, reason }
+    this.#waiting.length = 0
+    if (!this.#closed) this.#peer?.close(code, reason)
+  }
+}
+
+/** Refusals after which a connection cannot go on, by the code that the frame says. */
+const endings: Readonly<Record<string, Ending>> = {
+  invalid_json: { code: 1007, reason: 'A frame must be one JSON object' },
+  json_too_deep: { code: 1007, reason: 'A frame is nested too deep' },
+  request_too_large: { code: 1009, reason: 'A frame is too large' },
+  missing_api_key: { code: 1008, reason: 'The token is refused' },
+  invalid_api_token: { code: 1008, reason: 'The token is refused' },
+  'tokens.expired': { code: 1008, reason: 'The token has expired' },
+  draining: { code: 1001, reason: 'The gateway is shutting down' },
+}
+
+function endingAfter(status: number, body: string): Ending | null {
+  if (status < 400) return null
+  const frame: { error?: { code?: string } } = JSON.parse(body)
+  return endings[frame.error?.code ?? ''] ?? null
+}

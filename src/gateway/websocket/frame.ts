@@ -1,0 +1,89 @@
+/**
+ * A text frame of a WebSocket as the request that it is, and answers to it as frames (contract section 6, WebSocket).
+ *
+ * In: the frame's text is the request's body, every byte of it, but for what only a connection can mean: on responses
+ * the `type` of the event is left out, and both families are streamed, whether the frame says so or not. Out: the
+ * provider's frames pass as they came; what the gateway itself has to say becomes `{type:"error", status, error,
+ * request_id, verdictan?}`, and that always ends the answer.
+ */
+
+import { envelope, Failure } from '../../failure.ts'
+import type { Dialect, StreamReader } from '../../languages/dialect.ts'
+import { isObject, type JsonObject, parseObject } from '../../languages/reading/json-value.ts'
+import { editMembers } from '../../lib/json/json-members.ts'
+import { type Exchange, given } from '../exchange.ts'
+import { membersOf } from '../request/read-request.ts'
+
+const createEvent = 'response.create'
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
+/** The stage that makes a request of a frame. Throws `invalid_json`, `json_too_deep` and `invalid_parameter`. */
+export function readFrame(exchange: Exchange): void {
+  const text = decoder.decode(given(exchange.body))
+  const event = parseObject(text)
+  if (event === null) throw new Failure('invalid_json', { message: 'The frame is not a JSON object' })
+  const members = membersOf(text)
+  if (members.repeated) {
+    throw new Failure('invalid_json', { message: 'The frame names one of its members twice' })
+  }
+  const edits = new Map<string, string | null>()
+  if (event.stream !== true) edits.set('stream', 'true')
+  if (exchange.dialect.family === 'responses') {
+    checkEvent(event)
+    edits.set('type', null)
+  }
+  exchange.body = edits.size === 0 ? exchange.body : encoder.encode(editMembers(text, members, edits))
+  exchange.contentType = 'application/json'
+}
+
+/** Refuses all but a `response.create` event, whose fields are those of `POST /v1/responses`. */
+function checkEvent({ type, stream_id: lane }: Record<string, unknown>): void {
+  if (type !== createEvent) {
+    throw new Failure('invalid_parameter', { message: `The only event this accepts is ${createEvent}`, param: 'type' })
+  }
+  if (lane !== undefined) {
+    throw new Failure('invalid_parameter', {
+      message: 'Requests of one connection run in order and have no lanes: leave stream_id out',
+      param: 'stream_id',
+    })
+  }
+}
+
+/** A dialect as it is spoken over a WebSocket: the same but for the gateway's own errors. */
+export const overSocket = (dialect: Dialect): Dialect => ({
+  ...dialect,
+  errorBody: errorFrame,
+  reader: (start) => framed(dialect.reader(start)),
+})
+
+const errorFrame = (failure: Failure, requestId: string) => ({
+  type: 'error',
+  status: failure.status,
+  ...envelope(failure, requestId),
+})
+
+const framed = (reader: StreamReader): StreamReader => ({
+  frame: (frame) => reader.frame(frame),
+  open: (frame) => reader.open(frame),
+  delta: (channel, text) => reader.delta(channel, text),
+  isWhole: (choices) => reader.isWhole?.(choices) === true,
+  endFrames: () => reader.endFrames(),
+  escalationFrames: (verdictan, requestId) => reader.escalationFrames(verdictan, requestId),
+  errorFrames: (failure, requestId) => encoder.encode(`data: ${JSON.stringify(errorFrame(failure, requestId))}\n\n`),
+})
+
+/** The provider's own refusal as an error frame: its error object where its body has one. */
+export function providerErrorFrame(status: number, body: string, requestId: string): string {
+  const { code, type, message } = new Failure('upstream_provider_error', {
+    message: `The provider refused the request with status ${status}`,
+  })
+  const error = errorOf(body) ?? { message, type, param: null, code }
+  return JSON.stringify({ type: 'error', status, error, request_id: requestId })
+}
+
+/** Null where the refusal is no JSON: then there is nothing of it that an error frame could carry. */
+function errorOf(body: string): JsonObject | null {
+  const error = parseObject(body)?.error
+  return isObject(error) ? error : null
+}

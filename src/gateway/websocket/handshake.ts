@@ -1,0 +1,198 @@
+/**
+ * The WebSockets of a gateway: the opening handshake (RFC 6455 section 4.2), and all connections, for a shutdown and
+ * for tokens that are cut off. A handshake is decided like a request, up to whether the token may call a gateway at
+ * all, and refused as one, with its event; each frame is then admitted by itself (`connection.ts`).
+ *
+ * The Origin header is not looked at: a browser cannot send the Authorization header that is required here, and there
+ * are no cookies, so no page can borrow a credential.
+ */
+
+import { envelope, Failure } from '../../failure.ts'
+import type { Dialect } from '../../languages/dialect.ts'
+import { dialects } from '../../languages/index.ts'
+import type { GovernedToken } from '../../tokens/governed-token.ts'
+import { authenticate } from '../admission/authenticate.ts'
+import { admitToken } from '../admission/authorize.ts'
+import { tokenRevoked } from '../admission/token-revoked.ts'
+import { failureAnswer, refuse } from '../error-response.ts'
+import { beginExchange, type Connection, type Gateway, given } from '../exchange.ts'
+import { type FrameArrival, SocketConnection } from './connection.ts'
+import { overSocket } from './frame.ts'
+
+/** The server's part in a handshake. */
+export type SocketListener = Connection & Pick<Bun.Server<SocketConnection>, 'upgrade'>
+
+/** What `Bun.serve` takes as `websocket`. */
+export type SocketHandlers = Bun.WebSocketHandler<SocketConnection>
+
+export interface SocketRoute {
+  /** `GET /v1/chat/completions/ws` */
+  route: string
+  path: string
+  /** Spoken by what refuses the handshake. */
+  dialect: Dialect
+  /** Spoken by the frames. */
+  frames: Dialect
+  /** Requests without an upgrade may mean something else at this path. */
+  shared: boolean
+}
+
+export interface Sockets {
+  /** The route that a request to this path asks an upgrade of, or null where it is for others. */
+  routeOf(path: string, request: Request): SocketRoute | null
+  /** Answers the handshake; `undefined` where the connection now is a WebSocket. */
+  open(route: SocketRoute, request: Request, arrival: HandshakeArrival): Promise<Response> | Response | undefined
+  /** Ends the connections of these tokens, each with an error frame. */
+  endOf(tokenHashes: readonly string[]): void
+  /** Lets each connection finish the frame it answers, then closes it; waits until all are closed, at most so long. */
+  drain(milliseconds: number): Promise<void>
+  readonly size: number
+  readonly handlers: SocketHandlers
+}
+
+export interface HandshakeArrival {
+  server: SocketListener | null
+  requestId: string
+}
+
+export type GovernFrame = (route: SocketRoute, arrival: FrameArrival) => Promise<Response>
+
+/** Idle for this long, a peer is pinged; one that does not answer is gone. */
+const idleSeconds = 120
+const waitingFrames = 2
+
+const paths: readonly { path: string; family: Dialect['family']; shared: boolean }[] = [
+  { path: '/v1/chat/completions/ws', family: 'chat', shared: false },
+  { path: '/v1/responses/ws', family: 'responses', shared: false },
+  // Where the OpenAI SDK dials.
+  { path: '/v1/responses', family: 'responses', shared: true },
+]
+
+const routes: ReadonlyMap<string, SocketRoute> = new Map(
+  paths.flatMap(({ path, family, shared }) => {
+    const dialect = dialects.find((each) => each.family === family)
+    if (dialect === undefined) return []
+    return [[path, { route: `GET ${path}`, path, dialect, frames: overSocket(dialect), shared }] as const]
+  }),
+)
+
+export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
+  const connections = new Set<SocketConnection>()
+  const limit = gateway.settings.body_limit_bytes
+  let onEmpty: (() => void) | null = null
+
+  const accept = (
+    route: SocketRoute,
+    request: Request,
+    { server, requestId }: HandshakeArrival,
+    token: GovernedToken,
+  ) => {
+    const connection = new SocketConnection({
+      url: request.url,
+      headers: frameHeaders(request.headers),
+      requestId,
+      token,
+      waitingLimit: waitingFrames * limit,
+      govern: (arrival) => govern(route, arrival),
+      onClosed(closed) {
+        connections.delete(closed)
+        if (connections.size === 0) onEmpty?.()
+      },
+    })
+    if (server?.upgrade(request, { data: connection, headers: { 'x-request-id': requestId } }) !== true) {
+      return failureAnswer(route.dialect, new Failure('bad_request'), requestId, null)
+    }
+    connections.add(connection)
+    return undefined
+  }
+
+  return {
+    get size() {
+      return connections.size
+    },
+    routeOf(path, request) {
+      const route = routes.get(path) ?? null
+      return route?.shared === true && !asksForUpgrade(request) ? null : route
+    },
+    open(route, request, arrival) {
+      const unfit = unfitHandshake(route, request, arrival.requestId)
+      if (unfit !== null) return unfit
+      const exchange = beginExchange(
+        { request, connection: arrival.server, ...arrival, ...route, family: route.dialect.family },
+        gateway,
+      )
+      try {
+        authenticate(exchange, gateway)
+        admitToken(exchange, gateway)
+      } catch (thrown) {
+        return refuse(exchange, gateway, thrown)
+      }
+      return accept(route, request, arrival, given(exchange.token))
+    },
+    endOf(tokenHashes) {
+      for (const connection of connections) {
+        if (!tokenHashes.includes(connection.token.hash)) continue
+        const failure = tokenRevoked(gateway.lane.standing.organizationId, connection.token.id)
+        const frame = { type: 'error', status: failure.status, ...envelope(failure, connection.requestId) }
+        connection.end({ code: 1008, reason: 'The token has been revoked' }, JSON.stringify(frame))
+      }
+    },
+    async drain(milliseconds) {
+      for (const connection of connections) connection.end({ code: 1001, reason: 'The gateway is shutting down' })
+      if (connections.size === 0) return
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, milliseconds)
+        onEmpty = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    },
+    handlers: {
+      maxPayloadLength: limit,
+      // Of one answer's frames one at a time waits to leave; the provider's may be as large as an SSE frame.
+      backpressureLimit: 64 * 1024 * 1024,
+      perMessageDeflate: false,
+      idleTimeout: idleSeconds,
+      sendPings: true,
+      open: (peer) => peer.data.opened(peer),
+      message: (peer, message) => peer.data.received(message),
+      drain: (peer) => peer.data.drained(),
+      close: (peer) => peer.data.closed(),
+    },
+  }
+}
+
+const asksForUpgrade = (request: Request): boolean => request.method === 'GET' && request.headers.has('upgrade')
+
+/** RFC 6455 section 4.2.1: what every opening handshake must have; RFC 9110 section 15.5.22 for 426. */
+function unfitHandshake({ dialect }: SocketRoute, { method, headers }: Request, requestId: string): Response | null {
+  const answer = (failure: Failure, more: Record<string, string>) => {
+    const response = failureAnswer(dialect, failure, requestId, null)
+    for (const [name, value] of Object.entries(more)) response.headers.set(name, value)
+    return response
+  }
+  if (method !== 'GET') return answer(new Failure('method_not_allowed'), { allow: 'GET' })
+  if (!lists(headers, 'upgrade', 'websocket') || !lists(headers, 'connection', 'upgrade')) {
+    return answer(new Failure('upgrade_required'), { upgrade: 'websocket', connection: 'upgrade' })
+  }
+  if (headers.get('sec-websocket-version') !== '13') {
+    const message = 'Sec-WebSocket-Version must be 13'
+    return answer(new Failure('upgrade_required', { message }), { upgrade: 'websocket', 'sec-websocket-version': '13' })
+  }
+  if (!/^[A-Za-z0-9+/]{22}==$/.test(headers.get('sec-websocket-key') ?? '')) {
+    return answer(new Failure('bad_request', { message: 'Sec-WebSocket-Key must be 16 bytes in base64' }), {})
+  }
+  return null
+}
+
+/** Whether a header lists a word, in whatever case (RFC 9110 section 5.6.1). */
+const lists = (headers: Headers, name: string, word: string): boolean =>
+  (headers.get(name) ?? '').split(',').some((each) => each.trim().toLowerCase() === word)
+
+/** The handshake's headers as those of each frame; a key to one request is not one to all of a connection's. */
+function frameHeaders(handshake: Headers): Headers {
+  const headers = new Headers(handshake)
+  headers.delete('idempotency-key')
+  return headers
+}

@@ -1,0 +1,207 @@
+/**
+ * Tells texts that try to take over a model, by the signals they show. A score at or above the threshold makes each place
+ * where a signal stands a match, named after it. A text is judged as a whole, so nothing of it is known before its end;
+ * but it is read as it comes, and a bounded amount of work is done for each piece.
+ *
+ * 1. `injection-text.ts` makes of the source what the signals read.
+ * 2. That is read in windows, each overlapping the next by half: whatever is not longer than half a window stands whole
+ *    in one. A signal whose words do not stand in a window is not looked for there.
+ * 3. The places are joined as windows pass. Of a text that has very many of them near ones are joined, too.
+ */
+
+import { patternDetector } from '../../regex/pattern-detector.ts'
+import { patternPrefilter } from '../../regex/pattern-prefilter.ts'
+import { readPattern } from '../../regex/pattern-syntax.ts'
+import { Work } from '../../work-budget.ts'
+import { type Found, matcherOf, type TextFollower, type TextMatcher } from '../text-matcher.ts'
+import { injectionSignals } from './injection-signals.ts'
+import { InjectionText, readable } from './injection-text.ts'
+
+export interface InjectionReport {
+  /** Between 0 and 1. */
+  readonly score: number
+  readonly signals: readonly string[]
+}
+
+export interface InjectionMatcher extends TextMatcher {
+  report(text: string): InjectionReport
+}
+
+const label = 'INJECTION'
+const repeatedWeight = 0.35
+const invisibleWeight = 0.4
+/** Half a window, in UTF-16 units: no pattern of a signal is longer than this, but for runs of letters. */
+const halfWindow = 512
+/** How many places a text may have before near ones are joined. */
+const mostPlaces = 4096
+/** How a score is compared with a threshold: sums of tenths are not exact. */
+const least = (threshold: number): number => threshold - 1e-9
+
+const weights: ReadonlyMap<string, number> = new Map([
+  ...injectionSignals.map(({ name, weight }) => [name, weight] as const),
+  ['repeated_word', repeatedWeight],
+  ['hidden_writing', invisibleWeight],
+])
+
+interface Signals {
+  /** The signals that a text may show, by their index; it shows none of the others. */
+  readonly candidates: (text: string) => readonly number[]
+  readonly matchers: (TextMatcher | undefined)[]
+}
+
+let signals: Signals | null = null
+
+const prepareSignals = (): Signals => ({
+  candidates: patternPrefilter(
+    injectionSignals.map(({ patterns }) => patterns.map((pattern) => readPattern(pattern, 'config', true))),
+  ),
+  matchers: [],
+})
+
+/** The matcher of a signal: compiled for the first text that may show it, for all policies. */
+function signalMatcher(matchers: Signals['matchers'], index: number): TextMatcher {
+  const known = matchers[index]
+  if (known !== undefined) return known
+  const { name = '', patterns = [] } = injectionSignals[index] ?? {}
+  const sources = patterns.map((pattern) => ({ label, pattern, entry: name, caseInsensitive: true }))
+  const made = matcherOf(patternDetector(sources, { streaming: false, paramOf: () => 'config' }))
+  matchers[index] = made
+  return made
+}
+
+/** One matcher serves every text. */
+export function injectionMatcher(threshold: number): InjectionMatcher {
+  signals ??= prepareSignals()
+  const known = signals
+  const read = (text: string, work = new Work()): InjectionFollower => {
+    const follower = new InjectionFollower(known, threshold, work)
+    follower.push(text, true)
+    return follower
+  }
+  return {
+    mayMatch: (text) => mayReach(known, threshold, text),
+    matches: (text) => new InjectionFollower(known, threshold, new Work()).push(text, true).matches,
+    report: (text) => read(text).report(),
+    follow: (work = new Work()) => new InjectionFollower(known, threshold, work),
+  }
+}
+
+/** Whether what stands in the text could make so high a score. */
+function mayReach({ candidates }: Signals, threshold: number, source: string): boolean {
+  const { plain, repeats, hides } = readable(source)
+  let most = 0
+  for (const index of candidates(plain)) most += injectionSignals[index]?.weight ?? 0
+  if (repeats) most += repeatedWeight
+  if (hides) most += invisibleWeight
+  return most >= least(threshold)
+}
+
+const nothing: readonly Found[] = []
+
+class InjectionFollower implements TextFollower {
+  readonly #signals: Signals
+  readonly #threshold: number
+  readonly #work: Work
+  readonly #text = new InjectionText()
+  /** Where the next window begins in what is read. */
+  #window = 0
+  readonly #names = new Set<string>()
+  readonly #places = new Places()
+  #read = 0
+
+  constructor(known: Signals, threshold: number, work: Work) {
+    this.#signals = known
+    this.#threshold = threshold
+    this.#work = work
+  }
+
+  push(piece: string, last: boolean): { matches: readonly Found[]; safe: number } {
+    this.#read += piece.length
+    // A long piece is read bit by bit, so that no more is kept of it than of short ones.
+    for (let at = 0; at < piece.length; at += halfWindow) this.#take(piece.slice(at, at + halfWindow), false)
+    if (!last) return { matches: nothing, safe: 0 }
+    this.#take('', true)
+    const { hidden } = this.#text
+    if (hidden !== null) this.#add({ ...hidden, label, entry: 'hidden_writing' })
+    const isOne = this.report().score >= least(this.#threshold)
+    return { matches: isOne ? this.#places.all() : nothing, safe: this.#read }
+  }
+
+  report(): InjectionReport {
+    const names = [...this.#names]
+    const sum = names.reduce((score, name) => score + (weights.get(name) ?? 0), 0)
+    return { score: Math.min(1, sum), signals: names }
+  }
+
+  #take(piece: string, last: boolean): void {
+    const text = this.#text
+    text.push(piece, last)
+    // What follows a window is known before it is read, because a signal asks where a word ends.
+    while (text.length > this.#window + 2 * halfWindow) this.#readWindow()
+    if (last && text.length > this.#window) this.#readWindow()
+    for (const stretch of text.takeRepeated()) this.#add({ ...stretch, label, entry: 'repeated_word' })
+  }
+
+  #readWindow(): void {
+    const text = this.#text
+    const from = this.#window
+    const to = Math.min(text.length, from + 2 * halfWindow)
+    const { candidates, matchers } = this.#signals
+    const kept = text.plain.slice(0, to + 1 - text.dropped)
+    for (const index of candidates(kept.slice(from - text.dropped, to - text.dropped))) {
+      for (const found of signalMatcher(matchers, index).follow(this.#work).push(kept, true).matches) {
+        const [start, end] = [text.dropped + found.start, text.dropped + found.end]
+        // What begins or ends with a character that only shows what stands beside the window is another window's.
+        if (start >= from && end <= to) this.#add({ ...found, ...text.source(start, end) })
+      }
+    }
+    this.#window += halfWindow
+    text.dropBefore(Math.min(text.length, this.#window - 1))
+  }
+
+  #add(found: Found): void {
+    this.#names.add(found.entry)
+    this.#places.add(found)
+  }
+}
+
+/** Places of a text by their start, overlapping ones as one, which names all their signals. */
+class Places {
+  #sorted: Found[] = []
+
+  add(found: Found): void {
+    const sorted = this.#sorted
+    let index = sorted.length
+    while (index > 0 && (sorted[index - 1]?.start ?? 0) > found.start) index--
+    // Those that it overlaps stand around it.
+    let first = index
+    while (first > 0 && (sorted[first - 1]?.end ?? 0) > found.start) first--
+    while (index < sorted.length && (sorted[index]?.start ?? 0) < found.end) index++
+    const joined = sorted.slice(first, index).reduce(join, found)
+    sorted.splice(first, index - first, joined)
+    if (sorted.length > mostPlaces) this.#halve()
+  }
+
+  all(): readonly Found[] {
+    return this.#sorted
+  }
+
+  #halve(): void {
+    const fewer: Found[] = []
+    for (let index = 0; index < this.#sorted.length; index += 2) {
+      const [one, other] = this.#sorted.slice(index, index + 2)
+      if (one !== undefined) fewer.push(other === undefined ? one : join(one, other))
+    }
+    this.#sorted = fewer
+  }
+}
+
+function join(one: Found, other: Found): Found {
+  const names = new Set([...one.entry.split('+'), ...other.entry.split('+')])
+  return {
+    start: Math.min(one.start, other.start),
+    end: Math.max(one.end, other.end),
+    label,
+    entry: [...names].join('+'),
+  }
+}

@@ -1,0 +1,150 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { cutAt, passPieces, ruleOf } from '../../testing/passing.ts'
+import { TooMuchWork, Work } from '../../work-budget.ts'
+import { matcherOf } from '../text-matcher.ts'
+import { phoneDetector } from './phone-detector.ts'
+
+const matcher = matcherOf(phoneDetector)
+const found = (text: string): string[] => matcher.matches(text).map(({ start, end }) => text.slice(start, end))
+const redaction = ruleOf(phoneDetector, 'redact')
+
+/** Formats of many countries; those in the second list are numbers only beside a word that says so. */
+const byThemselves = [
+  ...['+46 (0)8 928 571 38', '+447700 208 815', '001-253-366-9781', '(+30) 2491 186252', '00420 604 913 909'],
+  ...['+1-903-140-4508x769', '780-999-2181', '930.167.3943', '1 (926) 018-1590', '(602)272-9781', '1.800.555.1234'],
+  ...['826-801-8159x08301', '+1 (415) 555-2671 ext. 55', '056 590 36 33', '0496 46 46 70', '03.93.92.16.85'],
+  ...[
+    '090-2601-8159',
+    '0341 8387176',
+    '(0543) 231 9487',
+    '8 (246) 281-9482',
+    '04379 75432 319',
+    '+90(955)597-9711x4710',
+  ],
+  ...[
+    '21 253 109 8211',
+    '(03).6018.1590',
+    '+998 (30) 824-62-81',
+    '+86 138 0013 8000',
+    '+91 99351 81909',
+    '٠٩٠-٢٦٠١-٨١٥٩',
+  ],
+]
+const besideAWord = [
+  ...['9472 7916', '450 0840', '99 668472', '432 03 163', '28-64-66-98', '723 813 266'],
+  ...['9498777106', '13800138000', '57 328 657 97 54', '326.01815', '30/166 1318', '73-1322-8171'],
+]
+const noNumbers = [
+  ...['on 2012-10-01 00:46', '10 000 000 people in 1999-2004', 'version 10.2.33', 'call 192.168.100.200', '+12345678'],
+  ...['10 20 30 40 50 60', '120 340 560 789', 'pay 4111-1111-1111-1112!', 'pay 3782 822463 10006', '1,234,567,890'],
+  ...['Apt. 675 62314 Mellemvej', 'my new address is 224 4966 Bond Street', 'the office is at 17031 2202 Rissik St'],
+  ...[
+    'license number is 2270-66-1551',
+    'order number 12345678',
+    'order 006189635',
+    'NAY 06563-4892',
+    'ISBN 978-3-16-148410-0',
+    '3.141592653589793',
+  ],
+  ...[
+    '123e4567-e89b-12d3-a456-426614174000',
+    'at 1698765432',
+    '0000000000',
+    '$ 555 123 4567',
+    'https://a.b/415-555-2671',
+  ],
+]
+
+test('finds numbers with a country code, an area code, an extension or a known grouping, whole', () => {
+  for (const number of byThemselves) expect(found(`I saw ${number} yesterday.`)).toEqual([number])
+})
+
+test('finds other numbers whole beside a word that says so', () => {
+  for (const number of besideAWord) {
+    expect(found(`I saw ${number} yesterday.`)).toEqual([])
+    for (const [before, after] of [
+      ['Can someone call me on ', '? I have questions'],
+      ['Name: Ann\nMobile: ', '\nDesk: none'],
+      ['llámame al ', ', gracias'],
+      ['我的电话是', '。'],
+      ['APO AA 61487\n', ' office'],
+      ['Portugal 30971\n', '-Fax'],
+    ]) {
+      expect(found(`${before}${number}${after}`)).toEqual([number])
+    }
+  }
+})
+
+test('leaves parentheses around a number alone', () => {
+  for (const number of ['+1-984-182-0190', '212 555 9999', '(602) 272-9781', '0341 8387176', '(+30) 2491 186252']) {
+    expect(found(`Ann (${number}) wrote (${number} and more`)).toEqual([number, number])
+  }
+})
+
+test('takes other rows of digits for no number', () => {
+  for (const text of noNumbers) expect([text, ...found(text)]).toEqual([text])
+})
+
+test('lists of numbers are found one by one', () => {
+  expect(found('+1 415 555 2671, +44 20 7946 0958 and 212 555 9999')).toEqual([
+    '+1 415 555 2671',
+    '+44 20 7946 0958',
+    '212 555 9999',
+  ])
+})
+
+const fragment = fc.constantFrom(
+  ...[
+    ...byThemselves,
+    ...besideAWord,
+    ...noNumbers,
+    'call ',
+    ' ',
+    '\n',
+    ', ',
+    '-',
+    '(',
+    ')',
+    '+',
+    '/',
+    '.',
+    '7',
+    '55 ',
+  ],
+  ...['\u200b', '９', '😀', '\ud83d', 'x', 'ext. 1', ' office', '\u2011', 'é', '电话'],
+)
+
+test('finds the same in a stream, wherever it is split, and in a text that may hold a number', () => {
+  fc.assert(
+    fc.property(fc.array(fragment, { maxLength: 12 }), fc.array(fc.nat(400), { maxLength: 12 }), (parts, places) => {
+      const text = parts.join('')
+      const whole = passPieces([redaction], [text])
+      expect(passPieces([redaction], cutAt(text, places))).toMatchObject({ text: whole.text, findings: whole.findings })
+      expect(passPieces([redaction], [...text]).text).toBe(whole.text)
+      if (whole.findings.length > 0) expect(phoneDetector.mayMatch(text)).toBe(true)
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('holds no more than a row and the characters behind it', () => {
+  const follower = matcher.follow()
+  let read = 0
+  for (const piece of '1 22 333 '.repeat(500)) {
+    read += piece.length
+    expect(read - follower.push(piece, false).safe).toBeLessThan(100)
+  }
+})
+
+test('what is ignorable within a row without end stops the text', () => {
+  const text = `call 780-999${'\u200b'.repeat(1100)}-2181`
+  expect(matcher.matches(text)).toMatchObject([{ endless: true }])
+  expect(phoneDetector.mayMatch(text)).toBe(true)
+})
+
+test('counts its work', () => {
+  const worn = new Work()
+  expect(() => worn.add(1e9, 0)).toThrow(TooMuchWork)
+  expect(() => matcher.follow(worn).push('call 780-999-2181', true)).toThrow(TooMuchWork)
+})

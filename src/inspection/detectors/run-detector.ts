@@ -1,0 +1,103 @@
+/**
+ * Finds what begins with a pattern and then goes on, however long, over characters of a set: private keys, signed tokens.
+ * Told in segments of a bounded length, so that nothing has to be held until the end is there.
+ */
+
+import type { HeldText } from '../held-text.ts'
+import { type CharacterSet, contains } from '../regex/character-set.ts'
+import { type PatternSource, patternDetector } from '../regex/pattern-detector.ts'
+import { type Detector, type Match, maxLiveUnits, type Scanner } from './detector.ts'
+
+export interface Run {
+  readonly openings: readonly PatternSource[]
+  /** What it goes on over, in UTF-16 units. */
+  readonly over: CharacterSet
+  /** How its last line ends, tested where a `-` was read; absent where it ends with the set. */
+  readonly closing?: RegExp
+}
+
+/** How much of the text before a `-` is kept to see whether it closes the run. */
+const closingUnits = 96
+
+export function runDetector({ openings: sources, over, closing }: Run): Detector {
+  const openings = patternDetector(sources, { streaming: true, paramOf: () => 'config' })
+  return {
+    bounded: true,
+    mayMatch: openings.mayMatch,
+    scanner: (text, work) =>
+      new RunScanner(openings.scanner(text, work), text, { openings: sources, over, ...(closing && { closing }) }),
+  }
+}
+
+class RunScanner implements Scanner {
+  readonly #openings: Scanner
+  readonly #text: HeldText
+  readonly #run: Run
+  #position = 0
+  /** Where the segment that is being read began; null outside of a run. */
+  #segment: number | null = null
+  #opening: Match | null = null
+  readonly #found: Match[] = []
+  #tail = ''
+
+  constructor(openings: Scanner, text: HeldText, run: Run) {
+    this.#openings = openings
+    this.#text = text
+    this.#run = run
+  }
+
+  get overflowAt(): number | null {
+    return this.#openings.overflowAt
+  }
+
+  get liveFrom(): number {
+    return Math.min(this.#openings.liveFrom, this.#segment ?? Number.POSITIVE_INFINITY)
+  }
+
+  advance(ended: boolean, found: Match[]): void {
+    if (this.#segment !== null) this.#read(ended, found)
+    this.#openings.advance(ended, this.#found)
+    if (this.#found.length === 0) return
+    for (const opening of this.#found.splice(0)) {
+      if (opening.start < this.#position) continue
+      this.#opening = opening
+      this.#segment = opening.start
+      this.#position = opening.end
+      this.#tail = ''
+      this.#read(ended, found)
+    }
+  }
+
+  #read(ended: boolean, found: Match[]): void {
+    const { over, closing } = this.#run
+    const end = this.#text.end
+    while (this.#segment !== null && this.#position < end) {
+      const unit = this.#text.unitAt(this.#position)
+      if (!contains(over, unit)) {
+        this.#tell(found)
+        return
+      }
+      this.#position++
+      if (closing !== undefined) {
+        this.#tail = (this.#tail + String.fromCharCode(unit)).slice(-closingUnits)
+        if (unit === 0x2d && closing.test(this.#tail)) {
+          this.#tell(found)
+          return
+        }
+      }
+      if (this.#position - this.#segment >= maxLiveUnits) {
+        this.#tell(found)
+        this.#segment = this.#position
+      }
+    }
+    if (ended) this.#tell(found, 1)
+  }
+
+  #tell(found: Match[], beyond = 0): void {
+    const { label = '', entry = '', start: opened = 0 } = this.#opening ?? {}
+    const start = this.#segment ?? opened
+    this.#segment = null
+    const end = this.#position
+    if (start < end) found.push({ start, end, label, entry, decidedAt: end + beyond })
+  }
+}

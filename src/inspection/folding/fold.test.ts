@@ -1,0 +1,42 @@
+import { expect, test } from 'bun:test'
+import { personalData } from '../detectors/personal-data/personal-data.ts'
+import { termDetector } from '../detectors/terms/term-detector.ts'
+import { matcherOf } from '../detectors/text-matcher.ts'
+import { patternDetector } from '../regex/pattern-detector.ts'
+import { passPieces, ruleOf } from '../testing/passing.ts'
+import { foldForPattern, isIgnorable } from './fold.ts'
+
+test('every character that is not seen stands for nothing, U+FEFF too', () => {
+  for (let codePoint = 0; codePoint <= 0x10ffff; codePoint++) {
+    if (/\p{Default_Ignorable_Code_Point}/u.test(String.fromCodePoint(codePoint))) {
+      expect([codePoint, isIgnorable(codePoint), foldForPattern(codePoint)]).toEqual([codePoint, true, []])
+    }
+  }
+})
+
+test('U+FEFF inside a term or an address hides nothing, whole or in pieces', () => {
+  const email = patternDetector(personalData.email, { streaming: true, paramOf: String })
+  const term = termDetector(['secret'], 'TERM', { caseSensitive: false, homoglyphs: false, wordBoundaries: true })
+  const text = 'a se\ufeffcret to bo\ufeffb@x.c\ufeffom.'
+  expect(matcherOf(term).matches(text)).toMatchObject([{ start: 2, end: 9 }])
+  const rules = [ruleOf(term, 'redact'), ruleOf(email, 'redact')]
+  expect(passPieces(rules, [text]).text).toBe('a [TERM] to [EMAIL].')
+  expect(passPieces(rules, [...text]).text).toBe('a [TERM] to [EMAIL].')
+  expect(passPieces(rules, ['{"a":"bob@\\ufeffx.com"}'], 'tool_arguments').text).toBe('{"a":"[EMAIL]"}')
+})
+
+test('the letters of Turkish are one with i, and what they stand for is found where it stands', () => {
+  const term = termDetector(['istanbul'], 'TERM', { caseSensitive: false, homoglyphs: false, wordBoundaries: false })
+  const pattern = patternDetector([{ label: 'P', pattern: 'istanbul', caseInsensitive: true }], {
+    streaming: true,
+    paramOf: String,
+  })
+  for (const spelled of ['istanbul', 'ISTANBUL', 'İstanbul', 'İSTANBUL', 'ıstanbul']) {
+    const text = `in ${spelled}, İİ`
+    for (const rules of [[ruleOf(term, 'redact')], [ruleOf(pattern, 'redact')]]) {
+      expect(passPieces(rules, [text]).text).toMatch(/^in \[(TERM|P)\], İİ$/)
+      expect(passPieces(rules, [...text]).text).toMatch(/^in \[(TERM|P)\], İİ$/)
+    }
+  }
+  expect(passPieces([ruleOf(term, 'redact')], ['i\u0307stanbul']).text).toBe('[TERM]')
+})

@@ -1,0 +1,41 @@
+/**
+ * Speech, `POST /v1/audio/speech`: JSON in, audio out, or with `stream_format: "sse"` the same audio in events. Policies
+ * read what is to be said and how; what is heard is not read.
+ */
+
+import { type Dialect, estimateTokens } from '../dialect.ts'
+import { eventReader } from '../reading/frames/event-reader.ts'
+import { isObject } from '../reading/json-value.ts'
+import { modelOf } from '../reading/request-fields.ts'
+import { inputLength, requestOnly, textsOfRequest } from '../reading/request-only.ts'
+import { readAudioUsage } from './usage.ts'
+
+/** Members that are no text; every other is read, whatever its name. */
+const settings = ['voice', 'response_format', 'stream_format', 'speed'] as const
+
+export const speech: Dialect = {
+  ...requestOnly,
+  family: 'speech',
+  route: 'POST /v1/audio/speech',
+  plainAnswers: ['audio/', 'application/octet-stream'],
+
+  read: (body) => ({
+    model: modelOf(body),
+    stream: body.stream_format === 'sse',
+    inputEstimate: estimateTokens(inputLength(body.input) + inputLength(body.instructions)),
+    outputLimit: null,
+    choices: 1,
+    beyondBody: false,
+    unbounded: null,
+    sessionId: null,
+  }),
+
+  requestText: (body) => textsOfRequest(body, ['input', 'instructions'], settings),
+  readAnswer: (body) => ({ usage: isObject(body) ? readAudioUsage(body.usage) : null, textLength: 0 }),
+
+  reader: () =>
+    eventReader({
+      read: ({ type, usage }) => (type === 'speech.audio.done' ? { terminal: true, usage: readAudioUsage(usage) } : {}),
+      endsWithDone: false,
+    }),
+}

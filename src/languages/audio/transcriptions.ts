@@ -1,0 +1,80 @@
+/**
+ * Transcriptions, `POST /v1/audio/transcriptions`: a form with a file in; JSON, plain text, subtitles or events out.
+ * Policies read the prompt and every field that is not known to be none; what is heard and written down is not read.
+ */
+import { Failure } from '../../failure.ts'
+import { type Dialect, estimateTokens, type TextSlot } from '../dialect.ts'
+import { eventReader } from '../reading/frames/event-reader.ts'
+import { isObject, type JsonObject } from '../reading/json-value.ts'
+import { modelOf } from '../reading/request-fields.ts'
+import { inputLength, requestOnly } from '../reading/request-only.ts'
+import { addMember } from '../reading/texts/request-texts.ts'
+import { readAudioUsage } from './usage.ts'
+
+/** Fields that are no text; every other is read, whatever its name. */
+const settings = new Set([
+  'file',
+  'model',
+  'language',
+  'response_format',
+  'temperature',
+  'stream',
+  'timestamp_granularities[]',
+  'include[]',
+  'chunking_strategy',
+])
+
+/** Ten tokens a second of audio at 128 kbit a second: an estimate, for answers that report no usage. */
+const bytesPerToken = 1600
+
+export const transcriptions: Dialect = {
+  ...requestOnly,
+  family: 'transcriptions',
+  route: 'POST /v1/audio/transcriptions',
+  requestForm: 'multipart',
+  plainAnswers: ['text/plain', 'text/vtt', 'text/srt', 'application/x-subrip'],
+
+  read: (body) => ({
+    model: modelOf(body),
+    stream: isTrue(body.stream),
+    inputEstimate: estimateTokens(inputLength(body.prompt)) + Math.ceil(fileBytes(body) / bytesPerToken),
+    outputLimit: null,
+    choices: 1,
+    beyondBody: false,
+    unbounded: null,
+    sessionId: null,
+  }),
+
+  requestText(body) {
+    const slots: TextSlot[] = []
+    for (const name in body) {
+      // Of a file, and of those among a field's values, there is nothing to be read.
+      if (!settings.has(name) && !isObject(body[name])) addMember(slots, body, name, { role: 'user', listed: true })
+    }
+    return slots
+  },
+
+  readAnswer: (body) =>
+    isObject(body)
+      ? { usage: readAudioUsage(body.usage), textLength: inputLength(body.text) }
+      : { usage: null, textLength: 0 },
+
+  reader: () =>
+    eventReader({
+      read({ type, delta, usage }) {
+        if (type === 'transcript.text.done') return { terminal: true, usage: readAudioUsage(usage) }
+        return type === 'transcript.text.delta' ? { textLength: inputLength(delta) } : {}
+      },
+      endsWithDone: false,
+    }),
+}
+
+/** A form's fields are text. What might be read one way here and another there is refused. */
+function isTrue(field: unknown): boolean {
+  if (field === undefined || field === '' || field === 'false' || field === 'False' || field === '0') return false
+  if (field === 'true' || field === 'True' || field === '1') return true
+  throw new Failure('invalid_parameter', { param: 'stream', message: 'stream must be true or false' })
+}
+
+const fileBytes = ({ file }: Readonly<JsonObject>): number =>
+  isObject(file) && typeof file.bytes === 'number' ? file.bytes : 0

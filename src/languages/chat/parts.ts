@@ -1,0 +1,61 @@
+/**
+ * A chat stream tells the parts of an answer by their order: thoughts, text, a refusal or a call end the words before
+ * them (`read-stream.ts`). Who holds text of such a stream back before it is translated must let go of it in its
+ * part's turn: here each part is a channel of its own, which ends where the next begins. Calls go on beside each other to
+ * the end; one begins with its first arguments, so that words behind it come first where all of those are held.
+ */
+import type { StreamPiece, StreamReader } from '../dialect.ts'
+
+type Turn = 'thought' | 'text' | 'refusal' | 'call'
+
+/** In the order in which those of one frame are read. */
+const turns: readonly (readonly [Turn, RegExp])[] = [
+  ['thought', /^\d+\/reasoning/],
+  ['text', /^\d+\/content$/],
+  ['refusal', /^\d+\/refusal$/],
+  ['call', /^\d+\/tool_calls\b/],
+]
+
+/** The same reader, with the words of each part as a channel. */
+export function inParts(reader: StreamReader): Pick<StreamReader, 'open' | 'delta'> {
+  let turn: Turn | null = null
+  /** The reader's own channels, by the name that each of their parts has, or had. */
+  const known = new Map<string, string>()
+  /** The names of the parts whose turn it is, by the reader's channel. */
+  const open = new Map<string, string>()
+
+  const nameOf = (channel: string): string => {
+    const name = open.get(channel) ?? (known.has(channel) ? `${channel}.${known.size}` : channel)
+    open.set(channel, name)
+    known.set(name, channel)
+    return name
+  }
+
+  return {
+    open(frame) {
+      const opened = reader.open(frame)
+      if (opened === null) return null
+      const names = new Map<StreamPiece, string>()
+      const ends: string[] = []
+      for (const [next, channels] of turns) {
+        const pieces = opened.pieces.filter(({ channel }) => channels.test(channel))
+        if (pieces.length === 0) continue
+        if (next !== turn) {
+          ends.push(...open.values())
+          open.clear()
+        }
+        turn = next
+        if (next === 'call') continue
+        for (const piece of pieces) if (!piece.whole) names.set(piece, nameOf(piece.channel))
+      }
+      if (names.size === 0 && ends.length === 0 && opened.ends.length === 0) return opened
+      ends.push(...opened.ends.map((channel) => open.get(channel) ?? channel))
+      const pieces = opened.pieces.map((piece) => {
+        const channel = names.get(piece) ?? piece.channel
+        return { ...piece, channel, replace: (instead: string) => piece.replace(instead) }
+      })
+      return { pieces, ends, contradicts: opened.contradicts === true, bytes: () => opened.bytes() }
+    },
+    delta: (channel, text) => reader.delta(known.get(channel) ?? channel, text),
+  }
+}

@@ -1,0 +1,344 @@
+/**
+ * Follows a stream of chat completion chunks. A channel is one field of one choice, `0/content`; it ends with the
+ * choice's `finish_reason`, or with the stream. Fields that nobody has heard of are channels like the others.
+ *
+ * A name is a text like the others: it ends where what it names begins (arguments, be they empty: a call may have none,
+ * and nothing else says so before the choice ends), or with the choice. Providers say it whole, once or with every delta
+ * of its call, and their clients join it, take the first or the last: a name that says what has come of it so far is the
+ * name again, and its member is left out, so that all of them have it once. So a name in equal pieces (`da`, `da`) leaves
+ * as one of them, `da`; no provider is known to cut one so. One that goes on behind its end contradicts.
+ */
+import { envelope } from '../../failure.ts'
+import type { SseFrame } from '../../lib/http/sse.ts'
+import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from '../dialect.ts'
+import { done, doneFrame, isDone } from '../reading/frames/done-marker.ts'
+import { AlikeFrames } from '../reading/frames/frame-template-cache.ts'
+import { parseFrame } from '../reading/frames/non-finite.ts'
+import { OpenChannels } from '../reading/frames/open-channels.ts'
+import { endingFrame, frameBytes, OpenFrame } from '../reading/frames/open-frame.ts'
+import { isForeign, Unforeseen, unforeseenFacts } from '../reading/frames/unknown-frames.ts'
+import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
+import { plainId, startedAt } from '../reading/request-fields.ts'
+import { choiceHolders, holdsNoText } from '../reading/texts/text-members.ts'
+import { objectWith } from '../reading/texts/text-paths.ts'
+import { type FoundText, textLength, textsIn } from '../reading/texts/texts.ts'
+import { generatedLength, readUsage, textFields } from './answer.ts'
+import { type Detail, ReasoningDetails, type Signed, withoutBroken } from './reasoning-details.ts'
+import { type Call, ChatCalls } from './tool-calls.ts'
+
+/** What a frame holds that is there for the usage alone. */
+const ofUsageFrame: ReadonlySet<string> = new Set([
+  ...['id', 'object', 'created', 'model', 'choices', 'usage', 'system_fingerprint', 'service_tier', 'obfuscation'],
+])
+
+const lastFrame = new TextEncoder().encode(doneFrame)
+
+/** The choices are read one by one. */
+const readApart: ReadonlySet<string> = new Set(['choices'])
+const deltaOnly: ReadonlySet<string> = new Set(['delta'])
+
+/** What the places begin with of texts that stand in a choice beside its delta; no member's name is written so. */
+const beside = '~choice/'
+
+/** What a choice says: itself, one of its calls, or a detail of its reasoning. */
+interface Speaker {
+  choice: number
+  call: Call | null
+  detail?: Detail
+}
+
+interface Channel extends Speaker {
+  /** Where the text stands in the delta, in the call, or in the detail. */
+  place: string
+  ended: boolean
+  /** What came of a name; empty for other texts. */
+  name: string
+}
+
+class ChatReader implements StreamReader {
+  readonly #start: StreamStart
+  /** By choice, by call, by detail, and the names by what they name. */
+  readonly #channels = new OpenChannels<Channel, number | Call | Detail | string>()
+  /** Whether each choice that came has finished. */
+  readonly #choices = new Map<number, boolean>()
+  readonly #calls = new Map<number, ChatCalls>()
+  readonly #details = new Map<number, ReasoningDetails>()
+  #usage: Usage | null = null
+  /** The frame last followed, parsed: it is opened next, if at all. */
+  #chunk: JsonObject | null = null
+  readonly #alike = new AlikeFrames(() => new ChatReader(this.#start))
+  readonly #unforeseen = new Unforeseen()
+  /** What the provider's chunks say of the answer as a whole. */
+  #head: JsonObject | null = null
+
+  constructor(start: StreamStart) {
+    this.#start = start
+  }
+
+  frame(frame: SseFrameText): FrameFacts {
+    const text = this.#alike.follow(frame)
+    if (text === null) return this.#read(frame)
+    return { terminal: false, textLength: textLength(text), usage: this.#usage, error: null, ours: false }
+  }
+
+  #read(frame: SseFrameText): FrameFacts {
+    const { event, data } = frame
+    const isEnd = isDone(data)
+    const chunk = isEnd ? null : parseFrame(data)
+    this.#chunk = chunk
+    if (chunk === null) return { ...unforeseenFacts(isEnd ? '' : data, this.#usage), terminal: isEnd }
+    if (isGiven(chunk.error)) {
+      return { terminal: true, textLength: 0, usage: this.#usage, error: errorCode(chunk.error), ours: false }
+    }
+    const foreign = isForeign('chat', textOf(chunk.type) ?? event ?? '', chunk) && { foreign: true }
+    if (isUnforeseen(chunk)) return { ...unforeseenFacts(chunk, this.#noted(chunk)), ...foreign }
+    // A first chunk may have nothing but what a filter says of the prompt, and no name of its own.
+    if (this.#head === null && textOf(chunk.id)) this.#head = chunk
+    for (const [position, choice] of objectsOf(chunk.choices).entries()) {
+      const index = indexOf(choice, position)
+      const finished = isFinished(choice) || (this.#choices.get(index) === true && !bringsAnswer(choice))
+      this.#choices.set(index, finished)
+    }
+    const onlyUsage = isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0
+    const saysMore = Object.keys(chunk).some((name) => !ofUsageFrame.has(name))
+    const said = saidAlone(chunk)
+    const length = generatedLength(chunk.choices, 'delta')
+    if (said !== null && !foreign && length === textLength(said.text)) this.#alike.learn(frame, said.member, said.text)
+    return {
+      terminal: false,
+      textLength: length,
+      usage: this.#noted(chunk),
+      error: null,
+      ours: onlyUsage && !saysMore && this.#start.usageAdded,
+      ...foreign,
+    }
+  }
+
+  #noted({ usage, service_tier: tier }: JsonObject): Usage | null {
+    this.#usage = readUsage(usage, tier) ?? this.#usage
+    return this.#usage
+  }
+
+  open(frame: SseFrame): FrameText | null {
+    const { data } = frame
+    if (data === null) return null
+    if (data === done) return endingFrame(frame, this.#end(null))
+    if (isDone(data)) return this.#unforeseen.openPlain(frame, data, this.#end(null))
+    const known = this.#alike.open(frame)
+    if (known !== null) return known
+    const chunk = this.#alike.isAlike ? parseFrame(data) : this.#chunk
+    if (chunk === null) return this.#unforeseen.openPlain(frame, data)
+    const signed: Signed[] = []
+    const opened = new OpenFrame(frame, chunk, () => withoutBroken(signed))
+    this.#openChunk(opened, chunk, signed)
+    if (signed.length === 0) this.#alike.learnOpening(opened)
+    return opened
+  }
+
+  #openChunk(opened: OpenFrame, chunk: JsonObject, signed: Signed[]): void {
+    const choices = objectsOf(chunk.choices)
+    for (const [position, choice] of choices.entries()) this.#openChoice(opened, choice, position, signed)
+    // A choice that is none has no place where its text could be read.
+    if (Array.isArray(chunk.choices) && choices.length < chunk.choices.length) opened.contradicts = true
+    if (isUnforeseen(chunk)) this.#unforeseen.open(opened, chunk, '')
+    else for (const found of textsIn(chunk, { except: readApart })) opened.add(found, found.place, true)
+    if (isGiven(chunk.error)) opened.ends.push(...this.#end(null))
+  }
+
+  #openChoice(opened: OpenFrame, choice: JsonObject, position: number, signed: Signed[]): void {
+    const index = indexOf(choice, position)
+    const { delta } = choice
+    if (choiceHolders(choice, 'delta').some(holdsNoText)) opened.contradicts = true
+    if (isObject(delta)) this.#openDelta(opened, delta, index, signed)
+    for (const found of textsIn(choice, isObject(delta) ? { except: deltaOnly } : {})) {
+      const channel = `${index}/${beside}${found.place}`
+      // As legacy completions say their text, and some providers the delta's once more.
+      const continued = found.place === 'text'
+      if (continued)
+        this.#goOn(channel, { choice: index, call: null }, { place: beside + found.place, kind: found.kind })
+      opened.add(found, channel, !continued)
+    }
+    if (isFinished(choice)) opened.ends.push(...this.#end(index))
+  }
+
+  #openDelta(opened: OpenFrame, delta: JsonObject, choice: number, signed: Signed[]): void {
+    const inCalls = elementsOf(delta.tool_calls)
+    const details = elementsOf(delta.reasoning_details)
+    const apart = [...(inCalls.length > 0 ? ['tool_calls'] : []), ...(details.length > 0 ? ['reasoning_details'] : [])]
+    const except = apart.length > 0 ? new Set(apart) : nothing
+    this.#openTexts(opened, textsIn(delta, { joinParts: true, except }), { choice, call: null })
+    for (const [position, piece] of details.entries()) this.#openDetail(opened, piece, choice, position, signed)
+    for (const [position, element] of inCalls.entries()) this.#openCall(opened, element, choice, position)
+  }
+
+  #openDetail(opened: OpenFrame, piece: JsonObject, choice: number, position: number, signed: Signed[]): void {
+    const details = this.#details.get(choice) ?? new ReasoningDetails()
+    this.#details.set(choice, details)
+    const { detail, ends } = details.take(piece, position)
+    this.#openTexts(opened, textsIn(piece, { joinParts: true, kind: 'reasoning' }), { choice, call: null, detail })
+    if (!ends) return
+    signed.push({ detail, piece })
+    opened.ends.push(...this.#channels.end([detail]))
+  }
+
+  #openCall(opened: OpenFrame, element: JsonObject, choice: number, position: number): void {
+    const calls = this.#calls.get(choice) ?? new ChatCalls()
+    this.#calls.set(choice, calls)
+    const { call, before, contradicts } = calls.take(element, position)
+    if (contradicts) opened.contradicts = true
+    if (before !== null) opened.ends.push(...this.#channels.end([before]))
+    const found = textsIn(element, { joinParts: true })
+    this.#openTexts(opened, found, { choice, call })
+    for (const { kind, text } of found) if (kind !== 'name') call.end = text.trimEnd().at(-1) ?? call.end
+  }
+
+  #openTexts(opened: OpenFrame, texts: readonly FoundText[], speaker: Speaker): void {
+    for (const found of texts) {
+      const channel = channelOf(speaker, found.place)
+      const onPass = speaker.detail?.came(found)
+      if (found.text === '' || found.alone || speaker.detail?.alone) opened.add(found, channel, true, onPass)
+      else if (found.kind === 'name') this.#openName(opened, found, this.#learn(channel, speaker, found))
+      else {
+        this.#goOn(channel, speaker, found)
+        opened.add(found, channel, false, onPass)
+      }
+    }
+    const named = texts.filter(begins).map(({ place }) => namesOf(speaker, place))
+    if (named.length > 0) opened.ends.push(...this.#channels.end(named))
+  }
+
+  #openName(opened: OpenFrame, found: FoundText, channel: Channel): void {
+    if (channel.name === found.text) {
+      found.put('')
+      opened.changed()
+    } else if (channel.ended) {
+      opened.contradicts = true
+      opened.add(found, channelOf(channel, channel.place), true)
+    } else {
+      channel.name += found.text
+      opened.add(found, channelOf(channel, channel.place), false)
+    }
+  }
+
+  #learn(name: string, speaker: Speaker, { place, kind }: Pick<FoundText, 'place' | 'kind'>): Channel {
+    const known = this.#channels.get(name)
+    if (known !== undefined) return known
+    const { choice, call, detail } = speaker
+    const learned: Channel = { ...speaker, place, ended: false, name: '' }
+    const part = call ?? detail ?? null
+    const ofPart = part === null ? [choice] : [choice, part]
+    this.#channels.add(name, learned, kind === 'name' ? [...ofPart, namesOf(speaker, place)] : ofPart)
+    return learned
+  }
+
+  /** A text that goes on has not ended, whatever was said of it. */
+  #goOn(name: string, speaker: Speaker, found: Pick<FoundText, 'place' | 'kind'>): void {
+    if (this.#learn(name, speaker, found).ended) this.#channels.reopen(name)
+  }
+
+  /** Ends a choice's channels, or all; gives those that had not ended. */
+  #end(choice: number | null): string[] {
+    return choice === null ? this.#channels.endAll() : this.#channels.end([choice])
+  }
+
+  delta(channel: string, text: string): Uint8Array {
+    const unforeseen = this.#unforeseen.delta(channel, text)
+    if (unforeseen !== null) return unforeseen
+    const known = this.#channels.get(channel)
+    if (known === undefined) throw new RangeError('No frame has shown this channel')
+    if (known.place.startsWith(beside)) {
+      const said = objectWith(known.place.slice(beside.length), text)
+      return this.#chunkOfOurs([{ index: known.choice, ...said, delta: {}, finish_reason: null }])
+    }
+    const place = known.call === null ? known.place : `${known.call.place}/${known.place}`
+    const said = objectWith(place, text)
+    known.detail?.passed(place, text)
+    const delta = known.detail === undefined ? said : { reasoning_details: [{ ...known.detail.labels(), ...said }] }
+    return this.#chunkOfOurs([{ index: known.choice, delta, finish_reason: null }])
+  }
+
+  #chunkOfOurs(choices: readonly JsonObject[], more: JsonObject = {}): Uint8Array {
+    const { exchangeId, model } = this.#start
+    const head = this.#head ?? {}
+    return frameBytes({
+      id: textOf(head.id) ?? `chatcmpl-${plainId(exchangeId)}`,
+      object: 'chat.completion.chunk',
+      created: head.created ?? startedAt(exchangeId),
+      model: textOf(head.model) ?? model,
+      choices,
+      ...more,
+    })
+  }
+
+  #openChoices = (): number[] => [...this.#choices].flatMap(([index, finished]) => (finished ? [] : [index]))
+
+  /** Some providers leave `[DONE]` out. */
+  isWhole = (choices: number): boolean => this.#choices.size >= Math.max(choices, 1) && this.#openChoices().length === 0
+
+  errorFrames: StreamReader['errorFrames'] = (failure, requestId) =>
+    Buffer.concat([frameBytes(envelope(failure, requestId)), lastFrame])
+
+  endFrames = (): Uint8Array => lastFrame
+
+  escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
+    const open = begun ? this.#openChoices() : []
+    const waiting = open.length > 0 ? open : [0]
+    const delta = begun ? {} : { role: 'assistant', content: null }
+    const choices = waiting.map((index) => ({ index, delta, logprobs: null, finish_reason: 'content_filter' }))
+    return Buffer.concat([this.#chunkOfOurs(choices, { verdictan }), lastFrame])
+  }
+}
+
+export const chatReader = (start: StreamStart): StreamReader => new ChatReader(start)
+
+const nothing: ReadonlySet<string> = new Set()
+
+/** No chunk, and no error: what it may be nobody knows. */
+const isUnforeseen = ({ choices, error }: JsonObject): boolean => !Array.isArray(choices) && !isGiven(error)
+
+function channelOf({ choice, call, detail }: Speaker, place: string): string {
+  if (detail !== undefined) return `${choice}/${detail.place}/${place}`
+  return call === null ? `${choice}/${textPlace(place)}` : `${choice}/${call.key}/${place}`
+}
+
+/** The elements of a list of objects; none where it holds anything else. */
+const elementsOf = (list: unknown): readonly JsonObject[] => (Array.isArray(list) && list.every(isObject) ? list : [])
+
+/** Content goes on from a string to parts of it and back: clients join them. */
+const textPlace = (place: string): string => (place === 'content~text/text' ? 'content' : place)
+
+const ofArguments = /(?:^|\/)(?:arguments|input)$/
+
+/** Whether what a name names begins with this text: arguments may come later, or be none, where they are said to be ''. */
+const begins = ({ kind, text, place }: FoundText): boolean =>
+  kind !== 'name' && (text !== '' || ofArguments.test(place))
+
+/** The group of the names that stand with a text: of one tool, in `function`, as `function/name`. */
+const namesOf = ({ choice, call, detail }: Speaker, place: string): string =>
+  `${choice}/${call?.key ?? detail?.place ?? ''}/${place.slice(0, Math.max(0, place.lastIndexOf('/')))}`
+
+/** Some providers say of each chunk why it has not finished: for nothing, in words. */
+const isFinished = ({ finish_reason: reason }: JsonObject): boolean =>
+  typeof reason === 'string' && reason !== '' && reason !== 'null'
+
+/** Whether a frame goes on with a choice's answer: what an asynchronous filter found in it may come behind its end. */
+function bringsAnswer({ delta, text }: JsonObject): boolean {
+  const { role: _, ...said } = isObject(delta) ? delta : { delta }
+  return [...Object.values(said), text].some((value) => isGiven(value) && value !== '' && !isEmptyList(value))
+}
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0
+
+/** The text of the only choice, where one member of its delta says it, no tool is called and no usage told. */
+function saidAlone({ choices, usage }: JsonObject): { member: string; text: string } | null {
+  const [choice, ...others] = objectsOf(choices)
+  if (choice === undefined || others.length > 0 || isFinished(choice) || isGiven(usage)) return null
+  const { delta } = choice
+  if (!isObject(delta) || isGiven(delta.tool_calls)) return null
+  const member = textFields.find((name) => textOf(delta[name]))
+  const text = member === undefined ? null : textOf(delta[member])
+  return member === undefined || text === null ? null : { member, text }
+}
+
+const indexOf = ({ index }: JsonObject, position: number): number =>
+  typeof index === 'number' && Number.isSafeInteger(index) ? index : position

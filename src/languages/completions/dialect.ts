@@ -1,0 +1,70 @@
+/**
+ * Completions, `POST /v1/completions`: the legacy text language, JSON or SSE ended by `data: [DONE]`. Policies read the
+ * prompt and the suffix; there is no governance of what comes back (service.md, Policy-stage support).
+ */
+import type { Verdictan } from '../../failure.ts'
+import { readUsage } from '../chat/answer.ts'
+import { type Dialect, estimateTokens, type FrameFacts } from '../dialect.ts'
+import { eventReader } from '../reading/frames/event-reader.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
+import { modelOf, outputLimitOf, plainId, startedAt, wholeNumber } from '../reading/request-fields.ts'
+import { inputLength, requestOnly, textsOfRequest, tokenMember } from '../reading/request-only.ts'
+
+export const completions: Dialect = {
+  ...requestOnly,
+  family: 'completions',
+  route: 'POST /v1/completions',
+
+  read: (body) => ({
+    model: modelOf(body),
+    stream: body.stream === true,
+    inputEstimate: estimateTokens(inputLength(body.prompt) + inputLength(body.suffix)),
+    outputLimit: outputLimitOf(body, 'max_tokens', 0),
+    choices: promptsOf(body.prompt) * Math.max(wholeNumber(body, 'n', 1) ?? 1, wholeNumber(body, 'best_of', 1) ?? 1),
+    beyondBody: false,
+    unbounded: null,
+    sessionId: null,
+  }),
+
+  requestText: (body) => textsOfRequest(body, ['prompt']),
+  tokenInput: (body) => tokenMember(body, 'prompt'),
+
+  readAnswer: (body) =>
+    isObject(body)
+      ? { usage: readUsage(body.usage), textLength: generatedLength(body.choices) }
+      : { usage: null, textLength: 0 },
+
+  reader: ({ model, exchangeId, usageAdded }) =>
+    eventReader({
+      read({ choices, usage: reported }): Partial<FrameFacts> {
+        const usage = readUsage(reported)
+        const onlyUsage = usage !== null && Array.isArray(choices) && choices.length === 0
+        return { textLength: generatedLength(choices), usage, ours: onlyUsage && usageAdded }
+      },
+      endsWithDone: true,
+      escalation: (verdictan) => waitingAnswer(model, verdictan, exchangeId),
+    }),
+
+  escalation: ({ model }, verdictan, exchangeId) => waitingAnswer(model, verdictan, exchangeId),
+}
+
+/** Each prompt of a list is completed by itself; a list of numbers is one prompt made of tokens. */
+function promptsOf(prompt: unknown): number {
+  if (!Array.isArray(prompt) || typeof prompt[0] === 'number') return 1
+  return Math.max(1, prompt.length)
+}
+
+const generatedLength = (choices: unknown): number =>
+  objectsOf(choices).reduce((length, { text }) => length + (textOf(text)?.length ?? 0), 0)
+
+/** An answer without text, which waits for a person (contract section 6, Escalation). */
+function waitingAnswer(model: string, verdictan: Verdictan, exchangeId: string): JsonObject {
+  return {
+    id: `cmpl-${plainId(exchangeId)}`,
+    object: 'text_completion',
+    created: startedAt(exchangeId),
+    model,
+    choices: [{ index: 0, text: '', logprobs: null, finish_reason: 'content_filter' }],
+    verdictan,
+  }
+}

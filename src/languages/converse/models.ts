@@ -1,0 +1,65 @@
+/**
+ * What the makers of Bedrock's models read beside Converse's own members (AWS Bedrock user guide, model parameters):
+ * Anthropic `top_k`, `thinking` and `output_config`, and which stop sequence was met by the path `/stop_sequence` of the
+ * answer; Amazon's Nova `inferenceConfig.topK`; OpenAI's open models `reasoning_effort`. For others it is refused.
+ */
+
+import { thinkingOf } from '../messages/thinking-budget.ts'
+import type { NeutralReasoning, NeutralRequest, Stated } from '../neutral.ts'
+import type { JsonObject } from '../reading/json-value.ts'
+import { unsupported } from '../translation/translation-errors.ts'
+
+type Maker = 'anthropic' | 'nova' | 'gpt-oss' | 'other'
+
+/** Of a model's id, of an inference profile's (`eu.anthropic.…`), or of the ARN of either. */
+function makerOf(model: string): Maker {
+  if (/(^|[./])anthropic\./.test(model)) return 'anthropic'
+  if (/(^|[./])amazon\.nova/.test(model)) return 'nova'
+  return /(^|[./])openai\.gpt-oss/.test(model) ? 'gpt-oss' : 'other'
+}
+
+export interface ModelFields {
+  /** For `additionalModelRequestFields`. */
+  fields: JsonObject
+  /** For `additionalModelResponseFieldPaths`. */
+  answerPaths: readonly string[]
+}
+
+export function modelFields({ model, sampling, reasoning }: NeutralRequest): ModelFields {
+  const maker = makerOf(model)
+  const { topK, stop, maxOutputTokens } = sampling
+  const fields = {
+    ...(topK !== undefined && topKField(maker, topK)),
+    ...(reasoning !== null && reasoningField(model, maker, reasoning, maxOutputTokens?.value ?? null)),
+  }
+  const asksStop = maker === 'anthropic' && stop !== undefined && stop.value.length > 0
+  return { fields, answerPaths: asksStop ? ['/stop_sequence'] : [] }
+}
+
+function topKField(maker: Maker, { value, at }: Stated<number>): JsonObject {
+  if (maker === 'anthropic') return { top_k: value }
+  if (maker === 'nova') return { inferenceConfig: { topK: value } }
+  throw unsupported(at, 'this model of Bedrock is not known to take it: leave it out')
+}
+
+const openEfforts: ReadonlySet<string> = new Set(['low', 'medium', 'high'])
+
+function reasoningField(
+  model: string,
+  maker: Maker,
+  reasoning: Stated<NeutralReasoning>,
+  most: number | null,
+): JsonObject {
+  const { value, at } = reasoning
+  const { effort, budgetTokens, visible } = value
+  if (maker === 'anthropic') {
+    const { thinking, config } = thinkingOf(model, reasoning, most)
+    return { thinking, ...(Object.keys(config).length > 0 && { output_config: config }) }
+  }
+  if (maker === 'gpt-oss' && effort !== null && budgetTokens === null) {
+    if (!openEfforts.has(effort)) throw unsupported(at, 'this model takes low, medium or high')
+    return { reasoning_effort: effort }
+  }
+  if (effort === 'none' || (effort === null && budgetTokens === null && visible !== true)) return {}
+  throw unsupported(at, 'this model of Bedrock is not known to take it: leave it out')
+}

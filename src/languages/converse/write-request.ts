@@ -1,0 +1,131 @@
+/**
+ * A request in the language of Bedrock's Converse (AWS Bedrock Runtime API, Converse and ConverseStream, whose bodies are
+ * alike: ConverseRequest, InferenceConfiguration, ToolConfiguration, OutputConfig, ServiceTier). Turns of one side that
+ * follow each other become one message, since the two sides have to take turns.
+ *
+ * What the API itself has no member for goes into `additionalModelRequestFields` where the model's maker is known to read
+ * it there (`models.ts`), and is refused for the others.
+ */
+
+import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../neutral.ts'
+import type { JsonObject } from '../reading/json-value.ts'
+import { unsupported } from '../translation/translation-errors.ts'
+import { modelFields } from './models.ts'
+import { contentBlocks, systemBlocks, withCachePoint } from './write-parts.ts'
+
+export function writeConverseRequest(request: NeutralRequest): JsonObject {
+  refuseUnheard(request)
+  const config = inferenceConfig(request)
+  const system = systemBlocks(request.instructions)
+  const tools = toolConfig(request)
+  const { fields, answerPaths } = modelFields(request)
+  const metadata = requestMetadata(request)
+  const output = outputConfig(request.output)
+  const tier = serviceTier(request)
+  return {
+    ...(system.length > 0 && { system }),
+    messages: messagesOf(request),
+    ...(Object.keys(config).length > 0 && { inferenceConfig: config }),
+    ...(tools !== null && { toolConfig: tools }),
+    ...(output !== null && { outputConfig: output }),
+    ...(tier !== null && { serviceTier: tier }),
+    ...(Object.keys(fields).length > 0 && { additionalModelRequestFields: fields }),
+    ...(answerPaths.length > 0 && { additionalModelResponseFieldPaths: answerPaths }),
+    ...(metadata !== null && { requestMetadata: metadata }),
+  }
+}
+
+/** Members of other languages that mean nothing here, and what no model of Bedrock's is told in one way. */
+function refuseUnheard({ sampling, extras, parallelTools }: NeutralRequest): void {
+  const { seed, frequencyPenalty, presencePenalty } = sampling
+  for (const stated of [seed, frequencyPenalty, presencePenalty]) {
+    if (stated !== undefined && (stated === seed || stated.value !== 0))
+      throw unsupported(stated.at, 'Converse has no such setting: leave it out')
+  }
+  for (const [name, { at }] of extras) {
+    if (name !== 'service_tier') throw unsupported(at, 'Converse has no such member: leave it out')
+  }
+  if (parallelTools?.value === false) {
+    throw unsupported(parallelTools.at, 'Converse cannot forbid parallel tool calls: leave it out')
+  }
+}
+
+function messagesOf({ turns }: NeutralRequest): JsonObject[] {
+  const messages: { role: string; content: JsonObject[] }[] = []
+  const names = new Set<string>()
+  for (const turn of turns) {
+    if (turn.role === 'system') throw unsupported(turn.at, 'instructions stand before the conversation in Converse')
+    if (turn.name !== undefined) throw unsupported(turn.name.at, 'Converse has no names of speakers: leave it out')
+    const role = turn.role === 'assistant' ? 'assistant' : 'user'
+    const content = turn.parts.flatMap((part) => contentBlocks(part, names))
+    const last = messages.at(-1)
+    if (last?.role === role) last.content.push(...content)
+    else if (content.length > 0) messages.push({ role, content })
+  }
+  return messages
+}
+
+function inferenceConfig({ sampling }: NeutralRequest): JsonObject {
+  const { maxOutputTokens, temperature, topP, stop } = sampling
+  return {
+    ...(maxOutputTokens !== undefined && { maxTokens: maxOutputTokens.value }),
+    ...(temperature !== undefined && { temperature: temperature.value }),
+    ...(topP !== undefined && { topP: topP.value }),
+    ...(stop !== undefined && stop.value.length > 0 && { stopSequences: stop.value }),
+  }
+}
+
+/** Choosing none is to have none, which a conversation with tool calls in it does not allow. */
+function toolConfig({ tools, toolChoice, turns }: NeutralRequest): JsonObject | null {
+  if (tools.length === 0) return null
+  const choice = toolChoice?.value
+  if (toolChoice !== null && choice === 'none') {
+    const called = turns.some(({ parts }) => parts.some(({ kind }) => kind === 'tool_call' || kind === 'tool_result'))
+    if (!called) return null
+    throw unsupported(toolChoice.at, 'Converse cannot forbid tools in a conversation that has used some')
+  }
+  return {
+    tools: tools.flatMap((tool) => withCachePoint({ toolSpec: toolSpec(tool) }, tool.cache)),
+    ...(choice !== undefined && { toolChoice: choiceOf(choice) }),
+  }
+}
+
+const toolSpec = ({ name, description, parameters, strict }: NeutralTool): JsonObject => ({
+  name,
+  ...(description !== null && description !== '' && { description }),
+  inputSchema: { json: parameters ?? { type: 'object', properties: {} } },
+  ...(strict === true && { strict }),
+})
+
+function choiceOf(choice: NonNullable<NeutralRequest['toolChoice']>['value']): JsonObject {
+  if (typeof choice === 'object') return { tool: { name: choice.name } }
+  return choice === 'required' ? { any: {} } : { auto: {} }
+}
+
+function outputConfig(output: Stated<NeutralOutput> | null): JsonObject | null {
+  if (output === null || output.value.form === 'text') return null
+  if (output.value.form === 'json') throw unsupported(output.at, 'Converse has JSON by a schema only: give a schema')
+  const { name, description, schema } = output.value
+  const jsonSchema = {
+    schema: JSON.stringify(schema),
+    ...(name !== null && { name }),
+    ...(description !== null && { description }),
+  }
+  return { textFormat: { type: 'json_schema', structure: { jsonSchema } } }
+}
+
+const tiers: ReadonlySet<unknown> = new Set(['priority', 'flex'])
+
+function serviceTier({ extras }: NeutralRequest): JsonObject | null {
+  const tier = extras.get('service_tier')
+  if (tier === undefined || tier.value === 'auto' || tier.value === 'default') return null
+  if (!tiers.has(tier.value)) throw unsupported(tier.at, 'Converse has the tiers priority, default and flex')
+  return { type: tier.value }
+}
+
+/** What Converse takes as a value of its metadata, by which an account's own logs of calls are filtered; no answer. */
+const metadataValue = /^[a-zA-Z0-9\s:_@$#=/+,.-]{0,256}$/
+
+function requestMetadata({ endUser }: NeutralRequest): JsonObject | null {
+  return endUser !== null && metadataValue.test(endUser.value) ? { end_user: endUser.value } : null
+}

@@ -1,0 +1,146 @@
+/**
+ * A request in Gemini's language: `generateContent` of the API `v1beta`. The model and whether to stream stand in the
+ * path (`providers/kinds/gemini.ts`). Schemas go as they are, in the members that take JSON Schema. Names are those of
+ * GenerateContentRequest, GenerationConfig, FunctionDeclaration and ToolConfig (googleapis,
+ * google/ai/generativelanguage/v1beta/generative_service.proto and content.proto; Google Gen AI SDK, types).
+ *
+ * How much a model thinks is a level from the third generation on, and a budget in tokens before it, of which each
+ * effort has the one that Google's own OpenAI-compatible route gives it (Gemini API, OpenAI compatibility, Thinking).
+ * Thoughts are shown where the caller asks for them, or asks for thinking itself rather than for an effort.
+ */
+
+import type {
+  NeutralMedia,
+  NeutralOutput,
+  NeutralPart,
+  NeutralReasoning,
+  NeutralRequest,
+  NeutralTool,
+  Stated,
+} from '../neutral.ts'
+import type { JsonObject } from '../reading/json-value.ts'
+import { unsupported } from '../translation/translation-errors.ts'
+import { contentsOf, isBeforeThird } from './write-contents.ts'
+
+export function writeGeminiRequest(request: NeutralRequest): JsonObject {
+  const { model, instructions, turns, tools, extras } = request
+  for (const [name, { value, at }] of extras) {
+    const isDefault = name === 'service_tier' && (value === 'auto' || value === 'default')
+    if (!isDefault) throw unsupported(at, 'this provider has no member like this one')
+  }
+  const generationConfig = generationConfigOf(request)
+  return {
+    contents: contentsOf(turns, model),
+    ...(instructions.length > 0 && { systemInstruction: { parts: instructions.map(({ text }) => ({ text })) } }),
+    ...(tools.length > 0 && { tools: [{ functionDeclarations: tools.map(declarationOf) }] }),
+    ...toolConfigOf(request),
+    ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
+  }
+}
+
+const declarationOf = ({ name, description, parameters }: NeutralTool): JsonObject => ({
+  name,
+  ...(description !== null && { description }),
+  ...(parameters !== null && { parametersJsonSchema: parameters }),
+})
+
+/** Arguments keep to their schemas where a call is required, and in the mode VALIDATED (FunctionCallingConfig.Mode). */
+function toolConfigOf({ toolChoice, parallelTools, tools }: NeutralRequest): JsonObject {
+  if (parallelTools !== null && !parallelTools.value && tools.length > 0) {
+    throw unsupported(parallelTools.at, 'this provider cannot be kept to one call at a time')
+  }
+  const chosen = toolChoice?.value ?? 'auto'
+  if (tools.length === 0 && (chosen === 'auto' || chosen === 'none')) return {}
+  const isStrict = chosen === 'auto' && tools.some(({ strict }) => strict === true)
+  if (toolChoice === null && !isStrict) return {}
+  const config =
+    typeof chosen === 'object'
+      ? { mode: 'ANY', allowedFunctionNames: [chosen.name] }
+      : { mode: isStrict ? 'VALIDATED' : modes[chosen] }
+  return { toolConfig: { functionCallingConfig: config } }
+}
+
+const modes = { auto: 'AUTO', none: 'NONE', required: 'ANY' } as const
+
+/** GenerationConfig, `stop_sequences`. */
+const mostStopSequences = 5
+
+function generationConfigOf({ model, sampling, output, reasoning, turns }: NeutralRequest): JsonObject {
+  const { maxOutputTokens, temperature, topP, topK, seed, frequencyPenalty, presencePenalty, stop } = sampling
+  if (stop !== undefined && stop.value.length > mostStopSequences) {
+    throw unsupported(stop.at, `this provider takes at most ${mostStopSequences} stop sequences`)
+  }
+  return {
+    ...(maxOutputTokens !== undefined && { maxOutputTokens: maxOutputTokens.value }),
+    ...(temperature !== undefined && { temperature: temperature.value }),
+    ...(topP !== undefined && { topP: topP.value }),
+    ...(topK !== undefined && { topK: topK.value }),
+    ...(seed !== undefined && { seed: seed.value }),
+    ...(frequencyPenalty !== undefined && { frequencyPenalty: frequencyPenalty.value }),
+    ...(presencePenalty !== undefined && { presencePenalty: presencePenalty.value }),
+    ...(stop !== undefined && { stopSequences: stop.value }),
+    ...formatOf(output),
+    ...resolutionOf(turns.flatMap(({ parts }) => parts.filter(isMedia))),
+    ...(reasoning !== null && thinkingOf(model, reasoning)),
+  }
+}
+
+function formatOf(output: Stated<NeutralOutput> | null): JsonObject {
+  if (output === null || output.value.form === 'text') return {}
+  const json = { responseMimeType: 'application/json' }
+  if (output.value.form === 'json') return json
+  const { schema, description } = output.value
+  return { ...json, responseJsonSchema: description === null ? schema : { description, ...schema } }
+}
+
+const isMedia = (part: NeutralPart): part is NeutralMedia =>
+  part.kind === 'image' || part.kind === 'document' || part.kind === 'audio'
+
+/** GenerationConfig.MediaResolution. */
+const resolutions: ReadonlyMap<string, string> = new Map([
+  ['low', 'MEDIA_RESOLUTION_LOW'],
+  ['high', 'MEDIA_RESOLUTION_HIGH'],
+])
+
+/** How closely images are looked at holds for all media of a request. */
+function resolutionOf(media: readonly NeutralMedia[]): JsonObject {
+  const stated = media.map(({ detail }) => detail).find((detail) => detail !== undefined && detail.value !== 'auto')
+  if (stated === undefined) return {}
+  const mediaResolution = resolutions.get(stated.value)
+  if (mediaResolution === undefined) throw unsupported(stated.at, 'this provider knows low, high and auto')
+  if (media.some(({ detail }) => detail?.value !== stated.value)) {
+    throw unsupported(stated.at, 'this provider looks at all media of a request in one way: give each the same detail')
+  }
+  return { mediaResolution }
+}
+
+/** Gemini API reference, ThinkingLevel: its values are in upper case, what the guides write in lower case is taken too. */
+const levels: ReadonlySet<string> = new Set(['minimal', 'low', 'medium', 'high'])
+
+const budgets: ReadonlyMap<string, number> = new Map([
+  ['none', 0],
+  ['minimal', 1024],
+  ['low', 1024],
+  ['medium', 8192],
+  ['high', 24_576],
+])
+
+function thinkingOf(model: string, { value, at }: Stated<NeutralReasoning>): JsonObject {
+  const { effort, budgetTokens, visible } = value
+  const shown = visible ?? effort === null
+  const thinkingConfig = { ...amountOf(model, effort, budgetTokens, at), ...(shown && { includeThoughts: true }) }
+  return Object.keys(thinkingConfig).length === 0 ? {} : { thinkingConfig }
+}
+
+/** A budget says more than an effort, and both together are refused by the API. */
+function amountOf(model: string, effort: NeutralReasoning['effort'], budget: number | null, at: string): JsonObject {
+  if (budget !== null && effort !== 'none') return { thinkingBudget: budget }
+  if (effort === null) return isBeforeThird(model) ? { thinkingBudget: -1 } : {}
+  if (isBeforeThird(model)) {
+    const thinkingBudget = budgets.get(effort)
+    if (thinkingBudget === undefined) throw unsupported(at, 'the most effort of this model is high')
+    return { thinkingBudget }
+  }
+  if (levels.has(effort)) return { thinkingLevel: effort.toUpperCase() }
+  throw unsupported(at, 'this model always thinks: from minimal to high')
+}

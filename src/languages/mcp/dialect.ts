@@ -1,0 +1,216 @@
+/**
+ * MCP, `POST /mcp`: JSON-RPC messages between a caller and the servers behind the gateway (contract section 6). What
+ * policies are shown of a message is made from it, not the message itself:
+ *
+ *   request   `{method, params, tools: [{name}]}`, where `tools` names what is called as callers know it:
+ *             `<server>__<tool>`, a prompt's name alike, a resource by its address. `model.id` is the same name,
+ *             `model.provider` the server's.
+ *   answer    the result, or `{message, data}` of an error; what a server asks of the caller is an answer too, and what
+ *             the caller says to that a request.
+ *
+ * Objects whose members a server makes up (arguments, structured results, schemas) are one text each, their JSON. What a
+ * result holds in base64 is a text where its media type says so, and otherwise not looked at. Errors
+ * are JSON-RPC errors in answers that succeed, but those of the credential, which HTTP says. There are no streams of
+ * text: what SSE carries here are whole messages.
+ */
+import type { Failure, Verdictan } from '../../failure.ts'
+import { type RpcId, rpcCodes } from '../../lib/json/json-rpc.ts'
+import type { Dialect, RequestFacts, TextSlot } from '../dialect.ts'
+import { eventReader } from '../reading/frames/event-reader.ts'
+import { isObject, type JsonObject, textOf } from '../reading/json-value.ts'
+import { requestOnly } from '../reading/request-only.ts'
+import { base64OfText, isTextual, textOfBase64 } from '../reading/texts/encoded-text.ts'
+import { replacedArguments, slotsOf, textsIn } from '../reading/texts/texts.ts'
+
+export const mcp: Dialect = {
+  ...requestOnly,
+  family: 'mcp',
+  route: 'POST /mcp',
+  policyStages: ['pre_request', 'post_request', 'pre_response'],
+  read: factsOf,
+  requestText: ({ params }) =>
+    isObject(params) ? [...memberSlots(params, 'params', 'assistant'), ...decodedAddress(params)] : [],
+  readAnswer: () => ({ usage: null, textLength: 0 }),
+  answerText: (body) => (isObject(body) ? memberSlots(body, null, 'tool') : []),
+  reader: () => eventReader({ read: () => ({}), endsWithDone: false }),
+  errorBody: (failure, requestId) => rpcFailure(null, failure, requestId),
+  errorStatus,
+}
+
+/** Of what is no request of JSON-RPC (GET, DELETE) HTTP says what went wrong. */
+export const withoutRequest: Dialect = { ...mcp, errorStatus: ({ status }) => status }
+
+/** The request that is answered; `id` is null while it is not known, or where nothing is answered. */
+interface Asked {
+  readonly id: RpcId | null
+  readonly method: string
+  /** Whether the server was asked: what a person decides about is then its answer. */
+  readonly sent: boolean
+}
+
+/**
+ * The language of the answer to one request: errors carry its id. What a model should read so that it can go on is a
+ * result: that a call waits for a person, and that a server has no such tool, as the official library's servers say it.
+ */
+export const answering = (asked: Asked): Dialect =>
+  // Made for each request, and twice: what all have in common is not copied.
+  Object.assign<Dialect, Pick<Dialect, 'errorBody' | 'escalation'>>(Object.create(mcp), {
+    errorBody: (failure, requestId) =>
+      failure.code === 'mcp.unknown_tool'
+        ? { jsonrpc: '2.0', id: asked.id, result: failedResult(failure.message) }
+        : rpcFailure(asked.id, failure, requestId, waitingMessage(failure, asked)),
+    escalation: (_facts, verdictan) =>
+      asked.method === 'tools/call' ? { jsonrpc: '2.0', id: asked.id, result: waitingResult(asked, verdictan) } : null,
+  })
+
+const waitingMessage = ({ code, message }: Failure, { sent }: Asked): string =>
+  code === 'policy.escalated' && sent ? heldText : message
+
+function factsOf(body: Readonly<JsonObject>): RequestFacts {
+  const [called] = Array.isArray(body.tools) ? body.tools : []
+  return {
+    model: (isObject(called) ? textOf(called.name) : null) ?? textOf(body.method) ?? '',
+    stream: false,
+    inputEstimate: 0,
+    outputLimit: 0,
+    choices: 1,
+    beyondBody: false,
+    unbounded: null,
+    sessionId: null,
+  }
+}
+
+/** The HTTP status of an answer: a refused credential, and a missing scope, are HTTP's to say (RFC 6750), as clients act on that. */
+export function errorStatus({ code, status }: Failure): number {
+  return status === 401 || code === 'insufficient_scope' ? status : 200
+}
+
+/** A failure as JSON-RPC says it; what a program can act on stands in `data`. `id` is null where no request is answered. */
+export function rpcFailure(
+  id: RpcId | null,
+  failure: Failure,
+  requestId: string,
+  message: string = failure.message,
+): JsonObject {
+  const { code, type, status, param, retryAfter, extra, verdictan } = failure
+  const data = {
+    ...extra,
+    code,
+    type,
+    status,
+    request_id: requestId,
+    ...(param === null ? {} : { param }),
+    ...(retryAfter === null ? {} : { retry_after: retryAfter }),
+    ...(verdictan === null ? {} : { verdictan }),
+  }
+  return { jsonrpc: '2.0', ...(id === null ? {} : { id }), error: { code: codeOf(failure), message, data } }
+}
+
+function codeOf({ code, status }: Failure): number {
+  if (code === 'mcp.unknown_name' || code === 'invalid_parameter') return rpcCodes.invalidParams
+  return status >= 500 ? rpcCodes.internalError : rpcCodes.refused
+}
+
+const waitingText = 'A person has to decide about this call before it is made. It was not made.'
+const heldText =
+  'This was done, and a person has to decide about its result, which is held. To send it again with leave does it again.'
+
+/** What a model reads where a person has to decide (contract section 6, Escalation). */
+const waitingResult = ({ sent }: Asked, verdictan: Verdictan): JsonObject => ({
+  ...failedResult(sent ? heldText : waitingText),
+  verdictan,
+})
+
+const failedResult = (text: string): JsonObject => ({ content: [{ type: 'text', text }], isError: true })
+
+/** Members whose shape the protocol says: their strings are texts, each by itself. */
+const shaped: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'roots'])
+
+/** The texts of an object's members. `member` is the outermost member it stands in; null where it is the body itself. */
+function memberSlots(holder: JsonObject, member: string | null, role: string): TextSlot[] {
+  return Object.entries(holder).flatMap(([name, value]): TextSlot[] => {
+    const place = member ?? name
+    if (typeof value === 'string') {
+      const kind = name === 'name' || name === 'role' || name === 'action' ? 'name' : 'content'
+      return [{ member: place, kind, role, text: value, replace: (text) => put(holder, name, text) }]
+    }
+    if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return []
+    if (shaped.has(name) && (Array.isArray(value) || typeof Reflect.get(value, 'type') === 'string')) {
+      const kind = name !== 'messages' && role === 'tool' ? 'tool_result' : 'content'
+      return [
+        ...slotsOf(textsIn({ [name]: value }, { kind }), { member: place, role }),
+        ...blobSlots(value, place, role),
+      ]
+    }
+    const text = JSON.stringify(value)
+    return [
+      {
+        member: place,
+        kind: 'tool_arguments',
+        role,
+        text,
+        replace: (changed) => put(holder, name, replacedArguments(changed)),
+      },
+    ]
+  })
+}
+
+/**
+ * The address that a request names, as a server reads it: percent-encoding hides nothing from policies. Where one changes
+ * it, the address is no longer what the caller named, and the call is refused.
+ */
+function decodedAddress(params: JsonObject): TextSlot[] {
+  const { uri, ref } = params
+  const address = textOf(uri) ?? (isObject(ref) ? textOf(ref.uri) : null)
+  if (address === null) return []
+  const text = percentDecoded(address)
+  if (text === address) return []
+  const replace = (changed: string) =>
+    isObject(ref) && typeof uri !== 'string'
+      ? put(params, 'ref', { ...ref, uri: changed })
+      : put(params, 'uri', changed)
+  return [{ member: 'params', kind: 'content', role: 'assistant', text, replace }]
+}
+
+/** Decoded once. Bytes that are no UTF-8 hide none of the others: each becomes U+FFFD. */
+const percentDecoded = (address: string): string =>
+  address.replaceAll(/(?:%[0-9A-Fa-f]{2})+/g, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString('utf8'))
+
+/** Of what a text stands in: its block, its labels. */
+const mostAroundText = 8
+
+/**
+ * Whether a message, or the parameters of one, has so many parts that it must have more texts than `most`; found without
+ * reading any, because to make slots of a million is what there is to avoid.
+ */
+export function isScattered(holder: JsonObject, most: number): boolean {
+  let left = most * mostAroundText
+  const visit = (value: unknown): void => {
+    left -= 1
+    if (left < 0 || typeof value !== 'object' || value === null) return
+    for (const inner of Array.isArray(value) ? value : Object.values(value)) {
+      visit(inner)
+      if (left < 0) return
+    }
+  }
+  for (const [name, value] of Object.entries(holder)) if (shaped.has(name)) visit(value)
+  return left < 0
+}
+
+/** What base64 spells that says it is text; other media are not looked at. */
+function blobSlots(value: unknown, member: string, role: string): TextSlot[] {
+  if (Array.isArray(value)) return value.flatMap((element) => blobSlots(element, member, role))
+  if (!isObject(value)) return []
+  const isText = typeof value.mimeType === 'string' && isTextual(value.mimeType)
+  return Object.entries(value).flatMap(([name, inner]): TextSlot[] => {
+    if (typeof inner !== 'string') return blobSlots(inner, member, role)
+    if (!isText || (name !== 'blob' && name !== 'data')) return []
+    const text = textOfBase64(inner)
+    const replace = (changed: string) => put(value, name, base64OfText(changed))
+    return [{ member, kind: 'tool_result', role, text, replace }]
+  })
+}
+
+function put(holder: JsonObject, name: string, value: unknown): void {
+  holder[name] = value
+}

@@ -1,0 +1,102 @@
+/**
+ * The messages language of `POST /v1/messages`: content blocks, JSON or SSE, streams between `message_start` and
+ * `message_stop`, and errors of its own form for everything that the gateway refuses (service.md, Messages route).
+ */
+import { Failure } from '../../failure.ts'
+import { type Dialect, estimateTokens, type TextSlot } from '../dialect.ts'
+import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
+import { isGiven, isObject, type JsonObject, objectsOf } from '../reading/json-value.ts'
+import { hostedTools, modelOf, outputLimitOf, reachesBeyond, serviceTierOf } from '../reading/request-fields.ts'
+import { tokenMember } from '../reading/request-only.ts'
+import { addDescribed, addRest } from '../reading/texts/request-texts.ts'
+import { blockHolder, spelledTexts } from '../reading/texts/text-members.ts'
+import { slotsOf, textLength } from '../reading/texts/texts.ts'
+import { textsBeside } from '../reading/texts/top-level-texts.ts'
+import { errorBody, rewrittenError } from './error.ts'
+import { messagesReader } from './stream-reader.ts'
+import { addContent, addMessages, blockSlots, generatedLength, ownMessage, readUsage } from './texts.ts'
+
+export const messages: Dialect = {
+  family: 'messages',
+  route: 'POST /v1/messages',
+  policyStages: ['pre_request', 'post_request', 'pre_response'],
+  requestForm: 'json',
+  strictRequestId: true,
+
+  read(body) {
+    const model = modelOf(body)
+    if (body.response_format !== undefined) {
+      const message = 'response_format is not accepted on this route'
+      throw new Failure('invalid_parameter', { param: 'response_format', message })
+    }
+    const tools = hostedTools(body.tools, isHosted)
+    return {
+      model,
+      stream: body.stream === true,
+      inputEstimate: estimateTokens(textLength(body.system) + textLength(body.messages)),
+      outputLimit: outputLimitOf(body, 'max_tokens'),
+      choices: 1,
+      beyondBody: isGiven(body.container) || reachesBeyond(body.messages),
+      unbounded: tools.unbounded ? 'tools' : unboundedMember(body),
+      ...(tools.uses > 0 && { toolUses: tools.uses }),
+      ...serviceTierOf(body.service_tier),
+      // It has a price of its own, whatever the tier is.
+      ...(body.speed !== 'standard' && serviceTierOf(body.speed, 'speed')),
+      sessionId: null,
+    }
+  },
+
+  requestText(body) {
+    const slots: TextSlot[] = []
+    if (body.system !== undefined) addContent(slots, body, 'system', { member: 'system', role: 'system' })
+    addMessages(slots, body)
+    for (const member of describing) addDescribed(slots, body, member)
+    addRest(slots, body, readMembers)
+    return slots
+  },
+
+  tokenInput: (body) => tokenMember(body),
+
+  readAnswer: (body) =>
+    isObject(body)
+      ? {
+          usage: readUsage(body.usage),
+          textLength: Array.isArray(body.content) ? generatedLength(body.content) : unforeseenLength(body),
+        }
+      : { usage: null, textLength: 0 },
+
+  answerText: (body) =>
+    isObject(body)
+      ? [
+          ...blockSlots(body.content, 'content', 'assistant'),
+          ...spelledSlots(body.content),
+          ...textsBeside(body, 'content'),
+        ]
+      : [],
+
+  reader: (start) => messagesReader(start),
+  errorBody,
+  providerError: rewrittenError,
+  escalation: ({ model }, verdictan, exchangeId) => ({
+    ...ownMessage(model, exchangeId),
+    stop_reason: 'refusal',
+    verdictan,
+  }),
+}
+
+const describing = ['tools', 'tool_choice', 'mcp_servers', 'thinking'] as const
+const readMembers = ['system', 'messages', ...describing]
+
+const spelledSlots = (content: unknown): TextSlot[] =>
+  objectsOf(content).flatMap((block) =>
+    slotsOf(spelledTexts(blockHolder(block)), { member: 'content', role: 'assistant' }),
+  )
+
+/** Tools with a dated type that the provider does not run itself. */
+const runByCaller = /^(?:custom|bash_|text_editor_|computer_|memory_)/
+const isHosted = (type: string): boolean => !runByCaller.test(type)
+
+function unboundedMember(body: Readonly<JsonObject>): string | null {
+  if (Array.isArray(body.mcp_servers) && body.mcp_servers.length > 0) return 'mcp_servers'
+  return null
+}

@@ -1,0 +1,113 @@
+/** What the gateway reads of the messages language: its blocks, its usage, and what it runs at the provider. */
+import type { TextKind, TextSlot, Usage } from '../dialect.ts'
+import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
+import { plainId } from '../reading/request-fields.ts'
+import { addMember } from '../reading/texts/request-texts.ts'
+import { alteredSignature } from '../reading/texts/signed-reasoning.ts'
+import { FoundSlot, type FoundText, slotsOf, textsIn, textsOfMember, whereAltered } from '../reading/texts/texts.ts'
+
+/** What a content block holds, by its type. */
+export function kindOfBlock(type: unknown): TextKind {
+  const name = textOf(type) ?? ''
+  if (name.endsWith('tool_result')) return 'tool_result'
+  return name.includes('thinking') ? 'reasoning' : 'content'
+}
+
+/** `files`: texts in base64 are read too. */
+export function blockTexts(block: JsonObject, files = false): FoundText[] {
+  const texts = textsIn(block, { kind: kindOfBlock(block.type), files })
+  const signature = textOf(block.signature)
+  if (block.type !== 'thinking' || !signature) return texts
+  const unsign = () => {
+    block.signature = alteredSignature(signature)
+  }
+  return texts.map((found) => (found.place === 'thinking' ? whereAltered(found, unsign) : found))
+}
+
+/** Whose a content's texts are. */
+interface Owner {
+  member: string
+  role: string | null
+}
+
+/** Adds the texts of a `content`, which is blocks, or a string, or whatever else. */
+export function addContent(slots: TextSlot[], holder: JsonObject, key: string, owner: Owner): void {
+  const content = holder[key]
+  const blocks = objectsOf(content)
+  for (const block of blocks) {
+    const message = kindOfBlock(block.type) === 'tool_result' ? block : holder
+    const spoken = { ...owner, role: roleOfBlock(block, owner.role), message }
+    for (const found of blockTexts(block, true)) slots.push(new FoundSlot(found, spoken))
+  }
+  if (blocks === content) return
+  for (const found of textsOfMember(holder, key, { files: true, listed: key })) slots.push(new FoundSlot(found, owner))
+}
+
+/** Adds the texts of a request's messages, of each its content first. */
+export function addMessages(slots: TextSlot[], body: JsonObject): void {
+  const messages = objectsOf(body.messages)
+  for (const message of messages) {
+    const owner = { member: 'messages', role: textOf(message.role) }
+    addContent(slots, message, 'content', owner)
+    const beside = textsIn(message, { files: true, except: contentOnly })
+    for (const found of beside) slots.push(new FoundSlot(found, owner))
+  }
+  if (messages !== body.messages) addMember(slots, body, 'messages', { role: null, listed: true })
+}
+
+const contentOnly: ReadonlySet<string> = new Set(['content'])
+
+/** The texts of a list of blocks. */
+export const blockSlots = (content: unknown, member: string, role: string | null): TextSlot[] =>
+  objectsOf(content).flatMap((block) => slotsOf(blockTexts(block, true), { member, role: roleOfBlock(block, role) }))
+
+/** The results of tools come in the user's turn. */
+const roleOfBlock = (block: JsonObject, role: string | null): string | null =>
+  kindOfBlock(block.type) === 'tool_result' ? 'tool' : role
+
+/** Characters of the generated text in content blocks. */
+export function generatedLength(content: unknown): number {
+  let length = 0
+  for (const { text, thinking, input } of objectsOf(content)) {
+    length += (textOf(text) ?? textOf(thinking) ?? '').length
+    if (isObject(input)) length += JSON.stringify(input).length
+  }
+  return length
+}
+
+/** Counts as one object reports them; input is all of it, what came from the cache and went into it included. */
+export function readUsage(usage: unknown): Usage | null {
+  if (!isObject(usage)) return null
+  const counts = [usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens].map(countOf)
+  const [uncached, read, created] = counts
+  const details = usage.output_tokens_details
+  const told: Usage = {
+    inputTokens: uncached === null ? null : counts.reduce<number>((sum, count) => sum + (count ?? 0), 0),
+    outputTokens: countOf(usage.output_tokens),
+    cachedInputTokens: read ?? null,
+    cacheWriteTokens: created ?? null,
+    reasoningTokens: isObject(details) ? countOf(details.thinking_tokens ?? details.reasoning_tokens) : null,
+  }
+  const { cache_creation: written, server_tool_use: tools } = usage
+  const forHour = isObject(written) ? countOf(written.ephemeral_1h_input_tokens) : null
+  const searches = isObject(tools) ? countOf(tools.web_search_requests) : null
+  if (forHour) told.cacheWriteHourTokens = forHour
+  if (searches) told.toolUses = searches
+  // Fast mode is told beside the tier, and has a price of its own.
+  const tier = usage.speed === 'fast' ? 'fast' : textOf(usage.service_tier)
+  if (tier) told.serviceTier = tier
+  // Nothing is read for nothing: zeros stand where clients need a number and none is known.
+  return (told.inputTokens ?? 0) + (told.outputTokens ?? 0) === 0 ? null : told
+}
+
+/** A message of ours, as `message_start` and answers hold one. */
+export const ownMessage = (model: string, exchangeId: string): JsonObject => ({
+  id: `msg_${plainId(exchangeId)}`,
+  type: 'message',
+  role: 'assistant',
+  model,
+  content: [],
+  stop_reason: null,
+  stop_sequence: null,
+  usage: { input_tokens: 0, output_tokens: 0 },
+})

@@ -1,0 +1,92 @@
+/**
+ * A request in Anthropic's messages language (Messages API, version 2023-06-01). What it needs and others do not:
+ *
+ * - `max_tokens` is required. Where the caller gives none, the catalog's maximum for the model holds, and without one
+ *   8192 tokens, which every model that is served writes; a budget for thinking comes on top of that.
+ * - `tool_choice` holds whether calls may be parallel, and stands only beside tools.
+ */
+
+import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../neutral.ts'
+import type { JsonObject } from '../reading/json-value.ts'
+import { unsupported } from '../translation/translation-errors.ts'
+import { thinkingOf } from './thinking-budget.ts'
+import { blocksOf, cacheControl, messagesOf } from './write-parts.ts'
+
+export const defaultMaxTokens = 8192
+
+/** `catalogMaximum`: the most output tokens of the model as the catalog has it, for callers who give no limit. */
+export function writeMessagesRequest(request: NeutralRequest, catalogMaximum: number | null = null): JsonObject {
+  refuseUnspeakable(request)
+  const { model, instructions, turns, tools, sampling, endUser, stream } = request
+  const reasoning = thinkingOf(model, request.reasoning, sampling.maxOutputTokens?.value ?? null)
+  const { temperature, topP, topK, stop } = sampling
+  const output = { ...reasoning.config, ...formatOf(request.output) }
+  const budget = reasoning.budget ?? 0
+  return {
+    model,
+    max_tokens: sampling.maxOutputTokens?.value ?? catalogMaximum ?? defaultMaxTokens + budget,
+    ...(instructions.length > 0 && { system: instructions.flatMap(blocksOf) }),
+    messages: messagesOf(turns),
+    ...(tools.length > 0 && { tools: tools.map(toolOf) }),
+    ...toolChoiceOf(request),
+    ...(reasoning.thinking !== null && { thinking: reasoning.thinking }),
+    ...(Object.keys(output).length > 0 && { output_config: output }),
+    ...(temperature !== undefined && { temperature: temperature.value }),
+    ...(topP !== undefined && { top_p: topP.value }),
+    ...(topK !== undefined && { top_k: topK.value }),
+    ...(stop !== undefined && { stop_sequences: stop.value }),
+    ...(endUser !== null && { metadata: { user_id: endUser.value } }),
+    ...serviceTierOf(request.extras.get('service_tier')),
+    ...(stream && { stream }),
+  }
+}
+
+function refuseUnspeakable({ sampling, extras }: NeutralRequest): void {
+  const { seed, frequencyPenalty, presencePenalty } = sampling
+  if (seed !== undefined) throw unsupported(seed.at, 'this provider takes no seed')
+  for (const penalty of [frequencyPenalty, presencePenalty]) {
+    if (penalty !== undefined && penalty.value !== 0) throw unsupported(penalty.at, 'this provider has no penalties')
+  }
+  for (const [name, { at }] of extras) {
+    if (name !== 'service_tier') throw unsupported(at, 'this provider has no member like this one')
+  }
+}
+
+const toolOf = ({ name, description, parameters, strict, cache }: NeutralTool): JsonObject => ({
+  name,
+  ...(description !== null && { description }),
+  input_schema: { type: 'object', ...parameters },
+  ...(strict !== null && { strict }),
+  ...(cache !== undefined && { cache_control: cacheControl(cache.value.ttl) }),
+})
+
+function toolChoiceOf({ toolChoice, parallelTools, tools }: NeutralRequest): JsonObject {
+  const chosen = toolChoice?.value ?? 'auto'
+  if (chosen === 'none') return { tool_choice: { type: 'none' } }
+  if (toolChoice === null && (parallelTools === null || tools.length === 0)) return {}
+  const choice = typeof chosen === 'object' ? { type: 'tool', name: chosen.name } : { type: choices[chosen] }
+  const parallel = parallelTools === null ? {} : { disable_parallel_tool_use: !parallelTools.value }
+  return { tool_choice: { ...choice, ...parallel } }
+}
+
+const choices = { auto: 'auto', required: 'any' } as const
+
+function formatOf(output: Stated<NeutralOutput> | null): JsonObject {
+  if (output === null || output.value.form === 'text') return {}
+  if (output.value.form === 'json') {
+    throw unsupported(output.at, 'this provider keeps to a JSON schema or to none: send the schema')
+  }
+  return { format: { type: 'json_schema', schema: describedSchema(output.value) } }
+}
+
+/** A description of the output as the schema's own, where it has none: the form has no other place for one. */
+export const describedSchema = ({ schema, description }: Extract<NeutralOutput, { form: 'schema' }>): JsonObject =>
+  description === null ? { ...schema } : { description, ...schema }
+
+/** `standard_only` is what others call `default`. */
+function serviceTierOf(tier: Stated<unknown> | undefined): JsonObject {
+  if (tier === undefined || tier.value === null) return {}
+  if (tier.value === 'auto') return { service_tier: 'auto' }
+  if (tier.value === 'default') return { service_tier: 'standard_only' }
+  throw unsupported(tier.at, 'this provider has no such tier: send auto or default')
+}

@@ -1,0 +1,89 @@
+/**
+ * What the families have in common whose answers no policy reads (service.md Limits): policies see the request alone,
+ * errors are in the envelope, a request that waits for a person is refused with 403 `policy.escalated`.
+ */
+import { envelope } from '../../failure.ts'
+import type { Dialect, TextSlot } from '../dialect.ts'
+import { isObject, type JsonObject } from './json-value.ts'
+import { addMember, addRest } from './texts/request-texts.ts'
+
+export const requestOnly = {
+  policyStages: ['pre_request'],
+  requestForm: 'json',
+  strictRequestId: false,
+  answerText: () => [],
+  errorBody: envelope,
+  providerError: () => null,
+  escalation: () => null,
+} as const satisfies Partial<Dialect>
+
+/** The texts of these members, in whatever shape, and of all others but `unread`, which the family reads itself. */
+export function textsOfRequest(
+  body: JsonObject,
+  members: readonly string[],
+  unread: readonly string[] = [],
+): TextSlot[] {
+  const slots: TextSlot[] = []
+  for (const member of members) addMember(slots, body, member, { role: 'user' })
+  addRest(slots, body, [...members, ...unread])
+  return slots
+}
+
+/** About how many characters an input has: of its texts, or four for each number of one that is made of tokens. */
+export function inputLength(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value === 'number') return 4
+  if (Array.isArray(value)) return value.reduce((length: number, part) => length + inputLength(part), 0)
+  return isObject(value) && typeof value.text === 'string' ? value.text.length : 0
+}
+
+/** Whether an input is made of tokens, the whole of it or a part. */
+export const holdsTokens = (value: unknown): boolean =>
+  typeof value === 'number' || (Array.isArray(value) && value.some(holdsTokens))
+
+/** Lists of whole numbers that are no text: what may or may not be said. */
+const choosing: ReadonlySet<string> = new Set(['allowed_token_ids', 'stop_token_ids', 'bad_words_ids', 'logit_bias'])
+/** Members within which the caller's text stands; arguments of tools and log probabilities hold numbers of their own. */
+const textual = /^(?:content|text|input|prompt|system|instructions)$|ids$|tokens?$/
+const ownNumbers: ReadonlySet<string> = new Set([
+  ...['logprobs', 'arguments', 'tools', 'functions', 'response_format', 'format'],
+])
+
+/**
+ * The outermost member that holds text in tokens: one of `texts` as numbers in any form, or any with a list of whole
+ * numbers for a value (`prompt_token_ids`) or where a text would stand in it (`content: [1, 2]`); null where none does.
+ */
+export function tokenMember(body: Readonly<JsonObject>, ...texts: readonly string[]): string | null {
+  for (const member in body) {
+    const value = body[member]
+    if (texts.includes(member) && holdsTokens(value)) return member
+    if (typeof value !== 'object' || choosing.has(member)) continue
+    if (isTokens(value) || hidesTokens(value, member, 0)) return member
+  }
+  return null
+}
+
+const isTokens = (value: unknown): boolean => Array.isArray(value) && value.length > 0 && value.every(isTokenOrTokens)
+
+const isTokenOrTokens = (value: unknown): boolean => Number.isSafeInteger(value) || isTokens(value)
+
+const deepest = 64
+
+function hidesTokens(value: unknown, key: string, depth: number): boolean {
+  if (typeof value !== 'object' || value === null || choosing.has(key) || ownNumbers.has(key)) return false
+  if (depth > deepest) return false
+  if (Array.isArray(value)) {
+    if (textual.test(key) && isTokens(value)) return true
+    for (const inner of value) if (hidesTokens(inner, key, depth + 1)) return true
+    return false
+  }
+  if (!isObject(value)) return false
+  for (const name in value) {
+    const inner = value[name]
+    if (typeof inner !== 'object' || (name === 'input' && isToolUse(value))) continue
+    if (hidesTokens(inner, name, depth + 1)) return true
+  }
+  return false
+}
+
+const isToolUse = ({ type }: JsonObject): boolean => typeof type === 'string' && type.endsWith('tool_use')

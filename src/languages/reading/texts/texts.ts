@@ -1,0 +1,371 @@
+/**
+ * Finds the texts in a part of a body or frame: every string, however deep, but those that are known to be none. So a
+ * field that a provider invents is inspected like any other (protocols section 9), and what is left out is known to say
+ * nothing (`known-labels.ts`): labels, ids, and encoded bytes, which no policy of text could read, but for files that are
+ * text (`encoded-text.ts`). Names, of tools above all, are texts: a model writes them. A label that says something else
+ * is read as a name is.
+ *
+ * Longer than most: one walk knows every form of text, and how each is put back.
+ */
+
+import { isExactNumber, isNumber, parseDistinctly } from '../../../lib/json/exact-json.ts'
+import { isRepetitive } from '../../../lib/json/json-members.ts'
+import type { TextKind, TextSlot } from '../../dialect.ts'
+import { isObject, type JsonObject } from '../json-value.ts'
+import { fileText, withFileText } from './encoded-text.ts'
+import { isEncodedUrl, isFreelyNamed, isLabel, isLogprobs, saysNothing } from './known-labels.ts'
+import { unsignDetail } from './signed-reasoning.ts'
+import { stepOfName } from './text-paths.ts'
+
+/** Of what holds bytes as `data`: files, and thinking that only its provider can read. */
+const typesOfData: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking', 'reasoning.encrypted'])
+
+/** Whether a member is never a text, nor holds one. */
+function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
+  if (typeof value !== 'string') return isLogprobs(key, parentKey)
+  if (key === 'data') {
+    const isBytes = typesOfData.has(holder.type) || parentKey.endsWith('audio')
+    return isBytes && saysNothing(key, value)
+  }
+  if (key === 'result') return holder.type === 'image_generation_call' && saysNothing(key, value)
+  return key === 'url' || key === 'image_url' ? isEncodedUrl(value) : saysNothing(key, value)
+}
+
+const names = new Set(['name', 'server_label', 'server_name'])
+const reasoning = /reason|think/
+
+/** What a member's texts are, where its name says so; otherwise what the texts around it are. */
+function kindOf(key: string, { key: parentKey, kind: around }: Pick<Around, 'key' | 'kind'>): TextKind {
+  if (key === 'arguments' || key === 'partial_json') return isFreelyNamed(parentKey) ? around : 'tool_arguments'
+  if (key === 'refusal') return 'refusal'
+  if (key === 'tool_result') return 'tool_result'
+  if (names.has(key) || isLabel(key)) return 'name'
+  return reasoning.test(key) ? 'reasoning' : around
+}
+
+/** Arguments that a body holds as an object are one text: their JSON, whose names a model writes too. */
+export const isArgumentsObject = (key: string, value: unknown, holder: JsonObject): boolean =>
+  typeof value === 'object' && value !== null && (key === 'arguments' || (key === 'input' && isCall(value, holder)))
+
+/** Whether what is called has this input: a tool of messages, and a custom one of chat or responses. */
+const isCall = (input: object, { type, name }: JsonObject): boolean =>
+  typeof type === 'string'
+    ? /(?:tool_use|_call)$/.test(type)
+    : type === undefined && typeof name === 'string' && !Array.isArray(input)
+
+export interface FoundText {
+  /**
+   * Where it stands: `tool_calls[1]/function/arguments`, the `index` in brackets; `annotations#0/title`, a position;
+   * `content~text/text`, a part of a type, whatever its position.
+   */
+  readonly place: string
+  readonly kind: TextKind
+  readonly text: string
+  /** It stands in an array's element without an `index`, or is a name of no delta: nothing ever continues it. */
+  readonly alone: boolean
+  put(text: string): void
+}
+
+/** A string of an object. */
+class StringText implements FoundText {
+  readonly place: string
+  readonly kind: TextKind
+  readonly text: string
+  readonly alone: boolean
+  readonly #holder: JsonObject
+  readonly #key: string
+  readonly #isDetail: boolean
+
+  constructor(holder: JsonObject, key: string, text: string, around: Around) {
+    this.place = placeOf(key, around)
+    this.kind = kindOf(key, around)
+    this.text = text
+    this.alone = isAlone(key, around)
+    this.#holder = holder
+    this.#key = key
+    this.#isDetail = around.key === 'reasoning_details' && this.kind !== 'name'
+  }
+
+  put(replacement: string): void {
+    const [holder, key] = [this.#holder, this.#key]
+    if (replacement === '' && this.kind === 'name' && !this.alone) {
+      // A delta that says nothing of a name has none: some clients take the last that they get, empty or not.
+      delete holder[key]
+      return
+    }
+    const isOther = replacement !== this.text
+    holder[key] = this.kind === 'tool_arguments' && isOther ? withDistinctNames(replacement) : replacement
+    // A provider refuses signed thinking whose text is not what it signed.
+    if (key === 'thinking' && isOther) delete holder.signature
+    if (this.#isDetail && isOther) unsignDetail(holder)
+  }
+}
+
+const deepest = 64
+
+interface Around {
+  place: string
+  key: string
+  kind: TextKind
+  alone: boolean
+  joinParts: boolean
+  files: boolean
+  depth: number
+}
+
+const nothing: ReadonlySet<string> = new Set()
+
+export interface SearchOptions {
+  /** What the texts are where no name says so. */
+  kind?: TextKind
+  /**
+   * As in a stream's deltas: typed parts of a text (`content: [{type: 'text', text}]`) are pieces of one text, and
+   * names may go on.
+   */
+  joinParts?: boolean
+  /** Texts in base64 are read, and what is called log probabilities: of what comes whole. */
+  files?: boolean
+  /** Outermost members to leave out. */
+  except?: ReadonlySet<string>
+  /**
+   * An outermost member of objects in a list that are read apart: they are left out, and whatever else it holds is not.
+   */
+  listed?: string
+}
+
+/** Gives every text in an object, in order. Throws `RangeError` where it is nested beyond all measure. */
+export function textsIn(value: JsonObject, options: SearchOptions = {}): FoundText[] {
+  const { except = nothing, listed = null } = options
+  const found: FoundText[] = []
+  walkObject(value, outside(options), found, { except, listed })
+  return found
+}
+
+/** Gives every text in one member of an object, whatever its shape, as `textsIn` does. */
+export function textsOfMember(holder: JsonObject, key: string, options: SearchOptions = {}): FoundText[] {
+  const found: FoundText[] = []
+  walkMember(holder, key, outside(options), found, key === options.listed)
+  return found
+}
+
+const outside = ({ kind = 'content', joinParts = false, files = false }: SearchOptions): Around => ({
+  place: '',
+  key: '',
+  kind,
+  alone: false,
+  joinParts,
+  files,
+  depth: 0,
+})
+
+interface Outermost {
+  readonly except: ReadonlySet<string>
+  /** Null, as no member's name is. */
+  readonly listed: string | null
+}
+
+const everything: Outermost = { except: nothing, listed: null }
+
+function walkObject(holder: JsonObject, around: Around, found: FoundText[], { except, listed } = everything): void {
+  if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
+  for (const key in holder) if (!except.has(key)) walkMember(holder, key, around, found, key === listed)
+}
+
+function walkMember(holder: JsonObject, key: string, around: Around, found: FoundText[], isListed: boolean): void {
+  const value = holder[key]
+  if (value === null || typeof value === 'boolean' || isNumber(value)) return
+  // In what is sent nothing takes log probabilities out: what is called so is read.
+  if (!isNoText(key, value, holder, around.key) || (around.files && typeof value !== 'string')) {
+    if (typeof value === 'string') found.push(new StringText(holder, key, value, around))
+    else if (isArgumentsObject(key, value, holder) && !isFreelyNamed(around.key))
+      found.push(argumentsText(holder, key, value, within(key, around)))
+    else if (Array.isArray(value)) walkArray(value, within(key, around), found, isListed)
+    else if (isObject(value)) walkObject(value, within(key, around), found)
+  }
+  // After the text that it stands in, so that its change is the last.
+  if (around.files) addFile(holder, key, around, found)
+}
+
+/** What is around the value of a member. */
+const within = (key: string, around: Around): Around => ({
+  place: placeOf(key, around),
+  key,
+  kind: kindOf(key, around),
+  alone: isAlone(key, around),
+  joinParts: around.joinParts,
+  files: around.files,
+  depth: around.depth + 1,
+})
+
+const placeOf = (key: string, { place }: Around): string =>
+  place === '' ? stepOfName(key) : `${place}/${stepOfName(key)}`
+
+const isAlone = (key: string, { alone, joinParts }: Around): boolean =>
+  alone || isLabel(key) || (names.has(key) && !joinParts)
+
+/** Adds what a member's file says, where that is text. */
+function addFile(holder: JsonObject, key: string, { place, kind }: Around, found: FoundText[]): void {
+  const value = holder[key]
+  const text = typeof value === 'string' ? fileText(holder, key, value) : null
+  if (text === null) return
+  const put = (changed: string) => {
+    if (changed !== text) holder[key] = withFileText(holder[key], changed)
+  }
+  found.push({ place: `${place}/${stepOfName(key)}`, kind, alone: true, text, put })
+}
+
+function walkArray(values: unknown[], around: Around, found: FoundText[], isListed = false): void {
+  if (around.depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
+  const { key, kind, joinParts, files } = around
+  for (let position = 0; position < values.length; position++) {
+    const value = values[position]
+    if (typeof value === 'string') {
+      if (!isEncodedUrl(value)) found.push(new ElementText(values, position, value, around))
+      continue
+    }
+    if (isListed && isObject(value)) continue
+    const step = stepOf(value, position, around)
+    const place = around.place + step
+    const alone = around.alone || step.startsWith('#')
+    const inside: Around = { place, key, kind, alone, joinParts, files, depth: around.depth + 1 }
+    if (Array.isArray(value)) walkArray(value, inside, found)
+    else if (isObject(value) && !isExactNumber(value)) walkObject(value, inside, found)
+  }
+}
+
+const partOfText = /^(?:text|thinking|refusal|output_text|summary_text|reasoning(?:[._]text)?)$/
+
+/** How a place names an element of an array. */
+export function stepOf(value: unknown, position: number, { joinParts }: Pick<Around, 'joinParts'>): string {
+  if (!isObject(value)) return `#${position}`
+  if (Number.isSafeInteger(value.index)) return `[${value.index}]`
+  const { type } = value
+  return joinParts && typeof type === 'string' && partOfText.test(type) ? `~${type}` : `#${position}`
+}
+
+/** A string of an array. */
+class ElementText implements FoundText {
+  readonly place: string
+  readonly kind: TextKind
+  readonly text: string
+  readonly alone = true
+  readonly #values: unknown[]
+  readonly #position: number
+
+  constructor(values: unknown[], position: number, text: string, { place, kind }: Around) {
+    this.place = `${place}#${position}`
+    this.kind = kind
+    this.text = text
+    this.#values = values
+    this.#position = position
+  }
+
+  put(replacement: string): void {
+    this.#values[this.#position] = replacement
+  }
+}
+
+const argumentsText = (holder: JsonObject, key: string, value: unknown, { place }: Around): FoundText => ({
+  place,
+  kind: 'tool_arguments',
+  alone: true,
+  text: JSON.stringify(value),
+  put(replacement) {
+    holder[key] = replacedArguments(replacement)
+  },
+})
+
+/** What a policy made of arguments that an object holds. */
+export function replacedArguments(text: string): unknown {
+  try {
+    return parseDistinctly(text)
+  } catch {
+    // What a policy made of the arguments is no JSON any more: better a text that is refused than the arguments as they
+    // were.
+    return text
+  }
+}
+
+/** Arguments that are a text, and whole: names that a policy made alike are told apart. */
+function withDistinctNames(text: string): string {
+  try {
+    return isRepetitive(text, JSON.parse(text)) ? JSON.stringify(parseDistinctly(text)) : text
+  } catch {
+    // A part of arguments, or no JSON: what they come to is for whoever reads them.
+    return text
+  }
+}
+
+/** The same text as one of another kind. */
+export const asKind = (found: FoundText, kind: TextKind): FoundText => ({
+  place: found.place,
+  kind,
+  text: found.text,
+  alone: found.alone,
+  put: (text) => found.put(text),
+})
+
+/** The same text; what else changes with it where it is altered is done behind that. */
+export const whereAltered = (found: FoundText, altered: () => void): FoundText => ({
+  ...asKind(found, found.kind),
+  put(text) {
+    found.put(text)
+    if (text !== found.text) altered()
+  },
+})
+
+/** Where slots stand, and whose words they are. `onReplace` takes out what repeats a replaced text. */
+interface Owner {
+  readonly member: string
+  readonly role: string | null
+  readonly message?: object
+  readonly onReplace?: () => void
+}
+
+/** What describes a part that is no text, such as the address of an image: a model reads none of it as a part. */
+const besideText = /(?:^|\/)(?:url|image_url|file_url|file_id|filename|title|detail|format|media_type)$/
+
+/** A text that was found, as a slot. */
+export class FoundSlot implements TextSlot {
+  readonly member: string
+  readonly kind: TextKind
+  readonly role: string | null
+  readonly text: string
+  readonly message?: object
+  readonly #found: FoundText
+  readonly #owner: Owner
+
+  constructor(found: FoundText, owner: Owner) {
+    this.member = owner.member
+    this.kind = found.kind
+    this.role = owner.role
+    this.text = found.text
+    if (owner.message !== undefined && !besideText.test(found.place)) this.message = owner.message
+    this.#found = found
+    this.#owner = owner
+  }
+
+  replace(replacement: string): void {
+    this.#found.put(replacement)
+    this.#owner.onReplace?.()
+  }
+}
+
+/** The texts of a body's member as slots. */
+export const slotsOf = (texts: readonly FoundText[], owner: Owner): TextSlot[] =>
+  texts.map((found) => new FoundSlot(found, owner))
+
+/** Characters of all texts in a value, without making anything of them: what estimates are made from. */
+export function textLength(value: unknown, key = '', depth = 0): number {
+  if (typeof value === 'string') return value.startsWith('data:') ? 0 : value.length
+  if (typeof value !== 'object' || value === null || depth > deepest) return 0
+  let length = 0
+  if (Array.isArray(value)) for (const element of value) length += textLength(element, key, depth + 1)
+  else if (isObject(value)) {
+    for (const name in value) {
+      const inner = value[name]
+      if (!isNoText(name, inner, value, key)) length += textLength(inner, name, depth + 1)
+    }
+  }
+  return length
+}

@@ -1,0 +1,72 @@
+/** What the gateway reads of a response, and the responses it writes itself. */
+import type { Verdictan } from '../../failure.ts'
+import type { Usage } from '../dialect.ts'
+import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
+import { plainId, startedAt } from '../reading/request-fields.ts'
+
+/** Calls that are billed by the use. */
+const billedCalls = new Set(['web_search_call', 'file_search_call'])
+
+/** What a response says it took; its output tells which tools were used. */
+export function readUsage({ usage, output: items, service_tier: serviceTier }: JsonObject): Usage | null {
+  if (!isObject(usage)) return null
+  const { input_tokens_details: input, output_tokens_details: output } = usage
+  const read: Usage = {
+    inputTokens: countOf(usage.input_tokens),
+    outputTokens: countOf(usage.output_tokens),
+    cachedInputTokens: isObject(input) ? countOf(input.cached_tokens) : null,
+    cacheWriteTokens: isObject(input) ? countOf(input.cache_write_tokens) : null,
+    reasoningTokens: isObject(output) ? countOf(output.reasoning_tokens) : null,
+  }
+  const kept = isObject(input) ? countOf(input.cache_write_1h_tokens) : null
+  if (kept) read.cacheWriteHourTokens = kept
+  const uses = objectsOf(items).filter(({ type }) => billedCalls.has(textOf(type) ?? '')).length
+  if (uses > 0) read.toolUses = uses
+  const tier = textOf(serviceTier)
+  if (tier) read.serviceTier = tier
+  return read.inputTokens === null && read.outputTokens === null ? null : read
+}
+
+/** Characters of the generated text in output items. */
+export function generatedLength(output: unknown): number {
+  let length = 0
+  for (const item of objectsOf(output)) {
+    for (const { text, refusal } of [...objectsOf(item.content), ...objectsOf(item.summary)]) {
+      length += (textOf(text) ?? textOf(refusal) ?? '').length
+    }
+    length += (textOf(item.arguments) ?? textOf(item.input) ?? textOf(item.code) ?? '').length
+  }
+  return length
+}
+
+/** A response of ours, with the members without which clients do not read one. */
+export const ownResponse = (model: string, exchangeId: string): JsonObject => ({
+  id: `resp_${plainId(exchangeId)}`,
+  object: 'response',
+  created_at: startedAt(exchangeId),
+  status: 'in_progress',
+  error: null,
+  incomplete_details: null,
+  instructions: null,
+  max_output_tokens: null,
+  metadata: {},
+  model,
+  output: [],
+  parallel_tool_calls: true,
+  previous_response_id: null,
+  temperature: null,
+  text: { format: { type: 'text' } },
+  tool_choice: 'auto',
+  tools: [],
+  top_p: null,
+  truncation: 'disabled',
+  usage: null,
+})
+
+/** What makes a response one that waits for a person (contract section 6, Escalation). */
+export const waiting = (verdictan: Verdictan): JsonObject => ({
+  status: 'incomplete',
+  incomplete_details: { reason: 'content_filter' },
+  output: [],
+  verdictan,
+})

@@ -1,0 +1,143 @@
+/**
+ * The responses language of `POST /v1/responses`: items in, items out, JSON or SSE. A stream's every frame has a type and
+ * a number, and ends with `response.completed`, `response.incomplete` or `response.failed`.
+ */
+import { envelope, Failure } from '../../failure.ts'
+import { type Dialect, estimateTokens, type TextSlot } from '../dialect.ts'
+import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
+import { checkResponseFormat, checkTextFormat } from '../reading/output-format.ts'
+import {
+  modelOf,
+  outputLimitOf,
+  reachesBeyond,
+  serviceTierOf,
+  sessionIdOf,
+  wholeNumber,
+} from '../reading/request-fields.ts'
+import { tokenMember } from '../reading/request-only.ts'
+import { dropLogprobs } from '../reading/texts/logprobs.ts'
+import { addDescribed, addMember, addRest } from '../reading/texts/request-texts.ts'
+import { itemHolders, spelledTexts } from '../reading/texts/text-members.ts'
+import { FoundSlot, slotsOf, textLength } from '../reading/texts/texts.ts'
+import { besideSlots, textsBeside } from '../reading/texts/top-level-texts.ts'
+import { generatedLength, ownResponse, readUsage, waiting } from './answer.ts'
+import { responsesReader } from './stream-reader.ts'
+import { echoedTexts, isList, itemTexts, readApart, roleOf } from './texts.ts'
+
+export const responses: Dialect = {
+  family: 'responses',
+  route: 'POST /v1/responses',
+  policyStages: ['pre_request', 'post_request', 'pre_response'],
+  requestForm: 'json',
+  strictRequestId: false,
+
+  read(body) {
+    const model = modelOf(body)
+    checkFormat(body)
+    const uses = wholeNumber(body, 'max_tool_calls', 0)
+    const hosted = objectsOf(body.tools).some(({ type }) => !runByCaller.has(textOf(type) ?? ''))
+    return {
+      model,
+      stream: body.stream === true,
+      inputEstimate: estimateTokens(textLength(body.instructions) + textLength(body.input)),
+      outputLimit: outputLimitOf(body, 'max_output_tokens'),
+      choices: 1,
+      beyondBody: references.some((name) => isGiven(body[name])) || reachesBeyond(body.input),
+      unbounded: hosted && uses === null ? 'tools' : unboundedMember(body),
+      ...(hosted && uses !== null && { toolUses: uses }),
+      ...serviceTierOf(body.service_tier),
+      sessionId: sessionIdOf(body),
+    }
+  },
+
+  requestText(body) {
+    const slots: TextSlot[] = []
+    addMember(slots, body, 'instructions', { role: 'system' })
+    addInput(slots, body)
+    addDescribed(slots, body, 'prompt', 'user')
+    for (const member of describing) addDescribed(slots, body, member)
+    addRest(slots, body, readMembers)
+    return slots
+  },
+
+  tokenInput: (body) => tokenMember(body),
+
+  readAnswer: (body) =>
+    isObject(body)
+      ? {
+          usage: readUsage(body),
+          textLength: Array.isArray(body.output) ? generatedLength(body.output) : unforeseenLength(body),
+        }
+      : { usage: null, textLength: 0 },
+
+  answerText: (body, asked) =>
+    isObject(body)
+      ? [
+          ...objectsOf(body.output).flatMap(itemSlots),
+          ...textsBeside(body, 'output', exceptOutput),
+          ...besideSlots(echoedTexts(body, asked), 'output'),
+        ]
+      : [],
+
+  reader: (start) => responsesReader(start),
+  errorBody: envelope,
+  providerError: () => null,
+  escalation: ({ model }, verdictan, exchangeId) => ({ ...ownResponse(model, exchangeId), ...waiting(verdictan) }),
+}
+
+/** Members that name input which the body does not hold. */
+const references = ['previous_response_id', 'conversation', 'prompt']
+/** Tools that the caller runs; all others are the provider's, at its price. */
+const runByCaller = new Set([
+  'function',
+  'custom',
+  'namespace',
+  'local_shell',
+  'apply_patch',
+  'computer',
+  'computer_use_preview',
+])
+
+const unboundedMember = (body: Readonly<JsonObject>): string | null => (body.background === true ? 'background' : null)
+
+/** `response_format` is `text.format` by another name: both may be given only where they say the same (contract section 6). */
+function checkFormat({ response_format: format, text }: Readonly<JsonObject>): void {
+  if (isGiven(text) && !isObject(text)) {
+    throw new Failure('invalid_parameter', { param: 'text', message: 'text must be an object' })
+  }
+  const other = isObject(text) ? text.format : undefined
+  checkResponseFormat(format)
+  checkTextFormat(other)
+  if (!isObject(format) || !isGiven(other) || Bun.deepEquals(textFormatOf(format), other)) return
+  const message = 'response_format and text.format differ: send one of them'
+  throw new Failure('invalid_parameter', { param: 'response_format', message })
+}
+
+/** What `response_format` is as `text.format`: the same, with the schema's members beside the type. */
+export function textFormatOf(format: Readonly<JsonObject>): JsonObject {
+  const { json_schema: schema, ...rest } = format
+  return isObject(schema) ? { ...rest, ...schema } : { ...rest }
+}
+
+const describing = ['tools', 'tool_choice', 'text', 'response_format', 'reasoning'] as const
+const readMembers = ['instructions', 'input', 'prompt', ...describing]
+
+/** Adds the texts of the input: its items, or the text that stands for one, or whatever else. */
+function addInput(slots: TextSlot[], body: JsonObject): void {
+  const items = objectsOf(body.input)
+  for (const item of items) {
+    const owner = { member: 'input', role: roleOf(item), ...(!isList(item) && { message: item }) }
+    for (const found of itemTexts(item, true)) slots.push(new FoundSlot(found, owner))
+  }
+  if (items !== body.input) addMember(slots, body, 'input', { role: 'user', listed: true })
+}
+
+const itemSlots = (item: JsonObject): TextSlot[] =>
+  slotsOf([...itemTexts(item), ...itemHolders(item).flatMap(spelledTexts)], {
+    member: 'output',
+    role: 'assistant',
+    onReplace: () => void dropLogprobs(item),
+  })
+
+const exceptOutput: ReadonlySet<string> = new Set([...readApart].filter((member) => member !== 'output'))

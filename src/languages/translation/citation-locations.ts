@@ -1,0 +1,42 @@
+/**
+ * Where in a document a citation points, between Anthropic's citations (Messages API, TextCitation: `char_location`,
+ * `page_location`, `content_block_location`) and Converse's (AWS Bedrock Runtime API, CitationLocation). Both count from
+ * the same places. A citation of the web needs what only Anthropic's own search makes, and has no form there.
+ */
+
+import type { NeutralCitation } from '../neutral.ts'
+import { isObject, type JsonObject } from '../reading/json-value.ts'
+
+const forms = [
+  { type: 'char_location', member: 'documentChar', start: 'start_char_index', end: 'end_char_index' },
+  { type: 'page_location', member: 'documentPage', start: 'start_page_number', end: 'end_page_number' },
+  { type: 'content_block_location', member: 'documentChunk', start: 'start_block_index', end: 'end_block_index' },
+] as const
+
+/** Anthropic's form of a citation that has another; null where it has none there. */
+export function messagesCitation({ title, citedText, original }: NeutralCitation): JsonObject | null {
+  const location = isObject(original.location) ? original.location : {}
+  for (const { type, member, start, end } of forms) {
+    const place = location[member]
+    if (!isObject(place)) continue
+    return {
+      type,
+      cited_text: citedText ?? '',
+      document_index: place.documentIndex ?? 0,
+      document_title: title,
+      [start]: place.start,
+      [end]: place.end,
+    }
+  }
+  return null
+}
+
+/** Converse's location of a citation; null where it has none there. */
+export function converseLocation({ url, original }: NeutralCitation): JsonObject | null {
+  if (isObject(original.location)) return original.location
+  for (const { type, member, start, end } of forms) {
+    if (original.type !== type) continue
+    return { [member]: { documentIndex: original.document_index, start: original[start], end: original[end] } }
+  }
+  return url === null ? null : { web: { url } }
+}

@@ -1,0 +1,83 @@
+/**
+ * A conversation that a provider of another language took part in goes on at one of the caller's own. Bytes pass there,
+ * but what the gateway itself put into earlier answers, thoughts of the other provider with its mark (`signature.ts`),
+ * would be refused: only who signed a thought takes it back. So these blocks are left out, as the translation leaves them
+ * out for every other provider; a body without the mark is not touched. The caller keeps them: they come back to their
+ * own provider with the next turn that goes to it.
+ *
+ * Left out as well, and for good, are thoughts of a messages provider that a policy altered: nobody signed what they say
+ * now (`../dialects/signed-thoughts.ts`).
+ *
+ * A message that held nothing else is left out whole, since providers refuse an empty one. What has no mark of its own
+ * stays as it is, also beside what has one.
+ */
+
+import { callSignatureIn } from '../chat/reasoning.ts'
+import type { Family } from '../dialect.ts'
+import { isGiven, isObject, type JsonObject, objectsOf } from '../reading/json-value.ts'
+import { markBegins } from '../reading/texts/signed-reasoning.ts'
+import { readMarkedSignature } from './signature.ts'
+
+/** A member of the body and what stands there instead. */
+export interface MemberWithoutMarks {
+  member: string
+  value: unknown
+}
+
+/** Whether these bytes may hold a mark: one search of the bytes, and true of any body that says the word. */
+export const mayHoldMarks = (body: Uint8Array): boolean => Buffer.prototype.includes.call(body, marksBegin)
+
+/** Bytes to search for, so that a search neither encodes a text nor makes a view. */
+const marksBegin = Buffer.from(markBegins)
+
+/** Null where nothing is marked. */
+export function withoutMarkedThoughts(family: Family, body: Readonly<JsonObject>): MemberWithoutMarks | null {
+  const member = family === 'responses' ? 'input' : 'messages'
+  const given = body[member]
+  const without = withoutMarksOf[family]
+  if (!Array.isArray(given) || without === undefined) return null
+  let changed = false
+  const value = given.flatMap((one: unknown) => {
+    const kept = isObject(one) ? without(one) : one
+    changed ||= kept !== one
+    return kept === null ? [] : [kept]
+  })
+  return changed ? { member, value } : null
+}
+
+const isMarked = (text: unknown): boolean => typeof text === 'string' && readMarkedSignature(text) !== null
+
+/** Each gives the message or item itself, what is left of it, or null where nothing is. */
+const withoutMarksOf: Partial<Record<Family, (one: JsonObject) => JsonObject | null>> = {
+  messages: (message) => {
+    const { content } = message
+    if (!Array.isArray(content)) return message
+    const kept = content.filter(
+      (block: unknown) => !isObject(block) || !(isMarked(block.signature) || isMarked(block.data)),
+    )
+    if (kept.length === content.length) return message
+    return kept.length === 0 ? null : { ...message, content: kept }
+  },
+  responses: (item) => {
+    if (item.type === 'reasoning') return isMarked(item.encrypted_content) ? null : item
+    return item.type === 'function_call' ? withoutMarkedSignature(item) : item
+  },
+  chat: (message) => {
+    const calls = Array.isArray(message.tool_calls) ? message.tool_calls : []
+    const unsigned = calls.map((call: unknown) => (isObject(call) ? withoutMarkedSignature(call) : call))
+    const isSigned = unsigned.some((call, index) => call !== calls[index])
+    const kept = isSigned ? { ...message, tool_calls: unsigned } : message
+    const details = objectsOf(message.reasoning_details)
+    if (!details.some(({ signature, data }) => isMarked(signature) || isMarked(data))) return kept
+    const { reasoning_content: thoughts, reasoning_details: opaque, ...spoken } = kept
+    return calls.length > 0 || saysSomething(spoken.content) || saysSomething(spoken.refusal) ? spoken : null
+  },
+}
+
+const withoutMarkedSignature = (call: JsonObject): JsonObject => {
+  if (!isMarked(callSignatureIn(call))) return call
+  const { extra_content: signed, ...plain } = call
+  return plain
+}
+
+const saysSomething = (content: unknown): boolean => isGiven(content) && content !== '' && !Bun.deepEquals(content, [])

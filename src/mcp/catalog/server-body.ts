@@ -1,0 +1,107 @@
+/** What an MCP server's record may hold when it is written (contract section 6), and what of it is shown: no secret. */
+import { z } from 'zod'
+import { noSecret } from '../../identity/free-text.ts'
+import { recordName } from '../../providers/catalog/catalog-change.ts'
+import { headersSchema } from '../../providers/provider-body.ts'
+
+const secretText = z.string().min(1).max(4096)
+const address = z.string().max(2048)
+
+/** Read from its beginning, a published name says where this ends: at the first two underscores in a row. */
+export const serverName = recordName
+  .refine((name) => !name.includes('__'), 'Two underscores in a row part the name from what the server offers')
+  .refine((name) => !name.endsWith('_'), 'An underscore at its end could be one of the two that part it from a tool')
+  .describe('What stands before the name of everything it offers, with two underscores between')
+
+const oauthSchema = z
+  .strictObject({
+    token_url: address,
+    client_id: z.string().min(1).max(512),
+    client_secret: secretText,
+    scope: z.string().max(1024).optional(),
+    resource: address.optional(),
+  })
+  .describe('Client credentials (RFC 6749 section 4.4) that its access token is got by; kept encrypted')
+
+const plain = z
+  .string()
+  .max(4096)
+  .regex(/^[^\0]*$/, 'Leave the NUL character out')
+  .refine(...noSecret)
+
+const commandSchema = z
+  .strictObject({
+    program: plain.min(1).describe('A path, or a name that is looked for in the gateway’s PATH'),
+    args: z.array(plain).max(64).default([]),
+  })
+  .describe('Started by a gateway for each session, where its setting mcp_local_commands allows it')
+
+const environmentSchema = z
+  .record(
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'A name is none that a variable can have'),
+    z.string().max(32_768),
+  )
+  .refine((given) => Object.keys(given).length <= 64, 'At most 64 variables')
+  .refine((given) => !Object.values(given).some((value) => value.includes('\0')), 'Leave the NUL character out')
+  .describe('All the variables that the command sees beside PATH; kept encrypted and never shown')
+
+const seconds = (most: number) => z.number().int().min(1).max(most).optional()
+
+export const mcpTimeoutsSchema = z
+  .strictObject({
+    connect_seconds: seconds(600),
+    idle_seconds: seconds(3600).describe('How long a call may be without progress'),
+    total_seconds: seconds(86_400),
+  })
+  .describe('What holds for this server instead of the settings')
+
+const approval = z
+  .enum(['first_use', 'required'])
+  .describe(
+    'first_use: what it offers in the first 10 seconds after it was first listed is approved, so too what it adds within them; required: nothing is before a person does',
+  )
+
+export const createMcpServerBody = z.strictObject({
+  name: serverName,
+  url: address.describe('Where it is reached by Streamable HTTP').optional(),
+  headers: headersSchema.optional(),
+  oauth: oauthSchema.optional(),
+  command: commandSchema.optional(),
+  environment: environmentSchema.optional(),
+  timeouts: mcpTimeoutsSchema.optional(),
+  approval: approval.default('first_use'),
+  enabled: z.boolean().default(true),
+})
+
+export const updateMcpServerBody = z.strictObject({
+  name: serverName.optional(),
+  url: address.optional(),
+  headers: headersSchema.nullable().optional(),
+  oauth: oauthSchema.nullable().optional(),
+  command: commandSchema.optional(),
+  environment: environmentSchema.nullable().optional(),
+  timeouts: mcpTimeoutsSchema.nullable().optional(),
+  approval: approval.optional(),
+  enabled: z.boolean().optional(),
+})
+
+export const mcpServerSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  url: z.string().nullable(),
+  header_names: z.array(z.string()),
+  oauth: oauthSchema.omit({ client_secret: true }).nullable(),
+  command: z.object({ program: z.string(), args: z.array(z.string()) }).nullable(),
+  environment_names: z.array(z.string()),
+  timeouts: mcpTimeoutsSchema.nullable(),
+  approval: z.string(),
+  enabled: z.boolean(),
+  version: z.number().int(),
+  created_at: z.string(),
+})
+
+export type CreateMcpServer = z.infer<typeof createMcpServerBody>
+export type UpdateMcpServer = z.infer<typeof updateMcpServerBody>
+export type McpServerReply = z.infer<typeof mcpServerSchema>
+export type OAuthFields = z.infer<typeof oauthSchema>
+export type Command = z.infer<typeof commandSchema>

@@ -1,0 +1,51 @@
+/**
+ * The secrets of an MCP server at rest, kept as those of providers are (`src/providers/credentials.ts`): sealed in the
+ * state under a data key of its own, which lies in the ledger under the master key and reaches gateways by bootstrap.
+ */
+import { z } from 'zod'
+import { seal, unseal } from '../../lib/seal.ts'
+import type { KeyStore } from '../../providers/credentials.ts'
+import { keepSecret, openSecret } from '../../store/keys/master-key.ts'
+import type { Statement } from '../../store/open.ts'
+
+export const serverCredentialsSchema = z.object({
+  headers: z.record(z.string(), z.string()),
+  oauth: z
+    .object({
+      token_url: z.string(),
+      client_id: z.string(),
+      client_secret: z.string(),
+      scope: z.string().optional(),
+      resource: z.string().optional(),
+    })
+    .nullable(),
+  environment: z.record(z.string(), z.string()),
+})
+export type ServerCredentials = z.infer<typeof serverCredentialsSchema>
+
+export const noServerCredentials: ServerCredentials = { headers: {}, oauth: null, environment: {} }
+
+/** The name of the ledger's secret that holds a server's data key. */
+const keyName = (serverId: string): string => `mcp-server-key:${serverId}`
+
+export const sealServerCredentials = (dataKey: Uint8Array, id: string, credentials: ServerCredentials): string =>
+  seal(dataKey, JSON.stringify(credentials), id)
+
+/** Opens what `sealServerCredentials` made. Throws where the key is another. */
+export const openServerCredentials = (dataKey: Uint8Array, id: string, sealed: string): ServerCredentials =>
+  serverCredentialsSchema.parse(JSON.parse(unseal(dataKey, sealed, id)))
+
+/** The data key of a server; null where it has none. */
+export async function openServerKey({ ledger, masterKey }: KeyStore, id: string): Promise<Uint8Array | null> {
+  const text = await openSecret(ledger, masterKey, keyName(id))
+  return text === null ? null : new Uint8Array(Buffer.from(text, 'base64'))
+}
+
+/** Keeps a data key in the ledger; one that is there stays. */
+export const keepServerKey = ({ masterKey }: KeyStore, id: string, dataKey: Uint8Array, now: number): Statement =>
+  keepSecret(masterKey, keyName(id), Buffer.from(dataKey).toString('base64'), now)
+
+export const forgetServerKey = (id: string): Statement => ({
+  sql: 'delete from secrets where name = ?',
+  args: [keyName(id)],
+})

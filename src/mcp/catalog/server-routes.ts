@@ -1,0 +1,278 @@
+/** `/v1/catalog/mcp-servers`: which MCP servers there are, how they are reached, and by which secrets, which never come out. */
+import { z } from 'zod'
+import { pageQuery } from '../../api/page.ts'
+import { type AnyRoute, route } from '../../api/route.ts'
+import { Failure } from '../../failure.ts'
+import {
+  all,
+  answered,
+  type CatalogCall,
+  type CatalogDependencies,
+  changeCatalog,
+  idParams,
+  madeAt,
+  missing,
+  none,
+  recordPage,
+  some,
+  wrong,
+} from '../../providers/catalog/catalog-change.ts'
+import { recordRoutes } from '../../providers/record-routes.ts'
+import type { Statement } from '../../store/open.ts'
+import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
+import { mcpServers } from '../../store/schema/state.ts'
+import { checkedReach, type Reached } from '../servers/server-reach.ts'
+import {
+  type Command,
+  type CreateMcpServer,
+  createMcpServerBody,
+  type McpServerReply,
+  mcpServerSchema,
+  mcpTimeoutsSchema,
+  type OAuthFields,
+  type UpdateMcpServer,
+  updateMcpServerBody,
+} from './server-body.ts'
+import {
+  forgetServerKey,
+  keepServerKey,
+  noServerCredentials,
+  openServerCredentials,
+  openServerKey,
+  type ServerCredentials,
+  sealServerCredentials,
+} from './server-credentials.ts'
+
+const path = '/v1/catalog/mcp-servers'
+const tag = 'Catalog'
+
+export type ServerRow = typeof mcpServers.$inferSelect
+
+export const mcpServerRoutes = (deps: CatalogDependencies): AnyRoute[] => [
+  route({
+    method: 'POST',
+    path,
+    tag,
+    summary: 'Adds an MCP server',
+    access: 'catalog:write',
+    body: createMcpServerBody,
+    reply: mcpServerSchema,
+    status: 201,
+    handle: (call) => createServer(deps, call, call.body),
+  }),
+  route({
+    method: 'GET',
+    path,
+    tag,
+    summary: 'Lists MCP servers, in the order they were made',
+    access: 'catalog:read',
+    query: z.object(pageQuery),
+    reply: z.object({ mcp_servers: z.array(mcpServerSchema), next_cursor: z.string().nullable() }),
+    handle: ({ query }) => listServers(deps, query),
+  }),
+  ...recordRoutes({
+    path,
+    tag,
+    summaries: {
+      get: 'One MCP server',
+      update: 'Changes an MCP server; new secrets reach every gateway, and null takes some away',
+      remove: 'Deletes an MCP server, with its secrets and what was approved of it; gives its last record',
+    },
+    params: idParams,
+    body: updateMcpServerBody,
+    reply: mcpServerSchema,
+    find: (id) => requireServer(deps, id),
+    show: (row) => serverRecord(deps, row),
+    update: (call, before, body) => updateServer(deps, call, before, body),
+    remove: (call, before) => deleteServer(deps, call, before),
+  }),
+]
+
+/** The MCP server of this id. Throws `not_found`. */
+export async function requireServer({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ServerRow> {
+  const [row] = await state.read('select * from mcp_servers where id = ? and deleted = 0', [id])
+  if (row === undefined) throw missing('MCP server')
+  return fromRow(mcpServers, row)
+}
+
+async function createServer(deps: CatalogDependencies, call: CatalogCall, body: CreateMcpServer) {
+  const id = deps.newId()
+  const { name, approval, enabled } = body
+  const reached = checkedReach(deps, {
+    url: body.url ?? null,
+    command: body.command ?? null,
+    credentials: { headers: body.headers ?? {}, oauth: body.oauth ?? null, environment: body.environment ?? {} },
+  })
+  await requireFreeName(deps, name, id)
+  const dataKey = deps.randomBytes(32)
+  await changeCatalog(deps, call, {
+    type: 'catalog.created',
+    details: { mcp_server_id: id, name, approval, enabled, ...said(reached) },
+    guard: all(nameIsFree(name, id)),
+    state: [
+      insertRow(
+        mcpServers,
+        {
+          id,
+          name,
+          url: reached.url,
+          command: jsonOrNull(reached.command),
+          sealedCredentials: sealServerCredentials(dataKey, id, reached.credentials),
+          timeouts: jsonOrNull(body.timeouts),
+          approval,
+          enabled: enabled ? 1 : 0,
+        },
+        { position: '(select coalesce(max(position), 0) + 1 from mcp_servers)', version: newStateVersion },
+      ),
+    ],
+    ledger: [keepServerKey(deps, id, dataKey, deps.clock.now())],
+  })
+  return answered(await serverRecord(deps, await requireServer(deps, id)))
+}
+
+async function listServers(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
+  const { records, next_cursor } = await recordPage(deps, asked, {
+    table: 'mcp_servers',
+    read: (row) => fromRow(mcpServers, row),
+    show: (row) => serverRecord(deps, row),
+  })
+  return { reply: { mcp_servers: records, next_cursor } }
+}
+
+async function updateServer(deps: CatalogDependencies, call: CatalogCall, before: ServerRow, body: UpdateMcpServer) {
+  const { id } = before
+  const name = body.name ?? before.name
+  if (name !== before.name) await requireFreeName(deps, name, id)
+  const held = await heldCredentials(deps, before)
+  const reached = checkedReach(deps, newReach(before, held.credentials, body))
+  requireSecretsAnew(before, reached, held.credentials, body)
+  const dataKey = held.dataKey ?? deps.randomBytes(32)
+  await changeCatalog(deps, call, {
+    type: 'catalog.updated',
+    details: { mcp_server_id: id, name, fields: Object.keys(body), ...said(reached) },
+    guard: all(atVersion(before), nameIsFree(name, id)),
+    state: [
+      updateRow(
+        mcpServers,
+        id,
+        {
+          name,
+          url: reached.url,
+          command: jsonOrNull(reached.command),
+          sealedCredentials: sealServerCredentials(dataKey, id, reached.credentials),
+          ...(body.timeouts === undefined ? {} : { timeouts: jsonOrNull(body.timeouts) }),
+          ...(body.approval === undefined ? {} : { approval: body.approval }),
+          ...(body.enabled === undefined ? {} : { enabled: body.enabled ? 1 : 0 }),
+        },
+        { version: newStateVersion },
+      ),
+    ],
+    ledger: [keepServerKey(deps, id, dataKey, deps.clock.now())],
+  })
+  return answered(await serverRecord(deps, await requireServer(deps, id)))
+}
+
+async function deleteServer(deps: CatalogDependencies, call: CatalogCall, before: ServerRow) {
+  const { id, name } = before
+  const reply = await serverRecord(deps, before)
+  const gone = (table: string): Statement => ({
+    sql: `update ${table} set deleted = 1, version = ${newStateVersion} where server_id = ? and deleted = 0`,
+    args: [id],
+  })
+  await changeCatalog(deps, call, {
+    type: 'catalog.deleted',
+    details: { mcp_server_id: id, name },
+    guard: all(atVersion(before)),
+    state: [
+      {
+        sql: `update mcp_servers set deleted = 1, sealed_credentials = null, version = ${newStateVersion} where id = ?`,
+        args: [id],
+      },
+      gone('mcp_approvals'),
+      gone('mcp_baselines'),
+    ],
+    ledger: [forgetServerKey(id), { sql: 'delete from mcp_offers where server_id = ?', args: [id] }],
+  })
+  return { reply }
+}
+
+async function serverRecord(deps: CatalogDependencies, row: ServerRow): Promise<McpServerReply> {
+  const { credentials } = await heldCredentials(deps, row)
+  return {
+    id: row.id,
+    name: row.name,
+    ...said({ url: row.url, command: commandOf(row), credentials }),
+    timeouts: row.timeouts === null ? null : mcpTimeoutsSchema.parse(JSON.parse(row.timeouts)),
+    approval: row.approval,
+    enabled: row.enabled === 1,
+    version: row.version,
+    created_at: madeAt(row.id),
+  }
+}
+
+/** What may be said of how a server is reached. */
+const said = ({ url, command, credentials: { headers, oauth, environment } }: Reached) => ({
+  url,
+  header_names: Object.keys(headers).toSorted(),
+  oauth: oauth === null ? null : withoutSecret(oauth),
+  command,
+  environment_names: Object.keys(environment).toSorted(),
+})
+
+const withoutSecret = ({ client_secret: _, ...rest }: OAuthFields) => rest
+
+const commandOf = ({ command }: ServerRow): Command | null => (command === null ? null : JSON.parse(command))
+
+async function heldCredentials(deps: CatalogDependencies, { id, sealedCredentials: sealed }: ServerRow) {
+  const dataKey = await openServerKey(deps, id)
+  const credentials =
+    dataKey === null || sealed === null ? noServerCredentials : openServerCredentials(dataKey, id, sealed)
+  return { dataKey, credentials }
+}
+
+/** A URL takes the place of a command and the other way round; what belongs to the former goes with it. */
+function newReach(before: ServerRow, held: ServerCredentials, body: UpdateMcpServer): Reached {
+  const byCommand = body.command !== undefined || (body.url === undefined && before.command !== null)
+  const kept = <Field extends keyof ServerCredentials>(field: Field, ofCommand: boolean): ServerCredentials[Field] =>
+    ofCommand === byCommand ? held[field] : noServerCredentials[field]
+  return {
+    url: body.url ?? (byCommand ? null : before.url),
+    command: body.command ?? (byCommand ? commandOf(before) : null),
+    credentials: {
+      headers: body.headers === undefined ? kept('headers', false) : (body.headers ?? {}),
+      oauth: body.oauth === undefined ? kept('oauth', false) : body.oauth,
+      environment: body.environment === undefined ? kept('environment', true) : (body.environment ?? {}),
+    },
+  }
+}
+
+/**
+ * A secret goes only where whoever knows it has sent it: with a new address or program it must be given anew, or be
+ * taken away, so that nobody who may edit the catalog can have it sent to an address of theirs.
+ */
+function requireSecretsAnew(before: ServerRow, reached: Reached, held: ServerCredentials, body: UpdateMcpServer): void {
+  const again = 'A new place needs it to be given again: what is kept goes to the present one only'
+  const sameCommand = jsonOrNull(reached.command) === before.command
+  if (reached.url !== before.url && reached.url !== null && before.url !== null) {
+    if (Object.keys(held.headers).length > 0 && body.headers === undefined) throw wrong('headers', again)
+    if (held.oauth !== null && body.oauth === undefined) throw wrong('oauth', again)
+  }
+  if (!sameCommand && reached.command !== null && before.command !== null) {
+    if (Object.keys(held.environment).length > 0 && body.environment === undefined) throw wrong('environment', again)
+  }
+}
+
+const sameName = 'select 1 from mcp_servers where name = ? and id <> ? and deleted = 0'
+
+const nameIsFree = (name: string, id: string): Statement => none(sameName, [name, id])
+
+async function requireFreeName({ state }: CatalogDependencies, name: string, id: string): Promise<void> {
+  if ((await state.read(sameName, [name, id])).length === 0) return
+  throw new Failure('conflict', { message: 'There is an MCP server of this name already', param: 'name' })
+}
+
+const atVersion = ({ id, version }: ServerRow): Statement =>
+  some('select 1 from mcp_servers where id = ? and version = ? and deleted = 0', [id, version])
+
+const jsonOrNull = (value: object | null | undefined): string | null =>
+  value === null || value === undefined ? null : JSON.stringify(value)

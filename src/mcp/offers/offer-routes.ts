@@ -1,0 +1,190 @@
+/**
+ * What MCP servers offer: `/v1/catalog/mcp-servers/{id}/offers` shows each definition with whether it is approved, and
+ * approves one; gateways report what they see to `/v1/gateway-runtime/mcp-offers`.
+ */
+import { z } from 'zod'
+import { cutPage, pageQuery, startOf } from '../../api/page.ts'
+import { type AnyRoute, route } from '../../api/route.ts'
+import { controlPlaneEvent } from '../../events/control-plane-event.ts'
+import { Failure } from '../../failure.ts'
+import { timestamp } from '../../lib/clock.ts'
+import { parseExactObject } from '../../lib/json/exact-json.ts'
+import { type CatalogCall, idParams, missing } from '../../providers/catalog/catalog-change.ts'
+import type { Statement } from '../../store/open.ts'
+import { fromRow } from '../../store/rows.ts'
+import { mcpOffers } from '../../store/schema/ledger.ts'
+import { requireServer } from '../catalog/server-routes.ts'
+import { offerId, offerKinds, offerNameLimit } from './definition.ts'
+import { offerReportReplySchema, offerReportSchema } from './offer-report.ts'
+import { approve, approvedDigests, withdraw } from './offer-rows.ts'
+import { misfitOf } from './offer-shape.ts'
+import { type OfferDependencies, takeOffers } from './take-offers.ts'
+
+const path = '/v1/catalog/mcp-servers/{id}/offers'
+const tag = 'Catalog'
+
+const kindSchema = z.enum(offerKinds)
+
+export const offerSchema = z.object({
+  kind: kindSchema,
+  name: z.string().describe('Its name, URI or URI template'),
+  digest: z.string(),
+  status: z.enum(['approved', 'held']).describe('Held: no caller is shown it'),
+  approved_digest: z.string().nullable().describe('The definition of this thing that is approved now'),
+  misfit: z.string().nullable().describe('Why it cannot be approved: callers could not read it'),
+  definition: z.record(z.string(), z.unknown()),
+  gateway_id: z.string().nullable().describe('Where it was first seen'),
+  first_seen_at: z.string(),
+})
+
+const approvalBody = z.strictObject({
+  kind: kindSchema,
+  name: z.string().min(1).max(offerNameLimit),
+  digest: z.string().regex(/^[0-9a-f]{64}$/),
+})
+
+export const mcpOfferRoutes = (deps: OfferDependencies): AnyRoute[] => [
+  route({
+    method: 'GET',
+    path,
+    tag,
+    summary: 'What an MCP server was seen to offer: each definition, approved or held',
+    access: 'catalog:read',
+    params: idParams,
+    query: z.object(pageQuery),
+    reply: z.object({ offers: z.array(offerSchema), next_cursor: z.string().nullable() }),
+    handle: ({ params, query }) => listOffers(deps, params.id, query),
+  }),
+  route({
+    method: 'POST',
+    path: `${path}/approve`,
+    tag,
+    summary: 'Approves one definition, in the place of the one that was',
+    access: 'catalog:write',
+    params: idParams,
+    body: approvalBody,
+    reply: offerSchema,
+    handle: (call) => approveOffer(deps, call, call.params.id, call.body),
+  }),
+  route({
+    method: 'POST',
+    path: `${path}/withdraw`,
+    tag,
+    summary: 'Takes back the approval of one definition: it is held, as if nobody had approved it',
+    access: 'catalog:write',
+    params: idParams,
+    body: approvalBody,
+    reply: offerSchema,
+    handle: (call) => withdrawOffer(deps, call, call.params.id, call.body),
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/gateway-runtime/mcp-offers',
+    tag: 'Gateway runtime',
+    summary: 'Tell what an MCP server offers that was not approved as it is',
+    access: 'runtime:session',
+    body: offerReportSchema,
+    reply: offerReportReplySchema,
+    internal: true,
+    handle: async (call) => ({ reply: await takeOffers(deps, call, call.body) }),
+  }),
+]
+
+type OfferRow = typeof mcpOffers.$inferSelect
+
+async function listOffers(
+  deps: OfferDependencies,
+  serverId: string,
+  { limit, cursor }: { limit: number; cursor?: string | undefined },
+) {
+  await requireServer(deps, serverId)
+  const query = { list: 'mcp_offers', server: serverId }
+  const found = await deps.ledger.read('select * from mcp_offers where server_id = ? and id > ? order by id limit ?', [
+    serverId,
+    Number(startOf(cursor, query, z.string().regex(/^\d{1,15}$/)) ?? 0),
+    limit + 1,
+  ])
+  const rows = found.map((row) => fromRow(mcpOffers, row)).map((row) => ({ ...row, id: String(row.id) }))
+  const page = cutPage(rows, limit, query)
+  const approved = await approvedDigests(deps.state, serverId)
+  return { reply: { offers: page.rows.map((row) => shown(row, approved)), next_cursor: page.next_cursor } }
+}
+
+type Named = z.infer<typeof approvalBody>
+
+async function approveOffer(deps: OfferDependencies, call: CatalogCall, serverId: string, named: Named) {
+  const found = await requireOffer(deps, serverId, named)
+  const { kind, digest } = named
+  const misfit = misfitOf(kind, parseExactObject(found.row.definition))
+  if (misfit !== null)
+    throw new Failure('invalid_parameter', { param: 'digest', message: `It cannot be approved: ${misfit}` })
+  if (found.approved !== digest) {
+    await changeOffer(
+      deps,
+      call,
+      { ...found, named, type: 'mcp.offer_approved' },
+      approve(serverId, named, 'replacing'),
+    )
+  }
+  return { reply: shown(found.row, await approvedDigests(deps.state, serverId)) }
+}
+
+async function withdrawOffer(deps: OfferDependencies, call: CatalogCall, serverId: string, named: Named) {
+  const found = await requireOffer(deps, serverId, named)
+  if (found.approved === named.digest) {
+    await changeOffer(deps, call, { ...found, named, type: 'mcp.offer_withdrawn' }, withdraw(serverId, named))
+  }
+  return { reply: shown(found.row, await approvedDigests(deps.state, serverId)) }
+}
+
+/** A definition that was seen, its server, and which definition of the same thing is approved. */
+async function requireOffer(deps: OfferDependencies, serverId: string, { kind, name, digest }: Named) {
+  const server = await requireServer(deps, serverId)
+  const [found] = await deps.ledger.read(
+    'select * from mcp_offers where server_id = ? and kind = ? and name = ? and digest = ?',
+    [serverId, kind, name, digest],
+  )
+  if (found === undefined) throw missing('definition of this MCP server')
+  const approved = (await approvedDigests(deps.state, serverId)).get(offerId(serverId, kind, name)) ?? null
+  return { server, row: fromRow(mcpOffers, found), approved }
+}
+
+interface OfferChange extends Awaited<ReturnType<typeof requireOffer>> {
+  named: Named
+  type: 'mcp.offer_approved' | 'mcp.offer_withdrawn'
+}
+
+async function changeOffer(
+  { recorder, clock, newId }: OfferDependencies,
+  { principal, requestId }: CatalogCall,
+  { server, named: { kind, name, digest }, approved, type }: OfferChange,
+  statement: Statement,
+): Promise<void> {
+  const offers = [{ name, digest, approved_digest: approved }]
+  await recorder.change({
+    event: controlPlaneEvent({
+      ...{ type, principal, requestId, teamId: null, configVersion: 0, clock, newId },
+      details: { mcp_server_id: server.id, server: server.name, kind, offers },
+    }),
+    guard: { sql: 'select exists (select 1 from mcp_servers where id = ? and deleted = 0)', args: [server.id] },
+    state: [statement],
+    ledger: [],
+  })
+}
+
+function shown(row: Omit<OfferRow, 'id'>, approved: ReadonlyMap<string, string>): z.infer<typeof offerSchema> {
+  const kind = kindSchema.parse(row.kind)
+  const approvedDigest = approved.get(offerId(row.serverId, kind, row.name)) ?? null
+  const definition = parseExactObject(row.definition) ?? {}
+  return {
+    kind,
+    name: row.name,
+    digest: row.digest,
+    status: approvedDigest === row.digest ? 'approved' : 'held',
+    approved_digest: approvedDigest,
+    misfit: misfitOf(kind, definition),
+    definition,
+    gateway_id: row.gatewayId,
+    first_seen_at: timestamp(row.firstSeenAt),
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * Takes in what a gateway has seen a server offer, and decides what may be shown of it (protection against definitions
+ * that change after approval):
+ *
+ * 1. what is known already changes nothing;
+ * 2. where the record says `first_use`, things that were never seen before are approved while the first use lasts
+ *    (`firstUseMilliseconds` from the first report of that kind), as a change of the state that gateways follow;
+ * 3. everything else is held: another definition of a known thing, what was added later, what no caller could read
+ *    (offer-shape.ts), all where a person must approve.
+ *    It is kept for that person to compare, with an event that names the digests.
+ *
+ * A server that offers something new each time is let fill `offersLimit` rows, and is then passed over.
+ */
+import { controlPlaneEvent } from '../../events/control-plane-event.ts'
+import { Failure } from '../../failure.ts'
+import type { Principal } from '../../identity/principal.ts'
+import { parseExactly } from '../../lib/json/exact-json.ts'
+import type { Log } from '../../lib/log/log.ts'
+import type { CatalogDependencies } from '../../providers/catalog/catalog-change.ts'
+import { type Definition, definitionOf, offerId } from './definition.ts'
+import { firstUseMilliseconds, type OfferReport } from './offer-report.ts'
+import { approve, approvedDigests, beginBaseline, keepOffer } from './offer-rows.ts'
+import { misfitOf } from './offer-shape.ts'
+
+/** Definitions that are kept of one server. */
+export const offersLimit = 5000
+
+export type OfferDependencies = Pick<CatalogDependencies, 'state' | 'ledger' | 'recorder' | 'clock' | 'newId'> & {
+  log: Log
+}
+
+interface Reporter {
+  principal: Principal
+  requestId: string
+}
+
+/** How many definitions were approved and held. Throws `invalid_parameter` where one is not canonical. */
+export async function takeOffers(deps: OfferDependencies, reporter: Reporter, report: OfferReport) {
+  const { server_id: serverId, kind } = report
+  const definitions = report.definitions.map((text) => readDefinition(kind, text))
+  const [server] = await deps.state.read<{ name: string; approval: string }>(
+    'select name, approval from mcp_servers where id = ? and deleted = 0',
+    [serverId],
+  )
+  // Deleted since: what it offers is nobody's any more.
+  if (server === undefined) return { approved: 0, held: 0 }
+  const seen = await readSeen(deps, serverId, definitions)
+  const unseen = definitions.filter(({ digest }) => !seen.digests.has(digest))
+  const first = server.approval === 'first_use' && (await isFirstUse(deps, serverId, kind))
+  const room = Math.max(0, offersLimit - seen.count)
+  const kept = unseen.slice(0, room)
+  const added = kept.filter(
+    ({ name, text }) => first && !seen.names.has(`${kind}\n${name}`) && misfitOf(kind, parsed(text)) === null,
+  )
+  const held = kept.filter((definition) => !added.includes(definition))
+  const of = { serverId, server: server.name, kind }
+  if (added.length > 0 || (first && definitions.length === 0)) await approveFirst(deps, reporter, of, added)
+  if (held.length > 0) await hold(deps, reporter, of, held)
+  if (kept.length < unseen.length) deps.log.warn({ mcp_server_id: serverId }, 'An MCP server offers too many things')
+  return { approved: added.length, held: held.length }
+}
+
+function readDefinition(kind: OfferReport['kind'], text: string): Definition {
+  const definition = definitionOf(kind, parsed(text))
+  if (definition?.text === text) return definition
+  throw new Failure('invalid_parameter', { param: 'definitions', message: 'A definition is not in its canonical form' })
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseExactly(text)
+  } catch {
+    // What is no JSON is no definition either.
+    return null
+  }
+}
+
+async function readSeen({ ledger }: OfferDependencies, serverId: string, definitions: readonly Definition[]) {
+  const asked = (values: readonly string[]) => JSON.stringify(values)
+  const [counted] = await ledger.read<{ count: number }>(
+    'select count(*) as count from mcp_offers where server_id = ?',
+    [serverId],
+  )
+  const rows = await ledger.read<{ kind: string; name: string; digest: string }>(
+    `select kind, name, digest from mcp_offers where server_id = ?
+      and (digest in (select value from json_each(?)) or name in (select value from json_each(?)))`,
+    [serverId, asked(definitions.map(({ digest }) => digest)), asked(definitions.map(({ name }) => name))],
+  )
+  return {
+    count: counted?.count ?? 0,
+    digests: new Set(rows.map(({ digest }) => digest)),
+    names: new Set(rows.map(({ kind, name }) => `${kind}\n${name}`)),
+  }
+}
+
+async function isFirstUse({ state, clock }: OfferDependencies, serverId: string, kind: string): Promise<boolean> {
+  const [baseline] = await state.read<{ made_at: number }>('select made_at from mcp_baselines where id = ?', [
+    `${serverId}/${kind}`,
+  ])
+  return baseline === undefined || clock.now() - baseline.made_at < firstUseMilliseconds
+}
+
+interface Of {
+  serverId: string
+  server: string
+  kind: OfferReport['kind']
+}
+
+async function approveFirst(
+  deps: OfferDependencies,
+  reporter: Reporter,
+  of: Of,
+  added: readonly Definition[],
+): Promise<void> {
+  const now = deps.clock.now()
+  const { serverId, kind } = of
+  const { gatewayId } = reporter.principal
+  await deps.recorder.change({
+    event: eventOf(deps, reporter, of, {
+      type: 'mcp.offer_approved',
+      reason: 'mcp.first_use',
+      offers: added.map(({ name, digest }) => ({ name, digest, approved_digest: null })),
+    }),
+    guard: { sql: 'select exists (select 1 from mcp_servers where id = ? and deleted = 0)', args: [serverId] },
+    state: [beginBaseline(serverId, kind, now), ...added.map((definition) => approve(serverId, definition, 'first'))],
+    ledger: added.flatMap((definition) =>
+      keepOffer(serverId, definition, { gatewayId, now, approved: definition.digest }),
+    ),
+  })
+}
+
+async function hold(deps: OfferDependencies, reporter: Reporter, of: Of, held: readonly Definition[]): Promise<void> {
+  const now = deps.clock.now()
+  const { serverId, kind } = of
+  const { gatewayId } = reporter.principal
+  const approved = await approvedDigests(deps.state, serverId)
+  const digestNow = ({ name }: Definition) => approved.get(offerId(serverId, kind, name)) ?? null
+  const changed = held.some((definition) => digestNow(definition) !== null)
+  await deps.recorder.change({
+    event: eventOf(deps, reporter, of, {
+      type: 'mcp.offer_changed',
+      reason: changed ? 'mcp.definition_changed' : 'mcp.definition_added',
+      offers: held.map((definition) => {
+        const misfit = misfitOf(kind, parsed(definition.text))
+        const { name, digest } = definition
+        return { name, digest, approved_digest: digestNow(definition), ...(misfit !== null && { misfit }) }
+      }),
+    }),
+    state: [],
+    ledger: held.flatMap((definition) =>
+      keepOffer(serverId, definition, { gatewayId, now, approved: digestNow(definition) }),
+    ),
+  })
+}
+
+function eventOf(
+  { clock, newId }: OfferDependencies,
+  { principal, requestId }: Reporter,
+  { serverId, server, kind }: Of,
+  {
+    type,
+    reason,
+    offers,
+  }: { type: 'mcp.offer_approved' | 'mcp.offer_changed'; reason: string; offers: readonly object[] },
+) {
+  return controlPlaneEvent({
+    type,
+    verdict: type === 'mcp.offer_approved' ? 'allow' : 'deny',
+    reason,
+    principal,
+    requestId,
+    teamId: null,
+    details: { mcp_server_id: serverId, server, kind, offers },
+    configVersion: 0,
+    clock,
+    newId,
+  })
+}

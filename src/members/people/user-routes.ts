@@ -1,0 +1,230 @@
+/** `/v1/users`: the people of the organization. */
+
+import { z } from 'zod'
+import { entityTag, requireVersion } from '../../api/entity-tag.ts'
+import { cutPage, pageQuery, startOf } from '../../api/page.ts'
+import { type AnyRoute, route } from '../../api/route.ts'
+import { Failure } from '../../failure.ts'
+import type { Principal } from '../../identity/principal.ts'
+import type { Statement } from '../../store/open.ts'
+import type { MemberDependencies } from '../dependencies.ts'
+import { changesOf, memberEvent, recordChange } from '../member-event.ts'
+import { revokeTokensOf } from '../revoke-tokens.ts'
+import { endSessionsOf } from '../sessions/session.ts'
+import { endSetupLinks } from '../sessions/setup-link.ts'
+import { newPasswordHash } from '../sessions/sign-in.ts'
+import { requireVisibleUser, visibleUsers } from '../visibility.ts'
+import {
+  assertMayChange,
+  displayName,
+  emailSchema,
+  findUser,
+  losesOwner,
+  otherOwnerGuard,
+  teamsOfUsers,
+  type User,
+  type UserRow,
+  userRecord,
+  userRoles,
+  userSchema,
+  userStatuses,
+} from './user.ts'
+
+const idParams = z.object({ id: z.uuid() })
+
+export const userRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
+  listUsers(dependencies),
+  createUser(dependencies),
+  getUser(dependencies),
+  updateUser(dependencies),
+]
+
+const listUsers = ({ ledger }: MemberDependencies): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/v1/users',
+    tag: 'People',
+    summary: 'Lists people, in the order they were added',
+    access: 'members:read',
+    query: z.object({ role: z.enum(userRoles).optional(), status: z.enum(userStatuses).optional(), ...pageQuery }),
+    reply: z.object({ users: z.array(userSchema), next_cursor: z.string().nullable() }),
+    async handle({ principal, query: { role, status, limit, cursor } }) {
+      const visible = visibleUsers(principal)
+      const filters = { role, status }
+      const found = await ledger.read<UserRow>(
+        `select * from users where id > coalesce(?, '') and role = coalesce(?, role) and status = coalesce(?, status)
+           and ${visible.sql} order by id limit ?`,
+        [startOf(cursor, filters), role ?? null, status ?? null, ...visible.args, limit + 1],
+      )
+      const { rows, next_cursor } = cutPage(found, limit, filters)
+      const teams = await teamsOfUsers(
+        ledger,
+        rows.map(({ id }) => id),
+      )
+      return { reply: { users: rows.map((row) => userRecord(row, teams.get(row.id) ?? [])), next_cursor } }
+    },
+  })
+
+const createUser = (dependencies: MemberDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/users',
+    tag: 'People',
+    summary: 'Adds a person; without a password they cannot sign in until one is set',
+    access: 'members:write',
+    body: z.strictObject({
+      email: emailSchema,
+      name: displayName,
+      role: z.enum(userRoles).default('member'),
+      password: z.string().optional(),
+    }),
+    reply: userSchema,
+    status: 201,
+    async handle({ principal, body: { email, name, role, password }, requestId }) {
+      assertMayChange(principal, null, role)
+      const passwordHash = password === undefined ? null : await newPasswordHash(password, email, 'password')
+      const [id, createdAt] = [dependencies.newId(), dependencies.clock.now()]
+      const insert: Statement = {
+        sql: `insert into users (id, email, name, role, status, password_hash, created_at)
+          values (?, ?, ?, ?, 'active', ?, ?)`,
+        args: [id, email, name, role, passwordHash, createdAt],
+      }
+      const event = await memberEvent(dependencies, {
+        type: 'member.created',
+        principal,
+        requestId,
+        details: { user_id: id, role, has_password: passwordHash !== null },
+      })
+      await recordChange(dependencies.recorder, { event, ledger: [freeEmailGuard(email), insert] }, emailTaken)
+      return await answer(dependencies, id)
+    },
+  })
+
+const getUser = (dependencies: MemberDependencies): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/v1/users/{id}',
+    tag: 'People',
+    summary: 'One person',
+    access: 'members:read',
+    params: idParams,
+    reply: userSchema,
+    async handle({ principal, params: { id } }) {
+      await requireVisibleUser(dependencies.ledger, principal, id)
+      return await answer(dependencies, id)
+    },
+  })
+
+const userChanges = z.strictObject({
+  name: displayName.optional(),
+  role: z.enum(userRoles).optional(),
+  status: z.enum(userStatuses).optional(),
+  password: z.string().optional(),
+})
+
+const updateUser = (dependencies: MemberDependencies): AnyRoute =>
+  route({
+    method: 'PATCH',
+    path: '/v1/users/{id}',
+    tag: 'People',
+    summary: 'Changes a person; a new password ends their sessions, disabling also their tokens',
+    access: 'members:write',
+    params: idParams,
+    body: userChanges,
+    reply: userSchema,
+    async handle({ principal, params: { id }, body, headers, requestId }) {
+      const before = await requireUser(dependencies, id)
+      requireVersion(headers, before.version)
+      assertMayChange(principal, before.role, body.role ?? before.role)
+      assertNotOwnPassword(principal, id, body.password)
+      const after = await changed(before, body)
+      const changes = changesOf(before, after, ['name', 'role', 'status'])
+      const newPassword = body.password !== undefined
+      if (Object.keys(changes).length > 0 || newPassword) {
+        if (losesOwner(before, after)) await requireOtherOwner(dependencies, id)
+        const event = await memberEvent(dependencies, {
+          type: 'member.updated',
+          principal,
+          requestId,
+          details: { user_id: id, changes: newPassword ? { ...changes, password: 'replaced' } : changes },
+        })
+        const marks = dependencies.delegations.mark(id, dependencies.clock.now(), after.status === 'disabled')
+        const ended = newPassword ? [endSetupLinks(id)] : []
+        const ledger = [...updateStatements(before, after, newPassword), ...ended, ...marks]
+        await recordChange(dependencies.recorder, { event, ledger })
+      }
+      const actor = { principal, requestId }
+      if (after.status === 'disabled') await revokeTokensOf(dependencies, actor, { userId: id })
+      await dependencies.delegations.follow(actor, id)
+      return await answer(dependencies, id)
+    },
+  })
+
+/** One's own password is changed by who knows the present one: a stolen session must not become a lasting one. */
+function assertNotOwnPassword({ kind, userId }: Principal, id: string, password: string | undefined): void {
+  if (kind !== 'session' || userId !== id || password === undefined) return
+  throw new Failure('permission_denied', {
+    param: 'password',
+    message: 'Change your own password by POST /v1/auth/password, with the present one',
+  })
+}
+
+async function changed(before: UserRow, changes: z.infer<typeof userChanges>): Promise<UserRow> {
+  const { password, name = before.name, role = before.role, status = before.status } = changes
+  const passwordHash =
+    password === undefined ? before.password_hash : await newPasswordHash(password, before.email, 'password')
+  return { ...before, name, role, status, password_hash: passwordHash }
+}
+
+function updateStatements(before: UserRow, after: UserRow, newPassword: boolean): Statement[] {
+  const { id, version } = before
+  const update: Statement = {
+    sql: `update users set name = ?, role = ?, status = ?, password_hash = ?, version = version + 1 where id = ?`,
+    args: [after.name, after.role, after.status, after.password_hash, id],
+  }
+  return [
+    {
+      sql: 'insert into guards (holds) select 0 where not exists (select 1 from users where id = ? and version = ?)',
+      args: [id, version],
+    },
+    ...(losesOwner(before, after) ? [otherOwnerGuard(id)] : []),
+    update,
+    ...(newPassword || after.status === 'disabled' ? endSessionsOf(id) : []),
+  ]
+}
+
+/** Addresses of before may hold capitals, which the column's own constraint tells apart. */
+const freeEmailGuard = (email: string): Statement => ({
+  sql: 'insert into guards (holds) select 0 where exists (select 1 from users where lower(email) = ?)',
+  args: [email],
+})
+
+const emailTaken = { message: 'Somebody has this e-mail address already', param: 'email' }
+
+async function requireOtherOwner({ ledger }: MemberDependencies, id: string): Promise<void> {
+  const others = await ledger.read(
+    "select 1 from users where role = 'owner' and status = 'active' and id <> ? limit 1",
+    [id],
+  )
+  if (others.length > 0) return
+  throw new Failure('conflict', { message: 'This is the last active owner: make another one first' })
+}
+
+/** The person of this id. Throws `not_found`. */
+export async function requireUser({ ledger }: Pick<MemberDependencies, 'ledger'>, id: string): Promise<UserRow> {
+  const row = await findUser(ledger, id)
+  if (row === null) throw new Failure('not_found', { message: 'There is no such person' })
+  return row
+}
+
+async function answer(dependencies: MemberDependencies, id: string) {
+  const record = await readUser(dependencies, id)
+  return { reply: record, headers: { etag: entityTag(record.version) } }
+}
+
+/** The record of a person as the API shows it. Throws `not_found`. */
+export async function readUser(dependencies: Pick<MemberDependencies, 'ledger'>, id: string): Promise<User> {
+  const row = await requireUser(dependencies, id)
+  const teams = await teamsOfUsers(dependencies.ledger, [id])
+  return userRecord(row, teams.get(id) ?? [])
+}

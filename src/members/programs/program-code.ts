@@ -1,0 +1,222 @@
+/**
+ * How a person hands a program a session or a token without telling it a password (contract section 4): the program
+ * opens a page in the browser with a challenge, the person approves, the program gets a code and proves with the
+ * verifier that it is the one that asked (PKCE, RFC 7636; the flow for native programs, RFC 8252).
+ *
+ * A code lives 60 s, works once, and is bound to the program, the redirect, the challenge and the person. All that can
+ * be wrong with one is one answer. A code that is presented a second time was seen by somebody else: what it gave ends
+ * (RFC 6749 section 4.1.2).
+ */
+import { z } from 'zod'
+import { Failure } from '../../failure.ts'
+import type { Permission } from '../../identity/permissions.ts'
+import { permissionsOf } from '../../identity/permissions.ts'
+import { hashSecret, makeSecret, secretKind } from '../../identity/secret.ts'
+import { sameText } from '../../lib/same-text.ts'
+import type { Database, Statement } from '../../store/open.ts'
+import { tokenName } from '../../tokens/token-body.ts'
+import type { UserRole, UserStatus } from '../people/user.ts'
+
+/** The redirect of a program that cannot listen: the code is shown and typed. */
+export const outOfBand = 'urn:ietf:wg:oauth:2.0:oob'
+
+const codeLifetimeMilliseconds = 60_000
+/** How long a used code is remembered, to notice its second use: longer than what it gave usually matters. */
+const codeMemoryMilliseconds = 7 * 24 * 3600_000
+
+/** The permission a person needs to hand out a token. */
+export const tokenPermission: Permission = 'tokens:write'
+
+// Loopback only, as written: other spellings of the same address are refused (RFC 8252 section 7.3, with the port).
+const loopbackRedirect =
+  /^http:\/\/(?:127\.0\.0\.1|localhost|\[::1\]):[1-9]\d{0,4}(?:\/[\w\-.~!$&'()*+,;=:@%/]*)?(?:\?[\w\-.~!$&'()*+,;=:@%/?]*)?$/
+
+function isRedirect(text: string): boolean {
+  if (text === outOfBand) return true
+  if (!loopbackRedirect.test(text) || !URL.canParse(text)) return false
+  const { searchParams, username, password } = new URL(text)
+  const taken = ['code', 'state', 'error'].some((name) => searchParams.has(name))
+  return username === '' && password === '' && !taken
+}
+
+const clientId = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$/, 'A program is named by 1 to 64 plain characters')
+const redirectUri = z
+  .string()
+  .max(500)
+  .refine(isRedirect, `Use http://127.0.0.1:PORT/…, http://localhost:PORT/…, http://[::1]:PORT/… or ${outOfBand}`)
+
+/** The query of the page `{console_url}/authorize-program`. */
+export const programQuery = z.strictObject({
+  client_id: clientId,
+  redirect_uri: redirectUri,
+  // RFC 7636 section 4.2: BASE64URL(SHA256(verifier)) is 43 characters.
+  code_challenge: z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'Send BASE64URL(SHA256(code_verifier)), without padding'),
+  code_challenge_method: z.literal('S256'),
+  state: z.string().max(1000).optional(),
+  token_name: tokenName.optional(),
+})
+export type ProgramRequest = z.infer<typeof programQuery>
+
+/** What a program presents for its code. */
+export const codeBody = {
+  code: z.string().max(200),
+  // RFC 7636 section 4.1
+  code_verifier: z.string().regex(/^[A-Za-z0-9\-._~]{43,128}$/, 'A code verifier has 43 to 128 unreserved characters'),
+  client_id: z.string().max(64),
+  redirect_uri: z.string().max(500),
+}
+export interface PresentedCode {
+  code: string
+  code_verifier: string
+  client_id: string
+  redirect_uri: string
+}
+
+/** Makes a code for what this person approved; it exists once its statements have run. */
+export function makeCode(options: {
+  request: ProgramRequest
+  userId: string
+  now: number
+  randomBytes(size: number): Uint8Array
+}): { code: string; statements: Statement[] } {
+  const { request, userId, now, randomBytes } = options
+  const code = makeSecret('oauthCode', randomBytes)
+  const insert = `insert into program_codes
+    (hash, user_id, client_id, redirect_uri, code_challenge, token_name, expires_at) values (?, ?, ?, ?, ?, ?, ?)`
+  const { client_id, redirect_uri, code_challenge, token_name = null } = request
+  const expiresAt = now + codeLifetimeMilliseconds
+  return {
+    code,
+    statements: [
+      { sql: 'delete from program_codes where expires_at < ?', args: [now - codeMemoryMilliseconds] },
+      { sql: insert, args: [hashSecret(code), userId, client_id, redirect_uri, code_challenge, token_name, expiresAt] },
+    ],
+  }
+}
+
+interface CodeRow {
+  user_id: string
+  client_id: string
+  redirect_uri: string
+  code_challenge: string
+  token_name: string | null
+  expires_at: number
+  used_at: number | null
+  gave_kind: 'session' | 'token' | null
+  gave_id: string | null
+  role: UserRole
+  status: UserStatus
+}
+
+/** Whom a good code is from and what they approved. */
+export interface Approval {
+  codeHash: string
+  userId: string
+  role: UserRole
+  clientId: string
+  /** The name the person saw on the page; null where the program asked for no token there. */
+  tokenName: string | null
+}
+
+/** What a code gave, where it is presented again. */
+export interface Given {
+  codeHash: string
+  userId: string
+  kind: 'session' | 'token'
+  id: string | null
+}
+
+/**
+ * Looks at a code without using it up: an approval, or, where it was used before, what it gave. Throws `invalid_code`
+ * for everything that does not fit.
+ */
+export async function examineCode(
+  ledger: Database,
+  presented: PresentedCode,
+  now: number,
+): Promise<{ approval: Approval } | { given: Given }> {
+  const codeHash = hashSecret(presented.code)
+  const row = secretKind(presented.code) === 'oauthCode' ? await readCode(ledger, codeHash) : undefined
+  if (row === undefined) throw invalidCode()
+  if (row.used_at !== null) {
+    return { given: { codeHash, userId: row.user_id, kind: row.gave_kind ?? 'session', id: row.gave_id } }
+  }
+  const fits = [
+    sameText(challengeOf(presented.code_verifier), row.code_challenge),
+    sameText(presented.client_id, row.client_id),
+    sameText(presented.redirect_uri, row.redirect_uri),
+    now < row.expires_at,
+    row.status === 'active',
+  ]
+  if (fits.includes(false)) throw invalidCode()
+  const { user_id: userId, role, client_id: clientId, token_name: tokenName } = row
+  return { approval: { codeHash, userId, role, clientId, tokenName } }
+}
+
+export const invalidCode = (): Failure => new Failure('invalid_code', { param: 'code' })
+
+async function readCode(ledger: Database, hash: string): Promise<CodeRow | undefined> {
+  const [row] = await ledger.read<CodeRow>(
+    `select c.user_id, c.client_id, c.redirect_uri, c.code_challenge, c.token_name, c.expires_at, c.used_at,
+       c.gave_kind, c.gave_id, u.role, u.status
+     from program_codes c join users u on u.id = c.user_id where c.hash = ?`,
+    [hash],
+  )
+  return row
+}
+
+/** BASE64URL-ENCODE(SHA256(ASCII(code_verifier))), RFC 7636 section 4.6. */
+export const challengeOf = (verifier: string): string =>
+  new Bun.CryptoHasher('sha256').update(verifier).digest('base64url')
+
+/** Uses a code up for a session or a token; the transaction fails where it has been used meanwhile. */
+export const useCode = (
+  codeHash: string,
+  gives: { kind: 'session' | 'token'; id: string | null },
+  now: number,
+): Statement[] => [
+  {
+    sql: `insert into guards (holds) select 0 where not exists
+      (select 1 from program_codes where hash = ? and used_at is null and expires_at > ?)`,
+    args: [codeHash, now],
+  },
+  {
+    sql: 'update program_codes set used_at = ?, gave_kind = ?, gave_id = ? where hash = ?',
+    args: [now, gives.kind, gives.id, codeHash],
+  },
+]
+
+/** Notes which token a used code gave. False where the code was presented again meanwhile: the token must go. */
+export async function noteGivenToken(ledger: Database, codeHash: string, tokenId: string): Promise<boolean> {
+  const noted = await ledger.writeAndRead([
+    {
+      sql: 'update program_codes set gave_id = ? where hash = ? and replayed_at is null returning 1',
+      args: [tokenId, codeHash],
+    },
+  ])
+  return noted.length > 0
+}
+
+/** Notes that a used code came again, and ends the session it gave, if it gave one. */
+export const noteReplay = ({ codeHash, userId }: Given, now: number): Statement[] => [
+  { sql: 'update program_codes set replayed_at = coalesce(replayed_at, ?) where hash = ?', args: [now, codeHash] },
+  {
+    sql: `delete from user_sessions where user_id = ?
+      and id = (select gave_id from program_codes where hash = ? and gave_kind = 'session')`,
+    args: [userId, codeHash],
+  },
+]
+
+/** Which token a used code gave, read after `noteReplay`, when it can no longer change. */
+export async function givenTokenId(ledger: Database, codeHash: string): Promise<string | null> {
+  const [row] = await ledger.read<{ gave_id: string | null }>(
+    "select gave_id from program_codes where hash = ? and gave_kind = 'token'",
+    [codeHash],
+  )
+  return row?.gave_id ?? null
+}
+
+/** Whether somebody of this role may hand out a token. */
+export const mayGiveToken = (role: UserRole): boolean => permissionsOf([role]).has(tokenPermission)

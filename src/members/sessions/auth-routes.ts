@@ -1,0 +1,187 @@
+/** `/v1/auth/login|logout|setup|password`: how a person comes in, goes, and changes their password. */
+import { z } from 'zod'
+import { type AnyRoute, route } from '../../api/route.ts'
+import { Failure } from '../../failure.ts'
+import { timestamp } from '../../lib/clock.ts'
+import type { MemberDependencies } from '../dependencies.ts'
+import { memberEvent, recordChange } from '../member-event.ts'
+import { displayName, emailSchema, userSchema } from '../people/user.ts'
+import { readUser, requireUser } from '../people/user-routes.ts'
+import { sessionOf, sessionPrincipal } from './authenticate-session.ts'
+import { csrfToken, endSession, findSession, type LiveSession, type NewSession, sessionKinds } from './session.ts'
+import { forgetSession, isFromOurPage, keepSession, ownOrigins, readSessionCookie } from './session-cookie.ts'
+import { requireSetupLink, setupLinkUser } from './setup-link.ts'
+import { newPasswordHash, passwordStatements, provePassword, signIn, startBrowserSession } from './sign-in.ts'
+
+export const sessionSchema = z.object({
+  id: z.uuid(),
+  kind: z.enum(sessionKinds),
+  program: z.string().nullable().describe('The program a session was handed to'),
+  created_at: z.iso.datetime(),
+  last_used_at: z.iso.datetime().describe('To the minute'),
+  expires_at: z.iso.datetime(),
+  current: z.boolean().describe('Whether this call was made in it'),
+})
+
+const signedInSchema = z.object({
+  user: userSchema,
+  session: z.object({ id: z.uuid(), expires_at: z.iso.datetime() }),
+  csrf_token: z.string().describe('Send it as x-csrf-token with every write that the cookie authenticates'),
+})
+
+export const setupSchema = z.strictObject({
+  secret: z.string().max(200),
+  email: emailSchema,
+  name: displayName,
+  password: z.string(),
+})
+
+export const authRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
+  login(dependencies),
+  logout(dependencies),
+  setup(dependencies),
+  changePassword(dependencies),
+]
+
+const login = (dependencies: MemberDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/auth/login',
+    tag: 'Sessions',
+    summary: 'Signs a person in: a session cookie, and the CSRF token that goes with it',
+    access: 'public',
+    body: z.strictObject({ email: z.string().max(254), password: z.string().max(1024) }),
+    reply: signedInSchema,
+    async handle({ body: { email, password }, requestId }, request) {
+      refuseForeignPage(request, dependencies)
+      const address = dependencies.addressOf(request)
+      const { user, session } = await signIn(dependencies, { email, password, address, requestId })
+      await endReplacedSession(request, dependencies)
+      return await signedIn(dependencies, user.id, session)
+    },
+  })
+
+const setup = (dependencies: MemberDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/auth/setup',
+    tag: 'Sessions',
+    summary: 'Uses a one-time setup link: sets name, e-mail address and password, and signs in',
+    access: 'public',
+    body: setupSchema,
+    reply: signedInSchema,
+    async handle({ body, requestId }, request) {
+      refuseForeignPage(request, dependencies)
+      const session = await useSetup(dependencies, body, { address: dependencies.addressOf(request), requestId })
+      await endReplacedSession(request, dependencies)
+      return await signedIn(dependencies, session.userId, session.session)
+    },
+  })
+
+/** Sets a person up by their link and starts a session. Throws `invalid_setup_link`, `invalid_parameter`, `conflict`. */
+export async function useSetup(
+  dependencies: MemberDependencies,
+  { secret, email, name, password }: { secret: string; email: string; name: string; password: string },
+  from: { address: string; requestId: string },
+): Promise<{ userId: string; session: NewSession }> {
+  const { ledger, clock, recorder } = dependencies
+  const userId = await setupLinkUser(ledger, secret, clock.now())
+  const user = await requireUser(dependencies, userId)
+  if (user.status !== 'active') throw new Failure('invalid_setup_link', { param: 'secret' })
+  const passwordHash = await newPasswordHash(password, email, 'password')
+  const event = await memberEvent(dependencies, {
+    type: 'member.updated',
+    principal: sessionPrincipal({ user_id: userId, role: user.role }),
+    requestId: from.requestId,
+    details: { user_id: userId, setup: true, changes: { password: 'replaced' } },
+  })
+  const rename = { sql: 'update users set email = ?, name = ? where id = ?', args: [email, name, userId] }
+  const statements = [requireSetupLink(secret, clock.now()), rename, ...passwordStatements(userId, passwordHash, null)]
+  const taken = { message: 'The link was used meanwhile, or somebody has this e-mail address already' }
+  await recordChange(recorder, { event, ledger: statements }, taken)
+  return { userId, session: await startBrowserSession(dependencies, { ...user, password_hash: passwordHash }, from) }
+}
+
+const logout = (dependencies: MemberDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/auth/logout',
+    tag: 'Sessions',
+    summary: 'Ends the session that makes this call',
+    access: 'signed-in',
+    reply: z.object({ signed_out: z.literal(true) }),
+    async handle({ principal, requestId }, request) {
+      const session = await requireSession(request, dependencies)
+      const event = await memberEvent(dependencies, {
+        type: 'auth.signed_out',
+        principal,
+        requestId,
+        sessionId: session.id,
+        details: {},
+      })
+      await recordChange(dependencies.recorder, { event, ledger: [endSession(session.id, session.user_id)] })
+      return { reply: { signed_out: true as const }, headers: { 'set-cookie': forgetSession(dependencies.baseUrl()) } }
+    },
+  })
+
+const changePassword = (dependencies: MemberDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/auth/password',
+    tag: 'Sessions',
+    summary: 'Changes the own password; ends all other sessions of this person',
+    access: 'signed-in',
+    body: z.strictObject({ current_password: z.string().max(1024), new_password: z.string() }),
+    reply: userSchema,
+    status: 200,
+    async handle({ principal, body: { current_password, new_password }, requestId }, request) {
+      const session = await requireSession(request, dependencies)
+      const user = await requireUser(dependencies, session.user_id)
+      const address = dependencies.addressOf(request)
+      await provePassword(dependencies, user, { password: current_password, address })
+      const passwordHash = await newPasswordHash(new_password, user.email, 'new_password')
+      const event = await memberEvent(dependencies, {
+        type: 'member.updated',
+        principal,
+        requestId,
+        sessionId: session.id,
+        details: { user_id: user.id, changes: { password: 'replaced' } },
+      })
+      const statements = passwordStatements(user.id, passwordHash, session.id)
+      await recordChange(dependencies.recorder, { event, ledger: statements })
+      return { reply: await readUser(dependencies, user.id) }
+    },
+  })
+
+async function signedIn(dependencies: MemberDependencies, userId: string, session: NewSession) {
+  const { settings, baseUrl } = dependencies
+  return {
+    reply: {
+      user: await readUser(dependencies, userId),
+      session: { id: session.id, expires_at: timestamp(session.expiresAt) },
+      csrf_token: csrfToken(session.secret),
+    },
+    headers: { 'set-cookie': keepSession(session.secret, settings.session_lifetime_seconds, baseUrl()) },
+  }
+}
+
+/** The session that makes this call. Throws `permission_denied` where an API token makes it. */
+export async function requireSession(request: Request, dependencies: MemberDependencies): Promise<LiveSession> {
+  const { session } = await sessionOf(request, dependencies)
+  if (session === null) throw new Failure('permission_denied', { message: 'Only a signed-in person can do this' })
+  return session
+}
+
+/** A page of somebody else must not sign its visitors in as somebody of its choice (login CSRF). */
+export function refuseForeignPage(request: Request, { baseUrl, consoleUrl }: MemberDependencies): void {
+  const fromAPage = request.headers.has('origin') || request.headers.has('sec-fetch-site')
+  if (fromAPage && !isFromOurPage(request, ownOrigins(baseUrl(), consoleUrl()))) throw new Failure('csrf_refused')
+}
+
+/** Ends the session a browser had: a new sign-in never goes on with an old secret (session fixation). */
+export async function endReplacedSession(request: Request, dependencies: MemberDependencies): Promise<void> {
+  const secret = readSessionCookie(request, dependencies.baseUrl())
+  if (secret === null) return
+  const { session } = await findSession({ ...dependencies, secret, kind: 'browser' })
+  if (session !== null) await dependencies.ledger.write([endSession(session.id, session.user_id)])
+}

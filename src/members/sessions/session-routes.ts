@@ -1,0 +1,111 @@
+/** `/v1/auth/session` and `/v1/auth/sessions`: who is calling, and the sessions a person has. */
+import { z } from 'zod'
+import { type AnyRoute, route } from '../../api/route.ts'
+import { Failure } from '../../failure.ts'
+import { permissions, roles } from '../../identity/permissions.ts'
+import { timestamp } from '../../lib/clock.ts'
+import type { MemberDependencies } from '../dependencies.ts'
+import { memberEvent, recordChange } from '../member-event.ts'
+import { userSchema } from '../people/user.ts'
+import { readUser } from '../people/user-routes.ts'
+import { requireSession, sessionSchema } from './auth-routes.ts'
+import { sessionOf } from './authenticate-session.ts'
+import { csrfToken, endSession, listSessions, type SessionRow } from './session.ts'
+
+const callerSchema = z.object({
+  kind: z.enum(['session', 'token', 'runtime']),
+  user: userSchema.nullable().describe('The person who is signed in; null for an API token'),
+  token_id: z.string().nullable(),
+  team_id: z.string().nullable(),
+  roles: z.array(z.enum(roles)),
+  permissions: z.array(z.enum(permissions)),
+  session: sessionSchema.nullable(),
+  csrf_token: z.string().nullable().describe('For a session by cookie only'),
+})
+
+export const sessionRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
+  whoCalls(dependencies),
+  listOwnSessions(dependencies),
+  endOwnSession(dependencies),
+]
+
+const whoCalls = (dependencies: MemberDependencies): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/v1/auth/session',
+    tag: 'Sessions',
+    summary: 'Who makes this call, by session or token, and what they may do',
+    access: 'signed-in',
+    reply: callerSchema,
+    async handle({ principal }, request) {
+      const { session, secret } = await sessionOf(request, dependencies)
+      const byCookie = session?.kind === 'browser' && secret !== null
+      const { kind, tokenId: token_id, teamId: team_id } = principal
+      if (kind === 'anonymous') throw new Failure('missing_api_key')
+      return {
+        reply: {
+          kind,
+          user: session === null ? null : await readUser(dependencies, session.user_id),
+          token_id,
+          team_id,
+          roles: [...principal.roles],
+          permissions: [...principal.permissions],
+          session: session === null ? null : sessionRecord(session, session.id),
+          csrf_token: byCookie ? csrfToken(secret) : null,
+        },
+      }
+    },
+  })
+
+const listOwnSessions = (dependencies: MemberDependencies): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/v1/auth/sessions',
+    tag: 'Sessions',
+    summary: 'Lists the own live sessions, newest first',
+    access: 'signed-in',
+    reply: z.object({ sessions: z.array(sessionSchema) }),
+    async handle(_call, request) {
+      const { id, user_id } = await requireSession(request, dependencies)
+      const { ledger, settings, clock } = dependencies
+      const rows = await listSessions(ledger, user_id, settings, clock.now())
+      return { reply: { sessions: rows.map((row) => sessionRecord(row, id)) } }
+    },
+  })
+
+const endOwnSession = (dependencies: MemberDependencies): AnyRoute =>
+  route({
+    method: 'DELETE',
+    path: '/v1/auth/sessions/{id}',
+    tag: 'Sessions',
+    summary: 'Ends one of the own sessions; gives its last record',
+    access: 'signed-in',
+    params: z.object({ id: z.uuid() }),
+    reply: sessionSchema,
+    async handle({ principal, params: { id }, requestId }, request) {
+      const current = await requireSession(request, dependencies)
+      const { ledger, settings, clock, recorder } = dependencies
+      const own = await listSessions(ledger, current.user_id, settings, clock.now())
+      const row = own.find((session) => session.id === id)
+      if (row === undefined) throw new Failure('not_found', { message: 'You have no such session' })
+      const event = await memberEvent(dependencies, {
+        type: 'auth.session_ended',
+        principal,
+        requestId,
+        sessionId: current.id,
+        details: { session_id: id },
+      })
+      await recordChange(recorder, { event, ledger: [endSession(id, current.user_id)] })
+      return { reply: sessionRecord(row, current.id) }
+    },
+  })
+
+const sessionRecord = (row: SessionRow, currentId: string) => ({
+  id: row.id,
+  kind: row.kind,
+  program: row.program,
+  created_at: timestamp(row.created_at),
+  last_used_at: timestamp(row.last_used_at),
+  expires_at: timestamp(row.expires_at),
+  current: row.id === currentId,
+})

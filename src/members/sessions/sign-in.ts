@@ -1,0 +1,125 @@
+/**
+ * Signing in by e-mail and password: throttle, verify, start a session. Every refusal is the same one and takes as
+ * long, whether the account is unknown, disabled, has no password, or the password is wrong.
+ */
+import { Failure } from '../../failure.ts'
+import { anonymous } from '../../identity/principal.ts'
+import type { MemberDependencies } from '../dependencies.ts'
+import { memberEvent, recordChange } from '../member-event.ts'
+import { hashPassword, passwordFault, verifyPassword } from '../people/password.ts'
+import {
+  accountKey,
+  accountRule,
+  addressKey,
+  addressRule,
+  countAttempt,
+  forgiveAttempt,
+  sweepAttempts,
+} from '../people/throttle.ts'
+import { findUserByEmail, type UserRow } from '../people/user.ts'
+import { sessionPrincipal } from './authenticate-session.ts'
+import { endSessionsOf, type NewSession, startSession, sweepSessions } from './session.ts'
+import { endSetupLinks } from './setup-link.ts'
+
+export interface SignedIn {
+  user: UserRow
+  session: NewSession
+}
+
+/**
+ * Starts a browser session. Throws `sign_in_throttled` or `invalid_credentials`. A session the browser had before is
+ * the caller's to end: the new one never takes over its secret.
+ */
+export async function signIn(
+  dependencies: MemberDependencies,
+  attempt: { email: string; password: string; address: string; requestId: string },
+): Promise<SignedIn> {
+  const { ledger, clock } = dependencies
+  const keys = { account: accountKey(attempt.email), address: addressKey(attempt.address) }
+  // The address first: one that is blocked must not be able to use up an account's attempts.
+  await countAttempt(ledger, keys.address, addressRule, clock.now())
+  await countAttempt(ledger, keys.account, accountRule, clock.now())
+  const user = await findUserByEmail(ledger, attempt.email)
+  const matches = await verifyPassword(attempt.password, user?.password_hash ?? null)
+  if (user === null || !matches || user.status !== 'active') {
+    await recordRefusal(dependencies, user, attempt)
+    throw new Failure('invalid_credentials')
+  }
+  await forgiveAttempt(ledger, keys)
+  return { user, session: await startBrowserSession(dependencies, user, attempt) }
+}
+
+/** Counts an attempt to prove a password within a session, by the same rules. Throws `invalid_credentials`. */
+export async function provePassword(
+  dependencies: MemberDependencies,
+  user: UserRow,
+  { password, address }: { password: string; address: string },
+): Promise<void> {
+  const { ledger, clock } = dependencies
+  const keys = { account: accountKey(user.email), address: addressKey(address) }
+  await countAttempt(ledger, keys.address, addressRule, clock.now())
+  await countAttempt(ledger, keys.account, accountRule, clock.now())
+  if (!(await verifyPassword(password, user.password_hash))) throw new Failure('invalid_credentials')
+  await forgiveAttempt(ledger, keys)
+}
+
+/**
+ * Starts a browser session for a person who has proved who they are. Throws `conflict` where they were disabled or
+ * their password was replaced since `user` was read: what ended their sessions must end this one too.
+ */
+export async function startBrowserSession(
+  dependencies: MemberDependencies,
+  user: UserRow,
+  { address, requestId }: { address: string; requestId: string },
+): Promise<NewSession> {
+  const session = startSession({ ...dependencies, userId: user.id, kind: 'browser', program: null })
+  const event = await memberEvent(dependencies, {
+    type: 'auth.signed_in',
+    principal: sessionPrincipal({ user_id: user.id, role: user.role }),
+    requestId,
+    sessionId: session.id,
+    details: { address },
+  })
+  const unchanged = {
+    sql: `insert into guards (holds) select 0 where not exists
+      (select 1 from users where id = ? and status = 'active' and password_hash is ?)`,
+    args: [user.id, user.password_hash],
+  }
+  const sweep = sweepSessions(dependencies.settings, dependencies.clock.now())
+  await recordChange(dependencies.recorder, { event, ledger: [unchanged, sweep, session.statement] })
+  return session
+}
+
+async function recordRefusal(
+  dependencies: MemberDependencies,
+  user: UserRow | null,
+  { address, requestId }: { address: string; requestId: string },
+): Promise<void> {
+  const event = await memberEvent(dependencies, {
+    type: 'auth.refused',
+    refused: 'invalid_credentials',
+    principal: anonymous,
+    requestId,
+    // What was typed is not recorded: people type passwords into the wrong field.
+    details: { address, user_id: user?.id ?? null },
+  })
+  await dependencies.recorder.append([event])
+  await sweepAttempts(dependencies.ledger, dependencies.clock.now())
+}
+
+/** Throws `invalid_parameter` where a password breaks the rule; otherwise gives the hash to keep. */
+export async function newPasswordHash(password: string, email: string, param: string): Promise<string> {
+  const fault = passwordFault(password, email)
+  if (fault !== null) throw new Failure('invalid_parameter', { message: fault, param })
+  return await hashPassword(password)
+}
+
+/** Replaces a person's password and ends their sessions, but the one it is done in. */
+export const passwordStatements = (userId: string, passwordHash: string, exceptSessionId: string | null) => [
+  {
+    sql: 'update users set password_hash = ?, version = version + 1 where id = ?',
+    args: [passwordHash, userId],
+  },
+  endSetupLinks(userId),
+  ...endSessionsOf(userId, exceptSessionId),
+]

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type TemporaryControlPlane, temporaryControlPlane } from '../testing/temporary-control-plane.ts'
+
+let plane: TemporaryControlPlane
+beforeAll(async () => {
+  plane = await temporaryControlPlane()
+})
+afterAll(() => plane.remove())
+
+const call = (method: string, path: string, body?: unknown) =>
+  plane.call(method, path, { token: plane.adminToken, ...(body === undefined ? {} : { body }) })
+const makeTeam = async (name = `team ${crypto.randomUUID()}`): Promise<string> =>
+  (await call('POST', '/v1/teams', { name })).json.id
+
+test('a team is made, renamed and deleted, each with its event', async () => {
+  const made = await call('POST', '/v1/teams', { name: ' Search ' })
+  expect([made.status, made.json.name, made.json.member_count]).toEqual([201, 'Search', 0])
+  const { id } = made.json
+  expect((await call('PATCH', `/v1/teams/${id}`, { name: 'Ranking' })).json).toMatchObject({
+    name: 'Ranking',
+    version: 2,
+  })
+  expect((await call('DELETE', `/v1/teams/${id}`)).json.name).toBe('Ranking')
+  expect((await call('GET', `/v1/teams/${id}`)).status).toBe(404)
+  const events = await plane.store.ledger.read<{ event_type: string }>(
+    'select event_type from events where team_id = ? order by position',
+    [id],
+  )
+  expect(events.map(({ event_type }) => event_type)).toEqual([
+    'member.team_created',
+    'member.team_updated',
+    'member.team_deleted',
+  ])
+})
+
+test('a name belongs to one team', async () => {
+  await makeTeam('Only once')
+  const again = await call('POST', '/v1/teams', { name: 'Only once' })
+  expect([again.status, again.json.error.param]).toEqual([409, 'name'])
+})
+
+test('people join a team once, are listed, and leave it', async () => {
+  const [team, person] = [await makeTeam(), await plane.addPerson('joiner@example.com')]
+  const members = `/v1/teams/${team}/members`
+  expect((await call('POST', members, { user_id: person })).json).toMatchObject({ team_id: team, user_id: person })
+  expect((await call('POST', members, { user_id: person })).status).toBe(409)
+  expect((await call('POST', members, { user_id: crypto.randomUUID() })).json.error).toMatchObject({
+    code: 'invalid_parameter',
+    param: 'user_id',
+  })
+  expect((await call('GET', members)).json).toMatchObject({
+    members: [{ email: 'joiner@example.com' }],
+    next_cursor: null,
+  })
+  expect((await call('GET', `/v1/users/${person}`)).json.team_ids).toEqual([team])
+  expect((await call('DELETE', `${members}/${person}`)).status).toBe(200)
+  expect((await call('DELETE', `${members}/${person}`)).status).toBe(404)
+  expect((await call('GET', members)).json.members).toEqual([])
+})
+
+test('a team that has members or tokens in force stays', async () => {
+  const [withMember, withToken] = [await makeTeam(), await makeTeam()]
+  const person = await plane.addPerson('stayer@example.com')
+  await call('POST', `/v1/teams/${withMember}/members`, { user_id: person })
+  const token = await call('POST', '/v1/tokens', {
+    name: 'x',
+    purpose: 'integration',
+    bindings: { team_id: withToken },
+  })
+  expect(token.status).toBe(201)
+  expect((await call('DELETE', `/v1/teams/${withMember}`)).json.error.code).toBe('conflict')
+  expect((await call('DELETE', `/v1/teams/${withToken}`)).json.error.code).toBe('conflict')
+  await call('DELETE', `/v1/tokens/${token.json.id}`)
+  expect((await call('DELETE', `/v1/teams/${withToken}`)).status).toBe(200)
+})
+
+test('the team that owns what nobody else does keeps its name and place', async () => {
+  expect((await call('DELETE', `/v1/teams/${plane.teamId}`)).status).toBe(409)
+  expect((await call('PATCH', `/v1/teams/${plane.teamId}`, { name: 'other' })).status).toBe(409)
+})
+
+test('a person who joins while the team is deleted either is in it or finds none', async () => {
+  const person = await plane.addPerson('racer@example.com')
+  for (let round = 0; round < 10; round += 1) {
+    const team = await makeTeam()
+    const [joined, deleted] = await Promise.all([
+      call('POST', `/v1/teams/${team}/members`, { user_id: person }),
+      call('DELETE', `/v1/teams/${team}`),
+    ])
+    const rows = await plane.store.ledger.read('select 1 from memberships where team_id = ?', [team])
+    const teams = await plane.store.ledger.read('select 1 from teams where id = ?', [team])
+    expect(rows.length).toBe(joined.status === 201 ? 1 : 0)
+    expect(teams.length).toBe(deleted.status === 200 ? 0 : 1)
+    expect(rows.length).toBe(teams.length)
+  }
+})
+
+test('who leaves a team loses the tokens that are bound to both, at a repeat too', async () => {
+  const [team, person] = [await makeTeam(), await plane.addPerson('leaver@example.com')]
+  const members = `/v1/teams/${team}/members`
+  await call('POST', members, { user_id: person })
+  const bound = async (bindings: object): Promise<string> =>
+    (await call('POST', '/v1/tokens', { name: 'one', purpose: 'general', bindings })).json.id
+  const statusOf = async (id: string) => (await call('GET', `/v1/tokens/${id}`)).json.status
+  const [both, again] = [
+    await bound({ team_id: team, user_id: person }),
+    await bound({ team_id: team, user_id: person }),
+  ]
+  const [ofTeam, ofPerson] = [await bound({ team_id: team }), await bound({ user_id: person })]
+  expect((await call('DELETE', `${members}/${person}`)).status).toBe(200)
+  expect(await Promise.all([both, again, ofTeam, ofPerson].map(statusOf))).toEqual([
+    'revoked',
+    'revoked',
+    'active',
+    'active',
+  ])
+  await plane.store.state.write([{ sql: 'update tokens set revoked_at = null where id = ?', args: [again] }])
+  await plane.store.ledger.write([{ sql: 'update tokens set revoked_at = null where id = ?', args: [again] }])
+  expect((await call('DELETE', `${members}/${person}`)).status).toBe(404)
+  expect(await statusOf(again)).toBe('revoked')
+})

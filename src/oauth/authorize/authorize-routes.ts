@@ -1,0 +1,229 @@
+/**
+ * What the consent page calls (contract section 5): a preview of what is asked, and the decision. Both take the query of
+ * the page as it came, as members of a JSON object; a name that came several times is a list. Both answer with what the
+ * page shall do: show the request, show an error, or send the browser to an address that was built here.
+ *
+ * The person is the one of the browser's session; the decision is a write and so carries the session's CSRF token. Nothing
+ * is kept between the two: the decision considers the whole request again, and an approval names the scopes and the
+ * account that the page showed. Where others would be granted by now, or by somebody else, nothing is: nobody approves
+ * what they have not seen.
+ */
+import { z } from 'zod'
+import { type AnyRoute, route } from '../../api/route.ts'
+import { Failure } from '../../failure.ts'
+import { permissionsOf } from '../../identity/permissions.ts'
+import { recordChange } from '../../members/member-event.ts'
+import { findUser, teamsOfUsers } from '../../members/people/user.ts'
+import { requireAccount, sessionOf, sessionPrincipal } from '../../members/sessions/authenticate-session.ts'
+import type { LiveSession } from '../../members/sessions/session.ts'
+import { findClient } from '../clients/client.ts'
+import type { OAuthDependencies } from '../dependencies.ts'
+import { oauthEvent } from '../oauth-event.ts'
+import { activeScopes, scopeSentences, scopes, writeScope } from '../scope.ts'
+import { newGrant } from '../tokens/grant.ts'
+import { type Authorization, type Considered, codeRedirect, considerAuthorization, errorRedirect } from './authorize.ts'
+import { refuse } from './check.ts'
+import { type Parameters, parametersOfObject, single } from './parameters.ts'
+import { knownResources } from './resource.ts'
+
+export const authorizeRoutes = (dependencies: OAuthDependencies): AnyRoute[] => [
+  preview(dependencies),
+  decision(dependencies),
+  retired('GET'),
+  { ...retired('POST'), internal: true },
+]
+
+const tag = 'OAuth'
+
+const errorPage = z.object({
+  error_page: z
+    .object({ error: z.string(), message: z.string() })
+    .describe('To be shown to the person: the request must not be redirected'),
+})
+const redirection = z.object({ redirect_to: z.string().describe('Where the browser is to go now') })
+const question = z.object({
+  client: z.object({
+    client_id: z.uuid(),
+    client_name: z.string(),
+    created_by: z.object({ name: z.string() }).nullable().describe('Who registered it, where that is a person'),
+  }),
+  redirect_uri: z.string(),
+  redirect_host: z.string().describe('Host and port of redirect_uri'),
+  scopes: z.array(
+    z.object({
+      scope: z.enum(scopes),
+      sentence: z.string(),
+      held: z.boolean().describe('Whether the person holds this permission; a token permits only what they hold'),
+    }),
+  ),
+  resources: z.array(z.string()).describe('Where alone the token will work; empty for everywhere'),
+  user: z.object({ id: z.uuid(), name: z.string(), email: z.string() }),
+})
+
+/** The query as it came. Whatever stands in it is judged by the tables of `authorize.ts`, never by its form here. */
+const asked = z.looseObject({}).describe('Every query parameter of the page; one that came several times as a list')
+
+const preview = (dependencies: OAuthDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/oauth/authorize/preview',
+    tag,
+    summary: 'What the consent page is to show for an authorization request',
+    access: 'signed-in',
+    body: asked,
+    reply: z.union([question, errorPage, redirection]),
+    async handle({ body }, request) {
+      const session = await requireBrowserSession(request, dependencies)
+      const considered = await consider(dependencies, parametersOfObject(body))
+      if (considered.kind !== 'ask') return { reply: refusalReply(considered) }
+      return { reply: await questionOf(dependencies, considered.authorization, session) }
+    },
+  })
+
+const decision = (dependencies: OAuthDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/oauth/authorize/decision',
+    tag,
+    summary: "Takes the person's answer to an authorization request and says where the browser is to go",
+    access: 'signed-in',
+    body: asked.extend({
+      approve: z.boolean(),
+      scopes: z.array(z.string()).optional().describe('To approve: the scopes that the preview showed'),
+      user_id: z.string().optional().describe('To approve: the account that the page showed'),
+      client_name: z.string().optional().describe('The name that the page showed; an application may be renamed'),
+    }),
+    reply: z.union([redirection, errorPage]),
+    async handle(
+      { body: { approve, scopes: shown, user_id: shownUser, client_name: shownName, ...query }, requestId },
+      request,
+    ) {
+      const session = await requireBrowserSession(request, dependencies)
+      const considered = await consider(dependencies, parametersOfObject(query))
+      if (considered.kind !== 'ask') return { reply: refusalReply(considered) }
+      const { authorization } = considered
+      if (shownUser !== undefined) requireAccount(session, shownUser)
+      if (!approve) return { reply: { redirect_to: await deny(dependencies, authorization, session, requestId) } }
+      requireShown(authorization, shown)
+      if (shownName !== undefined && shownName !== authorization.client.name) throw new Failure('consent_outdated')
+      if (shownUser === undefined) throw missing('user_id')
+      const { redirectTo, grantId } = await authorize(dependencies, authorization, session, requestId)
+      return { reply: { redirect_to: redirectTo }, secretOf: grantId }
+    },
+  })
+
+const retired = (method: 'GET' | 'POST'): AnyRoute =>
+  route({
+    method,
+    path: '/v1/oauth/authorize',
+    tag,
+    summary: 'Retired: send browsers to the authorization_endpoint of /.well-known/oauth-authorization-server',
+    access: 'public',
+    reply: z.never(),
+    handle() {
+      throw new Failure('gone', { message: 'This route is retired: browsers go to /oauth/authorize of the console' })
+    },
+  })
+
+/** A program that holds a person's session must not approve other programs in that person's name. */
+async function requireBrowserSession(request: Request, dependencies: OAuthDependencies): Promise<LiveSession> {
+  const { session } = await sessionOf(request, dependencies)
+  if (session?.kind === 'browser') return session
+  throw new Failure('permission_denied', { message: 'Only a person who is signed in to the console can do this' })
+}
+
+/** Throws `consent_outdated` (409) where an approval would grant other scopes than the person was shown. */
+function requireShown({ scope }: Authorization, shown: readonly string[] | undefined): void {
+  if (shown === undefined) throw missing('scopes')
+  const asShown = new Set(shown)
+  if (asShown.size !== scope.length || !scope.every((one) => asShown.has(one))) throw new Failure('consent_outdated')
+}
+
+const missing = (param: string): Failure => new Failure('invalid_parameter', { param, message: `${param} is required` })
+
+async function consider(dependencies: OAuthDependencies, parameters: Parameters): Promise<Considered> {
+  const { ledger, settings, baseUrl, gatewayUrl } = dependencies
+  const clientId = single(parameters, 'client_id')
+  const client = clientId === null ? null : await findClient(ledger, clientId)
+  const resources = knownResources({ baseUrl: baseUrl(), gatewayUrl: gatewayUrl() })
+  return considerAuthorization(
+    { parameters, client, active: activeScopes(settings.oauth_scopes), resources },
+    baseUrl(),
+  )
+}
+
+const refusalReply = (considered: Exclude<Considered, { kind: 'ask' }>) =>
+  considered.kind === 'redirect'
+    ? { redirect_to: considered.to }
+    : { error_page: { error: considered.refusal.error, message: considered.refusal.description } }
+
+async function questionOf(
+  { ledger }: OAuthDependencies,
+  { client, redirectUri, scope, resources }: Authorization,
+  { user_id: userId, role }: LiveSession,
+): Promise<z.infer<typeof question>> {
+  const user = await findUser(ledger, userId)
+  if (user === null) throw new Failure('not_found', { message: 'There is no such person' })
+  const held = permissionsOf([role])
+  return {
+    client: { client_id: client.id, client_name: client.name, created_by: await creatorOf(ledger, client.createdBy) },
+    redirect_uri: redirectUri,
+    redirect_host: new URL(redirectUri).host,
+    scopes: scope.map((one) => ({ scope: one, sentence: scopeSentences[one], held: held.has(one) })),
+    resources: [...resources],
+    user: { id: user.id, name: user.name, email: user.email },
+  }
+}
+
+/** The name of who registered an application, where a person did so; tokens name nobody. */
+async function creatorOf(ledger: OAuthDependencies['ledger'], createdBy: string): Promise<{ name: string } | null> {
+  const [kind, id = ''] = createdBy.split(':')
+  const user = kind === 'user' ? await findUser(ledger, id) : null
+  return user === null ? null : { name: user.name }
+}
+
+async function authorize(
+  dependencies: OAuthDependencies,
+  authorization: Authorization,
+  session: LiveSession,
+  requestId: string,
+): Promise<{ redirectTo: string; grantId: string }> {
+  const grant = newGrant(dependencies, authorization, session.user_id)
+  const event = await decisionEvent(dependencies, 'oauth.authorized', authorization, session, requestId)
+  const details = { ...event.details, grant_id: grant.id }
+  await recordChange(dependencies.recorder, { event: { ...event, details }, ledger: grant.statements })
+  return { redirectTo: codeRedirect(authorization, grant.code, dependencies.baseUrl()), grantId: grant.id }
+}
+
+async function deny(
+  dependencies: OAuthDependencies,
+  authorization: Authorization,
+  session: LiveSession,
+  requestId: string,
+): Promise<string> {
+  const refused = 'access_denied'
+  const event = await decisionEvent(dependencies, 'oauth.denied', authorization, session, requestId, refused)
+  await dependencies.recorder.append([event])
+  return errorRedirect(authorization, refuse(refused, 'The person did not agree'), dependencies.baseUrl())
+}
+
+async function decisionEvent(
+  dependencies: OAuthDependencies,
+  type: 'oauth.authorized' | 'oauth.denied',
+  { client, scope, resources, redirectUri }: Authorization,
+  session: LiveSession,
+  requestId: string,
+  refused?: string,
+) {
+  const teams = await teamsOfUsers(dependencies.ledger, [session.user_id])
+  const event = await oauthEvent(dependencies, {
+    type,
+    ...(refused === undefined ? {} : { refused }),
+    principal: sessionPrincipal(session),
+    requestId,
+    clientId: client.id,
+    teamId: teams.get(session.user_id)?.[0] ?? null,
+    details: { client_name: client.name, scope: writeScope(scope), resources, redirect_uri: redirectUri },
+  })
+  return { ...event, event_attribution: { ...event.event_attribution, session_id: session.id } }
+}

@@ -1,0 +1,208 @@
+/**
+ * The authorization request (RFC 6749 section 4.1.1) as two tables of checks. What the first finds wrong is shown to the
+ * person and never redirected, because nothing says yet that the address is the application's (section 4.1.2.1). What
+ * the second finds wrong goes back to the application, with its `state` and the issuer (RFC 9207).
+ */
+
+import type { Client } from '../clients/client.ts'
+import { isScope, readScope, type Scope } from '../scope.ts'
+import { type Check, firstRefusal, type Refusal, refuse } from './check.ts'
+import { isRepeated, type Parameters, single } from './parameters.ts'
+import { redirectWith } from './redirect-uri.ts'
+import { readResource } from './resource.ts'
+
+export interface AuthorizeFacts {
+  parameters: Parameters
+  /** Of the `client_id` that came; null where there is none of that id. */
+  client: Client | null
+  active: readonly Scope[]
+  resources: readonly string[]
+}
+
+/** Known and once at most; `resource` may come several times. */
+const once = ['response_type', 'scope', 'state', 'code_challenge', 'code_challenge_method'] as const
+/** BASE64URL of a SHA-256, without padding (RFC 7636 section 4.2). */
+const challengeForm = /^[A-Za-z0-9_-]{43}$/
+const longestState = 4096
+
+export const pageChecks: readonly Check<AuthorizeFacts>[] = [
+  {
+    name: 'one client_id',
+    source: 'RFC 6749 §4.1.1',
+    check: ({ parameters }) =>
+      single(parameters, 'client_id') === null ? refuse('invalid_request', 'client_id must be given once') : null,
+  },
+  {
+    name: 'known client',
+    source: 'RFC 6749 §4.1.2.1',
+    check: ({ client }) => (client === null ? refuse('invalid_client', 'No such application is registered') : null),
+  },
+  {
+    name: 'one redirect_uri',
+    source: 'contract §5',
+    check: ({ parameters }) =>
+      single(parameters, 'redirect_uri') === null ? refuse('invalid_request', 'redirect_uri must be given once') : null,
+  },
+  {
+    name: 'registered redirect_uri, compared as a string',
+    source: 'RFC 6749 §3.1.2.3, RFC 9700 §4.1.3',
+    check: ({ parameters, client }) =>
+      client?.redirectUris.includes(single(parameters, 'redirect_uri') ?? '') === true
+        ? null
+        : refuse('invalid_request', 'redirect_uri is not one that the application has registered'),
+  },
+]
+
+export const redirectChecks: readonly Check<AuthorizeFacts>[] = [
+  {
+    name: 'no parameter twice',
+    source: 'RFC 6749 §3.1',
+    check: ({ parameters }) => {
+      const repeated = once.find((name) => isRepeated(parameters, name))
+      return repeated === undefined ? null : refuse('invalid_request', `${repeated} must be given once`)
+    },
+  },
+  {
+    name: 'state that can be given back',
+    source: 'RFC 6749 §4.1.2',
+    check: ({ parameters }) =>
+      parameters.has('state') && (stateOf(parameters)?.length ?? Number.POSITIVE_INFINITY) > longestState
+        ? refuse('invalid_request', `state must be text of at most ${longestState} characters`)
+        : null,
+  },
+  {
+    name: 'client in service',
+    source: 'RFC 6749 §4.1.2.1',
+    check: ({ client }) =>
+      client?.deactivatedAt === null ? null : refuse('unauthorized_client', 'The application is deactivated'),
+  },
+  {
+    name: 'response_type given',
+    source: 'RFC 6749 §3.1.1',
+    check: ({ parameters }) =>
+      parameters.has('response_type') ? null : refuse('invalid_request', 'response_type is required'),
+  },
+  {
+    name: 'response_type code',
+    source: 'RFC 6749 §3.1.1, RFC 9700 §2.1.2',
+    check: ({ parameters }) =>
+      single(parameters, 'response_type') === 'code'
+        ? null
+        : refuse('unsupported_response_type', 'response_type must be code'),
+  },
+  {
+    name: 'code_challenge given, in its form',
+    source: 'RFC 7636 §4.2, §4.4.1',
+    check: ({ parameters }) =>
+      challengeForm.test(single(parameters, 'code_challenge') ?? '')
+        ? null
+        : refuse('invalid_request', 'code_challenge must be BASE64URL(SHA256(code_verifier))'),
+  },
+  {
+    name: 'code_challenge_method S256',
+    source: 'RFC 7636 §4.3, §4.4.1',
+    check: ({ parameters }) =>
+      single(parameters, 'code_challenge_method') === 'S256'
+        ? null
+        : refuse('invalid_request', 'code_challenge_method must be S256'),
+  },
+  {
+    name: 'scope in its form',
+    source: 'RFC 6749 §3.3',
+    check: ({ parameters }) =>
+      parameters.has('scope') && readScope(single(parameters, 'scope') ?? '') === null
+        ? refuse('invalid_scope', 'scope must be words separated by single spaces')
+        : null,
+  },
+  {
+    name: 'registered scope',
+    source: 'service.md OAuth client, RFC 6749 §3.3',
+    check: (facts) =>
+      scopeOf(facts).every((word) => facts.client?.scope.includes(word))
+        ? null
+        : refuse('invalid_scope', 'The application is not registered for all of this scope'),
+  },
+  {
+    name: 'active scope',
+    source: 'contract §5',
+    check: (facts) => {
+      const scope = scopeOf(facts)
+      return scope.length > 0 && scope.every((word) => isScope(word) && facts.active.includes(word))
+        ? null
+        : refuse('invalid_scope', 'Not all of this scope is active')
+    },
+  },
+  {
+    name: 'known resource',
+    source: 'RFC 8707 §2',
+    check: ({ parameters, resources }) =>
+      (parameters.get('resource') ?? []).every((text) => readResource(text, resources) !== null)
+        ? null
+        : refuse('invalid_target', 'resource must be this control plane, its gateway, or the MCP address of that'),
+  },
+]
+
+/** `state` as it came; null where there is none, or none that can be sent back as it is. */
+export function stateOf(parameters: Parameters): string | null {
+  const state = single(parameters, 'state')
+  return state?.isWellFormed() === true ? state : null
+}
+
+/** What is asked for; where nothing is, what the client is registered for and is active (RFC 6749 section 3.3). */
+function scopeOf({ parameters, client, active }: AuthorizeFacts): string[] {
+  const asked = single(parameters, 'scope')
+  if (asked !== null) return readScope(asked) ?? []
+  return (client?.scope ?? []).filter((word) => isScope(word) && active.includes(word))
+}
+
+/** A request that may be put before the person. */
+export interface Authorization {
+  client: Client
+  redirectUri: string
+  state: string | null
+  scope: readonly Scope[]
+  /** Empty for all. */
+  resources: readonly string[]
+  codeChallenge: string
+}
+
+export type Considered =
+  | { kind: 'page'; refusal: Refusal }
+  | { kind: 'redirect'; to: string; refusal: Refusal }
+  | { kind: 'ask'; authorization: Authorization }
+
+/** Runs both tables. `issuer` is what a redirect names as its sender. */
+export function considerAuthorization(facts: AuthorizeFacts, issuer: string): Considered {
+  const { parameters, client } = facts
+  const shown = firstRefusal(pageChecks, facts)
+  const redirectUri = single(parameters, 'redirect_uri')
+  if (shown !== null || client === null || redirectUri === null) {
+    return { kind: 'page', refusal: shown ?? refuse('invalid_request', 'The request could not be understood') }
+  }
+  const state = stateOf(parameters)
+  const refusal = firstRefusal(redirectChecks, facts)
+  if (refusal !== null) return { kind: 'redirect', refusal, to: errorRedirect({ redirectUri, state }, refusal, issuer) }
+  const resources = (parameters.get('resource') ?? []).flatMap((text) => readResource(text, facts.resources) ?? [])
+  return {
+    kind: 'ask',
+    authorization: {
+      client,
+      redirectUri,
+      state,
+      scope: scopeOf(facts).filter(isScope),
+      resources: [...new Set(resources)],
+      codeChallenge: single(parameters, 'code_challenge') ?? '',
+    },
+  }
+}
+
+/** RFC 6749 section 4.1.2.1 with the issuer of RFC 9207. */
+export const errorRedirect = (
+  { redirectUri, state }: Pick<Authorization, 'redirectUri' | 'state'>,
+  { error, description }: Refusal,
+  issuer: string,
+): string => redirectWith(redirectUri, { error, error_description: description, state, iss: issuer })
+
+/** RFC 6749 section 4.1.2 with the issuer of RFC 9207. */
+export const codeRedirect = ({ redirectUri, state }: Authorization, code: string, issuer: string): string =>
+  redirectWith(redirectUri, { code, state, iss: issuer })

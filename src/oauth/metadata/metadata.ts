@@ -1,0 +1,59 @@
+/** What the authorization server says of itself (RFC 8414), and the control plane as a protected resource (RFC 9728). */
+import { z } from 'zod'
+import { type AnyRoute, route } from '../../api/route.ts'
+import { grantTypes } from '../clients/client.ts'
+import type { OAuthDependencies } from '../dependencies.ts'
+import { activeScopes } from '../scope.ts'
+import { protectedResource, protectedResourcePath } from './protected-resource.ts'
+
+const tag = 'OAuth'
+
+export const metadataRoutes = (dependencies: OAuthDependencies): AnyRoute[] => [
+  serverMetadata(dependencies),
+  resourceMetadata(dependencies),
+]
+
+const serverMetadata = ({ baseUrl, consoleUrl, settings }: OAuthDependencies): AnyRoute =>
+  route({
+    method: 'GET',
+    path: '/.well-known/oauth-authorization-server',
+    tag,
+    summary: 'The authorization server (RFC 8414)',
+    access: 'public',
+    anyOrigin: true,
+    reply: z.looseObject({ issuer: z.string() }),
+    handle: () => ({
+      reply: {
+        issuer: baseUrl(),
+        authorization_endpoint: `${consoleUrl().replace(/\/$/, '')}/oauth/authorize`,
+        token_endpoint: `${baseUrl()}/v1/oauth/token`,
+        revocation_endpoint: `${baseUrl()}/v1/oauth/revoke`,
+        response_types_supported: ['code'],
+        response_modes_supported: ['query'],
+        grant_types_supported: [...grantTypes],
+        token_endpoint_auth_methods_supported: ['none'],
+        revocation_endpoint_auth_methods_supported: ['none'],
+        code_challenge_methods_supported: ['S256'],
+        authorization_response_iss_parameter_supported: true,
+        scopes_supported: [...activeScopes(settings.oauth_scopes)],
+      },
+    }),
+  })
+
+/** Scopes of the gateway permit nothing here. */
+const ofGateway: ReadonlySet<string> = new Set(['gateway:invoke', 'mcp:invoke'])
+
+const resourceMetadata = ({ baseUrl, settings }: OAuthDependencies): AnyRoute =>
+  route({
+    method: 'GET',
+    path: protectedResourcePath,
+    tag,
+    summary: 'This API as a protected resource (RFC 9728)',
+    access: 'public',
+    anyOrigin: true,
+    reply: z.looseObject({ resource: z.string() }),
+    handle: () => {
+      const scopes = activeScopes(settings.oauth_scopes).filter((scope) => !ofGateway.has(scope))
+      return { reply: { ...protectedResource(baseUrl(), baseUrl(), scopes) } }
+    },
+  })

@@ -1,0 +1,96 @@
+/**
+ * Ends what a person approved: no code or refresh token of it works from the first step on, no access token from the
+ * second on, which gateways hear of like of any revocation (protocols section 4).
+ *
+ *   1. ledger   the grant is revoked
+ *   2. state    its access tokens are revoked; ledger: the grant has ended; one change with its event
+ *
+ * A process may die between the two: `settleEndings` finishes. A token that is being issued meanwhile either stands in
+ * the state before step 2, or its issuer, who looks at the grant after writing it, finds step 1 done.
+ */
+import type { EventType } from '../../events/event.ts'
+import type { Principal } from '../../identity/principal.ts'
+import type { Database, Statement } from '../../store/open.ts'
+import type { OAuthDependencies } from '../dependencies.ts'
+import { oauthEvent } from '../oauth-event.ts'
+import { standingOf } from '../person-status.ts'
+import { liveAccessTokens, revokeAccessTokens } from './access-token.ts'
+
+export interface Ending {
+  type: Extract<EventType, 'oauth.token_revoked' | 'oauth.replay_detected'>
+  /** Why, in one stable word. */
+  cause: 'client' | 'code_replay' | 'refresh_replay' | 'user_disabled' | 'interrupted'
+  principal: Principal
+  requestId: string
+}
+
+interface Ended {
+  id: string
+  clientId: string
+  userId: string
+}
+
+/** Ends a grant; one that has been revoked before is only finished. Gives the version of the state that says so. */
+export async function endGrant(dependencies: OAuthDependencies, grant: Ended, ending: Ending): Promise<number> {
+  const { ledger, clock } = dependencies
+  await ledger.write([
+    {
+      sql: 'update oauth_grants set revoked_at = ?, ended_at = null where id = ? and revoked_at is null',
+      args: [clock.now(), grant.id],
+    },
+  ])
+  return await revokeIssued(dependencies, grant, ending)
+}
+
+async function revokeIssued(dependencies: OAuthDependencies, grant: Ended, ending: Ending): Promise<number> {
+  const { state, ledger, clock, recorder } = dependencies
+  const { id, clientId, userId } = grant
+  const live = await liveAccessTokens(state, 'grant_id', id, clock.now())
+  const { teamIds } = await standingOf(ledger, userId)
+  const event = await oauthEvent(dependencies, {
+    type: ending.type,
+    ...(ending.type === 'oauth.replay_detected' ? { refused: 'invalid_grant' } : {}),
+    principal: ending.principal,
+    requestId: ending.requestId,
+    clientId,
+    userId,
+    teamId: teamIds[0] ?? null,
+    details: { grant_id: id, cause: ending.cause, access_tokens: live.length },
+  })
+  const { head } = await recorder.change({
+    event,
+    state: [revokeAccessTokens('grant_id', id, clock.now())],
+    ledger: [{ sql: 'update oauth_grants set ended_at = ? where id = ?', args: [clock.now(), id] }],
+    deny: live.map(({ hash }) => hash),
+  })
+  return head.version
+}
+
+/** Grants that were revoked and have not ended since. */
+const unfinishedEndings = (ledger: Database, olderThan: number): Promise<Ended[]> =>
+  ledger.read<Ended>(
+    `select id, client_id as "clientId", user_id as "userId" from oauth_grants
+     where revoked_at is not null and ended_at is null and revoked_at <= ?`,
+    [olderThan],
+  )
+
+/** All that a person approved and that has not ended. */
+export const unendedGrants = (ledger: Database, userId: string): Promise<Ended[]> =>
+  ledger.read<Ended>(
+    `select id, client_id as "clientId", user_id as "userId" from oauth_grants
+     where user_id = ? and ended_at is null`,
+    [userId],
+  )
+
+/** The first step for all grants of a person; `endGrant` or `settleEndings` does the second. */
+export const revokeGrantsOf = (userId: string, now: number): Statement => ({
+  sql: 'update oauth_grants set revoked_at = ? where user_id = ? and revoked_at is null',
+  args: [now, userId],
+})
+
+/** Finishes what a process that died had begun. */
+export async function settleEndings(dependencies: OAuthDependencies, ending: Ending, olderThan: number): Promise<void> {
+  for (const grant of await unfinishedEndings(dependencies.ledger, olderThan)) {
+    await revokeIssued(dependencies, grant, ending)
+  }
+}

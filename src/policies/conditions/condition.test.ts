@@ -1,0 +1,210 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { Failure } from '../../failure.ts'
+import { TooMuchWork } from '../../inspection/work-budget.ts'
+import { checkedWhen, compileWhen } from './condition.ts'
+import { ModelView, type PolicyContext, RequestView, ResponseView, TokenView } from './context.ts'
+import { holds } from './long-searches.ts'
+import { plainCondition } from './plain-condition.ts'
+
+const slots = [
+  { member: 'messages', kind: 'content', role: 'system', text: 'Be brief', replace() {} },
+  { member: 'messages', kind: 'content', role: 'user', text: 'aaab', replace() {} },
+] as const
+
+const context: PolicyContext = {
+  request: new RequestView({
+    family: 'chat',
+    model: 'gpt-4o',
+    stream: false,
+    sessionId: null,
+    texts: () => slots,
+    body: { tools: [{ type: 'function', function: { name: 'get_weather' } }, { type: 'web_search' }] },
+    headers: new Headers({ 'X-Team': 'red', authorization: 'Bearer secret' }),
+  }),
+  response: new ResponseView({ status: 200, texts: () => slots, toolCalls: () => ['get_weather'] }),
+  token: new TokenView({
+    id: 't',
+    purpose: 'general',
+    roles: ['member'],
+    teamId: 'team1',
+    userId: null,
+    gatewayId: null,
+    metadata: { plan: 'free' },
+  }),
+  model: new ModelView('gpt-4o', 'openai'),
+  now: new Date('2026-05-06T07:08:09Z'),
+}
+
+test.each([
+  'request.family == "chat" && !request.stream',
+  'request.text.contains("aab") && request.text.size() > 5',
+  'request.messages.exists(m, m.role == "system" && m.text.startsWith("Be"))',
+  '"get_weather" in request.tools && "web_search" in request.tools',
+  'request.headers["x-team"] == "red"',
+  '!("authorization" in request.headers)',
+  'request.text.matches("(a+)+b")',
+  '"member" in token.roles && token.team_id == "team1" && token.user_id == ""',
+  'token.metadata["plan"] == "free"',
+  'model.id == "gpt-4o" && model.provider == "openai"',
+  'now.getHours() == 7 && now > timestamp("2026-01-01T00:00:00Z")',
+  'request.session_id == "" || request.model.endsWith("4o")',
+])('a request is found by %s', (expression) => {
+  expect(compileWhen(expression, ['pre_request'])(context)).toBe(true)
+})
+
+test('an answer is found by what it says, where there is one', () => {
+  const condition = 'response.status == 200 && response.text.contains("aaab") && "get_weather" in response.tool_calls'
+  expect(compileWhen(condition, ['post_request', 'pre_response'])(context)).toBe(true)
+  expect(() => compileWhen(condition, ['pre_request', 'pre_response'])).toThrow('response')
+})
+
+const refusals: [string, number][] = [
+  ['request.mdl == "x"', 9],
+  ['request.model == 5', 1],
+  ['request.model ==', 17],
+  ['request.model', 1],
+  ['unknown == 1', 1],
+  ['request.text.matches(request.model)', 1],
+  ['request.text.matches("(")', 22],
+  ['request.messages.exists(m, request.messages.exists(n, true))', 28],
+  ['request.messages.exists(m, request.text.contains(m.text))', 28],
+  ['request.messages.exists(m, request["text"].contains(m.text))', 28],
+  ['request.messages.exists(m, [request][0].text.contains(m.text))', 29],
+  ['request.messages.exists(m, (request.stream ? request : request).text == m.text)', 46],
+  ['cel.bind(x, request.text, x == "")', 1],
+]
+
+test.each(refusals)('%s is refused, with where it is wrong', (expression, position) => {
+  const refused = (() => {
+    try {
+      return compileWhen(expression, ['pre_request'])
+    } catch (error) {
+      return error
+    }
+  })()
+  expect(refused).toBeInstanceOf(Failure)
+  expect(refused).toMatchObject({ code: 'invalid_parameter', param: 'when' })
+  expect(String(refused)).toContain(`(at character ${position})`)
+})
+
+test('an expression is bounded in length, parts and depth', () => {
+  expect(() => compileWhen(`request.model == "${'x'.repeat(3000)}"`, ['pre_request'])).toThrow('characters')
+  expect(() => compileWhen(Array(150).fill('request.stream').join(' || '), ['pre_request'])).toThrow()
+  expect(() => compileWhen(`${'('.repeat(100)}true${')'.repeat(100)}`, ['pre_request'])).toThrow()
+})
+
+const about = (text: string, count = 1): PolicyContext => ({
+  ...context,
+  request: new RequestView({ ...parts, texts: () => Array.from({ length: count }, () => ({ ...slots[1], text })) }),
+})
+
+test('a pattern that keeps a backtracking engine busy costs no more than the text is long', () => {
+  const condition = compileWhen('request.text.matches("^(a+)+$")', ['pre_request'])
+  expect(condition(about(`${'a'.repeat(10_000)}b`))).toBe(false)
+})
+
+const tools = { throwIfCut: () => undefined }
+
+test('looks for patterns in a long text in turns', async () => {
+  const condition = compileWhen('request.text.matches("^(a+)+$") || request.text.matches("a{3}b$")', ['pre_request'])
+  let now = 0
+  let turns = 0
+  let isOver = false
+  const count = () => {
+    turns += 1
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  const applies = holds(condition, about(`${'a'.repeat(50_000)}b`), { now: () => (now += 3), tools })
+  expect(applies).toBeInstanceOf(Promise)
+  expect(await applies).toBe(true)
+  isOver = true
+  expect(turns).toBeGreaterThan(5)
+  expect(await holds(condition, about('b'.repeat(50_000)), { now: () => 0, tools })).toBe(false)
+  expect(holds(condition, about('aaa'), { now: () => 0, tools })).toBe(true)
+})
+
+test('stops the search of a long text at the next turn once the exchange is cut', async () => {
+  const condition = compileWhen('request.text.matches("^(a+)+$")', ['pre_request'])
+  let looks = 0
+  const cut = new Error('cut')
+  const now = () => (looks += 5)
+  const throwIfCut = () => {
+    throw cut
+  }
+  const searched = Promise.resolve(holds(condition, about('a'.repeat(500_000)), { now, tools: { throwIfCut } }))
+  expect(await searched.catch((error: unknown) => error)).toBe(cut)
+  expect(looks).toBe(10)
+})
+
+test('a condition visits a bounded number of messages', () => {
+  const condition = compileWhen('request.messages.exists(m, m.text == "x") || request.stream', ['pre_request'])
+  expect(condition(about('x', 5000))).toBe(true)
+  expect(() => condition(about('x', 50_000))).toThrow(TooMuchWork)
+})
+
+test('the size of a text is how many characters it has', () => {
+  const size = 'size(request.text) == 3 && request.text.size() == 3 && request.messages.all(m, m.text.size() == 3)'
+  expect(compileWhen(size, ['pre_request'])(about('a𝄞\udc00'))).toBe(true)
+  expect(compileWhen('size(request.messages) == 2', ['pre_request'])(about('a', 2))).toBe(true)
+})
+
+const parts = { family: 'chat', model: 'm', stream: false, sessionId: null, body: {}, headers: new Headers() }
+
+test('what fails on a request says so, for when_broken to decide', () => {
+  expect(() => compileWhen('request.headers["x-other"] == "y"', ['pre_request'])(context)).toThrow('x-other')
+})
+
+test('texts that no condition asks for are not joined', () => {
+  let asked = 0
+  const texts = () => {
+    asked += 1
+    return slots
+  }
+  const request = new RequestView({ ...parts, texts })
+  compileWhen('request.family == "chat" && token.id == "t"', ['pre_request'])({ ...context, request })
+  expect(asked).toBe(0)
+})
+
+const literal = fc.constantFrom('gpt-4o', 'chat', 'team1', 'member', 'a', '', 'aab').map((text) => JSON.stringify(text))
+const field = fc.constantFrom(
+  'request.model',
+  'request.family',
+  'request.text',
+  'token.team_id',
+  'token.user_id',
+  'model.id',
+)
+const text = fc.oneof(literal, field)
+const size = fc.constantFrom('size(request.messages)', 'request.tools.size()', 'size(token.roles)', '0', '1', '2')
+const { plain } = fc.letrec<{ plain: string; leaf: string }>((tie) => ({
+  plain: fc.oneof(
+    { maxDepth: 3 },
+    tie('leaf'),
+    fc
+      .tuple(tie('plain'), fc.constantFrom('&&', '||'), tie('plain'))
+      .map(([one, op, other]) => `(${one} ${op} ${other})`),
+    tie('plain').map((one) => `!(${one})`),
+  ),
+  leaf: fc.oneof(
+    fc.constant('request.stream'),
+    fc.tuple(text, fc.constantFrom('==', '!='), text).map((parts) => parts.join(' ')),
+    fc.tuple(size, fc.constantFrom('<', '<=', '>', '>=', '==', '!='), size).map((parts) => parts.join(' ')),
+    fc.tuple(text, fc.array(literal, { minLength: 1, maxLength: 3 })).map(([one, list]) => `${one} in [${list}]`),
+    fc.tuple(text, fc.constantFrom('token.roles', 'request.tools')).map((parts) => parts.join(' in ')),
+    fc
+      .tuple(field, fc.constantFrom('startsWith', 'endsWith', 'contains'), text)
+      .map(([one, call, other]) => `${one}.${call}(${other})`),
+  ),
+}))
+
+test('a plain condition says what the interpreter says', () => {
+  fc.assert(
+    fc.property(plain, (expression) => {
+      const { ast, interpreted } = checkedWhen(expression, ['pre_request'])
+      expect(plainCondition(ast)?.(context)).toBe(interpreted(context))
+    }),
+    { numRuns: 1000 },
+  )
+})

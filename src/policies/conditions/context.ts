@@ -1,0 +1,199 @@
+/**
+ * What conditions read (contract section 7): `request`, `response`, `token`, `model`, `now`. Classes, because the
+ * condition language knows its types by them, with what costs something (joining texts, listing tools) made when it is
+ * first asked for: most conditions ask for none of it.
+ */
+import type { TextSlot } from '../../languages/dialect.ts'
+import { offeredTools } from '../tool-names.ts'
+
+export class MessageView {
+  readonly role: string
+  readonly text: string
+
+  constructor(role: string, text: string) {
+    this.role = role
+    this.text = text
+  }
+}
+
+export interface RequestParts {
+  family: string
+  model: string
+  stream: boolean
+  sessionId: string | null
+  /** The request's texts as they stand. */
+  texts(): readonly TextSlot[]
+  body: Readonly<Record<string, unknown>> | null
+  headers: Headers
+}
+
+/** Credentials are nobody's business here; a policy is seen by more people than a request is. */
+const hiddenHeaders: ReadonlySet<string> = new Set(['authorization', 'x-api-key', 'cookie', 'proxy-authorization'])
+
+export class RequestView {
+  readonly family: string
+  readonly model: string
+  readonly stream: boolean
+  readonly session_id: string
+  readonly #parts: RequestParts
+  #slots: readonly TextSlot[] | null = null
+  #text: string | null = null
+  #messages: MessageView[] | null = null
+  #tools: string[] | null = null
+  #headers: Record<string, string> | null = null
+
+  constructor(parts: RequestParts) {
+    this.#parts = parts
+    this.family = parts.family
+    this.model = parts.model
+    this.stream = parts.stream
+    this.session_id = parts.sessionId ?? ''
+  }
+
+  /** The request's texts as they stand, found once until one is changed; no word of the condition language. */
+  slots(): readonly TextSlot[] {
+    this.#slots ??= this.#parts.texts()
+    return this.#slots
+  }
+
+  /** All texts of the request, a line break between them. */
+  get text(): string {
+    this.#text ??= joined(this.slots())
+    return this.#text
+  }
+
+  /** One entry for each text, with whose words it is; empty where the dialect does not say. */
+  get messages(): MessageView[] {
+    if (this.#messages === null) {
+      this.#messages = []
+      for (const { kind, role, text } of this.slots()) {
+        if (kind !== 'name') this.#messages.push(new MessageView(role ?? '', text))
+      }
+    }
+    return this.#messages
+  }
+
+  /** Names of the tools that are offered. */
+  get tools(): string[] {
+    this.#tools ??= offeredTools(this.#parts.body)
+    return this.#tools
+  }
+
+  /** By name in lower case, without credentials and cookies. */
+  get headers(): Record<string, string> {
+    this.#headers ??= Object.fromEntries([...this.#parts.headers].filter(([name]) => !hiddenHeaders.has(name)))
+    return this.#headers
+  }
+
+  /** To be called after a policy changed a text. */
+  textsChanged(): void {
+    this.#slots = null
+    this.#text = null
+    this.#messages = null
+    this.#tools = null
+  }
+}
+
+export interface ResponseParts {
+  status: number
+  texts(): readonly TextSlot[]
+  toolCalls(): readonly string[]
+}
+
+export class ResponseView {
+  readonly #parts: ResponseParts
+  #slots: readonly TextSlot[] | null = null
+  #text: string | null = null
+
+  constructor(parts: ResponseParts) {
+    this.#parts = parts
+  }
+
+  /** Whole numbers are big ones in the condition language. */
+  get status(): bigint {
+    return BigInt(this.#parts.status)
+  }
+
+  /** The answer's texts as they stand, as the request's `slots`. */
+  slots(): readonly TextSlot[] {
+    this.#slots ??= this.#parts.texts()
+    return this.#slots
+  }
+
+  get text(): string {
+    this.#text ??= joined(this.slots())
+    return this.#text
+  }
+
+  /** Names of the tools that the model calls. */
+  get tool_calls(): string[] {
+    return [...this.#parts.toolCalls()]
+  }
+
+  textsChanged(): void {
+    this.#slots = null
+    this.#text = null
+  }
+}
+
+/** Empty text where there is none; `metadata` is the caller's own, where the token trusts it. */
+export class TokenView {
+  readonly id: string
+  readonly purpose: string
+  readonly roles: string[]
+  readonly team_id: string
+  readonly user_id: string
+  readonly gateway_id: string
+  readonly metadata: Record<string, string>
+
+  constructor(token: {
+    id: string
+    purpose: string
+    roles: readonly string[]
+    teamId: string | null
+    userId: string | null
+    gatewayId: string | null
+    metadata: Readonly<Record<string, string>>
+  }) {
+    this.id = token.id
+    this.purpose = token.purpose
+    this.roles = [...token.roles]
+    this.team_id = token.teamId ?? ''
+    this.user_id = token.userId ?? ''
+    this.gateway_id = token.gatewayId ?? ''
+    this.metadata = { ...token.metadata }
+  }
+}
+
+export class ModelView {
+  readonly id: string
+  readonly provider: string
+  /** Other names of the same model, which only denials read. */
+  readonly aliases: readonly string[]
+
+  constructor(id: string, provider: string, aliases: readonly string[] = []) {
+    this.id = id
+    this.provider = provider
+    this.aliases = aliases
+  }
+}
+
+export interface PolicyContext {
+  readonly request: RequestView
+  /** Null at pre_request: there is no answer yet, and conditions of that stage cannot name it. */
+  readonly response: ResponseView | null
+  readonly token: TokenView
+  readonly model: ModelView
+  readonly now: Date
+}
+
+/** Names are no words of anybody: conditions have those of tools apart. */
+const said = (texts: readonly TextSlot[]): readonly TextSlot[] => texts.filter(({ kind }) => kind !== 'name')
+
+const joined = (texts: readonly TextSlot[]): string =>
+  said(texts)
+    .map(({ text }) => text)
+    .join('\n')
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

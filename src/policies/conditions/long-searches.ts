@@ -1,0 +1,102 @@
+/**
+ * What conditions search long texts for. A condition is evaluated at once, and a pattern needs a tenth of a second for a
+ * megabyte: a search of a long text ends the evaluation, is done in turns, and the condition is evaluated again with what
+ * it came to. Expressions are pure, so that this is the same.
+ */
+import type { RE2JS } from 're2js'
+import { Turns, type TurnTaker } from '../stages/turns.ts'
+import type { PolicyContext } from './context.ts'
+import { patternSearch } from './pattern-search.ts'
+
+/** UTF-16 units that a pattern is looked for in at once. */
+const longUnits = 16 * 1024
+const pieceUnits = 256
+
+interface Search {
+  readonly text: string
+  readonly pattern: RE2JS
+  found: boolean | null
+}
+
+/** Thrown by a condition of which a search is not done. */
+export class UnfinishedSearch extends Error {
+  constructor() {
+    super('The condition searches a long text')
+  }
+}
+
+/** By what is common to all contexts of one exchange. */
+const searches = new WeakMap<PolicyContext['request'], Search[]>()
+/** Those of the context that is evaluated; most have none, and none is made for them. */
+let current: Search[] | null = null
+
+/** Evaluates with the searches of the context. */
+export function withSearches(context: PolicyContext, evaluate: (context: PolicyContext) => boolean): boolean {
+  const before = current
+  current = searches.get(context.request) ?? null
+  try {
+    return evaluate(context)
+  } finally {
+    if (current !== null) searches.set(context.request, current)
+    current = before
+  }
+}
+
+/** Whether the pattern is found. Throws `UnfinishedSearch` where the text is long and that is not known yet. */
+export function isFound(text: string, pattern: RE2JS): boolean {
+  return text.length <= longUnits ? pattern.matcher(text).find() : isFoundInLong(text, pattern)
+}
+
+function isFoundInLong(text: string, pattern: RE2JS): boolean {
+  current ??= []
+  const known = current.find((search) => search.pattern === pattern && search.text === text)
+  if (known === undefined) current.push({ text, pattern, found: null })
+  if (known === undefined || known.found === null) throw new UnfinishedSearch()
+  return known.found
+}
+
+/** Whether a condition holds; a promise where it searches a long text. Throws where it fails, or the search was cut. */
+export function holds(
+  condition: (context: PolicyContext) => boolean,
+  context: PolicyContext,
+  taker: TurnTaker,
+): boolean | Promise<boolean> {
+  try {
+    return condition(context)
+  } catch (error) {
+    if (!isSearching(context)) throw error
+    return holdsLater(condition, context, taker)
+  }
+}
+
+const isSearching = ({ request }: PolicyContext): boolean =>
+  searches.get(request)?.some(({ found }) => found === null) ?? false
+
+async function holdsLater(
+  condition: (context: PolicyContext) => boolean,
+  context: PolicyContext,
+  taker: TurnTaker,
+): Promise<boolean> {
+  for (;;) {
+    for (const search of searches.get(context.request) ?? []) {
+      if (search.found === null) search.found = await searchInTurns(search, taker)
+    }
+    try {
+      return condition(context)
+    } catch (error) {
+      if (!isSearching(context)) throw error
+    }
+  }
+}
+
+async function searchInTurns({ text, pattern }: Search, taker: TurnTaker): Promise<boolean> {
+  const search = patternSearch(pattern)
+  if (search === null) return pattern.matcher(text).find()
+  const turns = new Turns(taker)
+  for (let at = 0; at < text.length && !search.found; at += pieceUnits) {
+    if (turns.isDue) await turns.take()
+    search.push(text.slice(at, at + pieceUnits))
+  }
+  search.end()
+  return search.found
+}

@@ -1,0 +1,181 @@
+/**
+ * What a text policy finds in the texts of a request or a whole answer. One thread reads for all callers: texts that are
+ * long together are read a piece at a time, and everybody else has a turn between. What is found is the same either way
+ * (`../inspection/channel.ts`).
+ */
+
+import { Channel, followWhole, mayFind, type PassedWhole } from '../../inspection/channel.ts'
+import { maxLiveUnits } from '../../inspection/detectors/detector.ts'
+import type { Finding, InspectionRule, Stop } from '../../inspection/rule.ts'
+import type { TextSlot } from '../../languages/dialect.ts'
+import type { Change, Decision, TextPolicy } from '../kinds/kind.ts'
+import { findAcrossParts } from './across-parts.ts'
+import { Turns, type TurnTaker } from './turns.ts'
+
+/** How many findings of one policy an event names. */
+export const mostTargets = 20
+/** UTF-16 units of all texts that are read without a turn: what they can cost at the most is some milliseconds. */
+const longUnits = 16 * 1024
+/** What is followed between two looks at the clock. */
+const pieceUnits = 64
+/** What is screened between two looks at the clock; each window overlaps the next by more than a match is long. */
+const windowUnits = 8 * 1024
+const overlapUnits = 2 * maxLiveUnits
+
+interface Found {
+  /** Of what is read in turns, those that were not noted yet. */
+  readonly findings: Finding[]
+  /** What an event names. */
+  readonly targets: Set<string>
+  changes: Change[]
+  stop: Stop | null
+}
+
+interface Reading {
+  readonly compiled: TextPolicy
+  readonly rule: InspectionRule
+  readonly slots: readonly TextSlot[]
+  readonly found: Found
+}
+
+/** Whether the policy may find something; true of texts that are long together, which are not read for that. */
+export function mayFindIn(compiled: TextPolicy, slots: readonly TextSlot[]): boolean {
+  if (isLong(slots)) return true
+  for (const slot of slots) if (slot.text !== '' && mayFind(compiled, slot)) return true
+  return holdsSeveralParts(slots)
+}
+
+/** Whether a message has several texts: something may be spread over them. */
+function holdsSeveralParts(slots: readonly TextSlot[]): boolean {
+  let last: object | undefined
+  for (let index = 0; index < slots.length; index++) {
+    const message = slots[index]?.message
+    if (message === undefined) continue
+    if (message === last) return true
+    last = message
+  }
+  return false
+}
+
+/** What the policy says; null where it finds nothing. Rejects where the reading was cut. */
+export function findInTexts(
+  compiled: TextPolicy,
+  rule: InspectionRule,
+  slots: readonly TextSlot[],
+  taker: TurnTaker,
+): Decision | null | Promise<Decision | null> {
+  const found: Found = { findings: [], targets: new Set(), changes: [], stop: null }
+  const reading: Reading = { compiled, rule, slots, found }
+  if (isLong(slots)) return readInTurns(reading, taker)
+  for (const slot of slots) {
+    if (slot.text === '' || !mayFind(compiled, slot)) continue
+    if (isEnd(found, slot, readAtOnce(reading, slot))) break
+  }
+  if (found.stop === null) {
+    const across = acrossParts(reading)
+    let step = across.runs.next()
+    while (step.done !== true) step = across.runs.next()
+    across.take(step.value)
+  }
+  return decisionOf(reading)
+}
+
+/** What is spread over the parts of a message, run by run; `take` takes in what came of it. */
+function acrossParts({ rule, slots, found }: Reading) {
+  const changed = new Map<TextSlot, string>()
+  for (const change of found.changes) if ('slot' in change) changed.set(change.slot, change.text)
+  const runs = findAcrossParts({
+    ...{ rule, slots, changed },
+    found: ({ member: place }, label, entry) => {
+      if (found.targets.size < mostTargets) found.targets.add(`${place}: ${label} (${entry})`)
+    },
+  })
+  const take = (stop: Stop | null) => {
+    found.stop = stop
+    found.changes = [...changed].map(([slot, text]) => ({ slot, text }))
+  }
+  return { runs, take }
+}
+
+function isLong(slots: readonly TextSlot[]): boolean {
+  let units = slots.length
+  for (const { text } of slots) units += text.length
+  return units > longUnits
+}
+
+function readAtOnce({ rule, found }: Reading, { kind, role, text, member: place }: TextSlot): PassedWhole {
+  return followWhole([rule], { kind, role, place, text }, found.findings)
+}
+
+async function readInTurns(reading: Reading, taker: TurnTaker): Promise<Decision | null> {
+  const { compiled, rule, slots, found } = reading
+  const turns = new Turns(taker)
+  for (const slot of slots) {
+    if (slot.text === '') continue
+    if (turns.isDue) await turns.take()
+    if (!(await mayFindInTurns(compiled, slot, turns))) continue
+    const { kind, role, text, member: place } = slot
+    const channel = new Channel([rule], { kind, role, place }, found.findings)
+    // Put together a piece at a time: a million small parts would be put together all at once, when everybody waits.
+    const out: string[] = []
+    for (let at = 0; at < text.length && channel.stop === null; at += pieceUnits) {
+      if (turns.isDue) await turns.take()
+      out.push(flat(channel.push(text.slice(at, at + pieceUnits))))
+      note(found)
+    }
+    out.push(channel.end())
+    if (isEnd(found, slot, { text: out.join(''), stop: channel.stop })) break
+  }
+  if (found.stop === null) {
+    const across = acrossParts(reading)
+    let step = across.runs.next()
+    while (step.done !== true) {
+      if (turns.isDue) await turns.take()
+      step = across.runs.next()
+    }
+    across.take(step.value)
+  }
+  return decisionOf(reading)
+}
+
+/** Whether a text may hold something. Of a long one it shows in windows, where no match is longer than their overlap. */
+function mayFindInTurns(compiled: TextPolicy, slot: TextSlot, turns: Turns): boolean | Promise<boolean> {
+  if (slot.text.length <= windowUnits) return mayFind(compiled, slot)
+  if (compiled.matcher.bounded === undefined || slot.kind === 'tool_arguments') return true
+  return mayFindInWindows(compiled, slot, turns)
+}
+
+async function mayFindInWindows(compiled: TextPolicy, { kind, role, text }: TextSlot, turns: Turns): Promise<boolean> {
+  for (let at = 0; at < text.length; at += windowUnits) {
+    if (turns.isDue) await turns.take()
+    if (mayFind(compiled, { kind, role, text: text.slice(at, at + windowUnits + overlapUnits) })) return true
+  }
+  return false
+}
+
+/** Takes in what came of one text; true where no other is to be read. */
+function isEnd(found: Found, slot: TextSlot, { text, stop }: PassedWhole): boolean {
+  found.stop = stop
+  if (stop === null && text !== slot.text) found.changes.push({ slot, text })
+  return stop !== null
+}
+
+/** The same text, as one: to look at a character puts the parts of a text together, and lets them go. */
+const flat = (text: string): string => (text.charCodeAt(0) >= 0 ? text : '')
+
+/** Takes in what was found so far: of a text that is full of findings none is kept. */
+function note({ findings, targets }: Found): void {
+  for (const { place, entry, label } of findings) {
+    if (targets.size >= mostTargets) break
+    targets.add(`${place}: ${label} (${entry})`)
+  }
+  findings.length = 0
+}
+
+function decisionOf({ compiled, found }: Reading): Decision | null {
+  note(found)
+  const { targets, changes, stop } = found
+  if (targets.size === 0) return null
+  const { action, reasonCode } = compiled
+  return { verdict: stop?.verdict ?? action, reasonCode, targets: [...targets], changes }
+}

@@ -1,0 +1,37 @@
+/**
+ * One thread serves all callers: what takes long is done a piece at a time, everybody else has a turn between, and it
+ * stops at the next turn once nobody waits for it any more.
+ */
+import { turn } from '../../lib/yield-to-event-loop.ts'
+
+export interface TurnTaker {
+  /** Milliseconds that only grow. */
+  now(): number
+  readonly tools: {
+    /** Throws once nobody waits for the outcome any more. */
+    throwIfCut(): void
+  }
+}
+
+const turnMilliseconds = 5
+
+export class Turns {
+  readonly #taker: TurnTaker
+  #since: number
+
+  constructor(taker: TurnTaker) {
+    this.#taker = taker
+    this.#since = taker.now()
+  }
+
+  get isDue(): boolean {
+    return this.#taker.now() - this.#since >= turnMilliseconds
+  }
+
+  /** Lets the others have their turn. */
+  async take(): Promise<void> {
+    await turn()
+    this.#taker.tools.throwIfCut()
+    this.#since = this.#taker.now()
+  }
+}

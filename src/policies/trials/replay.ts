@@ -1,0 +1,214 @@
+/**
+ * What a policy would have said to requests that were recorded. An event holds who asked, for which model, in which
+ * family; it holds the text only where capture was on, and then redacted and perhaps cut. A policy that asks for what was
+ * not recorded is counted as undecided for that request, with the reason: nothing is guessed. The answer's stages are not
+ * replayed, because answers are not recorded.
+ *
+ * Events are read newest first and in pages, with a pause between them, up to a bound.
+ */
+
+import { type Event, eventSchema, type Verdict } from '../../events/event.ts'
+import { firstPositionSince, seenBy } from '../../events/query/query.ts'
+import { beyondAll, positionOf, readShown, shownColumns } from '../../events/query/shown-event.ts'
+import type { Visibility } from '../../events/visibility.ts'
+import type { RequestFacts, TextSlot } from '../../languages/dialect.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Database } from '../../store/open.ts'
+import { type ActivePolicy, compilePolicy, matches } from '../chain.ts'
+import { ModelView, RequestView, TokenView } from '../conditions/context.ts'
+import type { PolicyTools } from '../kinds/kind.ts'
+import { brokenReason, runStage } from '../stages/run-stage.ts'
+import { families, type StoredPolicy } from '../stored-policy.ts'
+
+const pageEvents = 500
+const mostEvents = 20_000
+const mostResults = 100
+
+export interface Replay {
+  policy: StoredPolicy
+  ledger: Database
+  clock: Clock
+  /** Milliseconds since the epoch. */
+  since: number
+  visibility: Visibility
+  tools: PolicyTools
+}
+
+export interface Replayed {
+  examined: number
+  matched: number
+  verdicts: Record<string, number>
+  undecided: number
+  /** How many could not be decided, or not be replayed at all, for each reason. */
+  unreplayed: Record<string, number>
+  complete: boolean
+  results: {
+    event_id: string
+    timestamp: string
+    request_id: string | null
+    recorded_verdict: Verdict
+    verdict: Verdict
+    reason_code: string
+  }[]
+}
+
+/** What a condition may name and an event does not hold. */
+const asksUnrecorded = /\b(token\.(roles|purpose|metadata)|request\.(headers|tools))\b/
+
+/** Why a recorded request cannot be replayed: what of it is not there, or that the policy failed on it. */
+const unreplayedReasons = [
+  'no_model',
+  'answer_not_recorded',
+  'text_not_recorded',
+  'details_not_recorded',
+  'broken',
+] as const
+export type Unreplayed = (typeof unreplayedReasons)[number]
+
+/** Something was asked for that the event does not hold. */
+class Unrecorded extends Error {
+  override readonly name = 'Unrecorded'
+}
+
+export async function replayPolicy(replay: Replay): Promise<Replayed> {
+  const { ledger, since, visibility } = replay
+  const active = compilePolicy(replay.policy)
+  const seen = seenBy(visibility)
+  const floor = await firstPositionSince(ledger, since)
+  const found: Replayed = {
+    examined: 0,
+    matched: 0,
+    verdicts: {},
+    undecided: 0,
+    unreplayed: {},
+    complete: true,
+    results: [],
+  }
+  let before = beyondAll
+  for (;;) {
+    const rows = await ledger.read(
+      `select ${shownColumns} from events where position < ? and position >= ? and +timestamp >= ?
+        and event_type = 'gateway.request.outcome' and ${seen.sql} order by events.position desc limit ?`,
+      [before, floor, since, ...seen.args, pageEvents],
+    )
+    for (const { event } of await readShown(ledger, rows)) {
+      // What somebody has altered to no event has nothing to be replayed.
+      const { data } = eventSchema.safeParse(event)
+      if (data !== undefined) await replayEvent(replay, active, data, found)
+    }
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < pageEvents) return found
+    if (found.examined >= mostEvents || replay.tools.signal.aborted) return { ...found, complete: false }
+    before = positionOf(last.position)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+async function replayEvent(replay: Replay, active: ActivePolicy, event: Event, found: Replayed): Promise<void> {
+  found.examined += 1
+  const unreplayed = (why: Unreplayed) => {
+    found.unreplayed[why] = (found.unreplayed[why] ?? 0) + 1
+  }
+  const request = recordedRequest(event)
+  if (request === null) return unreplayed('no_model')
+  if (!replay.policy.stages.includes('pre_request')) return unreplayed('answer_not_recorded')
+  const { family, model } = request
+  const { token_id, team_id, gateway_id } = event.event_attribution
+  const subject = { organizationId: '', gatewayId: gateway_id ?? '', tokenId: token_id ?? '', teamId: team_id }
+  if (!matches(replay.policy, { ...subject, policyIds: [], model, family })) return
+  const said = await ask(replay, active, event, request)
+  if (typeof said === 'string') {
+    found.matched += 1
+    found.undecided += 1
+    unreplayed(said)
+  } else if (said !== null) {
+    const { verdict, reasonCode: reason_code } = said
+    found.matched += 1
+    found.verdicts[verdict] = (found.verdicts[verdict] ?? 0) + 1
+    if (verdict === 'allow' || found.results.length === mostResults) return
+    const { event_id, timestamp, request_id, verdict: recorded_verdict } = event
+    found.results.push({ event_id, timestamp, request_id, recorded_verdict, verdict, reason_code })
+  }
+}
+
+type Recorded = Pick<RequestFacts, 'model' | 'stream'> & { family: (typeof families)[number]; provider: string }
+
+/** Null where it did not come so far that its model was known. */
+function recordedRequest({ details }: Event): Recorded | null {
+  const { route, model, provider, stream } = details ?? {}
+  const family = families.find((name) => typeof route === 'string' && familyOf(route) === name)
+  if (family === undefined || typeof model !== 'string') return null
+  return { family, model, stream: stream === true, provider: typeof provider === 'string' ? provider : '' }
+}
+
+/** `POST /v1/chat/completions` → `chat`; `GET /v1/responses/ws` → `responses`. */
+function familyOf(route: string): string {
+  const path = route.slice(route.indexOf('/v1/') + '/v1/'.length)
+  if (path.startsWith('chat/')) return 'chat'
+  return path.replace(/^audio\//, '').replace(/\/ws$/, '')
+}
+
+async function ask(
+  { tools, clock }: Replay,
+  active: ActivePolicy,
+  event: Event,
+  recorded: Recorded,
+): Promise<{ verdict: Verdict; reasonCode: string } | Unreplayed | null> {
+  const { family, model, stream, provider } = recorded
+  let unrecorded: Unreplayed | null =
+    active.when !== null && asksUnrecorded.test(active.when) ? 'details_not_recorded' : null
+  const missing = (what: Unreplayed = 'details_not_recorded'): never => {
+    unrecorded ??= what
+    throw new Unrecorded('The event does not hold this')
+  }
+  const texts = (): readonly TextSlot[] => {
+    if (event.prompt_redacted === undefined) return missing('text_not_recorded')
+    return [{ member: 'prompt', kind: 'content', role: null, text: event.prompt_redacted, replace: () => undefined }]
+  }
+  const sessionId = event.event_attribution.session_id
+  const context = {
+    request: new RequestView({ family, model, stream, sessionId, texts, body: null, headers: new Headers() }),
+    response: null,
+    token: tokenOf(event),
+    model: new ModelView(model, provider),
+    now: new Date(event.timestamp),
+  }
+  const outcome = await runStage({
+    policies: [active],
+    subject: {
+      stage: 'pre_request',
+      context,
+      get facts() {
+        return missing()
+      },
+      get body() {
+        return missing()
+      },
+      get requestBody() {
+        return missing()
+      },
+      texts,
+      placeholders: null,
+    },
+    tools,
+    now: () => clock.monotonic(),
+    broken: () => undefined,
+  })
+  if (unrecorded !== null) return unrecorded
+  const [said] = outcome.said
+  if (said === undefined) return null
+  if (said.decision.reasonCode === brokenReason) return 'broken'
+  return said.decision
+}
+
+/** Roles and metadata are not on events. */
+const tokenOf = ({ event_attribution: { token_id, team_id, user_id, gateway_id } }: Event): TokenView =>
+  new TokenView({
+    id: token_id ?? '',
+    purpose: 'general',
+    roles: [],
+    teamId: team_id,
+    userId: user_id,
+    gatewayId: gateway_id,
+    metadata: {},
+  })

@@ -1,0 +1,230 @@
+/** Trying policies before anybody feels them: on a request that is given, and on what was recorded (contract section 7). */
+import { z } from 'zod'
+import { type AnyRoute, route } from '../../api/route.ts'
+import { verdicts } from '../../events/event.ts'
+import { visibilityFor } from '../../events/query/query.ts'
+import { sinceInstant, sinceSchema } from '../../events/query/since.ts'
+import { Failure } from '../../failure.ts'
+import type { Principal } from '../../identity/principal.ts'
+import { dialects } from '../../languages/index.ts'
+import { mcp } from '../../languages/mcp/dialect.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Database } from '../../store/open.ts'
+import { TokenView } from '../conditions/context.ts'
+import type { PolicyTools } from '../kinds/kind.ts'
+import { checkContent, contentOf, createPolicyBody } from '../policy-body.ts'
+import { requirePolicy } from '../policy-record.ts'
+import { families, policyModes, policyStages, type StoredPolicy } from '../stored-policy.ts'
+import { replayPolicy } from './replay.ts'
+import { type Finding, tryPolicies } from './trial.ts'
+
+export interface TrialDependencies {
+  state: Database
+  ledger: Database
+  clock: Clock
+  /** What policies may use of the world, as at a gateway. */
+  policyTools: Omit<PolicyTools, 'signal' | 'throwIfCut'>
+}
+
+export const trialRoutes = (deps: TrialDependencies): AnyRoute[] => [test(deps), replay(deps)]
+
+const object = z.record(z.string(), z.unknown())
+
+const testBody = z.strictObject({
+  policies: z.array(createPolicyBody).min(1).max(100).optional().describe('Policies that need not exist, in order'),
+  policy_ids: z.array(z.uuid()).min(1).max(100).optional().describe('Or policies that exist, in this order'),
+  request: object.describe("A request's body as an application would send it"),
+  response: object.optional().describe("A whole answer's body, for the stages after the request"),
+  response_status: z.number().int().min(100).max(599).default(200),
+  family: z.enum(families).default('chat').describe('The language of request and response'),
+  headers: z.record(z.string(), z.string()).default({}).describe("The request's headers"),
+  provider: z.string().max(200).default('').describe('Who would answer, as conditions see it'),
+  token: z
+    .strictObject({
+      id: z.string().default(''),
+      purpose: z.string().default('general'),
+      roles: z.array(z.string()).default(['member']),
+      team_id: z.string().nullable().default(null),
+      user_id: z.string().nullable().default(null),
+      gateway_id: z.string().nullable().default(null),
+      metadata: z.record(z.string(), z.string()).default({}),
+    })
+    .prefault({})
+    .describe('Who would ask, as conditions see it'),
+})
+
+const findingSchema = z.object({
+  policy_id: z.string().nullable().describe('Null for a policy that was given in the request'),
+  name: z.string(),
+  kind: z.string(),
+  stage: z.enum(policyStages),
+  mode: z.enum(policyModes),
+  verdict: z.enum(verdicts),
+  reason_code: z.string(),
+  message: z.string().nullable(),
+  latency_ms: z.number(),
+  targets: z.array(z.string()),
+})
+
+const testReply = z.object({
+  verdict: z.enum(verdicts),
+  reason_code: z.string(),
+  findings: z.array(findingSchema).describe('One for each stage of each policy whose condition held'),
+  request: object.describe('The request as policies would have changed it'),
+  response: object.nullable(),
+})
+
+/** What policies may use for a request to the control plane. */
+const toolsFor = (policyTools: TrialDependencies['policyTools'], signal: AbortSignal): PolicyTools => ({
+  ...policyTools,
+  signal,
+  throwIfCut: () => signal.throwIfAborted(),
+})
+
+const test = ({ state, ledger, clock, policyTools }: TrialDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/policies/test',
+    tag: 'Policies',
+    summary: 'Says what policies would say of a request and an answer; stores nothing',
+    access: 'policies:read',
+    body: testBody,
+    reply: testReply,
+    async handle({ body, principal, signal }) {
+      requireMayCall(principal, body.policies)
+      const policies = await policiesToTry({ state, ledger }, body)
+      const dialect = [...dialects, mcp].find(({ family }) => family === body.family)
+      if (dialect === undefined) throw new Failure('invalid_parameter', { param: 'family' })
+      const { token } = body
+      const outcome = await tryPolicies(
+        policies.map(({ stored }) => stored),
+        {
+          dialect,
+          request: body.request,
+          response: body.response === undefined ? null : { status: body.response_status, body: body.response },
+          headers: new Headers(body.headers),
+          token: new TokenView({ ...token, teamId: token.team_id, userId: token.user_id, gatewayId: token.gateway_id }),
+          provider: body.provider,
+          now: new Date(clock.now()),
+        },
+        { tools: toolsFor(policyTools, signal), monotonic: () => clock.monotonic() },
+      )
+      const byId = new Map(policies.map((policy) => [policy.stored.id, policy]))
+      const { verdict, reasonCode: reason_code } = outcome
+      const findings = outcome.findings.map((finding) => shown(finding, byId.get(finding.policy_id)))
+      return { reply: { verdict, reason_code, findings, request: body.request, response: body.response ?? null } }
+    },
+  })
+
+/** Whoever may only look at policies must not have this service call addresses of their choice. */
+function requireMayCall({ permissions }: Principal, policies: z.infer<typeof testBody>['policies']): void {
+  const place = policies?.findIndex(({ kind }) => kind === 'webhook') ?? -1
+  if (place < 0 || permissions.has('policies:write')) return
+  const message = 'Trying a webhook that does not exist yet needs the permission policies:write'
+  throw new Failure('permission_denied', { message, param: `policies.${place}` })
+}
+
+interface Tried {
+  stored: StoredPolicy
+  name: string
+  given: boolean
+}
+
+async function policiesToTry(
+  databases: { state: Database; ledger: Database },
+  { policies, policy_ids: ids }: z.infer<typeof testBody>,
+): Promise<Tried[]> {
+  if ((policies === undefined) === (ids === undefined)) {
+    throw new Failure('invalid_parameter', {
+      param: 'policies',
+      message: 'Give policies or policy_ids, one of the two',
+    })
+  }
+  if (ids !== undefined) {
+    return await Promise.all(
+      ids.map(async (id, index) => {
+        const { stored, known } = await requirePolicy(databases, id).catch((cause: unknown) => {
+          if (!(cause instanceof Failure) || cause.code !== 'not_found') throw cause
+          throw new Failure('invalid_parameter', {
+            param: `policy_ids.${index}`,
+            message: 'There is no such policy',
+            cause,
+          })
+        })
+        return { stored, name: known.name, given: false }
+      }),
+    )
+  }
+  return (policies ?? []).map((body, index) => {
+    const content = contentOf(body)
+    within(`policies.${index}`, () => checkContent(content))
+    return { stored: { ...content, id: `given-${index}`, position: index, version: 0 }, name: body.name, given: true }
+  })
+}
+
+/** Names a field from the root of the whole body. */
+function within(path: string, check: () => void): void {
+  try {
+    check()
+  } catch (error) {
+    if (!(error instanceof Failure) || error.param === null) throw error
+    throw new Failure(error.code, { message: error.message, param: `${path}.${error.param}`, cause: error })
+  }
+}
+
+const shown = ({ policy_id, stage, said }: Finding, tried: Tried | undefined): z.infer<typeof findingSchema> => ({
+  policy_id: tried?.given === false ? policy_id : null,
+  name: tried?.name ?? policy_id,
+  kind: said.policy.kind,
+  stage,
+  mode: said.policy.enforced ? 'enforce' : 'monitor',
+  verdict: said.decision.verdict,
+  reason_code: said.decision.reasonCode,
+  message: said.decision.message ?? null,
+  latency_ms: said.latencyMs,
+  targets: [...said.decision.targets],
+})
+
+const replayReply = z.object({
+  examined: z.number().int().describe('How many recorded requests were looked at, the newest first'),
+  matched: z.number().int().describe('Those that the policy is for and whose condition held'),
+  verdicts: z.record(z.string(), z.number().int()).describe('How often it would have come to each verdict'),
+  undecided: z.number().int().describe('Those about which only what was not recorded could decide'),
+  unreplayed: z
+    .record(z.string(), z.number().int())
+    .describe(
+      'How many, for each reason: text_not_recorded, details_not_recorded, answer_not_recorded, no_model, broken',
+    ),
+  complete: z.boolean().describe('False where there are older ones in the window that were not looked at'),
+  results: z
+    .array(
+      z.object({
+        event_id: z.uuid(),
+        timestamp: z.iso.datetime(),
+        request_id: z.string().nullable(),
+        recorded_verdict: z.enum(verdicts),
+        verdict: z.enum(verdicts),
+        reason_code: z.string(),
+      }),
+    )
+    .describe('What it would not have let pass as it was, at most 100'),
+})
+
+const replay = ({ state, ledger, clock, policyTools }: TrialDependencies): AnyRoute =>
+  route({
+    method: 'POST',
+    path: '/v1/policies/{id}/replay',
+    tag: 'Policies',
+    summary: 'Says what a policy would have said to the requests that were recorded; stores nothing',
+    access: 'policies:read',
+    params: z.object({ id: z.uuid() }),
+    body: z.strictObject({ since: sinceSchema }),
+    reply: replayReply,
+    async handle({ principal, params, body, signal }) {
+      const { stored: policy } = await requirePolicy({ state, ledger }, params.id)
+      const visibility = await visibilityFor(ledger, principal)
+      const since = sinceInstant(body.since, clock.now())
+      const tools = toolsFor(policyTools, signal)
+      return { reply: await replayPolicy({ policy, ledger, clock, since, visibility, tools }) }
+    },
+  })

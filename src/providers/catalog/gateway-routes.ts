@@ -1,0 +1,256 @@
+/** `/v1/gateways`: the records that runtime tokens are bound to, and what holds at each of these gateways. */
+import { z } from 'zod'
+import { pageQuery } from '../../api/page.ts'
+import { type AnyRoute, route } from '../../api/route.ts'
+import { Failure } from '../../failure.ts'
+import type { Statement } from '../../store/open.ts'
+import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
+import { changeName, dropName, keepName, nameDigest, readNames } from '../../store/schema/gateway-name.ts'
+import { gateways } from '../../store/schema/state.ts'
+import { recordRoutes } from '../record-routes.ts'
+import {
+  all,
+  answered,
+  atVersion,
+  type CatalogCall,
+  type CatalogDependencies,
+  changeCatalog,
+  idParams,
+  madeAt,
+  missing,
+  none,
+  recordName,
+  recordPage,
+  tombstone,
+  wrong,
+} from './catalog-change.ts'
+
+const path = '/v1/gateways'
+const tag = 'Gateways'
+
+const fields = {
+  spend_owner: z
+    .string()
+    .regex(/^(organization|(user|team):[0-9a-f-]{36})$/, 'Write organization, user:<id> or team:<id>')
+    .describe("Whose spend its requests are; absent: each token's user, else its owner"),
+  prompt_caching: z.boolean().describe('Whether cache_control of chat and responses is translated for the provider'),
+  providers: z
+    .array(recordName)
+    .min(1)
+    .max(100)
+    .refine((names) => new Set(names).size === names.length, 'A provider is named twice')
+    .describe('The names of those it may use; absent: all'),
+}
+
+const createBody = z.strictObject({
+  name: recordName,
+  spend_owner: fields.spend_owner.optional(),
+  prompt_caching: fields.prompt_caching.default(false),
+  providers: fields.providers.optional(),
+})
+
+const updateBody = z.strictObject({
+  name: recordName.optional(),
+  spend_owner: fields.spend_owner.nullable().optional(),
+  prompt_caching: fields.prompt_caching.optional(),
+  providers: fields.providers.nullable().optional(),
+})
+
+const gatewaySchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  spend_owner: z.string().nullable(),
+  prompt_caching: z.boolean(),
+  providers: z.array(z.string()).nullable(),
+  version: z.number().int(),
+  created_at: z.string(),
+})
+
+type GatewayRow = typeof gateways.$inferSelect
+
+export const gatewayRoutes = (deps: CatalogDependencies): AnyRoute[] => [
+  route({
+    method: 'POST',
+    path,
+    tag,
+    summary: 'Makes the record of a gateway, to which a runtime token is then bound',
+    access: 'catalog:write',
+    body: createBody,
+    reply: gatewaySchema,
+    status: 201,
+    handle: (call) => createGateway(deps, call, call.body),
+  }),
+  route({
+    method: 'GET',
+    path,
+    tag,
+    summary: 'Lists gateways, in the order they were made',
+    access: 'catalog:read',
+    query: z.object(pageQuery),
+    reply: z.object({ gateways: z.array(gatewaySchema), next_cursor: z.string().nullable() }),
+    handle: ({ query }) => listGateways(deps, query),
+  }),
+  ...recordRoutes({
+    path,
+    tag,
+    summaries: {
+      get: 'One gateway',
+      update: 'Changes a gateway; null takes a field back to what holds without it',
+      remove: 'Deletes a gateway to which no token in force is bound; gives its last record',
+    },
+    params: idParams,
+    body: updateBody,
+    reply: gatewaySchema,
+    find: (id) => requireGateway(deps, id),
+    show: (row) => gatewayRecord(deps, row),
+    update: (call, before, body) => updateGateway(deps, call, before, body),
+    remove: (call, before) => deleteGateway(deps, call, before),
+  }),
+]
+
+async function createGateway(deps: CatalogDependencies, call: CatalogCall, body: z.infer<typeof createBody>) {
+  const id = deps.newId()
+  await requireFreeName(deps, body.name, id)
+  await requireOwner(deps, body.spend_owner)
+  const providers = await providerIds(deps, body.providers ?? null)
+  await changeCatalog(deps, call, {
+    type: 'catalog.created',
+    details: { gateway_id: id, ...body },
+    guard: all(nameIsFree(body.name, id)),
+    state: [
+      insertRow(
+        gateways,
+        {
+          id,
+          name: nameDigest(body.name),
+          spendOwner: body.spend_owner ?? null,
+          promptCaching: body.prompt_caching ? 1 : 0,
+          providers,
+        },
+        { version: newStateVersion },
+      ),
+    ],
+    ledger: [keepName(id, body.name)],
+  })
+  return answered(await gatewayRecord(deps, await requireGateway(deps, id)))
+}
+
+async function listGateways(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
+  const { records, next_cursor } = await recordPage(deps, asked, {
+    table: 'gateways',
+    read: (row) => fromRow(gateways, row),
+    show: (row) => gatewayRecord(deps, row),
+  })
+  return { reply: { gateways: records, next_cursor } }
+}
+
+async function updateGateway(
+  deps: CatalogDependencies,
+  call: CatalogCall,
+  before: GatewayRow,
+  body: z.infer<typeof updateBody>,
+) {
+  const { id } = before
+  const { name } = body
+  if (name !== undefined) await requireFreeName(deps, name, id)
+  await requireOwner(deps, body.spend_owner)
+  await changeCatalog(deps, call, {
+    type: 'catalog.updated',
+    details: { gateway_id: id, ...body },
+    guard: all(atVersion('gateways', before), ...(name === undefined ? [] : [nameIsFree(name, id)])),
+    state: [
+      updateRow(
+        gateways,
+        id,
+        {
+          ...(name === undefined ? {} : { name: nameDigest(name) }),
+          ...(body.spend_owner === undefined ? {} : { spendOwner: body.spend_owner }),
+          ...(body.prompt_caching === undefined ? {} : { promptCaching: body.prompt_caching ? 1 : 0 }),
+          ...(body.providers === undefined ? {} : { providers: await providerIds(deps, body.providers) }),
+        },
+        { version: newStateVersion },
+      ),
+    ],
+    ledger: name === undefined ? [] : [changeName(id, name)],
+  })
+  return answered(await gatewayRecord(deps, await requireGateway(deps, id)))
+}
+
+async function deleteGateway(deps: CatalogDependencies, call: CatalogCall, before: GatewayRow) {
+  const { id } = before
+  const bound = boundTokens(id, deps.clock.now())
+  if ((await deps.state.read(bound.sql, bound.args)).length > 0) {
+    throw new Failure('conflict', { message: 'Tokens in force are bound to this gateway: revoke them first' })
+  }
+  const reply = await gatewayRecord(deps, before)
+  await changeCatalog(deps, call, {
+    type: 'catalog.deleted',
+    details: { gateway_id: id, name: reply.name },
+    guard: all(atVersion('gateways', before), none(bound.sql, bound.args)),
+    state: [tombstone('gateways', id)],
+    ledger: [dropName(id)],
+  })
+  return { reply }
+}
+
+const boundTokens = (gatewayId: string, now: number): Statement => ({
+  sql: `select 1 from tokens where gateway_id = ? and deleted = 0 and revoked_at is null
+    and (rotated_at is null or rotated_at > ?) and (expires_at is null or expires_at > ?) limit 1`,
+  args: [gatewayId, now, now],
+})
+
+async function requireGateway({ state }: CatalogDependencies, id: string): Promise<GatewayRow> {
+  const [row] = await state.read('select * from gateways where id = ? and deleted = 0', [id])
+  if (row === undefined) throw missing('gateway')
+  return fromRow(gateways, row)
+}
+
+async function gatewayRecord(
+  { state, ledger }: CatalogDependencies,
+  { id, spendOwner, promptCaching, providers, version }: GatewayRow,
+): Promise<z.infer<typeof gatewaySchema>> {
+  const named =
+    providers === null
+      ? null
+      : await state.read<{ name: string }>(
+          'select name from providers where deleted = 0 and id in (select value from json_each(?)) order by position',
+          [providers],
+        )
+  return {
+    id,
+    name: (await readNames(ledger, [id]))(id),
+    spend_owner: spendOwner,
+    prompt_caching: promptCaching === 1,
+    providers: named === null ? null : named.map((provider) => provider.name),
+    version,
+    created_at: madeAt(id),
+  }
+}
+
+/** Records hold ids, so that a provider's new name changes nothing. Throws `invalid_parameter` for an unknown name. */
+async function providerIds({ state }: CatalogDependencies, names: readonly string[] | null): Promise<string | null> {
+  if (names === null) return null
+  const ids: string[] = []
+  for (const [index, name] of names.entries()) {
+    const [row] = await state.read<{ id: string }>('select id from providers where name = ? and deleted = 0', [name])
+    if (row === undefined) throw wrong(`providers.${index}`, 'There is no provider of this name')
+    ids.push(row.id)
+  }
+  return JSON.stringify(ids)
+}
+
+async function requireOwner({ ledger }: CatalogDependencies, owner: string | null | undefined): Promise<void> {
+  if (owner === null || owner === undefined || owner === 'organization') return
+  const [kind, id = ''] = owner.split(':')
+  const found = await ledger.read(`select 1 from ${kind === 'user' ? 'users' : 'teams'} where id = ?`, [id])
+  if (found.length === 0) throw wrong('spend_owner', `There is no such ${kind}`)
+}
+
+const sameName = 'select 1 from gateways where name = ? and id <> ? and deleted = 0'
+
+const nameIsFree = (name: string, id: string): Statement => none(sameName, [nameDigest(name), id])
+
+async function requireFreeName({ state }: CatalogDependencies, name: string, id: string): Promise<void> {
+  if ((await state.read(sameName, [nameDigest(name), id])).length === 0) return
+  throw new Failure('conflict', { message: 'There is a gateway of this name already', param: 'name' })
+}

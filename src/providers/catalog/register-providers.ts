@@ -1,0 +1,224 @@
+/**
+ * The providers that a start makes by itself (contract section 1): the simulator, and one for each key in the
+ * environment. A start finds what an earlier one made by its origin, whatever its name is now, and writes only what
+ * differs: the base URL and the key of the environment. So starting again, or several at once, changes nothing. What a
+ * person decided stays: a new name, models that were deleted or serve another provider, and a deleted provider, which
+ * does not come back. A key that is gone from the environment leaves its record as it is.
+ *
+ * What the rows of the state database hold, for those who read them:
+ *
+ *   providers.name                 what `bindings.provider` names; unique
+ *   providers.base_url             as the operator wrote it, without a trailing slash; null for the kind's own
+ *   providers.sealed_credentials   seal(data key, JSON {"api_key": string | null, "headers": {name: value}}, provider id);
+ *                                  null where there are none. The data key is the ledger's secret `provider-key:<id>`,
+ *                                  32 bytes in base64; gateways get it by bootstrap.
+ *   providers.origin               what a start made it from: `simulator`, or the variable with its key; null for others
+ *   providers.position             the order in which they were made: the first that takes unlisted models wins
+ *   models.upstream_model          the provider's name for it; null where it is the id
+ *   models.families, fallbacks     JSON arrays of text, or null
+ *   models.price, default_price    JSON {"input_per_million": number, "output_per_million": number} in dollars, or null
+ */
+import { controlPlaneEvent } from '../../events/control-plane-event.ts'
+import type { Change, Recorder } from '../../events/recorder.ts'
+import { Failure } from '../../failure.ts'
+import { anonymous } from '../../identity/principal.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { NewId } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log/log.ts'
+import type { Database, Statement } from '../../store/open.ts'
+import { fromRow, insertRow, newStateVersion } from '../../store/rows.ts'
+import { providers } from '../../store/schema/state.ts'
+import { keepDataKey, noCredentials, openCredentials, openDataKey, sealCredentials } from '../credentials.ts'
+
+export interface RegistrationOptions {
+  state: Database
+  ledger: Database
+  recorder: Recorder
+  masterKey: Uint8Array
+  environment: Readonly<Record<string, string | undefined>>
+  clock: Clock
+  newId: NewId
+  randomBytes(size: number): Uint8Array
+  log: Log
+}
+
+interface FoundProvider {
+  /** What it is found again by: `simulator`, or the variable that has its key. */
+  origin: string
+  name: string
+  kind: string
+  baseUrl: string | null
+  apiKey: string | null
+  allowUnlistedModels: boolean
+  models: readonly string[]
+}
+
+const fromEnvironment = [
+  { name: 'openai', key: 'OPENAI_API_KEY', baseUrl: 'OPENAI_BASE_URL' },
+  { name: 'anthropic', key: 'ANTHROPIC_API_KEY', baseUrl: 'ANTHROPIC_BASE_URL' },
+  { name: 'gemini', key: 'GEMINI_API_KEY', baseUrl: null },
+] as const
+
+const simulator: FoundProvider = {
+  origin: 'simulator',
+  name: 'simulator',
+  kind: 'simulator',
+  baseUrl: null,
+  apiKey: null,
+  allowUnlistedModels: false,
+  models: ['simulator/echo', 'simulator/lorem'],
+}
+
+/** Contract section 8: one dollar a million tokens each way. */
+const simulatorPrice = JSON.stringify({ input_per_million: 1, output_per_million: 1 })
+
+/** Makes or updates the providers. Throws `invalid_parameter`, naming the variable, for a base URL that is none. */
+export async function registerProvidersFromEnvironment(options: RegistrationOptions): Promise<void> {
+  for (const found of [simulator, ...findProviders(options.environment)]) await register(options, found)
+}
+
+/** The providers for which the environment has a key. */
+export function findProviders(environment: RegistrationOptions['environment']): FoundProvider[] {
+  return fromEnvironment.flatMap(({ name, key, baseUrl }) => {
+    const apiKey = environment[key]?.trim()
+    if (apiKey === undefined || apiKey === '') return []
+    const url = baseUrl === null ? null : baseUrlOf(environment[baseUrl], baseUrl)
+    return [{ origin: key, name, kind: name, baseUrl: url, apiKey, allowUnlistedModels: true, models: [] }]
+  })
+}
+
+function baseUrlOf(text: string | undefined, variable: string): string | null {
+  if (text === undefined || text === '') return null
+  const url = URL.parse(text)
+  if (url === null || !['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.search !== '') {
+    const message = `${variable} must be an http or https URL without user or query`
+    throw new Failure('invalid_parameter', { message, param: variable })
+  }
+  return url.href.replace(/\/+$/, '')
+}
+
+async function register(options: RegistrationOptions, found: FoundProvider): Promise<void> {
+  const present = await findProvider(options.state, found.origin)
+  if (present === null) {
+    await create(options, found)
+  } else if (present.deleted === 1) {
+    if (found.apiKey !== null) {
+      options.log.info(
+        { variable: found.origin },
+        `The provider that was made from ${found.origin} has been deleted and stays so: make one with provider create`,
+      )
+    }
+  } else if (await differs(options, present, found)) {
+    await update(options, present, found)
+  }
+}
+
+type ProviderRow = typeof providers.$inferSelect
+
+/** What an earlier start made, deleted or not. */
+async function findProvider(state: Database, origin: string): Promise<ProviderRow | null> {
+  const [row] = await state.read('select * from providers where origin = ?', [origin])
+  return row === undefined ? null : fromRow(providers, row)
+}
+
+const sameName = 'select 1 from providers where name = ? and deleted = 0'
+
+async function create(options: RegistrationOptions, found: FoundProvider): Promise<void> {
+  const { recorder, clock, newId } = options
+  if ((await options.state.read(sameName, [found.name])).length > 0) {
+    options.log.warn(
+      { provider: found.name, origin: found.origin },
+      `No provider is made from ${found.origin}: there is another provider named ${found.name}. Rename that one, or give it the key with provider update`,
+    )
+    return
+  }
+  const id = newId()
+  const dataKey = options.randomBytes(32)
+  const provider = insertRow(
+    providers,
+    {
+      id,
+      origin: found.origin,
+      name: found.name,
+      kind: found.kind,
+      baseUrl: found.baseUrl,
+      sealedCredentials: sealCredentials(dataKey, id, { apiKey: found.apiKey, headers: {} }),
+      allowUnlistedModels: found.allowUnlistedModels ? 1 : 0,
+    },
+    { position: '(select coalesce(max(position), 0) + 1 from providers)', version: newStateVersion },
+  )
+  const event = eventOf(options, 'catalog.created', { ...found, id })
+  try {
+    await recorder.change({
+      event,
+      guard: { sql: `select not exists (${sameName})`, args: [found.name] },
+      state: [provider, ...found.models.map((model) => listModel(model, id, clock.now()))],
+      ledger: [keepDataKey(options, id, dataKey, clock.now())],
+    })
+  } catch (error) {
+    // Another process that started at the same time was first.
+    if ((await findProvider(options.state, found.origin)) === null) throw error
+  }
+}
+
+/** Lists a model, unless the catalog has or had one of this id: that one is a person's. */
+const listModel = (model: string, providerId: string, createdAt: number): Statement => ({
+  sql: `insert into models (id, provider_id, price, created_at, version)
+    select ?, ?, ?, ?, ${newStateVersion} where not exists (select 1 from models where id = ?)`,
+  args: [model, providerId, simulatorPrice, createdAt, model],
+})
+
+async function update(options: RegistrationOptions, present: ProviderRow, found: FoundProvider): Promise<void> {
+  const known = await openDataKey(options, present.id)
+  const dataKey = known ?? options.randomBytes(32)
+  const { sealedCredentials: sealed } = present
+  // Headers that an operator has added stay.
+  const { headers } = known === null || sealed === null ? noCredentials : openCredentials(known, present.id, sealed)
+  const change: Change = {
+    event: eventOf(options, 'catalog.updated', { ...found, id: present.id, name: present.name }),
+    guard: { sql: 'select version = ? from providers where id = ?', args: [present.version, present.id] },
+    state: [
+      {
+        sql: `update providers set base_url = ?, sealed_credentials = ?, version = ${newStateVersion} where id = ?`,
+        args: [found.baseUrl, sealCredentials(dataKey, present.id, { apiKey: found.apiKey, headers }), present.id],
+      },
+    ],
+    ledger: [keepDataKey(options, present.id, dataKey, options.clock.now())],
+  }
+  try {
+    await options.recorder.change(change)
+  } catch (error) {
+    // Another process that started at the same time, with the same environment, was first.
+    const now = await findProvider(options.state, found.origin)
+    if (now === null || (await differs(options, now, found))) throw error
+  }
+}
+
+async function differs(options: RegistrationOptions, present: ProviderRow, found: FoundProvider): Promise<boolean> {
+  if (present.baseUrl !== found.baseUrl) return true
+  if (present.sealedCredentials === null || found.apiKey === null) {
+    return (present.sealedCredentials === null) !== (found.apiKey === null)
+  }
+  const dataKey = await openDataKey(options, present.id)
+  if (dataKey === null) return true
+  return openCredentials(dataKey, present.id, present.sealedCredentials).apiKey !== found.apiKey
+}
+
+/** The event has the base URL, never the key. */
+function eventOf(
+  { clock, newId }: RegistrationOptions,
+  type: 'catalog.created' | 'catalog.updated',
+  provider: FoundProvider & { id: string },
+) {
+  const { id, name, kind, baseUrl, allowUnlistedModels: allow_unlisted_models, models } = provider
+  return controlPlaneEvent({
+    type,
+    principal: { ...anonymous, name: 'system:start' },
+    requestId: 'start',
+    teamId: null,
+    details: { provider_id: id, name, kind, base_url: baseUrl, allow_unlisted_models, models },
+    configVersion: 0,
+    clock,
+    newId,
+  })
+}

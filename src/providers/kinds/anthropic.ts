@@ -1,0 +1,35 @@
+/**
+ * Anthropic, for the messages family in its own language, and for the other text families translated into it. The base
+ * follows the convention of the official clients' `ANTHROPIC_BASE_URL`, which is without `/v1`; one that ends in it
+ * means the same. The caller's `anthropic-version` and `anthropic-beta` go on; without a version the one that the
+ * clients send is.
+ */
+
+import type { ProviderKind } from '../provider.ts'
+import { addressBook, baseParts, operatorHeaders, post } from '../send-request.ts'
+
+const defaultBase = 'https://api.anthropic.com'
+const defaultVersion = '2023-06-01'
+
+const addressOf = addressBook((provider) => ({
+  base: messagesBaseOf(provider.baseUrl ?? defaultBase),
+  headers: operatorHeaders(provider, provider.apiKey === null ? {} : { 'x-api-key': provider.apiKey }),
+}))
+
+export const anthropic: ProviderKind = {
+  kind: 'anthropic',
+  families: ['messages'],
+  language: 'messages',
+  address: (provider) => addressOf(provider).base,
+  send(provider, call, fetch) {
+    const { base, headers } = addressOf(provider)
+    const version = call.headers['anthropic-version'] ?? defaultVersion
+    return post(`${base}/messages`, { 'anthropic-version': version, ...headers }, call, fetch)
+  },
+}
+
+/** `https://host`, `https://host/` and `https://host/v1` become `https://host/v1`; `/anthropic` becomes `/anthropic/v1`. */
+export function messagesBaseOf(url: string): string {
+  const { origin, path } = baseParts(url)
+  return origin + (path.endsWith('/v1') ? path : `${path}/v1`)
+}

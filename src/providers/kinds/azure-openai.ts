@@ -1,0 +1,58 @@
+/**
+ * OpenAI's models at Azure, by the key in `api-key`. Two surfaces, told apart by the base URL (Azure OpenAI REST API):
+ *
+ * - `https://NAME.openai.azure.com/openai/v1`: as OpenAI itself, the deployment's name as the body's model. An
+ *   `api-version` is sent only where the operator sets one.
+ * - `https://NAME.openai.azure.com`, with or without `/openai`: the deployment in the path, `api-version` in the query.
+ *   The responses family, which has no path by deployment, goes to the first surface of the same resource.
+ *
+ * The upstream model is the deployment's name. The operator sets the version as the provider's header `api-version`,
+ * which becomes the query's; a caller's has no effect.
+ */
+
+import type { ProviderKind, UpstreamCall } from '../provider.ts'
+import { type Address, addressBook, addressUnder, baseParts, operatorHeaders, post } from '../send-request.ts'
+import { isOpenaiFamily, openaiPaths } from './openai.ts'
+
+/** The last version of the surface by deployments that is generally available. */
+const defaultVersion = '2024-10-21'
+const versionHeader = 'api-version'
+const unifiedPath = '/openai/v1'
+
+interface AzureAddress extends Address {
+  /** The base names the surface that is like OpenAI's own. */
+  unified: boolean
+  version: string | null
+}
+
+/** Throws where the provider has no base URL: there is no address that all resources share. */
+const addressOf = addressBook((provider): AzureAddress => {
+  if (provider.baseUrl === null) throw new TypeError('An azure-openai provider needs a base URL')
+  const { origin, path } = baseParts(provider.baseUrl)
+  const unified = path.endsWith('/v1')
+  const credential: Record<string, string> = provider.apiKey === null ? {} : { 'api-key': provider.apiKey }
+  const { [versionHeader]: version, ...headers } = operatorHeaders(provider, credential)
+  const base = unified ? origin + path : origin + path.replace(/\/openai$/, '')
+  return { base, headers, unified, version: version ?? null }
+})
+
+export const azureOpenai: ProviderKind = {
+  kind: 'azure-openai',
+  families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions'],
+  language: 'chat',
+  // Which deployments speak it is not told by the address.
+  further: { language: 'responses', of: () => false },
+  address: ({ baseUrl }) => baseUrl,
+  async send(provider, call, fetch) {
+    const address = addressOf(provider)
+    return await post(azureUrl(address, call), address.headers, call, fetch)
+  },
+}
+
+function azureUrl({ base, unified, version }: AzureAddress, { family, model }: UpstreamCall): string {
+  const path = isOpenaiFamily(family) ? openaiPaths[family] : ''
+  const query = (present: string | null) => (present === null ? '' : `?api-version=${encodeURIComponent(present)}`)
+  if (unified) return base + path + query(version)
+  if (family === 'responses') return base + unifiedPath + path
+  return addressUnder(base, 'openai', 'deployments', model) + path + query(version ?? defaultVersion)
+}

@@ -1,0 +1,54 @@
+/**
+ * OpenAI, and everything that speaks its language by another base URL. The base follows the convention of the official
+ * clients' `OPENAI_BASE_URL`, which includes `/v1`; a base that is only an origin gets it, a trailing slash is ignored.
+ */
+import type { Family } from '../../languages/dialect.ts'
+import { withoutCollection } from '../model-name.ts'
+import type { ProviderKind } from '../provider.ts'
+import { addressBook, baseParts, operatorHeaders, post } from '../send-request.ts'
+
+const defaultBase = 'https://api.openai.com/v1'
+
+/** Where OpenAI serves each family, after the base. */
+export const openaiPaths = {
+  chat: '/chat/completions',
+  responses: '/responses',
+  embeddings: '/embeddings',
+  transcriptions: '/audio/transcriptions',
+  speech: '/audio/speech',
+  completions: '/completions',
+  moderations: '/moderations',
+} as const satisfies Partial<Record<Family, string>>
+
+export type OpenaiFamily = keyof typeof openaiPaths
+
+export const isOpenaiFamily = (family: Family): family is OpenaiFamily => Object.hasOwn(openaiPaths, family)
+
+const addressOf = addressBook((provider) => ({
+  base: baseOf(provider.baseUrl ?? defaultBase),
+  headers: operatorHeaders(provider, provider.apiKey === null ? {} : { authorization: `Bearer ${provider.apiKey}` }),
+}))
+
+export const openai: ProviderKind = {
+  kind: 'openai',
+  families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions', 'moderations'],
+  // Not responses: whatever is like OpenAI by its base URL speaks chat, and only few speak responses.
+  language: 'chat',
+  further: { language: 'responses', of: (provider) => addressOf(provider).base === defaultBase },
+  address: (provider) => addressOf(provider).base,
+  // Google's service in OpenAI's language takes both names.
+  modelNames(name) {
+    const short = withoutCollection(name)
+    return { id: name, aliases: short === name ? [] : [short] }
+  },
+  send(provider, call, fetch) {
+    const { base, headers } = addressOf(provider)
+    return post(base + (isOpenaiFamily(call.family) ? openaiPaths[call.family] : ''), headers, call, fetch)
+  },
+}
+
+/** `http://host` and `http://host/v1/` both become `http://host/v1`; other paths stay as they are. */
+export function baseOf(url: string): string {
+  const { origin, path } = baseParts(url)
+  return origin + (path === '' ? '/v1' : path)
+}

@@ -1,0 +1,121 @@
+/**
+ * A price as an operator writes it and as records hold it (contract section 6): decimal dollars a million tokens. What a
+ * tier or a price leaves out costs what plain input or output does.
+ */
+import { z } from 'zod'
+import { fromNano, toNano } from '../../lib/money.ts'
+import { millionOfPico, type Price, type PriceTier, picoOfMillion } from './price.ts'
+
+const dollars = z.number().min(0).max(100_000)
+
+const rates = {
+  input_per_million: dollars,
+  output_per_million: dollars,
+  reasoning_per_million: dollars.optional(),
+  cached_input_per_million: dollars.optional(),
+  cache_write_per_million: dollars.optional(),
+  cache_write_hour_per_million: dollars.optional(),
+  audio_input_per_million: dollars.optional(),
+  audio_output_per_million: dollars.optional(),
+}
+
+const tierSchema = z.strictObject({ from_input_tokens: z.number().int().min(1).max(100_000_000), ...rates })
+
+/** The body of a price. Money is US dollars. */
+export const priceRecordSchema = z.strictObject({
+  ...rates,
+  tiers: z
+    .array(tierSchema)
+    .max(20)
+    .refine(ascending, 'tiers must be in ascending order of from_input_tokens')
+    .optional()
+    .describe('What holds for requests whose input has at least this many tokens'),
+  audio_per_hour: dollars.optional().describe('Audio that is listened to'),
+  per_million_characters: dollars.optional().describe('Text that is spoken'),
+  per_thousand_tool_uses: dollars.optional().describe('Uses of tools that the provider runs, such as web search'),
+  per_thousand_requests: dollars.optional().describe('What requests cost beside their tokens'),
+})
+
+function ascending(tiers: readonly { from_input_tokens: number }[]): boolean {
+  return tiers.every(
+    (tier, index) => index === 0 || tier.from_input_tokens > (tiers[index - 1]?.from_input_tokens ?? 0),
+  )
+}
+
+/** Compiles a record that `priceRecordSchema` accepts. Throws where it does not. */
+export function compilePrice(record: unknown, source: string): Price {
+  const read = priceRecordSchema.parse(record)
+  return {
+    tiers: [compileTier({ from_input_tokens: 0, ...read }), ...(read.tiers ?? []).map((tier) => compileTier(tier))],
+    audioHour: read.audio_per_hour === undefined ? null : toNano(read.audio_per_hour),
+    character: read.per_million_characters === undefined ? null : picoOfMillion(read.per_million_characters),
+    toolUse: Math.ceil(toNano(read.per_thousand_tool_uses ?? 0) / 1000),
+    request: Math.ceil(toNano(read.per_thousand_requests ?? 0) / 1000),
+    source,
+  }
+}
+
+/** Compiles the text of a column of the state, where it holds a price; null where it holds none. */
+export const compilePriceText = (text: string | null, source: string): Price | null =>
+  text === null ? null : compilePrice(JSON.parse(text), source)
+
+function compileTier(tier: z.infer<typeof tierSchema>): PriceTier {
+  const input = picoOfMillion(tier.input_per_million)
+  const output = picoOfMillion(tier.output_per_million)
+  const or = (value: number | undefined, otherwise: number) => (value === undefined ? otherwise : picoOfMillion(value))
+  const cacheWrite = or(tier.cache_write_per_million, input)
+  return {
+    fromInputTokens: tier.from_input_tokens,
+    input,
+    output,
+    reasoning: or(tier.reasoning_per_million, output),
+    cachedInput: or(tier.cached_input_per_million, input),
+    cacheWrite,
+    cacheWriteHour: or(tier.cache_write_hour_per_million, cacheWrite),
+    audioInput: or(tier.audio_input_per_million, input),
+    audioOutput: or(tier.audio_output_per_million, output),
+  }
+}
+
+/** A price as it is shown: every rate written out, with where it comes from. */
+export const shownPriceSchema = z.object({
+  currency: z.literal('USD'),
+  source: z.string().describe('operator, provider, or the embedded table with its version and date'),
+  tiers: z.array(
+    z.object({
+      from_input_tokens: z.number().int(),
+      input_per_million: z.number(),
+      output_per_million: z.number(),
+      reasoning_per_million: z.number(),
+      cached_input_per_million: z.number(),
+      cache_write_per_million: z.number(),
+      cache_write_hour_per_million: z.number(),
+      audio_input_per_million: z.number(),
+      audio_output_per_million: z.number(),
+    }),
+  ),
+  audio_per_hour: z.number().nullable(),
+  per_million_characters: z.number().nullable(),
+  per_thousand_tool_uses: z.number(),
+  per_thousand_requests: z.number(),
+})
+
+export const showPrice = (price: Price): z.infer<typeof shownPriceSchema> => ({
+  currency: 'USD',
+  source: price.source,
+  tiers: price.tiers.map((tier) => ({
+    from_input_tokens: tier.fromInputTokens,
+    input_per_million: millionOfPico(tier.input),
+    output_per_million: millionOfPico(tier.output),
+    reasoning_per_million: millionOfPico(tier.reasoning),
+    cached_input_per_million: millionOfPico(tier.cachedInput),
+    cache_write_per_million: millionOfPico(tier.cacheWrite),
+    cache_write_hour_per_million: millionOfPico(tier.cacheWriteHour),
+    audio_input_per_million: millionOfPico(tier.audioInput),
+    audio_output_per_million: millionOfPico(tier.audioOutput),
+  })),
+  audio_per_hour: price.audioHour === null ? null : fromNano(price.audioHour),
+  per_million_characters: price.character === null ? null : millionOfPico(price.character),
+  per_thousand_tool_uses: fromNano(price.toolUse * 1000),
+  per_thousand_requests: fromNano(price.request * 1000),
+})

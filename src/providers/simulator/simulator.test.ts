@@ -1,0 +1,70 @@
+import { expect, test } from 'bun:test'
+import { SseSplitter } from '../../lib/http/sse.ts'
+import { simulator } from './simulator.ts'
+
+const provider = {
+  id: 'sim',
+  name: 'simulator',
+  kind: 'simulator',
+  baseUrl: null,
+  apiKey: null,
+  headers: {},
+  allowUnlistedModels: false,
+}
+
+function ask(model: string, body: Record<string, unknown>, stream = false): Promise<Response> {
+  const call = {
+    family: 'chat' as const,
+    model,
+    stream,
+    body: new TextEncoder().encode(JSON.stringify({ model, stream, ...body })),
+    contentType: 'application/json',
+    headers: {},
+    signal: new AbortController().signal,
+    answerLimit: 1_000_000,
+  }
+  return simulator.send(provider, call, () => Promise.reject(new Error('The simulator must not use the network')))
+}
+
+const messages = [
+  { role: 'system', content: 'Be brief' },
+  { role: 'user', content: [{ type: 'text', text: ' Good  morning\nto you ' }] },
+  { role: 'assistant', content: 'Yes' },
+]
+
+test('echo gives back the last user message, with usage, always alike', async () => {
+  const once = await (await ask('simulator/echo', { messages })).text()
+  expect(await (await ask('simulator/echo', { messages })).text()).toBe(once)
+  expect(JSON.parse(once)).toMatchObject({
+    object: 'chat.completion',
+    model: 'simulator/echo',
+    system_fingerprint: 'gatehouse-simulator',
+    choices: [{ message: { role: 'assistant', content: ' Good  morning\nto you ' }, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 7, completion_tokens: 4, total_tokens: 11 },
+  })
+})
+
+test('lorem is as long as max_tokens says', async () => {
+  expect(await (await ask('simulator/lorem', { messages, max_tokens: 3 })).json()).toMatchObject({
+    choices: [{ message: { content: 'Lorem ipsum dolor' }, finish_reason: 'length' }],
+    usage: { completion_tokens: 3 },
+  })
+  expect(await (await ask('simulator/lorem', { messages })).json()).toMatchObject({ usage: { completion_tokens: 64 } })
+})
+
+test('a stream spells the same text in several frames and tells usage where it is asked', async () => {
+  const response = await ask('simulator/echo', { messages, stream_options: { include_usage: true } }, true)
+  const data = new SseSplitter(1 << 20).push(await response.bytes()).map((frame) => frame.data ?? '')
+  expect(data.at(-1)).toBe('[DONE]')
+  const chunks = data.slice(0, -1).map((text) => JSON.parse(text))
+  const spelled = chunks.flatMap((chunk) => chunk.choices).map((choice) => choice.delta.content ?? '')
+  expect(spelled.join('')).toBe(' Good  morning\nto you ')
+  expect(chunks.length).toBeGreaterThan(4)
+  expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: 11 } })
+})
+
+test('an unknown model is refused in the language of the family', async () => {
+  const response = await ask('simulator/none', { messages })
+  expect(response.status).toBe(404)
+  expect(await response.json()).toMatchObject({ error: { code: 'model_not_found' } })
+})

@@ -1,0 +1,47 @@
+/**
+ * The simulator: a provider that answers inside the process, offline and always alike, so that a fresh installation can
+ * be tried and tested without an account anywhere. It has two models in every family: `echo` gives back the last user
+ * message, `lorem` a fixed text as long as the caller's limit allows. Every answer names it, in its id or in
+ * `system_fingerprint`; a token is a word. It stands in for no model: it understands nothing of what it is sent.
+ */
+import type { Family } from '../../languages/dialect.ts'
+import type { JsonObject } from '../../languages/reading/json-value.ts'
+import type { Provider, ProviderKind, UpstreamCall } from '../provider.ts'
+import { answerSpeech, answerTranscription } from './audio.ts'
+import { answerChat, answerCompletion } from './chat.ts'
+import { answerMessages } from './messages.ts'
+import { answerResponses } from './responses.ts'
+import { parsedBody, refusal, type SimulatedModel, simulatedModel } from './text.ts'
+import { answerEmbeddings, answerModerations } from './vectors.ts'
+
+type Answer = (call: UpstreamCall, body: JsonObject, model: SimulatedModel) => Response
+
+const answers: Readonly<Partial<Record<Family, Answer>>> = {
+  chat: answerChat,
+  responses: answerResponses,
+  messages: answerMessages,
+  embeddings: answerEmbeddings,
+  speech: answerSpeech,
+  completions: answerCompletion,
+  moderations: answerModerations,
+}
+
+export const simulator: ProviderKind = {
+  kind: 'simulator',
+  families: ['chat', 'responses', 'messages', 'embeddings', 'transcriptions', 'speech', 'completions', 'moderations'],
+  async send(_provider: Provider, call: UpstreamCall): Promise<Response> {
+    const model = simulatedModel(call.model)
+    if (model === null) return noSuchModel(call.family)
+    if (call.family === 'transcriptions') return answerTranscription(call, model)
+    const answer = answers[call.family]
+    if (answer === undefined) return noSuchModel(call.family)
+    const body = parsedBody(call)
+    return body === null ? refusal(400, 'invalid_request_body', 'The body is not an object') : answer(call, body, model)
+  },
+}
+
+function noSuchModel(family: Family): Response {
+  const message = 'The simulator has the models echo and lorem'
+  if (family !== 'messages') return refusal(404, 'model_not_found', message)
+  return Response.json({ type: 'error', error: { type: 'not_found_error', message } }, { status: 404 })
+}

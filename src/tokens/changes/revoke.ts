@@ -1,0 +1,149 @@
+/** Revoking a token: at once for the control plane, and for gateways as soon as they have made the denial durable. */
+
+import { requireVersion } from '../../api/entity-tag.ts'
+import { versionArgument } from '../../events/recorder.ts'
+import { Failure } from '../../failure.ts'
+import type { Propagation } from '../../fleet/protocol/wire.ts'
+import { newStateVersion } from '../../store/rows.ts'
+import { type Actor, type TokenDependencies, tokenEvent } from '../creation/minting.ts'
+import {
+  findStateRow,
+  findToken,
+  type Revocation,
+  requireStateRow,
+  type StateRow,
+  type StoredToken,
+} from '../stored-token.ts'
+import { requireToken } from '../visibility.ts'
+
+export interface Revoked {
+  token: StoredToken
+  /** Waits for the gateways and says who has it; nothing fails before it is asked. */
+  propagation: () => Promise<Propagation>
+}
+
+/**
+ * Revokes a token; one that is revoked already stays as it is, whatever version was read (RFC 9110 section 13.1.1). One
+ * that it replaced and that has a grace period keeps that. `headers` may hold If-Match. Throws `not_found`,
+ * `version_mismatch`.
+ */
+export async function revokeToken(
+  deps: TokenDependencies,
+  actor: Actor,
+  id: string,
+  headers = new Headers(),
+): Promise<Revoked> {
+  const [token, row] = await readBoth(deps, actor, id)
+  if (token.revokedAt !== null) return { token, propagation: () => deps.fleet.propagation(token.version) }
+  requireVersion(headers, token.version)
+  const revocation = { by: actor.principal.name, emergency: false, explanation: null }
+  try {
+    return await recordRevocation(deps, actor, token, { row, revocation, asRead: headers.has('if-match') })
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== 'conflict') throw error
+    // Somebody else revoked it meanwhile; the state knows, even if that one has not finished writing to the ledger.
+    const { revokedAt, version } = await requireStateRow(deps.state, id)
+    if (revokedAt === null) throw headers.has('if-match') ? new Failure('version_mismatch', { cause: error }) : error
+    return { token: { ...token, revokedAt, version }, propagation: () => deps.fleet.propagation(version) }
+  }
+}
+
+/**
+ * Revokes a token of whatever class and says why; the id of the event is the proof. `cutRunning` also ends the requests
+ * and connections that the token has open on connected gateways. One that was only revoked takes this on once. Whoever
+ * does this wants nobody to come in by that token: those it replaced which are in their grace period end with it. Throws
+ * `not_found`, and `token_not_active` where it has been revoked so already.
+ */
+export async function emergencyRevokeToken(
+  deps: TokenDependencies,
+  actor: Actor,
+  id: string,
+  { explanation, cutRunning }: { explanation: string; cutRunning: boolean },
+): Promise<Revoked & { eventId: string }> {
+  const [token, row] = await readBoth(deps, actor, id)
+  if (token.revocation?.emergency === true) {
+    throw new Failure('token_not_active', { message: 'The token has already been revoked in an emergency' })
+  }
+  const revocation = { by: actor.principal.name, emergency: true, explanation }
+  const replaced = await replacedInGrace(deps, token)
+  return recordRevocation(deps, actor, token, { row, revocation, cutRunning, replaced })
+}
+
+/** A token as both databases have it, read at once; without a row in the state it is for `recordRevocation` to refuse. */
+const readBoth = (deps: TokenDependencies, { principal }: Actor, id: string): Promise<[StoredToken, StateRow | null]> =>
+  Promise.all([requireToken(deps.ledger, principal, id), findStateRow(deps.state, id)])
+
+/** The tokens that this one replaced, one after the other, which may still be used. */
+async function replacedInGrace(deps: TokenDependencies, { rotatedFrom }: StoredToken): Promise<StoredToken[]> {
+  const before = rotatedFrom === null ? null : await findToken(deps.ledger, rotatedFrom)
+  if (before === null) return []
+  const inForce = before.revokedAt === null && (before.rotatedAt ?? 0) > deps.clock.now()
+  return [...(inForce ? [before] : []), ...(await replacedInGrace(deps, before))]
+}
+
+interface RevocationPlan {
+  row: StateRow | null
+  revocation: Revocation
+  cutRunning?: boolean
+  /** Only where nobody has changed the token since it was read. */
+  asRead?: boolean
+  replaced?: readonly StoredToken[]
+}
+
+async function recordRevocation(
+  deps: TokenDependencies,
+  actor: Actor,
+  token: StoredToken,
+  { row, revocation, cutRunning = false, asRead = false, replaced = [] }: RevocationPlan,
+) {
+  if (row === null) throw new Failure('conflict')
+  const revokedAt = token.revokedAt ?? deps.clock.now()
+  const { emergency, explanation } = revocation
+  const said = explanation === null ? {} : { explanation, revoke_active_sessions: cutRunning }
+  const ended = [token, ...replaced]
+  const also = replaced.length === 0 ? {} : { also_revoked: replaced.map(({ id }) => id) }
+  const hashes = [
+    row.hash,
+    ...(await Promise.all(replaced.map(({ id }) => requireStateRow(deps.state, id)))).map(({ hash }) => hash),
+  ]
+  const event = tokenEvent(
+    {
+      type: emergency ? 'token.emergency_revoked' : 'token.revoked',
+      actor,
+      token,
+      eventTeamId: row.eventTeamId,
+      details: { token_id: token.id, name: token.name, ...said, ...also },
+    },
+    deps,
+  )
+  // Gateways have it before the ledger: their acknowledgements are waited for meanwhile.
+  let propagation: Promise<Propagation> | null = null
+  const { head } = await deps.recorder.change({
+    event,
+    guard:
+      token.revokedAt === null && !asRead
+        ? { sql: 'select revoked_at is null from tokens where id = ?', args: [token.id] }
+        : { sql: 'select version = ? from tokens where id = ?', args: [token.version, token.id] },
+    state: ended.map(({ id, revokedAt: before }) => ({
+      sql: `update tokens set revoked_at = ?, version = ${newStateVersion} where id = ?`,
+      args: [before ?? revokedAt, id],
+    })),
+    ledger: ended.map(({ id, revokedAt: before }) => ({
+      sql: 'update tokens set revoked_at = ?, revocation = ?, version = max(version, ?) where id = ?',
+      args: [before ?? revokedAt, JSON.stringify(revocation), versionArgument, id],
+    })),
+    deny: hashes,
+    cut: cutRunning ? hashes : [],
+    unhurried: true,
+    announced({ version }) {
+      propagation = deps.fleet.propagation(version)
+      // Whoever asks for it is told.
+      propagation.catch(() => undefined)
+    },
+  })
+  return {
+    token: { ...token, revokedAt, revocation, version: head.version },
+    propagation: () => propagation ?? deps.fleet.propagation(head.version),
+    eventId: event.event_id,
+  }
+}

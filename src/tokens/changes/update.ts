@@ -1,0 +1,121 @@
+/** Updating: name and metadata freely, everything else only narrower, by one who read the present version. */
+
+import { requireVersion } from '../../api/entity-tag.ts'
+import { versionArgument } from '../../events/recorder.ts'
+import { Failure } from '../../failure.ts'
+import type { Propagation } from '../../fleet/protocol/wire.ts'
+import { newStateVersion, updateRow } from '../../store/rows.ts'
+import { tokens as ledgerTokens } from '../../store/schema/ledger.ts'
+import { tokens as stateTokens } from '../../store/schema/state.ts'
+import { type Actor, scopeDetails, type TokenDependencies, tokenEvent } from '../creation/minting.ts'
+import { scopeAsked } from '../creation/narrow-scope.ts'
+import { widenedField } from '../creation/narrowing.ts'
+import { checkProfile, checkReferences, checkRolesAndTeam, namedStand, ownershipOf } from '../creation/rules.ts'
+import { tokenStatus } from '../governed-token.ts'
+import { type LimitUsage, usageOf } from '../limits/limit-usage.ts'
+import type { TokenScope } from '../scope.ts'
+import { accountLimits, limitAccount, requireStateRow, type StoredToken, scopeColumns } from '../stored-token.ts'
+import type { UpdateTokenBody } from '../token-body.ts'
+import { requireToken } from '../visibility.ts'
+
+export interface Updated {
+  token: StoredToken
+  /** Waits for the gateways and says who has it; nothing waits, or can fail, before it is asked. */
+  propagation: () => Promise<Propagation>
+  /** Where a limit was changed, how it stands when gateways have given back what no request holds. */
+  usage: () => Promise<LimitUsage | null>
+}
+
+/**
+ * `headers` may hold If-Match. Throws `version_mismatch` where it is another version, `token_scope_widened` naming
+ * the first wider field, `token_not_active`, `permission_denied`, `conflict` where somebody else was faster.
+ */
+export async function updateToken(
+  deps: TokenDependencies,
+  actor: Actor,
+  id: string,
+  body: UpdateTokenBody,
+  headers: Headers,
+): Promise<Updated> {
+  const token = await requireToken(deps.ledger, actor.principal, id)
+  requireVersion(headers, token.version)
+  if (tokenStatus(token, deps.clock.now()) !== 'active') throw new Failure('token_not_active')
+  const scope = await checkedScope(deps, actor, token, body)
+  try {
+    return await write(deps, actor, token, scope, body)
+  } catch (error) {
+    const raced = error instanceof Failure && error.code === 'conflict' && headers.has('if-match')
+    throw raced ? new Failure('version_mismatch', { cause: error }) : error
+  }
+}
+
+async function checkedScope(
+  deps: TokenDependencies,
+  actor: Actor,
+  token: StoredToken,
+  body: UpdateTokenBody,
+): Promise<TokenScope> {
+  const widened = (param: string) => new Failure('token_scope_widened', { param })
+  if (body.purpose !== undefined && body.purpose !== token.purpose) throw widened('purpose')
+  if (body.principal_type !== undefined && body.principal_type !== token.principalType) throw widened('principal_type')
+  const scope = scopeAsked(token, body, deps.clock.now())
+  const wider = widenedField(token, scope)
+  if (wider !== null) throw widened(wider)
+  checkProfile(token, scope)
+  await checkReferences(scope, deps, [token])
+  await checkRolesAndTeam(actor.principal, { ...scope, roles: token.roles }, deps.ledger)
+  return scope
+}
+
+async function write(
+  deps: TokenDependencies,
+  actor: Actor,
+  token: StoredToken,
+  scope: TokenScope,
+  { name = token.name, metadata = token.metadata }: UpdateTokenBody,
+): Promise<Updated> {
+  const only = await requireStateRow(deps.state, token.id)
+  const { eventTeamId, ...owner } = await ownershipOf(scope, deps.ledger)
+  const columns = { ...scopeColumns(scope), ...owner }
+  const changed = { ...token, ...scope, ...owner, name, metadata }
+  const details = { token_id: token.id, name, changed: changedFields(token, changed) }
+  const limitsChanged = !Bun.deepEquals(accountLimits(scope), accountLimits(token))
+  const stand = namedStand(scope, [token])
+  const { head } = await deps.recorder.change({
+    event: tokenEvent({ type: 'token.updated', actor, token, eventTeamId, details }, deps),
+    guard: {
+      sql: `select version = ? and ${stand.sql} from tokens where id = ?`,
+      args: [token.version, ...stand.args, token.id],
+    },
+    state: [
+      updateRow(stateTokens, token.id, { ...columns, eventTeamId }, { version: newStateVersion }),
+      ...(limitsChanged ? limitAccount(only.accountIds[0] ?? null, scope) : []),
+    ],
+    ledger: [
+      updateRow(ledgerTokens, token.id, {
+        ...columns,
+        name,
+        metadata: JSON.stringify(metadata),
+        version: versionArgument,
+      }),
+    ],
+    // A new name takes no right away; only for what does, gateways hold the token back until they have read it.
+    deny: Bun.deepEquals(scopeColumns(token), scopeColumns(scope)) ? [] : [only.hash],
+  })
+  return {
+    token: { ...changed, version: head.version },
+    propagation: () => deps.fleet.propagation(head.version),
+    usage: async () => (limitsChanged ? await usageOf(deps, only.accountIds[0] ?? token.id, scope) : null),
+  }
+}
+
+/** What an event says of an update: each changed limit with both values; of metadata only that it changed. */
+function changedFields(before: StoredToken, after: Omit<StoredToken, 'version'>): Record<string, unknown> {
+  const [from, to] = [before, after].map((token) => ({ ...scopeDetails(token), name: token.name }))
+  const fields = [...new Set(Object.keys({ ...from, ...to }))] as (keyof typeof from)[]
+  const entries = fields
+    .filter((field) => !Bun.deepEquals(from?.[field], to?.[field]))
+    .map((field) => [field, { from: from?.[field] ?? null, to: to?.[field] ?? null }])
+  const metadata = Bun.deepEquals(before.metadata, after.metadata) ? {} : { metadata: true }
+  return { ...Object.fromEntries(entries), ...metadata }
+}

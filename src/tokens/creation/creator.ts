@@ -1,0 +1,88 @@
+/**
+ * How the token that makes another one bounds it (contract section 3, Creation rules). Making is create, clone and rotate.
+ *
+ *   1. What the request leaves out is inherited from the creator where the creator is narrower (`withinCreator`).
+ *   2. What the request asks for beyond the creator is refused (`checkGrant` in rules.ts).
+ *   3. The new token also draws on the accounts of the creator's limits, so that many tokens share one limit.
+ *
+ * People have no such bounds: a session makes tokens without limits.
+ */
+
+import type { Principal } from '../../identity/principal.ts'
+import type { Database, Statement } from '../../store/open.ts'
+import { isNamed } from '../named-token.ts'
+import type { TokenScope } from '../scope.ts'
+import { findToken, type StoredToken } from '../stored-token.ts'
+
+export interface Creator {
+  /** Its `expiresAt` is the instant at which the creator really ends: its expiry, or the end of its grace period. */
+  token: StoredToken
+  /**
+   * The accounts of its limits, its sources' included. An access policy may count by account, and a consumer group or a
+   * policy that names the token finds what it makes by account, so these make all count.
+   */
+  accountIds: readonly string[]
+}
+
+/** The token that the principal calls with; null where a person calls. */
+export async function findCreator(
+  { state, ledger }: { state: Database; ledger: Database },
+  { tokenId }: Pick<Principal, 'tokenId'>,
+): Promise<Creator | null> {
+  const token = tokenId === null ? null : await findToken(ledger, tokenId)
+  if (token === null) return null
+  const named = isNamed(token.id)
+  const limited = await state.read<{ id: string }>(
+    `select each.value as id from tokens t, json_each(t.account_ids) each
+     where t.id = ? and (t.access_policy_ids <> '[]' or ${named.sql}
+       or exists (select 1 from accounts a where a.id = each.value and a.deleted = 0))
+     order by each.key`,
+    [token.id, ...named.args],
+  )
+  const accountIds = limited.map(({ id }) => id)
+  return { token: { ...token, expiresAt: least(token.expiresAt, token.rotatedAt) }, accountIds }
+}
+
+/**
+ * The scope with each limit of the creator that is narrower. Where the two name different things (two providers), the
+ * scope stays as it is, and `checkGrant` refuses it.
+ */
+export function withinCreator(scope: TokenScope, creator: Creator | null): TokenScope {
+  if (creator === null) return scope
+  const bounds = creator.token
+  return {
+    ...scope,
+    gatewayId: scope.gatewayId ?? bounds.gatewayId,
+    provider: scope.provider ?? bounds.provider,
+    modelFilter: scope.modelFilter ?? bounds.modelFilter,
+    budgetId: scope.budgetId ?? bounds.budgetId,
+    policyIds: union(scope.policyIds, bounds.policyIds),
+    accessPolicyIds: union(scope.accessPolicyIds, bounds.accessPolicyIds),
+    maxBudget: least(scope.maxBudget, bounds.maxBudget),
+    maxRequests: least(scope.maxRequests, bounds.maxRequests),
+    rateLimitRpm: least(scope.rateLimitRpm, bounds.rateLimitRpm),
+    rateLimitTpm: least(scope.rateLimitTpm, bounds.rateLimitTpm),
+    expiresAt: least(scope.expiresAt, bounds.expiresAt),
+  }
+}
+
+/** The accounts that a token draws on which the creator makes from a token with these. */
+export const accountsWith = (accountIds: readonly string[], creator: Creator | null): readonly string[] =>
+  union(accountIds, creator?.accountIds ?? [])
+
+/**
+ * A condition on the state, to be held when the new token is written: nobody has revoked, rotated or narrowed the
+ * creator since it was read.
+ */
+export const creatorStands = (creator: Creator | null): Statement =>
+  creator === null
+    ? { sql: 'true', args: [] }
+    : {
+        sql: 'exists (select 1 from tokens creator where creator.id = ? and creator.version = ?)',
+        args: [creator.token.id, creator.token.version],
+      }
+
+const union = (some: readonly string[], others: readonly string[]): string[] => [...new Set([...some, ...others])]
+
+const least = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? (one ?? other) : Math.min(one, other)

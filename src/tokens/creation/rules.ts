@@ -1,0 +1,224 @@
+/**
+ * The rules of making a token (contract section 3, Creation rules), apart from where the rows go: what a body means,
+ * what a profile needs, which ids must exist, and that nobody gives what they do not hold.
+ */
+import { Failure } from '../../failure.ts'
+import { type Role, rolesWithin } from '../../identity/permissions.ts'
+import type { Principal } from '../../identity/principal.ts'
+import type { Database, Statement } from '../../store/open.ts'
+import type { TokenProfile, TokenScope } from '../scope.ts'
+import type { StoredToken } from '../stored-token.ts'
+import type { CreateTokenBody } from '../token-body.ts'
+import { type Creator, withinCreator } from './creator.ts'
+import { scopeAsked } from './narrow-scope.ts'
+import { type ScopeField, widenedField } from './narrowing.ts'
+
+/** Reads the body of a create: what it leaves out comes from its purpose and from its creator. */
+export const scopeOf = (body: CreateTokenBody, now: number, creator: Creator | null): TokenScope =>
+  scopeAsked(withinCreator({ ...unlimited, roles: [defaultRole(body)] }, creator), body, now)
+
+const unlimited: Omit<TokenScope, 'roles'> = {
+  gatewayId: null,
+  teamId: null,
+  userId: null,
+  provider: null,
+  modelFilter: null,
+  budgetId: null,
+  policyIds: [],
+  accessPolicyIds: [],
+  metadataTrust: 'none',
+  maxBudget: null,
+  maxRequests: null,
+  rateLimitRpm: null,
+  rateLimitTpm: null,
+  expiresAt: null,
+}
+
+const defaultRole = ({ purpose }: Pick<TokenProfile, 'purpose'>): Role =>
+  purpose === 'gateway_runtime' ? 'runtime' : 'member'
+
+const invalid = (param: string, message: string): Failure => new Failure('invalid_parameter', { param, message })
+
+/** Throws 422 where a profile lacks what it needs or holds what it must not. */
+export function checkProfile(profile: TokenProfile, scope: TokenScope): void {
+  const runtime = profile.purpose === 'gateway_runtime'
+  if (runtime && scope.gatewayId === null) {
+    throw invalid('bindings.gateway_id', 'A token of purpose gateway_runtime needs bindings.gateway_id')
+  }
+  if ((runtime || profile.purpose === 'integration') && scope.teamId === null) {
+    throw invalid('bindings.team_id', `A token of purpose ${profile.purpose} needs bindings.team_id`)
+  }
+  if (profile.principalType === 'gateway_runtime' && scope.teamId === null) {
+    throw invalid('bindings.team_id', 'A token of principal_type gateway_runtime needs bindings.team_id')
+  }
+  if (profile.keyClass === 'disposable' && scope.expiresAt === null) {
+    throw invalid('expires_in_seconds', 'A disposable token needs expires_in_seconds or expires_at')
+  }
+  if (profile.keyClass === 'disposable' && scope.maxBudget === null && scope.maxRequests === null) {
+    throw invalid('max_requests', 'A disposable token needs max_budget or max_requests')
+  }
+  if (scope.roles.some((role) => (role === 'runtime') !== runtime)) {
+    throw invalid('roles', 'Tokens of purpose gateway_runtime have the role runtime, and no others have it')
+  }
+}
+
+/** Throws 422, naming the field, where something that the scope names does not exist or does not belong together. */
+export async function checkReferences(
+  scope: TokenScope,
+  { state, ledger }: { state: Database; ledger: Database },
+  /** The tokens that this one inherits from: what they name stays, even where it has been deleted since. */
+  inherited: readonly Pick<TokenScope, 'policyIds' | 'provider'>[],
+) {
+  const exists = async (database: Database, rows: string, id: string) =>
+    (await database.read(`select 1 from ${rows} where id = ?`, [id])).length > 0
+  if (scope.teamId !== null && !(await exists(ledger, 'teams', scope.teamId))) {
+    throw invalid('bindings.team_id', 'There is no such team')
+  }
+  if (scope.userId !== null && !(await exists(ledger, 'users', scope.userId))) {
+    throw invalid('bindings.user_id', 'There is no such user')
+  }
+  if (
+    scope.gatewayId !== null &&
+    !(await exists(state, '(select id from gateways where deleted = 0)', scope.gatewayId))
+  ) {
+    throw invalid('bindings.gateway_id', 'There is no such gateway')
+  }
+  if (scope.teamId !== null && scope.userId !== null && !(await belongs(ledger, scope.userId, scope.teamId))) {
+    throw invalid('bindings.user_id', 'The user of bindings.user_id does not belong to the team of bindings.team_id')
+  }
+  const named = `(select name as id from providers where deleted = 0
+    union all select name from mcp_servers where deleted = 0)`
+  const known = inherited.some(({ provider }) => provider === scope.provider)
+  if (scope.provider !== null && !known && !(await exists(state, named, scope.provider))) {
+    throw invalid('bindings.provider', 'There is no provider or MCP server of this name')
+  }
+  const limit = (table: 'budgets' | 'access_policies') => `(select id from ${table} where deleted = 0)`
+  if (scope.budgetId !== null && !(await exists(state, limit('budgets'), scope.budgetId))) {
+    throw invalid('bindings.budget_id', 'There is no such budget')
+  }
+  for (const id of scope.accessPolicyIds) {
+    if (!(await exists(state, limit('access_policies'), id))) {
+      throw invalid('access_policy_ids', 'There is no such access policy')
+    }
+  }
+  for (const id of scope.policyIds) {
+    if (inherited.some(({ policyIds }) => policyIds.includes(id))) continue
+    if (await exists(state, '(select id from policies where deleted = 0)', id)) continue
+    throw invalid('policy_ids', 'There is no such policy')
+  }
+}
+
+/**
+ * A condition on the state, to be held when a token is written: what its scope names is still there. A limit that is gone
+ * would bound nothing, a policy that is gone would forbid nothing. `inherited` as `checkReferences` has it.
+ */
+export const namedStand = (
+  { budgetId, accessPolicyIds, policyIds }: TokenScope,
+  inherited: readonly Pick<TokenScope, 'policyIds'>[],
+): Statement => ({
+  sql: `(? is null or exists (select 1 from budgets where id = ? and deleted = 0))
+    and ${allStand('access_policies')} and ${allStand('policies')}`,
+  args: [
+    ...[budgetId, budgetId, JSON.stringify(accessPolicyIds)],
+    JSON.stringify(policyIds.filter((id) => !inherited.some((token) => token.policyIds.includes(id)))),
+  ],
+})
+
+const allStand = (table: 'access_policies' | 'policies'): string => `not exists (select 1 from json_each(?) named
+  where not exists (select 1 from ${table} where id = named.value and deleted = 0))`
+
+const boundsOfCreator: readonly ScopeField[] = [
+  'bindings.provider',
+  'bindings.model_filter',
+  'bindings.gateway_id',
+  'policy_ids',
+  'access_policy_ids',
+  'bindings.budget_id',
+  'max_budget',
+  'max_requests',
+  'rate_limit_rpm',
+  'rate_limit_tpm',
+  'expires_at',
+]
+
+const boundsButExpiry = boundsOfCreator.filter((field) => field !== 'expires_at')
+
+const beyond = (param: string, message: string): Failure => new Failure('permission_denied', { param, message })
+
+/** Throws 403, naming the field, where a token of this scope would hold a role, a team or a limit beyond its creator's. */
+export async function checkGrant(
+  principal: Principal,
+  scope: TokenScope,
+  ledger: Database,
+  creator: Creator | null,
+): Promise<void> {
+  if (scope.roles.includes('runtime') && creator !== null && !mayMakeGatewayTokens(creator.token)) {
+    throw beyond('purpose', 'A token that has bindings or limits makes no gateway tokens, which have none')
+  }
+  await checkRolesAndTeam(principal, scope, ledger)
+  const field = creator === null ? null : widenedField(creator.token, scope, boundsOfCreator)
+  if (field !== null) throw beyond(field, `${field} goes beyond that of the token that makes this one`)
+}
+
+/** A gateway token opens every provider key of its gateway, for whatever team, provider or amount. */
+const mayMakeGatewayTokens = (creator: StoredToken): boolean =>
+  creator.teamId === null &&
+  creator.userId === null &&
+  widenedField(creator, { ...unlimited, roles: [] }, boundsButExpiry) === null
+
+/** Throws 403, naming the field, where the caller may not deal with tokens of these roles or of this team. */
+export async function checkRolesAndTeam(principal: Principal, scope: TokenScope, ledger: Database): Promise<void> {
+  const roles = scope.roles.filter((role) => role !== 'runtime')
+  if (!rolesWithin(principal.roles, roles)) {
+    const message = `A caller of role ${principal.roles.join(', ')} cannot give the role ${roles.join(', ')}`
+    throw beyond('roles', message)
+  }
+  await checkTeam(principal, scope, ledger)
+}
+
+/**
+ * A person who may make tokens is owner or admin and may choose any team; so may a token that is bound to neither team
+ * nor user. A token of a team gives that team alone; a user's token gives that user, or a team that the user is in.
+ */
+async function checkTeam(principal: Principal, { teamId, userId }: TokenScope, ledger: Database): Promise<void> {
+  if (principal.kind === 'session') return
+  if (principal.teamId !== null) {
+    if (teamId === principal.teamId) return
+    throw beyond('bindings.team_id', 'The calling token is bound to a team: name that team in bindings.team_id')
+  }
+  if (principal.userId === null) return
+  if (teamId === null ? userId === principal.userId : await belongs(ledger, principal.userId, teamId)) return
+  const message = 'The calling token is bound to a user: bind the new one to that user, or to a team the user is in'
+  throw beyond('bindings.team_id', message)
+}
+
+async function belongs(ledger: Database, userId: string, teamId: string): Promise<boolean> {
+  const rows = await ledger.read('select 1 from memberships where user_id = ? and team_id = ?', [userId, teamId])
+  return rows.length > 0
+}
+
+export interface Ownership {
+  ownerKind: 'user' | 'team'
+  ownerId: string
+  /** Whose readers see the token's events. */
+  eventTeamId: string | null
+}
+
+/** The owner: the user if bound, else the team, else team `default`; events go to the token's team or its owner's. */
+export async function ownershipOf({ teamId, userId }: TokenScope, ledger: Database): Promise<Ownership> {
+  if (userId !== null) {
+    const [first] = await ledger.read<{ team_id: string }>(
+      'select team_id from memberships where user_id = ? order by created_at, team_id limit 1',
+      [userId],
+    )
+    return { ownerKind: 'user', ownerId: userId, eventTeamId: teamId ?? first?.team_id ?? null }
+  }
+  const owner = teamId ?? (await defaultTeam(ledger))
+  return { ownerKind: 'team', ownerId: owner, eventTeamId: owner }
+}
+
+async function defaultTeam(ledger: Database): Promise<string> {
+  const [team] = await ledger.read<{ id: string }>("select id from teams where name = 'default'")
+  if (team === undefined) throw new Failure('conflict', { message: 'There is no team named default to own this token' })
+  return team.id
+}

@@ -1,0 +1,34 @@
+/**
+ * The states of tokens as SQL conditions, one each, in a form that an index can answer (migration ledger-0006): a single
+ * `case` over all of them would have to be worked out for every token there is. A test holds them against `tokenStatus`.
+ */
+import type { Statement } from '../../store/open.ts'
+import type { TokenStatus } from '../governed-token.ts'
+import type { DepletionView } from './depletion.ts'
+
+const unrevoked = 'revoked_at is null'
+const unrotated = '(rotated_at is null or rotated_at > ?)'
+const unexpired = '(expires_at is null or expires_at > ?)'
+
+/** Tokens of the ledger that have this status at the instant `now`. */
+export function statusCondition(
+  status: TokenStatus,
+  now: number,
+  depletion: Pick<DepletionView, 'exhausted'>,
+): Statement {
+  const usable = { sql: `${unrevoked} and ${unrotated} and ${unexpired}`, args: [now, now] }
+  switch (status) {
+    case 'revoked':
+      return { sql: 'revoked_at is not null', args: [] }
+    case 'rotated':
+      return { sql: `${unrevoked} and rotated_at <= ?`, args: [now] }
+    case 'expired':
+      return { sql: `${unrevoked} and ${unrotated} and expires_at <= ?`, args: [now, now] }
+    case 'active': {
+      const used = `${depletion.exhausted('budget_exhausted')} or ${depletion.exhausted('request_exhausted')}`
+      return { sql: `${usable.sql} and not (${used})`, args: usable.args }
+    }
+    default:
+      return { sql: `${usable.sql} and ${depletion.exhausted(status)}`, args: usable.args }
+  }
+}

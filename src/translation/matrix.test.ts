@@ -1,6 +1,0 @@
-import { expect, test } from 'bun:test'
-import { renderLanguages } from './matrix.ts'
-
-test('languages.md is what the languages say of themselves (write it anew: bun src/translation/test-write-languages.ts)', async () => {
-  expect(await Bun.file(new URL('languages.md', import.meta.url)).text()).toBe(renderLanguages())
-})

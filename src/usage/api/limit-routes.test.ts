@@ -1,0 +1,224 @@
+import { Database as Sqlite } from 'bun:sqlite'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { LimitsView } from '../../fleet/state/limits-view.ts'
+import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
+import { stateMigrations } from '../../store/schema/migrate.ts'
+import { temporaryLimitApi } from '../testing/limit-api.ts'
+import { bookedBudget } from '../window.ts'
+
+let made: TemporaryInstallation
+let call: ReturnType<typeof temporaryLimitApi>
+beforeAll(async () => {
+  made = await temporaryInstallation()
+  call = temporaryLimitApi(made)
+})
+afterAll(() => made.store.remove())
+
+const budget = (members: object = {}) => ({
+  name: `budget ${crypto.randomUUID()}`,
+  max_budget: 12.5,
+  window: 'month',
+  scope: { kind: 'organization' },
+  ...members,
+})
+
+test('a budget is made, read, changed and deleted, each change with its event', async () => {
+  const created = await call('POST', '/v1/budgets', budget({ name: ' Research ' }))
+  expect(created.status).toBe(201)
+  expect(created.json).toMatchObject({
+    name: 'Research',
+    currency: 'USD',
+    max_budget: 12.5,
+    window: 'month',
+    scope: { kind: 'organization', id: null },
+  })
+  const path = `/v1/budgets/${created.json.id}`
+  const changed = await call('PATCH', path, { max_budget: 7 }, { 'if-match': created.headers.get('etag') ?? '' })
+  expect(changed.json).toMatchObject({ name: 'Research', max_budget: 7 })
+  const stale = await call('PATCH', path, { max_budget: 8 }, { 'if-match': created.headers.get('etag') ?? '' })
+  expect([stale.status, stale.json.error.code]).toEqual([412, 'version_mismatch'])
+  expect(changed.json).toEqual({ ...(await call('GET', path)).json, usage: { used: 0, open: 0 } })
+  expect((await call('DELETE', path)).status).toBe(200)
+  expect((await call('GET', path)).status).toBe(404)
+  const events = await made.store.ledger.read<{ event_type: string }>(
+    "select event_type from events where body ->> '$.details.id' = ? order by position",
+    [created.json.id],
+  )
+  expect(events.map(({ event_type }) => event_type)).toEqual(['catalog.created', 'catalog.updated', 'catalog.deleted'])
+})
+
+test('a budget shows what was booked in its present window and what is left, one by one and in lists', async () => {
+  const { json } = await call('POST', '/v1/budgets', budget({ window: 'day' }))
+  expect(json).toMatchObject({ current_spend: 0, remaining: 12.5 })
+  const { clock } = made.deps
+  const book = (at: number, settled: number) => {
+    const { booked } = bookedBudget(json.id, 'day', at)
+    const sql = "insert into usage_accounts (account, owner_id, kind, settled) values (?, ?, 'budget', ?)"
+    return made.store.ledger.write([{ sql, args: [booked, json.id, settled] }])
+  }
+  await book(clock.now(), 2_500_000_000)
+  await book(clock.now() - 86_400_000, 9_000_000_000)
+  const spent = { current_spend: 2.5, remaining: 10 }
+  expect((await call('GET', `/v1/budgets/${json.id}`)).json).toMatchObject(spent)
+  const { budgets } = (await call('GET', '/v1/budgets')).json
+  expect(budgets.find(({ id }: { id: string }) => id === json.id)).toMatchObject(spent)
+})
+
+test('lists go page by page through what is there', async () => {
+  for (let index = 0; index < 3; index++) await call('POST', '/v1/access-policies', { name: `policy ${index}` })
+  const first = await call('GET', '/v1/access-policies?limit=2')
+  expect(first.json.access_policies).toHaveLength(2)
+  const rest = await call('GET', `/v1/access-policies?limit=2&cursor=${first.json.next_cursor}`)
+  expect(rest.json.access_policies.map(({ name }: { name: string }) => name)).toEqual(['policy 2'])
+  expect(rest.json.next_cursor).toBeNull()
+  const other = await call('GET', `/v1/budgets?cursor=${first.json.next_cursor}`)
+  expect(other.json.error.code).toBe('invalid_cursor')
+})
+
+test('what is wrong in a body is named', async () => {
+  const param = async (path: string, body: unknown) => {
+    const { status, json } = await call('POST', path, body)
+    return [status, json.error.param]
+  }
+  expect(await param('/v1/budgets', budget({ window: 'year' }))).toEqual([422, 'window'])
+  expect(await param('/v1/budgets', budget({ scope: { kind: 'team' } }))).toEqual([422, 'scope.id'])
+  expect(await param('/v1/budgets', budget({ scope: { kind: 'team', id: crypto.randomUUID() } }))).toEqual([
+    422,
+    'scope.id',
+  ])
+  expect(await param('/v1/budgets', budget({ max_budget: 0.1234567891 }))).toEqual([422, 'max_budget'])
+  expect(await param('/v1/budgets', budget({ limit: 1 }))).toEqual([422, 'limit'])
+  const strangers = { name: 'x', members: { users: [crypto.randomUUID()] } }
+  expect(await param('/v1/consumer-groups', strangers)).toEqual([422, 'members.users'])
+  expect(await param('/v1/access-policies', { name: 'y', requests_per_minute: 0 })).toEqual([
+    422,
+    'requests_per_minute',
+  ])
+})
+
+test('the rates of an access policy are those of each token, or of all together where that is said', async () => {
+  const each = await call('POST', '/v1/access-policies', { name: 'each', requests_per_minute: 5 })
+  expect(each.json.scope).toBe('token')
+  const changed = await call('PATCH', `/v1/access-policies/${each.json.id}`, { scope: 'shared' })
+  expect(changed.json).toMatchObject({ scope: 'shared', requests_per_minute: 5 })
+  const kept = await call('PATCH', `/v1/access-policies/${each.json.id}`, { requests_per_minute: 6 })
+  expect(kept.json.scope).toBe('shared')
+  const wrong = await call('POST', '/v1/access-policies', { name: 'wrong', scope: 'team' })
+  expect([wrong.status, wrong.json.error.param]).toEqual([422, 'scope'])
+})
+
+test('a name belongs to one record of its kind', async () => {
+  const body = budget({ name: 'Only once' })
+  await call('POST', '/v1/budgets', body)
+  const again = await call('POST', '/v1/budgets', body)
+  expect([again.status, again.json.error.param]).toEqual([409, 'name'])
+  const other = budget({ name: 'Once of four' })
+  const made = await Promise.all(Array.from({ length: 4 }, () => call('POST', '/v1/budgets', other)))
+  expect(made.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409])
+  const { id } = (await call('POST', '/v1/budgets', budget({ name: 'Renamed' }))).json
+  expect((await call('PATCH', `/v1/budgets/${id}`, { name: 'Renamed', max_budget: 2 })).status).toBe(200)
+  const taken = await call('PATCH', `/v1/budgets/${id}`, { name: 'Only once' })
+  expect([taken.status, taken.json.error.param]).toEqual([409, 'name'])
+  const sent = [1, 2].map((max_budget) => call('PATCH', `/v1/budgets/${id}`, { name: 'Renamed', max_budget }))
+  for (const { status, json } of await Promise.all(sent)) {
+    if (status !== 200) expect(json.error.param).not.toBe('name')
+  }
+})
+
+test('a token names only limits that exist, and holds on to them', async () => {
+  const token = (members: object) => call('POST', '/v1/tokens', { name: 't', purpose: 'general', ...members })
+  const missing = await token({ bindings: { budget_id: crypto.randomUUID() } })
+  expect([missing.status, missing.json.error.param]).toEqual([422, 'bindings.budget_id'])
+  const { json: bound } = await call('POST', '/v1/budgets', budget({ scope: { kind: 'token' } }))
+  const { json: policy } = await call('POST', '/v1/access-policies', { name: 'slow', requests_per_minute: 5 })
+  const holder = await token({ bindings: { budget_id: bound.id }, access_policy_ids: [policy.id] })
+  expect(holder.status).toBe(201)
+  expect((await call('DELETE', `/v1/budgets/${bound.id}`)).status).toBe(409)
+  expect((await call('DELETE', `/v1/access-policies/${policy.id}`)).status).toBe(409)
+  await call('DELETE', `/v1/tokens/${holder.json.id}`)
+  expect((await call('DELETE', `/v1/budgets/${bound.id}`)).status).toBe(200)
+})
+
+test('a token that an access policy or a policy of its own limits gives none without it', async () => {
+  const { json: policy } = await call('POST', '/v1/access-policies', { name: 'for its holder', models: ['small*'] })
+  const attached = crypto.randomUUID()
+  await made.store.state.write([
+    {
+      sql: `insert into policies (id, kind, stages, config, targets, position, mode, when_broken, enabled, version)
+        values (?, 'audit', '["pre_request"]', '{}', '{}', 1, 'enforce', 'deny', 1, 1)`,
+      args: [attached],
+    },
+  ])
+  const given = { access_policy_ids: [policy.id], policy_ids: [attached] }
+  const body = { name: 't', purpose: 'general' }
+  const { json: limited } = await call('POST', '/v1/tokens', { ...body, ...given, roles: ['admin'] })
+  const installation = { ...made.installation, adminToken: limited.token_value }
+  const asLimited = temporaryLimitApi({ ...made, installation })
+  for (const param of ['access_policy_ids', 'policy_ids']) {
+    const { status, json } = await asLimited('POST', '/v1/tokens', { ...body, ...given, [param]: [] })
+    expect([status, json.error.code, json.error.param]).toEqual([403, 'permission_denied', param])
+  }
+  expect((await asLimited('POST', '/v1/tokens', { ...body, ...given })).status).toBe(201)
+})
+
+test('of a token and the deletion of a limit it names, at the same time, the later one is refused', async () => {
+  const body = { name: 't', purpose: 'general' }
+  const limits = async () => {
+    const { json: bound } = await call('POST', '/v1/budgets', budget({ scope: { kind: 'token' } }))
+    const { json: policy } = await call('POST', '/v1/access-policies', { name: crypto.randomUUID() })
+    return [
+      { path: `/v1/budgets/${bound.id}`, fields: { bindings: { budget_id: bound.id } } },
+      { path: `/v1/access-policies/${policy.id}`, fields: { access_policy_ids: [policy.id] } },
+    ]
+  }
+  const { json: source } = await call('POST', '/v1/tokens', body)
+  for (const { path, fields } of await limits()) {
+    const deletedFirst = interruptedBy(async () => expect((await call('DELETE', path)).status).toBe(200))
+    expect((await deletedFirst('POST', '/v1/tokens', { ...body, ...fields })).status).toBe(409)
+  }
+  for (const { path, fields } of await limits()) {
+    const deletedFirst = interruptedBy(async () => expect((await call('DELETE', path)).status).toBe(200))
+    expect((await deletedFirst('POST', `/v1/tokens/${source.id}/clone`, fields)).status).toBe(409)
+  }
+  for (const { path, fields } of await limits()) {
+    const deletedFirst = interruptedBy(async () => expect((await call('DELETE', path)).status).toBe(200))
+    expect((await deletedFirst('PATCH', `/v1/tokens/${source.id}`, fields)).status).toBe(409)
+  }
+  for (const { path, fields } of await limits()) {
+    const namedFirst = interruptedBy(async () =>
+      expect((await call('POST', '/v1/tokens', { ...body, ...fields })).status).toBe(201),
+    )
+    expect((await namedFirst('DELETE', path)).status).toBe(409)
+    expect((await call('GET', path)).status).toBe(200)
+  }
+})
+
+/** Calls between whose checks and whose change something else happens. */
+function interruptedBy(happens: () => Promise<void>) {
+  const { recorder } = made.deps
+  const change: typeof recorder.change = async (changed) => {
+    await happens()
+    return await recorder.change(changed)
+  }
+  return temporaryLimitApi({ ...made, deps: { ...made.deps, recorder: { ...recorder, change } } })
+}
+
+test('a gateway reads limits by whom they bound, and no longer those that were deleted', () => {
+  const database = new Sqlite(':memory:')
+  for (const { sql } of stateMigrations) database.run(sql)
+  const insert = 'insert into budgets (id, max_budget, window, scope_kind, scope_id, version, deleted) values'
+  database.run(`${insert} ('a', 5, 'day', 'team', 't', 1, 0), ('b', 6, 'total', 'token', null, 1, 0)`)
+  database.run(`${insert} ('c', 7, 'day', 'organization', null, 1, 1)`)
+  database.run("insert into consumer_groups (id, requests_per_minute, members, version) values ('g', 3, ?, 1)", [
+    JSON.stringify({ teams: ['t'], users: ['u'], tokens: [] }),
+  ])
+  const view = new LimitsView()
+  const limits = view.read(database, true)
+  expect([...limits.budgets.keys()]).toEqual(['a', 'b'])
+  expect([...limits.budgetsOf.keys()]).toEqual(['team:t'])
+  expect([...limits.groupsOf.keys()]).toEqual(['team:t', 'user:u'])
+  expect(limits.groupsOf.get('user:u')).toEqual([{ id: 'g', requestsPerMinute: 3, tokensPerMinute: null }])
+  expect(limits.excesses.size).toBe(0)
+  database.run("insert into excesses values ('p/m', 'p', 'm', 9, 2, 0), ('p/old', 'p', 'old', 9, 2, 1)")
+  expect([...view.read(database, false).excesses]).toEqual([['p/m', 9]])
+})

@@ -1,0 +1,307 @@
+/**
+ * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies` (contract section 6): the same five calls on each. A change
+ * is one of the state, which gateways follow, and its event; the name alone is kept in the ledger.
+ */
+
+import { getTableConfig } from 'drizzle-orm/sqlite-core'
+import { z } from 'zod'
+import { readCursor, writeCursor } from '../../api/cursor.ts'
+import { entityTag, requireVersion } from '../../api/entity-tag.ts'
+import { pageLimit } from '../../api/page.ts'
+import { type AnyRoute, route } from '../../api/route.ts'
+import { controlPlaneEvent } from '../../events/control-plane-event.ts'
+import type { EventType } from '../../events/event.ts'
+import type { NameClaim, Recorder } from '../../events/recorder.ts'
+import { Failure } from '../../failure.ts'
+import type { Principal } from '../../identity/principal.ts'
+import { type Clock, timestamp } from '../../lib/clock.ts'
+import type { NewId } from '../../lib/ids.ts'
+import { fromNano } from '../../lib/money.ts'
+import type { Database, Row, Statement } from '../../store/open.ts'
+import { insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
+import { limitNames } from '../../store/schema/ledger.ts'
+import type { DepletionView } from '../../tokens/limits/depletion.ts'
+import { type LimitKind, limitKinds, limitName } from './limit-kind.ts'
+import { sightOf } from './visible-limits.ts'
+
+export interface LimitDependencies {
+  state: Database
+  ledger: Database
+  recorder: Recorder
+  clock: Clock
+  newId: NewId
+  depletion: Pick<DepletionView, 'recalled'>
+}
+
+const idParams = z.strictObject({ id: z.uuid() })
+const pageQuery = z.object({
+  limit: pageLimit,
+  cursor: z.string().max(500).optional(),
+})
+
+export const limitRoutes = (deps: LimitDependencies): AnyRoute[] =>
+  limitKinds.flatMap((kind) => [
+    list(deps, kind),
+    create(deps, kind),
+    get(deps, kind),
+    update(deps, kind),
+    remove(deps, kind),
+  ])
+
+interface NameRow extends Row {
+  id: string
+  name: string
+  created_at: number
+}
+
+const recordSchema = (kind: LimitKind) =>
+  z.object({ id: z.string(), name: z.string() }).extend(kind.record.shape).extend({
+    version: z.number().int(),
+    created_at: z.iso.datetime(),
+  })
+
+const recordOf = (kind: LimitKind, named: NameRow, row: Row, settled: ReadonlyMap<string, number>) => ({
+  id: named.id,
+  name: named.name,
+  ...kind.show(row, settled.get(named.id) ?? 0),
+  version: Number(row.version),
+  created_at: timestamp(named.created_at),
+})
+
+/** Nano-dollars booked on the accounts of records at this instant, by their ids. */
+async function settledOf({ ledger, clock }: LimitDependencies, { account }: LimitKind, rows: readonly Row[]) {
+  if (account === null || rows.length === 0) return new Map<string, number>()
+  const now = clock.now()
+  const ids = new Map(rows.map((row) => [account(row, now), String(row.id)]))
+  const booked = await ledger.read<{ account: string; settled: number }>(
+    `select account, settled from usage_accounts
+     where account in (select value from json_each(?))`,
+    [JSON.stringify([...ids.keys()])],
+  )
+  return new Map(booked.map(({ account: name, settled }) => [ids.get(name) ?? '', settled]))
+}
+
+const list = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
+  route({
+    method: 'GET',
+    path: kind.path,
+    tag: kind.tag,
+    summary: `List what there is of each ${kind.word}, in the order they were made`,
+    access: 'catalog:read',
+    query: pageQuery,
+    reply: z.object({ [kind.plural]: z.array(recordSchema(kind)), next_cursor: z.string().nullable() }),
+    async handle({ principal, query: { limit, cursor } }) {
+      const { state, ledger } = deps
+      const sight = await sightOf(ledger, principal)
+      const stored = `select * from ${tableName(kind)} where deleted = 0`
+      const only = sight === null ? null : await kind.seen(await state.read(stored), sight, ledger)
+      const query = { list: kind.kind }
+      const after = cursor === undefined ? '' : readCursor(cursor, query)
+      const found = await ledger.read<NameRow>(
+        `select id, name, created_at from limit_names where kind = ?1 and id > ?2
+          and (?3 is null or id in (select value from json_each(?3))) order by id limit ?4`,
+        [kind.kind, after, only === null ? null : JSON.stringify(only.map(({ id }) => id)), limit + 1],
+      )
+      const page = found.slice(0, limit)
+      const rows =
+        only ??
+        (await state.read(`${stored} and id in (select value from json_each(?))`, [
+          JSON.stringify(page.map(({ id }) => id)),
+        ]))
+      const byId = new Map(rows.map((row) => [row.id, row]))
+      const settled = await settledOf(deps, kind, rows)
+      const records = page.flatMap((named) => {
+        const row = byId.get(named.id)
+        return row === undefined ? [] : [recordOf(kind, named, row, settled)]
+      })
+      const last = page.at(-1)
+      const next_cursor = found.length > limit && last !== undefined ? writeCursor(last.id, query) : null
+      return { reply: { [kind.plural]: records, next_cursor } }
+    },
+  })
+
+const create = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
+  route({
+    method: 'POST',
+    path: kind.path,
+    tag: kind.tag,
+    summary: `Make a ${kind.word}`.replace('a access', 'an access'),
+    access: 'catalog:write',
+    body: kind.create.extend({ name: limitName }).strict(),
+    reply: recordSchema(kind),
+    status: 201,
+    async handle({ principal, body: { name: said, ...fields }, requestId }) {
+      const name = limitName.parse(said)
+      await kind.check(fields, deps.ledger)
+      const id = deps.newId()
+      await deps.recorder.change({
+        claim: claimOf(kind, name, id),
+        event: eventOf(deps, kind, { type: 'catalog.created', id, name, principal, requestId, details: fields }),
+        state: [insertRow(kind.table, { ...kind.columns(fields), id }, { version: newStateVersion })],
+        ledger: [insertRow(limitNames, { id, kind: kind.kind, name, createdAt: deps.clock.now() })],
+      })
+      return await answer(deps, kind, id)
+    },
+  })
+
+const get = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
+  route({
+    method: 'GET',
+    path: `${kind.path}/{id}`,
+    tag: kind.tag,
+    summary: `Read one ${kind.word}`,
+    access: 'catalog:read',
+    params: idParams,
+    reply: recordSchema(kind),
+    async handle({ principal, params: { id } }) {
+      const { named, row } = await requireLimit(deps, kind, id)
+      const sight = await sightOf(deps.ledger, principal)
+      const [seen] = sight === null ? [row] : await kind.seen([row], sight, deps.ledger)
+      if (seen === undefined) throw notFound(kind)
+      return await answerOf(deps, kind, named, seen)
+    },
+  })
+
+const update = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
+  route({
+    method: 'PATCH',
+    path: `${kind.path}/{id}`,
+    tag: kind.tag,
+    summary: `Change one ${kind.word}; fields that are left out stay as they are`,
+    access: 'catalog:write',
+    params: idParams,
+    body: kind.update.extend({ name: limitName.optional() }).strict(),
+    reply: recordSchema(kind).extend(kind.account === null ? {} : { usage: usageSchema }),
+    async handle({ principal, params: { id }, body: { name: said, ...fields }, headers, requestId }) {
+      const name = limitName.optional().parse(said)
+      const { named, row } = await requireLimit(deps, kind, id)
+      requireVersion(headers, Number(row.version))
+      await kind.check(fields, deps.ledger)
+      const event = { type: 'catalog.updated', id, name: name ?? named.name, principal, requestId } as const
+      await deps.recorder.change({
+        event: eventOf(deps, kind, { ...event, details: { changed: fields } }),
+        claim: name === undefined || name === named.name ? undefined : claimOf(kind, name, id),
+        guard: versionGuard(kind, id, row),
+        state: [updateRow(kind.table, id, kind.columns(fields), { version: newStateVersion })],
+        ledger: name === undefined ? [] : [updateRow(limitNames, id, { name })],
+      })
+      const { reply, headers: tag } = await answer(deps, kind, id)
+      const usage = await usageOf(deps, kind, row)
+      return { reply: { ...reply, ...usage }, headers: tag }
+    },
+  })
+
+const remove = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
+  route({
+    method: 'DELETE',
+    path: `${kind.path}/{id}`,
+    tag: kind.tag,
+    summary: `Delete one ${kind.word} that no token in force names; gives its last record`,
+    access: 'catalog:write',
+    params: idParams,
+    reply: recordSchema(kind),
+    async handle({ principal, params: { id }, headers, requestId }) {
+      const { named, row } = await requireLimit(deps, kind, id)
+      requireVersion(headers, Number(row.version))
+      const inUse = kind.inUse?.(id, deps.clock.now())
+      if (inUse !== undefined && (await deps.ledger.read(inUse.sql, inUse.args)).length > 0) {
+        throw new Failure('conflict', { message: `Tokens in force still name the ${kind.word}: revoke them first` })
+      }
+      const unchanged = versionGuard(kind, id, row)
+      await deps.recorder.change({
+        event: eventOf(deps, kind, {
+          type: 'catalog.deleted',
+          id,
+          name: named.name,
+          principal,
+          requestId,
+          details: {},
+        }),
+        // A token may have come to name it meanwhile; the state has every token, in the transaction of the change.
+        guard: inUse === undefined ? unchanged : unlessAny(unchanged, inUse),
+        state: [updateRow(kind.table, id, { deleted: 1 }, { version: newStateVersion })],
+        ledger: [{ sql: 'delete from limit_names where id = ?', args: [id] }],
+      })
+      return { reply: recordOf(kind, named, row, await settledOf(deps, kind, [row])) }
+    },
+  })
+
+const usageSchema = z
+  .object({
+    used: z.number().describe('US dollars settled in this window'),
+    open: z.number().describe('Held by requests that run, or by gateways that did not answer: may be used yet'),
+  })
+  .describe('How the budget stands when gateways have given back what no request holds')
+
+async function usageOf({ depletion, clock }: LimitDependencies, kind: LimitKind, row: Row) {
+  const account = kind.account?.(row, clock.now())
+  if (account === undefined) return {}
+  const { used = 0, open = 0 } = (await depletion.recalled([account])).get(account) ?? {}
+  return { usage: { used: fromNano(used), open: fromNano(open) } }
+}
+
+const tableName = ({ table }: LimitKind): string => getTableConfig(table).name
+
+/** The record of this id. Throws `not_found`. */
+async function requireLimit({ state, ledger }: LimitDependencies, kind: LimitKind, id: string) {
+  const [named] = await ledger.read<NameRow>('select id, name, created_at from limit_names where id = ? and kind = ?', [
+    id,
+    kind.kind,
+  ])
+  const [row] = await state.read(`select * from ${tableName(kind)} where id = ? and deleted = 0`, [id])
+  if (named === undefined || row === undefined) throw notFound(kind)
+  return { named, row }
+}
+
+const notFound = ({ word }: LimitKind): Failure => new Failure('not_found', { message: `There is no such ${word}` })
+
+async function answer(deps: LimitDependencies, kind: LimitKind, id: string) {
+  const { named, row } = await requireLimit(deps, kind, id)
+  return await answerOf(deps, kind, named, row)
+}
+
+async function answerOf(deps: LimitDependencies, kind: LimitKind, named: NameRow, row: Row) {
+  const settled = await settledOf(deps, kind, [row])
+  return { reply: recordOf(kind, named, row, settled), headers: { etag: entityTag(Number(row.version)) } }
+}
+
+const versionGuard = (kind: LimitKind, id: string, row: Row) => ({
+  sql: `select version = ? and deleted = 0 from ${tableName(kind)} where id = ?`,
+  args: [Number(row.version), id],
+})
+
+const unlessAny = (guard: Statement, rows: Statement): Statement => ({
+  sql: `select (${guard.sql}) and not exists (${rows.sql})`,
+  args: [...guard.args, ...rows.args],
+})
+
+const claimOf = ({ kind, word }: LimitKind, name: string, own: string): NameClaim => ({
+  key: `${kind} ${name}`,
+  taken: { sql: 'select 1 from limit_names where kind = ? and name = ? and id <> ?', args: [kind, name, own] },
+  refusal: new Failure('conflict', { param: 'name', message: `There is another ${word} of this name` }),
+})
+
+interface LimitEvent {
+  type: EventType
+  id: string
+  name: string
+  principal: Principal
+  requestId: string
+  details: Record<string, unknown>
+}
+
+const eventOf = (
+  { clock, newId }: LimitDependencies,
+  kind: LimitKind,
+  { type, id, name, principal, requestId, details }: LimitEvent,
+) =>
+  controlPlaneEvent({
+    type,
+    principal,
+    requestId,
+    teamId: null,
+    details: { kind: kind.kind, id, name, ...details },
+    configVersion: 0,
+    clock,
+    newId,
+  })

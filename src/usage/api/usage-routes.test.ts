@@ -1,0 +1,111 @@
+/** What an operator does with limits that lanes hold, by the routes. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { replaceCheckpoint } from '../../events/proof/checkpoint-writer.ts'
+import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
+import { temporaryApi } from '../../tokens/testing/api.ts'
+import { awaitLanes, forgottenSince } from '../lease/allocator/restored-ledger.ts'
+import { usageRoutes } from './usage-routes.ts'
+
+const lane = 'gateway/instance/0'
+const account = 'token/t/requests'
+let made: TemporaryInstallation
+let call: ReturnType<typeof temporaryApi>
+let freed: string[]
+
+beforeEach(async () => {
+  made = await temporaryInstallation()
+  freed = []
+  call = temporaryApi(made, usageRoutes({ ...made.deps, freed: (accounts) => freed.push(...accounts) }))
+  await made.store.ledger.write([
+    {
+      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+        last_beat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
+      args: [lane],
+    },
+    { sql: 'insert into usage_cells (account, lane, granted, settled) values (?, ?, 9, 4)', args: [account, lane] },
+    { sql: "insert into usage_accounts (account, kind, settled) values (?, 'requests', 4)", args: [account] },
+  ])
+})
+afterEach(() => made.store.remove())
+
+const events = async () =>
+  (
+    await made.store.ledger.read<{ details: string }>(
+      "select body ->> '$.details' as details from events where event_type = 'usage.released' order by position",
+    )
+  ).map(({ details }) => JSON.parse(details) as unknown)
+
+test('what a lost lane holds is freed once, with an event, and what it settled stays', async () => {
+  const released = await call('POST', '/v1/usage/release', { body: { lane } })
+  expect(released).toMatchObject({ status: 200, json: { lane, held: [] } })
+  expect(freed).toEqual([account])
+  expect((await call('POST', '/v1/usage/release', { body: { lane } })).status).toBe(200)
+  expect(await events()).toMatchObject([{ lane, amounts: [{ account, amount: 5 }] }])
+  expect((await call('GET', '/v1/usage/accounts?prefix=token/t')).json.accounts).toMatchObject([
+    { account, settled: 4, held: 0, lanes: 0 },
+  ])
+})
+
+test('a lane that still beats is not released, and one that nobody knows is not found', async () => {
+  await made.store.ledger.write([{ sql: 'update lanes set last_beat_at = ?', args: [made.clock.now()] }])
+  expect((await call('POST', '/v1/usage/release', { body: { lane } })).json.error).toMatchObject({
+    code: 'conflict',
+    param: 'lane',
+  })
+  expect((await call('POST', '/v1/usage/release', { body: { lane: 'g/i/7' } })).status).toBe(404)
+  expect(freed).toEqual([])
+})
+
+test('pages of accounts and of lanes follow one another', async () => {
+  await made.store.ledger.write([
+    {
+      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+        last_beat_at, connected_at) values ('gateway/instance/1', 'gateway', 'instance', 1, 'stream', '', 0, 0, 0)`,
+      args: [],
+    },
+    { sql: "insert into usage_cells (account, lane, granted) values ('token/u/requests', ?, 1)", args: [lane] },
+  ])
+  for (const [list, names] of [
+    ['accounts', ['token/t/requests', 'token/u/requests']],
+    ['lanes', ['gateway/instance/0', 'gateway/instance/1']],
+  ] as const) {
+    const path = `/v1/usage/${list}?limit=1`
+    const first = (await call('GET', path)).json
+    const second = (await call('GET', `${path}&cursor=${first.next_cursor}`)).json
+    const name = list === 'accounts' ? 'account' : 'lane'
+    expect([first[list][0][name], second[list][0][name], second.next_cursor]).toEqual([...names, null])
+  }
+})
+
+test('lanes that a restored ledger waits for are shown, and no longer waited for when an operator says so', async () => {
+  await made.store.ledger.write([{ sql: 'update lanes set awaited = 1', args: [] }])
+  expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: true }])
+  expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ lanes: [lane] })
+  expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: false }])
+  expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ lanes: [] })
+  expect(await events()).toMatchObject([{ resumed: true, lanes: [lane] }])
+  // The next start finds the same copy, and nobody else to wait for.
+  await made.store.ledger.write([awaitLanes(made.clock.now())])
+  expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: false }])
+})
+
+test('a ledger that lacks a change of the state is an older copy', async () => {
+  const { state, ledger } = made.store
+  await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general' } })
+  expect(await forgottenSince(state, ledger, made.clock.now())).toBeNull()
+  await ledger.write([{ sql: 'delete from events where position = (select max(position) from events)', args: [] }])
+  expect(await forgottenSince(state, ledger, made.clock.now())).toBe(made.clock.now())
+})
+
+test('a ledger lacks nothing where checkpoints were signed, or retention has removed what is old', async () => {
+  const { state, ledger } = made.store
+  await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general' } })
+  const signed = { body: '{}', key_id: 'key', signature: 'signature' }
+  // Whoever signed it may have ended before the ledger had it.
+  await state.write(replaceCheckpoint(signed, { number: 1, former: 0, at: made.clock.now() }))
+  expect(await state.read("select 1 from checkpoints where body = '{}'")).toHaveLength(1)
+  expect(await forgottenSince(state, ledger, made.clock.now())).toBeNull()
+  await call('POST', '/v1/tokens', { body: { name: 'later', purpose: 'general' } })
+  await ledger.write([{ sql: 'delete from events where position < (select max(position) from events)', args: [] }])
+  expect(await forgottenSince(state, ledger, made.clock.now())).toBeNull()
+})

@@ -1,0 +1,89 @@
+/** Cells of the ledger as one decision sees them: as read, and with what the decision raises. */
+
+import { type CellTotals, inRound, outstanding, roundSize } from '../lease.ts'
+import type { LedgerCell, Raise } from './balance-ledger.ts'
+
+export class AccountBook {
+  readonly #accounts = new Map<string, Map<string, LedgerCell>>()
+  readonly #raised = new Map<string, Raise>()
+  readonly #granted = new Set<string>()
+
+  constructor(cells: readonly LedgerCell[]) {
+    for (const cell of cells) this.#lanes(cell.account).set(cell.lane, fromLatestRound({ ...cell }))
+  }
+
+  cell(account: string, lane: string): LedgerCell | null {
+    return this.#accounts.get(account)?.get(lane) ?? null
+  }
+
+  of(account: string): LedgerCell[] {
+    return [...this.#lanes(account).values()]
+  }
+
+  /** Granted and not returned, over all lanes. */
+  held(account: string): number {
+    return this.of(account).reduce((sum, { granted, returned }) => sum + granted - returned, 0)
+  }
+
+  settled(account: string): number {
+    return this.of(account).reduce((sum, cell) => sum + cell.settled, 0)
+  }
+
+  /** Grants more to a lane; gives the cell as it is then. */
+  grant(account: string, lane: string, amount: number): LedgerCell {
+    const cell = this.#own(account, lane)
+    cell.granted += amount
+    this.#granted.add(account)
+    this.#raise(cell)
+    return cell
+  }
+
+  /** Takes in what a lane says to have returned: never more than what is outstanding. */
+  returned(lane: string, told: CellTotals): void {
+    const cell = this.cell(told.account, lane)
+    if (cell === null) return
+    const total = inRound(told, cell.rounds).returned
+    if (total <= cell.returned) return
+    cell.returned = Math.min(total, cell.returned + Math.max(0, outstanding(cell)))
+    fromLatestRound(cell)
+    this.#raise(cell)
+  }
+
+  get raises(): Raise[] {
+    return [...this.#raised.values()]
+  }
+
+  /** Accounts of which something was granted. */
+  get granted(): ReadonlySet<string> {
+    return this.#granted
+  }
+
+  #raise({ account, lane, rounds, granted, returned }: LedgerCell): void {
+    this.#raised.set(`${lane} ${account}`, { account, lane, rounds, granted, returned })
+  }
+
+  #own(account: string, lane: string): LedgerCell {
+    const known = this.cell(account, lane)
+    if (known !== null) return known
+    const fresh = { account, lane, rounds: 0, granted: 0, returned: 0, settled: 0 }
+    this.#lanes(account).set(lane, fresh)
+    return fresh
+  }
+
+  #lanes(account: string): Map<string, LedgerCell> {
+    const known = this.#accounts.get(account)
+    if (known !== undefined) return known
+    const fresh = new Map<string, LedgerCell>()
+    this.#accounts.set(account, fresh)
+    return fresh
+  }
+}
+
+/** Takes whole rounds off what was granted and came back, so that both stay exact however often that happens. */
+function fromLatestRound(cell: LedgerCell): LedgerCell {
+  const ended = Math.floor(cell.returned / roundSize)
+  cell.rounds += ended
+  cell.granted -= ended * roundSize
+  cell.returned -= ended * roundSize
+  return cell
+}

@@ -1,0 +1,298 @@
+/** Grants to lanes from a real ledger: sizes, bindings, what is called back, and what a restored ledger is told. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { leasesRequestSchema } from '../../../fleet/protocol/wire.ts'
+import { systemClock } from '../../../lib/clock.ts'
+import { newId } from '../../../lib/ids.ts'
+import { silentLog } from '../../../lib/log/log.ts'
+import { type Database, openDatabase } from '../../../store/open.ts'
+import { ledgerMigrations, migrate } from '../../../store/schema/migrate.ts'
+import { temporaryDirectory } from '../../../store/testing/store.ts'
+import { settlementStatements } from '../../settlement.ts'
+import type { LeaseRequest } from '../lease.ts'
+import { LedgerMarks } from '../ledger-epoch.ts'
+import { noPeers } from '../recall-peers.ts'
+import { Authority } from './allocator.ts'
+import { resume } from './restored-ledger.ts'
+import { sqlLedger } from './sql-ledger.ts'
+
+const account = 'token/t/requests'
+let directory: string
+let ledger: Database
+let authority: Authority
+let limit: number
+let floor: number
+let recalls: string[]
+let marks: LedgerMarks
+/** Runs after the limits were read, before anything is granted by them. */
+let whenRead: () => void
+
+beforeEach(async () => {
+  directory = temporaryDirectory()
+  ledger = await openDatabase(`${directory}/ledger.db`, directory)
+  await migrate(ledger, ledgerMigrations)
+  for (const lane of ['one', 'two']) {
+    await ledger.write([
+      {
+        sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version,
+          acknowledged_version, last_beat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, 0, 0)`,
+        args: [lane],
+      },
+    ])
+  }
+  limit = 100
+  floor = 1
+  recalls = []
+  whenRead = () => undefined
+  marks = new LedgerMarks(newId())
+  authority = new Authority({
+    floors: async (accounts) => new Map(accounts.map((name) => [name, floor])),
+    ledger: sqlLedger({
+      ledger,
+      marks,
+      clock: systemClock,
+      onLost: () => undefined,
+      lanes: () => [],
+    }),
+    limits: {
+      async limits(names) {
+        const read = new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: 'gateway' }]))
+        whenRead()
+        return read
+      },
+    },
+    clock: systemClock,
+    log: silentLog,
+    onRestored: () => undefined,
+    after: (milliseconds, work) => void setTimeout(work, milliseconds),
+    peers: noPeers,
+    lanes: { connected: () => ['one', 'two'], holds: () => true, recall: (lane) => recalls.push(lane) },
+  })
+})
+afterEach(() => {
+  ledger.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+let number = 0
+const send = (lane: string, request: Partial<LeaseRequest>, gatewayId = 'gateway') =>
+  authority.receive(
+    { lane, streamId: 'stream', gatewayId, signal: new AbortController().signal },
+    { process: `process of ${lane}`, number: ++number, hello: null, asks: [], cells: [], ...request },
+  )
+const greet = (lane: string, cells: LeaseRequest['cells'] = []) =>
+  send(lane, { hello: { through: 0, counted: 0, crashed: false }, cells })
+const ask = (want: number, tight = false) => ({ account, want, min: 1, waited: 0, wait: 2000, tight })
+const held = () => ledger.read('select lane, granted, returned from usage_cells order by lane')
+
+test('a process that has not said hello gets nothing', async () => {
+  expect(await send('one', { asks: [ask(1)] })).toMatchObject({ hello: 'needed', grants: [] })
+  expect(await held()).toEqual([])
+})
+
+test('while much is free a lane gets what it asked for and up to twice as much more', async () => {
+  await greet('one')
+  const reply = await send('one', { asks: [ask(5)] })
+  expect(reply).toMatchObject({ grants: [{ account, tight: false }], cells: [{ granted: 15 }] })
+})
+
+test('a gateway gets nothing of a token that is bound to another', async () => {
+  await greet('one')
+  expect(await send('one', { asks: [ask(1)] }, 'another')).toMatchObject({
+    grants: [],
+    denials: [{ reason: 'unknown' }],
+  })
+  expect(await held()).toEqual([])
+})
+
+test('where little is left the others are asked first, and what they return is granted', async () => {
+  limit = 10
+  await greet('one')
+  await greet('two')
+  await send('one', { asks: [ask(10)] })
+  expect(await send('two', { asks: [ask(4)] })).toMatchObject({ grants: [], later: [account] })
+  expect(recalls).toContain('one')
+  const waiting = send('two', { asks: [ask(4, true)] })
+  await send('one', { cells: [{ account, rounds: 0, granted: 10, returned: 7, settled: 1, open: 2 }] })
+  expect(await waiting).toMatchObject({ grants: [{ account, tight: true, partial: false }] })
+  expect(await held()).toEqual([
+    { lane: 'one', granted: 10, returned: 7 },
+    { lane: 'two', granted: 4, returned: 0 },
+  ])
+})
+
+test('a limit that is used up is refused at once', async () => {
+  limit = 3
+  await greet('one')
+  await greet('two')
+  await send('one', { asks: [ask(3)] })
+  const waiting = send('two', { asks: [ask(1, true)] })
+  await send('one', { cells: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0, open: 3 }] })
+  expect(await waiting).toMatchObject({ denials: [{ account, reason: 'exhausted' }] })
+})
+
+test('calls a budget used up only where what is left pays for no request, and recalls nothing for what can never fit', async () => {
+  await greet('one')
+  await greet('two')
+  const money = 'token/t/money'
+  limit = 10
+  const askFor = (amount: number) => ({ ...ask(amount), min: amount, account: money })
+  await send('two', { asks: [askFor(1)] })
+  recalls = []
+  const first = await send('one', { asks: [askFor(11)] })
+  expect(first.denials).toEqual([{ account: money, reason: 'short', retry_after: null, left: 10, until: null }])
+  floor = 11
+  const second = await send('one', { asks: [askFor(12)] })
+  expect(second.denials).toMatchObject([{ reason: 'exhausted', left: 10 }])
+  expect(recalls).toEqual([])
+})
+
+test('an ask that no limit can answer is refused by itself, and the others of its message are granted', async () => {
+  await greet('one')
+  const asks = [
+    { ...ask(2 ** 60), account: 'token/large/requests' },
+    { ...ask(1e24), account: 'token/larger/requests', min: 1e24 },
+    { ...ask(1.5), account: 'token/part/requests' },
+    { ...ask(1), want: 'many', account: 'token/text/requests' },
+    { ...ask(1), account: 7 },
+    'nonsense',
+    ask(1),
+  ]
+  limit = 9e15
+  const { grants, denials } = await send('one', { asks: leasesRequestSchema.shape.asks.parse(asks) })
+  expect(grants.map((grant) => grant.account)).toEqual(['token/large/requests', account])
+  expect(denials.map((denial) => [denial.account, denial.reason])).toEqual([
+    ['token/larger/requests', 'short'],
+    ['token/part/requests', 'short'],
+    ['token/text/requests', 'short'],
+    ['', 'short'],
+    ['', 'short'],
+  ])
+})
+
+test('a message that comes twice grants once', async () => {
+  await greet('one')
+  const twice = { number: 1000, asks: [ask(1)] }
+  await send('one', twice)
+  await expect(send('one', twice)).rejects.toMatchObject({ code: 'conflict' })
+  expect(await held()).toEqual([{ lane: 'one', granted: 3, returned: 0 }])
+})
+
+test('what is granted by a limit that is lowered at that moment is called back once it is granted', async () => {
+  await greet('one')
+  whenRead = () => {
+    limit = 5
+    authority.changed([account])
+    recalls = []
+    whenRead = () => undefined
+  }
+  expect(await send('one', { asks: [ask(20)] })).toMatchObject({ cells: [{ granted: 20 }] })
+  await Bun.sleep(5)
+  expect(recalls).toContain('one')
+})
+
+test('a ledger hears of grants that it has forgotten, up to the limit', async () => {
+  await ledger.write([{ sql: "update lanes set greeted_at = ? where lane = 'two'", args: [systemClock.now() + 1000] }])
+  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
+  expect(await held()).toEqual([{ lane: 'one', granted: 60, returned: 10 }])
+})
+
+test('what a lane that is waited for was granted counts whatever others seem to hold', async () => {
+  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
+  expect(await held()).toEqual([
+    { lane: 'one', granted: 60, returned: 10 },
+    { lane: 'two', granted: 60, returned: 0 },
+  ])
+})
+
+test('a restored ledger grants nothing before every lane of its last day has said what it holds', async () => {
+  await ledger.write([
+    { sql: "update lanes set last_beat_at = 100000000 where lane = 'two'", args: [] },
+    {
+      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+        last_beat_at, connected_at) values ('long gone', 'gateway', 'i', 0, 'stream', '', 0, 1, 0)`,
+      args: [],
+    },
+  ])
+  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  expect(await send('one', { asks: [ask(1), ask(1, true)] })).toMatchObject({
+    grants: [],
+    denials: [{ reason: 'unknown' }, { reason: 'unknown' }],
+  })
+  await greet('two', [{ account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }])
+  const known = [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }]
+  const granted = { grants: [{ account }], cells: [{ granted: 65 }] }
+  expect(await send('one', { asks: [ask(5)], cells: known })).toMatchObject(granted)
+  expect(await held()).toMatchObject([{ lane: 'one' }, { lane: 'two', granted: 20 }])
+})
+
+test('an older copy that is put back under a running control plane grants nothing, and books what it has forgotten', async () => {
+  limit = 10
+  await greet('one')
+  await greet('two')
+  await send('one', { asks: [ask(10)] })
+  const settlements = [{ account, amount: 8 }]
+  const forgotten = ['delete from usage_cells', 'delete from ledger_marks']
+  await ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
+  const told = [{ account, rounds: 0, granted: 0, returned: 0, settled: 0, open: 0 }]
+  expect(await send('two', { asks: [ask(5)], cells: told })).toMatchObject({
+    grants: [],
+    denials: [{ reason: 'unknown' }],
+  })
+  expect(await ledger.read('select lane from lanes where awaited = 1')).toHaveLength(2)
+  await ledger.write(settlementStatements({ lane: 'one', settlements, marks: marks.text }))
+  expect(await ledger.read('select granted, settled from usage_cells')).toEqual([{ granted: 8, settled: 8 }])
+  expect(await ledger.read('select settled from usage_accounts')).toEqual([{ settled: 8 }])
+})
+
+test('an operator ends the waiting for lanes that do not come back', async () => {
+  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [] })
+  await ledger.write([resume(1)])
+  expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [{ account }] })
+})
+
+test('while others ask no lane gets above half of an account, and what is left when they have theirs', async () => {
+  limit = 100
+  await greet('one')
+  await greet('two')
+  const both = [send('one', { asks: [ask(90, true)] }), send('two', { asks: [ask(20, true)] })]
+  expect(await Promise.all(both)).toMatchObject([
+    { grants: [{ partial: true }], cells: [{ granted: 80 }] },
+    { grants: [{ partial: false }], cells: [{ granted: 20 }] },
+  ])
+})
+
+test('a lane that would have more than half does not get it past those who wait', async () => {
+  limit = 100
+  await greet('one')
+  await greet('two')
+  await send('one', { asks: [ask(20, true)] })
+  const known = { account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }
+  const waiting = send('two', { asks: [{ ...ask(90, true), min: 90 }] })
+  await Bun.sleep(20)
+  expect(await send('one', { asks: [ask(40)], cells: [known] })).toMatchObject({ grants: [], later: [account] })
+  await send('one', { cells: [{ ...known, returned: 20 }] })
+  expect(await waiting).toMatchObject({ grants: [{ partial: false }] })
+})
+
+test('two lanes that want all share it, and one request that needs more than half is served', async () => {
+  limit = 100
+  await greet('one')
+  await greet('two')
+  await Promise.all([send('one', { asks: [ask(170, true)] }), send('two', { asks: [ask(170, true)] })])
+  expect(await held()).toEqual([
+    { lane: 'one', granted: 50, returned: 0 },
+    { lane: 'two', granted: 50, returned: 0 },
+  ])
+  const back = (lane: string) =>
+    send(lane, { cells: [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }] })
+  await Promise.all([back('one'), back('two')])
+  const large = { ...ask(60, true), min: 60 }
+  const known = [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }]
+  const first = send('one', { asks: [large], cells: known })
+  void send('two', { asks: [large], cells: known }).catch(() => undefined)
+  expect(await first).toMatchObject({ grants: [{ partial: false }] })
+})

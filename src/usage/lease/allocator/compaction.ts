@@ -1,0 +1,99 @@
+/**
+ * Cells that nobody will tell of any more become one for each account, under the lane `*`, in small batches: what is
+ * settled stays where every sum finds it, and of the chains of events nothing changes.
+ *
+ *   a window that ended long ago    of all lanes
+ *   a lane that was released        by an operator; or here, where it has been silent for 30 days and holds nothing: its
+ *                                   instance never comes back, another begins in its place
+ *
+ * Cells with something outstanding stay: it is spent until it is settled, returned or released. Those of living lanes
+ * stay as well, since a lane that tells of a cell must find it here.
+ */
+import { brokenConstraint } from '../../../events/log/append.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Database, Statement } from '../../../store/open.ts'
+import { longAgoMs } from '../../window.ts'
+import type { LedgerMarks } from '../ledger-epoch.ts'
+
+const batch = 200
+const everyMs = 60_000
+const silentMs = 30 * 86_400_000
+const answersKeptMs = 86_400_000
+
+interface Cell {
+  account: string
+  lane: string
+}
+
+/** `account >= 'budget/' and account < 'budget0'` are those of budgets. */
+const endedWindows = `select account, lane from usage_cells
+  where account >= 'budget/' and account < 'budget0' and instr(account, '@') > 0
+    and substr(account, instr(account, '@') + 1) < ?1 and lane <> '*' and granted - returned - settled = 0 limit ${batch}`
+
+const releasedLanes = `select c.account, c.lane from lanes l join usage_cells c on c.lane = l.lane
+  where l.released_at is not null and c.granted - c.returned - c.settled = 0 limit ${batch}`
+
+/** To be called now and then; does one batch of each a minute, and more while there are more. */
+export class Compaction {
+  readonly #ledger: Database
+  readonly #clock: Clock
+  readonly #marks: Pick<LedgerMarks, 'tidy'>
+  #nextAt = Number.NEGATIVE_INFINITY
+
+  constructor(ledger: Database, clock: Clock, marks: Pick<LedgerMarks, 'tidy'>) {
+    this.#ledger = ledger
+    this.#clock = clock
+    this.#marks = marks
+  }
+
+  async run(): Promise<void> {
+    if (this.#clock.monotonic() < this.#nextAt) return
+    const now = this.#clock.now()
+    await this.#ledger.write([...forgotten(now), ...this.#marks.tidy()])
+    const ended = await this.#ledger.read<Cell>(endedWindows, [new Date(now - longAgoMs).toISOString().slice(0, 10)])
+    const left = await this.#ledger.read<Cell>(releasedLanes)
+    for (const cells of [ended, left]) await this.#merge(cells)
+    if (Math.max(ended.length, left.length) < batch) this.#nextAt = this.#clock.monotonic() + everyMs
+  }
+
+  async #merge(cells: readonly Cell[]): Promise<void> {
+    if (cells.length === 0) return
+    try {
+      await this.#ledger.write(merged(JSON.stringify(cells)))
+    } catch (error) {
+      // Something was granted of one of them meanwhile: the next run looks again.
+      if (brokenConstraint(error) !== 'check') throw error
+    }
+  }
+}
+
+const forgotten = (now: number): Statement[] => [
+  {
+    sql: `update lanes set released_at = ?2, stream_id = 'silent' where lane in (
+      select l.lane from lanes l where l.released_at is null and l.last_beat_at < ?1 and l.connected_at < ?1
+        and not exists (select 1 from usage_cells c where c.lane = l.lane and c.granted - c.returned - c.settled > 0)
+      limit ${batch})`,
+    args: [now - silentMs, now],
+  },
+  { sql: 'delete from usage_answers where told < ?', args: [now - answersKeptMs] },
+  // Slots that long ago are anybody's, and no process that knew of them runs.
+  { sql: 'delete from rate_holdings where beat_at < ?', args: [now - silentMs] },
+  { sql: "delete from rate_holdings where kind <> 'held' and free_at < ?", args: [now] },
+]
+
+const among = "(account, lane) in (select value ->> 'account', value ->> 'lane' from json_each(?))"
+
+const merged = (list: string): Statement[] => [
+  {
+    sql: `insert into guards (holds) select 0 from usage_cells where ${among} and granted - returned - settled > 0`,
+    args: [list],
+  },
+  {
+    sql: `insert into usage_cells (account, lane, granted, settled)
+      select account, '*', sum(settled), sum(settled) from usage_cells where ${among} group by account
+      on conflict (account, lane) do update set granted = granted + excluded.granted,
+        settled = settled + excluded.settled`,
+    args: [list],
+  },
+  { sql: `delete from usage_cells where ${among}`, args: [list] },
+]

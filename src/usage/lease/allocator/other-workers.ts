@@ -1,0 +1,105 @@
+/**
+ * The lanes that are connected to other control planes, as the ledger shows them: which beat lately, what they last
+ * answered to calls, and which accounts the other control planes have lately called back from the lanes here.
+ */
+import type { Clock } from '../../../lib/clock.ts'
+import { mostUsageWaitMs, recallWaitMs } from '../lease.ts'
+import type { RecallPeers } from '../recall-peers.ts'
+import type { CellLedger, LaneAnswer } from './balance-ledger.ts'
+
+/** What one decision needs of them. */
+export interface Elsewhere {
+  readonly lanes: ReadonlySet<string>
+  readonly answers: readonly LaneAnswer[]
+  /** Whether another control plane may still wait for answers of this account; and whether it has just called again. */
+  called(account: string): boolean
+  asking(account: string): boolean
+}
+
+export interface LanesElsewhereOptions {
+  ledger: Pick<CellLedger, 'answers' | 'lanesWithin'>
+  lanes: { connected(): readonly string[] }
+  peers: RecallPeers
+  clock: Clock
+  after(milliseconds: number, work: () => void): void
+}
+
+/** A lane beats every second, and its row follows within another. */
+const silentMs = 5000
+const readAgainMs = 1000
+/** Whoever waits does so for `mostUsageWaitMs` at most, and calls again every 250 ms while somebody has not answered. */
+const calledForMs = mostUsageWaitMs + recallWaitMs
+const askingForMs = 500
+const lookMs = 100
+
+export class LanesElsewhere {
+  readonly #options: LanesElsewhereOptions
+  #lately: readonly string[] = []
+  #readAt = Number.NEGATIVE_INFINITY
+  /** When an account was last called back; monotonic. */
+  readonly #calls = new Map<string, number>()
+
+  constructor(options: LanesElsewhereOptions) {
+    this.#options = options
+  }
+
+  /** Another control plane calls these accounts back. */
+  call(accounts: readonly string[]): void {
+    const now = this.#options.clock.monotonic()
+    for (const [account, at] of this.#calls) if (at < now - calledForMs) this.#calls.delete(account)
+    for (const account of accounts) this.#calls.set(account, now)
+  }
+
+  /** The next look reads the ledger. */
+  forget(): void {
+    this.#readAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** With nobody elsewhere nothing but the beats is read, once a second. */
+  async look(accounts: readonly string[]): Promise<Elsewhere> {
+    const lanes = await this.#lanes()
+    const answers = lanes.size === 0 ? [] : await this.#options.ledger.answers(accounts)
+    const now = this.#options.clock.monotonic()
+    const within = (account: string, milliseconds: number) => now - (this.#calls.get(account) ?? now) < milliseconds
+    return {
+      lanes,
+      answers,
+      called: (account) => this.#calls.has(account) && within(account, calledForMs),
+      asking: (account) => this.#calls.has(account) && within(account, askingForMs),
+    }
+  }
+
+  /** Calls back what lanes elsewhere hold; resolves when each has answered to that, or `late` does. */
+  async callBack(cells: readonly { lane: string; account: string }[], late: Promise<void>): Promise<void> {
+    const { ledger, peers } = this.#options
+    const lanes = await this.#lanes()
+    const held = cells.filter(({ lane }) => lanes.has(lane))
+    if (held.length === 0) return
+    const accounts = [...new Set(held.map(({ account }) => account))]
+    const told = async () =>
+      new Map((await ledger.answers(accounts)).map((answer) => [`${answer.lane} ${answer.account}`, answer.told]))
+    const before = await told()
+    peers.tell({ kind: 'recall', accounts })
+    const over = late.then(() => true)
+    for (let ended = false; !ended; ) {
+      const now = await told()
+      const silent = ({ lane, account }: { lane: string; account: string }) =>
+        (now.get(`${lane} ${account}`) ?? 0) <= (before.get(`${lane} ${account}`) ?? 0)
+      if (!held.some(silent)) return
+      ended = await Promise.race([
+        over,
+        new Promise<boolean>((resolve) => this.#options.after(lookMs, () => resolve(false))),
+      ])
+    }
+  }
+
+  async #lanes(): Promise<ReadonlySet<string>> {
+    const { ledger, clock, lanes } = this.#options
+    const now = clock.monotonic()
+    if (now - this.#readAt >= readAgainMs) {
+      this.#lately = await ledger.lanesWithin(silentMs)
+      this.#readAt = now
+    }
+    return new Set(this.#lately).difference(new Set(lanes.connected()))
+  }
+}

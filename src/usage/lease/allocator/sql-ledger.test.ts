@@ -1,0 +1,256 @@
+/** Cells, settlements and hellos in a real ledger. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { systemClock } from '../../../lib/clock.ts'
+import { newId } from '../../../lib/ids.ts'
+import { type Database, openDatabase } from '../../../store/open.ts'
+import { ledgerMigrations, migrate, migrateState } from '../../../store/schema/migrate.ts'
+import { temporaryDirectory } from '../../../store/testing/store.ts'
+import { readDepletion } from '../../api/depletion.ts'
+import { settlementStatements } from '../../settlement.ts'
+import { mostHeld, roundSize } from '../lease.ts'
+import { LedgerMarks } from '../ledger-epoch.ts'
+import { sqlLedger } from './sql-ledger.ts'
+
+const lane = 'gateway/instance/0'
+const other = 'gateway/other/0'
+const account = 'token/t/requests'
+let directory: string
+let ledger: Database
+let lost: unknown[]
+let marks: LedgerMarks
+
+beforeEach(async () => {
+  directory = temporaryDirectory()
+  ledger = await openDatabase(`${directory}/ledger.db`, directory)
+  await migrate(ledger, ledgerMigrations)
+  await ledger.write(
+    [lane, other].map((name) => ({
+      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+        last_beat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
+      args: [name],
+    })),
+  )
+  lost = []
+  marks = new LedgerMarks(newId())
+})
+afterEach(() => {
+  ledger.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const cells = () =>
+  sqlLedger({ ledger, marks, clock: systemClock, onLost: (...loss) => lost.push(loss), lanes: () => [] })
+const held = { lane, streamId: 'stream' }
+const grant = (granted: number, returned = 0, limit = 10, rounds = 0, of = account) =>
+  cells().raise({
+    ...{ lanes: [held], grants: true, limits: [{ account: of, limit }] },
+    raises: [{ account: of, lane, rounds, granted, returned }],
+  })
+const settle = (amount: number, name = account, by = lane) =>
+  ledger.write(settlementStatements({ lane: by, settlements: [{ account: name, amount }], marks: marks.text }))
+const token = (id: string, accountId: string) => ({
+  sql: `insert into tokens (id, name, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
+    access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, account_id, max_requests)
+    values (?, 'n', 'p', 'general', 'api_token', 'durable', '[]', '[]', '[]', 'none', '{}', 'team', 't', 0, 1, ?, 10)`,
+  args: [id, accountId],
+})
+const cell = async () => (await cells().cells([account]))[0]
+const greet = (hello: Partial<{ through: number; crashed: boolean }> = {}, number = 1, process = 'process') =>
+  cells().hello({ ...held, process, number }, { through: 0, counted: 0, crashed: false, ...hello }, [])
+
+test('counters only grow, and never past the limit', async () => {
+  expect(await grant(8, 3)).toBe(true)
+  expect(await grant(5, 1)).toBe(true)
+  expect(await cell()).toMatchObject({ granted: 8, returned: 3 })
+  expect(await grant(14)).toBe(false)
+  expect(await cell()).toMatchObject({ granted: 8, returned: 3 })
+  expect(await grant(13)).toBe(true)
+})
+
+test('counters that are told from different rounds are compared as what they are', async () => {
+  await grant(roundSize + 8, roundSize + 3)
+  expect(await grant(9, 4, 10, 1)).toBe(true)
+  expect(await cell()).toMatchObject({ rounds: 1, granted: 9, returned: 4 })
+  expect(await grant(roundSize + 8, roundSize + 5)).toBe(true)
+  expect(await cell()).toMatchObject({ rounds: 1, granted: 9, returned: 5 })
+  const hello = { through: 0, counted: 0, crashed: false }
+  const told = (returned: number, number: number) =>
+    cells().hello({ ...held, process: 'p', number }, hello, [
+      { account, rounds: 0, granted: roundSize + 9, returned, settled: 0, open: 0 },
+    ])
+  expect(await told(roundSize + 5, 1)).toBe('done')
+  expect(await told(roundSize + 4, 2)).toBe('rolled_back')
+})
+
+test('nothing is granted to a lane that another stream holds', async () => {
+  const change = {
+    lanes: [{ lane, streamId: 'other' }],
+    grants: true,
+    raises: [{ account, lane, rounds: 0, granted: 1, returned: 0 }],
+    limits: [],
+  }
+  expect(await cells().raise(change)).toBe(false)
+  expect(await cell()).toBeUndefined()
+})
+
+test('books what a provider charged beyond a grant in full, and refuses more requests than were granted', async () => {
+  const money = 'token/t/money'
+  await grant(4)
+  await grant(4, 0, 10, 0, money)
+  for (const name of [account, money]) {
+    await settle(3, name)
+    await settle(3, name)
+  }
+  expect(await ledger.read('select account, granted, settled from usage_cells order by account')).toEqual([
+    { account: money, granted: 6, settled: 6 },
+    { account, granted: 4, settled: 4 },
+  ])
+  expect(await ledger.read('select account, settled, refused from usage_accounts order by account')).toEqual([
+    { account: money, settled: 6, refused: 0 },
+    { account, settled: 4, refused: 2 },
+  ])
+  await settle(Number.MAX_SAFE_INTEGER, money)
+  await settle(Number.MAX_SAFE_INTEGER, money)
+  const [counters] = await ledger.read("select granted, settled from usage_cells where account like '%money'")
+  expect(counters).toEqual({ granted: mostHeld, settled: mostHeld })
+})
+
+test('a lane cannot settle of the cell of another, nor of what is no account', async () => {
+  await grant(4)
+  await settle(2, account, other)
+  await settle(2, 'nonsense')
+  expect(await cell()).toMatchObject({ settled: 0 })
+  expect(await ledger.read('select account, settled, refused from usage_accounts')).toEqual([
+    { account, settled: 0, refused: 2 },
+  ])
+})
+
+test('what a former process held is free once all its events are there', async () => {
+  await grant(9)
+  await settle(2)
+  expect(await greet({ through: 3 })).toBe('behind')
+  expect(await cell()).toMatchObject({ returned: 0 })
+  await ledger.write([
+    { sql: "insert into chains (chain, seq, digest, updated_at) values (?, 3, '', 0)", args: [lane] },
+  ])
+  expect(await greet({ through: 3 })).toBe('done')
+  expect(await cell()).toMatchObject({ granted: 9, returned: 7, settled: 2 })
+  expect(lost).toEqual([])
+})
+
+test('what a crashed host held counts as spent, and that is told', async () => {
+  await grant(9)
+  await settle(2)
+  expect(await greet({ crashed: true })).toBe('done')
+  expect(await cell()).toMatchObject({ granted: 9, returned: 0, settled: 9 })
+  expect(await ledger.read('select settled from usage_accounts')).toEqual([{ settled: 9 }])
+  expect(lost).toEqual([[lane, [{ account, amount: 7 }]]])
+})
+
+test('what a crashed host held counts as spent of an account too of which nothing was ever settled', async () => {
+  await grant(9)
+  await greet({ crashed: true })
+  expect(await ledger.read('select account, owner_id, kind, settled from usage_accounts')).toEqual([
+    { account, owner_id: 't', kind: 'requests', settled: 9 },
+  ])
+})
+
+test('a hello that was overtaken changes nothing', async () => {
+  expect(await greet({}, 5)).toBe('done')
+  await grant(3)
+  expect(await greet({}, 5)).toBe('overtaken')
+  expect(await greet({}, 4)).toBe('overtaken')
+  expect(await cell()).toMatchObject({ returned: 0 })
+  expect(await greet({}, 1, 'next')).toBe('done')
+  expect(await cell()).toMatchObject({ returned: 3 })
+})
+
+test('a lane that knows less than it once said, or was released, does not go on', async () => {
+  await grant(9, 4)
+  const older = { account, rounds: 0, granted: 9, returned: 1, settled: 0, open: 0 }
+  const hello = { through: 0, counted: 0, crashed: false }
+  expect(await cells().hello({ ...held, process: 'p', number: 1 }, hello, [older])).toBe('rolled_back')
+  expect(await cell()).toMatchObject({ granted: 9, returned: 4, settled: 5 })
+  expect(lost).toEqual([[lane, [{ account, amount: 5 }]]])
+  await ledger.write([{ sql: 'update lanes set released_at = 1', args: [] }])
+  expect(await greet()).toBe('released')
+})
+
+test('a ledger that has forgotten a grant grants nothing, and one that a late read only took for such goes on', async () => {
+  const standing = async () => (await cells().book([account])).standing
+  await grant(3)
+  expect(await standing()).toBe('whole')
+  expect(await cells().awaitAll()).toBe(false)
+  expect(await standing()).toBe('whole')
+  await ledger.write([{ sql: 'delete from ledger_marks', args: [] }])
+  expect(await standing()).toBe('behind')
+  expect(await grant(4)).toBe(false)
+  expect(await cells().awaitAll()).toBe(true)
+  expect(await standing()).toBe('awaiting')
+  expect(await grant(4)).toBe(false)
+  expect(await cells().awaitAll()).toBe(false)
+})
+
+test('what an event has settled that was shipped behind a hello is no sign of an older copy', async () => {
+  await grant(9)
+  await settle(2)
+  const chain = (seq: number) =>
+    ledger.write([
+      { sql: "insert or replace into chains (chain, seq, digest, updated_at) values (?, ?, '', 0)", args: [lane, seq] },
+    ])
+  const told = { account, rounds: 0, granted: 9, returned: 0, settled: 1, open: 1 }
+  const say = (number: number) =>
+    cells().hello({ ...held, process: 'p', number }, { through: 3, counted: 3, crashed: false }, [told])
+  await chain(4)
+  expect(await say(1)).toBe('done')
+  await chain(3)
+  expect(await say(2)).toBe('rolled_back')
+})
+
+test('a hello that was refused for events which have come meanwhile is to be said again', async () => {
+  await grant(9)
+  const comesMeanwhile: Database = {
+    ...ledger,
+    async write(statements) {
+      await ledger
+        .write(statements)
+        .finally(() =>
+          ledger.write([
+            { sql: "insert into chains (chain, seq, digest, updated_at) values (?, 3, '', 0)", args: [lane] },
+          ]),
+        )
+    },
+  }
+  const told = { account, rounds: 0, granted: 9, returned: 0, settled: 0, open: 1 }
+  const hello = { through: 3, counted: 3, crashed: false }
+  const say = (by: Database, number: number) =>
+    sqlLedger({ ledger: by, marks, clock: systemClock, onLost: () => undefined, lanes: () => [] }).hello(
+      { ...held, process: 'p', number },
+      hello,
+      [told],
+    )
+  expect(await say(comesMeanwhile, 1)).toBe('behind')
+  expect(await say(ledger, 2)).toBe('done')
+})
+
+test('depletion is what is settled, by the account that a rotation keeps', async () => {
+  const state = await openDatabase(`${directory}/state.db`, directory)
+  await migrateState(state)
+  state.close()
+  await ledger.write([token('t', 't'), token('rotated', 't'), token('other', 'other')])
+  await grant(10)
+  await settle(10)
+  await ledger.write([{ sql: 'update usage_accounts set exhausted_at = 1', args: [] }])
+  const limits = { maxRequests: 10, maxBudget: null }
+  const found = await readDepletion(
+    ledger,
+    ['t', 'rotated', 'other'].map((id) => ({ id, ...limits })),
+  )
+  const used = { current_spend: 0, remaining_budget: null, current_requests: 10, remaining_requests: 0 }
+  const shares = { budget: 0, requests: 1 }
+  const exhausted = { depletion: used, shares, status: 'request_exhausted' as const, exceededAt: null }
+  expect(found.get('rotated')).toEqual(exhausted)
+  expect(found.get('t')).toEqual(exhausted)
+  expect(found.get('other')).toMatchObject({ depletion: { current_requests: 0, remaining_requests: 10 }, status: null })
+})

@@ -1,0 +1,170 @@
+/** Two control planes on one ledger, each with lanes of its own: a real file, and signals that may be lost. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { rmSync } from 'node:fs'
+import { systemClock } from '../../lib/clock.ts'
+import { newId } from '../../lib/ids.ts'
+import { silentLog } from '../../lib/log/log.ts'
+import { type Database, openDatabase } from '../../store/open.ts'
+import { ledgerMigrations, migrate } from '../../store/schema/migrate.ts'
+import { temporaryDirectory } from '../../store/testing/store.ts'
+import { Authority } from './allocator/allocator.ts'
+import { sqlLedger } from './allocator/sql-ledger.ts'
+import type { LeaseRequest } from './lease.ts'
+import { LedgerMarks } from './ledger-epoch.ts'
+import type { UsageSignal } from './recall-peers.ts'
+
+const account = 'token/t/requests'
+const limit = 50
+let directory: string
+let ledgers: Database[]
+let authorities: Map<string, Authority>
+let recalls: string[]
+let signals: UsageSignal[]
+let lossy: boolean
+/** By how much the clock of the control planes is ahead of the ledger's, in milliseconds. */
+let clockAhead: number
+
+/** A control plane with one lane; every other hears what it tells. */
+async function start(lane: string): Promise<void> {
+  const ledger = await openDatabase(`${directory}/ledger.db`, directory)
+  ledgers.push(ledger)
+  await migrate(ledger, ledgerMigrations)
+  await ledger.write([
+    {
+      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+        last_beat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, ?, 0)`,
+      args: [lane, systemClock.now()],
+    },
+  ])
+  const authority = new Authority({
+    floors: async (accounts) => new Map(accounts.map((name) => [name, 1])),
+    ledger: sqlLedger({
+      ledger,
+      marks: new LedgerMarks(newId()),
+      clock: systemClock,
+      onLost: () => undefined,
+      lanes: () => [],
+    }),
+    limits: {
+      limits: async (names) =>
+        new Map(names.map((name) => [name, { booked: name, limit, until: null, gatewayId: null }])),
+    },
+    clock: { ...systemClock, now: () => systemClock.now() + clockAhead },
+    log: silentLog,
+    onRestored: () => undefined,
+    after: (milliseconds, work) => void setTimeout(work, milliseconds),
+    lanes: { connected: () => [lane], holds: () => true, recall: (name) => recalls.push(name) },
+    peers: {
+      tell(signal) {
+        signals.push(signal)
+        if (lossy) return
+        for (const other of authorities.values()) if (other !== authority) setImmediate(() => other.hear(signal))
+      },
+    },
+  })
+  authorities.set(lane, authority)
+}
+
+beforeEach(async () => {
+  directory = temporaryDirectory()
+  ledgers = []
+  authorities = new Map()
+  recalls = []
+  signals = []
+  lossy = false
+  clockAhead = 0
+  for (const lane of ['one', 'two']) await start(lane)
+  for (const lane of ['one', 'two']) await send(lane, { hello: { through: 0, counted: 0, crashed: false } })
+})
+afterEach(() => {
+  for (const ledger of ledgers) ledger.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+let number = 0
+async function send(lane: string, request: Partial<LeaseRequest>) {
+  const caller = { lane, streamId: 'stream', gatewayId: 'gateway', signal: new AbortController().signal }
+  const said = { process: `process of ${lane}`, number: ++number, hello: null, asks: [], cells: [], ...request }
+  return await authorities.get(lane)?.receive(caller, said)
+}
+const ask = (want: number, tight = false) => ({ account, want, min: want, waited: 0, wait: 2000, tight })
+const cell = (granted: number, returned: number, open: number) => ({
+  ...{ account, rounds: 0, settled: 0 },
+  ...{ granted, returned, open },
+})
+/** The lane one has so much; whatever it was called for by its own control plane is over. */
+async function hold(amount: number): Promise<void> {
+  await send('one', { asks: [ask(amount, true)] })
+  recalls = []
+}
+const held = async () =>
+  await ledgers[0]?.read<{ lane: string; held: number }>(
+    'select lane, granted - returned as held from usage_cells order by lane',
+  )
+
+test('two that grant of one account at the same time never grant more than there is', async () => {
+  const granted = new Map([
+    ['one', 0],
+    ['two', 0],
+  ])
+  for (let round = 0; round < 20; round++) {
+    const askTwo = async (lane: string) => {
+      const reply = await send(lane, { asks: [ask(2)], cells: [cell(granted.get(lane) ?? 0, 0, 0)] })
+      granted.set(lane, reply?.cells[0]?.granted ?? granted.get(lane) ?? 0)
+    }
+    await Promise.all([askTwo('one'), askTwo('two')])
+    const total = ((await held()) ?? []).reduce((sum, row) => sum + row.held, 0)
+    expect(total).toBeLessThanOrEqual(limit)
+  }
+  expect([...granted.values()].every((amount) => amount > 0)).toBe(true)
+  expect((granted.get('one') ?? 0) + (granted.get('two') ?? 0)).toBeGreaterThanOrEqual(limit - 1)
+})
+
+test('what a lane of another control plane holds is called back, and what it returns is granted', async () => {
+  await hold(50)
+  const waiting = send('two', { asks: [ask(20, true)] })
+  while (!recalls.includes('one')) await Bun.sleep(5)
+  await send('one', { cells: [cell(50, 20, 30)] })
+  expect(await waiting).toMatchObject({ grants: [{ account, partial: false }], cells: [{ granted: 20 }] })
+  expect(signals.map(({ kind }) => kind)).toContain('answered')
+})
+
+test('lanes of another control plane are called back whatever the time is here', async () => {
+  await hold(50)
+  clockAhead = 3_600_000
+  // With a hello the ledger is read anew.
+  await send('two', { hello: { through: 0, counted: 0, crashed: false } })
+  let answered = false
+  const waiting = send('two', { asks: [ask(20, true)] }).finally(() => {
+    answered = true
+  })
+  while (!recalls.includes('one') && !answered) await Bun.sleep(5)
+  await send('one', { cells: [cell(50, 20, 30)] })
+  expect(await waiting).toMatchObject({ grants: [{ account }], cells: [{ granted: 20 }] })
+})
+
+test('a lane of another control plane that has all of it open makes the account exhausted, not unknown', async () => {
+  await hold(50)
+  const waiting = send('two', { asks: [ask(1, true)] })
+  while (!recalls.includes('one')) await Bun.sleep(5)
+  await send('one', { cells: [cell(50, 0, 50)] })
+  expect(await waiting).toMatchObject({ denials: [{ account, reason: 'exhausted' }] })
+})
+
+test('where no signal arrives, what was returned is found in the ledger', async () => {
+  lossy = true
+  await hold(50)
+  const waiting = send('two', { asks: [ask(20, true)] })
+  await send('one', { cells: [cell(50, 50, 0)] })
+  expect(await waiting).toMatchObject({ grants: [{ account }], cells: [{ granted: 20 }] })
+  expect(recalls).toEqual([])
+})
+
+test('whoever lowers a limit hears from lanes of all control planes', async () => {
+  await hold(10)
+  const called = authorities.get('two')?.callBack([account])
+  while (!recalls.includes('one')) await Bun.sleep(5)
+  await send('one', { cells: [cell(10, 8, 2)] })
+  await called
+  expect(await held()).toEqual([{ lane: 'one', held: 2 }])
+})

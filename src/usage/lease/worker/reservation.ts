@@ -1,0 +1,52 @@
+/** What a lane holds for one exchange. */
+import type { Held, Reservation } from '../../allowance.ts'
+import { mostHeld } from '../lease.ts'
+import type { LaneCell } from './worker-balance.ts'
+import type { LaneUsage } from './worker-usage.ts'
+
+export class LaneReservation implements Reservation {
+  readonly #usage: LaneUsage
+  readonly #cells: LaneCell[] = []
+  readonly #held: Held[] = []
+  #settled = false
+
+  constructor(usage: LaneUsage) {
+    this.#usage = usage
+  }
+
+  add(cell: LaneCell, amount: number): void {
+    const index = this.#cells.indexOf(cell)
+    const held = (this.#held[index]?.amount ?? 0) + amount
+    // Whoever was told what is held keeps what it was told.
+    this.#held[index < 0 ? this.#cells.push(cell) - 1 : index] = { account: cell.account, amount: held }
+  }
+
+  get held(): readonly Held[] {
+    return this.#held
+  }
+
+  extend(more: readonly Held[]): boolean {
+    return !this.#settled && this.#usage.extend(this, more)
+  }
+
+  settle(used: readonly Held[]): readonly Held[] {
+    if (this.#settled) return []
+    this.#settled = true
+    const settled: Held[] = []
+    for (const [index, cell] of this.#cells.entries()) {
+      const amount = Math.min(amountOf(used, cell.account), mostHeld)
+      this.#usage.settle(cell, this.#held[index]?.amount ?? 0, amount)
+      settled.push({ account: cell.account, amount })
+    }
+    return settled
+  }
+
+  release(): void {
+    this.settle([])
+  }
+}
+
+function amountOf(used: readonly Held[], name: string): number {
+  for (const { account, amount } of used) if (account === name) return amount
+  return 0
+}

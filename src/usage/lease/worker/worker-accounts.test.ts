@@ -1,0 +1,40 @@
+import { expect, test } from 'bun:test'
+import { settableClock } from '../../../members/testing/installation.ts'
+import { LaneAccounts } from './worker-accounts.ts'
+
+const account = 'token/t/requests'
+const ledgerHasAll = { lastEvent: 0, acknowledged: 0, sent: 1 }
+
+test('an account that was refused is forgotten when the refusal is over', () => {
+  const clock = settableClock()
+  const accounts = new LaneAccounts(clock)
+  accounts.refuse(accounts.get(account), 1, { account, reason: 'exhausted', retry_after: null, left: 0, until: null })
+  accounts.forget(ledgerHasAll)
+  expect(accounts.size).toBe(1)
+  clock.advance(60_000)
+  accounts.forget(ledgerHasAll)
+  expect(accounts.size).toBe(0)
+})
+
+test('keeps a refusal no longer than the window that it is about', () => {
+  const clock = settableClock()
+  const accounts = new LaneAccounts(clock)
+  const denial = { account, reason: 'exhausted', retry_after: 1, left: 0, until: clock.now() + 1000 } as const
+  accounts.refuse(accounts.get(account), 1, denial)
+  const demands = [{ account, want: 1, min: 1 }]
+  expect(accounts.refused(demands)?.name).toBe(account)
+  clock.advance(1000)
+  expect(accounts.refused(demands)).toBeNull()
+})
+
+test('what is held asks for a word with the control plane long before it lapses', () => {
+  const clock = settableClock()
+  const accounts = new LaneAccounts(clock)
+  accounts.contact(clock.monotonic())
+  clock.advance(6000)
+  expect(accounts.needsContact).toBe(false)
+  accounts.adopt({ account: 'token/t/requests', rounds: 0, granted: 3, returned: 0, settled: 0 }, 1)
+  expect(accounts.needsContact).toBe(true)
+  accounts.contact(clock.monotonic())
+  expect(accounts.needsContact).toBe(false)
+})

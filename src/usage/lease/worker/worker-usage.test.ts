@@ -1,0 +1,95 @@
+/** When a lane asks, and when it does not; what it is answered to what is in usage/lease/protocol.test.ts. */
+import { beforeEach, expect, test } from 'bun:test'
+import { UsageRefused } from '../../allowance.ts'
+import { Scheduler } from '../../testing/usage-model.ts'
+import type { LeaseReply, LeaseRequest } from '../lease.ts'
+import { LaneUsage } from './worker-usage.ts'
+
+const account = 'token/t/requests'
+const empty = { hello: null, cells: [], grants: [], denials: [], later: [] }
+let scheduler: Scheduler
+let asked: number[]
+let answer: Partial<LeaseReply>
+let lane: LaneUsage
+let greeted: number
+let behind: boolean
+
+beforeEach(async () => {
+  scheduler = new Scheduler()
+  asked = []
+  greeted = 0
+  behind = false
+  answer = { denials: [{ account, reason: 'unknown', retry_after: 1, left: null, until: null }] }
+  lane = new LaneUsage({
+    usageWaitMs: 2000,
+    process: 'process',
+    crash: { happened: false, told: () => undefined },
+    clock: { now: () => scheduler.now, monotonic: () => scheduler.now },
+    journal: { owing: false, lastEvent: 0, acknowledgedEvent: 0, committed: () => Promise.resolve() },
+    after: (milliseconds, work) => scheduler.after(milliseconds, work),
+    send: reply,
+  })
+  lane.connected()
+  await scheduler.run(10)
+})
+
+const reply = ({ hello, asks }: LeaseRequest): Promise<LeaseReply> => {
+  if (hello !== null) {
+    greeted += 1
+    return Promise.resolve({ ...empty, hello: behind ? 'behind' : 'done' })
+  }
+  if (asks.length > 0) asked.push(scheduler.now)
+  return Promise.resolve({ ...empty, ...(asks.length > 0 ? answer : {}) })
+}
+
+const demands = [{ account, want: 1, min: 1 }]
+const request = () =>
+  Promise.resolve(lane.reserve(demands, new AbortController().signal)).then(
+    () => 'served',
+    (error: unknown) => (error instanceof UsageRefused ? `${error.reason} ${error.retryAfter}` : String(error)),
+  )
+
+test('while the control plane cannot say what is left, it is asked once in the time that it named', async () => {
+  const waiting = [request(), request()]
+  await scheduler.run(500)
+  waiting.push(request(), request())
+  await scheduler.run(3200)
+  expect(await Promise.all(waiting)).toEqual(['unknown 1', 'unknown 1', 'unknown 1', 'unknown 1'])
+  expect(asked).toEqual([10, 1010, 2010])
+})
+
+test('who waits until the control plane can say is served', async () => {
+  const waiting = request()
+  await scheduler.run(500)
+  answer = {
+    cells: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0 }],
+    grants: [{ account, booked: account, tight: false, partial: false, until: null }],
+  }
+  await scheduler.run(1100)
+  expect(await waiting).toBe('served')
+})
+
+test('news of an account, and another control plane, are reasons to ask at once', async () => {
+  const waiting = request()
+  await scheduler.run(200)
+  lane.recall([account])
+  await scheduler.run(300)
+  scheduler.after(0, () => lane.connected())
+  await scheduler.run(400)
+  expect(asked).toEqual([10, 200, 300])
+  await scheduler.run(3000)
+  expect(await waiting).toBe('unknown 1')
+})
+
+test('while its events are on their way a lane says hello again a few times a second', async () => {
+  behind = true
+  scheduler.after(0, () => lane.connected())
+  await scheduler.run(3300)
+  expect(greeted).toBeLessThan(20)
+  behind = false
+  const waiting = request()
+  await scheduler.run(3700)
+  expect(asked).toHaveLength(1)
+  await scheduler.run(7000)
+  expect(await waiting).toBe('unknown 1')
+})

@@ -1,0 +1,241 @@
+/**
+ * The most that a request can cost, before it is sent (protocols section 2, rule 20).
+ *
+ * 1. Input: no tokenizer makes more tokens than there are UTF-8 bytes, so the body's length and an allowance for what
+ *    templates put around each message bound it, or the model's context window where that is smaller. What the body does
+ *    not hold, and what its bytes do not tell, as pictures, takes the window (the dialect says so).
+ *    Where that would refuse the request, its text is counted by the model's tokenizer, if there is a public one: OpenAI's
+ *    models have one, Anthropic's and Google's have not. No smaller share of the bytes is safe for those: rare scripts,
+ *    random letters and symbols take a token for each byte or two in every vocabulary that is known.
+ * 2. Tools that the provider runs read the whole context once more for each use, so they multiply the input.
+ * 3. Output: the caller's limit, the catalog's, or the window, times the answers that were asked for.
+ * 4. Each token at the dearest rate of every tier that the input can reach; a token of input that may be written to a
+ *    cache, at that rate.
+ *
+ * The most that a model writes is known from the catalog's `max_output_tokens` only; the embedded table tells windows and
+ * no such figure. Where the catalog does not say, the window stands for it: the bound holds, and a limit that is written
+ * for a caller who gave none is another matter (`output-maximum.ts`).
+ *
+ * What has no bound is refused to tokens with a budget, with the member named. Not covered: a provider that bills more
+ * than it says in its price list; the outcome books that in full and says that the bound was passed.
+ */
+
+import { Failure } from '../../failure.ts'
+import type { Family, RequestFacts } from '../../languages/dialect.ts'
+import { nanoOf, type Price, Sum } from '../../providers/prices/price.ts'
+import { multipleOf, priceInTier } from '../../providers/prices/service-tier.ts'
+import { audioCost } from './cost.ts'
+
+/** Tokens that a template adds to a request, to each message of it, and to one that has tools. */
+const requestAllowance = 64
+const messageAllowance = 16
+const toolAllowance = 1024
+/** Fewer bytes a second than any codec of speech needs that a transcription route takes: 800 bits. */
+const leastAudioBytesPerSecond = 100
+
+/** What a bound is taken of: the facts of the dialect, the parsed body, and its length. */
+export interface BoundedRequest {
+  family: Family
+  facts: RequestFacts
+  /** Null where the body is no JSON. */
+  parsed: Readonly<Record<string, unknown>> | null
+  body: Uint8Array
+  /** The tokens of the body's text by the model's tokenizer, where they were counted (`text-tokens.ts`). */
+  textTokens?: number | null
+}
+
+export interface BoundedModel {
+  /** Null where the model has no price. */
+  price: Price | null
+  contextWindow: number | null
+  maxOutputTokens: number | null
+}
+
+export interface InputBound {
+  tokens: number
+  of: 'bytes' | 'tokenizer' | 'window'
+}
+
+/** A bound as a function of the output: nano-dollars for so many tokens of each answer. */
+export interface CostBound {
+  /** Nano-dollars whatever the output. */
+  fixed: number
+  /** Picodollars for each token of output of each answer; 0 where there is no output to limit. */
+  output: number
+  choices: number
+  /** The most tokens of output of each answer. */
+  most: number
+  /** The fewest with which the request makes sense. */
+  least: number
+  /** Tokens of input, what each costs in picodollars, and what they were taken of; none where something else is billed. */
+  input: (InputBound & { rate: number }) | null
+}
+
+/** Nano-dollars that the request costs at most if each answer is limited to so many tokens. */
+export const boundedCost = (bound: CostBound, tokens: number): number =>
+  bound.fixed + nanoOf(tokens * bound.choices, bound.output)
+
+/** The largest output for which `granted` nano-dollars suffice; below `bound.least` it cannot be served. */
+export function affordableOutput(bound: CostBound, granted: number): number {
+  if (granted >= boundedCost(bound, bound.most)) return bound.most
+  if (bound.output === 0) return 0
+  const spare = BigInt(Math.max(0, granted - bound.fixed)) * 1000n
+  return Number(spare / BigInt(bound.output * bound.choices))
+}
+
+/**
+ * Bounds the cost of a request on one model. Throws `tokens.model_unpriced` where the model has no price, and
+ * `tokens.cost_unbounded` with the member for which there is no bound.
+ */
+export function boundOf(
+  request: BoundedRequest,
+  { price: list, contextWindow, maxOutputTokens }: BoundedModel,
+): CostBound {
+  const { facts, parsed, family } = request
+  if (list === null) throw new Failure('tokens.model_unpriced', { param: 'model' })
+  const price = dearestInTier(list, facts)
+  if (facts.unbounded !== null) throw boundless(facts.unbounded)
+  // A surcharge that no list price tells.
+  if (parsed?.inference_geo !== undefined) throw boundless('inference_geo')
+  if (family === 'transcriptions' && price.audioHour !== null) {
+    return fixedBound(price.request + audioCost(price.audioHour, request.body.length / leastAudioBytesPerSecond))
+  }
+  if (family === 'speech' && price.character !== null) {
+    return fixedBound(price.request + nanoOf(request.body.length, price.character))
+  }
+  return tokenBound(request, price, contextWindow, maxOutputTokens)
+}
+
+/**
+ * The price in the service tier that is asked for. The provider may serve the request in the standard tier instead, so a
+ * discount is not counted on. Throws `tokens.cost_unbounded` for a tier whose price nobody knows.
+ */
+function dearestInTier(price: Price, { serviceTier }: RequestFacts): Price {
+  if (serviceTier === undefined) return price
+  const multiple = multipleOf(price, serviceTier.name)
+  if (multiple === null) throw boundless(serviceTier.param)
+  return multiple > 1 ? priceInTier(price, serviceTier.name) : price
+}
+
+const boundless = (param: string): Failure =>
+  new Failure('tokens.cost_unbounded', {
+    param,
+    message: `The cost of ${param} has no bound, so the budget of the token cannot be kept`,
+  })
+
+const fixedBound = (fixed: number): CostBound => ({ fixed, output: 0, choices: 1, most: 0, least: 0, input: null })
+
+function tokenBound(
+  request: BoundedRequest,
+  price: Price,
+  window: number | null,
+  maxOutputTokens: number | null,
+): CostBound {
+  const { facts, parsed } = request
+  const toolUses = facts.toolUses ?? 0
+  const bounded = inputBound(request, window, toolUses)
+  const input = bounded.tokens
+  const rates = dearest(price, input, request)
+  const most = outputBound(request, window, maxOutputTokens)
+  // Tokens of a prediction that were rejected are billed as output, beside what the limit counts.
+  const predicted = parsed?.prediction === undefined ? 0 : input * Math.max(1, facts.choices)
+  const thinking = parsed === null ? 0 : thinkingBudget(parsed)
+  return {
+    fixed:
+      price.request + toolUses * price.toolUse + new Sum().add(input, rates.input).add(predicted, rates.output).nano,
+    output: rates.output,
+    choices: Math.max(1, facts.choices),
+    most,
+    least: Math.min(most, thinking + 1),
+    input: { ...bounded, rate: rates.input },
+  }
+}
+
+/** Families that answer with vectors or verdicts: no output is billed. Their inputs are many, each with its own window. */
+const withoutOutput: ReadonlySet<Family> = new Set(['embeddings', 'moderations'])
+
+function inputBound(
+  { family, facts, parsed, body, textTokens }: BoundedRequest,
+  window: number | null,
+  toolUses: number,
+): InputBound {
+  if (facts.beyondBody || toolUses > 0 || family === 'transcriptions') {
+    if (window === null) throw boundless(toolUses > 0 ? 'tools' : family === 'transcriptions' ? 'file' : 'input')
+    return { tokens: window * (toolUses + 1), of: 'window' }
+  }
+  const tools = hasTools(parsed) ? toolAllowance : 0
+  const counted = textTokens ?? Number.POSITIVE_INFINITY
+  const most = Math.min(body.length, counted) + requestAllowance + messageAllowance * messagesOf(parsed) + tools
+  const manyInputs = withoutOutput.has(family) || family === 'completions'
+  if (window !== null && !manyInputs && window < most) return { tokens: window, of: 'window' }
+  return { tokens: most, of: counted < body.length ? 'tokenizer' : 'bytes' }
+}
+
+function messagesOf(parsed: BoundedRequest['parsed']): number {
+  const messages = parsed?.messages ?? parsed?.input
+  return Array.isArray(messages) ? messages.length : 1
+}
+
+const hasTools = (parsed: BoundedRequest['parsed']): boolean =>
+  parsed?.tools !== undefined || parsed?.functions !== undefined
+
+/** What would bound the output; `max_tokens` elsewhere. */
+const unbounded: Readonly<Partial<Record<Family, string>>> = { speech: 'input', responses: 'max_output_tokens' }
+
+function outputBound({ family, facts }: BoundedRequest, window: number | null, maxOutputTokens: number | null): number {
+  if (withoutOutput.has(family)) return 0
+  const { outputLimit } = facts
+  if (outputLimit === null && maxOutputTokens === null && window === null) {
+    throw boundless(unbounded[family] ?? 'max_tokens')
+  }
+  const none = Number.POSITIVE_INFINITY
+  return Math.min(outputLimit ?? none, maxOutputTokens ?? none, window ?? none)
+}
+
+/** A model that thinks within a budget refuses a limit below it. */
+function thinkingBudget({ thinking }: Readonly<Record<string, unknown>>): number {
+  const budget =
+    typeof thinking === 'object' && thinking !== null && 'budget_tokens' in thinking ? thinking.budget_tokens : 0
+  return typeof budget === 'number' && Number.isSafeInteger(budget) && budget > 0 ? budget : 0
+}
+
+interface Rates {
+  input: number
+  output: number
+}
+
+/**
+ * The dearest rates of every tier that this much input reaches; those of a cache for an hour, and of sound, where the
+ * body may ask for one, which is looked for only where it would be dearer.
+ */
+function dearest({ tiers }: Price, input: number, request: BoundedRequest): Rates {
+  const most: Rates = { input: 0, output: 0 }
+  let hour = 0
+  let sound = 0
+  for (const tier of tiers) {
+    if (tier.fromInputTokens > input) continue
+    most.input = Math.max(most.input, tier.input, tier.cachedInput, tier.cacheWrite)
+    most.output = Math.max(most.output, tier.output, tier.reasoning, tier.audioOutput)
+    hour = Math.max(hour, tier.cacheWriteHour)
+    sound = Math.max(sound, tier.audioInput)
+  }
+  if (hour > most.input && mayHold(request.body, '"1h"')) most.input = hour
+  if (sound > most.input && maySound(request)) most.input = sound
+  return most
+}
+
+const maySound = ({ family, body }: BoundedRequest): boolean => family === 'transcriptions' || mayHold(body, 'audio')
+
+/**
+ * Whether a text of ASCII stands in a body, or may: a letter or digit of it may be written as an escape (RFC 8259
+ * section 7), as no encoder does by itself.
+ */
+function mayHold(body: Uint8Array, text: string): boolean {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
+  if (bytes.includes(text)) return true
+  if (!bytes.includes('\\u00')) return false
+  return (text.match(/\w/g) ?? []).some((letter) => {
+    const code = letter.charCodeAt(0).toString(16)
+    return bytes.includes(`\\u00${code}`) || bytes.includes(`\\u00${code.toUpperCase()}`)
+  })
+}

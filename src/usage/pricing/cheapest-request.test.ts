@@ -1,0 +1,54 @@
+import { expect, test } from 'bun:test'
+import { compilePrice } from '../../providers/prices/price-record.ts'
+import { cheapestRequest, leastCost, type Offer, type Spender } from './cheapest-request.ts'
+
+const [cheap, dear] = [{ name: 'cheap' }, { name: 'dear' }]
+const offer: Offer = {
+  listed: new Map(
+    [
+      { id: 'small', provider: cheap, cost: 2 },
+      { id: 'large', provider: dear, cost: 70 },
+      { id: 'unpriced', provider: cheap, cost: null },
+    ].map((model) => [model.id, model]),
+  ),
+  open: [],
+}
+const anyone: Spender = { provider: null, modelFilter: null, accessPolicies: [] }
+const policy = { id: 'p', requestsPerMinute: null, tokensPerMinute: null, models: null, providers: null }
+
+test('the cheapest request is one token of input and one of output, rounded up once, and the fee of a request', () => {
+  const price = { input_per_million: 0.15, output_per_million: 0.6 }
+  expect(leastCost(compilePrice(price, 'operator'))).toBe(750)
+  expect(leastCost(compilePrice({ ...price, output_per_million: 60, per_thousand_requests: 1 }, ''))).toBe(1_060_150)
+  expect(leastCost(compilePrice({ ...price, audio_per_hour: 0.36 }, ''))).toBe(1000)
+  expect(leastCost(compilePrice({ ...price, per_million_characters: 15 }, ''))).toBe(15_000)
+})
+
+test('it is of the models that the token, its provider and its access policies let it use', () => {
+  expect(cheapestRequest(anyone, offer)).toBe(2)
+  expect(cheapestRequest({ ...anyone, modelFilter: ['l*', 'unpriced'] }, offer)).toBe(70)
+  expect(cheapestRequest({ ...anyone, provider: 'dear' }, offer)).toBe(70)
+  expect(cheapestRequest({ ...anyone, accessPolicies: [policy, { ...policy, providers: ['dear'] }] }, offer)).toBe(70)
+  expect(cheapestRequest({ ...anyone, accessPolicies: [{ ...policy, models: ['large'] }] }, offer)).toBe(70)
+})
+
+test('where the token may use nothing that has a price, no least is known', () => {
+  expect(cheapestRequest({ ...anyone, modelFilter: ['unpriced'] }, offer)).toBeNull()
+})
+
+test('of a provider that takes any name it is the least of all, unless the names are given', () => {
+  const open = { ...offer, open: [{ name: 'dear', cost: (model: string) => (model === 'tiny' ? 1 : null), least: 1 }] }
+  expect(cheapestRequest(anyone, open)).toBe(1)
+  expect(cheapestRequest({ ...anyone, modelFilter: ['large', 'tiny'] }, open)).toBe(1)
+  expect(cheapestRequest({ ...anyone, modelFilter: ['large', 'nobody'] }, open)).toBe(70)
+  expect(cheapestRequest({ ...anyone, provider: 'cheap' }, open)).toBe(2)
+  const unpriced = { ...offer, open: [{ name: 'dear', cost: () => null, least: null }] }
+  expect(cheapestRequest({ ...anyone, provider: 'dear' }, unpriced)).toBe(70)
+})
+
+test('what costs nothing is not looked at', () => {
+  const free = { id: 'free', provider: cheap, cost: 0 }
+  const withFree = { ...offer, listed: new Map([...offer.listed, ['free', free]]) }
+  expect(cheapestRequest(anyone, withFree)).toBe(2)
+  expect(cheapestRequest({ ...anyone, modelFilter: ['free'] }, withFree)).toBeNull()
+})

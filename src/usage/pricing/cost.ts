@@ -1,0 +1,47 @@
+/**
+ * What an answer cost, in whole nano-dollars: each part of the usage at its own rate of the tier that the actual input
+ * falls in, times what the service tier costs that the answer was made in, added up exactly and rounded up once (contract section 8, Settlement).
+ */
+import type { Family, Usage } from '../../languages/dialect.ts'
+import { nanoOf, type Price, Sum, tierOf } from '../../providers/prices/price.ts'
+import { priceInTier } from '../../providers/prices/service-tier.ts'
+
+/** Nano-dollars. `characters` is the text that was to be spoken, on speech. */
+export function costOf(list: Price, family: Family, usage: Usage, characters = 0): number {
+  const price = priceInTier(list, usage.serviceTier)
+  const fees = price.request + (usage.toolUses ?? 0) * price.toolUse
+  if (price.audioHour !== null && family === 'transcriptions') {
+    return fees + audioCost(price.audioHour, usage.audioSeconds ?? 0)
+  }
+  if (price.character !== null && family === 'speech') return fees + nanoOf(characters, price.character)
+  return fees + tokenCost(price, family, usage)
+}
+
+/** Nano-dollars of this much audio at a price an hour. The product may pass what a number holds exactly. */
+export function audioCost(hour: number, seconds: number): number {
+  const milliseconds = BigInt(Math.ceil(seconds * 1000))
+  return Number((milliseconds * BigInt(hour) + 3_599_999n) / 3_600_000n)
+}
+
+function tokenCost(price: Price, family: Family, usage: Usage): number {
+  const input = usage.inputTokens ?? 0
+  const output = usage.outputTokens ?? 0
+  const tier = tierOf(price, input)
+  if (tier === null) return 0
+  // Where the provider does not say which tokens were sound, on audio routes all are taken for it.
+  const audioInput = usage.audioInputTokens ?? (family === 'transcriptions' ? input : 0)
+  const audioOutput = usage.audioOutputTokens ?? (family === 'speech' ? output : 0)
+  const hourly = usage.cacheWriteHourTokens ?? 0
+  const written = Math.max(0, (usage.cacheWriteTokens ?? 0) - hourly)
+  const cached = usage.cachedInputTokens ?? 0
+  const reasoning = Math.min(output - audioOutput, usage.reasoningTokens ?? 0)
+  return new Sum()
+    .add(Math.max(0, input - cached - written - hourly - audioInput), tier.input)
+    .add(cached, tier.cachedInput)
+    .add(written, tier.cacheWrite)
+    .add(hourly, tier.cacheWriteHour)
+    .add(audioInput, tier.audioInput)
+    .add(Math.max(0, output - audioOutput - reasoning), tier.output)
+    .add(Math.max(0, reasoning), tier.reasoning)
+    .add(audioOutput, tier.audioOutput).nano
+}

@@ -1,0 +1,136 @@
+/** Which limits a minute a request draws on, whose code refuses it, and what an access policy lets a token use. */
+
+import { Failure } from '../../failure.ts'
+import type { RequestFacts } from '../../languages/dialect.ts'
+import { type GovernedToken, globMatches } from '../../tokens/governed-token.ts'
+import type { AccessPolicy, AccessRule, LimitSet, RateLimit } from '../limits.ts'
+import { countsTokens } from './rate.ts'
+import type { RateDemand, RateRefused } from './rates.ts'
+
+type Member = Pick<GovernedToken, 'id' | 'teamId' | 'userId' | 'ownerKind' | 'ownerId' | 'accessPolicyIds' | 'accounts'>
+
+/** The access policies that a token is attached to. */
+export const accessPoliciesOf = ({ accessPolicyIds }: Member, { accessPolicies }: LimitSet): AccessPolicy[] =>
+  accessPolicyIds.flatMap((id) => accessPolicies.get(id) ?? [])
+
+/** The field by which an access policy forbids a model; null where it does not. */
+export function forbiddenBy(
+  { models, providers }: AccessRule,
+  model: { id: string; provider: { name: string } },
+): 'model' | 'provider' | null {
+  if (models !== null && !models.some((pattern) => globMatches(pattern, model.id))) return 'model'
+  return providers === null || providers.includes(model.provider.name) ? null : 'provider'
+}
+
+/** Whether a token may have limits a minute at all. Most have none, and cost nothing then. */
+export function mayHaveRates({ accessPolicyIds, accounts }: Member, { groupsOf: groups }: LimitSet): boolean {
+  if (groups.size > 0 || accessPolicyIds.length > 0) return true
+  for (let index = 0; index < accounts.length; index++) {
+    const account = accounts[index]
+    if (account !== undefined && (account.rateLimitRpm !== null || account.rateLimitTpm !== null)) return true
+  }
+  return false
+}
+
+/**
+ * The limits of consumer groups, of access policies, of the token itself and of those it was cloned from, in this order.
+ * A token's own are kept by the account it was made with, so that a rotation refills nothing.
+ */
+export function rateDemands(token: Member, limits: LimitSet, tokens: RequestTokens): RateDemand[] {
+  const demands: RateDemand[] = []
+  for (const group of groupsOf(token, limits)) addDemands(demands, `group/${group.id}`, group, tokens)
+  for (const id of token.accessPolicyIds) {
+    const policy = limits.accessPolicies.get(id)
+    if (policy !== undefined) for (const name of policyNames(policy, token)) addDemands(demands, name, policy, tokens)
+  }
+  for (const { id, rateLimitRpm, rateLimitTpm } of token.accounts) {
+    if (rateLimitRpm === null && rateLimitTpm === null) continue
+    const limit = { id, requestsPerMinute: rateLimitRpm, tokensPerMinute: rateLimitTpm }
+    addDemands(demands, `token/${id}`, limit, tokens)
+  }
+  return demands
+}
+
+/** Of a policy whose rates each token has by itself, a clone draws on its source's too, and a rotation refills nothing. */
+function policyNames({ id, scope }: AccessPolicy, token: Member): string[] {
+  if (scope === 'shared') return [`access/${id}`]
+  const accounts = token.accounts.length === 0 ? [token] : token.accounts
+  return accounts.map((account) => `access/${id}/${account.id}`)
+}
+
+/** What a request counts as until its answer says how many tokens it was. */
+export interface RequestTokens {
+  /** The input and one token of output. */
+  least: number
+  /** The input and all output that it may have. */
+  most: number
+  /** Whether the caller bounded the output: the request is let through with all that it may use, or not. */
+  isBounded: boolean
+}
+
+/** `modelOutput` is what the model gives a caller who sets no limit. */
+export function tokensOf({ inputEstimate, outputLimit, choices }: RequestFacts, modelOutput: number): RequestTokens {
+  const output = (outputLimit ?? modelOutput) * Math.max(1, choices)
+  const least = Math.max(1, inputEstimate + Math.min(1, output))
+  return { least, most: Math.max(1, inputEstimate + output), isBounded: outputLimit !== null }
+}
+
+/** Throws `request_exceeds_rate_limit` where the request is larger than all of the limit. */
+function addDemands(demands: RateDemand[], name: string, limit: RateLimit, tokens: RequestTokens): void {
+  const { requestsPerMinute, tokensPerMinute } = limit
+  if (requestsPerMinute !== null) {
+    demands.push({ account: `${name}/requests`, slots: 1, least: 1, limit: requestsPerMinute })
+  }
+  if (tokensPerMinute === null) return
+  const { least, most, isBounded } = tokens
+  if (least > tokensPerMinute) {
+    const message = `The request takes about ${least} tokens, and ${ownerOf(name)} allows ${tokensPerMinute} a minute: shorten it, or have the limit raised`
+    throw new Failure('request_exceeds_rate_limit', { message })
+  }
+  const mustHaveAll = isBounded && most <= tokensPerMinute
+  demands.push({
+    account: `${name}/tokens`,
+    slots: most,
+    least: mustHaveAll ? most : least,
+    limit: tokensPerMinute,
+  })
+}
+
+const ownerOf = (account: string): string => {
+  if (account.startsWith('group/')) return 'a consumer group of the token'
+  return account.startsWith('token/') ? 'the limit of the token, or of its source,' : 'an access policy of the token'
+}
+
+const noGroups: ReadonlySet<RateLimit> = new Set()
+
+/** The groups that a token is in by itself or its source, by its user, by its team, each once. */
+function groupsOf(
+  { id, accounts, teamId, userId, ownerKind, ownerId }: Member,
+  { groupsOf: groups }: LimitSet,
+): ReadonlySet<RateLimit> {
+  if (groups.size === 0) return noGroups
+  const found = new Set<RateLimit>()
+  const names = [`token:${id}`, ...accounts.map((account) => `token:${account.id}`), `${ownerKind}:${ownerId}`]
+  if (userId !== null) names.push(`user:${userId}`)
+  if (teamId !== null) names.push(`team:${teamId}`)
+  for (const name of names) for (const group of groups.get(name) ?? []) found.add(group)
+  return found
+}
+
+/** What a refused limit is to the caller (contract section 8). `resource` names the token. */
+export function rateFailure({ account, reason, retryAfter, absent }: RateRefused, resource: string): Failure {
+  if (reason === 'unknown') {
+    const message = `The limits a minute of ${resource} cannot be asked about at the moment: retry shortly`
+    return new Failure('usage_authority_unavailable', { message, retryAfter })
+  }
+  const what = countsTokens(account) ? 'tokens' : 'requests'
+  const why =
+    absent === 0 ? '' : `; ${absent} of them are held by a gateway that does not answer, and come back within 91 s`
+  if (account.startsWith('group/')) {
+    const message = `A consumer group of ${resource} has used its ${what} of this minute${why}`
+    return new Failure('consumer_group_rate_limit_exceeded', { message, retryAfter })
+  }
+  const whose = account.startsWith('token/') ? 'Its own limit, or that of its source,' : 'An access policy'
+  const message = `${resource} has used its ${what} of this minute: ${whose} allows no more${why}`
+  return new Failure('usage_authorization_rate_limited', { message, retryAfter })
+}

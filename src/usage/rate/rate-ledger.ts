@@ -1,0 +1,273 @@
+/**
+ * The control plane's side of slots (rate.ts): for each limit never more are out than it has. Counters in the ledger, as
+ * those of money are, raised before the answer that says so. A row is of one of three kinds: `held` by a worker;
+ * `resting`, returned while in use, and free when cold; `lost`, held by a process of which nobody knows when it used them.
+ *
+ * 1. A worker that has not been heard of for its ttl, a minute and one percent more can have used none of its slots
+ *    within the last minute: they are free again. Time may free these only, never money.
+ * 2. A new process of a worker has a higher run. What the former ones held is returned, and what they used rests, as the
+ *    new process says. It does not know the uses of runs below `known_from`: what those held is lost, and free as in 1.
+ *    A message of a lower run than the ledger has heard of is refused.
+ * 3. Free slots are granted: all of them to a worker that is alone with the limit, else what is wanted, and half of the
+ *    rest while more than half of the limit is free. Where too few are, the other holders are called on to return what is
+ *    cold, and waited for until each has answered, for 2 s at most: so nobody is refused while a slot lies cold elsewhere.
+ *    A worker that is granted some while another waits is called on too.
+ * 4. With less than was wanted goes when more can be had: every holder says when its slots in use are cold.
+ */
+import { z } from 'zod'
+import { Failure } from '../../failure.ts'
+import type { Database, Statement } from '../../store/open.ts'
+import { type Cooling, mostMinutes, slotMinuteMs, slotTtlMs } from './rate.ts'
+import type { SlotCell, SlotsReply } from './rate-protocol.ts'
+
+/** By when the slots of a lane that was last heard of are cold; one percent is for clocks that run apart. */
+export const lostAfterMs = Math.ceil((slotTtlMs + slotMinuteMs) * 1.01)
+const callAgainMs = 100
+/** Time at the worker's clock may be as much longer at the ledger's. */
+const clocksApart = 1.01
+const coolingSchema = z.array(z.tuple([z.number(), z.number()]))
+/** When it is looked again whether the other holders have answered, milliseconds after each other: 2 s in all. */
+const recallWaits = [5, 10, 20, 40, 80, 160, 320, 640, 725]
+
+export interface RateLedgerOptions {
+  /** How many slots a limit has, by the name of its account. Rejects where that cannot be known at the moment. */
+  slotsOf(account: string): Promise<number>
+  ledger: Pick<Database, 'read' | 'write'>
+  now(): number
+  newId(): string
+  sleep(milliseconds: number): Promise<void>
+  /** Asks lanes, as far as they can be reached, to return cold slots of an account; `at` names the call. */
+  recall(account: string, want: number, lanes: readonly string[], at: number): void
+}
+
+/** Takes in what a lane says of its slots, and grants what it wants as far as there is. */
+export async function answerSlots(
+  options: RateLedgerOptions,
+  lane: string,
+  cells: readonly SlotCell[],
+): Promise<SlotsReply> {
+  return { cells: await Promise.all(cells.map((cell) => answerCell(options, lane, cell))) }
+}
+
+async function answerCell(
+  options: RateLedgerOptions,
+  lane: string,
+  cell: SlotCell,
+): Promise<SlotsReply['cells'][number]> {
+  const limit = cell.want === 0 && cell.resting.length === 0 ? 0 : await options.slotsOf(cell.account)
+  await options.ledger.write([...takeIn(options, lane, cell, limit), ...grant(lane, cell, limit)])
+  let held = await holding(options, lane, cell)
+  if (cell.want === 0 || limit === 0 || held.granted - cell.granted >= cell.want) return held
+  let call = await newCall(options, lane, cell)
+  let silent = await callOn(options, lane, cell, call)
+  for (const wait of recallWaits) {
+    if (silent.length === 0) break
+    await options.sleep(wait)
+    // In this order: what was returned by the time that all were heard is granted.
+    silent = await callOn(options, lane, cell, call)
+    await options.ledger.write(grant(lane, { ...cell, want: cell.want - (held.granted - cell.granted) }, limit))
+    held = await holding(options, lane, cell)
+    if (held.granted - cell.granted >= cell.want) return held
+    if (silent.length > 0) continue
+    // Others took what was returned to this call: whoever returned it may have more.
+    const next = await newCall(options, lane, cell)
+    if (next.grantedToOthers === call.grantedToOthers) break
+    call = next
+    silent = await callOn(options, lane, cell, call)
+  }
+  return { ...held, ...(await coolingOf(options, lane, cell, limit, call.at)) }
+}
+
+interface SlotCall {
+  /** Its name. */
+  at: number
+  grantedToOthers: number
+  /** When each holder was called on. */
+  said: Map<string, number>
+}
+
+async function newCall({ ledger, now }: RateLedgerOptions, lane: string, { account }: SlotCell): Promise<SlotCall> {
+  const [row] = await ledger.read<{ granted: number }>(
+    'select coalesce(sum(granted), 0) as granted from rate_holdings where account = ? and lane <> ?',
+    [account, lane],
+  )
+  return { at: nameOfCall(now()), grantedToOthers: row?.granted ?? 0, said: new Map() }
+}
+
+/** Calls on holders that have not followed, each again after a while: a message may be lost. Gives who they are. */
+async function callOn(
+  options: RateLedgerOptions,
+  lane: string,
+  cell: SlotCell,
+  { at, said }: SlotCall,
+): Promise<string[]> {
+  const silent = await silentHolders(options, lane, cell, at)
+  const now = options.now()
+  const due = silent.filter((holder) => now - (said.get(holder) ?? Number.NEGATIVE_INFINITY) >= callAgainMs)
+  for (const holder of due) said.set(holder, now)
+  if (due.length > 0) options.recall(cell.account, cell.want, due, at)
+  return silent
+}
+
+/**
+ * When more slots can be had than now, in milliseconds from now: those in use when they are cold; all of a worker that has
+ * not followed the call when it is lost, and how many those are. What is held beyond a limit that was lowered is not.
+ */
+async function coolingOf(
+  { ledger, now }: RateLedgerOptions,
+  lane: string,
+  { account }: SlotCell,
+  limit: number,
+  at: number,
+): Promise<{ cooling: Cooling[]; absent: number }> {
+  const rows = await ledger.read<{ kind: string; held: number; free_at: number; told: number; cooling: string }>(
+    `select kind, granted - returned as held, free_at, kind = 'held' and (lane = ? or recalled_at >= ?) as told, cooling
+     from rate_holdings where account = ? and granted > returned`,
+    [lane, at, account],
+  )
+  const instants = rows.flatMap(({ held, free_at: freeAt, told, cooling }): Cooling[] =>
+    told === 1 ? coolingSchema.parse(JSON.parse(cooling)) : [[freeAt, held]],
+  )
+  const absent = rows.reduce((sum, { kind, held, told }) => sum + (kind !== 'resting' && told === 0 ? held : 0), 0)
+  let beyond = rows.reduce((sum, { held }) => sum + held, -limit)
+  const cooling = instants
+    .sort(([first], [second]) => first - second)
+    .flatMap(([instant, slots]): Cooling[] => {
+      const kept = Math.min(slots, Math.max(0, beyond))
+      beyond -= kept
+      return slots > kept ? [[Math.max(0, Math.ceil(instant - now())), slots - kept]] : []
+    })
+  return { cooling, absent }
+}
+
+let calls = 0
+
+/** A later call has a larger name; calls of one millisecond have different ones, or one would pass for the other's answer. */
+const nameOfCall = (now: number): number => {
+  calls = (calls + 1) % 1024
+  return Math.floor(now) * 1024 + calls
+}
+
+/** The totals of a worker. Throws `lane_fenced` where another process of it was heard of last. */
+async function holding({ ledger }: RateLedgerOptions, lane: string, { account, process }: SlotCell) {
+  const [row] = await ledger.read<{ granted: number; returned: number; process: string }>(
+    'select granted, returned, process from rate_holdings where account = ? and lane = ?',
+    [account, lane],
+  )
+  if (row === undefined || row.process !== process) throw new Failure('lane_fenced')
+  const { granted, returned } = row
+  return { account, granted, returned, cooling: [] as Cooling[], absent: 0 }
+}
+
+/** The other workers that hold slots and have not followed the call; one that did not know yet of all it was granted has not. */
+async function silentHolders({ ledger }: RateLedgerOptions, lane: string, { account }: SlotCell, at: number) {
+  const silent = await ledger.read<{ lane: string }>(
+    `select lane from rate_holdings
+      where account = ? and lane <> ? and kind = 'held' and granted > returned and recalled_at < ?`,
+    [account, lane, at],
+  )
+  return silent.map(({ lane: holder }) => holder)
+}
+
+function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell, limit: number): Statement[] {
+  const { account, granted, process, run, known_from: knownFrom, cooling } = cell
+  const at = now()
+  const returned = Math.min(granted, cell.returned)
+  const instants = cooling?.map(([after, slots]) => [at + after, slots])
+  const resting = paced(cell.resting, limit).map(([after, slots]) => [at + Math.ceil(after * clocksApart), slots])
+  const id = newId()
+  const free: Statement[] = [
+    {
+      sql: `update rate_holdings set returned = granted
+        where account = ? and kind = 'held' and free_at < ? and returned < granted`,
+      args: [account, at],
+    },
+    { sql: "delete from rate_holdings where account = ? and kind <> 'held' and free_at < ?", args: [account, at] },
+  ]
+  const isNewRun = 'account = ?1 and lane = ?2 and run < ?3'
+  const replaced: Statement[] = [
+    {
+      sql: `delete from rate_holdings where account = ?1 and kind = 'resting' and holder = ?2 and run >= ?4 and run < ?3
+        and exists (select 1 from rate_holdings where ${isNewRun})`,
+      args: [account, lane, run, knownFrom],
+    },
+    {
+      sql: `insert into rate_holdings (account, lane, holder, kind, granted, returned, beat_at, free_at, process, run)
+        select account, lane || '#' || ?5, lane, 'lost', granted - returned, 0, beat_at, free_at, process, run
+        from rate_holdings where account = ?1 and lane = ?2 and granted > returned
+          and (run < ?3 and run < ?4 or run = ?3 and process <> ?6)`,
+      args: [account, lane, run, knownFrom, id, process],
+    },
+    {
+      sql: `update rate_holdings set returned = granted
+        where account = ?1 and lane = ?2 and (run < ?3 or run = ?3 and process <> ?4)`,
+      args: [account, lane, run, process],
+    },
+  ]
+  // Of the first message of a run, or of one that returns slots which are in use.
+  const rested: Statement[] = resting.map(([freeAt, slots], index) => ({
+    sql: `insert into rate_holdings (account, lane, holder, kind, granted, returned, beat_at, free_at, process, run)
+      select ?1, ?2 || '#' || ?5, ?2, 'resting', ?6, 0, ?7, ?8, ?9, ?3
+      where not exists (
+        select 1 from rate_holdings where account = ?1 and lane = ?2 and (run > ?3 or run = ?3 and returned >= ?4))`,
+    args: [account, lane, run, returned, `${id}-${index}`, slots ?? 0, at, freeAt ?? 0, process],
+  }))
+  const heard: Statement = {
+    sql: `insert into rate_holdings
+        (account, lane, holder, kind, granted, returned, beat_at, free_at, recalled_at, process, run, cooling)
+      values (?1, ?2, ?2, 'held', ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(?10, '[]'))
+      on conflict (account, lane) do update set
+        recalled_at = iif(excluded.granted >= granted, max(recalled_at, excluded.recalled_at), recalled_at),
+        granted = max(granted, excluded.granted),
+        returned = min(max(granted, excluded.granted), max(returned, excluded.returned)),
+        beat_at = max(beat_at, excluded.beat_at), free_at = max(free_at, excluded.free_at),
+        process = excluded.process, run = excluded.run, cooling = coalesce(?10, cooling)
+      where run <= excluded.run`,
+    args: [
+      ...[account, lane, granted, returned, at, at + lostAfterMs, cell.recalled_at, process, run],
+      instants === undefined ? null : JSON.stringify(instants),
+    ],
+  }
+  return [...free, ...replaced, ...rested, heard]
+}
+
+/** What was used beyond a limit is paid in the minutes that follow: of one instant no more rests than the limit has. */
+function paced(uses: readonly Cooling[], limit: number): Cooling[] {
+  if (limit === 0) return [...uses]
+  return uses.flatMap(([after, slots]): Cooling[] => {
+    const minutes = Math.min(mostMinutes, Math.max(1, Math.ceil(slots / limit)))
+    return Array.from(
+      { length: minutes },
+      (_, index): Cooling => [
+        after + index * slotMinuteMs,
+        index < minutes - 1 ? limit : slots - limit * (minutes - 1),
+      ],
+    )
+  })
+}
+
+/**
+ * Raises what the lane was granted by what is free, in whole slots: numbers are bound as reals, and halves are no count.
+ * Of what it got now it has not told anybody what it needs: it has followed no call.
+ */
+const grant = (lane: string, { account, want, process }: SlotCell, limit: number): Statement[] =>
+  want === 0
+    ? []
+    : [
+        {
+          sql: `with held as (
+              select coalesce(sum(granted - returned), 0) as slots,
+                coalesce(max(holder <> ?2 and granted > returned), 0) as shared
+              from rate_holdings where account = ?1
+            ), free as (select ?3 - slots as slots, shared from held), more as (
+              select cast(case
+                when shared = 0 then slots
+                when slots - ?4 < ?3 / 2 then min(slots, ?4)
+                else ?4 + (slots - ?4) / 2
+              end as integer) as slots from free where slots >= 1
+            )
+            update rate_holdings set granted = granted + more.slots, recalled_at = 0
+              from more where account = ?1 and lane = ?2 and process = ?5 and more.slots > 0`,
+          args: [account, lane, limit, want, process],
+        },
+      ]

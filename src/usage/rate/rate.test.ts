@@ -1,0 +1,356 @@
+/** Limits a minute on several lanes, both sides of the protocol in simulated time: never more than there are, never fewer. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { account, attempt, never, one, tokens, world } from '../testing/rates.ts'
+import { promptly, SlotWorld } from '../testing/slots.ts'
+import { slotMinuteMs } from './rate.ts'
+import { noPast, type RateDemand } from './rates.ts'
+import { LaneRates } from './worker-rates.ts'
+
+test('a lane that is alone with a limit asks once, then takes from memory', async () => {
+  const inside = world(100)
+  inside.start('a')
+  const passed: number[] = []
+  attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 100)
+  expect(passed).toHaveLength(1)
+  const lane = inside.lanes.get('a')
+  for (let index = 0; index < 99; index++) expect(lane?.take([one(100)], never)).not.toBeInstanceOf(Promise)
+  expect(inside.messages).toBe(1)
+})
+
+test('several lanes that are asked for more than there is give exactly what there is', async () => {
+  const inside = world(100)
+  const passed: number[] = []
+  for (const name of ['a', 'b', 'c']) inside.start(name)
+  for (let index = 0; index < 500; index++) {
+    inside.at(inside.now + index, () => void attempt(inside, 'abc'[index % 3] ?? 'a', [one(100)], passed))
+  }
+  await inside.until(inside.now + 5000)
+  expect(passed).toHaveLength(100)
+})
+
+test('a slot is there again a minute after it was used, and not before', async () => {
+  const inside = world(1)
+  inside.start('a')
+  const passed: number[] = []
+  attempt(inside, 'a', [one(1)], passed)
+  await inside.until(inside.now + 59_000)
+  const early = attempt(inside, 'a', [one(1)], passed)
+  await inside.until(inside.now + 500)
+  expect([passed.length, early.refused?.reason]).toEqual([1, 'used'])
+  expect(early.refused?.retryAfter).toBeLessThanOrEqual(2)
+  await inside.until(inside.now + 2000)
+  attempt(inside, 'a', [one(1)], passed)
+  await inside.until(inside.now + 500)
+  expect(passed).toHaveLength(2)
+})
+
+test('a refused request gives its slots back, and tokens are corrected to what was used', async () => {
+  const inside = world(100)
+  const lane = inside.start('a')
+  const want = { account: tokens, slots: 80, least: 80, limit: 100 }
+  const first = await Promise.all([lane.take([want], never), inside.until(inside.now + 100)])
+  first[0].release()
+  const ticket = await lane.take([want], never)
+  ticket.settle(30)
+  expect(lane.take([{ ...want, slots: 70, least: 70 }], never)).not.toBeInstanceOf(Promise)
+  const refused = attempt(inside, 'a', [{ ...want, slots: 1, least: 1 }], [])
+  await inside.until(inside.now + 1000)
+  expect(refused.refused?.reason).toBe('used')
+})
+
+test('a refusal says when as many slots as the request needs are there again', async () => {
+  const inside = world(100)
+  const lane = inside.start('a')
+  const want = (slots: number): RateDemand => ({ account, slots, least: slots, limit: 100 })
+  await Promise.all([lane.take([want(10)], never), inside.until(inside.now + 100)])
+  await inside.until(inside.now + 20_000)
+  lane.take([want(90)], never)
+  const few = attempt(inside, 'a', [want(5)], [])
+  await inside.until(inside.now + 2500)
+  const many = attempt(inside, 'a', [want(50)], [])
+  await inside.until(inside.now + 2500)
+  expect([few.refused?.retryAfter, many.refused?.retryAfter]).toEqual([40, 58])
+})
+
+test('a request whose slots were taken by another while they were asked for is asked for anew', async () => {
+  let granted = 0
+  const lane = new LaneRates({
+    clock: { monotonic: () => 0, host: () => 0 },
+    process: 'p',
+    past: noPast,
+    sleep: async () => undefined,
+    post: async ([cell]) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      granted = granted === 0 ? 15 : granted + (cell?.want ?? 0)
+      return { cells: [{ account: tokens, granted, returned: 0, cooling: [], absent: 0 }] }
+    },
+  })
+  const want = { account: tokens, slots: 11, least: 11, limit: 100 }
+  const first = await lane.take([want], never)
+  const waiting = lane.take([want], never)
+  first.settle(4)
+  expect(lane.take([want], never)).not.toBeInstanceOf(Promise)
+  await waiting
+  expect(granted).toBe(26)
+})
+
+test('of several limits all are taken or none', async () => {
+  const inside = new SlotWorld(
+    new Map([
+      ['g', 10],
+      ['h', 1],
+    ]),
+    () => promptly,
+  )
+  const lane = inside.start('a')
+  const both = [one(10), { account: 'group/h/requests', slots: 1, least: 1, limit: 1 }]
+  const passed: number[] = []
+  attempt(inside, 'a', both, passed)
+  await inside.until(inside.now + 1000)
+  const second = attempt(inside, 'a', both, passed)
+  await inside.until(inside.now + 1000)
+  expect([passed.length, second.refused?.account]).toEqual([1, 'group/h/requests'])
+  for (let index = 0; index < 9; index++) expect(lane.take([one(10)], never)).not.toBeInstanceOf(Promise)
+})
+
+test('without a control plane a lane uses what it holds until that lapses', async () => {
+  const inside = world(100)
+  inside.start('a')
+  const passed: number[] = []
+  attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 100)
+  inside.cut.add('a')
+  await inside.until(inside.now + 20_000)
+  attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 20_000)
+  const lapsed = attempt(inside, 'a', [one(100)], passed)
+  await inside.until(inside.now + 3000)
+  expect([passed.length, lapsed.refused?.reason]).toEqual([2, 'unknown'])
+})
+
+test('processes that came and went leave nothing in the ledger once their slots are cold', async () => {
+  const inside = world(10)
+  const passed: number[] = []
+  for (let index = 0; index < 5; index++) {
+    inside.start('a')
+    attempt(inside, 'a', [one(10)], passed)
+    await inside.until(inside.now + 1000)
+  }
+  await inside.until(inside.now + 120_000)
+  attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 1000)
+  expect(inside.ledger.query('select lane from rate_holdings').all()).toEqual([{ lane: 'a' }])
+})
+
+test('slots that lapsed while they were in use are nobody else’s before they are cold', async () => {
+  const inside = world(10)
+  inside.start('a')
+  inside.start('b')
+  const passed: number[] = []
+  attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 100)
+  inside.cut.add('a')
+  await inside.until(inside.now + 29_000)
+  for (let index = 0; index < 9; index++) attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 2000)
+  expect(passed).toHaveLength(10)
+  inside.cut.delete('a')
+  for (let index = 0; index < 10; index++) attempt(inside, 'b', [one(10)], passed)
+  await inside.until(inside.now + 5000)
+  expect(passed).toHaveLength(10)
+  await inside.until(inside.now + 60_000)
+  for (let index = 0; index < 10; index++) attempt(inside, 'b', [one(10)], passed)
+  await inside.until(inside.now + 5000)
+  expect(passed).toHaveLength(20)
+})
+
+test('slots of a lost lane come back when none of them can be hot', async () => {
+  const inside = world(10)
+  inside.start('a')
+  inside.start('b')
+  const passed: number[] = []
+  attempt(inside, 'a', [one(10)], passed)
+  await inside.until(inside.now + 100)
+  inside.cut.add('a')
+  const early = attempt(inside, 'b', [one(10)], passed)
+  await inside.until(inside.now + 80_000)
+  expect(early.refused?.reason).toBe('used')
+  await inside.until(inside.now + 12_000)
+  attempt(inside, 'b', [one(10)], passed)
+  await inside.until(inside.now + 1000)
+  expect(passed).toHaveLength(2)
+})
+
+const delay = fc.integer({ min: 0, max: 3000 })
+const fates = fc.record({
+  there: delay,
+  back: delay,
+  lost: fc.oneof(
+    { weight: 6, arbitrary: fc.constant('no' as const) },
+    fc.constantFrom('message' as const, 'answer' as const),
+  ),
+  again: fc.option(fc.integer({ min: 0, max: 100_000 }), { freq: 5 }),
+})
+const lanes = ['a', 'b', 'c'] as const
+const steps = fc.array(
+  fc.record({
+    wait: fc.oneof(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 20_000 })),
+    lane: fc.constantFrom(...lanes),
+    act: fc.oneof(
+      { weight: 12, arbitrary: fc.constant('take' as const) },
+      fc.constantFrom(
+        'burst' as const,
+        'kill' as const,
+        'crash' as const,
+        'stop' as const,
+        'cut' as const,
+        'mend' as const,
+      ),
+    ),
+  }),
+  { minLength: 20, maxLength: 80 },
+)
+
+test('in no minute do more pass than the limit, whatever is lost, late, repeated, cut off or restarted', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      steps,
+      fc.array(fates, { minLength: 1, maxLength: 40 }),
+      fc.integer({ min: 1, max: 6 }),
+      async (acts, list, limit) => {
+        let messages = 0
+        const inside = world(limit, () => list[messages++ % list.length] ?? promptly)
+        for (const name of lanes) inside.start(name, lanes.indexOf(name) * 12_345)
+        const passed: number[] = []
+        const tick = () => {
+          for (const lane of inside.lanes.values()) lane.tick()
+          inside.at(inside.now + 1000, tick)
+        }
+        tick()
+        for (const { wait, lane, act } of acts) {
+          await inside.until(inside.now + wait)
+          if (act === 'kill' || act === 'crash') inside.start(lane, lanes.indexOf(lane) * 54_321, act)
+          else if (act === 'stop') {
+            void inside.lanes.get(lane)?.drain()
+            inside.start(lane, lanes.indexOf(lane) * 12_345)
+          } else if (act === 'cut') inside.cut.add(lane)
+          else if (act === 'mend') inside.cut.delete(lane)
+          else
+            for (let index = 0; index < (act === 'burst' ? limit + 2 : 1); index++)
+              attempt(inside, lane, [one(limit)], passed)
+        }
+        await inside.until(inside.now + 10_000)
+        const times = passed.toSorted((first, second) => first - second)
+        for (const [index, time] of times.entries()) {
+          const next = times[index + limit]
+          if (next !== undefined) expect(next - time).toBeGreaterThanOrEqual(slotMinuteMs)
+        }
+      },
+    ),
+    { numRuns: 60 },
+  )
+}, 60_000)
+
+test('on a network that loses nothing exactly as many pass as the limit allows, however the requests fall', async () => {
+  const waits = fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 30 })
+  await fc.assert(
+    fc.asyncProperty(
+      waits,
+      fc.constantFrom(10, 300, 1500),
+      fc.integer({ min: 1, max: 60 }),
+      async (delays, span, limit) => {
+        let messages = 0
+        const next = () => delays[messages++ % delays.length] ?? 0
+        const inside = world(limit, () => ({ ...promptly, there: next(), back: next() }))
+        for (const name of lanes) inside.start(name)
+        const passed: number[] = []
+        for (let index = 0; index < 5 * limit; index++) {
+          const lane = lanes[index % lanes.length] ?? 'a'
+          inside.at(inside.now + ((index * 7919) % span), () => void attempt(inside, lane, [one(limit)], passed))
+        }
+        await inside.until(inside.now + 10_000)
+        expect(passed).toHaveLength(limit)
+      },
+    ),
+    { numRuns: 25 },
+  )
+}, 60_000)
+
+test('on a network that loses nothing no request is refused of several that together ask for no more than is left', async () => {
+  const bursts = fc.array(
+    fc.record({
+      wait: fc.integer({ min: 0, max: 1500 }),
+      parts: fc.array(
+        fc.record({ lane: fc.constantFrom(...lanes), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
+        {
+          minLength: 1,
+          maxLength: 6,
+        },
+      ),
+    }),
+    { minLength: 1, maxLength: 8 },
+  )
+  const delays = fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 30 })
+  const limits = fc.oneof(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 1, max: 5000 }))
+  await fc.assert(
+    fc.asyncProperty(bursts, delays, limits, async (list, late, limit) => {
+      let messages = 0
+      const next = () => late[messages++ % late.length] ?? 0
+      const inside = world(limit, () => ({ ...promptly, there: next(), back: next() }))
+      for (const name of lanes) inside.start(name, lanes.indexOf(name) * 12_345)
+      let rest = limit
+      for (const { wait, parts } of list) {
+        await inside.until(inside.now + wait)
+        const attempts = parts.map(({ lane, share }) => {
+          const slots = Math.max(1, Math.floor((rest / parts.length) * share))
+          if (slots > rest) return null
+          rest -= slots
+          return attempt(inside, lane, [{ account, slots, least: slots, limit }], [])
+        })
+        await inside.until(inside.now + 2500)
+        for (const made of attempts) if (made !== null) expect(made.refused).toBeNull()
+        for (const made of attempts) if (made !== null) expect(made.ticket).not.toBeNull()
+      }
+    }),
+    { numRuns: 60 },
+  )
+}, 60_000)
+
+test('whoever is refused may come back when it is told to, on any lane, and would be refused two seconds before', async () => {
+  const uses = fc.array(
+    fc.record({ wait: fc.integer({ min: 0, max: 9000 }), lane: fc.constantFrom(...lanes), slots: fc.nat(20) }),
+    { minLength: 1, maxLength: 12 },
+  )
+  await fc.assert(
+    fc.asyncProperty(uses, fc.constantFrom(...lanes), fc.integer({ min: 1, max: 60 }), async (list, asker, limit) => {
+      const again = async (early: number) => {
+        const inside = world(limit)
+        for (const name of lanes) inside.start(name, lanes.indexOf(name) * 12_345)
+        let rest = limit
+        for (const { wait, lane, slots } of list) {
+          await inside.until(inside.now + wait)
+          const taken = Math.min(rest, slots + 1)
+          rest -= taken
+          if (taken > 0) attempt(inside, lane, [{ account, slots: taken, least: taken, limit }], [])
+        }
+        await inside.until(inside.now + 2500)
+        const lacking = Math.min(limit, rest + 1)
+        const want = [{ account, slots: lacking, least: lacking, limit }]
+        const first = attempt(inside, asker, want, [])
+        // It is told a time from when it is refused, not from when it asked.
+        for (let waited = 0; waited < 2500 && first.refused === null; waited += 50) await inside.until(inside.now + 50)
+        const told = first.refused?.retryAfter ?? null
+        if (told === null || told < early + 3) return null
+        await inside.until(inside.now + 1000 * (told - early))
+        const second = attempt(inside, asker, want, [])
+        await inside.until(inside.now + 2500)
+        return second.refused?.reason ?? 'taken'
+      }
+      expect([null, 'taken']).toContain(await again(0))
+      if (list.length > 0) expect([null, 'used']).toContain(await again(2))
+    }),
+    { numRuns: 40 },
+  )
+}, 60_000)

@@ -1,9 +1,0 @@
-/** Allowances of a lane on which nothing is limited, for tests. */
-import type { Allowances, Reservation } from './allowance.ts'
-import type { Rates } from './rates.ts'
-
-const nothing: Reservation = { held: [], extend: () => true, settle: () => [], release() {} }
-
-export const unlimited: Allowances = { reserve: () => nothing, exhausted: () => false }
-
-export const unlimitedRates: Rates = { take: () => ({ uses: () => [], settle: () => [], release() {} }) }

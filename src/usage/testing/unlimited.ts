@@ -1,0 +1,9 @@
+/** Allowances of a lane on which nothing is limited, for tests. */
+import type { Allowances, Reservation } from '../allowance.ts'
+import type { Rates } from '../rate/rates.ts'
+
+const nothing: Reservation = { held: [], extend: () => true, settle: () => [], release() {} }
+
+export const unlimited: Allowances = { reserve: () => nothing, exhausted: () => false }
+
+export const unlimitedRates: Rates = { take: () => ({ uses: () => [], settle: () => [], release() {} }) }

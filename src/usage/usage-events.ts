@@ -1,0 +1,326 @@
+/**
+ * Events about limits, each once: an account of a token is used up; a lane claimed more than it had been granted; what a
+ * lane held is lost. Each is recorded in the transaction that marks it as told.
+ */
+import { z } from 'zod'
+import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
+import type { Attribution, EventType } from '../events/event.ts'
+import type { Recorder } from '../events/recorder.ts'
+import { Failure } from '../failure.ts'
+import { anonymous } from '../identity/principal.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { fromNano } from '../lib/money.ts'
+import type { Database, Statement } from '../store/open.ts'
+import { readAccountName } from './account-name.ts'
+import { markTold, publishExcess, type UntoldExcess, untoldExcesses } from './excess.ts'
+import type { Losses } from './lease/allocator/sql-ledger.ts'
+import { type CatalogOffer, catalogOffer } from './pricing/catalog-offer.ts'
+import { cheapestRequest, type Spender } from './pricing/cheapest-request.ts'
+
+export interface UsageNewsOptions {
+  state: Database
+  ledger: Database
+  recorder(): Recorder
+  clock: Clock
+  newId: NewId
+}
+
+/** A token's account as the state has it, with what the token may use. */
+interface LimitRow {
+  id: string
+  max_requests: number | null
+  max_budget: number | null
+  provider: string | null
+  model_filter: string | null
+  access_policy_ids: string | null
+}
+
+interface UsedAccount {
+  account: string
+  kind: 'money' | 'requests'
+  settled: number
+  allowed: number
+  owner: LimitRow
+}
+
+/** A lane that has not beaten for so long is given up. */
+const lostAfterMs = 86_400_000
+const accountsAtOnce = 500
+
+type About = Partial<Attribution>
+
+/** A lane is named after its gateway. */
+const ofLane = (lane: string): About => ({ gateway_id: lane.split('/')[0] ?? null })
+
+export class UsageNews {
+  readonly #options: UsageNewsOptions
+  readonly #offer: () => Promise<CatalogOffer>
+  #lookedForUsedUp = false
+
+  constructor(options: UsageNewsOptions) {
+    this.#options = options
+    this.#offer = catalogOffer(options.state, options.clock)
+  }
+
+  /**
+   * Something was used of these accounts, or their limits have changed. A budget is used up when what is left cannot pay
+   * the cheapest request that its token may make (protocols section 2, rule 18), whether or not it ever paid for one.
+   * `requestOf` names, by account, the request that used it last.
+   */
+  async used(accounts: readonly string[], requestOf: ReadonlyMap<string, string | null> = new Map()): Promise<void> {
+    if (accounts.length === 0) return
+    const limited = await this.#unexhausted(accounts)
+    const floor = await this.#floors(limited)
+    for (const used of limited) {
+      if (used.allowed - used.settled < floor(used)) await this.#exhausted(used, requestOf.get(used.account) ?? null)
+    }
+    await this.#refused(JSON.stringify(accounts))
+  }
+
+  /** By account of money, how much must be left of it so that it is not used up. Of a budget every amount is left. */
+  async floors(accounts: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const ids = new Map(
+      accounts.flatMap((account) => {
+        const named = readAccountName(account)
+        return named?.kind === 'money' ? [[account, named.id]] : []
+      }),
+    )
+    const owners = await readLimits(this.#options.state, [...ids.values()])
+    const used = [...ids].flatMap(([account, id]): UsedAccount[] => {
+      const owner = owners.get(id)
+      return owner === undefined ? [] : [{ account, kind: 'money', settled: 0, allowed: 0, owner }]
+    })
+    const floor = await this.#floors(used)
+    return new Map([
+      ...accounts.map((account) => [account, 1] as const),
+      ...used.map((each) => [each.account, floor(each)] as const),
+    ])
+  }
+
+  /** Models or prices have changed: a budget that was too small for any of them may pay for one now. */
+  async offerChanged(): Promise<void> {
+    for (let after: string | null = ''; after !== null; ) after = await this.#reopenPayable(after)
+  }
+
+  /** Looks at some accounts that are used up, by name; gives the last, or null where no more follow. */
+  async #reopenPayable(after: string): Promise<string | null> {
+    const { state, ledger } = this.#options
+    const rows = await ledger.read<{ account: string; owner_id: string; settled: number }>(
+      `select account, owner_id, settled from usage_accounts
+       where account > ? and kind = 'money' and exhausted_at is not null order by account limit ?`,
+      [after, accountsAtOnce],
+    )
+    const owners = rows.map((row) => row.owner_id)
+    const limits = await readLimits(state, owners)
+    const used = rows.flatMap(({ account, owner_id: id, settled }): UsedAccount[] => {
+      const owner = limits.get(id)
+      const allowed = owner?.max_budget ?? Number.POSITIVE_INFINITY
+      return owner === undefined ? [] : [{ account, kind: 'money', settled, allowed, owner }]
+    })
+    const floor = await this.#floors(used)
+    const payable = used.filter((each) => each.allowed - each.settled >= floor(each)).map(({ account }) => account)
+    if (payable.length > 0) {
+      const sql = 'update usage_accounts set exhausted_at = null where account in (select value from json_each(?))'
+      await ledger.write([{ sql, args: [JSON.stringify(payable)] }])
+    }
+    return rows.length < accountsAtOnce ? null : (rows.at(-1)?.account ?? null)
+  }
+
+  /** What must be left of an account so that it is not used up. */
+  async #floors(accounts: readonly UsedAccount[]): Promise<(used: UsedAccount) => number> {
+    if (accounts.every(({ kind }) => kind === 'requests')) return () => 1
+    const offer = await this.#offer()
+    const known = new Map<string, number>()
+    return ({ kind, owner }) => {
+      if (kind === 'requests') return 1
+      const profile = JSON.stringify([owner.provider, owner.model_filter, owner.access_policy_ids])
+      const floor = known.get(profile) ?? Math.max(1, cheapestRequest(spenderOf(owner, offer), offer) ?? 1)
+      known.set(profile, floor)
+      return floor
+    }
+  }
+
+  /** Those of these accounts that have a limit and are not yet known to be used up. */
+  async #unexhausted(accounts: readonly string[]): Promise<UsedAccount[]> {
+    const { state, ledger } = this.#options
+    const named = accounts.flatMap((account) => {
+      const { kind, id } = readAccountName(account) ?? {}
+      return kind === 'money' || kind === 'requests' ? [{ account, kind, id: id ?? '' }] : []
+    })
+    const limits = await readLimits(
+      state,
+      named.map(({ id }) => id),
+    )
+    const rows = await ledger.read<{ account: string; settled: number; exhausted_at: number | null }>(
+      `select account, settled, exhausted_at from usage_accounts
+       where account in (select value from json_each(?))`,
+      [JSON.stringify(accounts)],
+    )
+    const known = new Map(rows.map((row) => [row.account, row]))
+    return named.flatMap(({ account, kind, id }) => {
+      const owner = limits.get(id)
+      const allowed = kind === 'money' ? owner?.max_budget : owner?.max_requests
+      const { settled = 0, exhausted_at: exhaustedAt = null } = known.get(account) ?? {}
+      if (owner === undefined || allowed === undefined || allowed === null || exhaustedAt !== null) return []
+      return [{ account, kind, settled, allowed, owner }]
+    })
+  }
+
+  /** Once in this process: what was used up when a former one ended before it could say so. */
+  async lookForUsedUp(): Promise<void> {
+    if (this.#lookedForUsedUp) return
+    const rows = await this.#options.ledger.read<{ account: string }>(
+      `select distinct u.account from usage_accounts u join tokens t on t.account_id = u.owner_id
+       where u.exhausted_at is null and u.settled >= iif(u.kind = 'money', t.max_budget, t.max_requests)`,
+    )
+    await this.used(rows.map(({ account }) => account))
+    this.#lookedForUsedUp = true
+  }
+
+  /** Lets gateways know what providers charged beyond the bounds of requests, and records it (excess.ts). */
+  async exceeded(): Promise<void> {
+    for (const excess of await this.#options.ledger.read<UntoldExcess>(untoldExcesses)) {
+      const { provider_id, model, amount, token_id: tokenId } = excess
+      const details = { provider_id, model, excess: fromNano(amount) }
+      const about = tokenId === null ? {} : await this.#about(tokenId)
+      const change = { state: [publishExcess(excess)], ledger: markTold(excess) }
+      await this.#record('usage.bound_exceeded', 'usage.bound_exceeded', details, change, about)
+    }
+  }
+
+  /** A crash of a lane's host has cost these amounts. */
+  lost(lane: string, losses: Losses): Promise<void> {
+    const details = { lane, estimated: true, amounts: losses }
+    return this.#record('usage.lease_lost', 'usage.host_crashed', details, { state: [], ledger: [] }, ofLane(lane))
+  }
+
+  /** Lanes that hold something and have been silent for a day: what they hold stays spent until it is released. */
+  async lookForLost(): Promise<void> {
+    const { ledger, clock } = this.#options
+    const rows = await ledger.read<{ lane: string; amounts: string }>(
+      `select l.lane, json_group_array(json_object('account', c.account, 'amount', c.granted - c.returned - c.settled))
+         as amounts
+       from lanes l join usage_cells c on c.lane = l.lane and c.granted - c.returned - c.settled > 0
+       where l.last_beat_at < ? and l.connected_at < ? and l.lost_at is null group by l.lane`,
+      [clock.now() - lostAfterMs, clock.now() - lostAfterMs],
+    )
+    for (const { lane, amounts } of rows) {
+      const details = { lane, estimated: true, amounts: JSON.parse(amounts) as unknown }
+      const marked = [
+        guard('not exists (select 1 from lanes where lane = ? and lost_at is null)', [lane]),
+        { sql: 'update lanes set lost_at = ? where lane = ?', args: [clock.now(), lane] },
+      ]
+      await this.#record('usage.lease_lost', 'usage.lane_silent', details, { state: [], ledger: marked }, ofLane(lane))
+    }
+  }
+
+  async #exhausted({ account, kind, settled, allowed, owner }: UsedAccount, requestId: string | null): Promise<void> {
+    const said = (amount: number) => (kind === 'money' ? fromNano(amount) : amount)
+    const details = { token_id: owner.id, limit: kind === 'money' ? 'max_budget' : 'max_requests' }
+    await this.#record(
+      'token.exhausted',
+      kind === 'money' ? 'tokens.budget_exhausted' : 'tokens.request_limit_exhausted',
+      { ...details, used: said(settled), allowed: said(allowed) },
+      {
+        state: [],
+        ledger: [
+          guard('exists (select 1 from usage_accounts where account = ? and exhausted_at is not null)', [account]),
+          {
+            sql: `insert into usage_accounts (account, owner_id, kind, exhausted_at) values (?, ?, ?, ?)
+              on conflict (account) do update set exhausted_at = excluded.exhausted_at`,
+            args: [account, owner.id, kind, this.#options.clock.now()],
+          },
+        ],
+      },
+      await this.#ofToken(account),
+      requestId,
+    )
+  }
+
+  async #refused(list: string): Promise<void> {
+    const rows = await this.#options.ledger.read<{ account: string; refused: number; refused_told: number }>(
+      `select account, refused, refused_told from usage_accounts
+       where refused > refused_told and account in (select value from json_each(?))`,
+      [list],
+    )
+    for (const { account, refused, refused_told: told } of rows) {
+      const details = { account, amount: refused - told }
+      const marked = [
+        guard('not exists (select 1 from usage_accounts where account = ? and refused_told = ?)', [account, told]),
+        { sql: 'update usage_accounts set refused_told = ? where account = ?', args: [refused, account] },
+      ]
+      const about = await this.#ofToken(account)
+      await this.#record('usage.claim_refused', 'usage.claim_refused', details, { state: [], ledger: marked }, about)
+    }
+  }
+
+  /** Whose event it is: the same as of the outcomes of the token whose limit this is. Of a budget it is nobody's. */
+  async #ofToken(account: string): Promise<About> {
+    const named = readAccountName(account)
+    return named?.kind === 'money' || named?.kind === 'requests' ? await this.#about(named.id) : {}
+  }
+
+  async #about(tokenId: string): Promise<About> {
+    const [token] = await this.#options.state.read<About>(
+      'select id as token_id, event_team_id as team_id, user_id, key_class from tokens where id = ?',
+      [tokenId],
+    )
+    return token ?? { token_id: tokenId }
+  }
+
+  /** Nothing where another has recorded it first. */
+  async #record(
+    type: EventType,
+    reason: string,
+    details: Record<string, unknown>,
+    change: { state: readonly Statement[]; ledger: readonly Statement[] },
+    about: About,
+    requestId: string | null = null,
+  ): Promise<void> {
+    const { state, clock, newId, recorder } = this.#options
+    const principal = { ...anonymous, name: 'usage' }
+    const event = controlPlaneEvent({
+      ...{ type, reason, principal, requestId: '', details, clock, newId },
+      verdict: type === 'token.exhausted' ? 'deny' : 'error',
+      configVersion: await versionNow(state),
+    })
+    try {
+      const attributed = {
+        ...event,
+        request_id: requestId,
+        event_attribution: { ...event.event_attribution, ...about },
+      }
+      await recorder().change({ event: attributed, ...change })
+    } catch (error) {
+      if (!(error instanceof Failure) || error.code !== 'conflict') throw error
+    }
+  }
+}
+
+const guard = (broken: string, args: Statement['args']): Statement => ({
+  sql: `insert into guards (holds) select 0 where ${broken}`,
+  args,
+})
+
+/** By the account's id, which is that of the token it was made with. */
+async function readLimits(state: Database, ids: readonly string[]): Promise<Map<string, LimitRow>> {
+  if (ids.length === 0) return new Map()
+  const rows = await state.read<LimitRow>(
+    `select a.id, a.max_requests, a.max_budget, t.provider, t.model_filter, t.access_policy_ids
+     from accounts a left join tokens t on t.id = a.id
+     where a.deleted = 0 and a.id in (select value from json_each(?))`,
+    [JSON.stringify([...new Set(ids)])],
+  )
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+const stringsSchema = z.array(z.string())
+
+const strings = (text: string | null): string[] | null => (text === null ? null : stringsSchema.parse(JSON.parse(text)))
+
+const spenderOf = (row: LimitRow, { accessPolicies }: CatalogOffer): Spender => ({
+  provider: row.provider,
+  modelFilter: strings(row.model_filter),
+  accessPolicies: (strings(row.access_policy_ids) ?? []).flatMap((id) => accessPolicies.get(id) ?? []),
+})
