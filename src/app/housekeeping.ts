@@ -4,7 +4,7 @@ import { foldRollups } from '../events/rollups/fold.ts'
 import { removeOldRollups } from '../events/rollups/rollup-retention.ts'
 import type { Log } from '../lib/log/log.ts'
 import { settleOAuth } from '../oauth/follow-person.ts'
-import type { Parts } from './control-plane.ts'
+import type { Parts } from './control-plane-parts.ts'
 
 /** What an earlier process left half done, and what a start has to know before it answers. */
 export const settle = ({ shared, lanes }: Parts, log: Log): Promise<void> =>

@@ -7,7 +7,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { McpNeighbours, PassedRequest } from '../gateway/mcp/other-worker.ts'
+import type { McpNeighbours, PassedRequest } from '../gateway/mcp/neighbours.ts'
 import type { Listener } from '../gateway/server.ts'
 import { sameText } from '../lib/same-text.ts'
 import { type Worker, workerDirectory } from '../lib/worker.ts'

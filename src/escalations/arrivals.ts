@@ -10,9 +10,10 @@ import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { Database, Statement } from '../store/open.ts'
+import type { Database } from '../store/open.ts'
 import { insertRow } from '../store/rows.ts'
 import { escalationArrivals, escalations } from '../store/schema/ledger.ts'
+import type { Statement } from '../store/statement.ts'
 
 export interface QueueDependencies {
   ledger: Database

@@ -4,9 +4,10 @@ import { seenBy, visibilityFor } from '../events/query/query.ts'
 import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import { timestamp } from '../lib/clock.ts'
-import type { Database, Statement } from '../store/open.ts'
+import type { Database } from '../store/open.ts'
 import { fromRow } from '../store/rows.ts'
 import { escalations } from '../store/schema/ledger.ts'
+import type { Statement } from '../store/statement.ts'
 
 export const escalationStates = ['queued', 'claimed', 'resolved', 'expired'] as const
 export type EscalationState = (typeof escalationStates)[number]

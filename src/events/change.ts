@@ -21,7 +21,8 @@ import type { Clock } from '../lib/clock.ts'
 import { wellFormedJson } from '../lib/json/well-formed-json.ts'
 import type { Log } from '../lib/log/log.ts'
 import { changedByNewest } from '../store/limit-rows.ts'
-import { type Database, databaseTime, type Statement } from '../store/open.ts'
+import { type Database, databaseTime } from '../store/open.ts'
+import type { Statement } from '../store/statement.ts'
 import type { Event } from './event.ts'
 import {
   appendStatements,

@@ -6,7 +6,7 @@
  */
 import type { Failure } from '../failure.ts'
 import type { Head } from '../fleet/protocol/wire.ts'
-import type { Statement } from '../store/open.ts'
+import type { Statement } from '../store/statement.ts'
 import type { Event } from './event.ts'
 
 /** A name that is kept in the ledger while what bears it is in the state. */

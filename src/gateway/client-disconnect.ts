@@ -4,7 +4,8 @@
  */
 import { Failure } from '../failure.ts'
 import { settleUnwatched } from './accounting/exchange-record.ts'
-import { cut, type Exchange, type Gateway } from './exchange.ts'
+import type { Gateway } from './context.ts'
+import { cut, type Exchange } from './exchange.ts'
 import { liftIdleLimit } from './idle-timeout.ts'
 
 /** From here the gateway's own deadlines hold, not the server's for idle connections, and a leaving caller is noticed. */

@@ -6,7 +6,8 @@ import { challengeOf } from '../identity/challenge.ts'
 import type { Dialect } from '../languages/dialect.ts'
 import { settle } from './accounting/exchange-record.ts'
 import { verdictOf } from './accounting/outcome.ts'
-import type { Exchange, Gateway } from './exchange.ts'
+import type { Gateway } from './context.ts'
+import type { Exchange } from './exchange.ts'
 
 const defaultRetrySeconds = 1
 

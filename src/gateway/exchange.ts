@@ -1,39 +1,26 @@
-/**
- * One governed request on its way through the gateway, and what the stages need. Each stage takes the exchange and
- * makes it richer, or throws a Failure; `pipeline.ts` is the order.
- *
- * Longer than most: it is a list of what an exchange and a gateway are made of, each member in one place.
- */
-import type { Settings } from '../config.ts'
 import type { Verdict } from '../events/event.ts'
 import { Failure } from '../failure.ts'
-import type { CatalogModel, Journal, Standing, StateView } from '../fleet/protocol/worker.ts'
+import type { CatalogModel } from '../fleet/protocol/worker.ts'
 import type { Dialect, RequestFacts, StreamReader, Usage } from '../languages/dialect.ts'
 import type { LanguageName, NeutralRequest } from '../languages/neutral.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { Log } from '../lib/log/log.ts'
 import type { Placed } from '../lib/short-lived.ts'
 import type { PolicyChain, PolicyResult } from '../policies/chain.ts'
 import type { PolicyContext } from '../policies/conditions/context.ts'
 import type { Placeholders } from '../policies/redaction.ts'
-import type { ModelTerms, PriceBook } from '../providers/prices/price-book.ts'
-import type { Fetch, Provider, ProviderKind } from '../providers/provider.ts'
-import type { ExchangeTrace, Tracer } from '../telemetry/tracer.ts'
+import type { ModelTerms } from '../providers/prices/price-book.ts'
+import type { Provider, ProviderKind } from '../providers/provider.ts'
+import type { ExchangeTrace } from '../telemetry/tracer.ts'
 import type { GovernedToken } from '../tokens/governed-token.ts'
-import type { Allowances, Reservation } from '../usage/allowance.ts'
-import type { TokenCounter } from '../usage/pricing/token-counter.ts'
+import type { Reservation } from '../usage/allowance.ts'
 import type { RateTicket } from '../usage/rate/rate-ticket.ts'
-import type { Rates } from '../usage/rate/rates.ts'
-import type { TracedAnswer } from './accounting/answer-attributes.ts'
-import type { Meter } from './accounting/metrics.ts'
+import type { TracedAnswer } from './accounting/traced-answer.ts'
 import type { AnswerMemory, BodyMemory, MemoryBudget } from './admission/memory-budget.ts'
-import type { Running } from './in-flight.ts'
-import type { McpPart, McpRequest } from './mcp/request.ts'
-import type { EscalationNotice } from './policy/decisions.ts'
+import type { McpRequest } from './mcp/mcp-request.ts'
+import type { EscalationNotice } from './policy/escalation-notice.ts'
 import type { BeginInspection, StreamInspection } from './policy/inspected-stream.ts'
 import type { BodyMembers } from './request/edit-body.ts'
-import type { Circuits } from './upstream/circuit.ts'
 
 /** A model that was asked for, and who will answer. Requests for the same record share one. */
 export interface ResolvedModel {
@@ -243,32 +230,6 @@ export interface Exchange extends Placed {
 export const askedModel = ({ paths, facts }: Pick<Exchange, 'paths' | 'facts'>): string | null =>
   paths[0]?.id ?? facts?.model ?? null
 
-/** What a gateway runs on: everything the stages need that is not the exchange's own. */
-export interface Gateway {
-  readonly lane: {
-    readonly journal: Journal
-    readonly view: StateView
-    readonly standing: Standing
-    readonly allowances: Allowances
-    readonly rates: Rates
-  }
-  readonly prices: PriceBook
-  readonly tokenCounter: TokenCounter
-  readonly settings: Settings
-  readonly fetch: Fetch
-  readonly clock: Clock
-  readonly newId: NewId
-  readonly log: Log
-  readonly meter: Meter
-  readonly tracer: Tracer
-  readonly running: Running
-  readonly memory: MemoryBudget
-  /** It stops: what is new is refused, what runs may finish. */
-  draining: boolean
-  readonly circuits: Circuits
-  readonly mcp: McpPart
-}
-
 export interface Beginning {
   request: Request
   connection: Connection | null
@@ -284,7 +245,7 @@ export interface Beginning {
 /** An exchange of which nothing is known yet but that it was asked for. */
 export const beginExchange = (
   beginning: Beginning,
-  { clock, newId, memory }: Pick<Gateway, 'clock' | 'newId' | 'memory'>,
+  { clock, newId, memory }: { clock: Clock; newId: NewId; memory: MemoryBudget },
 ): Exchange => ({
   id: newId(),
   requestId: beginning.requestId,

@@ -7,8 +7,9 @@ import { Failure } from '../failure.ts'
 import { isObject, textOf } from '../languages/reading/json-value.ts'
 import type { TraceCarrier } from '../telemetry/tracer.ts'
 import { lastAnswer } from './connection-close.ts'
+import type { Gateway } from './context.ts'
 import { failureAnswer, refuse } from './error-response.ts'
-import { type Beginning, beginExchange, type Exchange, type Gateway } from './exchange.ts'
+import { type Beginning, beginExchange, type Exchange } from './exchange.ts'
 import type { Stage } from './pipeline.ts'
 
 /** What is the same for every request of one route. */

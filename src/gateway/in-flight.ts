@@ -7,12 +7,14 @@
  * within an answer, the answer in all. The second and third end a call, after which another path may be tried; the
  * others end the exchange, the last two once its answer has begun.
  */
+
 import type { Settings } from '../config.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ShortLivedSet } from '../lib/short-lived.ts'
 import { endAttempt } from './accounting/exchange-record.ts'
 import { tokenRevoked } from './admission/token-revoked.ts'
+import type { Running } from './context.ts'
 import { cut, type Exchange, type ReasonCode } from './exchange.ts'
 import { liftIdleLimit, restoreIdleLimit } from './idle-timeout.ts'
 import { unfinished } from './upstream/provider-failure.ts'
@@ -27,21 +29,6 @@ const sweepMilliseconds = 10
 const momentMilliseconds = 50
 /** Deadlines are seconds: with ten thousand streams, looking at each more often would take a tenth of a processor. */
 const sweepsForDeadlines = 5
-
-export interface Running {
-  readonly size: number
-  add(exchange: Exchange): void
-  remove(exchange: Exchange): void
-  /**
-   * Has a drain wait, too, for what is no exchange, or no more, until the promise is settled. `cut` ends it where the
-   * drain has waited long enough.
-   */
-  waitFor(ended: Promise<unknown>, cut?: () => void): void
-  /** Ends what runs for these tokens: their callers are told, their providers let go. */
-  cutTokens(tokenHashes: readonly string[], organizationId: string): void
-  /** Waits until nothing runs or `milliseconds` have passed; then cuts those left and waits for their outcomes. */
-  drain(milliseconds: number): Promise<void>
-}
 
 /** `watch` is called once for each exchange that takes longer than a moment and has its request whole. */
 export function createRunning(settings: Settings, clock: Clock, watch: (exchange: Exchange) => void): Running {

@@ -10,7 +10,8 @@ import { providerKinds } from '../providers/kinds/index.ts'
 import { type GovernedToken, modelAllowed } from '../tokens/governed-token.ts'
 import { accessPoliciesOf, forbiddenBy } from '../usage/rate/rate-demands.ts'
 import { settle } from './accounting/exchange-record.ts'
-import { type Exchange, type Gateway, given } from './exchange.ts'
+import type { Gateway } from './context.ts'
+import { type Exchange, given } from './exchange.ts'
 
 export const modelsPath = '/v1/models'
 

@@ -1,5 +1,5 @@
 /** One text on its way through all rules in order: what one lets out, the next one gets. */
-import type { TextKind } from '../languages/dialect.ts'
+import type { TextKind } from '../languages/reading/texts/text-slot.ts'
 import { holdsRespelt } from '../lib/json/exact-json.ts'
 import { ArgumentsPassage } from './json-rewriter.ts'
 import type { Finding, InspectionRule, Passage, Stop } from './rule.ts'

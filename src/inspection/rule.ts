@@ -2,7 +2,7 @@
  * One policy's text rule, applied to a text as it comes: block, redact, escalate or rewrite. What goes out is what came,
  * but for what was found.
  */
-import type { TextKind } from '../languages/dialect.ts'
+import type { TextKind } from '../languages/reading/texts/text-slot.ts'
 import type { Found, TextMatcher } from './detectors/text-matcher.ts'
 import type { Work } from './work-budget.ts'
 

@@ -1,5 +1,5 @@
 /** Inspects the texts of a request or of a whole answer, each by itself, with the engine that inspects streams. */
-import type { TextSlot } from '../languages/dialect.ts'
+import type { TextSlot } from '../languages/reading/texts/text-slot.ts'
 import { passWhole } from './channel.ts'
 import type { Finding, InspectionRule, Stop } from './rule.ts'
 

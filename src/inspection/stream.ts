@@ -35,7 +35,8 @@
  *
  * It does not end the stream: who relays it records the outcome first, and writes the dialect's last frames.
  */
-import type { FrameText, StreamPiece, TextKind } from '../languages/dialect.ts'
+import type { FrameText, StreamPiece } from '../languages/dialect.ts'
+import type { TextKind } from '../languages/reading/texts/text-slot.ts'
 import { type SseFrame, withoutAsides } from '../lib/http/sse.ts'
 import { Channel, followWhole, mayFind, type PassedWhole, passWhole } from './channel.ts'
 import { maxLiveUnits } from './detectors/detector.ts'

@@ -3,9 +3,11 @@
  * on, where its text stands, how to follow an answer as it passes, and how to say an error. Everything else in a body is
  * passed on as bytes. Adding one is a file and a line in `index.ts`.
  */
+
 import type { Failure, Verdictan } from '../failure.ts'
 import type { SseFrame } from '../lib/http/sse.ts'
 import type { AskedTexts } from './reading/texts/request-echo.ts'
+import type { TextKind, TextSlot } from './reading/texts/text-slot.ts'
 
 /** Languages in which models are asked. */
 export type ModelFamily =
@@ -70,29 +72,6 @@ export interface Usage {
   /** The service tier that the answer was made in, where the provider names it. */
   serviceTier?: string
 }
-
-/**
- * A text inside a parsed body, which a policy may read and replace. Replacing also takes out what repeats or vouches for
- * the text: log probabilities, the signature of signed thinking.
- */
-export interface TextSlot {
-  /** The outermost member it stands in: `messages`. Only members that were changed are written anew. */
-  readonly member: string
-  readonly kind: TextKind
-  /** Whose words they are, where the dialect says: `system`, `user`, `assistant`, `tool`. */
-  readonly role: string | null
-  /** Tool arguments are JSON text, also where the body holds them as an object. */
-  readonly text: string
-  /** The message, or the result of a tool, that it is a part of, where that may have several: they are read as one, too. */
-  readonly message?: object
-  replace(text: string): void
-}
-
-/**
- * `tool_arguments` are JSON text (all others are plain): what replaces them must still parse. A `name` is that of a tool
- * that is called, of its server, or of who speaks.
- */
-export type TextKind = 'content' | 'reasoning' | 'refusal' | 'tool_arguments' | 'tool_result' | 'name'
 
 /** What one SSE frame means to the gateway. */
 export interface FrameFacts {

@@ -1,6 +1,7 @@
 /** What the routes of people need of the rest of the control plane. */
-import type { Statement } from '../store/open.ts'
-import type { Actor, TokenDependencies } from '../tokens/creation/minting.ts'
+import type { Statement } from '../store/statement.ts'
+import type { Actor } from '../tokens/creation/minting.ts'
+import type { TokenDependencies } from '../tokens/dependencies.ts'
 import type { SessionSettings } from './sessions/session.ts'
 
 export interface MemberDependencies extends TokenDependencies {

@@ -8,7 +8,8 @@ import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { Database, Statement } from '../store/open.ts'
+import type { Database } from '../store/open.ts'
+import type { Statement } from '../store/statement.ts'
 
 export interface MemberEventOptions {
   type: EventType

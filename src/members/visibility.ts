@@ -5,7 +5,8 @@
  */
 import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
-import type { Database, Statement } from '../store/open.ts'
+import type { Database } from '../store/open.ts'
+import type { Statement } from '../store/statement.ts'
 
 const everything: Statement = { sql: '1', args: [] }
 const teamsOf = 'select team_id from memberships where user_id = ?'

@@ -5,7 +5,8 @@
  */
 import { seal, unseal } from '../lib/seal.ts'
 import { keepSecret, openSecret } from '../store/keys/master-key.ts'
-import type { Database, Statement } from '../store/open.ts'
+import type { Database } from '../store/open.ts'
+import type { Statement } from '../store/statement.ts'
 
 export interface Credentials {
   apiKey: string | null

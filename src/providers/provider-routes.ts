@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { pageQuery } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
-import type { Statement } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
 import { providers } from '../store/schema/state.ts'
+import type { Statement } from '../store/statement.ts'
 import { checkedBaseUrl } from './base-url.ts'
 import {
   all,

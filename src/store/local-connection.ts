@@ -12,7 +12,7 @@
  */
 import type Libsql from 'libsql'
 import { LRUCache } from 'lru-cache'
-import type { Row, Statement } from './open.ts'
+import type { Row, Statement } from './statement.ts'
 
 const keptAtMost = 200
 const largestKeptCharacters = 262_144

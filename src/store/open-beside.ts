@@ -7,7 +7,8 @@ import { constants, Database as Sqlite } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { naming } from './damage/damaged-file.ts'
-import type { Reader, Statement } from './open.ts'
+import type { Reader } from './open.ts'
+import type { Statement } from './statement.ts'
 
 /** Opens the file for reading; one that nobody has open is read so that nothing is made beside it. Throws SQLite's error. */
 export function openReadOnly(file: string): Sqlite {

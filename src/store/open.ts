@@ -7,21 +7,14 @@
  * this module loads it on first use, never when imported. The executable carries it as a file and puts it into the data
  * directory, because a temp directory that allows execution cannot be counted on.
  */
+
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { embeddedAddon } from './addon.ts'
 import { naming } from './damage/damaged-file.ts'
 import { LocalConnection } from './local-connection.ts'
+import type { Row, Statement } from './statement.ts'
 import { pagesAtMost, WriteAheadLog } from './write-ahead-log.ts'
-
-/** One statement with its values, as `batch` takes it and a pending change stores it. */
-export interface Statement {
-  sql: string
-  args: (string | number | null)[]
-}
-
-/** A row as it comes from the database. */
-export type Row = Record<string, unknown>
 
 /**
  * Whoever lets others write first, and does not wait for the disk: what it wrote is safe from a crash of the host after

@@ -20,9 +20,10 @@
 import type { Client, InStatement, ResultSet } from '@libsql/client'
 import { Failure } from '../failure.ts'
 import { type ClientFetch, keptStreams } from './kept-streams.ts'
-import type { Database, Patient, Row, Statement } from './open.ts'
+import type { Database, Patient } from './open.ts'
 import { places } from './places.ts'
 import { RoundTrip } from './round-trip.ts'
+import type { Row, Statement } from './statement.ts'
 
 export interface RemoteOptions {
   /** `libsql://`, `https://`, or `http://` on this host. */

@@ -4,7 +4,7 @@
  */
 import { getTableColumns, type InferInsertModel, type InferSelectModel } from 'drizzle-orm'
 import { getTableConfig, type SQLiteTable } from 'drizzle-orm/sqlite-core'
-import type { Row, Statement } from './open.ts'
+import type { Row, Statement } from './statement.ts'
 
 /** A row by the names that code uses: `team_id` becomes `teamId`. */
 export const fromRow = <Table extends SQLiteTable>(table: Table, row: Row): InferSelectModel<Table> =>

@@ -1,5 +1,5 @@
 /** Whether a consumer group or a policy names a token: then it bounds the token, although the token does not name it. */
-import type { Statement } from '../store/open.ts'
+import type { Statement } from '../store/statement.ts'
 
 /**
  * A condition on the state: a consumer group or a policy names this token, one it was rotated from, or one whose account

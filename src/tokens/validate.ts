@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Principal } from '../identity/principal.ts'
 import { hashSecret, secretKind } from '../identity/secret.ts'
-import type { TokenDependencies } from './creation/minting.ts'
+import type { TokenDependencies } from './dependencies.ts'
 import { tokenStatus } from './governed-token.ts'
 import { openToken } from './stored-token.ts'
 import { visibleTokens } from './visibility.ts'

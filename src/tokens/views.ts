@@ -5,7 +5,8 @@
  */
 import { z } from 'zod'
 import type { Principal } from '../identity/principal.ts'
-import type { Database, Statement } from '../store/open.ts'
+import type { Database } from '../store/open.ts'
+import type { Statement } from '../store/statement.ts'
 import type { TokenStatus } from './governed-token.ts'
 import type { DepletionView } from './limits/depletion.ts'
 import { statusCondition } from './limits/status-condition.ts'

@@ -6,7 +6,8 @@
 import { Failure } from '../failure.ts'
 import type { Role } from '../identity/permissions.ts'
 import type { Principal } from '../identity/principal.ts'
-import type { Database, Statement } from '../store/open.ts'
+import type { Database } from '../store/open.ts'
+import type { Statement } from '../store/statement.ts'
 import { openToken, type StoredToken } from './stored-token.ts'
 
 /** The roles that read tokens of others; without one of them a caller sees only what is the caller's own. */

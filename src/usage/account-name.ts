@@ -15,3 +15,6 @@ export function readAccountName(name: string): NamedAccount | null {
   if (token !== undefined) return { kind: limit === 'money' ? 'money' : 'requests', id: token }
   return other === undefined ? null : { kind: kind === 'grant' ? 'grant' : 'budget', id: other }
 }
+
+/** Whether an account counts nano-dollars; the others count requests. Booked names have a window's start after `@`. */
+export const countsMoney = (account: string): boolean => account.endsWith('/money') || account.startsWith('budget/')

@@ -1,7 +1,9 @@
 /** Which limits a request draws on, and how a refusal of one is told (protocols section 2, rules 1, 8, 12). */
+
 import { Failure } from '../failure.ts'
 import { fromNano } from '../lib/money.ts'
 import type { GovernedToken } from '../tokens/governed-token.ts'
+import { countsMoney } from './account-name.ts'
 import type { AccountName, Demand, UsageRefused } from './allowance.ts'
 import type { Budget, LimitSet } from './limits.ts'
 
@@ -20,10 +22,6 @@ export const spendOwnerOf = (
 export const requestsAccount = (id: string): AccountName => `token/${id}/requests`
 export const moneyAccount = (id: string): AccountName => `token/${id}/money`
 export const budgetAccount = (id: string): AccountName => `budget/${id}`
-
-/** Whether an account counts nano-dollars; the others count requests. Booked names have a window's start after `@`. */
-export const countsMoney = (account: AccountName): boolean =>
-  account.endsWith('/money') || account.startsWith('budget/')
 
 /** An account of money, and its whole limit: no request can ever have more of it. */
 export interface MoneyAccount {

@@ -12,9 +12,9 @@
 import { z } from 'zod'
 import type { Event } from '../events/event.ts'
 import { fromNano, toNano } from '../lib/money.ts'
-import type { Statement } from '../store/open.ts'
 import { newStateVersion } from '../store/rows.ts'
-import { countsMoney } from './demands.ts'
+import type { Statement } from '../store/statement.ts'
+import { countsMoney } from './account-name.ts'
 import { mostHeld } from './lease/lease.ts'
 
 /** Stands for all models of a provider that have no row of their own. */

@@ -8,9 +8,8 @@
  * Where the ledger was restored from an older copy (usage/lease/allocator/restored-ledger.ts), a worker that has not registered since, or that
  * the copy does not know, is believed: what it ships again had been granted.
  */
-import type { Statement } from '../store/open.ts'
-import { readAccountName } from './account-name.ts'
-import { countsMoney } from './demands.ts'
+import type { Statement } from '../store/statement.ts'
+import { countsMoney, readAccountName } from './account-name.ts'
 import { mostHeld, roundSize } from './lease/lease.ts'
 import { isBehind } from './lease/ledger-epoch.ts'
 

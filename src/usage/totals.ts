@@ -4,7 +4,7 @@
  */
 import type { Event } from '../events/event.ts'
 import { toNano } from '../lib/money.ts'
-import type { Statement } from '../store/open.ts'
+import type { Statement } from '../store/statement.ts'
 import { mostHeld } from './lease/lease.ts'
 
 /** None where no event is the outcome of a request that was sent on. */

@@ -18,7 +18,7 @@ import { AuthorizeProgram } from './screens/sign-in/authorize-program.tsx'
 import { Consent } from './screens/sign-in/consent.tsx'
 import { Setup } from './screens/sign-in/setup.tsx'
 import { SignIn, SignInAgain } from './screens/sign-in/sign-in.tsx'
-import { screenAt } from './screens.tsx'
+import { screenAt, screens } from './screens.tsx'
 import { caller, listenToDrafts, listenToOtherPages, may, newcomer, sessionOver, take, turn } from './session.ts'
 
 /** Pages that stand alone, with nothing around them that leads away. */
@@ -80,7 +80,7 @@ function Inside() {
   }, [title])
   if (found === null) {
     return (
-      <Frame>
+      <Frame screens={screens}>
         <div class="stack">
           <h1>There is no such page</h1>
           <p>
@@ -93,7 +93,7 @@ function Inside() {
   const { screen, id } = found
   const allowed = screen.permission === null || may(screen.permission)
   return (
-    <Frame>
+    <Frame screens={screens}>
       <div class="stack" key={`${screen.path} ${id}`}>
         {allowed ? (
           screen.show({ id })

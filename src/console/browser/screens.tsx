@@ -2,9 +2,10 @@
  * Every screen, one line each: where it is, what it is called, what one must be allowed to see it. To add one, write its
  * file in `screens/` and its line here. The menu is those with a drawing and a key, in this order.
  */
-import type { ComponentChild } from 'preact'
+
 import type { Permission } from '../../identity/permissions.ts'
 import type { IconName } from './parts/icon.tsx'
+import type { Screen } from './screen.ts'
 import { Applications } from './screens/applications.tsx'
 import { Catalog } from './screens/catalog/catalog.tsx'
 import { Escalations } from './screens/escalations/escalations.tsx'
@@ -20,17 +21,6 @@ import { Exchange } from './screens/traffic/exchange.tsx'
 import { Overview } from './screens/traffic/overview.tsx'
 import { Spend } from './screens/traffic/spend.tsx'
 import { Traffic } from './screens/traffic/traffic.tsx'
-
-export interface Screen {
-  /** Below the console's address; `{id}` stands for one part. */
-  path: string
-  title: string
-  /** Null: everybody who is signed in. */
-  permission: Permission | null
-  show(part: { id: string }): ComponentChild
-  /** Where it is in the menu: its drawing, and the key that follows `g`. */
-  menu?: { icon: IconName; key: string }
-}
 
 type Line = readonly [
   path: string,
@@ -57,7 +47,7 @@ const lines: readonly Line[] = [
   ['/applications', 'Applications', 'oauth-clients:read', () => <Applications />, 'applications', 'a'],
   ['/people', 'People', 'members:read', () => <People />, 'people', 'm'],
   ['/settings', 'Settings', null, () => <Settings />, 'settings', ','],
-  ['/search', 'Search', null, () => <Search />],
+  ['/search', 'Search', null, () => <Search screens={screens} />],
 ]
 
 export const screens: readonly Screen[] = lines.map(([path, title, permission, show, icon, key]) => ({

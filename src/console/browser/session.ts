@@ -4,7 +4,7 @@
  */
 import { signal } from '@preact/signals'
 import type { Permission } from '../../identity/permissions.ts'
-import type { Caller } from './api/routes.ts'
+import type { Caller } from './api/caller.ts'
 import { installation } from './installation.ts'
 
 /** Undefined until it is known; null where nobody is signed in. */

@@ -6,7 +6,8 @@
  */
 import { Failure } from '../../failure.ts'
 import { turn } from '../../lib/yield-to-event-loop.ts'
-import type { Database, Row } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Row } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
 import { UnreadEvents } from '../log/unread-events.ts'
 import { firstPositionSince, seenBy } from '../query/query.ts'

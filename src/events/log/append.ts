@@ -5,7 +5,8 @@
  */
 import { Failure } from '../../failure.ts'
 import { asBytes, storedText } from '../../store/damage/stored-text.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
 import { chainNext, chainStart } from './chain.ts'
 

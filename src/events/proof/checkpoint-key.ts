@@ -8,7 +8,8 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import { Failure } from '../../failure.ts'
 import { readIfThere, readOrMake } from '../../lib/made-once.ts'
 import { cellsOf, named, readCells, textCell } from '../../store/damage/stored-cells.ts'
-import type { Reader, Statement } from '../../store/open.ts'
+import type { Reader } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 
 /** What a signature is over, so that one kind never passes for another. */
 export type SignedKind = 'checkpoint' | 'floor'

@@ -2,7 +2,7 @@
 
 import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
 import { asBytes, storedBytes, storedText } from '../../store/damage/stored-text.ts'
-import type { Row } from '../../store/open.ts'
+import type { Row } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
 import { eventColumns } from '../log/append.ts'
 import { controlPlaneChain } from '../log/chain.ts'

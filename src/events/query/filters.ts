@@ -3,7 +3,7 @@
  * likely to meet; the unary plus keeps the planner, which knows nothing of how many there are, from any other.
  */
 import { z } from 'zod'
-import type { Statement } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import { eventTypes, verdicts } from '../event.ts'
 import { untilSchema } from './since.ts'
 

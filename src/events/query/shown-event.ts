@@ -7,7 +7,8 @@
 import { timestamp } from '../../lib/clock.ts'
 import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
 import { asBytes, storedText } from '../../store/damage/stored-text.ts'
-import type { Database, Row } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Row } from '../../store/statement.ts'
 import { type Event, eventTypes, nobody, verdicts } from '../event.ts'
 import { isQuarantineReason, quarantinedType } from '../log/quarantine.ts'
 

@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { timestamp } from '../../lib/clock.ts'
 import { cellsOf, integerCell, named, readCells, textCell } from '../../store/damage/stored-cells.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import type { ChainPoint } from '../proof/checkpoint.ts'
 import type { KeyRing, Signed, SignedKind } from '../proof/checkpoint-key.ts'
 

@@ -9,7 +9,8 @@
 
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
 import { turn } from '../../lib/yield-to-event-loop.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import { brokenConstraint } from '../log/append.ts'
 import type { LatencySketch } from './latency-sketch.ts'
 import { everyTeam, noTeam, otherKey, type RollupKind, rollupShapes, type Step, stepMilliseconds } from './rollup.ts'

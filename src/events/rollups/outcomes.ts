@@ -4,7 +4,8 @@
  */
 import { turn } from '../../lib/yield-to-event-loop.ts'
 import { asBytes, storedText } from '../../store/damage/stored-text.ts'
-import type { Database, Row } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Row } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
 import { type CountedOutcome, countedOutcome } from './rollup.ts'
 import { addOutcome, type Tally } from './tally.ts'

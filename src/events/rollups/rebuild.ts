@@ -5,7 +5,8 @@
  * several control planes at once, and may end anywhere.
  */
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import { brokenConstraint } from '../log/append.ts'
 import { asRow, type Sums } from './fold.ts'
 import { type RecountOptions, recountRollups, rowsOfNoTime } from './recount.ts'

@@ -14,7 +14,7 @@
  * each outcome once, before a chart is read and every few seconds.
  */
 import { toNano } from '../../lib/money.ts'
-import type { Statement } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
 
 export const stepMilliseconds = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const

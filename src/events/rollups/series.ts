@@ -6,7 +6,8 @@
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { asBytes, shownText } from '../../store/damage/stored-text.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import type { Visibility } from '../visibility.ts'
 import {
   everyTeam,

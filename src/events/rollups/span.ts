@@ -10,7 +10,8 @@
  */
 import { turn } from '../../lib/yield-to-event-loop.ts'
 import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import { addTally, foldRollups, keysAtMost, type Stage, type Sums, sketchText, stages } from './fold.ts'
 import { mergeSketch } from './latency-sketch.ts'
 import { readOutcomesBehind } from './outcomes.ts'

@@ -2,19 +2,12 @@
  * The control plane's side of the fleet: the four calls of gateways (fleet/protocol/wire.ts), what is pushed to their lanes, and what
  * a change that takes rights away answers with (protocols sections 1, 4, 5).
  */
+
 import type { AnyRoute } from '../../api/route.ts'
-import type { Settings } from '../../config.ts'
-import type { Event } from '../../events/event.ts'
 import { announcedHead } from '../../events/log/ingest.ts'
 import { putCheckpointBack } from '../../events/proof/restored-checkpoint.ts'
-import type { Recorder } from '../../events/recorder.ts'
 import type { Principal } from '../../identity/principal.ts'
-import type { Clock } from '../../lib/clock.ts'
-import type { NewId } from '../../lib/ids.ts'
-import type { Log } from '../../lib/log/log.ts'
-import type { ReadCredential } from '../../store/keys/read-credential.ts'
 import { splitChanged } from '../../store/limit-rows.ts'
-import type { Database } from '../../store/open.ts'
 import type { StateReads } from '../../telemetry/metrics.ts'
 import { KnownLimitRows } from '../../usage/known-limit-rows.ts'
 import { KnownSessions } from '../agent/known-sessions.ts'
@@ -25,6 +18,7 @@ import { StateHead } from '../state/state-head.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { recordEnrolment } from './enrolment.ts'
 import type { Fleet } from './fleet.ts'
+import type { FleetOptions } from './options.ts'
 import { Peers } from './peers.ts'
 import { propagate } from './propagation.ts'
 import { troubleOf } from './readiness-warning.ts'
@@ -44,32 +38,6 @@ import { ForgottenTokens } from './tokens-missing-from-ledger.ts'
 import { revokeByLedger } from './tokens-to-revoke-again.ts'
 import { createUsage, type UsageControl } from './usage.ts'
 import { LaneRegistry } from './worker-registry.ts'
-
-export interface FleetOptions {
-  state: Database
-  ledger: Database
-  clock: Clock
-  newId: NewId
-  /** Cryptographically strong. */
-  randomBytes(size: number): Uint8Array
-  log: Log
-  settings: Pick<Settings, 'max_staleness_seconds'>
-  /** Where gateways find the state: a file of this host, or a server with credentials that only read it. */
-  source: { file: string } | { url: string; credential(): ReadCredential }
-  /** 32 bytes; opens the ledger's secrets. */
-  masterKey: Uint8Array
-  /** Told of events that came in, and of how long each transaction of them took. */
-  meter?: { ingested(events: readonly Event[]): void; sliced(seconds: number): void }
-  /** Asked for when something is to be recorded; it is made after the fleet. */
-  recorder(): Recorder
-  /** Where other control planes reach this one. */
-  peerUrl(): string
-  /** The network address a request came from. */
-  addressOf(request: Request): string
-  /** Known when the listeners are: asked at each bootstrap. */
-  baseUrl(): string
-  gatewayUrl(): string
-}
 
 /** How often each control plane looks at the head: what no signal told of is found then. */
 const lookEveryMs = 1000

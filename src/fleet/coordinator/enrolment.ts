@@ -10,8 +10,8 @@ import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import { brokenConstraint } from '../../events/log/append.ts'
 import { Failure } from '../../failure.ts'
 import { anonymous } from '../../identity/principal.ts'
-import type { Statement } from '../../store/open.ts'
-import type { FleetOptions } from './coordinator.ts'
+import type { Statement } from '../../store/statement.ts'
+import type { FleetOptions } from './options.ts'
 import type { Lane } from './worker-registry.ts'
 
 export interface Bounds {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { silentLog } from '../../lib/log/log.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
-import type { Row } from '../../store/open.ts'
+import type { Row } from '../../store/statement.ts'
 import { temporaryApi } from '../../tokens/testing/api.ts'
 import { ForgottenTokens } from './tokens-missing-from-ledger.ts'
 

@@ -15,11 +15,11 @@
  */
 import { keepSeen } from '../../events/change.ts'
 import { Failure } from '../../failure.ts'
-import type { Row } from '../../store/open.ts'
+import type { Row } from '../../store/statement.ts'
 import { scopeDetails, tokenEvent } from '../../tokens/creation/minting.ts'
 import { followState, insertToken, openStateToken } from '../../tokens/stored-token.ts'
 import type { Head } from '../protocol/wire.ts'
-import type { FleetOptions } from './coordinator.ts'
+import type { FleetOptions } from './options.ts'
 import { restorer } from './tokens-to-revoke-again.ts'
 
 const pageRows = 500

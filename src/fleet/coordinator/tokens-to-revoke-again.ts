@@ -17,7 +17,7 @@ import { type Change, versionArgument } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
 import { anonymous } from '../../identity/principal.ts'
 import { newStateVersion } from '../../store/rows.ts'
-import type { FleetOptions } from './coordinator.ts'
+import type { FleetOptions } from './options.ts'
 
 const pageRows = 1000
 /** Who acts where a database was put back from an older copy. */

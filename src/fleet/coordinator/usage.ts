@@ -2,7 +2,7 @@
 import type { Event } from '../../events/event.ts'
 import { inTime } from '../../lib/in-time.ts'
 import type { LimitRows } from '../../store/limit-rows.ts'
-import type { Statement } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import { changedAt, sqlLimits } from '../../usage/api/sql-limits.ts'
 import { excessStatements } from '../../usage/excess.ts'
 import { stateWaitMs } from '../../usage/known-limit-rows.ts'
@@ -22,7 +22,7 @@ import { noPeers, type RecallPeers, type RecallReceiver, type UsageSignal } from
 import { settlementStatements, sumByAccount } from '../../usage/settlement.ts'
 import { totalStatements } from '../../usage/totals.ts'
 import { UsageNews } from '../../usage/usage-events.ts'
-import type { FleetOptions } from './coordinator.ts'
+import type { FleetOptions } from './options.ts'
 import type { LaneRegistry } from './worker-registry.ts'
 
 export interface UsageControl {

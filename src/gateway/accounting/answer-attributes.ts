@@ -3,17 +3,11 @@
  * and why it ended. Of an exchange that is not recorded nothing is looked at; of a recorded stream only its first frames
  * and those that say an end are read once more.
  */
+
 import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../../languages/reading/json-value.ts'
 import type { Exchange } from '../exchange.ts'
 import { withoutSecrets } from './redaction.ts'
-
-export interface TracedAnswer {
-  id: string | null
-  model: string | null
-  readonly finishReasons: string[]
-  /** How many of a stream's frames were read. */
-  frames: number
-}
+import type { TracedAnswer } from './traced-answer.ts'
 
 const mostFirstFrames = 4
 const mostReasons = 16

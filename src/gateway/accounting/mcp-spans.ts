@@ -5,7 +5,8 @@
 import { type RpcId, rpcKey } from '../../lib/json/json-rpc.ts'
 import { attribute, attributes, hostAttributes, type Span } from '../../telemetry/span.ts'
 import type { Exchange, Outcome } from '../exchange.ts'
-import { type McpRequest, recordedName } from '../mcp/request.ts'
+import type { McpRequest } from '../mcp/mcp-request.ts'
+import { recordedName } from '../mcp/recorded-request.ts'
 import { recordedText } from './recorded-text.ts'
 
 type Told = Pick<Span, 'name' | 'attributes' | 'error'>

@@ -4,7 +4,8 @@
  * all that may end the exchange: a full disk refuses it here, not when it has been paid for.
  */
 import { lookAtToken } from '../admission/authenticate.ts'
-import type { Exchange, Gateway } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import type { Exchange } from '../exchange.ts'
 import { digestOf } from '../policy/decisions.ts'
 import { interruptedEvent } from './exchange-record.ts'
 

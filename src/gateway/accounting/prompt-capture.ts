@@ -16,10 +16,11 @@ import { personalDataDetector, personalDataTypes } from '../../inspection/detect
 import { secretDetector } from '../../inspection/detectors/secrets/secret-patterns.ts'
 import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
 import type { InspectionRule } from '../../inspection/rule.ts'
-import type { TextSlot } from '../../languages/dialect.ts'
+import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
 import { brokenReason } from '../../policies/stages/run-stage.ts'
-import type { Exchange, Gateway } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import type { Exchange } from '../exchange.ts'
 import { redactingRules } from './recorded-text.ts'
 
 const rule = (kind: string, matcher: InspectionRule['matcher']): InspectionRule => ({

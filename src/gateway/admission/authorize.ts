@@ -3,7 +3,8 @@ import { Failure } from '../../failure.ts'
 import { notDelegated } from '../../identity/delegation.ts'
 import { type Permission, permissionsOf, type Role, roles } from '../../identity/permissions.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
-import { type Exchange, type Gateway, given } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import { type Exchange, given } from '../exchange.ts'
 import { lookAtToken } from './authenticate.ts'
 
 type Invoking = Extract<Permission, 'gateway:invoke' | 'mcp:invoke'>

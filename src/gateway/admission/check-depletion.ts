@@ -3,7 +3,8 @@
  * it, or never knew, asks. What is only held by requests that run is not used up.
  */
 import { type Reservation, UsageRefused } from '../../usage/allowance.ts'
-import type { Exchange, Gateway } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import type { Exchange } from '../exchange.ts'
 import { lookAtToken } from './authenticate.ts'
 import { depletable, depletionFailure } from './depleted-token.ts'
 

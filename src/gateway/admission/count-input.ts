@@ -1,9 +1,11 @@
 /** Bounds a request that is refused for lack of money by its true number of tokens, where a tokenizer tells it. */
+
+import { countsMoney } from '../../usage/account-name.ts'
 import { UsageRefused } from '../../usage/allowance.ts'
-import { countsMoney } from '../../usage/demands.ts'
 import { encodingOf } from '../../usage/pricing/text-tokens.ts'
 import { mostCountedBytes } from '../../usage/pricing/token-counter.ts'
-import type { Exchange, Gateway, ResolvedModel } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import type { Exchange, ResolvedModel } from '../exchange.ts'
 import { type BoundedPath, bodyToBound, boundPaths, leastCost } from './bound-paths.ts'
 
 const encodingFor = ({ provider, upstreamModel }: ResolvedModel) => encodingOf(provider.kind, upstreamModel)

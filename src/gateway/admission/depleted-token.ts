@@ -6,7 +6,8 @@
 import { asFailure, type Failure } from '../../failure.ts'
 import { type AccountName, UsageRefused } from '../../usage/allowance.ts'
 import { moneyAccount, requestsAccount, usageFailure } from '../../usage/demands.ts'
-import { type Exchange, type Gateway, given } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import { type Exchange, given } from '../exchange.ts'
 import { resourceName } from './resource-name.ts'
 
 export function refuseDepleted(exchange: Exchange, gateway: Gateway): void {

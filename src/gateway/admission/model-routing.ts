@@ -19,7 +19,8 @@ import { type Provider, type ProviderKind, serves, servesListed } from '../../pr
 import { type GovernedToken, modelAllowed } from '../../tokens/governed-token.ts'
 import type { AccessPolicy } from '../../usage/limits.ts'
 import { accessPoliciesOf, forbiddenBy } from '../../usage/rate/rate-demands.ts'
-import { type Exchange, type Gateway, given, type ResolvedModel } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import { type Exchange, given, type ResolvedModel } from '../exchange.ts'
 
 export function resolveModel(exchange: Exchange, { lane }: Pick<Gateway, 'lane'>): void {
   const { model: id } = given(exchange.facts)

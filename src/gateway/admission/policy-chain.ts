@@ -5,7 +5,8 @@ import type { Family } from '../../languages/dialect.ts'
 import type { PolicyChain, PolicySet } from '../../policies/chain.ts'
 import type { ModelNames } from '../../providers/model-name.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
-import { type Exchange, type Gateway, given } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import { type Exchange, given } from '../exchange.ts'
 
 /** A stage that the family lacks is never skipped: the chain is refused, whatever its policies' `when` and `mode` say. */
 export function fitChain(exchange: Exchange, gateway: Gateway): void {

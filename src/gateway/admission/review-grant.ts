@@ -7,7 +7,8 @@ import type { Event, Verdict } from '../../events/event.ts'
 import type { Said, StageOutcome } from '../../policies/stages/run-stage.ts'
 import { stronger } from '../../policies/verdict.ts'
 import { UsageRefused } from '../../usage/allowance.ts'
-import { type Exchange, type Gateway, given } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import { type Exchange, given } from '../exchange.ts'
 import { digestOf } from '../policy/decisions.ts'
 
 /** Holds the grant for this request, where there is one; true where the exchange has one. Waits only where it must. */

@@ -5,7 +5,8 @@
 
 import { Failure } from '../../failure.ts'
 import type { Family } from '../../languages/dialect.ts'
-import { type Exchange, type Gateway, given } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import { type Exchange, given } from '../exchange.ts'
 
 const families: ReadonlySet<Family> = new Set<Family>(['chat', 'responses'])
 /** Printable, so that it reads in events as it was sent, and short enough to be kept with each of them. */

@@ -9,7 +9,8 @@ import type { McpConnection, OfferKind } from '../../mcp/connection.ts'
 import { listKinds, seenNames } from '../../mcp/surface/lists.ts'
 import type { SeenNames } from '../../mcp/surface/offers-seen.ts'
 import { coveredBy } from '../../mcp/surface/uri-template.ts'
-import { type Exchange, type Gateway, given } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import { type Exchange, given } from '../exchange.ts'
 
 export interface WantedOffer {
   readonly kind: Exclude<OfferKind, 'resource_template'>

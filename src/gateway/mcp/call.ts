@@ -19,9 +19,10 @@ import { accessPoliciesOf } from '../../usage/rate/rate-demands.ts'
 import { settle } from '../accounting/exchange-record.ts'
 import { answered } from '../accounting/outcome.ts'
 import { traceHeadersOf } from '../accounting/spans.ts'
-import { type Exchange, type Gateway, given } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import { type Exchange, given } from '../exchange.ts'
 import { requireApproved, type WantedOffer } from './approval.ts'
-import type { McpRequest } from './request.ts'
+import type { McpRequest } from './mcp-request.ts'
 import { considerSaid } from './texts.ts'
 
 /** How a method names what it asks for, and how the server is told. */

@@ -13,7 +13,8 @@ import { errorText, type Message, type RpcRequest, readMessage, resultText } fro
 import type { AnswerForm } from '../../mcp/surface/running-call.ts'
 import type { McpSession } from '../../mcp/surface/session.ts'
 import { verdictOf } from '../accounting/outcome.ts'
-import type { Exchange, Gateway, Outcome, ReasonCode } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import type { Exchange, Outcome, ReasonCode } from '../exchange.ts'
 import { readBodyWithin } from '../request/read-body.ts'
 import { membersOf } from '../request/read-request.ts'
 

@@ -3,7 +3,8 @@ import { expect, test } from 'bun:test'
 import { mcp } from '../../languages/mcp/dialect.ts'
 import { testListener } from '../testing/gateway.ts'
 import { prepared } from '../testing/relay.ts'
-import { answerElsewhere, type PassedRequest } from './other-worker.ts'
+import type { PassedRequest } from './neighbours.ts'
+import { answerElsewhere } from './other-worker.ts'
 
 /** Asks a gateway beside which another worker answers so. */
 async function asking(method: string, answer: (request: PassedRequest) => Promise<Response>, signal?: AbortSignal) {

@@ -4,31 +4,15 @@
  * it comes, streams too. The other one checks everything itself. A worker that has ended took its sessions with it: 404,
  * upon which callers begin anew (Streamable HTTP, Session Management).
  */
+
 import { Failure } from '../../failure.ts'
 import type { BodyMemory } from '../admission/memory-budget.ts'
-import type { Connection, Gateway } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import type { Connection } from '../exchange.ts'
 import { liftIdleLimit, restoreIdleLimit } from '../idle-timeout.ts'
 import { readBodyWithin } from '../request/read-body.ts'
 import { noSuchSession } from './http.ts'
-
-/** What is asked of another worker: a request of a caller, its body read. */
-export interface PassedRequest {
-  readonly method: string
-  readonly headers: Headers
-  readonly body: Uint8Array | null
-  readonly signal: AbortSignal
-}
-
-/** The other workers of this gateway, as one of them sees them. */
-export interface McpNeighbours {
-  /** What the ids of this worker's sessions begin with. */
-  readonly sessionPrefix: string
-  /** How to ask the worker that has this session; null where that is this one, or none that runs. */
-  ownerOf(sessionId: string): ((request: PassedRequest) => Promise<Response>) | null
-}
-
-/** A gateway of one process. */
-export const noNeighbours: McpNeighbours = { sessionPrefix: '', ownerOf: () => null }
+import type { PassedRequest } from './neighbours.ts'
 
 interface Asked {
   readonly request: Request

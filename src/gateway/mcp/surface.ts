@@ -32,8 +32,9 @@ import { admitToken } from '../admission/authorize.ts'
 import type { BodyMemory } from '../admission/memory-budget.ts'
 import { callerLeft } from '../client-disconnect.ts'
 import { lastAnswer } from '../connection-close.ts'
+import type { Gateway } from '../context.ts'
 import { failureAnswer, refuse } from '../error-response.ts'
-import { beginExchange, type Connection, cut, type Exchange, type Gateway, given } from '../exchange.ts'
+import { beginExchange, type Connection, cut, type Exchange, given } from '../exchange.ts'
 import { govern } from '../govern.ts'
 import { liftIdleLimit, restoreIdleLimit } from '../idle-timeout.ts'
 import { mcpCallStages, mcpDiscoveryStages, type Stage } from '../pipeline.ts'
@@ -58,8 +59,8 @@ import {
   unfitAnswer,
   unfitOutcome,
 } from './http.ts'
+import type { McpRequest } from './mcp-request.ts'
 import { answerElsewhere } from './other-worker.ts'
-import type { McpRequest } from './request.ts'
 import { sessionOwner } from './session-owner.ts'
 
 export const mcpPath = '/mcp'

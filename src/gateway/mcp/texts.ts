@@ -5,12 +5,13 @@
  */
 
 import { Failure } from '../../failure.ts'
-import type { TextSlot } from '../../languages/dialect.ts'
 import { isScattered } from '../../languages/mcp/dialect.ts'
 import { isObject } from '../../languages/reading/json-value.ts'
+import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import { countParts } from '../../lib/json/json-parts.ts'
 import type { Json } from '../../mcp/connection.ts'
-import { type Exchange, type Gateway, given } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import { type Exchange, given } from '../exchange.ts'
 import { considerAnswer, isAnswerConsidered } from '../policy/evaluate-response.ts'
 
 /** JSON of one text is no shorter: a digit and a comma. */

@@ -4,8 +4,9 @@
  */
 
 import type { ChannelReader } from '../../inspection/stream.ts'
-import type { FrameText, StreamPiece, TextKind, TextSlot } from '../../languages/dialect.ts'
+import type { FrameText, StreamPiece } from '../../languages/dialect.ts'
 import { parseFrame } from '../../languages/reading/frames/non-finite.ts'
+import type { TextKind, TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { SseFrame } from '../../lib/http/sse.ts'
 import { isToolChannel, streamedTools } from './streamed-tools.ts'
 

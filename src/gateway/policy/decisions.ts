@@ -3,24 +3,17 @@
  * for each verdict other than allow (contract section 7). The event of a policy that asked for a person says
  * approval_required and carries what the control plane queues (contract section 10).
  */
+
 import type { Event, Verdict } from '../../events/event.ts'
 import { Failure, type FailureCode } from '../../failure.ts'
 import type { PolicyResult } from '../../policies/chain.ts'
 import { brokenReason, type Said } from '../../policies/stages/run-stage.ts'
 import { recordedResult } from '../accounting/recorded-text.ts'
 import { maskedOrNull } from '../accounting/redaction.ts'
-import { askedModel, type Exchange, type Gateway } from '../exchange.ts'
-import { recordedName } from '../mcp/request.ts'
-
-/** What the control plane needs to put a request before a person. */
-export interface EscalationNotice {
-  /** What the caller was told; an identical retry is told another, which names the same record. */
-  readonly id: string
-  readonly policyId: string
-  readonly policyVersion: number
-  /** Of the request: `digestOf`. */
-  readonly digest: string
-}
+import type { Gateway } from '../context.ts'
+import { askedModel, type Exchange } from '../exchange.ts'
+import { recordedName } from '../mcp/recorded-request.ts'
+import type { EscalationNotice } from './escalation-notice.ts'
 
 const codes = {
   block: 'content_policy_violation',

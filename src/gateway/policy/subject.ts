@@ -7,7 +7,8 @@ import { resolveHost } from '../../policies/resolve-host.ts'
 import { resultOf, type StageOutcome, type StageRun, type StageSubject } from '../../policies/stages/run-stage.ts'
 import { stronger } from '../../policies/verdict.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
-import { askedModel, type Exchange, type Gateway, given } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import { askedModel, type Exchange, given } from '../exchange.ts'
 
 /** What conditions read of the request; made once, when the first stage has a policy. */
 export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyContext {

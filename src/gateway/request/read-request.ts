@@ -9,7 +9,8 @@ import { type JsonObject, parseObject } from '../../languages/reading/json-value
 import { readArgumentsExactly } from '../../languages/reading/texts/exact-arguments.ts'
 import { boundaryOf, type FormParts, formParts } from '../../lib/http/multipart.ts'
 import { type JsonMembers, jsonMembers } from '../../lib/json/json-members.ts'
-import type { Exchange, Gateway } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import type { Exchange } from '../exchange.ts'
 import { checkRequestId } from '../request-id.ts'
 import { readBody } from './read-body.ts'
 

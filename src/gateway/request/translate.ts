@@ -17,7 +17,8 @@ import { languages } from '../../languages/translation/languages.ts'
 import type { CallerLanguage, ProviderLanguage } from '../../languages/translation-language.ts'
 import { holdsInexact, parseExactly, parseExactObject } from '../../lib/json/exact-json.ts'
 import { languagesFor } from '../../providers/provider.ts'
-import { type Exchange, type Gateway, given, type ResolvedModel } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import { type Exchange, given, type ResolvedModel } from '../exchange.ts'
 
 export function translateRequest(exchange: Exchange, gateway: Gateway): void {
   for (const path of exchange.paths) {

@@ -8,7 +8,8 @@ import { parseObject } from '../../languages/reading/json-value.ts'
 import { UnreadableAnswer } from '../../languages/translation/translate-response.ts'
 import { completed, type SseFrame, SseSplitter } from '../../lib/http/sse.ts'
 import { turn } from '../../lib/yield-to-event-loop.ts'
-import type { Exchange, Gateway, ReasonCode } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import type { Exchange, ReasonCode } from '../exchange.ts'
 import type { ByteReader } from '../request/read-with-limit.ts'
 
 /** A frame may hold an image; an "event stream" that never ends a frame must not fill the memory. */

@@ -1,6 +1,7 @@
 /** What a frame of a streamed answer tells, noted on the exchange as it comes, whether or not it is passed on. */
 import type { FrameFacts } from '../../languages/dialect.ts'
-import type { Exchange, Gateway } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import type { Exchange } from '../exchange.ts'
 
 /** Characters of generated text, and in milliseconds when the first of them came. */
 export function noteText(exchange: Exchange, { clock }: Gateway, { textLength }: FrameFacts): void {

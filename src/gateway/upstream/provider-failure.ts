@@ -1,6 +1,7 @@
 import { Failure } from '../../failure.ts'
 import { endAttempt } from '../accounting/exchange-record.ts'
-import type { Exchange, Gateway, ReasonCode } from '../exchange.ts'
+import type { Gateway } from '../context.ts'
+import type { Exchange, ReasonCode } from '../exchange.ts'
 
 /** Lets go of a provider's answer that cannot be used, so that it stops being sent, and says so. */
 export function unusable(exchange: Exchange, gateway: Gateway, reason: ReasonCode, cause?: unknown): Failure {

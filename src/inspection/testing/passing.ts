@@ -1,5 +1,5 @@
 /** For tests: rules over detectors, and texts passed in pieces. */
-import type { TextKind } from '../../languages/dialect.ts'
+import type { TextKind } from '../../languages/reading/texts/text-slot.ts'
 import { Channel } from '../channel.ts'
 import type { Detector } from '../detectors/detector.ts'
 import { matcherOf } from '../detectors/text-matcher.ts'

@@ -3,12 +3,13 @@
  * Policies read the prompt and every field that is not known to be none; what is heard and written down is not read.
  */
 import { Failure } from '../../failure.ts'
-import { type Dialect, estimateTokens, type TextSlot } from '../dialect.ts'
+import { type Dialect, estimateTokens } from '../dialect.ts'
 import { eventReader } from '../reading/frames/event-reader.ts'
 import { isObject, type JsonObject } from '../reading/json-value.ts'
 import { modelOf } from '../reading/request-fields.ts'
 import { inputLength, requestOnly } from '../reading/request-only.ts'
 import { addMember } from '../reading/texts/request-texts.ts'
+import type { TextSlot } from '../reading/texts/text-slot.ts'
 import { readAudioUsage } from './usage.ts'
 
 /** Fields that are no text; every other is read, whatever its name. */

@@ -3,7 +3,7 @@
  * the envelope of service.md. Bodies are the provider's and the caller's own; only what the gateway acts on is read.
  */
 import { envelope, type Verdictan } from '../../failure.ts'
-import { type Dialect, estimateTokens, type RequestFacts, type TextSlot } from '../dialect.ts'
+import { type Dialect, estimateTokens, type RequestFacts } from '../dialect.ts'
 import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { checkResponseFormat } from '../reading/output-format.ts'
@@ -21,6 +21,7 @@ import {
 import { tokenMember } from '../reading/request-only.ts'
 import { addDescribed, addMember, addRest } from '../reading/texts/request-texts.ts'
 import { choiceHolders, spelledTexts } from '../reading/texts/text-members.ts'
+import type { TextSlot } from '../reading/texts/text-slot.ts'
 import { FoundSlot, textLength, textsIn } from '../reading/texts/texts.ts'
 import { textsBeside } from '../reading/texts/top-level-texts.ts'
 import { generatedLength, readUsage } from './answer.ts'

@@ -15,11 +15,12 @@
  */
 import type { Failure, Verdictan } from '../../failure.ts'
 import { type RpcId, rpcCodes } from '../../lib/json/json-rpc.ts'
-import type { Dialect, RequestFacts, TextSlot } from '../dialect.ts'
+import type { Dialect, RequestFacts } from '../dialect.ts'
 import { eventReader } from '../reading/frames/event-reader.ts'
 import { isObject, type JsonObject, textOf } from '../reading/json-value.ts'
 import { requestOnly } from '../reading/request-only.ts'
 import { base64OfText, isTextual, textOfBase64 } from '../reading/texts/encoded-text.ts'
+import type { TextSlot } from '../reading/texts/text-slot.ts'
 import { replacedArguments, slotsOf, textsIn } from '../reading/texts/texts.ts'
 
 export const mcp: Dialect = {

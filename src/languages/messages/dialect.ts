@@ -3,13 +3,14 @@
  * `message_stop`, and errors of its own form for everything that the gateway refuses (service.md, Messages route).
  */
 import { Failure } from '../../failure.ts'
-import { type Dialect, estimateTokens, type TextSlot } from '../dialect.ts'
+import { type Dialect, estimateTokens } from '../dialect.ts'
 import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from '../reading/json-value.ts'
 import { hostedTools, modelOf, outputLimitOf, reachesBeyond, serviceTierOf } from '../reading/request-fields.ts'
 import { tokenMember } from '../reading/request-only.ts'
 import { addDescribed, addRest } from '../reading/texts/request-texts.ts'
 import { blockHolder, spelledTexts } from '../reading/texts/text-members.ts'
+import type { TextSlot } from '../reading/texts/text-slot.ts'
 import { slotsOf, textLength } from '../reading/texts/texts.ts'
 import { textsBeside } from '../reading/texts/top-level-texts.ts'
 import { errorBody, rewrittenError } from './error.ts'

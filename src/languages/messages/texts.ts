@@ -1,9 +1,10 @@
 /** What the gateway reads of the messages language: its blocks, its usage, and what it runs at the provider. */
-import type { TextKind, TextSlot, Usage } from '../dialect.ts'
+import type { Usage } from '../dialect.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { plainId } from '../reading/request-fields.ts'
 import { addMember } from '../reading/texts/request-texts.ts'
 import { alteredSignature } from '../reading/texts/signed-reasoning.ts'
+import type { TextKind, TextSlot } from '../reading/texts/text-slot.ts'
 import { FoundSlot, type FoundText, slotsOf, textsIn, textsOfMember, whereAltered } from '../reading/texts/texts.ts'
 
 /** What a content block holds, by its type. */

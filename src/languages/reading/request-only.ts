@@ -3,9 +3,10 @@
  * errors are in the envelope, a request that waits for a person is refused with 403 `policy.escalated`.
  */
 import { envelope } from '../../failure.ts'
-import type { Dialect, TextSlot } from '../dialect.ts'
+import type { Dialect } from '../dialect.ts'
 import { isObject, type JsonObject } from './json-value.ts'
 import { addMember, addRest } from './texts/request-texts.ts'
+import type { TextSlot } from './texts/text-slot.ts'
 
 export const requestOnly = {
   policyStages: ['pre_request'],

@@ -3,7 +3,7 @@
  * a number, and ends with `response.completed`, `response.incomplete` or `response.failed`.
  */
 import { envelope, Failure } from '../../failure.ts'
-import { type Dialect, estimateTokens, type TextSlot } from '../dialect.ts'
+import { type Dialect, estimateTokens } from '../dialect.ts'
 import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { checkResponseFormat, checkTextFormat } from '../reading/output-format.ts'
@@ -19,6 +19,7 @@ import { tokenMember } from '../reading/request-only.ts'
 import { dropLogprobs } from '../reading/texts/logprobs.ts'
 import { addDescribed, addMember, addRest } from '../reading/texts/request-texts.ts'
 import { itemHolders, spelledTexts } from '../reading/texts/text-members.ts'
+import type { TextSlot } from '../reading/texts/text-slot.ts'
 import { FoundSlot, slotsOf, textLength } from '../reading/texts/texts.ts'
 import { besideSlots, textsBeside } from '../reading/texts/top-level-texts.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './answer.ts'

@@ -3,12 +3,12 @@
  * comes in pieces (`response.output_text.delta`), and again whole with every event that says a part of it is done.
  */
 
-import type { TextKind } from '../dialect.ts'
 import { isGiven, isObject, type JsonObject, textOf } from '../reading/json-value.ts'
 import { isKnownLabel } from '../reading/texts/known-labels.ts'
 import type { AskedTexts } from '../reading/texts/request-echo.ts'
 import { isUnread } from '../reading/texts/request-texts.ts'
 import { unsignItem } from '../reading/texts/signed-reasoning.ts'
+import type { TextKind } from '../reading/texts/text-slot.ts'
 import { asKind, type FoundText, textsIn, textsOfMember, whereAltered } from '../reading/texts/texts.ts'
 
 /** Members of a response that say the request's own words again. */

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { seal, unseal } from '../../lib/seal.ts'
 import type { KeyStore } from '../../providers/credentials.ts'
 import { keepSecret, openSecret } from '../../store/keys/master-key.ts'
-import type { Statement } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 
 export const serverCredentialsSchema = z.object({
   headers: z.record(z.string(), z.string()),

@@ -18,9 +18,9 @@ import {
   wrong,
 } from '../../providers/catalog/catalog-change.ts'
 import { recordRoutes } from '../../providers/record-routes.ts'
-import type { Statement } from '../../store/open.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
 import { mcpServers } from '../../store/schema/state.ts'
+import type { Statement } from '../../store/statement.ts'
 import { checkedReach, type Reached } from '../servers/server-reach.ts'
 import {
   type Command,

@@ -1,8 +1,9 @@
 /** The rows of offers: definitions are in the ledger, which of them is approved is in the state. */
 
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
 import { insertRow, newStateVersion } from '../../store/rows.ts'
 import { mcpOffers } from '../../store/schema/ledger.ts'
+import type { Statement } from '../../store/statement.ts'
 import type { OfferKind } from '../connection.ts'
 import { type Definition, offerId } from './definition.ts'
 

@@ -6,7 +6,8 @@ import { nameText, noSecret } from '../../identity/free-text.ts'
 import { permissionsOf } from '../../identity/permissions.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { timestamp } from '../../lib/clock.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 
 /** The roles a person can hold; `runtime` is for gateways only. */
 export const userRoles = ['owner', 'admin', 'operator', 'auditor', 'member'] as const

@@ -9,7 +9,8 @@ import type { Settings } from '../../config.ts'
 import { hashSecret, makeSecret, secretKind } from '../../identity/secret.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import type { UserRole, UserStatus } from '../people/user.ts'
 
 export type SessionSettings = Pick<Settings, 'session_idle_seconds' | 'session_lifetime_seconds'>

@@ -5,7 +5,8 @@
 import { Failure } from '../../failure.ts'
 import { hashSecret, makeSecret, secretKind } from '../../identity/secret.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 
 const lifetimeMilliseconds = 15 * 60_000
 

@@ -1,9 +1,10 @@
 /** Access tokens: their row in the state, by which control plane and gateways admit. */
 
 import { hashSecret } from '../../identity/secret.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
 import { fromRow, insertRow, newStateVersion } from '../../store/rows.ts'
 import { oauthTokens } from '../../store/schema/state.ts'
+import type { Statement } from '../../store/statement.ts'
 import { permissionsWithin, type Standing } from '../person-status.ts'
 import type { Grant } from './grant.ts'
 

@@ -10,7 +10,8 @@
  */
 import type { EventType } from '../../events/event.ts'
 import type { Principal } from '../../identity/principal.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { oauthEvent } from '../oauth-event.ts'
 import { standingOf } from '../person-status.ts'

@@ -4,7 +4,8 @@
  */
 
 import { hashSecret, makeSecret } from '../../identity/secret.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import type { Authorization } from '../authorize/authorize.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 

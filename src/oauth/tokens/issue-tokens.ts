@@ -13,7 +13,7 @@
  */
 import { brokenConstraint } from '../../events/log/append.ts'
 import { makeSecret } from '../../identity/secret.ts'
-import type { Statement } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import { type Check, firstRefusal, type Refusal, refuse } from '../authorize/check.ts'
 import { type Parameters, single } from '../authorize/parameters.ts'
 import { knownResources } from '../authorize/resource.ts'

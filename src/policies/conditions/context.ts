@@ -3,7 +3,7 @@
  * condition language knows its types by them, with what costs something (joining texts, listing tools) made when it is
  * first asked for: most conditions ask for none of it.
  */
-import type { TextSlot } from '../../languages/dialect.ts'
+import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import { offeredTools } from '../tool-names.ts'
 
 export class MessageView {

@@ -18,7 +18,8 @@ import { z } from 'zod'
 import type { Verdict } from '../../events/event.ts'
 import { Failure } from '../../failure.ts'
 import type { Work } from '../../inspection/work-budget.ts'
-import type { PolicyStage, RequestFacts, TextKind, TextSlot } from '../../languages/dialect.ts'
+import type { PolicyStage, RequestFacts } from '../../languages/dialect.ts'
+import type { TextKind, TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { ModelView, PolicyContext } from '../conditions/context.ts'
 
 /** A stretch of a text that a policy found; offsets in UTF-16 code units, `end` exclusive. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
-import type { TextSlot } from '../../languages/dialect.ts'
+import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import { ModelView, RequestView, TokenView } from '../conditions/context.ts'
 import type { Decision, PolicyTools, Subject } from './kind.ts'
 import { webhook } from './webhook.ts'

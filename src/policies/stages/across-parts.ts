@@ -9,7 +9,7 @@
 
 import { maxLiveUnits } from '../../inspection/detectors/detector.ts'
 import { type InspectionRule, type Stop, stopFor } from '../../inspection/rule.ts'
-import type { TextKind, TextSlot } from '../../languages/dialect.ts'
+import type { TextKind, TextSlot } from '../../languages/reading/texts/text-slot.ts'
 
 export interface AcrossParts {
   readonly rule: InspectionRule

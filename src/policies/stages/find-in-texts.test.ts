@@ -1,6 +1,6 @@
 import { heapStats } from 'bun:jsc'
 import { expect, spyOn, test } from 'bun:test'
-import type { TextSlot } from '../../languages/dialect.ts'
+import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import { compilePolicySet } from '../chain.ts'
 import { ruleOf } from '../redaction.ts'
 import type { StoredPolicy } from '../stored-policy.ts'

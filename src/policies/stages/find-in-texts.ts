@@ -7,7 +7,7 @@
 import { Channel, followWhole, mayFind, type PassedWhole } from '../../inspection/channel.ts'
 import { maxLiveUnits } from '../../inspection/detectors/detector.ts'
 import type { Finding, InspectionRule, Stop } from '../../inspection/rule.ts'
-import type { TextSlot } from '../../languages/dialect.ts'
+import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { Change, Decision, TextPolicy } from '../kinds/kind.ts'
 import { findAcrossParts } from './across-parts.ts'
 import { Turns, type TurnTaker } from './turns.ts'

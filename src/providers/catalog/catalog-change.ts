@@ -11,7 +11,8 @@ import { noSecret } from '../../identity/free-text.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
-import type { Database, Row, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Row, Statement } from '../../store/statement.ts'
 
 export interface CatalogDependencies {
   state: Database

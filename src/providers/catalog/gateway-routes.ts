@@ -3,10 +3,10 @@ import { z } from 'zod'
 import { pageQuery } from '../../api/page.ts'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
-import type { Statement } from '../../store/open.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
 import { changeName, dropName, keepName, nameDigest, readNames } from '../../store/schema/gateway-name.ts'
 import { gateways } from '../../store/schema/state.ts'
+import type { Statement } from '../../store/statement.ts'
 import { recordRoutes } from '../record-routes.ts'
 import {
   all,

@@ -25,9 +25,10 @@ import { anonymous } from '../../identity/principal.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
 import { fromRow, insertRow, newStateVersion } from '../../store/rows.ts'
 import { providers } from '../../store/schema/state.ts'
+import type { Statement } from '../../store/statement.ts'
 import { keepDataKey, noCredentials, openCredentials, openDataKey, sealCredentials } from '../credentials.ts'
 
 export interface RegistrationOptions {

@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
 import { readIfThere, readOrMake } from '../../lib/made-once.ts'
 import { seal, unseal } from '../../lib/seal.ts'
-import type { Database, Reader, Statement } from '../open.ts'
+import type { Database, Reader } from '../open.ts'
+import type { Statement } from '../statement.ts'
 
 const keyLength = 32
 const checkName = 'master-key-check'

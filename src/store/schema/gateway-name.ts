@@ -3,8 +3,9 @@
  * take one name at the same time (protocols section 5: `state` holds no name).
  */
 
-import type { Database, Statement } from '../open.ts'
+import type { Database } from '../open.ts'
 import { insertRow, updateRow } from '../rows.ts'
+import type { Statement } from '../statement.ts'
 import { gatewayNames } from './ledger.ts'
 
 const digestMark = 'sha256:'

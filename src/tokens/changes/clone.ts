@@ -1,10 +1,11 @@
 /** Cloning: a token of its own with equal or narrower scope, whose use also draws on its source's accounts. */
 import { Failure } from '../../failure.ts'
 import { accountsWith, creatorStands, findCreator, withinCreator } from '../creation/creator.ts'
-import { type Actor, mint, scopeDetails, type TokenDependencies, tokenEvent } from '../creation/minting.ts'
+import { type Actor, mint, scopeDetails, tokenEvent } from '../creation/minting.ts'
 import { scopeAsked } from '../creation/narrow-scope.ts'
 import { metadataWidened, widenedField } from '../creation/narrowing.ts'
 import { checkGrant, checkProfile, checkReferences, namedStand, ownershipOf } from '../creation/rules.ts'
+import type { TokenDependencies } from '../dependencies.ts'
 import { tokenStatus } from '../governed-token.ts'
 import { isExhausted } from '../limits/depletion.ts'
 import { requireStateRow } from '../stored-token.ts'

@@ -1,8 +1,9 @@
 /** Making a token from what a caller asks for (POST /v1/tokens). */
 
 import { accountsWith, creatorStands, findCreator } from '../creation/creator.ts'
-import { type Actor, mint, scopeDetails, type TokenDependencies, tokenEvent } from '../creation/minting.ts'
+import { type Actor, mint, scopeDetails, tokenEvent } from '../creation/minting.ts'
 import { checkGrant, checkProfile, checkReferences, namedStand, ownershipOf, scopeOf } from '../creation/rules.ts'
+import type { TokenDependencies } from '../dependencies.ts'
 import type { StoredToken } from '../stored-token.ts'
 import type { CreateTokenBody } from '../token-body.ts'
 

@@ -5,7 +5,8 @@ import { versionArgument } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
 import type { Propagation } from '../../fleet/protocol/wire.ts'
 import { newStateVersion } from '../../store/rows.ts'
-import { type Actor, type TokenDependencies, tokenEvent } from '../creation/minting.ts'
+import { type Actor, tokenEvent } from '../creation/minting.ts'
+import type { TokenDependencies } from '../dependencies.ts'
 import {
   findStateRow,
   findToken,

@@ -9,7 +9,8 @@
  */
 
 import type { Principal } from '../../identity/principal.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import { isNamed } from '../named-token.ts'
 import type { TokenScope } from '../scope.ts'
 import { findToken, type StoredToken } from '../stored-token.ts'

@@ -2,37 +2,19 @@
  * Makes tokens: draws a secret, writes the rows of both databases, and says in an event what was made. The secret leaves
  * in the return value only. Every way of making one ends here: create, rotate, clone and the first start.
  */
+
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { Event, EventType } from '../../events/event.ts'
-import { type Recorder, versionArgument } from '../../events/recorder.ts'
-import type { Fleet } from '../../fleet/coordinator/fleet.ts'
+import { versionArgument } from '../../events/recorder.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { hashSecret, makeSecret, secretHint } from '../../identity/secret.ts'
-import { type Clock, timestamp } from '../../lib/clock.ts'
-import type { NewId } from '../../lib/ids.ts'
+import { timestamp } from '../../lib/clock.ts'
 import { fromNano } from '../../lib/money.ts'
-import type { Database, Statement } from '../../store/open.ts'
-import type { AlertThresholds } from '../limits/alerts.ts'
-import type { DepletionView } from '../limits/depletion.ts'
+import type { Statement } from '../../store/statement.ts'
+import type { TokenDependencies } from '../dependencies.ts'
 import type { TokenProfile, TokenScope } from '../scope.ts'
 import { insertToken, limitAccount, type StoredToken } from '../stored-token.ts'
 import type { Ownership } from './rules.ts'
-
-export interface TokenDependencies {
-  state: Database
-  ledger: Database
-  masterKey: Uint8Array
-  recorder: Recorder
-  fleet: Fleet
-  clock: Clock
-  newId: NewId
-  /** Cryptographically strong. */
-  randomBytes(size: number): Uint8Array
-  depletion: DepletionView
-  alerts: AlertThresholds
-  /** Told the new secret when the runtime token that starts hand over is rotated. */
-  onRuntimeToken?(secret: string): void
-}
 
 /** Who asks for a change, and by which request. */
 export interface Actor {

@@ -2,8 +2,9 @@
 import { versionNow } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event.ts'
 import { Failure } from '../../failure.ts'
+import type { TokenDependencies } from '../dependencies.ts'
 import { findToken } from '../stored-token.ts'
-import { type Actor, type TokenDependencies, tokenEvent } from './minting.ts'
+import { type Actor, tokenEvent } from './minting.ts'
 
 /** Does the work; where it is refused for want of permission, records what was attempted before passing that on. */
 export async function recordingRefusal<Result>(

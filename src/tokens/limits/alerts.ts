@@ -2,14 +2,15 @@
  * Lifecycle alerts (contract section 3): what somebody should look at before, or after, a token stops working. Computed
  * when read, by thresholds that are settings.
  */
+
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../../api/cursor.ts'
 import { pageLimit } from '../../api/page.ts'
 import type { Settings } from '../../config.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { timestamp } from '../../lib/clock.ts'
-import type { Statement } from '../../store/open.ts'
-import type { TokenDependencies } from '../creation/minting.ts'
+import type { Statement } from '../../store/statement.ts'
+import type { AlertThresholds, TokenDependencies } from '../dependencies.ts'
 import { tokenStatus } from '../governed-token.ts'
 import { tokenResourceName } from '../record.ts'
 import { openToken, type StoredToken } from '../stored-token.ts'
@@ -44,15 +45,6 @@ export const alertSchema = z.object({
 export type Alert = z.infer<typeof alertSchema>
 
 const day = 24 * 60 * 60 * 1000
-
-export interface AlertThresholds {
-  /** Milliseconds before expiry. */
-  expiring: number
-  /** Milliseconds since the token was made, by creation or rotation. */
-  rotationDue: number
-  /** The share, 0 … 1, of a limit from which on it is nearly used up. */
-  nearExhaustion: number
-}
 
 /** The thresholds that the settings say. */
 export const alertThresholds = (

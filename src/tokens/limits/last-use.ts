@@ -4,7 +4,8 @@
  * slices, so that what is taken in meanwhile hardly waits, and as many a flush as gateways can ship until the next.
  * What waits in memory is lost with the process; it is at most what happened since the last flush.
  */
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 
 export interface LastUse {
   used(tokenId: string, at: number): void

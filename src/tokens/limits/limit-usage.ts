@@ -1,7 +1,7 @@
 /** What the answer to a change of limits says of them (protocols section 2, rule 17). */
 import { z } from 'zod'
 import { fromNano } from '../../lib/money.ts'
-import type { TokenDependencies } from '../creation/minting.ts'
+import type { TokenDependencies } from '../dependencies.ts'
 import type { TokenScope } from '../scope.ts'
 
 const standing = z

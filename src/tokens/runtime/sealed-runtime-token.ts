@@ -5,7 +5,8 @@
 
 import { hashSecret } from '../../identity/secret.ts'
 import { readSecret, replaceSecret, type SealedSecret } from '../../store/keys/master-key.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 
 const name = 'runtime-token'
 

@@ -4,7 +4,8 @@
  */
 import { z } from 'zod'
 import type { Principal } from '../../identity/principal.ts'
-import type { Database, Row, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Row, Statement } from '../../store/statement.ts'
 import { visibleTokens } from '../../tokens/visibility.ts'
 
 export interface Sight {

@@ -7,7 +7,8 @@
  * The comparison is part of the statements themselves, of the reads that decide as of the transactions that write.
  * Gateways are told the counts with each beat and say them when they connect, for control planes that start meanwhile.
  */
-import { type Database, databaseTime, type Statement } from '../../store/open.ts'
+import { type Database, databaseTime } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 
 export interface Mark {
   writer: string

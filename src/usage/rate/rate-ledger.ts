@@ -16,7 +16,8 @@
  */
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
-import type { Database, Statement } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import { type Cooling, mostMinutes, slotMinuteMs, slotTtlMs } from './rate.ts'
 import type { SlotCell, SlotsReply } from './rate-protocol.ts'
 

@@ -5,7 +5,7 @@
 import { Database as Sqlite } from 'bun:sqlite'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Statement } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import { type RecordedUse, sumUses } from '../rate/rate.ts'
 import { answerSlots } from '../rate/rate-ledger.ts'
 import { type SlotCell, type SlotsReply, slotsReplySchema, slotsRequestSchema } from '../rate/rate-protocol.ts'

@@ -3,8 +3,8 @@
  * that says the session has ended shows the sign-in in place of the screen; the address stays, so it goes on there.
  */
 import { caller, csrfToken, sessionEnded, take } from '../session.ts'
+import type { Caller } from './caller.ts'
 import { repeatable } from './repetition.ts'
-import type { Caller } from './routes.ts'
 
 /** What the API refused, in its own words (contract section 2). */
 export class Refusal extends Error {

@@ -2,10 +2,10 @@
  * The API's routes as the console uses them: what each takes and answers, by the types of the server's own schemas. The
  * types are all that is taken from there; the page carries no validation, because the API has its own.
  */
+
 import type { z } from 'zod'
 import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, EventType, Verdict } from '../../../events/event.ts'
-import type { Permission, Role } from '../../../identity/permissions.ts'
 import type { User } from '../../../members/people/user.ts'
 import type { ProgramDecision, ProgramPreview } from '../../../members/programs/program-routes.ts'
 import type { CreatePolicyBody, createPolicyBody, UpdatePolicyBody } from '../../../policies/policy-body.ts'
@@ -13,30 +13,12 @@ import type { PolicyRecord } from '../../../policies/policy-record.ts'
 import type { Alert } from '../../../tokens/limits/alerts.ts'
 import type { TokenRecord } from '../../../tokens/record.ts'
 import type { cloneTokenBody, createTokenBody, updateTokenBody } from '../../../tokens/token-body.ts'
+import type { Caller, Session } from './caller.ts'
 import { request } from './request.ts'
 
 export type { Alert, CreatePolicyBody, Event, EventType, PolicyRecord, ProgramPreview, TokenRecord, User, Verdict }
 export type Escalation = z.infer<typeof escalationSchema>
 export type PolicyInput = z.input<typeof createPolicyBody>
-
-export interface Session {
-  id: string
-  kind: 'browser' | 'program'
-  program: string | null
-  created_at: string
-  last_used_at: string
-  expires_at: string
-  current: boolean
-}
-
-export interface Caller {
-  kind: 'session' | 'token' | 'runtime'
-  user: User | null
-  roles: Role[]
-  permissions: Permission[]
-  session: Session | null
-  csrf_token: string | null
-}
 
 interface SignedIn {
   user: User

@@ -5,7 +5,7 @@ import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { go, href, path } from '../address.ts'
 import { api } from '../api/routes.ts'
 import { applyTheme, isDark } from '../preferences.ts'
-import { type Screen, screens } from '../screens.tsx'
+import type { Screen } from '../screen.ts'
 import { caller, may } from '../session.ts'
 import { Icon } from './icon.tsx'
 import { KeyList, type Keys, useKeys } from './keys.tsx'
@@ -15,8 +15,6 @@ import { said } from './said.tsx'
 import { Toasts } from './toast.tsx'
 
 const menuOpen = signal(false)
-
-const inMenu = screens.filter((screen) => screen.menu !== undefined)
 
 const Mark = () => (
   <>
@@ -34,7 +32,8 @@ export const Brand = () => (
   </div>
 )
 
-export function Frame({ children }: { children: ComponentChildren }) {
+export function Frame({ screens, children }: { screens: readonly Screen[]; children: ComponentChildren }) {
+  const inMenu = screens.filter((screen) => screen.menu !== undefined)
   const search = useRef<HTMLInputElement>(null)
   const menu = useRef<HTMLButtonElement>(null)
   const here = path.value

@@ -6,7 +6,7 @@ import { api, type PolicyRecord } from '../api/routes.ts'
 import { Head } from '../parts/frame.tsx'
 import { Show, useLoaded } from '../parts/loaded.tsx'
 import { Empty } from '../parts/table.tsx'
-import { screens } from '../screens.tsx'
+import type { Screen } from '../screen.ts'
 import { may } from '../session.ts'
 
 interface Hit {
@@ -59,7 +59,7 @@ const byRequest = (id: string, signal: AbortSignal): Promise<Hit[]> =>
     })),
   )
 
-function byWords(words: string, signal: AbortSignal): Promise<Hit[]> {
+function byWords(words: string, screens: readonly Screen[], signal: AbortSignal): Promise<Hit[]> {
   const fits = (name: string) => name.toLowerCase().includes(words.toLowerCase())
   const places = screens
     .filter(
@@ -100,11 +100,11 @@ async function policiesNamed(fits: (name: string) => boolean, signal: AbortSigna
 /** Where the hits lead, if there is one alone. */
 const onlyOf = (hits: readonly Hit[]): string | undefined => (hits.length === 1 ? hits[0]?.to : undefined)
 
-export function Search() {
+export function Search({ screens }: { screens: readonly Screen[] }) {
   const words = (queryValue('q') ?? '').trim()
   const found = useLoaded(words, async (signal) => ({
     words,
-    hits: await (isId(words) ? byId(words, signal) : byWords(words, signal)),
+    hits: await (isId(words) ? byId(words, signal) : byWords(words, screens, signal)),
   }))
   // What was found for other words is shown until these are answered, and leads nowhere by itself.
   const only = isId(words) && found.value?.words === words ? onlyOf(found.value.hits) : undefined

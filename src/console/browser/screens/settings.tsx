@@ -1,6 +1,7 @@
 /** The person's own: password, sessions, look; and what this installation is. */
 import { useState } from 'preact/hooks'
-import { api, type Session } from '../api/routes.ts'
+import type { Session } from '../api/caller.ts'
+import { api } from '../api/routes.ts'
 import { words } from '../formats.ts'
 import { installation } from '../installation.ts'
 import { Confirm, useAction } from '../parts/dialog.tsx'

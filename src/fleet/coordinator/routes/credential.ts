@@ -2,7 +2,7 @@
 import { type AnyRoute, route } from '../../../api/route.ts'
 import { timestamp } from '../../../lib/clock.ts'
 import { type BootstrapReply, credentialReplySchema } from '../../protocol/wire.ts'
-import type { FleetOptions } from '../coordinator.ts'
+import type { FleetOptions } from '../options.ts'
 
 type Source = Pick<FleetOptions, 'source' | 'clock'>
 

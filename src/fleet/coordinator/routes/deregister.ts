@@ -2,7 +2,7 @@
 import { type AnyRoute, route } from '../../../api/route.ts'
 import { timestamp } from '../../../lib/clock.ts'
 import { goodbyeReplySchema, goodbyeRequestSchema } from '../../protocol/wire.ts'
-import type { FleetOptions } from '../coordinator.ts'
+import type { FleetOptions } from '../options.ts'
 import type { LaneRegistry } from '../worker-registry.ts'
 import { heldLane } from './heartbeat.ts'
 

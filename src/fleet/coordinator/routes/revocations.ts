@@ -2,7 +2,7 @@
 import { type AnyRoute, route } from '../../../api/route.ts'
 import { denialsReplySchema, denialsRequestSchema } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
-import type { FleetOptions } from '../coordinator.ts'
+import type { FleetOptions } from '../options.ts'
 import { revokeByDenials } from '../tokens-to-revoke-again.ts'
 import type { LaneRegistry } from '../worker-registry.ts'
 import { heldLane } from './heartbeat.ts'

@@ -20,7 +20,7 @@ import {
   streamQuerySchema,
 } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
-import type { FleetOptions } from '../coordinator.ts'
+import type { FleetOptions } from '../options.ts'
 import type { Lane, LaneRegistry, LaneStream } from '../worker-registry.ts'
 
 /** Messages that may wait for a lane that does not read, before its stream is ended. */

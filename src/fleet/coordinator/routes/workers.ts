@@ -10,7 +10,7 @@ import { databaseTime } from '../../../store/open.ts'
 import { readNames } from '../../../store/schema/gateway-name.ts'
 import { staleAfterMs } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
-import type { FleetOptions } from '../coordinator.ts'
+import type { FleetOptions } from '../options.ts'
 
 /** A lane beats every second and counts as connected for three; its row is behind by a second at most. */
 const connectedMs = 3000 + 1000

@@ -4,16 +4,9 @@
  * alone, but for the plainest, makes a text suspicious: people do write "act as a travel guide".
  */
 
+import type { InjectionSignal } from './injection-signal.ts'
 import { injectionLanguages } from './languages/index.ts'
 import { signalsOf } from './languages/language.ts'
-
-export interface InjectionSignal {
-  readonly name: string
-  /** What it adds to the score, once for a text. */
-  readonly weight: number
-  /** Case does not matter. */
-  readonly patterns: readonly string[]
-}
 
 const instructions = String.raw`(?:instruct\w*|prompts?|rules?|guidelines?|directions?|directives?|orders|commands?|programming|training|restrictions?|restraints?|(?:system|developer) messages?)`
 const earlier =

@@ -9,9 +9,10 @@
  * Only compact JSON is learned, and choices that take turns are not.
  */
 import type { SseFrame } from '../../../lib/http/sse.ts'
-import type { FrameText, SseFrameText, StreamPiece, StreamReader, TextKind } from '../../dialect.ts'
+import type { FrameText, SseFrameText, StreamPiece, StreamReader } from '../../dialect.ts'
 import { textOf } from '../json-value.ts'
 import { paddingMember, saysNothingAsPadding } from '../texts/known-labels.ts'
+import type { TextKind } from '../texts/text-slot.ts'
 import type { OpenFrame } from './open-frame.ts'
 
 /** What stays the same. */

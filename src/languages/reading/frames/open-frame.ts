@@ -7,9 +7,10 @@
 import { type SseFrame, withData } from '../../../lib/http/sse.ts'
 import { isRepetitive } from '../../../lib/json/json-members.ts'
 import { withNumbersOf } from '../../../lib/json/keep-numbers.ts'
-import type { FrameText, StreamPiece, TextKind } from '../../dialect.ts'
+import type { FrameText, StreamPiece } from '../../dialect.ts'
 import type { JsonObject } from '../json-value.ts'
 import { dropLogprobs } from '../texts/logprobs.ts'
+import type { TextKind } from '../texts/text-slot.ts'
 import type { FoundText } from '../texts/texts.ts'
 import { withoutNonFinite } from './non-finite.ts'
 

@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'bun:test'
 import { withNumbersOf } from '../../../lib/json/keep-numbers.ts'
 import { chat } from '../../chat/dialect.ts'
-import type { TextSlot } from '../../dialect.ts'
 import { mcp } from '../../mcp/dialect.ts'
 import { messages } from '../../messages/dialect.ts'
 import { responses } from '../../responses/dialect.ts'
 import { framesOf, openNext, start } from '../../testing/streams.ts'
+import type { TextSlot } from './text-slot.ts'
 
 const id = '12345678901234567890'
 const given = `{"a@b.co":${id},"c@d.co":2,"in":{"e@f.co":${id},"g@h.co":4}}`

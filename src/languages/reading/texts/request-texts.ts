@@ -2,9 +2,10 @@
  * The texts of a request's members: all that a provider may read as prose, in whatever shape it came, because some read
  * leniently what the language does not foresee. What is deliberately not read is in one list, with the reason.
  */
-import type { TextSlot } from '../../dialect.ts'
+
 import type { JsonObject } from '../json-value.ts'
 import { isKnownLabel } from './known-labels.ts'
+import type { TextSlot } from './text-slot.ts'
 import { FoundSlot, type FoundText, textsOfMember } from './texts.ts'
 
 /** What is not read of a request. Beside it: ids, labels and encoded bytes that are what they should be (`known-labels.ts`). */

@@ -3,8 +3,8 @@
  * came (`text += value`), whatever it is: a list or a number becomes a text then, which says what no string said.
  */
 import { isNumber } from '../../../lib/json/exact-json.ts'
-import type { TextKind } from '../../dialect.ts'
 import { isObject, type JsonObject, objectsOf } from '../json-value.ts'
+import type { TextKind } from './text-slot.ts'
 import type { FoundText } from './texts.ts'
 
 /** An object with texts: the members that are one each, or a list of parts that have some. */

@@ -10,12 +10,12 @@
 
 import { isExactNumber, isNumber, parseDistinctly } from '../../../lib/json/exact-json.ts'
 import { isRepetitive } from '../../../lib/json/json-members.ts'
-import type { TextKind, TextSlot } from '../../dialect.ts'
 import { isObject, type JsonObject } from '../json-value.ts'
 import { fileText, withFileText } from './encoded-text.ts'
 import { isEncodedUrl, isFreelyNamed, isLabel, isLogprobs, saysNothing } from './known-labels.ts'
 import { unsignDetail } from './signed-reasoning.ts'
 import { stepOfName } from './text-paths.ts'
+import type { TextKind, TextSlot } from './text-slot.ts'
 
 /** Of what holds bytes as `data`: files, and thinking that only its provider can read. */
 const typesOfData: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking', 'reasoning.encrypted'])

@@ -3,9 +3,10 @@
  * citations that some providers put there. What stands in place of the list, or of an object in it, is the answer's text
  * to those who read it all the same.
  */
-import type { TextSlot } from '../../dialect.ts'
+
 import type { JsonObject } from '../json-value.ts'
 import { outermost } from './text-paths.ts'
+import type { TextSlot } from './text-slot.ts'
 import { FoundSlot, type FoundText, textsIn } from './texts.ts'
 
 /** All texts of a body but those of the objects in its list of this name; `except`: other members to leave out. */

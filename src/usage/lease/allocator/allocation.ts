@@ -5,7 +5,7 @@
  * Longer than most: what one turn reads, decides and says of an account is one state.
  */
 import type { Clock } from '../../../lib/clock.ts'
-import { countsMoney } from '../../demands.ts'
+import { countsMoney } from '../../account-name.ts'
 import {
   type Ask,
   type CellReport,

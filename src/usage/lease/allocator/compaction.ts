@@ -11,7 +11,8 @@
  */
 import { brokenConstraint } from '../../../events/log/append.ts'
 import type { Clock } from '../../../lib/clock.ts'
-import type { Database, Statement } from '../../../store/open.ts'
+import type { Database } from '../../../store/open.ts'
+import type { Statement } from '../../../store/statement.ts'
 import { longAgoMs } from '../../window.ts'
 import type { LedgerMarks } from '../ledger-epoch.ts'
 

@@ -14,7 +14,8 @@
  * so its word is taken for that (usage/settlement.ts); its hello says what else it was granted.
  */
 import { controlPlaneChain } from '../../../events/log/chain.ts'
-import { type Database, databaseTime, type Statement } from '../../../store/open.ts'
+import { type Database, databaseTime } from '../../../store/open.ts'
+import type { Statement } from '../../../store/statement.ts'
 import { isBehind } from '../ledger-epoch.ts'
 
 const knownForMs = 86_400_000

@@ -4,7 +4,8 @@
  */
 import { brokenConstraint } from '../../../events/log/append.ts'
 import type { Clock } from '../../../lib/clock.ts'
-import { type Database, databaseTime, type Statement } from '../../../store/open.ts'
+import { type Database, databaseTime } from '../../../store/open.ts'
+import type { Statement } from '../../../store/statement.ts'
 import { type Hello, roundSize } from '../lease.ts'
 import { isBehind, type LedgerMarks } from '../ledger-epoch.ts'
 import type {

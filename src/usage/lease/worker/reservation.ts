@@ -2,15 +2,20 @@
 import type { Held, Reservation } from '../../allowance.ts'
 import { mostHeld } from '../lease.ts'
 import type { LaneCell } from './worker-balance.ts'
-import type { LaneUsage } from './worker-usage.ts'
+
+/** What a reservation asks of the usage that made it. */
+interface ReservingUsage {
+  extend(reservation: LaneReservation, more: readonly Held[]): boolean
+  settle(cell: LaneCell, held: number, used: number): void
+}
 
 export class LaneReservation implements Reservation {
-  readonly #usage: LaneUsage
+  readonly #usage: ReservingUsage
   readonly #cells: LaneCell[] = []
   readonly #held: Held[] = []
   #settled = false
 
-  constructor(usage: LaneUsage) {
+  constructor(usage: ReservingUsage) {
     this.#usage = usage
   }
 

@@ -11,7 +11,7 @@ import { Time } from '../../parts/small.tsx'
 import { Table } from '../../parts/table.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
 import { timeRange } from '../../time-range.ts'
-import { bodyOf } from './policy.tsx'
+import { bodyOf } from './policy-body.ts'
 
 const sample = JSON.stringify(
   { model: 'simulator/echo', messages: [{ role: 'user', content: 'Write to ann@example.com about the transfer' }] },

@@ -1,4 +1,5 @@
 /** One policy: a form made from its kind's schema, and beside it what it would say. */
+
 import { useRef, useState } from 'preact/hooks'
 import { go, href, queryValue } from '../../address.ts'
 import { bodySchema, type JsonSchema } from '../../api/description.ts'
@@ -16,6 +17,7 @@ import { may } from '../../session.ts'
 import { changed } from '../catalog/records.tsx'
 import { DryRun } from './dry-run.tsx'
 import { PolicyState, readChain } from './policies.tsx'
+import { bodyOf } from './policy-body.ts'
 import { WhenField } from './when-field.tsx'
 
 interface Forms {
@@ -127,12 +129,6 @@ export function PolicyScreen({ id }: { id: string }) {
     </>
   )
 }
-
-const ownPlaces = ['name', 'kind', 'stages', 'config', 'when', 'targets', 'mode', 'enabled', 'when_broken', 'order']
-
-/** A record as the body that would make it. */
-export const bodyOf = (record: PolicyRecord): JsonObject =>
-  Object.fromEntries(Object.entries(record).filter(([name]) => ownPlaces.includes(name)))
 
 interface EditorProps {
   kind: string

@@ -1,7 +1,8 @@
 /** A page that is one form: how somebody comes in. */
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { api, type Caller } from '../../api/routes.ts'
+import type { Caller } from '../../api/caller.ts'
+import { api } from '../../api/routes.ts'
 import { useAction } from '../../parts/dialog.tsx'
 import { Alone, Brand } from '../../parts/frame.tsx'
 import { Fault } from '../../parts/loaded.tsx'

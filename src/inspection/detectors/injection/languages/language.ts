@@ -4,7 +4,7 @@
  * report of the same ("the driver ignored the instructions") is none. Words are fragments of patterns, written as
  * `injection-text.ts` folds them: lower case, no accents on Latin letters, no vowel marks of Arabic.
  */
-import type { InjectionSignal } from '../injection-signals.ts'
+import type { InjectionSignal } from '../injection-signal.ts'
 
 export interface InjectionLanguage {
   /** What an order may stand behind within a sentence: "please", "and", "you must". */

@@ -1,0 +1,132 @@
+/** The parts of a control plane, each given what it needs of the others. */
+import { randomBytes } from 'node:crypto'
+import { join, resolve } from 'node:path'
+import type { Settings } from '../config.ts'
+import { createRecorder } from '../events/change.ts'
+import { createExportRunner } from '../events/export/export-runner.ts'
+import { createProof } from '../events/proof/proof.ts'
+import type { Recorder } from '../events/recorder.ts'
+import { connectedLanes } from '../fleet/coordinator/connected-workers.ts'
+import { createFleet } from '../fleet/coordinator/coordinator.ts'
+import type { Fleet } from '../fleet/coordinator/fleet.ts'
+import type { Clock } from '../lib/clock.ts'
+import { localUrl } from '../lib/http/listen.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Log } from '../lib/log/log.ts'
+import { firstStart } from '../members/first-start.ts'
+import type { OAuthDependencies } from '../oauth/dependencies.ts'
+import { loadMasterKey } from '../store/keys/master-key.ts'
+import { type ControlPlaneMetrics, createControlPlaneMetrics } from '../telemetry/metrics.ts'
+import { alertThresholds } from '../tokens/limits/alerts.ts'
+import { createLastUse } from '../tokens/limits/last-use.ts'
+import { depletionView } from '../usage/api/depletion.ts'
+import type { Store } from './store.ts'
+
+export interface ControlPlaneOptions {
+  settings: Settings
+  environment: Readonly<Record<string, string | undefined>>
+  clock: Clock
+  newId: NewId
+  log: Log
+  /** Told, as soon as calls are taken in, what a gateway on this host needs in order to start meanwhile. */
+  onListening(gateway: { api_token: string; state_file: string | null }): void
+  /** Told the new secret when the runtime token of the gateway on this host is rotated. */
+  onRuntimeToken(secret: string): void
+}
+
+/** The parts that stand behind the routes. The base address is filled in when the listener has its port. */
+export async function connectParts(
+  { settings, clock, newId, log }: ControlPlaneOptions,
+  { state, ledger, source }: Store,
+) {
+  const masterKey = await loadMasterKey({
+    setting: settings.master_key,
+    dataDirectory: resolve(settings.data),
+    ledger,
+    randomBytes,
+  })
+  const addresses = {
+    base: settings.base_url ?? '',
+    gateway: settings.gateway_url ?? localUrl(settings.gateway_listen),
+    console: settings.console_url ?? '',
+  }
+  const metrics = createControlPlaneMetrics({
+    connectedLanes: () => connectedLanes(ledger),
+    stateReads: () => lanes.stateReads(),
+  })
+  const callers = new WeakMap<Request, string>()
+  const lanes = createFleet({
+    meter: metrics,
+    state,
+    ledger,
+    source,
+    masterKey,
+    clock,
+    newId,
+    randomBytes,
+    log,
+    settings,
+    peerUrl: () => settings.peer_url ?? addresses.base,
+    addressOf: (request) => callers.get(request) ?? 'unknown',
+    baseUrl: () => addresses.base,
+    gatewayUrl: () => addresses.gateway,
+    recorder: () => recorder,
+  })
+  lanes.fleet = timed(lanes.fleet, metrics, clock)
+  const recorder: Recorder = createRecorder({
+    ...{ state, ledger, announce: lanes.fleet.announce, clock, log },
+    environment: settings.environment,
+  })
+  const shared = {
+    ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes, log },
+    depletion: depletionView(ledger, (accounts) => lanes.usage.authority.callBack(accounts)),
+    alerts: alertThresholds(settings),
+  }
+  const oauth: OAuthDependencies = {
+    ...{ state, ledger, recorder, clock, newId, randomBytes, log, settings },
+    fleet: lanes.fleet,
+    baseUrl: () => addresses.base,
+    gatewayUrl: () => addresses.gateway,
+    consoleUrl: () => addresses.console,
+  }
+  const installation = await firstStart(shared)
+  const directory = resolve(settings.data)
+  const exports = createExportRunner({
+    ...shared,
+    settings,
+    directory: join(directory, 'exports'),
+    address: () => addresses.base,
+  })
+  const proof = await createProof({
+    ...{ state, ledger, clock, log, settings },
+    dataDirectory: directory,
+    announce: (head) => lanes.fleet.announce(head, [], []),
+  })
+  return {
+    shared,
+    lanes,
+    metrics,
+    addresses,
+    callers,
+    oauth,
+    installation,
+    stateFile: 'file' in source ? source.file : null,
+    exports,
+    proof,
+    lastUse: createLastUse(ledger),
+    settings,
+  }
+}
+
+export type Parts = Awaited<ReturnType<typeof connectParts>>
+
+/** A fleet whose propagations are timed. */
+const timed = (fleet: Fleet, metrics: Pick<ControlPlaneMetrics, 'propagated'>, clock: Clock): Fleet => ({
+  ...fleet,
+  async propagation(version) {
+    const began = clock.monotonic()
+    const propagation = await fleet.propagation(version)
+    metrics.propagated((clock.monotonic() - began) / 1000)
+    return propagation
+  },
+})

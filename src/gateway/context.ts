@@ -1,0 +1,65 @@
+/** What a gateway runs on: everything that the stages need and that is not the exchange's own. */
+import type { Settings } from '../config.ts'
+import type { Journal, Standing, StateView } from '../fleet/protocol/worker.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Log } from '../lib/log/log.ts'
+import type { McpServers } from '../mcp/connection.ts'
+import type { McpSessions } from '../mcp/surface/sessions.ts'
+import type { PriceBook } from '../providers/prices/price-book.ts'
+import type { Fetch } from '../providers/provider.ts'
+import type { Tracer } from '../telemetry/tracer.ts'
+import type { Allowances } from '../usage/allowance.ts'
+import type { TokenCounter } from '../usage/pricing/token-counter.ts'
+import type { Rates } from '../usage/rate/rates.ts'
+import type { Meter } from './accounting/metrics.ts'
+import type { MemoryBudget } from './admission/memory-budget.ts'
+import type { Exchange } from './exchange.ts'
+import type { McpNeighbours } from './mcp/neighbours.ts'
+import type { Circuits } from './upstream/circuit.ts'
+
+export interface Gateway {
+  readonly lane: {
+    readonly journal: Journal
+    readonly view: StateView
+    readonly standing: Standing
+    readonly allowances: Allowances
+    readonly rates: Rates
+  }
+  readonly prices: PriceBook
+  readonly tokenCounter: TokenCounter
+  readonly settings: Settings
+  readonly fetch: Fetch
+  readonly clock: Clock
+  readonly newId: NewId
+  readonly log: Log
+  readonly meter: Meter
+  readonly tracer: Tracer
+  readonly running: Running
+  readonly memory: MemoryBudget
+  /** It stops: what is new is refused, what runs may finish. */
+  draining: boolean
+  readonly circuits: Circuits
+  readonly mcp: McpPart
+}
+
+export interface Running {
+  readonly size: number
+  add(exchange: Exchange): void
+  remove(exchange: Exchange): void
+  /**
+   * Has a drain wait, too, for what is no exchange, or no more, until the promise is settled. `cut` ends it where the
+   * drain has waited long enough.
+   */
+  waitFor(ended: Promise<unknown>, cut?: () => void): void
+  /** Ends what runs for these tokens: their callers are told, their providers let go. */
+  cutTokens(tokenHashes: readonly string[], organizationId: string): void
+  /** Waits until nothing runs or `milliseconds` have passed; then cuts those left and waits for their outcomes. */
+  drain(milliseconds: number): Promise<void>
+}
+
+export interface McpPart {
+  readonly servers: McpServers
+  readonly sessions: McpSessions
+  readonly neighbours: McpNeighbours
+}

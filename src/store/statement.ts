@@ -1,0 +1,10 @@
+/** What goes into a database and what comes out, as plain data. */
+
+/** One statement with its values, as `batch` takes it and a pending change stores it. */
+export interface Statement {
+  sql: string
+  args: (string | number | null)[]
+}
+
+/** A row as it comes from the database. */
+export type Row = Record<string, unknown>
