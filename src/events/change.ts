@@ -16,12 +16,12 @@
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
-import type { Head } from '../fleet/protocol/wire.ts'
 import type { Clock } from '../lib/clock.ts'
 import { wellFormedJson } from '../lib/json/well-formed-json.ts'
 import type { Log } from '../lib/log/log.ts'
 import { changedByNewest } from '../store/limit-rows.ts'
 import { type Database, databaseTime } from '../store/open.ts'
+import type { Head } from '../store/propagation.ts'
 import type { Statement } from '../store/statement.ts'
 import type { Event } from './event.ts'
 import {

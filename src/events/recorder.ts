@@ -5,7 +5,7 @@
  * in `change_log`; where it is missing, a row with applied = 0 makes its late writer fail, and the pending is dropped.
  */
 import type { Failure } from '../failure.ts'
-import type { Head } from '../fleet/protocol/wire.ts'
+import type { Head } from '../store/propagation.ts'
 import type { Statement } from '../store/statement.ts'
 import type { Event } from './event.ts'
 

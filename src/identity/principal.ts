@@ -1,5 +1,5 @@
-import type { KeyClass } from '../tokens/governed-token.ts'
 import type { Delegation } from './delegation.ts'
+import type { KeyClass } from './key-class.ts'
 import type { Permission, Role } from './permissions.ts'
 
 /** Who makes a control-plane call, and what they may do. */

@@ -1,12 +1,12 @@
 /** What the OAuth server needs of the rest of the control plane. */
 import type { Settings } from '../config.ts'
 import type { Recorder } from '../events/recorder.ts'
-import type { Fleet } from '../fleet/coordinator/fleet.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { SessionSettings } from '../members/sessions/session.ts'
 import type { Database } from '../store/open.ts'
+import type { Fleet } from '../store/propagation.ts'
 
 export type OAuthSettings = Pick<
   Settings,

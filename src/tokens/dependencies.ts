@@ -1,9 +1,9 @@
 /** What the routes and rules of tokens need of the rest of the control plane. */
 import type { Recorder } from '../events/recorder.ts'
-import type { Fleet } from '../fleet/coordinator/fleet.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
+import type { Fleet } from '../store/propagation.ts'
 import type { DepletionView } from './limits/depletion.ts'
 
 export interface TokenDependencies {

@@ -2,7 +2,9 @@
  * A token as gateways decide by it: one row of the state database, opened. Everything a person would recognise it by
  * (name, metadata, prefix, creator) stays in the ledger.
  */
+
 import type { Delegation } from '../identity/delegation.ts'
+import type { KeyClass } from '../identity/key-class.ts'
 import type { Role } from '../identity/permissions.ts'
 
 export const purposes = ['general', 'gateway_runtime', 'integration'] as const
@@ -10,9 +12,6 @@ export type Purpose = (typeof purposes)[number]
 
 export const principalTypes = ['api_token', 'gateway_runtime'] as const
 export type PrincipalType = (typeof principalTypes)[number]
-
-export const keyClasses = ['durable', 'virtual', 'disposable'] as const
-export type KeyClass = (typeof keyClasses)[number]
 
 export interface GovernedToken {
   id: string

@@ -3,10 +3,11 @@
  * computed for the instant of reading; the counts of depletion are null where nothing counts them.
  */
 import { z } from 'zod'
+import { keyClasses } from '../identity/key-class.ts'
 import { roles } from '../identity/permissions.ts'
 import { timestamp } from '../lib/clock.ts'
 import { fromNano } from '../lib/money.ts'
-import { keyClasses, principalTypes, purposes, tokenStatus } from './governed-token.ts'
+import { principalTypes, purposes, tokenStatus } from './governed-token.ts'
 import type { TokenDepletion } from './limits/depletion.ts'
 import type { StoredToken } from './stored-token.ts'
 

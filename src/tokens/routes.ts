@@ -1,8 +1,8 @@
 /** The routes of `/v1/tokens` (contract section 3). */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
-import { propagationSchema } from '../fleet/protocol/wire.ts'
 import type { Database } from '../store/open.ts'
+import { propagationSchema } from '../store/propagation.ts'
 import { changeRoutes } from './changes/change-routes.ts'
 import { createToken } from './changes/create.ts'
 import { revokeToken } from './changes/revoke.ts'

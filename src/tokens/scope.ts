@@ -3,8 +3,9 @@
  * narrow, and what its creator must hold. Null is the absence of a limit, which is the widest.
  */
 
+import type { KeyClass } from '../identity/key-class.ts'
 import type { Role } from '../identity/permissions.ts'
-import type { KeyClass, PrincipalType, Purpose } from './governed-token.ts'
+import type { PrincipalType, Purpose } from './governed-token.ts'
 
 export interface TokenScope {
   gatewayId: string | null

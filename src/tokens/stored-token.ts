@@ -3,6 +3,7 @@
  * The hash is in the state database alone.
  */
 import { Failure } from '../failure.ts'
+import type { KeyClass } from '../identity/key-class.ts'
 import type { Role } from '../identity/permissions.ts'
 import { unknownHint } from '../identity/secret.ts'
 import type { Database } from '../store/open.ts'
@@ -10,7 +11,7 @@ import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts
 import { tokens as ledgerTokens } from '../store/schema/ledger.ts'
 import { accounts as stateAccounts, tokens as stateTokens } from '../store/schema/state.ts'
 import type { Row, Statement } from '../store/statement.ts'
-import type { KeyClass, PrincipalType, Purpose } from './governed-token.ts'
+import type { PrincipalType, Purpose } from './governed-token.ts'
 import type { TokenProfile, TokenScope } from './scope.ts'
 
 export interface Revocation {

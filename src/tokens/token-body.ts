@@ -6,9 +6,10 @@
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { labels, nameText, noteText } from '../identity/free-text.ts'
+import { keyClasses } from '../identity/key-class.ts'
 import { roles } from '../identity/permissions.ts'
 import { isWholeNano, largestAmount } from '../lib/money.ts'
-import { keyClasses, principalTypes, purposes } from './governed-token.ts'
+import { principalTypes, purposes } from './governed-token.ts'
 
 export const tokenName = nameText(200)
 

@@ -5,7 +5,6 @@
  * valid event of a type that gateways may post, under the poster's own gateway id and an event id of its own, keeps its
  * place in the chain as quarantined (quarantine.ts).
  */
-import { arrivalStatements } from '../../escalations/arrivals.ts'
 import { Failure } from '../../failure.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
@@ -139,7 +138,6 @@ async function writeSlice(
   const statements = [
     ...appendStatements({ chain, head, events: fresh, receivedAt }),
     ...rollupStatements(events, receivedAt),
-    ...arrivalStatements(events, receivedAt),
     ...batch.settle(events),
   ]
   // A lane keeps what is not acknowledged and has more to send at any time: grants and revocations go first.

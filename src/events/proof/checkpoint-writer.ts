@@ -7,12 +7,12 @@
  * the one before it shows.
  */
 import { randomUUID } from 'node:crypto'
-import type { Head } from '../../fleet/protocol/wire.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { cellsOf, integerCell, named, readCells } from '../../store/damage/stored-cells.ts'
 import { asBytes, shownText } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
+import type { Head } from '../../store/propagation.ts'
 import type { Statement } from '../../store/statement.ts'
 import { readHead } from '../change.ts'
 import { chainStart } from '../log/chain.ts'

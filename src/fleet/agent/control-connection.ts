@@ -18,6 +18,7 @@
 import { asFailure, Failure } from '../../failure.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { OfferReport } from '../../mcp/offers/offer-report.ts'
+import type { Head } from '../../store/propagation.ts'
 import type { LeaseReply, LeaseRequest } from '../../usage/lease/lease.ts'
 import type { SlotCell, SlotsReply } from '../../usage/rate/rate-protocol.ts'
 import type { Denial } from '../coordinator/revived.ts'
@@ -30,7 +31,6 @@ import {
   type BeatReply,
   type ChainHead,
   denialsLimit,
-  type Head,
   type StreamMessage,
   streamMessageSchema,
   streamSilenceMs,

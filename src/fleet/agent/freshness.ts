@@ -4,7 +4,7 @@
  * themselves, policies and limits only with the state.
  */
 import type { Clock } from '../../lib/clock.ts'
-import type { Head } from '../protocol/wire.ts'
+import type { Head } from '../../store/propagation.ts'
 
 /** The same instant by both clocks. */
 export interface Instant {

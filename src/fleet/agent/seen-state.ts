@@ -5,7 +5,7 @@
  */
 import type { Log } from '../../lib/log/log.ts'
 import type { Database } from '../../store/open.ts'
-import type { Head } from '../protocol/wire.ts'
+import type { Head } from '../../store/propagation.ts'
 import type { StateHead } from '../state/state-head.ts'
 
 export interface SeenStateOptions {

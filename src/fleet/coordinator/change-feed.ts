@@ -9,7 +9,7 @@
  */
 import type { Log } from '../../lib/log/log.ts'
 import type { Database } from '../../store/open.ts'
-import type { Head } from '../protocol/wire.ts'
+import type { Head } from '../../store/propagation.ts'
 import type { LaneRegistry } from './worker-registry.ts'
 
 /** With more changed tokens than this a lane that follows its copy of the state is as fast. */

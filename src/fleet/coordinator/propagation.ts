@@ -1,6 +1,6 @@
 /** Who has a change, said to whoever made it (protocols section 4, rule 5). */
 import { type Clock, timestamp } from '../../lib/clock.ts'
-import type { Propagation } from '../protocol/wire.ts'
+import type { Propagation } from '../../store/propagation.ts'
 import type { LaneRegistry, LaneStanding } from './worker-registry.ts'
 
 const connectedMs = 3000

@@ -6,8 +6,8 @@
  * A token that was only narrowed is found where its denial is still in the journal, not by the former copy alone.
  */
 import { Database } from 'bun:sqlite'
+import type { Head } from '../../store/propagation.ts'
 import type { DenyRecord } from '../outbox/record.ts'
-import type { Head } from '../protocol/wire.ts'
 
 const pageRows = 2000
 

@@ -15,10 +15,10 @@
  */
 import { keepSeen } from '../../events/change.ts'
 import { Failure } from '../../failure.ts'
+import type { Head } from '../../store/propagation.ts'
 import type { Row } from '../../store/statement.ts'
 import { scopeDetails, tokenEvent } from '../../tokens/creation/minting.ts'
 import { followState, insertToken, openStateToken } from '../../tokens/stored-token.ts'
-import type { Head } from '../protocol/wire.ts'
 import type { FleetOptions } from './options.ts'
 import { restorer } from './tokens-to-revoke-again.ts'
 

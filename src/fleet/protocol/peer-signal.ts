@@ -10,8 +10,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import { deriveKey } from '../../lib/seal.ts'
+import { headSchema } from '../../store/propagation.ts'
 import { usageSignalSchema } from '../../usage/lease/recall-peers.ts'
-import { headSchema } from './wire.ts'
 
 const laneName = z.string().max(300)
 const hashes = z.array(z.string().regex(/^[0-9a-f]{64}$/)).max(10_000)

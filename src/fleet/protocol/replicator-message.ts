@@ -1,6 +1,6 @@
 /** What a gateway and its replicator say to each other, over the channel between the two processes and nowhere else. */
 import { z } from 'zod'
-import { headSchema } from './wire.ts'
+import { headSchema } from '../../store/propagation.ts'
 
 /** The gateway's: which replica to open, once; then how new it must be at the least. */
 export const replicatorOrderSchema = z.discriminatedUnion('kind', [

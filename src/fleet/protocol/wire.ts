@@ -15,14 +15,9 @@
  * A lane is `gateway_id/instance_id/n`. Opening a lane's stream takes it over: whoever held it before gets 409
  * `lane_fenced` from then on. `stream_id` names the holding stream and goes with every beat and batch of the lane.
  */
-import { z } from 'zod'
 
-export const headSchema = z.object({
-  version: z.number().int(),
-  nonce: z.string(),
-  history: z.string(),
-})
-export type Head = z.infer<typeof headSchema>
+import { z } from 'zod'
+import { headSchema } from '../../store/propagation.ts'
 
 export const bootstrapRequestSchema = z.strictObject({
   instance_id: z.uuid(),
@@ -267,18 +262,3 @@ export const streamIdHeader = 'x-gatehouse-stream-id'
 
 export const laneName = (gatewayId: string, instanceId: string, lane: number): string =>
   `${gatewayId}/${instanceId}/${lane}`
-
-/** What a mutation that takes rights away answers with (contract section 11). */
-export const propagationSchema = z.object({
-  connected: z.number().int().describe('Lanes that beat within the last 3 s'),
-  acknowledged: z.number().int().describe('Those of them that have made the denial durable'),
-  unreachable: z.array(
-    z.object({
-      gateway_id: z.string(),
-      instance_id: z.string(),
-      until: z.iso.datetime().describe('Last beat + max_staleness'),
-    }),
-  ),
-  effective_by: z.iso.datetime().describe('After this instant no gateway accepts the token'),
-})
-export type Propagation = z.infer<typeof propagationSchema>

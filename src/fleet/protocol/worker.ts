@@ -9,12 +9,12 @@ import type { McpSource } from '../../mcp/servers/server-source.ts'
 import type { PolicySet } from '../../policies/chain.ts'
 import type { Price } from '../../providers/prices/price.ts'
 import type { Provider } from '../../providers/provider.ts'
+import type { Head } from '../../store/propagation.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { Allowances } from '../../usage/allowance.ts'
 import type { LimitSet } from '../../usage/limits.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import type { Rates } from '../../usage/rate/rates.ts'
-import type { Head } from './wire.ts'
 
 /** The journal of one lane (protocols section 3). All writes of one tick are one write to the file. */
 export interface Journal {

@@ -6,8 +6,8 @@
  * It decides nothing. What a finished sync means, whether the folder is named, when to begin anew: replica.ts.
  */
 import { type OpenReplica, openReplica } from '../../store/open-replica.ts'
+import type { Head } from '../../store/propagation.ts'
 import { type ReplicatorOrder, type ReplicatorReport, replicatorOrderSchema } from '../protocol/replicator-message.ts'
-import type { Head } from '../protocol/wire.ts'
 
 const aliveEveryMs = 3000
 

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { newId } from '../../lib/ids.ts'
 import type { Database } from '../../store/open.ts'
-import type { Head } from '../protocol/wire.ts'
+import type { Head } from '../../store/propagation.ts'
 import { movableClock } from '../testing/temporary-fleet.ts'
 import { StateHead } from './state-head.ts'
 

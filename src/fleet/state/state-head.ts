@@ -9,8 +9,8 @@ import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { inTime } from '../../lib/in-time.ts'
 import type { Database } from '../../store/open.ts'
+import type { Head } from '../../store/propagation.ts'
 import { Stalls } from '../coordinator/stalls.ts'
-import type { Head } from '../protocol/wire.ts'
 
 const freshMs = 1000
 const mostRemembered = 1000

@@ -1,7 +1,8 @@
 /** A row of the state's `tokens`, opened. */
 import { z } from 'zod'
+import { keyClasses } from '../../identity/key-class.ts'
 import { roles } from '../../identity/permissions.ts'
-import { type GovernedToken, keyClasses, principalTypes, purposes } from '../../tokens/governed-token.ts'
+import { type GovernedToken, principalTypes, purposes } from '../../tokens/governed-token.ts'
 
 const json = <Schema extends z.ZodType>(schema: Schema) =>
   z

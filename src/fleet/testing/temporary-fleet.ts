@@ -19,10 +19,10 @@ import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { seal } from '../../lib/seal.ts'
 import { type Database, openDatabase } from '../../store/open.ts'
+import type { Head } from '../../store/propagation.ts'
 import { migrateLedger, stateMigrations } from '../../store/schema/migrate.ts'
 import { type LaneOptions, startLane } from '../agent/gateway-agent.ts'
 import { createFleet } from '../coordinator/coordinator.ts'
-import type { Head } from '../protocol/wire.ts'
 import type { LaneRuntime } from '../protocol/worker.ts'
 
 export const randomBytes = (size: number): Uint8Array => crypto.getRandomValues(new Uint8Array(size))

@@ -3,8 +3,9 @@
  * itself; what is none of ours, or has ended, is answered like success (section 2.2). `token_type_hint` is a hint and
  * not needed: a token says itself what it is.
  */
-import type { Propagation } from '../../fleet/protocol/wire.ts'
+
 import { secretKind } from '../../identity/secret.ts'
+import type { Propagation } from '../../store/propagation.ts'
 import { type Check, firstRefusal, type Refusal, refuse } from '../authorize/check.ts'
 import { isRepeated, type Parameters, single } from '../authorize/parameters.ts'
 import type { OAuthDependencies } from '../dependencies.ts'

@@ -1,8 +1,8 @@
 /** The routes that change a token or make one from another (contract section 3). */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../../api/route.ts'
-import { propagationSchema } from '../../fleet/protocol/wire.ts'
 import { noteText } from '../../identity/free-text.ts'
+import { propagationSchema } from '../../store/propagation.ts'
 import { recordingRefusal } from '../creation/refusal.ts'
 import type { TokenDependencies } from '../dependencies.ts'
 import { limitUsageSchema } from '../limits/limit-usage.ts'

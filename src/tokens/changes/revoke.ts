@@ -3,7 +3,7 @@
 import { requireVersion } from '../../api/entity-tag.ts'
 import { versionArgument } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
-import type { Propagation } from '../../fleet/protocol/wire.ts'
+import type { Propagation } from '../../store/propagation.ts'
 import { newStateVersion } from '../../store/rows.ts'
 import { type Actor, tokenEvent } from '../creation/minting.ts'
 import type { TokenDependencies } from '../dependencies.ts'

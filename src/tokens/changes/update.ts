@@ -3,7 +3,7 @@
 import { requireVersion } from '../../api/entity-tag.ts'
 import { versionArgument } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
-import type { Propagation } from '../../fleet/protocol/wire.ts'
+import type { Propagation } from '../../store/propagation.ts'
 import { newStateVersion, updateRow } from '../../store/rows.ts'
 import { tokens as ledgerTokens } from '../../store/schema/ledger.ts'
 import { tokens as stateTokens } from '../../store/schema/state.ts'

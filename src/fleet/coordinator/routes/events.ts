@@ -1,5 +1,7 @@
 /** Takes a lane's events in: NDJSON whose exact bytes are chained and stored (protocols section 6). */
+
 import { type AnyRoute, route } from '../../../api/route.ts'
+import { arrivalStatements } from '../../../escalations/arrivals.ts'
 import { ingestEvents, type ShippedEvent } from '../../../events/log/ingest.ts'
 import { localPace, remotePace, SlicePace } from '../../../events/log/slice-pace.ts'
 import { Failure } from '../../../failure.ts'
@@ -45,16 +47,17 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies): A
       const bytes = await request.arrayBuffer()
       if (bytes.byteLength > mostBytes) throw new Failure('request_too_large')
       const lines = parseLines(bytes)
+      const receivedAt = options.clock.now()
       const { seq, digest } = await queue.run(() =>
         ingestEvents(options.ledger, {
           chain: lane.lane,
           gatewayId: lane.gatewayId,
           lines,
-          receivedAt: options.clock.now(),
+          receivedAt,
           pace,
           newId: options.newId,
           log: options.log,
-          settle: (events) => usage.settle(lane.lane, events),
+          settle: (events) => [...arrivalStatements(events, receivedAt), ...usage.settle(lane.lane, events)],
           onSettled: (events) => {
             usage.settled(events)
             options.meter?.ingested(events)

@@ -7,10 +7,10 @@ import { type AnyRoute, route } from '../../../api/route.ts'
 import { Failure } from '../../../failure.ts'
 import type { Principal } from '../../../identity/principal.ts'
 import { timestamp } from '../../../lib/clock.ts'
+import type { Head } from '../../../store/propagation.ts'
 import type { Mark } from '../../../usage/lease/ledger-epoch.ts'
 import {
   type AnnouncedHead,
-  type Head,
   laneName,
   type StreamMessage,
   type StreamQuery,
