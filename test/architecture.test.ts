@@ -5,103 +5,37 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 const repository = resolve(import.meta.dir, '..')
 
 /**
- * Who may import whom; a type import is free. `cli` and `src` stand for the files directly in them; the composition
- * roots in `src/app` may import all.
+ * The rooms of the house, from the ground up. A room imports rooms of lower floors only, types included. A room is a
+ * folder or a file directly in `src`, or the command line.
  */
-const mayImport: Readonly<Record<string, readonly string[]>> = {
-  lib: [],
-  'failure.ts': [],
-  'version.ts': [],
-  'config.ts': ['failure.ts', 'lib'],
-  store: ['failure.ts', 'lib'],
-  dialects: ['failure.ts', 'lib'],
-  inspection: ['failure.ts', 'lib'],
-  translation: ['dialects', 'failure.ts', 'lib'],
-  mcp: ['store', 'failure.ts', 'version.ts', 'lib', 'api', 'events', 'tokens', 'providers'],
-  policies: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'dialects', 'inspection'],
-  escalations: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens'],
-  usage: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'providers'],
-  providers: [
-    'store',
-    'failure.ts',
-    'lib',
-    'api',
-    'events',
-    'identity/principal.ts',
-    'identity/free-text.ts',
-    'languages/reading/json-value.ts',
-    'translation',
-  ],
-  api: [
-    'failure.ts',
-    'version.ts',
-    'lib',
-    'identity/challenge.ts',
-    'identity/delegation.ts',
-    'identity/permissions.ts',
-    'identity/principal.ts',
-    'identity/secret.ts',
-    'store',
-  ],
-  events: [
-    'store',
-    'failure.ts',
-    'lib',
-    'api',
-    'identity/permissions.ts',
-    'identity/principal.ts',
-    'escalations/arrivals.ts',
-  ],
-  tokens: ['store', 'failure.ts', 'config.ts', 'lib', 'api', 'events', 'fleet/protocol/wire.ts'],
-  members: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens'],
-  oauth: ['store', 'failure.ts', 'lib', 'api', 'events', 'tokens', 'members', 'config.ts'],
-  fleet: ['store', 'failure.ts', 'version.ts', 'lib', 'api', 'events', 'tokens', 'providers', 'policies', 'usage'],
-  gateway: [
-    'policies',
-    'inspection',
-    'translation',
-    'mcp',
-    'usage',
-    'dialects',
-    'providers',
-    'tokens',
-    'fleet',
-    'events',
-    'oauth/metadata/protected-resource.ts',
-    'failure.ts',
-    'version.ts',
-    'lib',
-    'telemetry',
-  ],
-  telemetry: ['events', 'version.ts', 'lib'],
-  console: ['failure.ts', 'api'],
-  doctor: ['fleet', 'lib', 'version.ts', 'config.ts', 'store/open-beside.ts'],
-  cli: [
-    'config.ts',
-    'failure.ts',
-    'version.ts',
-    'lib',
-    'console/bundle.ts',
-    // What apply checks before it changes anything.
-    'policies/policy-body.ts',
-    'mcp/catalog/server-body.ts',
-    'mcp/servers/server-reach.ts',
-    // Of what an account of limits is, for its unit.
-    'usage/account-name.ts',
-    // How far a window reaches that is followed.
-    'events/query/since.ts',
-  ],
+const floors: readonly (readonly string[])[] = [
+  ['lib', 'failure.ts', 'version.ts'],
+  ['config.ts', 'store', 'languages'],
+  ['identity', 'inspection'],
+  ['api'],
+  ['events'],
+  ['escalations', 'providers', 'telemetry', 'tokens'],
+  ['mcp', 'members', 'policies', 'usage'],
+  ['console', 'fleet', 'oauth'],
+  ['doctor', 'gateway'],
+  ['app'],
+  ['cli'],
+]
+
+/** What a process must not load, whatever floor it stands on. */
+const never: Readonly<Record<string, readonly string[]>> = {
+  gateway: ['members', 'console', 'doctor', 'escalations', 'store'],
+  doctor: ['gateway', 'console'],
 }
 
-/** The command line may reach them, and only when it runs. */
-const compositionRoots = 'app'
 /** Matching paths and the page that the Elysia plugin writes. */
 const elysiaFiles = ['src/api/router.ts', 'src/api/documentation.ts']
+/** A folder holds at most so many product files. */
+const filesInFolder = 16
+/** One file for each kind of policy, and for each part that screens are made of. */
+const largerFolders: Readonly<Record<string, number>> = { 'src/policies/kinds': 24, 'src/console/browser/parts': 18 }
 const bannedNames = /^(utils?|helpers?|services?|managers?|types|common|misc)$/
-/**
- * The entry, interfaces (whose imports are free) with an implementation beside them that does nothing, and what writes a
- * document that a test holds current.
- */
+/** The entry, interfaces (whose imports are free) with an implementation beside them that does nothing, and what writes a document. */
 const testsAlone = [
   'cli/main.ts',
   'src/lib/log/log.ts',
@@ -137,45 +71,68 @@ async function read(pattern: string): Promise<Source[]> {
 const sources = await read('{src,cli}/**/*.{ts,tsx}')
 const tests = await read('test/**/*.ts')
 const isTest = (path: string): boolean => /\.test\.ts$/.test(path)
-/** Tests and what only they import: such files are named `test-…` or `temporary-…`. */
-const product = sources.filter(({ path }) => !/\.test\.ts$|\/(test-|temporary)[^/]*$/.test(path))
+/** Neither a test nor what only tests import, which stands in `testing` folders. */
+const product = sources.filter(({ path }) => !isTest(path) && !path.includes('/testing/'))
 
-/** A file's place in the table: `tokens`, `failure.ts`, `cli`. */
-function area(path: string): string {
+/** The room of a file: `tokens`, `failure.ts`, `cli`. */
+function room(path: string): string {
   const [top = '', second = ''] = path.split('/')
   return top === 'src' ? second : top
 }
 
+const floorOf = (name: string): number => floors.findIndex((rooms) => rooms.includes(name))
+
 const target = (from: string, path: string): string => relative(repository, resolve(repository, dirname(from), path))
 
-/** Whether a row lets a file be imported: by its whole area, or by the file's own name within it. */
-const allows = (row: readonly string[] | undefined, path: string): boolean =>
-  row?.some((entry) => entry === area(path) || `src/${entry}` === path) ?? false
+/** Every import of a file of this repository, of types too. `scanImports` leaves those out, so the text is read. */
+function importsOf({ path, text }: Source): string[] {
+  const found = text.matchAll(
+    /^(?:import|export)\b[^'"]*?from '(\.[^']+)'|\bimport\('(\.[^']+)'\)|^import '(\.[^']+)'/gm,
+  )
+  return [...found].map(([, from, dynamic, bare]) => target(path, from ?? dynamic ?? bare ?? ''))
+}
 
-test('every folder imports only what the table allows', () => {
-  const broken = product
-    .filter(({ path }) => area(path) !== compositionRoots)
-    .flatMap(({ path, imports }) =>
-      imports
-        .filter(({ path: imported }) => imported.startsWith('.'))
-        .map((found) => ({ kind: found.kind, to: target(path, found.path) }))
-        .filter(({ to }) => area(to) !== area(path) && !to.startsWith('node_modules/'))
-        .filter(({ to, kind }) => !(area(path) === 'cli' && area(to) === compositionRoots && kind === 'dynamic-import'))
-        .filter(({ to }) => !allows(mayImport[area(path)], to))
-        .map(({ to }) => `${path} -> ${to}`),
-    )
+const graph = new Map(product.map((source) => [source.path, importsOf(source)]))
+
+test('a room imports rooms of lower floors only', () => {
+  const upward = [...graph].flatMap(([path, imported]) =>
+    imported
+      .filter((to) => room(to) !== room(path) && !to.startsWith('node_modules/'))
+      .filter((to) => floorOf(room(to)) >= floorOf(room(path)))
+      .map((to) => `${path} -> ${to}`),
+  )
+  expect(upward).toEqual([])
+})
+
+test('every room has its floor', () => {
+  const rooms = new Set(product.map(({ path }) => room(path)))
+  expect([...rooms].filter((name) => floorOf(name) < 0)).toEqual([])
+  expect(floors.flat().filter((name) => !rooms.has(name))).toEqual([])
+})
+
+test('a process loads nothing of rooms that belong to others', () => {
+  const broken = [...graph].flatMap(([path, imported]) =>
+    imported.filter((to) => never[room(path)]?.includes(room(to))).map((to) => `${path} -> ${to}`),
+  )
   expect(broken).toEqual([])
 })
 
-test('every folder has its row in the table', () => {
-  const areas = new Set(product.map(({ path }) => area(path)))
-  const missing = [...areas].filter((name) => name !== compositionRoots && mayImport[name] === undefined)
-  expect(missing).toEqual([])
+test('no files import each other in a circle', () => {
+  expect(circles(graph)).toEqual([])
 })
 
-test('what must know nothing of the product knows nothing of it', () => {
-  const rows = ['lib', 'failure.ts', 'version.ts'].flatMap((name) => mayImport[name])
-  expect(rows).toEqual([])
+test('a folder holds few enough files to be read at a glance', () => {
+  const counts = new Map<string, number>()
+  for (const { path } of product) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1)
+  const crowded = [...counts].filter(([folder, count]) => count > (largerFolders[folder] ?? filesInFolder))
+  expect(crowded).toEqual([])
+})
+
+test('the product imports nothing that only tests use', () => {
+  const broken = [...graph].flatMap(([path, imported]) =>
+    imported.filter((to) => to.includes('/testing/') || to.startsWith('test/')).map((to) => `${path} -> ${to}`),
+  )
+  expect(broken).toEqual([])
 })
 
 test('the browser part of the console takes nothing but types from the server', () => {
@@ -223,7 +180,7 @@ test('no file only passes on what others export', () => {
   expect(barrels).toEqual([])
 })
 
-test('what only tests import is named as theirs', () => {
+test('what only tests import stands in a testing folder', () => {
   const importers = new Map<string, string[]>()
   for (const { path, imports } of [...sources, ...tests]) {
     for (const found of imports.filter(({ path: imported }) => imported.startsWith('.'))) {
@@ -260,3 +217,27 @@ test('nothing is left half done or silenced', () => {
   const marked = [...sources, ...tests].filter(({ path, text }) => path !== self && marks.test(text))
   expect(marked.map(({ path }) => path)).toEqual([])
 })
+
+/** Groups of files that reach each other (Tarjan, SIAM Journal on Computing 1(2), 1972). */
+function circles(imports: ReadonlyMap<string, readonly string[]>): string[][] {
+  const order = new Map<string, number>()
+  const lowest = new Map<string, number>()
+  const open: string[] = []
+  const found: string[][] = []
+  const visit = (file: string): void => {
+    order.set(file, order.size)
+    lowest.set(file, order.size - 1)
+    open.push(file)
+    for (const to of imports.get(file) ?? []) {
+      if (!imports.has(to)) continue
+      if (!order.has(to)) visit(to)
+      else if (!open.includes(to)) continue
+      lowest.set(file, Math.min(lowest.get(file) ?? 0, lowest.get(to) ?? 0))
+    }
+    if (lowest.get(file) !== order.get(file)) return
+    const circle = open.splice(open.indexOf(file))
+    if (circle.length > 1) found.push(circle.toSorted())
+  }
+  for (const file of imports.keys()) if (!order.has(file)) visit(file)
+  return found
+}
