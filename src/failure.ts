@@ -196,8 +196,8 @@ export const failures = {
   dependency_unavailable: row(503, 'service_unavailable', 'A part that this needs does not answer: retry shortly'),
 
   // Between gateways and the control plane
-  lane_fenced: row(409, 'invalid_request_error', 'Another process has taken over this lane'),
-  lane_rolled_back: row(409, 'invalid_request_error', 'This lane is an older copy of itself: another must begin'),
+  worker_fenced: row(409, 'invalid_request_error', 'Another process has taken over this worker'),
+  worker_rolled_back: row(409, 'invalid_request_error', 'This worker is an older copy of itself: another must begin'),
   chain_fork: row(409, 'invalid_request_error', 'An event with this number is already recorded with another content'),
   chain_gap: row(409, 'invalid_request_error', 'Events before these are missing: send from the announced head'),
   events_tampered: row(409, 'invalid_request_error', 'Events are not as they were written'),

@@ -6,7 +6,7 @@ import { usage } from './usage.ts'
 
 const answers: Readonly<Record<string, object>> = {
   '/v1/usage/release': {
-    lane: 'g/i/0',
+    worker: 'g/i/0',
     released_at: '2026-01-01T00:00:00.000Z',
     held: [
       { account: 'budget/b@2026-01-01', amount: 1_250_000_000 },
@@ -16,13 +16,13 @@ const answers: Readonly<Record<string, object>> = {
   '/v1/usage/accounts': {
     next_cursor: null,
     accounts: [
-      { account: 'token/t/money', settled: 22_000, held: 1_500_000_000, lanes: 1 },
-      { account: 'token/t/requests', settled: 10, held: 0, lanes: 0 },
+      { account: 'token/t/money', settled: 22_000, held: 1_500_000_000, workers: 1 },
+      { account: 'token/t/requests', settled: 10, held: 0, workers: 0 },
     ],
   },
   '/v1/usage/excesses': { excesses: [{ provider_id: 'p', model: 'm', excess: 0.5, at: '2026' }], next_cursor: null },
   '/v1/usage/forget-excess': { provider_id: 'p', model: 'm', excess: 0.5 },
-  '/v1/usage/resume': { lanes: ['g/i/1'] },
+  '/v1/usage/resume': { workers: ['g/i/1'] },
 }
 const control = recordingControlPlane(({ path }) => answers[path] ?? {})
 afterAll(() => control.stop())
@@ -36,7 +36,7 @@ async function run(...rawArguments: string[]): Promise<string> {
 test('accounts are listed with their unit, money in dollars', async () => {
   expect(await run('accounts', '--limit', '2')).toBe(
     [
-      'ACCOUNT           UNIT      SETTLED   HELD  LANES',
+      'ACCOUNT           UNIT      SETTLED   HELD  WORKERS',
       'token/t/money     USD       0.000022  1.5   1',
       'token/t/requests  requests  10        0     0',
       '',
@@ -45,7 +45,7 @@ test('accounts are listed with their unit, money in dollars', async () => {
   expect(JSON.parse(await run('accounts', '--limit', '2', '--json'))).toEqual(answers['/v1/usage/accounts'])
 })
 
-test('releases a lane, forgets an excess and resumes granting, and shows the results', async () => {
+test('releases a worker, forgets an excess and resumes granting, and shows the results', async () => {
   await expect(run('release', 'g/i/0')).rejects.toThrow('--yes')
   const released = await run('release', 'g/i/0', '--yes')
   expect(released).toContain('2026-01-01T00:00:00.000Z')
@@ -55,7 +55,7 @@ test('releases a lane, forgets an excess and resumes granting, and shows the res
   await expect(run('resume')).rejects.toThrow('--yes')
   expect(await run('resume', '--yes')).toContain('g/i/1')
   expect(control.requests.filter(({ method }) => method === 'POST')).toEqual([
-    { method: 'POST', target: '/v1/usage/release', body: { lane: 'g/i/0' } },
+    { method: 'POST', target: '/v1/usage/release', body: { worker: 'g/i/0' } },
     { method: 'POST', target: '/v1/usage/forget-excess', body: { provider_id: 'p', model: 'm' } },
     { method: 'POST', target: '/v1/usage/resume', body: {} },
   ])

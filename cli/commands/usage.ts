@@ -1,4 +1,4 @@
-/** `usage accounts|rates|lanes|release|excesses|forget-excess|resume`. */
+/** `usage accounts|rates|workers|release|excesses|forget-excess|resume`. */
 import { z } from 'zod'
 import { Failure } from '../../src/failure.ts'
 import { fromNano } from '../../src/lib/money.ts'
@@ -21,7 +21,7 @@ export const usage = (terminal: Terminal): Group => ({
   commands: {
     accounts: async () => accounts(terminal),
     rates: async () => rates(terminal),
-    lanes: async () => lanes(terminal),
+    workers: async () => workers(terminal),
     release: async () => release(terminal),
     excesses: async () => excesses(terminal),
     'forget-excess': async () => forgetExcess(terminal),
@@ -42,7 +42,7 @@ const accounts = (terminal: Terminal): Leaf =>
       const request = { path: '/v1/usage/accounts', query: { prefix, ...pageQuery(flags) } }
       const page = await connect(flags, terminal).json(request, accountsSchema)
       const accounts = json ? page.accounts : page.accounts.map(readable)
-      const fields = ['account', 'unit', 'settled', 'held', 'lanes']
+      const fields = ['account', 'unit', 'settled', 'held', 'workers']
       await showPage({ ...page, accounts }, { of: 'accounts', fields, json, terminal })
     },
   })
@@ -90,16 +90,19 @@ const rates = (terminal: Terminal): Leaf =>
     },
   })
 
-const lanes = (terminal: Terminal): Leaf =>
+const workers = (terminal: Terminal): Leaf =>
   command({
-    about: 'List the lanes of gateways and what they hold',
+    about: 'List the workers of gateways and what they hold',
     args: { ...pageFlags, ...recordFlags },
     async run(flags) {
       const { json } = flags
-      const page = await connect(flags, terminal).json({ path: '/v1/usage/lanes', query: pageQuery(flags) }, pageSchema)
+      const page = await connect(flags, terminal).json(
+        { path: '/v1/usage/workers', query: pageQuery(flags) },
+        pageSchema,
+      )
       await showPage(page, {
-        of: 'lanes',
-        fields: ['lane', 'last_beat_at', 'lost_at', 'released_at', 'awaited'],
+        of: 'workers',
+        fields: ['worker', 'last_beat_at', 'lost_at', 'released_at', 'awaited'],
         json,
         terminal,
       })
@@ -108,9 +111,9 @@ const lanes = (terminal: Terminal): Leaf =>
 
 const release = (terminal: Terminal): Leaf =>
   command({
-    about: 'Free what a lost lane holds; a lane that is released never comes back',
+    about: 'Free what a lost worker holds; a worker that is released never comes back',
     args: {
-      lane: { type: 'positional', description: "The lane's name, as `usage lanes` shows it" },
+      worker: { type: 'positional', description: "The worker's name, as `usage workers` shows it" },
       yes: { type: 'boolean', description: 'Really release it; there is no way back' },
       ...recordFlags,
     },
@@ -118,7 +121,7 @@ const release = (terminal: Terminal): Leaf =>
       if (!flags.yes) {
         throw new Failure('usage', { message: 'Releasing cannot be undone: repeat the command with --yes' })
       }
-      const request = { method: 'POST', path: '/v1/usage/release', body: { lane: flags.lane } } as const
+      const request = { method: 'POST', path: '/v1/usage/release', body: { worker: flags.worker } } as const
       const released = await connect(flags, terminal).json(request, releasedSchema)
       const held = released.held.map(({ account, amount }) => `${account} ${withUnit(account, amount)}`)
       await showRecord(flags.json ? released : { ...released, held: held.join(', ') }, flags.json, terminal)
@@ -159,14 +162,14 @@ const forgetExcess = (terminal: Terminal): Leaf =>
 
 const resume = (terminal: Terminal): Leaf =>
   command({
-    about: 'Grant again from a restored ledger, without waiting for lanes that have not said what they hold',
+    about: 'Grant again from a restored ledger, without waiting for workers that have not said what they hold',
     args: {
-      yes: { type: 'boolean', description: 'Really: what those lanes hold may then be spent twice' },
+      yes: { type: 'boolean', description: 'Really: what those workers hold may then be spent twice' },
       ...recordFlags,
     },
     async run(flags) {
       if (!flags.yes) {
-        throw new Failure('usage', { message: 'Limits may be passed if those lanes come back: repeat it with --yes' })
+        throw new Failure('usage', { message: 'Limits may be passed if those workers come back: repeat it with --yes' })
       }
       await sendRecord({ method: 'POST', path: '/v1/usage/resume', body: {} }, flags, terminal)
     },

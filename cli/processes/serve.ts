@@ -109,7 +109,15 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
           const { self } = await import('./up.ts')
           const replicator = [...self(), 'gateway', '--replicator']
           const worker = { index: Number(values.worker ?? 0), count: settings.gateway_workers }
-          const server = await gateway({ settings, stateFile, replicator, worker, clock: systemClock, newId, log })
+          const server = await gateway({
+            settings,
+            stateFile,
+            replicator,
+            position: worker,
+            clock: systemClock,
+            newId,
+            log,
+          })
           const ready = server.ready().then(() => ({ ready: 'gateway', url: server.url }) as const)
           return { ready, over: server.over, drain: () => server.drain() }
         },

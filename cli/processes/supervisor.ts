@@ -27,7 +27,7 @@ const hopeless: ReadonlySet<string> = new Set<FailureCode>([
   'invalid_parameter',
   'unknown_parameter',
   'usage',
-  'lane_fenced',
+  'worker_fenced',
 ])
 
 export interface ChildOptions {

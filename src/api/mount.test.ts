@@ -81,7 +81,7 @@ const principals: Record<string, Principal> = {
   'Bearer writer': writer,
   'Bearer other': { ...writer, name: 'token:2' },
   'Bearer reader': { ...writer, name: 'token:3', permissions: new Set(['tokens:read']) },
-  'Bearer lane': { ...writer, kind: 'runtime', name: 'runtime:1' },
+  'Bearer worker': { ...writer, kind: 'runtime', name: 'runtime:1' },
 }
 
 beforeAll(async () => {
@@ -196,7 +196,7 @@ describe('who may call', () => {
   test('a route between our own processes takes their sessions only', async () => {
     const lines = { 'content-type': 'application/x-ndjson' }
     expect((await send('/v1/lines', { body: 'a\nb', headers: lines })).status).toBe(403)
-    const taken = await send('/v1/lines', { body: 'a\nb', headers: { ...lines, authorization: 'Bearer lane' } })
+    const taken = await send('/v1/lines', { body: 'a\nb', headers: { ...lines, authorization: 'Bearer worker' } })
     expect(await taken.json()).toEqual({ text: 'a\nb' })
   })
 

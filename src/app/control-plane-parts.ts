@@ -6,7 +6,7 @@ import { createRecorder } from '../events/change.ts'
 import { createExportRunner } from '../events/export/export-runner.ts'
 import { createProof } from '../events/proof/proof.ts'
 import type { Recorder } from '../events/recorder.ts'
-import { connectedLanes } from '../fleet/coordinator/connected-workers.ts'
+import { connectedWorkers } from '../fleet/coordinator/connected-workers.ts'
 import { createFleet } from '../fleet/coordinator/coordinator.ts'
 import type { Clock } from '../lib/clock.ts'
 import { localUrl } from '../lib/http/listen.ts'
@@ -51,11 +51,11 @@ export async function connectParts(
     console: settings.console_url ?? '',
   }
   const metrics = createControlPlaneMetrics({
-    connectedLanes: () => connectedLanes(ledger),
-    stateReads: () => lanes.stateReads(),
+    connectedWorkers: () => connectedWorkers(ledger),
+    stateReads: () => workers.stateReads(),
   })
   const callers = new WeakMap<Request, string>()
-  const lanes = createFleet({
+  const workers = createFleet({
     meter: metrics,
     state,
     ledger,
@@ -72,19 +72,19 @@ export async function connectParts(
     gatewayUrl: () => addresses.gateway,
     recorder: () => recorder,
   })
-  lanes.fleet = timed(lanes.fleet, metrics, clock)
+  workers.fleet = timed(workers.fleet, metrics, clock)
   const recorder: Recorder = createRecorder({
-    ...{ state, ledger, announce: lanes.fleet.announce, clock, log },
+    ...{ state, ledger, announce: workers.fleet.announce, clock, log },
     environment: settings.environment,
   })
   const shared = {
     ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes, log },
-    depletion: depletionView(ledger, (accounts) => lanes.usage.authority.callBack(accounts)),
+    depletion: depletionView(ledger, (accounts) => workers.usage.authority.callBack(accounts)),
     alerts: alertThresholds(settings),
   }
   const oauth: OAuthDependencies = {
     ...{ state, ledger, recorder, clock, newId, randomBytes, log, settings },
-    fleet: lanes.fleet,
+    fleet: workers.fleet,
     baseUrl: () => addresses.base,
     gatewayUrl: () => addresses.gateway,
     consoleUrl: () => addresses.console,
@@ -100,11 +100,11 @@ export async function connectParts(
   const proof = await createProof({
     ...{ state, ledger, clock, log, settings },
     dataDirectory: directory,
-    announce: (head) => lanes.fleet.announce(head, [], []),
+    announce: (head) => workers.fleet.announce(head, [], []),
   })
   return {
     shared,
-    lanes,
+    workers,
     metrics,
     addresses,
     callers,

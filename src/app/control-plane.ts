@@ -65,9 +65,9 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
     const { installation, shared } = parts
     await settle(parts, options.log)
     await registerProvidersFromEnvironment({ ...shared, environment: options.environment })
-    await parts.lanes.prepare()
+    await parts.workers.prepare()
     const served = serve(options, parts)
-    await parts.lanes.start()
+    await parts.workers.start()
     return {
       baseUrl: parts.addresses.base,
       stateFile: parts.stateFile,
@@ -90,7 +90,7 @@ function serve(
   { settings, clock, newId, log, onListening, onRuntimeToken }: ControlPlaneOptions,
   parts: Parts,
 ): { drain(): Promise<void> } {
-  const { shared, lanes, metrics, addresses, callers, oauth, exports, lastUse, proof } = parts
+  const { shared, workers, metrics, addresses, callers, oauth, exports, lastUse, proof } = parts
   const { state, ledger } = shared
   const server = Bun.serve({
     ...listenOn(settings.control_plane_listen),
@@ -111,10 +111,10 @@ function serve(
   let draining = false
   const api = mount({
     routes: [
-      ...tokenRoutes({ ...shared, fleet: lanes.fleet, onRuntimeToken }),
+      ...tokenRoutes({ ...shared, fleet: workers.fleet, onRuntimeToken }),
       ...memberRoutes({
         ...shared,
-        fleet: lanes.fleet,
+        fleet: workers.fleet,
         settings,
         baseUrl: oauth.baseUrl,
         consoleUrl: oauth.consoleUrl,
@@ -132,9 +132,9 @@ function serve(
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
       ...rateRoutes(shared),
-      ...usageRoutes({ ...shared, freed: (accounts) => lanes.usage.authority.changed(accounts) }),
+      ...usageRoutes({ ...shared, freed: (accounts) => workers.usage.authority.changed(accounts) }),
       ...excessRoutes(shared),
-      ...lanes.routes,
+      ...workers.routes,
       ...consoleRoutes({
         baseUrl: () => addresses.base,
         gatewayUrl: () => addresses.gateway,
@@ -145,7 +145,7 @@ function serve(
       }),
     ],
     authenticate: async (request) =>
-      (await lanes.authenticate(request)) ?? (await bySession(request)) ?? (await byToken(request)),
+      (await workers.authenticate(request)) ?? (await bySession(request)) ?? (await byToken(request)),
     answers: createAnswerStore({ ledger, clock, key: shared.masterKey }),
     clock,
     newId,
@@ -156,7 +156,7 @@ function serve(
     ready: () =>
       draining
         ? { ok: false, reason: 'The control plane is shutting down' }
-        : { ok: true, reason: lanes.trouble() ?? undefined },
+        : { ok: true, reason: workers.trouble() ?? undefined },
     metrics: () => metrics.text(),
     refused: ({ principal, requestId, route, permission }) =>
       recordAccessRefusal(shared, { principal, requestId }, { route, permission }),
@@ -172,7 +172,7 @@ function serve(
       await housekeeping.stop()
       await exports.stop()
       await proof.stop()
-      await lanes.close()
+      await workers.close()
       await stopWithin(server, settings.drain_seconds)
       await housekeep(parts, log)
     },

@@ -4,7 +4,7 @@
  */
 import { rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { type LaneOptions, startLane } from '../fleet/agent/gateway-agent.ts'
+import { startWorker, type WorkerOptions } from '../fleet/agent/gateway-agent.ts'
 import { replicaFile } from '../fleet/agent/worker-replica.ts'
 import { workerDirectory } from '../lib/worker.ts'
 
@@ -15,14 +15,14 @@ export async function endFormerWorker({
   index,
   data,
   ...options
-}: Omit<LaneOptions, 'dataDirectory' | 'onFenced' | 'onRetired' | 'fetch'> & {
+}: Omit<WorkerOptions, 'dataDirectory' | 'onFenced' | 'onRetired' | 'fetch'> & {
   index: number
   /** The installation's data directory. */
   data: string
 }): Promise<void> {
   const gatewayDirectory = join(resolve(data), 'gateway')
   const directory = workerDirectory(gatewayDirectory, index)
-  const lane = await startLane({
+  const worker = await startWorker({
     ...options,
     stateFile: options.stateFile ?? replicaFile(gatewayDirectory),
     dataDirectory: directory,
@@ -32,9 +32,9 @@ export async function endFormerWorker({
   })
   const { clock } = options
   const giveUp = clock.monotonic() + patienceMilliseconds
-  const isReported = () => lane.counters.connected === 1 && lane.counters.outboxUnshipped === 0
+  const isReported = () => worker.counters.connected === 1 && worker.counters.outboxUnshipped === 0
   while (!isReported() && clock.monotonic() < giveUp) await Bun.sleep(50)
   const isWhole = isReported()
-  await lane.drain()
+  await worker.drain()
   if (isWhole) rmSync(directory, { recursive: true, force: true })
 }

@@ -1,9 +1,9 @@
-/** The gateway's composition root: a lane, the hot path on it, and the listener. It loads no part of the control plane. */
+/** The gateway's composition root: a worker, the hot path on it, and the listener. It loads no part of the control plane. */
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { environmentName, type SettingName, type Settings } from '../config.ts'
 import { Failure } from '../failure.ts'
-import { type LaneOptions, startLane } from '../fleet/agent/gateway-agent.ts'
+import { startWorker, type WorkerOptions } from '../fleet/agent/gateway-agent.ts'
 import { type ReplicatorCommand, replicaFile } from '../fleet/agent/worker-replica.ts'
 import { compileSecrets } from '../gateway/accounting/redaction.ts'
 import { createGateway } from '../gateway/server.ts'
@@ -23,7 +23,7 @@ export interface GatewayProcessOptions {
   stateFile: string | null
   /** The command line of the process that keeps a replica. */
   replicator: readonly string[]
-  worker: Worker
+  position: Worker
   clock: Clock
   newId: NewId
   log: Log
@@ -43,7 +43,7 @@ export interface GatewayProcess {
 const closeTracesMilliseconds = 2000
 
 const takenOver =
-  'Another gateway has taken over this instance: where its data directory was copied, remove gateway/lane in this one'
+  'Another gateway has taken over this instance: where its data directory was copied, remove gateway/worker in this one'
 
 /** How often a starting gateway is asked whether it is ready. */
 const readinessMilliseconds = 5
@@ -53,7 +53,7 @@ export async function gateway({
   settings,
   stateFile,
   replicator,
-  worker,
+  position,
   clock,
   newId,
   log,
@@ -66,32 +66,32 @@ export async function gateway({
   const data = resolve(settings.data)
   const directory = join(data, 'gateway')
   const over = Promise.withResolvers<Failure>()
-  const lane = await startLane({
+  const worker = await startWorker({
     settings,
-    ...stateSource(stateFile, worker, directory, { command: replicator, dataDirectory: data }),
-    dataDirectory: workerDirectory(directory, worker.index),
+    ...stateSource(stateFile, position, directory, { command: replicator, dataDirectory: data }),
+    dataDirectory: workerDirectory(directory, position.index),
     apiUrl,
     apiToken,
     fetch,
     clock,
     newId,
     log,
-    onFenced: () => over.resolve(new Failure('lane_fenced', { message: takenOver })),
+    onFenced: () => over.resolve(new Failure('worker_fenced', { message: takenOver })),
     onRetired: () => process.exit(1),
   })
   const tracer = tracerOf(settings, clock, log)
-  const laneClock: Clock = { now: () => lane.now(), monotonic: () => clock.monotonic() }
+  const workerClock: Clock = { now: () => worker.now(), monotonic: () => clock.monotonic() }
   const mcp = new GatewayMcpServers({
-    source: lane.mcp,
+    source: worker.mcp,
     ...{ settings, fetch, log },
-    clock: laneClock,
+    clock: workerClock,
     path: process.env.PATH ?? '',
     random: Math.random,
   })
   const siblings =
-    worker.count > 1
+    position.count > 1
       ? joinSiblings({
-          worker,
+          worker: position,
           directory,
           secret: randomText(32),
           start: randomText(9),
@@ -100,21 +100,21 @@ export async function gateway({
         })
       : null
   const handler = createGateway({
-    lane,
+    worker,
     mcp,
     tracer,
     settings,
     fetch,
-    clock: laneClock,
+    clock: workerClock,
     newId,
     log,
     documents: { openapi: publicDescription(apiUrl) },
     ...(siblings !== null && { allMetrics: siblings.metrics, neighbours: siblings }),
   })
-  lane.onCut((hashes) => handler.cutTokens(hashes))
+  worker.onCut((hashes) => handler.cutTokens(hashes))
   const server = Bun.serve({
     ...listenOn(settings.gateway_listen),
-    reusePort: worker.count > 1,
+    reusePort: position.count > 1,
     development: false,
     // The gateway's own limit comes first and answers in the caller's dialect.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
@@ -125,7 +125,7 @@ export async function gateway({
     over: over.promise,
     url: settings.gateway_url ?? localUrl(settings.gateway_listen, server.port),
     async ready() {
-      while (!lane.ready().ok) await Bun.sleep(readinessMilliseconds)
+      while (!worker.ready().ok) await Bun.sleep(readinessMilliseconds)
       await handler.warm()
       setTimeout(compileSecrets)
     },
@@ -133,7 +133,7 @@ export async function gateway({
       await handler.drain()
       siblings?.close()
       await server.stop(true)
-      await Promise.all([mcp.close(), lane.drain(), tracer.close(closeTracesMilliseconds)])
+      await Promise.all([mcp.close(), worker.drain(), tracer.close(closeTracesMilliseconds)])
     },
   }
 }
@@ -144,12 +144,12 @@ const randomText = (bytes: number): string =>
 /** A sidecar's first worker keeps the replica that all of them read. */
 const stateSource = (
   stateFile: string | null,
-  worker: Worker,
+  position: Worker,
   directory: string,
   replicator: ReplicatorCommand,
-): Pick<LaneOptions, 'stateFile' | 'replicator'> => {
+): Pick<WorkerOptions, 'stateFile' | 'replicator'> => {
   if (stateFile !== null) return { stateFile }
-  return worker.index === 0 ? { stateFile, replicator } : { stateFile: replicaFile(directory) }
+  return position.index === 0 ? { stateFile, replicator } : { stateFile: replicaFile(directory) }
 }
 
 /** Where no collector is named, nothing is loaded and nothing is traced. */

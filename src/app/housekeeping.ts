@@ -7,30 +7,30 @@ import { settleOAuth } from '../oauth/follow-person.ts'
 import type { Parts } from './control-plane-parts.ts'
 
 /** What an earlier process left half done, and what a start has to know before it answers. */
-export const settle = ({ shared, lanes }: Parts, log: Log): Promise<void> =>
+export const settle = ({ shared, workers }: Parts, log: Log): Promise<void> =>
   tryEach(log, [
     ['settle', () => shared.recorder.settle()],
-    ['restored ledger', () => lanes.usage.lookForRestored()],
+    ['restored ledger', () => workers.usage.lookForRestored()],
   ])
 
 /** What is done every few seconds and has nobody to answer to. A start does not wait for it. */
 export async function housekeep(parts: Parts & { rotated?(): Promise<void> }, log: Log): Promise<void> {
-  const { shared, lanes, oauth, exports, lastUse, settings, rotated = async () => undefined } = parts
+  const { shared, workers, oauth, exports, lastUse, settings, rotated = async () => undefined } = parts
   const retention = settings.event_retention_days * 86_400_000
   await settle(parts, log)
   await tryEach(log, [
-    ['tokens of a restored ledger', () => lanes.takeOverTokens()],
+    ['tokens of a restored ledger', () => workers.takeOverTokens()],
     ['last use', () => lastUse.flush()],
     ['escalations', () => settleQueue({ ...shared, settings })],
     ['oauth', () => settleOAuth(oauth)],
-    ['lost lanes', () => lanes.usage.news.lookForLost()],
-    ['cells of limits', () => lanes.usage.compact()],
+    ['lost workers', () => workers.usage.news.lookForLost()],
+    ['cells of limits', () => workers.usage.compact()],
     ['exports', () => exports.tend()],
     ['sums for charts', () => foldRollups(shared.ledger)],
     ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
     ['runtime token', rotated],
-    ['used-up limits', () => lanes.usage.news.lookForUsedUp()],
-    ['charges beyond bounds', () => lanes.usage.news.exceeded()],
+    ['used-up limits', () => workers.usage.news.lookForUsedUp()],
+    ['charges beyond bounds', () => workers.usage.news.exceeded()],
   ])
 }
 

@@ -27,25 +27,25 @@ function contentOf(directory: string): Record<string, string> {
   return Object.fromEntries(files.map((name) => [name, Bun.hash(readFileSync(join(directory, name))).toString(16)]))
 }
 
-/** The directory of a lane that has run against a control plane, with what its token was. */
-async function formerLane(): Promise<{ directory: string; token: string; instanceId: string }> {
+/** The directory of a worker that has run against a control plane, with what its token was. */
+async function formerWorker(): Promise<{ directory: string; token: string; instanceId: string }> {
   const fleet = await TemporaryFleet.start()
-  const lane = await fleet.lane('one')
-  await until(() => lane.ready().ok)
+  const worker = await fleet.worker('one')
+  await until(() => worker.ready().ok)
   // Without a control plane it does not sign off, and keeps by what it may serve.
   await fleet.stopControlPlane()
-  await until(() => lane.counters.connected === 0)
-  await lane.drain()
+  await until(() => worker.counters.connected === 0)
+  await worker.drain()
   const directory = join(root, crypto.randomUUID())
   cpSync(join(fleet.directory, 'one'), directory, { recursive: true })
   const { runtimeToken: token } = fleet
   await fleet.remove()
-  const [instanceId = ''] = readdirSync(join(directory, 'lane/outbox'))
+  const [instanceId = ''] = readdirSync(join(directory, 'worker/outbox'))
   return { directory, token, instanceId }
 }
 
-test('what a lane has kept is read, and nothing of it is changed', async () => {
-  const { directory, token, instanceId } = await formerLane()
+test('what a worker has kept is read, and nothing of it is changed', async () => {
+  const { directory, token, instanceId } = await formerWorker()
   const before = contentOf(directory)
   const facts = readGatewayDirectory(directory, { token, isWritten: false })
   expect(facts).toMatchObject({ instance: { kind: 'known', id: instanceId }, kept: 'opens', maxStalenessSeconds: 300 })
@@ -59,8 +59,8 @@ test('what a lane has kept is read, and nothing of it is changed', async () => {
 })
 
 test('a damaged outbox is named and left as it is', async () => {
-  const { directory, token, instanceId } = await formerLane()
-  const segment = join(directory, 'lane/outbox', instanceId, '0', '00000001.segment')
+  const { directory, token, instanceId } = await formerWorker()
+  const segment = join(directory, 'worker/outbox', instanceId, '0', '00000001.segment')
   const bytes = readFileSync(segment)
   bytes.write('garbage', 40_000)
   writeFileSync(segment, bytes)
@@ -72,7 +72,7 @@ test('a damaged outbox is named and left as it is', async () => {
 
 test('whatever lies in the place of the files, it is a fact', () => {
   const directory = join(root, 'garbage')
-  mkdirSync(join(directory, 'lane/outbox'), { recursive: true })
+  mkdirSync(join(directory, 'worker/outbox'), { recursive: true })
   expect(readGatewayDirectory(directory, { token: 'gth_x', isWritten: false })).toEqual({
     instance: { kind: 'none' },
     kept: 'none',
@@ -82,7 +82,7 @@ test('whatever lies in the place of the files, it is a fact', () => {
     outbox: null,
     replica: null,
   })
-  for (const name of ['lane/instance.json', 'lane/keys', 'lane/fresh', 'lane/agreed', 'replica']) {
+  for (const name of ['worker/instance.json', 'worker/keys', 'worker/fresh', 'worker/agreed', 'replica']) {
     writeFileSync(join(directory, name), '\u0000{garbage')
   }
   const facts = readGatewayDirectory(directory, { token: 'gth_x', isWritten: false })

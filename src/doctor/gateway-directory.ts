@@ -1,7 +1,7 @@
-/** A gateway's directory as it lies there: its lane with identity, what is kept for a restart and outbox; its replica. */
+/** A gateway's directory as it lies there: its worker with identity, what is kept for a restart and outbox; its replica. */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { LaneFiles } from '../fleet/agent/agent-files.ts'
+import { WorkerFiles } from '../fleet/agent/agent-files.ts'
 import { inspectOutbox } from '../fleet/outbox/recovery.ts'
 import { listSegments, segmentPath } from '../fleet/outbox/segment.ts'
 import { ReplicaFolders } from '../fleet/replica/replica-folder.ts'
@@ -49,31 +49,31 @@ export function readGatewayDirectory(
   directory: string,
   { token, isWritten }: { token: string | null; isWritten: boolean },
 ): GatewayDirectoryFacts {
-  const lane = join(directory, 'lane')
-  const files = openFiles(lane, token)
+  const worker = join(directory, 'worker')
+  const files = openFiles(worker, token)
   const instance = files === 'none' || files === 'damaged' ? { kind: files } : known(files)
-  const outbox = instance.kind === 'known' ? join(lane, 'outbox', instance.id, '0') : null
-  const kept = files instanceof LaneFiles && token !== null ? files.kept() : null
-  const agreed = files instanceof LaneFiles ? (files.agreed()?.seq ?? null) : null
+  const outbox = instance.kind === 'known' ? join(worker, 'outbox', instance.id, '0') : null
+  const kept = files instanceof WorkerFiles && token !== null ? files.kept() : null
+  const agreed = files instanceof WorkerFiles ? (files.agreed()?.seq ?? null) : null
   const replica = join(directory, 'replica')
   return {
     instance,
-    kept: keptOf(join(lane, 'keys'), token, kept !== null),
+    kept: keptOf(join(worker, 'keys'), token, kept !== null),
     maxStalenessSeconds: kept?.max_staleness_seconds ?? null,
-    freshAt: files instanceof LaneFiles ? files.freshAt() : null,
-    fencedAt: files instanceof LaneFiles ? files.fencedAt : null,
+    freshAt: files instanceof WorkerFiles ? files.freshAt() : null,
+    fencedAt: files instanceof WorkerFiles ? files.fencedAt : null,
     outbox: outbox !== null && existsSync(outbox) ? readOutbox(outbox, isWritten, agreed) : null,
     replica: existsSync(replica) ? readReplica(replica) : null,
   }
 }
 
-const known = (files: LaneFiles) => ({ kind: 'known', id: files.instanceId }) as const
+const known = (files: WorkerFiles) => ({ kind: 'known', id: files.instanceId }) as const
 
-/** Without a file of its own the class would make the lane another identity: it is not asked then. */
-function openFiles(directory: string, token: string | null): LaneFiles | 'none' | 'damaged' {
+/** Without a file of its own the class would make the worker another identity: it is not asked then. */
+function openFiles(directory: string, token: string | null): WorkerFiles | 'none' | 'damaged' {
   if (!existsSync(join(directory, 'instance.json'))) return 'none'
   try {
-    return new LaneFiles(directory, token ?? '', newId)
+    return new WorkerFiles(directory, token ?? '', newId)
   } catch {
     // Cut short, or written by something else.
     return 'damaged'

@@ -25,7 +25,7 @@ const controlPlane: ControlPlaneFacts = {
 }
 const away: ControlPlaneFacts = { ...controlPlane, health: silent, readiness: silent, caller: { kind: 'silent' } }
 
-const lane: GatewayDirectoryFacts = {
+const worker: GatewayDirectoryFacts = {
   instance: { kind: 'known', id: 'instance' },
   kept: 'opens',
   maxStalenessSeconds: 300,
@@ -40,7 +40,7 @@ const sound: HostFacts = {
   directory: { path: '/data', missing: null, mode: 0o700, owner: 7, user: 7, writable: true, free: 4096 * mebibyte },
   role: 'gateway',
   holders: { supervisor: { kind: 'held', pid: 11 }, gateway: { kind: 'held', pid: 12 } },
-  lane,
+  worker,
   place: 'gateway',
   workers: [],
   faults: [],
@@ -59,9 +59,9 @@ const directory = (change: Partial<HostFacts['directory']>): HostFacts => ({
   ...sound,
   directory: { ...sound.directory, ...change },
 })
-const withLane = (change: Partial<GatewayDirectoryFacts>, facts = sound): HostFacts => ({
+const withWorker = (change: Partial<GatewayDirectoryFacts>, facts = sound): HostFacts => ({
   ...facts,
-  lane: { ...lane, ...change },
+  worker: { ...worker, ...change },
 })
 const stoppedOutbox = { kind: 'stopped', bytes: mebibyte, events: 9, open: 0, agreed: 9, damage: null } as const
 
@@ -93,7 +93,7 @@ test('of a sound host everything is ok', () => {
 })
 
 test('a directory that is missing is the one thing said of it', () => {
-  const facts = { ...stopped, lane: null, directory: { ...sound.directory, missing: 'there is none' } }
+  const facts = { ...stopped, worker: null, directory: { ...sound.directory, missing: 'there is none' } }
   expect(said('directory', facts)).toBe('fail The data directory /data cannot be used: there is none')
   const others = examine(hostChecks, facts).map(({ check }) => check)
   expect(others).toEqual(['directory', 'address', 'token'])
@@ -135,26 +135,26 @@ test('it is said which process runs, or that none does', () => {
 
 test('a copied directory whose instance was taken over is said to be so', () => {
   expect(said('fenced', stopped)).toBe('')
-  expect(said('fenced', withLane({ fencedAt: now }, stopped))).toStartWith(
+  expect(said('fenced', withWorker({ fencedAt: now }, stopped))).toStartWith(
     'fail Another process took over this instance, at 2026-05-01T12:00:00.000Z: the data directory was copied',
   )
 })
 
 test('a damaged identity keeps a gateway from starting', () => {
-  expect(said('instance', withLane({ instance: { kind: 'damaged' } }))).toContain('fail gateway/lane/instance.json')
-  expect(said('instance', withLane({ instance: { kind: 'none' } }))).toBe('')
+  expect(said('instance', withWorker({ instance: { kind: 'damaged' } }))).toContain('fail gateway/worker/instance.json')
+  expect(said('instance', withWorker({ instance: { kind: 'none' } }))).toBe('')
 })
 
 test('what is kept of a bootstrap matters as far as the control plane is away', () => {
-  expect(said('bootstrap', withLane({ kept: 'sealed' }))).toContain('warn What the last bootstrap gave does not open')
-  expect(said('bootstrap', withLane({ kept: 'none' }))).toContain('warn Nothing of a bootstrap is kept')
-  expect(said('bootstrap', withLane({ kept: 'none' }, { ...sound, controlPlane: away }))).toContain('fail Nothing')
-  expect(said('bootstrap', withLane({ kept: 'unchecked' }))).toBe('')
+  expect(said('bootstrap', withWorker({ kept: 'sealed' }))).toContain('warn What the last bootstrap gave does not open')
+  expect(said('bootstrap', withWorker({ kept: 'none' }))).toContain('warn Nothing of a bootstrap is kept')
+  expect(said('bootstrap', withWorker({ kept: 'none' }, { ...sound, controlPlane: away }))).toContain('fail Nothing')
+  expect(said('bootstrap', withWorker({ kept: 'unchecked' }))).toBe('')
 })
 
 test('a copy of the state that is missing, damaged or unreadable is named', () => {
   const replica = (found: GatewayDirectoryFacts['replica'], facts = sound) =>
-    said('replica', withLane({ replica: found }, facts))
+    said('replica', withWorker({ replica: found }, facts))
   const fault = { kind: 'damaged', folder: 2, fault: 'state.db is missing' } as const
   expect(replica(fault)).toBe('warn Copy 2 of the state is damaged: state.db is missing')
   expect(replica(fault, { ...sound, controlPlane: away })).toContain('fail Copy 2')
@@ -184,7 +184,7 @@ test('what a start would be refused for is said once, also where the state is wh
 test('it is said how old the last news are, and until when it serves', () => {
   const gateway = { url: '', readiness: silent, unshipped: null }
   const at = (freshAt: number | null, facts: HostFacts = { ...sound, gateway }) =>
-    said('freshness', withLane({ freshAt }, facts))
+    said('freshness', withWorker({ freshAt }, facts))
   expect(at(now - 61_000)).toContain('warn The last news of the primary are of 2026-05-01T11:58:59.000Z')
   expect(at(now - 61_000)).toContain('it serves until 2026-05-01T12:03:59.000Z, then refuses')
   expect(at(now - 301_000)).toContain('fail The last news of the primary are of 2026-05-01T11:54:59.000Z, too old')
@@ -201,11 +201,11 @@ test('a state that only a later version can read asks for an upgrade', () => {
   const state = { kind: 'read', version: 4, readsFrom: '99.0.0' } as const
   const tooNew = `fail The state is for version 99.0.0 or later, and this is ${version}`
   expect(said('state', { ...sound, state })).toBe(tooNew)
-  expect(said('replica', withLane({ replica: { kind: 'sound', folder: 2, state } }))).toBe(tooNew)
+  expect(said('replica', withWorker({ replica: { kind: 'sound', folder: 2, state } }))).toBe(tooNew)
 })
 
 test('news that are young, and still too old for a gateway that may serve by them for less, fail', () => {
-  const facts = withLane({ freshAt: now - 9000, maxStalenessSeconds: 6 })
+  const facts = withWorker({ freshAt: now - 9000, maxStalenessSeconds: 6 })
   const running = { ...facts, gateway: { url: '', readiness: says({ ok: false, staleness_seconds: 9 }), unshipped: 0 } }
   expect(said('freshness', running)).toContain('too old to serve by')
 })
@@ -224,27 +224,27 @@ test('of what is no control plane nothing else is said', () => {
 test('what a running gateway says of its news counts more than what it has kept', () => {
   const readiness = says({ ok: true, staleness_seconds: 2 })
   const facts = { ...sound, gateway: { url: '', readiness, unshipped: 0 } }
-  expect(said('freshness', withLane({ freshAt: now - 301_000 }, facts))).toContain('ok ')
+  expect(said('freshness', withWorker({ freshAt: now - 301_000 }, facts))).toContain('ok ')
 })
 
 test('what the outbox holds back is counted', () => {
   const unshipped = { ...sound, gateway: { url: '', readiness: silent, unshipped: 3 } }
   expect(said('outbox', unshipped)).toBe('ok The outbox takes 8.0 MiB; 3 events are not acknowledged yet')
   expect(said('outbox', { ...unshipped, controlPlane: away })).toContain('warn ')
-  const left = (change: object) => said('outbox', withLane({ outbox: { ...stoppedOutbox, ...change } }, stopped))
+  const left = (change: object) => said('outbox', withWorker({ outbox: { ...stoppedOutbox, ...change } }, stopped))
   expect(left({})).toBe('ok The outbox takes 1.0 MiB; 0 not acknowledged yet')
   expect(left({ agreed: 4 })).toBe('warn The outbox takes 1.0 MiB; 5 not acknowledged yet')
   expect(left({ open: 2, agreed: null })).toBe(
     'warn The outbox takes 1.0 MiB; it ends with event 9, 2 requests were cut off',
   )
-  const unreadable = withLane({ outbox: { kind: 'unreadable', reason: 'EACCES' } })
+  const unreadable = withWorker({ outbox: { kind: 'unreadable', reason: 'EACCES' } })
   expect(said('outbox', unreadable)).toBe('fail The outbox cannot be read: EACCES')
 })
 
 test('an outbox of which a start would drop something is named by segment and byte', () => {
-  expect(said('damage', withLane({ outbox: stoppedOutbox }, stopped))).toBe('')
+  expect(said('damage', withWorker({ outbox: stoppedOutbox }, stopped))).toBe('')
   const damage = { segment: 3, offset: 512 }
-  expect(said('damage', withLane({ outbox: { ...stoppedOutbox, damage } }, stopped))).toContain(
+  expect(said('damage', withWorker({ outbox: { ...stoppedOutbox, damage } }, stopped))).toContain(
     'fail The outbox is damaged in segment 3 at byte 512',
   )
 })
@@ -278,20 +278,26 @@ test('the token must be one of a gateway, and in force', () => {
 })
 
 test('each worker has its own findings, by its number; one that has ended for good is not missed', () => {
-  const worker = (index: number, change: Partial<HostFacts['workers'][number]> = {}) =>
-    ({ index, holder: { kind: 'held', pid: 20 + index }, lane, place: `gateway/workers/${index}`, ...change }) as const
+  const workerFacts = (index: number, change: Partial<HostFacts['workers'][number]> = {}) =>
+    ({
+      index,
+      holder: { kind: 'held', pid: 20 + index },
+      worker,
+      place: `gateway/workers/${index}`,
+      ...change,
+    }) as const
   const workers = [
-    worker(1),
-    worker(2, { holder: { kind: 'free' }, lane: { ...lane, outbox: { ...stoppedOutbox, agreed: 4 } } }),
-    worker(3, { lane: { ...lane, instance: { kind: 'damaged' } } }),
-    worker(7, { holder: { kind: 'free' }, lane: { ...lane, outbox: stoppedOutbox } }),
+    workerFacts(1),
+    workerFacts(2, { holder: { kind: 'free' }, worker: { ...worker, outbox: { ...stoppedOutbox, agreed: 4 } } }),
+    workerFacts(3, { worker: { ...worker, instance: { kind: 'damaged' } } }),
+    workerFacts(7, { holder: { kind: 'free' }, worker: { ...worker, outbox: stoppedOutbox } }),
   ]
   const facts = { ...sound, workers, settings: { ...sound.settings, gateway_workers: 4 } }
   const wrong = examineWorkers(facts).filter(({ level }) => level !== 'ok')
   expect(wrong.map(({ level, what }) => `${level} ${what}`)).toEqual([
     'fail Worker 2: it does not run, though the first does',
     'warn Worker 2: The outbox takes 1.0 MiB; 5 not acknowledged yet',
-    'fail Worker 3: gateway/workers/3/lane/instance.json is damaged: the gateway does not start',
+    'fail Worker 3: gateway/workers/3/worker/instance.json is damaged: the gateway does not start',
   ])
   const room = { ...sound.directory, free: 4500 * mebibyte }
   expect(said('space', { ...facts, directory: room })).toStartWith('warn The outbox may grow by ')

@@ -56,8 +56,8 @@ export const hostChecks = {
     const { missing, free } = facts.directory
     if (missing !== null || free === null) return null
     if (free < leastFreeBytes) return shortOfSpace(facts, free)
-    const { lane, workers, settings } = facts
-    const wanted = [lane, ...workers.map((worker) => worker.lane)].reduce(
+    const { worker, workers, settings } = facts
+    const wanted = [worker, ...workers.map((worker) => worker.worker)].reduce(
       (sum, each) => sum + Math.max(0, settings.outbox_limit_bytes - outboxBytes(each)),
       0,
     )
@@ -83,29 +83,29 @@ export const hostChecks = {
     return fail('Nothing runs here', `Start it with ${command}; what else stands here says what a start would meet`)
   },
 
-  fenced({ lane, place }) {
-    if (lane === null || lane.fencedAt === null) return null
+  fenced({ worker, place }) {
+    if (worker === null || worker.fencedAt === null) return null
     return fail(
-      `Another process took over this instance, at ${timestamp(lane.fencedAt)}: the data directory was copied, and both ran`,
-      `Let one of them run only, or remove ${place}/lane in one of the two: its next start is another instance`,
+      `Another process took over this instance, at ${timestamp(worker.fencedAt)}: the data directory was copied, and both ran`,
+      `Let one of them run only, or remove ${place}/worker in one of the two: its next start is another instance`,
     )
   },
 
-  instance({ lane, place }) {
-    if (lane?.instance.kind !== 'damaged') return null
+  instance({ worker, place }) {
+    if (worker?.instance.kind !== 'damaged') return null
     return fail(
-      `${place}/lane/instance.json is damaged: the gateway does not start`,
+      `${place}/worker/instance.json is damaged: the gateway does not start`,
       'Remove it: the next start is another instance; what it held of limits stays spent until usage release frees it',
     )
   },
 
-  bootstrap({ lane, controlPlane }) {
-    if (lane === null) return null
+  bootstrap({ worker, controlPlane }) {
+    if (worker === null) return null
     const away = controlPlane?.health.kind !== 'answered'
-    if (lane.kept === 'opens') return ok('What the last bootstrap gave is kept, and opens by SERVICE_API_TOKEN')
-    if (lane.kept === 'unchecked') return null
+    if (worker.kept === 'opens') return ok('What the last bootstrap gave is kept, and opens by SERVICE_API_TOKEN')
+    if (worker.kept === 'unchecked') return null
     const what =
-      lane.kept === 'none'
+      worker.kept === 'none'
         ? 'Nothing of a bootstrap is kept'
         : 'What the last bootstrap gave does not open by SERVICE_API_TOKEN: it was another token, or the file is damaged'
     const todo =
@@ -113,8 +113,8 @@ export const hostChecks = {
     return away ? fail(what, todo) : warn(what, todo)
   },
 
-  replica({ lane, controlPlane }) {
-    const replica = lane?.replica ?? null
+  replica({ worker, controlPlane }) {
+    const replica = worker?.replica ?? null
     if (replica === null) return null
     const anew =
       'Nothing by hand: a running gateway copies the state anew, if its control plane and primary are reachable'
@@ -149,12 +149,12 @@ export const hostChecks = {
   },
 
   freshness(facts) {
-    const { lane, now, settings, controlPlane, gateway } = facts
-    if (lane === null) return null
+    const { worker, now, settings, controlPlane, gateway } = facts
+    if (worker === null) return null
     const reachable = controlPlane?.health.kind === 'answered'
     const said = gateway?.readiness.kind === 'answered' ? readinessSchema.safeParse(gateway.readiness.body).data : null
     const age = said?.staleness_seconds ?? null
-    const freshAt = age === null ? lane.freshAt : now - age * 1000
+    const freshAt = age === null ? worker.freshAt : now - age * 1000
     if (freshAt === null)
       return reachable
         ? null
@@ -162,7 +162,7 @@ export const hostChecks = {
     if (freshAt > now + aheadMs) {
       return warn('The last news are of a later time than it is: they count for nothing', "Set this host's clock")
     }
-    const until = freshAt + staleAfterMs(lane.maxStalenessSeconds ?? settings.max_staleness_seconds)
+    const until = freshAt + staleAfterMs(worker.maxStalenessSeconds ?? settings.max_staleness_seconds)
     const last = `The last news of the primary are of ${timestamp(freshAt)}`
     if (!runs(facts) && reachable) return ok(`${last}; a start gets new ones`)
     if (until > now && now - freshAt < oldNewsMs) {
@@ -177,8 +177,8 @@ export const hostChecks = {
     )
   },
 
-  outbox({ lane, gateway, controlPlane }) {
-    const outbox = lane?.outbox ?? null
+  outbox({ worker, gateway, controlPlane }) {
+    const outbox = worker?.outbox ?? null
     if (outbox === null) return null
     if (outbox.kind === 'unreadable') {
       return fail(
@@ -203,12 +203,12 @@ export const hostChecks = {
       : warn(what, 'Start the gateway here again: it reports them. Keep the directory until then')
   },
 
-  damage({ lane, place }) {
-    if (lane?.outbox?.kind !== 'stopped' || lane.outbox.damage === null) return null
-    const { segment, offset } = lane.outbox.damage
+  damage({ worker, place }) {
+    if (worker?.outbox?.kind !== 'stopped' || worker.outbox.damage === null) return null
+    const { segment, offset } = worker.outbox.damage
     return fail(
       `The outbox is damaged in segment ${segment} at byte ${offset}: the next start drops what follows`,
-      `Copy ${place}/lane/outbox before that start, if the events matter; events verify then says what is missing`,
+      `Copy ${place}/worker/outbox before that start, if the events matter; events verify then says what is missing`,
     )
   },
 
@@ -260,15 +260,15 @@ export const hostChecks = {
   },
 } satisfies Checks<HostFacts>
 
-const outboxBytes = (lane: HostFacts['lane']): number => {
-  const outbox = lane?.outbox ?? null
+const outboxBytes = (worker: HostFacts['worker']): number => {
+  const outbox = worker?.outbox ?? null
   return outbox !== null && 'bytes' in outbox ? outbox.bytes : 0
 }
 
 /** The outbox has space set aside, by which a gateway serves on a full disk: only a running one knows how it stands. */
-function shortOfSpace({ gateway, lane, workers, role }: HostFacts, free: number): Finding[] {
+function shortOfSpace({ gateway, worker, workers, role }: HostFacts, free: number): Finding[] {
   const room = 'Make room on the disk of the data directory'
-  const has = [lane, ...workers.map((worker) => worker.lane)].reduce((sum, each) => sum + outboxBytes(each), 0)
+  const has = [worker, ...workers.map((worker) => worker.worker)].reduce((sum, each) => sum + outboxBytes(each), 0)
   const what = `The disk is full, ${mebibytes(free)} are free: the outbox stays at the ${mebibytes(has)} that it has`
   const said =
     gateway?.readiness.kind === 'answered' ? readinessSchema.safeParse(gateway.readiness.body).data : undefined

@@ -47,7 +47,7 @@ export interface HostFacts {
   /** `everything`: a control plane is in this directory too. */
   role: 'everything' | 'gateway'
   holders: { supervisor: Holder; gateway: Holder }
-  lane: GatewayDirectoryFacts | null
+  worker: GatewayDirectoryFacts | null
   /** Where that lies in the data directory. */
   place: string
   /** The gateway's other workers that have a directory, in their order. */
@@ -73,7 +73,7 @@ export interface HostFacts {
 export interface WorkerFacts {
   index: number
   holder: Holder
-  lane: GatewayDirectoryFacts
+  worker: GatewayDirectoryFacts
   place: string
 }
 
@@ -88,7 +88,7 @@ export async function readHost(
   const role = everything ? 'everything' : 'gateway'
   const holders = {
     supervisor: lockHolder(join(data, 'lock')),
-    gateway: lockHolder(join(data, 'gateway', 'lane', 'lock')),
+    gateway: lockHolder(join(data, 'gateway', 'worker', 'lock')),
   }
   // The runtime token of a gateway beside its control plane is handed on in memory only; what is set is an operator's.
   const token = role === 'everything' ? null : (settings.api_token ?? null)
@@ -106,7 +106,7 @@ export async function readHost(
     directory,
     role,
     holders,
-    lane: existsSync(gatewayPath)
+    worker: existsSync(gatewayPath)
       ? readGatewayDirectory(gatewayPath, { token, isWritten: holders.gateway.kind !== 'free' })
       : null,
     place,
@@ -123,9 +123,9 @@ export async function readHost(
 
 function readWorker(data: string, index: number, token: string | null): WorkerFacts {
   const path = workerDirectory(join(data, place), index)
-  const holder = lockHolder(join(path, 'lane', 'lock'))
-  const lane = readGatewayDirectory(path, { token, isWritten: holder.kind !== 'free' })
-  return { index, holder, lane, place: workerDirectory(place, index) }
+  const holder = lockHolder(join(path, 'worker', 'lock'))
+  const worker = readGatewayDirectory(path, { token, isWritten: holder.kind !== 'free' })
+  return { index, holder, worker, place: workerDirectory(place, index) }
 }
 
 function readDirectory(path: string): DirectoryFacts {

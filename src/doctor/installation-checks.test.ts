@@ -4,7 +4,7 @@ import { controlPlaneChecks } from './control-plane-checks.ts'
 import type { ControlPlaneFacts } from './control-plane-facts.ts'
 import { examine, type NamedFinding } from './finding.ts'
 import { installationChecks } from './installation-checks.ts'
-import type { InstallationFacts, LaneFacts } from './installation-facts.ts'
+import type { InstallationFacts, WorkerFacts } from './installation-facts.ts'
 import type { Answer } from './probe.ts'
 
 const now = Date.parse('2026-05-01T12:00:00Z')
@@ -22,8 +22,8 @@ const controlPlane: ControlPlaneFacts = {
   caller: { kind: 'known', tokenId: 'token', roles: ['admin'], permissions: ['catalog:read', 'tokens:read'] },
 }
 
-const lane: LaneFacts = {
-  lane: 'gateway/instance/0',
+const worker: WorkerFacts = {
+  worker: 'gateway/instance/0',
   gateway_name: 'shop',
   version: '0.2.0',
   connected: true,
@@ -39,13 +39,13 @@ const provider = (name: string, change: object = {}) => ({
 })
 
 const holder = (name: string, change: object = {}) => ({
-  ...{ lane: name, last_beat_at: at(60), lost_at: null, released_at: null, awaited: false, held: [], ...change },
+  ...{ worker: name, last_beat_at: at(60), lost_at: null, released_at: null, awaited: false, held: [], ...change },
 })
 
 const sound: InstallationFacts = {
   now,
   controlPlane,
-  lanes: [lane],
+  workers: [worker],
   holders: [],
   excesses: [],
   absent: [],
@@ -68,7 +68,8 @@ const saidOfPlane = (check: keyof typeof controlPlaneChecks, change: Partial<Con
   lines(examine(controlPlaneChecks, { ...controlPlane, ...change }), check)
 const caller = (found: ControlPlaneFacts['caller'], encrypted = true) =>
   said('token', { controlPlane: { ...controlPlane, caller: found, private: encrypted } })
-const saidOfLane = (change: Partial<LaneFacts>): string => said('lanes', { lanes: [lane, { ...lane, ...change }] })
+const saidOfWorker = (change: Partial<WorkerFacts>): string =>
+  said('workers', { workers: [worker, { ...worker, ...change }] })
 
 test('of a sound installation everything is ok', () => {
   const findings = [...examine(controlPlaneChecks, controlPlane), ...examine(installationChecks, sound)]
@@ -78,7 +79,7 @@ test('of a sound installation everything is ok', () => {
     'ok ready',
     'ok clock',
     'ok token',
-    'ok lanes',
+    'ok workers',
   ])
 })
 
@@ -119,17 +120,17 @@ test('what an absent gateway holds of a limit a minute is named', () => {
   expect([said('rates', { absent: [] }), said('rates', { absent: null })]).toEqual(['', ''])
 })
 
-test('lanes may be unreachable, stale, behind, of another version, or gone', () => {
-  expect(saidOfLane({ connected: false, last_beat_at: at(20), serves_until: at(-280) })).toContain(
-    `warn Lane gateway/instance/0 of shop is unreachable: it serves by what it knows until ${at(-280)}`,
+test('workers may be unreachable, stale, behind, of another version, or gone', () => {
+  expect(saidOfWorker({ connected: false, last_beat_at: at(20), serves_until: at(-280) })).toContain(
+    `warn Worker gateway/instance/0 of shop is unreachable: it serves by what it knows until ${at(-280)}`,
   )
-  expect(saidOfLane({ connected: false, last_beat_at: at(400), serves_until: at(100) })).toContain('fail Lane')
-  expect(saidOfLane({ acknowledged_version: 5 })).toContain('is behind: at version 5 of 7')
-  expect(saidOfLane({ version: '0.1.9' })).toContain('is of version 0.1.9, this is 0.2.0')
-  expect(saidOfLane({ connected: false, last_beat_at: at(2 * day) })).toContain('Silent for more than a day')
-  expect(saidOfLane({ connected: false, left_at: at(5) })).toBe('ok Gateways are connected by 1 lane')
-  expect(said('lanes', { lanes: [] })).toBe('warn No gateway is connected')
-  expect(said('lanes', { lanes: null })).toContain('cannot be seen')
+  expect(saidOfWorker({ connected: false, last_beat_at: at(400), serves_until: at(100) })).toContain('fail Worker')
+  expect(saidOfWorker({ acknowledged_version: 5 })).toContain('is behind: at version 5 of 7')
+  expect(saidOfWorker({ version: '0.1.9' })).toContain('is of version 0.1.9, this is 0.2.0')
+  expect(saidOfWorker({ connected: false, last_beat_at: at(2 * day) })).toContain('Silent for more than a day')
+  expect(saidOfWorker({ connected: false, left_at: at(5) })).toBe('ok Gateways are connected by 1 worker')
+  expect(said('workers', { workers: [] })).toBe('warn No gateway is connected')
+  expect(said('workers', { workers: null })).toContain('cannot be seen')
 })
 
 test('after a restore it is said what came back, what waits and what nobody kept', () => {
@@ -142,18 +143,18 @@ test('after a restore it is said what came back, what waits and what nobody kept
   expect(found).toContain('fail The ledger was restored, and nothing is granted of limits before')
   expect(found).toContain('of two, silent for more than a day')
   expect(found).not.toContain('goodbye')
-  const lanes = [{ ...lane, lane: 'one', left_at: at(50) }]
-  expect(said('awaited', { holders, lanes })).toContain('; one had said goodbye when the copy was made')
+  const workers = [{ ...worker, worker: 'one', left_at: at(50) }]
+  expect(said('awaited', { holders, workers })).toContain('; one had said goodbye when the copy was made')
   expect(said('awaited', { holders: [holder('one')] })).toBe('')
 })
 
-test('names each provider that charged more than its list price, and each lane that was lost with shares of limits', () => {
+test('names each provider that charged more than its list price, and each worker that was lost with shares of limits', () => {
   const excesses = [{ provider_id: 'id of openai', model: 'gpt-x', excess: 0.5, at: at(9) }]
   expect(said('excesses', { excesses })).toContain('warn Provider openai charged $0.5 more for a request to gpt-x')
   const held = ['a', 'b', 'c', 'd'].map((account) => ({ account, amount: 1 }))
   const gone = holder('gone', { lost_at: at(5), held })
   expect(said('lost', { holders: [gone] })).toBe(
-    `warn Lane gone is lost since ${at(5)} with shares of 4 accounts, which stay spent: a, b, c, …`,
+    `warn Worker gone is lost since ${at(5)} with shares of 4 accounts, which stay spent: a, b, c, …`,
   )
   expect(
     said('lost', {

@@ -2,7 +2,7 @@
 import { timestamp } from '../lib/clock.ts'
 import { version } from '../version.ts'
 import { type Check, type Checks, type Finding, fail, ok, warn } from './finding.ts'
-import type { InstallationFacts, LaneFacts } from './installation-facts.ts'
+import type { InstallationFacts, WorkerFacts } from './installation-facts.ts'
 
 const dayMs = 86_400_000
 /** How long gateways keep what they have reported, unless they are told otherwise. */
@@ -35,30 +35,32 @@ export const installationChecks: Checks<InstallationFacts> = {
     return encrypted ? usable : [usable, clear]
   },
 
-  lanes({ controlPlane, lanes, now }) {
+  workers({ controlPlane, workers, now }) {
     const { caller } = controlPlane
     if (caller.kind !== 'known' || caller.permissions.includes('runtime:connect')) return null
-    if (lanes === null) {
+    if (workers === null) {
       const why = caller.permissions.includes('catalog:read')
         ? "The control plane's log says which database does not answer, or has lost its tables"
         : 'Use a token that holds catalog:read'
-      return warn('The lanes of gateways cannot be seen', why)
+      return warn('The workers of gateways cannot be seen', why)
     }
-    const present = lanes.filter(({ left_at }) => left_at === null)
-    const forgotten = present.filter((lane) => !lane.connected && silentFor(lane, now) > dayMs)
-    const troubled = present.filter((lane) => !forgotten.includes(lane)).flatMap((lane) => laneFindings(lane, now))
-    const connected = present.filter((lane) => lane.connected)
+    const present = workers.filter(({ left_at }) => left_at === null)
+    const forgotten = present.filter((worker) => !worker.connected && silentFor(worker, now) > dayMs)
+    const troubled = present
+      .filter((worker) => !forgotten.includes(worker))
+      .flatMap((worker) => workerFindings(worker, now))
+    const connected = present.filter((worker) => worker.connected)
     return [
       connected.length === 0
         ? warn('No gateway is connected', 'Start one; on its host, doctor --data DIR says why it does not')
-        : ok(`Gateways are connected by ${counted(connected.length, 'lane')}`),
+        : ok(`Gateways are connected by ${counted(connected.length, 'worker')}`),
       ...troubled,
       ...(forgotten.length === 0
         ? []
         : [
             warn(
               `Silent for more than a day, or never heard of: ${names(forgotten)}`,
-              'Where a host is gone for good, usage release LANE frees what it held of limits',
+              'Where a host is gone for good, usage release WORKER frees what it held of limits',
             ),
           ]),
     ]
@@ -79,10 +81,12 @@ export const installationChecks: Checks<InstallationFacts> = {
     return [ofState, ...ofLedger]
   },
 
-  awaited({ holders, lanes, now }) {
-    const awaited = (holders ?? []).filter((lane) => lane.awaited)
+  awaited({ holders, workers, now }) {
+    const awaited = (holders ?? []).filter((worker) => worker.awaited)
     if (awaited.length === 0) return null
-    const gone = awaited.filter(({ lane }) => lanes?.some((known) => known.lane === lane && known.left_at !== null))
+    const gone = awaited.filter(({ worker }) =>
+      workers?.some((known) => known.worker === worker && known.left_at !== null),
+    )
     const left =
       gone.length === 0
         ? ''
@@ -125,10 +129,10 @@ export const installationChecks: Checks<InstallationFacts> = {
     )
     return lost
       .slice(0, mostNamed)
-      .map(({ lane, lost_at, held }) =>
+      .map(({ worker, lost_at, held }) =>
         warn(
-          `Lane ${lane} is lost since ${lost_at} with shares of ${counted(held.length, 'account')}, which stay spent: ${first(held)}`,
-          `Start that gateway; where it is gone for good, usage release ${lane} --yes`,
+          `Worker ${worker} is lost since ${lost_at} with shares of ${counted(held.length, 'account')}, which stay spent: ${first(held)}`,
+          `Start that gateway; where it is gone for good, usage release ${worker} --yes`,
         ),
       )
   },
@@ -137,26 +141,26 @@ export const installationChecks: Checks<InstallationFacts> = {
 }
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
-/** Accounts and lanes that have a line of their own; there may be very many. */
+/** Accounts and workers that have a line of their own; there may be very many. */
 const mostNamed = 20
 const first = (held: readonly { account: string }[]): string =>
   `${held
     .slice(0, 3)
     .map(({ account }) => account)
     .join(', ')}${held.length > 3 ? ', …' : ''}`
-const names = (lanes: readonly { lane: string }[]): string => lanes.map(({ lane }) => lane).join(', ')
+const names = (workers: readonly { worker: string }[]): string => workers.map(({ worker }) => worker).join(', ')
 
-const silentFor = ({ last_beat_at }: LaneFacts, now: number): number =>
+const silentFor = ({ last_beat_at }: WorkerFacts, now: number): number =>
   last_beat_at === null ? Number.POSITIVE_INFINITY : now - Date.parse(last_beat_at)
 
-function laneFindings(lane: LaneFacts, now: number): Finding[] {
-  const { gateway_name, serves_until } = lane
-  const named = `Lane ${lane.lane} of ${gateway_name}`
+function workerFindings(worker: WorkerFacts, now: number): Finding[] {
+  const { gateway_name, serves_until } = worker
+  const named = `Worker ${worker.worker} of ${gateway_name}`
   const other =
-    lane.version === '' || lane.version === version
+    worker.version === '' || worker.version === version
       ? []
-      : [warn(`${named} is of version ${lane.version}, this is ${version}`, 'Upgrade that gateway')]
-  if (!lane.connected) {
+      : [warn(`${named} is of version ${worker.version}, this is ${version}`, 'Upgrade that gateway')]
+  if (!worker.connected) {
     const look = 'On its host, doctor --data DIR says why'
     const stale = serves_until === null || Date.parse(serves_until) <= now
     const reach = stale
@@ -164,8 +168,8 @@ function laneFindings(lane: LaneFacts, now: number): Finding[] {
       : warn(`${named} is unreachable: it serves by what it knows until ${serves_until}`, look)
     return [reach, ...other]
   }
-  if (lane.acknowledged_version >= lane.state_version) return other
-  const behind = `${named} is behind: at version ${lane.acknowledged_version} of ${lane.state_version}`
+  if (worker.acknowledged_version >= worker.state_version) return other
+  const behind = `${named} is behind: at version ${worker.acknowledged_version} of ${worker.state_version}`
   return [warn(behind, 'Look again in a few seconds; where it stays so, doctor --data DIR on its host'), ...other]
 }
 

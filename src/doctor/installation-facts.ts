@@ -1,4 +1,4 @@
-/** What an operator's token lets doctor read of an installation: lanes, tokens of gateways that were revoked, restores. */
+/** What an operator's token lets doctor read of an installation: workers, tokens of gateways that were revoked, restores. */
 import { z } from 'zod'
 import { type ControlPlaneFacts, readControlPlane } from './control-plane-facts.ts'
 import type { Probe } from './probe.ts'
@@ -12,8 +12,8 @@ const instant = z.iso.datetime()
 
 const twoBeatsMs = 2000
 
-const laneSchema = z.object({
-  lane: z.string(),
+const workerSchema = z.object({
+  worker: z.string(),
   gateway_name: z.string(),
   version: z.string(),
   connected: z.boolean(),
@@ -23,8 +23,8 @@ const laneSchema = z.object({
   serves_until: instant.nullable(),
   left_at: instant.nullable(),
 })
-const heldLaneSchema = z.object({
-  lane: z.string(),
+const heldWorkerSchema = z.object({
+  worker: z.string(),
   last_beat_at: instant,
   lost_at: instant.nullable(),
   released_at: instant.nullable(),
@@ -50,15 +50,15 @@ const providerSchema = z.object({
 const eventSchema = z.object({ timestamp: instant, details: z.looseObject({}).nullish() })
 const keyChangeSchema = z.object({ provider_id: z.string(), fields: z.array(z.string()) })
 
-export type LaneFacts = z.infer<typeof laneSchema>
+export type WorkerFacts = z.infer<typeof workerSchema>
 
 /** Null where the token does not let it be read, or it could not be. */
 export interface InstallationFacts {
   now: number
   controlPlane: ControlPlaneFacts
-  lanes: LaneFacts[] | null
-  /** The same lanes, as limits know them. */
-  holders: z.infer<typeof heldLaneSchema>[] | null
+  workers: WorkerFacts[] | null
+  /** The same workers, as limits know them. */
+  holders: z.infer<typeof heldWorkerSchema>[] | null
   /** What providers charged beyond their list prices. */
   excesses: z.infer<typeof excessSchema>[] | null
   /** Limits a minute of which gateways that do not answer hold some. */
@@ -84,7 +84,7 @@ export async function readInstallation(probe: Probe, { url, token, now }: Instal
   const controlPlane = await readControlPlane(probe, { url, token, inTheClear: true })
   if (controlPlane.caller.kind !== 'known' || token === null) {
     const nothing = {
-      lanes: null,
+      workers: null,
       holders: null,
       excesses: null,
       absent: null,
@@ -98,10 +98,10 @@ export async function readInstallation(probe: Probe, { url, token, now }: Instal
     readPages(probe, { base: controlPlane.url, path, field, token }, schema)
   const since = new Date(now - lookBackDays * dayMs).toISOString()
   const events = (which: string) => list(`/v1/events?since=${since}&${which}`, 'events', eventSchema)
-  const [lanes, holders, excesses, absent, tokens, gateways, providers, updates, revivals, takenOver] =
+  const [workers, holders, excesses, absent, tokens, gateways, providers, updates, revivals, takenOver] =
     await Promise.all([
-      settledLanes(() => list('/v1/gateway-lanes', 'lanes', laneSchema)),
-      list('/v1/usage/lanes', 'lanes', heldLaneSchema),
+      settledWorkers(() => list('/v1/gateway-workers', 'workers', workerSchema)),
+      list('/v1/usage/workers', 'workers', heldWorkerSchema),
       list('/v1/usage/excesses', 'excesses', excessSchema),
       list('/v1/usage/rates?absent=true', 'rates', rateSchema),
       list('/v1/tokens?purpose=gateway_runtime&status=revoked', 'tokens', tokenSchema),
@@ -114,7 +114,7 @@ export async function readInstallation(probe: Probe, { url, token, now }: Instal
   return {
     now,
     controlPlane,
-    lanes,
+    workers,
     holders,
     excesses,
     absent,
@@ -127,11 +127,12 @@ export async function readInstallation(probe: Probe, { url, token, now }: Instal
   }
 }
 
-/** A change reaches connected lanes within a beat: whether one is behind is asked again once that has passed. */
-async function settledLanes(read: () => Promise<LaneFacts[] | null>): Promise<LaneFacts[] | null> {
-  const lanes = await read()
-  const changing = lanes?.some((lane) => lane.connected && lane.acknowledged_version < lane.state_version) ?? false
-  if (!changing) return lanes
+/** A change reaches connected workers within a beat: whether one is behind is asked again once that has passed. */
+async function settledWorkers(read: () => Promise<WorkerFacts[] | null>): Promise<WorkerFacts[] | null> {
+  const workers = await read()
+  const changing =
+    workers?.some((worker) => worker.connected && worker.acknowledged_version < worker.state_version) ?? false
+  if (!changing) return workers
   await Bun.sleep(twoBeatsMs)
   return await read()
 }

@@ -148,7 +148,7 @@ const groups = (): readonly Described[] => [
       'usage.claim_refused',
     ],
     details: z.looseObject({
-      lane: z.string().optional(),
+      worker: z.string().optional(),
       account: z.string().optional(),
       provider_id: anId,
       model: z.string().optional().describe("The provider's name of the model"),

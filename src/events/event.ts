@@ -85,7 +85,7 @@ export const eventTypes = [
 ] as const
 export type EventType = (typeof eventTypes)[number]
 
-/** The only types a gateway may post for its lane (protocols section 5). */
+/** The only types a gateway may post for its worker (protocols section 5). */
 export const isGatewayEventType = (type: string): boolean =>
   type.startsWith('gateway.') || type === 'decision' || type.startsWith('auth.')
 

@@ -16,8 +16,8 @@ let anthropic: Anthropic
 beforeAll(async () => {
   running = await startTestGateway(() => new Response('not asked', { status: 500 }), { drain_seconds: 0 })
   const simulator = testProvider({ id: 'sim', kind: 'simulator', allowUnlistedModels: false })
-  running.lane.upstreams.splice(0, 1, simulator)
-  for (const id of [echo, 'simulator/lorem']) running.lane.catalog.push(testModel({ id, providerId: 'sim' }))
+  running.worker.upstreams.splice(0, 1, simulator)
+  for (const id of [echo, 'simulator/lorem']) running.worker.catalog.push(testModel({ id, providerId: 'sim' }))
   openai = new OpenAI({ apiKey: running.secret, baseURL: `${running.url}/v1`, maxRetries: 0 })
   anthropic = new Anthropic({ apiKey: running.secret, baseURL: running.url, maxRetries: 0 })
 })

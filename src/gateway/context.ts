@@ -19,7 +19,7 @@ import type { McpNeighbours } from './mcp/neighbours.ts'
 import type { Circuits } from './upstream/circuit.ts'
 
 export interface Gateway {
-  readonly lane: {
+  readonly worker: {
     readonly journal: Journal
     readonly view: StateView
     readonly standing: Standing

@@ -35,13 +35,13 @@ async function refused(path: string, init: RequestInit, secret: string) {
   const headers = { authorization: `Bearer ${secret}`, ...Object.fromEntries(new Headers(init.headers)) }
   const text = await (await fetch(`${running.url}${path}`, { ...init, headers })).text()
   expect(text).toContain('"code":"draining"')
-  const event = running.lane.journal.outcomes().at(-1)
+  const event = running.worker.journal.outcomes().at(-1)
   expect(event).toMatchObject({ verdict: 'error', reason_code: 'draining' })
   return event?.event_attribution.token_id
 }
 
 test.each(routes)('%s', async (path, init) => {
-  expect(await refused(path, init, running.lane.addToken({ id: 'in use' }))).toBe('in use')
-  expect(await refused(path, init, running.lane.addToken({ id: 'revoked', revokedAt: 0 }))).toBe('revoked')
+  expect(await refused(path, init, running.worker.addToken({ id: 'in use' }))).toBe('in use')
+  expect(await refused(path, init, running.worker.addToken({ id: 'revoked', revokedAt: 0 }))).toBe('revoked')
   expect(await refused(path, init, 'gth_of-nobody')).toBeNull()
 })

@@ -77,9 +77,9 @@ test('a refusal has the status, verdict and advice of its row, in every text dia
 
 const waiting = { verdict: 'ESCALATE', reason_code: 'review', escalation: { id: 'e-1', status: 'queued' as const } }
 const refused = async (dialect: Dialect, stream: boolean) => {
-  const { exchange, gateway, lane } = await prepared(dialect, { stream })
+  const { exchange, gateway, worker } = await prepared(dialect, { stream })
   const answer = await refuse(exchange, gateway, new Failure('policy.escalated', { verdictan: waiting }))
-  return { answer, outcome: lane.journal.outcomes()[0] }
+  return { answer, outcome: worker.journal.outcomes()[0] }
 }
 
 test('an escalated request is answered in the form of its family, whole or streamed', async () => {

@@ -20,7 +20,7 @@ export async function refuse(exchange: Exchange, gateway: Gateway, thrown: unkno
   if (logged.has(failure.code)) logCause(exchange, gateway, failure)
   const { dialect, requestId } = exchange
   const verdict = verdictOf(failure)
-  const { gatewayUrl } = gateway.lane.standing
+  const { gatewayUrl } = gateway.worker.standing
   const answer = escalationAnswer(exchange, failure) ?? failureAnswer(dialect, failure, requestId, verdict, gatewayUrl)
   try {
     await settle(exchange, gateway, { verdict, reason: reasonOf(exchange, failure), status: answer.status })

@@ -26,7 +26,7 @@ export async function govern(
   arrival: Arrival,
 ): Promise<Response> {
   // Before its first bootstrap a gateway does not know who it is, and an event of nobody's could not be taken in.
-  if (gateway.lane.standing.gatewayId === '') {
+  if (gateway.worker.standing.gatewayId === '') {
     return failureAnswer(dialect, new Failure('not_ready'), arrival.requestId, 'error')
   }
   const exchange = beginExchange({ ...arrival, route, family, dialect }, gateway)

@@ -80,8 +80,8 @@ test('a body that is JSON and no object is told that it must be one', async () =
 })
 
 test('GET and DELETE of /mcp are refused by HTTP: 401 without a credential, 403 without the permission', async () => {
-  const auditor = gateway.lane.addToken({ roles: ['auditor'] })
-  const elsewhere = gateway.lane.addToken({ gatewayId: 'another' })
+  const auditor = gateway.worker.addToken({ roles: ['auditor'] })
+  const elsewhere = gateway.worker.addToken({ gatewayId: 'another' })
   for (const method of ['GET', 'DELETE']) {
     const ask = (secret: string | null) =>
       fetch(`${gateway.url}/mcp`, {
@@ -92,7 +92,7 @@ test('GET and DELETE of /mcp are refused by HTTP: 401 without a credential, 403 
     expect(answers.map(({ status }) => status)).toEqual([401, 401, 403, 403])
     const [, , lacking] = answers
     expect(await lacking?.json()).toMatchObject({ error: { data: { code: 'permission_denied', status: 403 } } })
-    expect(gateway.lane.journal.outcomes().at(-1)).toMatchObject({ verdict: 'deny', details: { status: 403 } })
+    expect(gateway.worker.journal.outcomes().at(-1)).toMatchObject({ verdict: 'deny', details: { status: 403 } })
   }
 })
 

@@ -16,7 +16,7 @@ import { type Exchange, given } from './exchange.ts'
 export const modelsPath = '/v1/models'
 
 export async function answerModels(exchange: Exchange, gateway: Gateway): Promise<void> {
-  const { view } = gateway.lane
+  const { view } = gateway.worker
   const token = given(exchange.token)
   const id = askedModel(exchange.request.url)
   const body = id === null ? modelPage(view, token) : oneModel(view, token, id)

@@ -6,13 +6,13 @@ import { testModel, testProvider } from './testing/worker.ts'
 let running: TestGateway
 beforeAll(async () => {
   running = await startTestGateway(() => Response.json(completion), { drain_seconds: 0 })
-  running.lane.upstreams.push(
+  running.worker.upstreams.push(
     testProvider({ id: 'sim', name: 'simulator', kind: 'simulator', allowUnlistedModels: false }),
   )
   for (const id of ['simulator/echo', 'simulator/lorem']) {
-    running.lane.catalog.push(testModel({ id, providerId: 'sim', upstreamModel: id, createdAt: 1_700_000_000_000 }))
+    running.worker.catalog.push(testModel({ id, providerId: 'sim', upstreamModel: id, createdAt: 1_700_000_000_000 }))
   }
-  running.lane.catalog.push(testModel({ id: 'orphan', providerId: 'gone', upstreamModel: 'orphan', createdAt: 0 }))
+  running.worker.catalog.push(testModel({ id: 'orphan', providerId: 'gone', upstreamModel: 'orphan', createdAt: 0 }))
 })
 afterAll(() => running.stop())
 
@@ -42,7 +42,7 @@ test('GET /v1/models lists what the token may use, in the form both clients read
     first_id: 'simulator/echo',
     last_id: 'simulator/lorem',
   })
-  const narrow = running.lane.addToken({ modelFilter: ['*/lorem'] })
+  const narrow = running.worker.addToken({ modelFilter: ['*/lorem'] })
   expect(await (await get('/v1/models', narrow)).json()).toMatchObject({ first_id: 'simulator/lorem' })
 })
 
@@ -50,7 +50,7 @@ test('GET /v1/models/{id} takes slashes as they are or encoded, and hides what t
   for (const path of ['/v1/models/simulator/echo', '/v1/models/simulator%2Fecho']) {
     expect(await (await get(path)).json()).toMatchObject({ id: 'simulator/echo' })
   }
-  const narrow = running.lane.addToken({ modelFilter: ['*/lorem'] })
+  const narrow = running.worker.addToken({ modelFilter: ['*/lorem'] })
   for (const [path, secret] of [
     ['/v1/models/simulator/echo', narrow],
     ['/v1/models/none', running.secret],
@@ -62,9 +62,9 @@ test('GET /v1/models/{id} takes slashes as they are or encoded, and hides what t
 })
 
 test('model discovery leaves its outcome event', async () => {
-  const before = running.lane.journal.outcomes().length
+  const before = running.worker.journal.outcomes().length
   await get('/v1/models')
-  const events = running.lane.journal.outcomes().slice(before)
+  const events = running.worker.journal.outcomes().slice(before)
   expect(events).toMatchObject([{ verdict: 'allow', reason_code: 'ok', details: { route: 'GET /v1/models' } }])
 })
 
@@ -83,9 +83,9 @@ test('every other path is 404, another method 405, and nothing is forwarded', as
 test('the process answers for itself: alive, ready, described, counted', async () => {
   expect(await (await get('/healthz')).json()).toEqual({ status: 'ok', version: '0.2.0' })
   expect(await (await get('/readyz')).json()).toEqual({ ok: true })
-  running.lane.stale = 'token_state_stale'
+  running.worker.stale = 'token_state_stale'
   expect((await get('/readyz')).status).toBe(503)
-  running.lane.stale = null
+  running.worker.stale = null
   expect(await (await get('/v1/openapi.json')).json()).toEqual({ openapi: '3.1.0' })
   await running.chat({ ...question, model: 'simulator/echo' })
   const text = await (await get('/metrics')).text()
@@ -103,7 +103,7 @@ test('the described routes are the served ones', async () => {
 })
 
 test('a gateway that does not know yet who it is refuses without recording an event of nobody', async () => {
-  const { journal, standing } = running.lane
+  const { journal, standing } = running.worker
   const { gatewayId } = standing
   const before = journal.outcomes().length
   standing.gatewayId = ''
@@ -151,7 +151,7 @@ test('everything that is refused on messages, and below, is said in their form',
   expect(await ask(post('{"model":"..","messages":[]}'))).toEqual([404, 'not_found_error', 'model_not_found'])
   expect(await ask({ headers: json })).toEqual([405, invalid, 'method_not_allowed'])
   expect(await ask(post('{}'), '/v1/messages/count_tokens')).toEqual([404, 'not_found_error', 'not_found'])
-  const narrow = { ...json, authorization: `Bearer ${running.lane.addToken({ modelFilter: ['other'] })}` }
+  const narrow = { ...json, authorization: `Bearer ${running.worker.addToken({ modelFilter: ['other'] })}` }
   expect(await ask(post('{"model":"simulator/echo","messages":[]}', narrow))).toEqual([
     403,
     'permission_error',

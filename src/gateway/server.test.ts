@@ -29,7 +29,7 @@ async function errorOf(response: Response) {
   expect(response.headers.get('x-service-error-source')).toBe('gateway')
   expect(response.headers.get('x-service-verdict')).toBe(response.status >= 500 ? 'ERROR' : 'DENY')
   expect(response.headers.get('x-should-retry')).toBe(response.status < 500 ? 'false' : null)
-  const event = running.lane.journal.outcomes().at(-1)
+  const event = running.worker.journal.outcomes().at(-1)
   expect(event).toMatchObject({
     verdict: response.status >= 500 ? 'error' : 'deny',
     details: { status: response.status },
@@ -51,7 +51,7 @@ describe('who may call', () => {
   })
 
   test('what is no token of ours is invalid_api_token without a look-up', async () => {
-    running.lane.broken = true
+    running.worker.broken = true
     const mistyped = running.secret.slice(0, -1) + (running.secret.endsWith('0') ? '1' : '0')
     for (const secret of ['sk-something', mistyped]) {
       const response = await post({ authorization: `Bearer ${secret}` })
@@ -60,10 +60,10 @@ describe('who may call', () => {
   })
 
   test('a state that cannot be read is 503, never a bad credential', async () => {
-    running.lane.broken = true
+    running.worker.broken = true
     expect(await errorOf(await running.chat(question))).toMatchObject({ status: 503, code: 'dependency_unavailable' })
-    running.lane.broken = false
-    running.lane.stale = 'token_state_stale'
+    running.worker.broken = false
+    running.worker.stale = 'token_state_stale'
     expect(await errorOf(await running.chat(question))).toMatchObject({ status: 503, code: 'token_state_stale' })
   })
 
@@ -75,7 +75,7 @@ describe('who may call', () => {
       { members: { expiresAt: past }, code: 'tokens.expired', cause: 'expired' },
     ]
     for (const { members, code, cause } of cases) {
-      const secret = running.lane.addToken({ id: `token-${cause}`, ...members })
+      const secret = running.worker.addToken({ id: `token-${cause}`, ...members })
       const refused = await errorOf(await running.chat(question, { secret }))
       expect(refused).toMatchObject({ status: 401, code })
       expect(refused.message).toContain(`:token/token-${cause} has`)
@@ -85,12 +85,12 @@ describe('who may call', () => {
   })
 
   test('a denied token is refused though its record still looks active', async () => {
-    for (const hash of running.lane.tokens.keys()) running.lane.denials.add(hash)
+    for (const hash of running.worker.tokens.keys()) running.worker.denials.add(hash)
     expect(await errorOf(await running.chat(question))).toMatchObject({ status: 401, code: 'invalid_api_token' })
   })
 
   test('purpose, permission and bindings deny with their own codes', async () => {
-    running.lane.catalog.push(
+    running.worker.catalog.push(
       testModel({ id: 'listed', providerId: 'provider-upstream', upstreamModel: 'listed', createdAt: 0 }),
     )
     const cases = [
@@ -104,16 +104,16 @@ describe('who may call', () => {
       { members: { modelFilter: ['claude-*'] }, code: 'tokens.model_not_allowed' },
     ]
     for (const { members, code } of cases) {
-      const secret = running.lane.addToken(members)
+      const secret = running.worker.addToken(members)
       expect(await errorOf(await running.chat(question, { secret }))).toMatchObject({ status: 403, code })
     }
-    const secret = running.lane.addToken({ gatewayId: testGatewayId, provider: 'upstream', modelFilter: ['gpt-*'] })
+    const secret = running.worker.addToken({ gatewayId: testGatewayId, provider: 'upstream', modelFilter: ['gpt-*'] })
     expect((await running.chat(question, { secret })).status).toBe(200)
     expect(running.seen.length).toBe(1)
   })
 
   test('a token revoked while its request waits for the open record is not dispatched', async () => {
-    const { journal, tokens, denials } = running.lane
+    const { journal, tokens, denials } = running.worker
     const open = journal.open.bind(journal)
     journal.open = async (id, ...rest) => {
       await open(id, ...rest)
@@ -153,7 +153,7 @@ describe('what may be sent', () => {
 
   test('a missing model is a field error, an unknown one is not found', async () => {
     expect(await errorOf(await running.chat({ messages: [] }))).toMatchObject({ status: 422, param: 'model' })
-    running.lane.upstreams.splice(0, 1, testProvider({ allowUnlistedModels: false }))
+    running.worker.upstreams.splice(0, 1, testProvider({ allowUnlistedModels: false }))
     expect(await errorOf(await running.chat(question))).toMatchObject({
       status: 404,
       code: 'model_not_found',
@@ -178,7 +178,7 @@ describe('what may be sent', () => {
   })
 
   test('a model alias changes its own value and no other byte', async () => {
-    running.lane.catalog.push(
+    running.worker.catalog.push(
       testModel({
         id: 'alias',
         providerId: 'provider-upstream',
@@ -215,9 +215,9 @@ describe('what comes back', () => {
       new Response(odd, {
         headers: { 'content-type': 'application/json', 'set-cookie': 'a=b', 'x-should-retry': 'true' },
       })
-    running.lane.journal.closeDelay = 20
+    running.worker.journal.closeDelay = 20
     const response = await running.chat(question, { headers: { 'x-request-id': 'caller.1' } })
-    expect(running.lane.journal.closed.size).toBe(1)
+    expect(running.worker.journal.closed.size).toBe(1)
     expect(await response.text()).toBe(odd)
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'content-length': String(odd.length),
@@ -248,7 +248,7 @@ describe('what comes back', () => {
     expect(limited.headers.get('x-service-verdict')).toBe('ERROR')
     answer = () => new Response('nope', { status: 400 })
     expect((await running.chat(question)).headers.get('x-should-retry')).toBe('false')
-    expect(running.lane.journal.outcomes().map((event) => event.reason_code)).toEqual([
+    expect(running.worker.journal.outcomes().map((event) => event.reason_code)).toEqual([
       'provider.error',
       'provider.error',
     ])
@@ -295,27 +295,27 @@ describe('what comes back', () => {
         drain: write,
       },
     })
-    running.lane.upstreams[0] = testProvider({ baseUrl: `http://127.0.0.1:${provider.port}` })
+    running.worker.upstreams[0] = testProvider({ baseUrl: `http://127.0.0.1:${provider.port}` })
     const { status, code } = await errorOf(await running.chat(question))
     provider.stop(true)
     expect([status, code]).toEqual([502, 'upstream_provider_error'])
-    expect(running.lane.journal.outcomes().at(-1)).toMatchObject({ reason_code: 'provider.answer_too_large' })
+    expect(running.worker.journal.outcomes().at(-1)).toMatchObject({ reason_code: 'provider.answer_too_large' })
     expect(written).toBeLessThan(most)
   })
 
   test('a provider that cannot be reached is 502 provider_primary_path_error', async () => {
-    running.lane.upstreams.splice(0, 1, testProvider({ baseUrl: 'http://127.0.0.1:1/v1' }))
+    running.worker.upstreams.splice(0, 1, testProvider({ baseUrl: 'http://127.0.0.1:1/v1' }))
     expect(await errorOf(await running.chat(question))).toMatchObject({
       status: 502,
       code: 'provider_primary_path_error',
     })
-    expect(running.lane.journal.outcomes()[0]?.reason_code).toBe('provider.unreachable')
+    expect(running.worker.journal.outcomes()[0]?.reason_code).toBe('provider.unreachable')
   })
 
   test('the events tell who, what, how long and how much', async () => {
-    const secret = running.lane.addToken({ id: 'token-1', userId: 'user-1', eventTeamId: 'team-1' })
+    const secret = running.worker.addToken({ id: 'token-1', userId: 'user-1', eventTeamId: 'team-1' })
     await running.chat(question, { secret, headers: { 'x-request-id': 'caller-7' } })
-    const [outcome] = running.lane.journal.outcomes()
+    const [outcome] = running.worker.journal.outcomes()
     expect(outcome).toMatchObject({
       request_id: 'caller-7',
       verdict: 'allow',
@@ -347,19 +347,19 @@ describe('what comes back', () => {
       },
     })
     expect(outcome?.prompt_hash).toStartWith('key:')
-    expect(running.lane.journal.attempts()[0]).toMatchObject({
+    expect(running.worker.journal.attempts()[0]).toMatchObject({
       verdict: 'allow',
       exchange_id: outcome?.exchange_id,
       details: { provider: 'upstream', model: 'gpt-test', attempt: 1, status: 200 },
     })
-    expect(JSON.stringify([...running.lane.journal.closed.values()])).not.toContain(secret)
+    expect(JSON.stringify([...running.worker.journal.closed.values()])).not.toContain(secret)
   })
 
   test('an answer without usage is counted from its text and says so', async () => {
     const { usage: _, ...unmetered } = completion
     answer = () => Response.json(unmetered)
     await running.chat(question)
-    expect(running.lane.journal.outcomes()[0]?.event_cost_attribution).toMatchObject({
+    expect(running.worker.journal.outcomes()[0]?.event_cost_attribution).toMatchObject({
       estimated: true,
       input_tokens: 3,
       output_tokens: 2,

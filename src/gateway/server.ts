@@ -5,7 +5,7 @@
  */
 import type { Settings } from '../config.ts'
 import { Failure, severalHosts } from '../failure.ts'
-import type { Journal, LaneCounters, Readiness, Standing, StateView } from '../fleet/protocol/worker.ts'
+import type { Journal, Readiness, Standing, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
 import { chat } from '../languages/chat/dialect.ts'
 import type { Dialect } from '../languages/dialect.ts'
 import { dialects } from '../languages/index.ts'
@@ -43,8 +43,8 @@ import { requestIdOf } from './request-id.ts'
 import { Circuits } from './upstream/circuit.ts'
 import { createSockets, type SocketHandlers, type SocketListener } from './websocket/handshake.ts'
 
-/** The part of a lane that the gateway itself uses. */
-export interface GatewayLane {
+/** The part of a worker that the gateway itself uses. */
+export interface GatewayWorker {
   readonly journal: Journal
   readonly view: StateView
   readonly standing: Standing
@@ -52,11 +52,11 @@ export interface GatewayLane {
   readonly rates: Rates
   ready(): Readiness
   /** Gauges for `/metrics`, read when it is asked for. */
-  readonly counters: LaneCounters
+  readonly counters: WorkerCounters
 }
 
 export interface GatewayOptions {
-  lane: GatewayLane
+  worker: GatewayWorker
   settings: Settings
   fetch: Fetch
   clock: Clock
@@ -119,7 +119,7 @@ const sendGraceMilliseconds = 500
 const sentMilliseconds = 20
 
 export function createGateway(options: GatewayOptions): GatewayServer {
-  const { lane, settings, fetch, clock, newId, log, documents } = options
+  const { worker, settings, fetch, clock, newId, log, documents } = options
   const {
     tokenCounter = new ThreadTokenCounter(),
     tracer = noTracer,
@@ -131,7 +131,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   const memory = new MemoryBudget(memoryFor(settings))
   const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = {
-    lane,
+    worker,
     prices: new PriceBook(),
     tokenCounter,
     settings,
@@ -168,18 +168,18 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   const metrics = () =>
     meter.text({
       inFlight: running.size,
-      lane: lane.counters,
+      worker: worker.counters,
       memory,
       openCircuits: gateway.circuits.open(clock.monotonic()),
       spans: tracer.counters,
       mcp: { sessions: gateway.mcp.sessions.size, strays: mcpServers.strays, letFall: gateway.mcp.sessions.letFall },
     })
   const itself: AboutItself = {
-    ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : lane.ready()),
+    ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : worker.ready()),
     metrics: allMetrics ?? (async () => metrics()),
     openapi: () => documents.openapi(),
     resources() {
-      const { gatewayUrl, baseUrl } = lane.standing
+      const { gatewayUrl, baseUrl } = worker.standing
       if (baseUrl === '') throw new Failure('not_ready')
       return gatewayResources(gatewayUrl, baseUrl)
     },
@@ -222,7 +222,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       return mcp.fetch(request, server, requestIdOf(request, newId))
     },
     async warm() {
-      if (lane.view.providers().some(({ kind }) => kind !== simulator.kind)) await gateway.prices.load()
+      if (worker.view.providers().some(({ kind }) => kind !== simulator.kind)) await gateway.prices.load()
     },
     async drain() {
       gateway.draining = true
@@ -238,7 +238,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
     websocket: sockets.handlers,
     cutTokens(tokenHashes) {
-      running.cutTokens(tokenHashes, lane.standing.organizationId)
+      running.cutTokens(tokenHashes, worker.standing.organizationId)
       sockets.endOf(tokenHashes)
       mcp.endOf(tokenHashes)
     },

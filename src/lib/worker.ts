@@ -1,6 +1,6 @@
 /**
  * The workers of one gateway: processes that share a port, so that a host's cores are used (architecture, Processes).
- * Each is a lane of its own with a directory of its own; they share the state file and nothing else, and the kernel
+ * Each is a worker of its own with a directory of its own; they share the state file and nothing else, and the kernel
  * deals connections out among them.
  */
 import { readdirSync } from 'node:fs'

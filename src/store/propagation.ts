@@ -10,7 +10,7 @@ export type Head = z.infer<typeof headSchema>
 
 /** What a mutation that takes rights away answers with (contract section 11). */
 export const propagationSchema = z.object({
-  connected: z.number().int().describe('Lanes that beat within the last 3 s'),
+  connected: z.number().int().describe('Workers that beat within the last 3 s'),
   acknowledged: z.number().int().describe('Those of them that have made the denial durable'),
   unreachable: z.array(
     z.object({
@@ -26,7 +26,7 @@ export type Propagation = z.infer<typeof propagationSchema>
 /** The gateways that are connected, as the rest of the control plane sees them. */
 export interface Fleet {
   /**
-   * Tells every connected lane that state is now at `head`, which tokens to refuse at once, and of which of them also
+   * Tells every connected worker that state is now at `head`, which tokens to refuse at once, and of which of them also
    * to end what runs. `unhurried`: refusing is all there is to do at once. `changed`: the rows of limits and tokens that
    * the change made or altered, as `<kind>/<id>`, where that is known. Never waits.
    */
@@ -38,7 +38,7 @@ export interface Fleet {
     changed?: readonly string[] | null,
   ): void
   /**
-   * Waits until every lane that beat within 3 s has acknowledged `version`, or 2 s, and says who has and who has not
+   * Waits until every worker that beat within 3 s has acknowledged `version`, or 2 s, and says who has and who has not
    * (protocols section 4, rule 5).
    */
   propagation(version: number): Promise<Propagation>

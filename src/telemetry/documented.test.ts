@@ -1,7 +1,7 @@
 /** The lists of metrics and of attributes say exactly what there is. */
 import { expect, test } from 'bun:test'
 import { createMeter } from '../gateway/accounting/metrics.ts'
-import { createTestLane, testMemory } from '../gateway/testing/worker.ts'
+import { createTestWorker, testMemory } from '../gateway/testing/worker.ts'
 import { createControlPlaneMetrics } from './metrics.ts'
 import { attribute } from './span.ts'
 import { noTracer } from './tracer.ts'
@@ -23,13 +23,13 @@ const told = (text: string): Record<string, string> =>
 
 test('the list names each metric of the gateway with its type', async () => {
   const mcp = { sessions: 0, strays: 0, letFall: 0 }
-  const { counters: lane } = createTestLane()
-  const readings = { inFlight: 0, memory: testMemory(), lane, openCircuits: 0, spans: noTracer.counters, mcp }
+  const { counters: worker } = createTestWorker()
+  const readings = { inFlight: 0, memory: testMemory(), worker, openCircuits: 0, spans: noTracer.counters, mcp }
   expect(told(createMeter().text(readings))).toEqual(await documented('The gateway'))
 })
 
 test('the list names each metric of the control plane with its type', async () => {
-  const metrics = createControlPlaneMetrics({ connectedLanes: async () => 0, stateReads })
+  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads })
   expect(told(await metrics.text())).toEqual(await documented('The control plane'))
 })
 

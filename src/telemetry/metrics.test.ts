@@ -4,7 +4,7 @@ import { createControlPlaneMetrics } from './metrics.ts'
 const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
 
 test('answers are counted by the pattern of their route, whatever was asked for', async () => {
-  const metrics = createControlPlaneMetrics({ connectedLanes: async () => 2, stateReads })
+  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads })
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })
   metrics.answered({ method: 'GET', path: null, status: 404, seconds: 0.001 })
   metrics.answered({ method: 'BREW', path: null, status: 404, seconds: 0.001 })
@@ -18,13 +18,13 @@ test('answers are counted by the pattern of their route, whatever was asked for'
     'gatehouse_propagation_seconds_bucket{le="0.025"} 0\ngatehouse_propagation_seconds_bucket{le="0.05"} 1\n',
   )
   expect(text).toContain('gatehouse_propagation_seconds_count 1')
-  expect(text).toContain('gatehouse_connected_lanes 2')
+  expect(text).toContain('gatehouse_connected_workers 2')
 })
 
 test('two of them count apart', async () => {
-  const one = createControlPlaneMetrics({ connectedLanes: async () => 0, stateReads })
+  const one = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads })
   one.ingested([{ event_type: 'decision' }])
-  expect(await createControlPlaneMetrics({ connectedLanes: async () => 0, stateReads }).text()).not.toContain(
+  expect(await createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads }).text()).not.toContain(
     'type="decision"',
   )
 })

@@ -22,7 +22,7 @@ export interface ControlPlaneMetrics {
   ingested(events: readonly Pick<Event, 'event_type'>[]): void
   /** How long a transaction that took events in held the ledger and this process. */
   sliced(seconds: number): void
-  /** How long a change took until all lanes had acknowledged it or the wait was over. */
+  /** How long a change took until all workers had acknowledged it or the wait was over. */
   propagated(seconds: number): void
   /** Prometheus text exposition. */
   text(): Promise<string>
@@ -45,7 +45,7 @@ export interface StateReads {
 
 /** Asked for when the text is made. */
 export interface ControlPlaneReadings {
-  connectedLanes(): Promise<number>
+  connectedWorkers(): Promise<number>
   stateReads(): StateReads
 }
 
@@ -96,9 +96,9 @@ export function createControlPlaneMetrics(readings: ControlPlaneReadings): Contr
           propagations,
         ),
         gaugeText(
-          'gatehouse_connected_lanes',
-          'Gateway lanes that some control plane heard of in the last seconds',
-          await readings.connectedLanes(),
+          'gatehouse_connected_workers',
+          'Gateway workers that some control plane heard of in the last seconds',
+          await readings.connectedWorkers(),
         ),
         gaugeText('gatehouse_state_read_age_seconds', 'Time since the state database was last read', ageSeconds),
         counterText(

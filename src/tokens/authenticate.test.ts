@@ -82,7 +82,7 @@ test('last use is written in batches, to the minute, from calls and from the eve
   await ledger.write(
     ['gateway.request.outcome', 'token.updated'].map((type, index) => ({
       sql: `insert into events (event_id, chain, seq, digest, body, event_type, timestamp, verdict, reason_code, token_id, received_at)
-        values (?, 'lane', ?, 'd', '{}', ?, ?, 'allow', 'ok', ?, 1)`,
+        values (?, 'worker', ?, 'd', '{}', ?, ?, 'allow', 'ok', ?, 1)`,
       args: [type, index + 1, type, 200_000 + index * 60_000, second?.id ?? ''],
     })),
   )

@@ -52,7 +52,7 @@ export interface Reservation {
   /** Holds more, for a dearer attempt; false where it cannot be had at once. */
   extend(more: readonly Held[]): boolean
   /**
-   * Books what was used of each account and gives the rest back to the lane's balance; to be called in the tick in
+   * Books what was used of each account and gives the rest back to the worker's balance; to be called in the tick in
    * which the outcome is written, whose `settlements` are what it returns. Once only.
    */
   settle(used: readonly Held[]): readonly Held[]
@@ -62,11 +62,11 @@ export interface Reservation {
 
 export interface Allowances {
   /**
-   * Reserves on all accounts or on none; at once where the lane's balances suffice. Throws or rejects with
+   * Reserves on all accounts or on none; at once where the worker's balances suffice. Throws or rejects with
    * `UsageRefused`, or a RangeError where nothing is demanded of an account. An empty list gives a reservation that
    * holds nothing; no account stands in it twice.
    */
   reserve(demands: readonly Demand[], signal: AbortSignal): Reservation | Promise<Reservation>
-  /** Whether the lane already has the ledger's word that nothing is left of this account; never asks. */
+  /** Whether the worker already has the ledger's word that nothing is left of this account; never asks. */
   exhausted(account: AccountName): boolean
 }

@@ -19,7 +19,7 @@ export interface Settlement {
 }
 
 export interface SettledBatch {
-  lane: string
+  worker: string
   settlements: readonly Settlement[]
   /** What the ledger is known to have (LedgerMarks.text): with less it is an older copy. */
   marks: string
@@ -37,9 +37,9 @@ export function sumByAccount(settlements: readonly Settlement[]): Map<string, nu
   return sums
 }
 
-/** An SQL expression of a lane's name and of marks (usage/lease/ledger-epoch.ts). */
-const isTrusted = (lane: string, marks: string): string =>
-  `(coalesce((select awaited from lanes where lane = ${lane}), 1) = 1 or ${isBehind(marks)})`
+/** An SQL expression of a worker's name and of marks (usage/lease/ledger-epoch.ts). */
+const isTrusted = (worker: string, marks: string): string =>
+  `(coalesce((select awaited from workers where worker = ${worker}), 1) = 1 or ${isBehind(marks)})`
 
 /**
  * An SQL expression on a cell: how much of an amount is booked on it. Counters stay exact integers, so what is settled
@@ -49,7 +49,7 @@ const bookable = (amount: string, mayExceed: string): string => `max(0, min(${am
   iif(${mayExceed}, ${mostHeld + roundSize}, granted) - returned - settled))`
 
 /** To run after the events are inserted; none where nothing was used. */
-export function settlementStatements({ lane, settlements, marks }: SettledBatch): Statement[] {
+export function settlementStatements({ worker, settlements, marks }: SettledBatch): Statement[] {
   const used = [...sumByAccount(settlements)].filter(([, amount]) => amount > 0)
   if (used.length === 0) return []
   const rows = used.map(([account, amount]) => {
@@ -57,15 +57,15 @@ export function settlementStatements({ lane, settlements, marks }: SettledBatch)
     const owner = named?.kind === 'money' || named?.kind === 'requests' ? named.id : null
     return { account, amount, kind: named?.kind ?? 'grant', owner, money: countsMoney(account) ? 1 : 0 }
   })
-  const args = [JSON.stringify(rows), lane, marks]
+  const args = [JSON.stringify(rows), worker, marks]
   const trusted = isTrusted('?2', '?3')
   const booked = bookable("(value ->> 'amount')", `value ->> 'money' or ${trusted}`)
-  const ownCell = `lane = ?2 and account = value ->> 'account'
-    and not exists (select 1 from lanes where lane = ?2 and released_at is not null)`
+  const ownCell = `worker = ?2 and account = value ->> 'account'
+    and not exists (select 1 from workers where worker = ?2 and released_at is not null)`
   return [
     {
-      sql: `insert into usage_cells (account, lane) select value ->> 'account', ?2 from json_each(?1) where ${trusted}
-        on conflict (account, lane) do nothing`,
+      sql: `insert into usage_cells (account, worker) select value ->> 'account', ?2 from json_each(?1) where ${trusted}
+        on conflict (account, worker) do nothing`,
       args,
     },
     {

@@ -8,7 +8,7 @@ import { settlementStatements } from './settlement.ts'
 import { temporaryLimitApi } from './testing/limit-api.ts'
 import { UsageNews } from './usage-events.ts'
 
-const lane = 'gateway/instance/0'
+const worker = 'gateway/instance/0'
 let made: TemporaryInstallation
 let news: UsageNews
 let call: ReturnType<typeof temporaryLimitApi>
@@ -22,9 +22,9 @@ beforeEach(async () => {
   await addModel('plain', 1)
   await made.deps.ledger.write([
     {
-      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+      sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
         last_beat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
-      args: [lane],
+      args: [worker],
     },
   ])
 })
@@ -135,10 +135,10 @@ async function newsTold() {
 
 const granted = (account: string, amount: number) =>
   made.deps.ledger.write([
-    { sql: 'insert into usage_cells (account, lane, granted) values (?, ?, ?)', args: [account, lane, amount] },
+    { sql: 'insert into usage_cells (account, worker, granted) values (?, ?, ?)', args: [account, worker, amount] },
   ])
 const claimed = (account: string, amount: number) =>
-  made.deps.ledger.write(settlementStatements({ lane, settlements: [{ account, amount }], marks: '[]' }))
+  made.deps.ledger.write(settlementStatements({ worker, settlements: [{ account, amount }], marks: '[]' }))
 
 test('records a limit that is used up, and a claim that was refused, as events of the token', async () => {
   const { id, account } = await addToken({ max_requests: 2 })
@@ -161,8 +161,8 @@ test('records a limit that is used up, and a claim that was refused, as events o
   ])
 })
 
-test('what a lane lost is told as an event of its gateway', async () => {
-  await news.lost(lane, [{ account: 'token/t/requests', amount: 1 }])
+test('what a worker lost is told as an event of its gateway', async () => {
+  await news.lost(worker, [{ account: 'token/t/requests', amount: 1 }])
   expect(await newsTold()).toMatchObject([
     { event_type: 'usage.lease_lost', request_id: null, event_attribution: { gateway_id: 'gateway' } },
   ])

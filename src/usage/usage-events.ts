@@ -1,6 +1,6 @@
 /**
- * Events about limits, each once: an account of a token is used up; a lane claimed more than it had been granted; what a
- * lane held is lost. Each is recorded in the transaction that marks it as told.
+ * Events about limits, each once: an account of a token is used up; a worker claimed more than it had been granted; what a
+ * worker held is lost. Each is recorded in the transaction that marks it as told.
  */
 import { z } from 'zod'
 import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
@@ -45,14 +45,14 @@ interface UsedAccount {
   owner: LimitRow
 }
 
-/** A lane that has not beaten for so long is given up. */
+/** A worker that has not beaten for so long is given up. */
 const lostAfterMs = 86_400_000
 const accountsAtOnce = 500
 
 type About = Partial<Attribution>
 
-/** A lane is named after its gateway. */
-const ofLane = (lane: string): About => ({ gateway_id: lane.split('/')[0] ?? null })
+/** A worker is named after its gateway. */
+const ofWorker = (worker: string): About => ({ gateway_id: worker.split('/')[0] ?? null })
 
 export class UsageNews {
   readonly #options: UsageNewsOptions
@@ -190,29 +190,35 @@ export class UsageNews {
     }
   }
 
-  /** A crash of a lane's host has cost these amounts. */
-  lost(lane: string, losses: Losses): Promise<void> {
-    const details = { lane, estimated: true, amounts: losses }
-    return this.#record('usage.lease_lost', 'usage.host_crashed', details, { state: [], ledger: [] }, ofLane(lane))
+  /** A crash of a worker's host has cost these amounts. */
+  lost(worker: string, losses: Losses): Promise<void> {
+    const details = { worker, estimated: true, amounts: losses }
+    return this.#record('usage.lease_lost', 'usage.host_crashed', details, { state: [], ledger: [] }, ofWorker(worker))
   }
 
-  /** Lanes that hold something and have been silent for a day: what they hold stays spent until it is released. */
+  /** Workers that hold something and have been silent for a day: what they hold stays spent until it is released. */
   async lookForLost(): Promise<void> {
     const { ledger, clock } = this.#options
-    const rows = await ledger.read<{ lane: string; amounts: string }>(
-      `select l.lane, json_group_array(json_object('account', c.account, 'amount', c.granted - c.returned - c.settled))
+    const rows = await ledger.read<{ worker: string; amounts: string }>(
+      `select l.worker, json_group_array(json_object('account', c.account, 'amount', c.granted - c.returned - c.settled))
          as amounts
-       from lanes l join usage_cells c on c.lane = l.lane and c.granted - c.returned - c.settled > 0
-       where l.last_beat_at < ? and l.connected_at < ? and l.lost_at is null group by l.lane`,
+       from workers l join usage_cells c on c.worker = l.worker and c.granted - c.returned - c.settled > 0
+       where l.last_beat_at < ? and l.connected_at < ? and l.lost_at is null group by l.worker`,
       [clock.now() - lostAfterMs, clock.now() - lostAfterMs],
     )
-    for (const { lane, amounts } of rows) {
-      const details = { lane, estimated: true, amounts: JSON.parse(amounts) as unknown }
+    for (const { worker, amounts } of rows) {
+      const details = { worker, estimated: true, amounts: JSON.parse(amounts) as unknown }
       const marked = [
-        guard('not exists (select 1 from lanes where lane = ? and lost_at is null)', [lane]),
-        { sql: 'update lanes set lost_at = ? where lane = ?', args: [clock.now(), lane] },
+        guard('not exists (select 1 from workers where worker = ? and lost_at is null)', [worker]),
+        { sql: 'update workers set lost_at = ? where worker = ?', args: [clock.now(), worker] },
       ]
-      await this.#record('usage.lease_lost', 'usage.lane_silent', details, { state: [], ledger: marked }, ofLane(lane))
+      await this.#record(
+        'usage.lease_lost',
+        'usage.worker_silent',
+        details,
+        { state: [], ledger: marked },
+        ofWorker(worker),
+      )
     }
   }
 

@@ -1,6 +1,6 @@
 /** Requests that wait for allowances, in order of arrival. One that waits holds nothing: it gets all or none. */
 import type { AccountName, Demand, Reservation } from './allowance.ts'
-import type { LaneAccount, LaneAccounts } from './lease/worker/worker-accounts.ts'
+import type { WorkerAccount, WorkerAccounts } from './lease/worker/worker-accounts.ts'
 
 export interface WaitingRequest {
   readonly number: number
@@ -19,11 +19,11 @@ export interface Wanted {
 }
 
 export class WaitingRequests {
-  readonly #accounts: LaneAccounts
+  readonly #accounts: WorkerAccounts
   readonly #waiting = new Map<number, WaitingRequest>()
   #number = 0
 
-  constructor(accounts: LaneAccounts) {
+  constructor(accounts: WorkerAccounts) {
     this.#accounts = accounts
   }
 
@@ -70,14 +70,14 @@ export class WaitingRequests {
 
   /**
    * Those that can be served now, first come first served on each account, with how much each gets. `partial` names
-   * accounts of which there is no more than the lane now has: of those a request takes less than it wants, down to its
+   * accounts of which there is no more than the worker now has: of those a request takes less than it wants, down to its
    * least, and whoever needs more than there is does not hold up the others.
    */
-  *served(partial: ReadonlySet<AccountName>): Generator<[WaitingRequest, [LaneAccount, number][]]> {
+  *served(partial: ReadonlySet<AccountName>): Generator<[WaitingRequest, [WorkerAccount, number][]]> {
     const blocked = new Set<AccountName>()
     for (const request of [...this.#waiting.values()]) {
       if (request.demands.some(({ account }) => blocked.has(account))) continue
-      const shares: [LaneAccount, number][] = []
+      const shares: [WorkerAccount, number][] = []
       let served = true
       for (const { account: name, want, min } of request.demands) {
         const account = this.#accounts.get(name)
@@ -94,7 +94,7 @@ export class WaitingRequests {
   }
 
   /** Takes out those up to a number, come by an instant, that want something of which there is not even their least. */
-  takeRefused(account: LaneAccount, upTo: number, cameBy: number): WaitingRequest[] {
+  takeRefused(account: WorkerAccount, upTo: number, cameBy: number): WaitingRequest[] {
     const balance = this.#accounts.balance(account)
     return [...this.#waiting.values()].filter(
       (request) =>

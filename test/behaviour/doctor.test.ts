@@ -54,7 +54,7 @@ test('of a healthy installation everything is ok, with the exit code 0', async (
   expect([code, stderr]).toEqual([0, ''])
   const lines = stdout.trimEnd().split('\n')
   expect(lines.filter((line) => !/^ok {4}\S/.test(line))).toEqual([])
-  expect(stdout).toContain('Gateways are connected by 2 lanes')
+  expect(stdout).toContain('Gateways are connected by 2 workers')
 })
 
 test('on the host of up everything is ok, whoever looks', async () => {
@@ -131,10 +131,10 @@ test('a gateway that was killed is missed by the operator, and its damaged outbo
   await edge[Symbol.asyncDispose]()
   await until('the operator is told', async () =>
     (await troubles(operate(gatehouse, 'doctor', '--json'))).some((line) =>
-      /^warn Lane \S+ of local is unreachable: it serves by what it knows until /.test(line),
+      /^warn Worker \S+ of local is unreachable: it serves by what it knows until /.test(line),
     ),
   )
-  const outbox = join(edge.directory, 'gateway/lane/outbox')
+  const outbox = join(edge.directory, 'gateway/worker/outbox')
   const [instance = ''] = readdirSync(outbox)
   const segment = join(outbox, instance, '0', '00000001.segment')
   const bytes = readFileSync(segment)

@@ -67,7 +67,7 @@ async function expectNoneTwice(token: { id: string; token_value: string }, befor
 
 /** As if the host had begun another run since: the journal's records name the former one. */
 function bootAnew(directory: string): void {
-  const outbox = join(directory, 'gateway', 'lane', 'outbox')
+  const outbox = join(directory, 'gateway', 'worker', 'outbox')
   for (const name of readdirSync(outbox, { recursive: true, encoding: 'utf8' })) {
     if (!name.endsWith('.segment')) continue
     const path = join(outbox, name)

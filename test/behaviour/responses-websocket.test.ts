@@ -52,7 +52,7 @@ describe.skipIf(!spoken)('responses over a WebSocket', () => {
     socket.close()
   })
 
-  test('only response.create is accepted, without lanes, and the connection stays', async () => {
+  test('only response.create is accepted, without workers, and the connection stays', async () => {
     const { token_value: secret } = await createToken(gatehouse)
     for (const path of ['/v1/responses', '/v1/responses/ws']) {
       const socket = await speak(gatehouse.gatewayUrl.replace('http', 'ws') + path, {

@@ -76,11 +76,11 @@ test('the native addon is in the replicator only, which has no credential in its
 test('it keeps nothing readable: the credential and keys of its bootstrap are sealed', async () => {
   const sidecar = await fleet.sidecar('sealed')
   await sidecar.ready()
-  const kept = readFileSync(join(sidecar.directory, 'gateway/lane/keys'), 'utf8')
+  const kept = readFileSync(join(sidecar.directory, 'gateway/worker/keys'), 'utf8')
   expect(kept).toMatch(/^v1\./)
-  const files = readdirSync(join(sidecar.directory, 'gateway/lane'))
+  const files = readdirSync(join(sidecar.directory, 'gateway/worker'))
   for (const name of files.filter((each) => each !== 'outbox')) {
-    expect(readFileSync(join(sidecar.directory, 'gateway/lane', name), 'latin1')).not.toContain(fleet.runtimeToken)
+    expect(readFileSync(join(sidecar.directory, 'gateway/worker', name), 'latin1')).not.toContain(fleet.runtimeToken)
   }
   await sidecar.kill()
 })
@@ -126,7 +126,7 @@ test('once it has signed off, nobody waits for it, and it serves nothing before 
     expect(fleet.goodbyes).toBe(before + 1)
     const { unreachable } = await fleet.revoke(token)
     const { instance_id: instance } = JSON.parse(
-      readFileSync(join(former.directory, 'gateway/lane/instance.json'), 'utf8'),
+      readFileSync(join(former.directory, 'gateway/worker/instance.json'), 'utf8'),
     )
     expect(unreachable.filter(({ instance_id }) => instance_id === instance)).toEqual([])
     fleet.sqld.freeze()
@@ -154,7 +154,7 @@ test('a data directory serves one: a second process fails, and a copy that takes
   await copy.ready()
   expect(await first.exited).toBe(1)
   expect(first.stderr()).toContain('Another gateway has taken over this instance')
-  rmSync(join(source, 'gateway/lane'), { recursive: true })
+  rmSync(join(source, 'gateway/worker'), { recursive: true })
   const again = await fleet.sidecar('original')
   await again.ready()
   expect((await copy.readyz()).ok).toBe(true)

@@ -72,7 +72,7 @@ test('a chart shows what was answered a moment ago, and metrics count it', async
   expect(told).toMatch(/gatehouse_tokens_total\{direction="output"\} [1-9]/)
   const control = await (await fetch(`${gatehouse.baseUrl}/metrics`)).text()
   expect(control).toMatch(/gatehouse_events_ingested_total\{type="gateway.request.outcome"\} [1-9]/)
-  expect(control).toContain('gatehouse_connected_lanes 1')
+  expect(control).toContain('gatehouse_connected_workers 1')
 })
 
 async function chart(): Promise<number> {

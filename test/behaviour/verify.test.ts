@@ -29,7 +29,7 @@ afterAll(async () => {
 })
 
 test('an event that is altered in the file is named, with exit code 1, and what is not covered is said', async () => {
-  const witness = join(dataDirectory, 'gateway', 'lane', 'checkpoint.json')
+  const witness = join(dataDirectory, 'gateway', 'worker', 'checkpoint.json')
   await until('the gateway keeps what it saw', () => existsSync(witness), { withinMs: 60_000 })
   const token = (await createToken(gatehouse)).token_value
   for (let index = 0; index < 5; index++) await (await chat(gatehouse, { token, requestId: `request-${index}` })).text()

@@ -217,12 +217,12 @@ test('no restart takes the ledger for a restored one, and limits are granted tho
     await plane.restart()
     expect(plane.running().stderr()).not.toContain('The ledger was restored')
   }
-  expect(await fleet.primary.read('ledger', 'select 1 from lanes where awaited = 1')).toEqual([])
+  expect(await fleet.primary.read('ledger', 'select 1 from workers where awaited = 1')).toEqual([])
   const { token_value: limited } = await createToken(fleet.planes[0], { max_requests: 1000 })
   await until('every gateway serves it', async () => (await sayAll(limited)).every((status) => status === 200))
 })
 
-test('a lane whose instance connects at another control plane is fenced at the first', async () => {
+test('a worker whose instance connects at another control plane is fenced at the first', async () => {
   const [first] = fleet.planes
   const gateway = await fleet.add(first)
   const code = gateway.running().exited

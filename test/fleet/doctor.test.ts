@@ -1,9 +1,9 @@
-/** `doctor` and the list of lanes where a gateway keeps a copy of the state of two control planes. */
+/** `doctor` and the list of workers where a gateway keeps a copy of the state of two control planes. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readlinkSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { gatewayLaneSchema } from '../../src/fleet/coordinator/routes/workers.ts'
+import { gatewayWorkerSchema } from '../../src/fleet/coordinator/routes/workers.ts'
 import { api, expectAnswer } from '../support/client.ts'
 import { until } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
@@ -14,7 +14,7 @@ import { type Running, start } from './process.ts'
 
 setDefaultTimeout(120_000)
 
-const lanePage = z.object({ lanes: z.array(gatewayLaneSchema) })
+const workerPage = z.object({ workers: z.array(gatewayWorkerSchema) })
 
 let fleet: FleetUnderTest
 let sidecar: Running
@@ -49,15 +49,16 @@ const look = () =>
     env: { SERVICE_API_URL: fleet.planes[0].baseUrl, SERVICE_API_TOKEN: fleet.runtimeToken },
   })
 
-const lanesBy = async (plane: ControlPlane) => expectAnswer(await api(plane, '/v1/gateway-lanes'), 200, lanePage).lanes
+const workersBy = async (plane: ControlPlane) =>
+  expectAnswer(await api(plane, '/v1/gateway-workers'), 200, workerPage).workers
 
 test('of a healthy sidecar everything is ok, and each control plane lists it', async () => {
   const { code, stdout } = await look()
   expect([code, stdout.split('\n').filter((line) => line !== '' && !line.startsWith('ok '))]).toEqual([0, []])
   expect(stdout).toMatch(/Copy \d+ of the state is sound, at version \d+/)
   for (const plane of fleet.planes) {
-    await until('it is connected', async () => (await lanesBy(plane)).every(({ connected }) => connected))
-    expect(await lanesBy(plane)).toMatchObject([{ gateway_id: fleet.gatewayId, left_at: null }])
+    await until('it is connected', async () => (await workersBy(plane)).every(({ connected }) => connected))
+    expect(await workersBy(plane)).toMatchObject([{ gateway_id: fleet.gatewayId, left_at: null }])
   }
 })
 
@@ -72,9 +73,9 @@ test('a copy of the state that lacks a file is named while nothing runs, and mad
   expect((await look()).code).toBe(0)
 })
 
-test('a lane that drained has said goodbye, and serves until no time', async () => {
+test('a worker that drained has said goodbye, and serves until no time', async () => {
   await sidecar.end('SIGTERM')
-  await until('it has left', async () => (await lanesBy(fleet.planes[1])).some(({ left_at }) => left_at !== null))
-  const [lane] = await lanesBy(fleet.planes[1])
-  expect(lane).toMatchObject({ connected: false, serves_until: null })
+  await until('it has left', async () => (await workersBy(fleet.planes[1])).some(({ left_at }) => left_at !== null))
+  const [worker] = await workersBy(fleet.planes[1])
+  expect(worker).toMatchObject({ connected: false, serves_until: null })
 })

@@ -7,7 +7,7 @@ import { until } from '../support/eventually.ts'
 import type { Sqld } from '../support/sqld.ts'
 import { type ControlPlane, type Primary, startControlPlane, startPrimary } from './control-plane.ts'
 import { startFleetGateway } from './gateway.ts'
-import { connectLane } from './worker.ts'
+import { connectWorker } from './worker.ts'
 
 setDefaultTimeout(120_000)
 
@@ -143,36 +143,36 @@ test('a ledger that is restored alone has the tokens made since within seconds, 
   expect(await revokedAt(token.id)).toBeInteger()
 })
 
-test('where both databases are restored, what lanes have denied is revoked again', async () => {
+test('where both databases are restored, what workers have denied is revoked again', async () => {
   const token = await createToken(plane)
   const other = await createToken(plane)
   const { gatewayId, teamId } = await installation(plane)
-  const lane = await connectLane(plane, { gatewayId, teamId })
+  const worker = await connectWorker(plane, { gatewayId, teamId })
   const copies = [await primary.state.copy(), await primary.ledger.copy()] as const
-  await until('the lane is back', () => lane.connected())
+  await until('the worker is back', () => worker.connected())
   expectAnswer(await revoke(plane, token.id), 200, revokedToken)
-  await until('the lane has heard', () => lane.denials.length > 0)
-  const before = lane.head()
-  expect(await lane.beat(before)).toMatchObject({ history: 'known' })
+  await until('the worker has heard', () => worker.denials.length > 0)
+  const before = worker.head()
+  expect(await worker.beat(before)).toMatchObject({ history: 'known' })
   await plane.kill()
   await primary.state.restore(copies[0])
   await primary.ledger.restore(copies[1])
   await plane.restart()
   expect(await revokedAt(token.id)).toBeNull()
-  await until('the lane is back', () => lane.connected())
-  expect(await lane.beat(before)).toMatchObject({ history: 'unknown', fresh: false })
-  expect(await lane.tellDenials(before.history)).toMatchObject({ revoked: 1 })
-  expect(await lane.tellDenials(before.history)).toMatchObject({ revoked: 0 })
+  await until('the worker is back', () => worker.connected())
+  expect(await worker.beat(before)).toMatchObject({ history: 'unknown', fresh: false })
+  expect(await worker.tellDenials(before.history)).toMatchObject({ revoked: 1 })
+  expect(await worker.tellDenials(before.history)).toMatchObject({ revoked: 0 })
   expect([await revokedAt(token.id), await revokedAt(other.id)]).toEqual([expect.any(Number), null])
-  await lane.close()
+  await worker.close()
 })
 
 test('two databases may be namespaces of one server; what gateways read the state with reads nothing else', async () => {
   await using shared = await startPrimary({ namespaces: true })
   await using namespaced = await startControlPlane(shared)
-  const lane = await connectLane(namespaced, await installation(namespaced))
-  const { url, token, expires_at } = await lane.renewCredential()
-  await lane.close()
+  const worker = await connectWorker(namespaced, await installation(namespaced))
+  const { url, token, expires_at } = await worker.renewCredential()
+  await worker.close()
   expect(Date.parse(expires_at) - Date.now()).toBeWithin(9 * 60_000, 10 * 60_000 + 1)
   const state = createClient({ url, authToken: token })
   expect((await state.execute('select id from tokens')).rows.length).toBeGreaterThan(0)

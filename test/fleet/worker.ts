@@ -1,4 +1,4 @@
-/** A lane that is only its wire: it follows the change stream and says what a test tells it to. */
+/** A worker that is only its wire: it follows the change stream and says what a test tells it to. */
 import { z } from 'zod'
 import { createdToken } from '../support/answers.ts'
 import { api, expectAnswer } from '../support/client.ts'
@@ -17,7 +17,7 @@ const credential = z.object({
   state: z.object({ kind: z.literal('replica'), url: z.string(), token: z.string(), expires_at: z.string() }),
 })
 
-export interface WireLane {
+export interface WireWorker {
   denials: { version: number; hash: string }[]
   head(): StateHead
   /** Opens the stream again where it has ended; whether it is open. */
@@ -29,19 +29,19 @@ export interface WireLane {
   close(): Promise<void>
 }
 
-export async function connectLane(
+export async function connectWorker(
   plane: ControlPlane,
   { gatewayId, teamId }: { gatewayId: string; teamId: string },
-): Promise<WireLane> {
+): Promise<WireWorker> {
   const body = {
-    name: 'a lane',
+    name: 'a worker',
     purpose: 'gateway_runtime',
     principal_type: 'gateway_runtime',
     bindings: { gateway_id: gatewayId, team_id: teamId },
   }
   const { token_value: runtimeToken } = expectAnswer(await api(plane, '/v1/tokens', { body }), 201, createdToken)
   const instanceId = Bun.randomUUIDv7()
-  const denials: WireLane['denials'] = []
+  const denials: WireWorker['denials'] = []
   let session = ''
   let head: StateHead | null = null
   let streamId: string | null = null
@@ -65,7 +65,7 @@ export async function connectLane(
   }
   const follow = async () => {
     ending = new AbortController()
-    const answer = await fetch(`${plane.baseUrl}/v1/gateway-runtime/stream?lane=0`, {
+    const answer = await fetch(`${plane.baseUrl}/v1/gateway-runtime/stream?worker=0`, {
       headers: { authorization: `Bearer ${session}` },
       signal: ending.signal,
     })
@@ -80,7 +80,7 @@ export async function connectLane(
   }
   const open = async (): Promise<boolean> => {
     if (streamId !== null) return true
-    const reply = await call('bootstrap', runtimeToken, { instance_id: instanceId, version: '0.2.0', lanes: 1 })
+    const reply = await call('bootstrap', runtimeToken, { instance_id: instanceId, version: '0.2.0', workers: 1 })
     session = z.object({ session: z.object({ token: z.string() }) }).parse(reply).session.token
     const closed = () => {
       streamId = null
@@ -90,7 +90,7 @@ export async function connectLane(
     return true
   }
   await open()
-  const held = () => ({ lane: 0, stream_id: streamId })
+  const held = () => ({ worker: 0, stream_id: streamId })
   return {
     denials,
     head: () => headShape.parse(head),

@@ -1,4 +1,4 @@
-/** More gateway processes beside the one that `up` starts: lanes of their own on the same state file. */
+/** More gateway processes beside the one that `up` starts: workers of their own on the same state file. */
 import { join } from 'node:path'
 import { until } from './eventually.ts'
 import { executable } from './executable.ts'

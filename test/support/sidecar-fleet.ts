@@ -69,7 +69,7 @@ export class SidecarFleet {
   #control: ReturnType<typeof createFleet> | null = null
   #server: Bun.Server<unknown> | null = null
   #port = 0
-  /** What lanes told of what the primary forgot. */
+  /** What workers told of what the primary forgot. */
   readonly told: { version: number; hash: string }[] = []
   goodbyes = 0
   /** How long a read credential holds, in seconds. */
@@ -235,7 +235,7 @@ export class SidecarFleet {
     return secret
   }
 
-  /** Revokes as a control plane does, and gives what lanes said of it. */
+  /** Revokes as a control plane does, and gives what workers said of it. */
   async revoke(secret: string): Promise<Propagation> {
     const hash = hashSecret(secret)
     const { version } = await this.change(

@@ -9,7 +9,7 @@ afterEach(async () => {
 
 const summary = { kind: 'summary', chains: 1, events: 3, findings: 0, not_covered: 1, checkpoint: null, keys: ['ab'] }
 const found = {
-  ...{ kind: 'finding', what: 'events.missing', message: 'These events are missing', chain: 'lane', from: 2, to: 4 },
+  ...{ kind: 'finding', what: 'events.missing', message: 'These events are missing', chain: 'worker', from: 2, to: 4 },
   ...{ event_id: null, column: null },
 }
 
@@ -27,12 +27,12 @@ function terminal(...lines: object[]) {
 }
 
 test('what was found is named on stdout, and the exit code says so', async () => {
-  const screen = terminal(found, { kind: 'chain', chain: 'lane', to: 6, covered_to: 5 }, { ...summary, findings: 1 })
+  const screen = terminal(found, { kind: 'chain', chain: 'worker', to: 6, covered_to: 5 }, { ...summary, findings: 1 })
   expect(await main(['events', 'verify'], screen)).toBe(1)
   expect(screen.written()).toBe(
-    'lane 2–4: These events are missing (events.missing)\n3 events of 1 chains, 1 findings\n',
+    'worker 2–4: These events are missing (events.missing)\n3 events of 1 chains, 1 findings\n',
   )
-  expect(screen.noted()).toContain('Not covered yet: lane 6–6')
+  expect(screen.noted()).toContain('Not covered yet: worker 6–6')
   expect(screen.noted()).toContain('Compare with the id that you noted, or give it as --key: ab')
 })
 
@@ -78,7 +78,7 @@ test('nothing found is exit code 0; as JSON the lines are passed on', async () =
 })
 
 test('an answer that broke off is no verification', async () => {
-  const screen = terminal({ kind: 'chain', chain: 'lane', to: 6, covered_to: 6 })
+  const screen = terminal({ kind: 'chain', chain: 'worker', to: 6, covered_to: 6 })
   expect(await main(['events', 'verify'], screen)).toBe(1)
   expect(screen.noted()).toContain('broke off')
 })

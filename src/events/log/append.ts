@@ -96,7 +96,7 @@ export const eventColumns: Readonly<
   token_id: (event) => wellFormed(event.event_attribution.token_id),
 }
 
-/** A lane may ship half of a surrogate pair, which no database can keep: its body has it as an escape. */
+/** A worker may ship half of a surrogate pair, which no database can keep: its body has it as an escape. */
 const wellFormed = (text: unknown): string | null => (typeof text === 'string' ? text.toWellFormed() : null)
 
 const columnValues = Object.values(eventColumns)

@@ -9,10 +9,10 @@ const sha256 = (...parts: (string | Uint8Array)[]): Buffer => {
 }
 
 test('a digest is taken over the one before, the number as eight bytes, and the body’s own digest', () => {
-  const first = sha256('gatehouse.events.v1\0lane')
+  const first = sha256('gatehouse.events.v1\0worker')
   const number = Buffer.from([0, 0, 0, 0, 0, 0, 1, 2])
-  expect(chainStart('lane')).toBe(first.toString('hex'))
-  expect(chainNext(chainStart('lane'), 258, '{"a":1}')).toBe(sha256(first, number, sha256('{"a":1}')).toString('hex'))
+  expect(chainStart('worker')).toBe(first.toString('hex'))
+  expect(chainNext(chainStart('worker'), 258, '{"a":1}')).toBe(sha256(first, number, sha256('{"a":1}')).toString('hex'))
 })
 
 test('another chain, number, body or past gives another digest', () => {

@@ -40,5 +40,5 @@ export class ChainWalk {
   }
 }
 
-/** The control plane's own chain; a gateway lane's chain is named by its lane. */
+/** The control plane's own chain; a gateway worker's chain is named by its worker. */
 export const controlPlaneChain = 'control-plane'

@@ -25,7 +25,7 @@ const receivedAt = Date.parse('2026-01-01T00:10:00Z')
 const gatewayEvent = (change: Partial<Event> = {}): Event =>
   testEvent({ event_attribution: { ...nobody, gateway_id: gatewayId, team_id: 'team', token_id: 'token' }, ...change })
 
-/** A lane's chain of events from its beginning. */
+/** A worker's chain of events from its beginning. */
 const shipped = (events: readonly Event[], named = chain): ShippedEvent[] =>
   shippedBodies(
     events.map((event) => JSON.stringify(event)),
@@ -40,7 +40,7 @@ function shippedBodies(bodies: readonly string[], named = chain): ShippedEvent[]
   })
 }
 
-const lane = (count: number): ShippedEvent[] => shipped(Array.from({ length: count }, () => gatewayEvent()))
+const worker = (count: number): ShippedEvent[] => shipped(Array.from({ length: count }, () => gatewayEvent()))
 const nothing = { settle: () => [], onSettled: () => undefined }
 const batch = {
   chain,
@@ -70,14 +70,14 @@ const codeOf = (work: Promise<unknown>): Promise<string> =>
     (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : String(error)),
   )
 
-test('a time that a lane has forged is shown as that of its receipt, as filters have it', async () => {
+test('a time that a worker has forged is shown as that of its receipt, as filters have it', async () => {
   await ingest(shipped([gatewayEvent({ timestamp: '2099-01-01T00:00:00Z' }), gatewayEvent()]))
   const { events } = await shown()
   expect(events.map(({ timestamp }) => timestamp)).toEqual(['2026-01-01T00:00:00.000Z', '2026-01-01T00:10:00.000Z'])
 })
 
 test('a chain whose end the ledger no longer names, or names too early, is a fork and no fault', async () => {
-  const lines = lane(4)
+  const lines = worker(4)
   await ingest(lines.slice(0, 3))
   await databases.ledger.write([{ sql: 'delete from chains', args: [] }])
   expect(await codeOf(ingest(lines))).toBe('chain_fork')
@@ -90,7 +90,7 @@ test('a chain that was never seen starts at 0 with its own digest', async () => 
 
 describe('a batch', () => {
   test('is stored byte for byte and answered with the head', async () => {
-    const lines = lane(3)
+    const lines = worker(3)
     expect(await ingest(lines)).toEqual({ seq: 3, digest: lines[2]?.digest ?? '' })
     expect(await stored()).toEqual(lines)
     expect(await chainHead(databases.ledger, chain)).toEqual({ seq: 3, digest: lines[2]?.digest ?? '' })
@@ -120,17 +120,17 @@ describe('a batch', () => {
   })
 
   test('that starts after the head is a gap, and so is one with a hole', async () => {
-    const lines = lane(4)
+    const lines = worker(4)
     expect(await codeOf(ingest(lines.slice(1)))).toBe('chain_gap')
     expect(await codeOf(ingest(lines.filter(({ n }) => n !== 2)))).toBe('chain_gap')
     expect(await stored()).toEqual([])
   })
 
   test('with another content under a recorded number, or a digest that does not follow, is a fork', async () => {
-    const lines = lane(3)
+    const lines = worker(3)
     await ingest(lines)
-    expect(await codeOf(ingest(lane(3)))).toBe('chain_fork')
-    expect(await codeOf(ingest(lane(4)))).toBe('chain_fork')
+    expect(await codeOf(ingest(worker(3)))).toBe('chain_fork')
+    expect(await codeOf(ingest(worker(4)))).toBe('chain_fork')
     const [fourth] = shipped([gatewayEvent()])
     expect(await codeOf(ingest([{ n: 4, digest: '00'.repeat(32), body: fourth?.body ?? '' }]))).toBe('chain_fork')
     expect(await stored()).toEqual(lines)
@@ -176,13 +176,13 @@ describe('a batch', () => {
   })
 })
 
-test('however a lane repeats and overlaps its batches, each event is stored exactly once', async () => {
+test('however a worker repeats and overlaps its batches, each event is stored exactly once', async () => {
   const total = 12
   const cut = fc.tuple(fc.integer({ min: 0, max: total }), fc.integer({ min: 0, max: total }))
   await fc.assert(
     fc.asyncProperty(fc.array(cut, { maxLength: 12 }), async (cuts) => {
       await emptyTestDatabases(databases)
-      const lines = lane(total)
+      const lines = worker(total)
       let head = 0
       for (const [one, other] of cuts) {
         const [from, to] = [Math.min(one, other, head), Math.max(one, other)]
@@ -198,7 +198,7 @@ test('however a lane repeats and overlaps its batches, each event is stored exac
 })
 
 test('the same batch posted at once by two connections is stored once', async () => {
-  const lines = lane(50)
+  const lines = worker(50)
   const heads = await Promise.all([ingest(lines), ingest(lines), ingest(lines.slice(0, 20))])
   expect(Math.max(...heads.map(({ seq }) => seq))).toBe(50)
   expect(await stored()).toEqual(lines)
@@ -217,7 +217,7 @@ test('a batch goes in by slices whose size follows how long the ones before it t
   }
   const count = async () => (await databases.ledger.read<{ n: number }>('select count(*) as n from events'))[0]?.n ?? 0
   const pace = new SlicePace({ monotonic: () => 0 }, { targetMs: 5 })
-  const lines = lane(400)
+  const lines = worker(400)
   await ingestEvents(slow, { ...batch, pace, lines })
   expect(slices).toEqual([64, 50, 50, 50, 50, 50, 50, 36])
   expect(await stored()).toEqual(lines)
@@ -226,7 +226,7 @@ test('a batch goes in by slices whose size follows how long the ones before it t
 test('between slices the head is not asked for again, and a chain that has grown meanwhile is noticed', async () => {
   for (const grown of [false, true]) {
     await emptyTestDatabases(databases)
-    const lines = lane(300)
+    const lines = worker(300)
     const steps: string[] = []
     const watched: Database = {
       ...databases.ledger,

@@ -1,7 +1,7 @@
 /**
- * Takes a gateway lane's events into the ledger, each exactly once and in the order of the lane's chain (protocols
+ * Takes a gateway worker's events into the ledger, each exactly once and in the order of the worker's chain (protocols
  * section 6). A batch that was taken already, in whole or in part, is accepted again: the answer is always the head, from
- * which the lane goes on. A body is stored as it came; nothing in it is trusted that the poster could forge: what is not a
+ * which the worker goes on. A body is stored as it came; nothing in it is trusted that the poster could forge: what is not a
  * valid event of a type that gateways may post, under the poster's own gateway id and an event id of its own, keeps its
  * place in the chain as quarantined (quarantine.ts).
  */
@@ -28,7 +28,7 @@ import { ChainWalk } from './chain.ts'
 import { type QuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
 import type { SlicePace } from './slice-pace.ts'
 
-/** One event as a lane ships it: its number, the chain's digest after it, its exact text. */
+/** One event as a worker ships it: its number, the chain's digest after it, its exact text. */
 export interface ShippedEvent {
   n: number
   digest: string
@@ -36,7 +36,7 @@ export interface ShippedEvent {
 }
 
 export interface Batch {
-  /** The lane's chain: `gateway_id/instance_id/n`. */
+  /** The worker's chain: `gateway_id/instance_id/n`. */
   chain: string
   /** The gateway whose session posts this. */
   gatewayId: string
@@ -90,7 +90,7 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
     at += pace.events
     head = await ingestSlice(ledger, { ...batch, lines: lines.slice(from, at) }, head)
   }
-  // The lane keeps them until it is told this head.
+  // The worker keeps them until it is told this head.
   await ledger.flush()
   return head
 }
@@ -140,7 +140,7 @@ async function writeSlice(
     ...rollupStatements(events, receivedAt),
     ...batch.settle(events),
   ]
-  // A lane keeps what is not acknowledged and has more to send at any time: grants and revocations go first.
+  // A worker keeps what is not acknowledged and has more to send at any time: grants and revocations go first.
   await ledger.write(statements, patient)
   batch.onSettled(events)
   reportQuarantined(batch, fresh)

@@ -1,5 +1,5 @@
 /**
- * What stands in the ledger for a line of a lane's chain that cannot be understood. A chain cannot leave a number out:
+ * What stands in the ledger for a line of a worker's chain that cannot be understood. A chain cannot leave a number out:
  * refusing the line would keep everything behind it in its gateway for ever, until that gateway has no room left and
  * refuses to work. So its bytes take their place in the chain, under an event of the control plane's own that claims
  * nothing of what they say.

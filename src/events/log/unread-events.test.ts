@@ -19,8 +19,8 @@ const empty = async () => {
 }
 
 const every: Visibility = { teams: 'every', ownTokens: [] }
-const chains = ['control-plane', proofLane(1), proofLane(2)] as const
-function proofLane(gateway: number): string {
+const chains = ['control-plane', proofWorker(1), proofWorker(2)] as const
+function proofWorker(gateway: number): string {
   return `0190000${gateway}-0000-7000-8000-000000000001/01900000-0000-7000-8000-000000000002/0`
 }
 

@@ -1,6 +1,6 @@
 /**
  * What the ledger knows of an event beside its body: its position, when it was received and, where it was put aside,
- * what it is shown as. A chain's digests do not cover that, since the lane that made them did not know it; so a second
+ * what it is shown as. A chain's digests do not cover that, since the worker that made them did not know it; so a second
  * chain of digests does: a0 = SHA-256(domain ‖ chain id), an = SHA-256(an−1 ‖ n ‖ SHA-256(text of n)). It is computed
  * when a checkpoint is signed, and only its heads are kept.
  */

@@ -57,7 +57,7 @@ test('it is one row of the state at a new version, which is announced, and one l
   ])
   const { heads } = parseCheckpoint(stored?.body ?? '') ?? { heads: new Map() }
   expect([...heads].map(([chain, { seq }]) => [chain, seq])).toEqual([
-    [proof.lane(1), 2],
+    [proof.worker(1), 2],
     ['control-plane', 1],
   ])
   const ring = await readKeyRing(proof.store.ledger)

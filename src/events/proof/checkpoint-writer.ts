@@ -123,7 +123,7 @@ async function readHeads(
   const heads = new Map<string, ChainPoint>()
   for (const { chain, seq, digest } of chains) {
     const floor = floors.get(chain)
-    // All of it is gone: the floor says so, and a lane that comes back brings the chain back.
+    // All of it is gone: the floor says so, and a worker that comes back brings the chain back.
     if (floor?.seq === seq) continue
     const known = former.heads.get(chain)
     const base = known !== undefined && known.seq > (floor?.seq ?? 0) ? known : floor

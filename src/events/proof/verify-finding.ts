@@ -20,7 +20,7 @@ const findings = {
   'checkpoint.begun_anew': 'The checkpoints were begun anew here: the series that others belong to was broken off',
   'checkpoint.seen_going_back': 'A gateway recorded here that the newest checkpoint was older than one it had seen',
   'chain.parted':
-    'A gateway recorded here that its own events and those of the ledger differ: its data directory was copied and both ran (remove gateway/lane in one), its host crashed, or these were altered',
+    'A gateway recorded here that its own events and those of the ledger differ: its data directory was copied and both ran (remove gateway/worker in one), its host crashed, or these were altered',
   'checkpoint.went_back': 'The newest checkpoint is older than one that was seen before',
   'key.unknown': 'This was signed with a key that is not among those to be trusted',
   'key.no_checkpoint': 'No checkpoint is signed with a key that is to be trusted',

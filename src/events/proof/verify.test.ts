@@ -13,7 +13,7 @@ import { loadSigningKey, publishKey, type Signed } from './checkpoint-key.ts'
 const day = 86_400_000
 let proof: TestProof
 
-/** Ten events on one lane with one put aside, three on another, three of the control plane; then a checkpoint. */
+/** Ten events on one worker with one put aside, three on another, three of the control plane; then a checkpoint. */
 async function prepare(): Promise<TestProof> {
   const made = await TestProof.start()
   await made.shipEvents(1, 4)
@@ -41,8 +41,8 @@ async function forgetSums(): Promise<void> {
   for (const { body, received_at: at } of rows) await proof.store.ledger.write(rollupStatements([JSON.parse(body)], at))
 }
 
-const lane = () => proof.lane(1)
-const at = (seq: number) => `chain = '${lane()}' and seq = ${seq}`
+const worker = () => proof.worker(1)
+const at = (seq: number) => `chain = '${worker()}' and seq = ${seq}`
 
 describe('a ledger that nobody touched', () => {
   test('verifies whole, and says what is not covered yet', async () => {
@@ -52,7 +52,7 @@ describe('a ledger that nobody touched', () => {
       ...{ kind: 'summary', findings: 0, chains: 3, events: 18, not_covered: 2 },
       ...{ checkpoint: { number: 2, key_id: proof.key.id }, keys: [proof.key.id] },
     })
-    expect(lines.find((line) => line.kind === 'chain' && line.chain === proof.lane(2))).toMatchObject({
+    expect(lines.find((line) => line.kind === 'chain' && line.chain === proof.worker(2))).toMatchObject({
       ...{ events: 5, from: 0, to: 5, covered_to: 3 },
     })
   })
@@ -149,7 +149,7 @@ describe('tampering with the order', () => {
   test('two events that change places', async () => {
     await proof.run(`update events set seq = -1 where ${at(2)}`)
     await proof.run(`update events set seq = 2 where ${at(3)}`)
-    await proof.run(`update events set seq = 3 where chain = ? and seq = -1`, lane())
+    await proof.run(`update events set seq = 3 where chain = ? and seq = -1`, worker())
     expect((await proof.findings()).join()).toContain('event.altered 01900001 2–')
   })
 
@@ -166,7 +166,7 @@ describe('tampering with the order', () => {
     await swap(at(3), at(4))
     expect(await proof.findings()).toEqual(['events.arrival_altered 01900001 1–5', 'event.out_of_order 01900001 4–4'])
     await swap(at(3), at(4))
-    await swap(at(5), `chain = '${proof.lane(2)}' and seq = 1`)
+    await swap(at(5), `chain = '${proof.worker(2)}' and seq = 1`)
     expect(await proof.findings()).toEqual([
       'events.arrival_altered 01900001 1–5',
       'events.arrival_altered 01900002 1–3',
@@ -176,18 +176,18 @@ describe('tampering with the order', () => {
 
 describe('tampering with a whole chain', () => {
   test('its tail cut, the head with it', async () => {
-    await proof.run('delete from events where chain = ? and seq > 7', lane())
+    await proof.run('delete from events where chain = ? and seq > 7', worker())
     expect(await proof.findings()).toEqual(['events.missing 01900001 8–10'])
     await proof.run(
       'update chains set seq = 7, digest = (select digest from events where chain = ?1 and seq = 7) where chain = ?1',
-      lane(),
+      worker(),
     )
     expect(await proof.findings()).toEqual(['events.missing 01900001 8–10'])
   })
 
   test('its tail cut, with every checkpoint of the ledger', async () => {
-    await proof.run('delete from events where chain = ? and seq > 7', lane())
-    await proof.run('delete from chains where chain = ?', lane())
+    await proof.run('delete from events where chain = ? and seq > 7', worker())
+    await proof.run('delete from chains where chain = ?', worker())
     await proof.run('delete from checkpoints')
     expect(await proof.findings()).toEqual([
       ...['checkpoint.missing 1–2', 'chain.unknown 01900001 1–7', 'events.missing 01900001 8–10'],
@@ -196,11 +196,11 @@ describe('tampering with a whole chain', () => {
 
   test('its tail cut, and all checkpoints but a witness taken back', async () => {
     const witness = await readStateCheckpoint(proof.store.state)
-    await proof.run('delete from events where chain = ? and seq > 5', lane())
+    await proof.run('delete from events where chain = ? and seq > 5', worker())
     await proof.run(
       `update chains set (seq, digest, updated_at) =
          (select seq, digest, received_at from events where chain = ?1 and seq = 5) where chain = ?1`,
-      lane(),
+      worker(),
     )
     const [former] = await proof.store.ledger.read<{ body: string; signature: string }>(
       'select body, signature from checkpoints where number = 1',
@@ -222,20 +222,20 @@ describe('tampering with a whole chain', () => {
   })
 
   test('all of it deleted', async () => {
-    await proof.run('delete from events where chain = ?', lane())
-    await proof.run('delete from chains where chain = ?', lane())
+    await proof.run('delete from events where chain = ?', worker())
+    await proof.run('delete from chains where chain = ?', worker())
     expect(await proof.findings()).toEqual(['events.missing 01900001 1–10'])
   })
 
   test('its beginning deleted', async () => {
-    await proof.run('delete from events where chain = ? and seq < 4', lane())
+    await proof.run('delete from events where chain = ? and seq < 4', worker())
     expect(await proof.findings()).toEqual(['events.missing 01900001 1–3'])
   })
 
   test('rewritten with digests that follow', async () => {
-    let digest = chainStart(lane())
+    let digest = chainStart(worker())
     const rows = await proof.store.ledger.read<{ seq: number; body: string }>(
-      `select seq, body from events where chain = '${lane()}' order by seq`,
+      `select seq, body from events where chain = '${worker()}' order by seq`,
     )
     for (const { seq, body } of rows) {
       const other = seq === 8 ? body.replace('request-1', 'request-2') : body
@@ -246,7 +246,7 @@ describe('tampering with a whole chain', () => {
         digest,
       )
     }
-    await proof.run('update chains set digest = ? where chain = ?', digest, lane())
+    await proof.run('update chains set digest = ? where chain = ?', digest, worker())
     expect(await proof.findings()).toEqual(['events.rewritten 01900001 6–10'])
   })
 
@@ -271,7 +271,7 @@ describe('tampering with a whole chain', () => {
         chain,
         seq,
       )
-    await insert(lane(), 11)
+    await insert(worker(), 11)
     await insert('unknown', 1)
     await insert('', 1)
     const found = await proof.findings()
@@ -282,13 +282,13 @@ describe('tampering with a whole chain', () => {
   })
 
   test('what the ledger names as its end', async () => {
-    await proof.run("update chains set digest = 'other' where chain = ?", lane())
+    await proof.run("update chains set digest = 'other' where chain = ?", worker())
     expect(await proof.findings()).toEqual(['chain.head_altered 01900001 10–10'])
-    await proof.run('update chains set seq = 9 where chain = ?', lane())
+    await proof.run('update chains set seq = 9 where chain = ?', worker())
     expect(await proof.findings()).toEqual(['chain.head_altered 01900001 10–10'])
-    await proof.run('update chains set seq = 12 where chain = ?', lane())
+    await proof.run('update chains set seq = 12 where chain = ?', worker())
     expect(await proof.findings()).toEqual(['events.missing 01900001 11–12'])
-    await proof.run('delete from chains where chain = ?', lane())
+    await proof.run('delete from chains where chain = ?', worker())
     expect(await proof.findings()).toEqual(['chain.unknown 01900001 1–10'])
   })
 
@@ -321,7 +321,7 @@ describe('tampering with what proves', () => {
     const [before] = await proof.store.ledger.read<{ digest: string }>(`select digest from events where ${at(9)}`)
     const digest = chainNext(before?.digest ?? '', 10, row?.body ?? '')
     await proof.run(`update events set digest = ? where ${at(10)}`, digest)
-    await proof.run('update chains set digest = ? where chain = ?', digest, lane())
+    await proof.run('update chains set digest = ? where chain = ?', digest, worker())
     await proof.store.ledger.write([publishKey(other, 1)])
     await proof.run('delete from checkpoint_keys where id = ?', proof.key.id)
     await proof.run('delete from checkpoints')
@@ -387,10 +387,10 @@ describe('tampering with what proves', () => {
   }
 
   test('a checkpoint never covers up what the one before it shows', async () => {
-    await proof.run('delete from events where chain = ? and seq > 7', lane())
+    await proof.run('delete from events where chain = ? and seq > 7', worker())
     await proof.run(
       'update chains set seq = 7, digest = (select digest from events where chain = ?1 and seq = 7) where chain = ?1',
-      lane(),
+      worker(),
     )
     await proof.shipEvents(1, 1)
     await proof.shipEvents(2, 1)
@@ -422,7 +422,7 @@ describe('behind a floor', () => {
     await proof.sign()
     const lines = await proof.verify()
     expect(lines.at(-1)).toMatchObject({ findings: 0, events: 5, not_covered: 0 })
-    expect(lines.find((line) => line.kind === 'chain' && line.chain === lane())).toMatchObject({ from: 10, to: 13 })
+    expect(lines.find((line) => line.kind === 'chain' && line.chain === worker())).toMatchObject({ from: 10, to: 13 })
   })
 
   test('events that were not removed by retention are missing', async () => {
@@ -432,16 +432,16 @@ describe('behind a floor', () => {
 
   test('a floor that was raised, deleted or put back is found', async () => {
     const [former] = await proof.store.ledger.read<{ body: string }>('select body from chain_floors where chain = ?', [
-      lane(),
+      worker(),
     ])
     await proof.run(
       `update chain_floors set seq = 11, body = replace(body, '"seq":10', '"seq":11') where chain = ?`,
-      lane(),
+      worker(),
     )
     expect(await proof.findings()).toContain('floor.altered 01900001')
-    await proof.run('update chain_floors set seq = 10, body = ? where chain = ?', former?.body ?? '', lane())
+    await proof.run('update chain_floors set seq = 10, body = ? where chain = ?', former?.body ?? '', worker())
     expect(await proof.findings()).toEqual([])
-    await proof.run('delete from chain_floors where chain = ?', lane())
+    await proof.run('delete from chain_floors where chain = ?', worker())
     expect(await proof.findings()).toEqual(['events.missing 01900001 1–10'])
   })
 
@@ -449,7 +449,7 @@ describe('behind a floor', () => {
     await proof.run(`update events set seq = -9e999 where ${at(12)}`)
     expect((await proof.findings()).slice(-1)).toEqual(['events.missing 01900001 12–12'])
     expect((await proof.findings()).join()).toContain('event.inserted')
-    await proof.run('update events set seq = 12 where chain = ? and seq < 0', lane())
+    await proof.run('update events set seq = 12 where chain = ? and seq < 0', worker())
     await proof.run(`update events set seq = 4 where ${at(11)}`)
     expect(await proof.findings()).toEqual(['event.inserted 01900001 4–4', 'events.missing 01900001 11–11'])
   })
@@ -472,7 +472,7 @@ test('any change to any column of any row that a checkpoint covers is found', as
     fc
       .double({ noNaN: true, noDefaultInfinity: true })
       .filter((number) => !Number.isInteger(number) || Number.isSafeInteger(number)),
-    fc.constantFrom('allow', 'deny', 'control-plane', 'fleet.event_quarantined', proof.lane(2)),
+    fc.constantFrom('allow', 'deny', 'control-plane', 'fleet.event_quarantined', proof.worker(2)),
   )
   const tampering = fc.record({
     column: fc.constantFrom(...columns.map(({ name }) => name)),
@@ -544,13 +544,13 @@ describe('tampering with what no text and no number can be', () => {
     for (const seq of ['9223372036854775807', '9007199254740993', '7.3', "'x'"]) {
       await proof.run(`update events set seq = ${seq} where ${at(10)}`)
       expect((await proof.findings()).join()).toContain('event.inserted 01900001')
-      await proof.run(`update events set seq = 10 where chain = ? and seq not in (1, 2, 3, 4, 5, 6, 7, 8, 9)`, lane())
+      await proof.run(`update events set seq = 10 where chain = ? and seq not in (1, 2, 3, 4, 5, 6, 7, 8, 9)`, worker())
     }
     await proof.shipEvents(2, 1)
-    await proof.run('update events set position = 9007199254740994 where chain = ? and seq = 4', proof.lane(2))
+    await proof.run('update events set position = 9007199254740994 where chain = ? and seq = 4', proof.worker(2))
     expect(await proof.findings()).toEqual(['event.column_altered 01900002 4–4 position'])
-    await proof.run('update events set position = 99 where chain = ? and seq = 4', proof.lane(2))
-    await proof.run('update chains set seq = 9223372036854775807 where chain = ?', lane())
+    await proof.run('update events set position = 99 where chain = ? and seq = 4', proof.worker(2))
+    await proof.run('update chains set seq = 9223372036854775807 where chain = ?', worker())
     expect(await proof.findings()).toEqual(['chain.head_altered 01900001 10–10'])
   })
 })

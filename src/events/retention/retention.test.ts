@@ -29,7 +29,7 @@ test('whole prefixes of all chains go, whoever they belong to, and what is young
   await proof.shipEvents(1, 5)
   proof.now += (retentionDays - 39) * day
   expect(await remove()).toEqual({ removed: 257, finished: true })
-  expect(await left()).toEqual([{ chain: proof.lane(1), seq: 251, count: 5 }])
+  expect(await left()).toEqual([{ chain: proof.worker(1), seq: 251, count: 5 }])
   expect(await remove()).toEqual({ removed: 0, finished: true })
 })
 

@@ -99,7 +99,7 @@ export function countedOutcome(event: Event, receivedAt: number): CountedOutcome
   }
 }
 
-/** The cut may halve a surrogate pair, and a lane's event may bring a half: SQLite makes no text of it. */
+/** The cut may halve a surrogate pair, and a worker's event may bring a half: SQLite makes no text of it. */
 const clipped = (text: string | null): string => (text ?? '').slice(0, longestKey).toWellFormed()
 
 const amount = (value: unknown): number | null =>

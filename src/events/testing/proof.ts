@@ -1,4 +1,4 @@
-/** A ledger with chains of lanes and of the control plane, signed, for tests of what proves it. */
+/** A ledger with chains of workers and of the control plane, signed, for tests of what proves it. */
 import { join } from 'node:path'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
@@ -34,18 +34,18 @@ export class TestProof {
     return proof
   }
 
-  readonly lane = (gateway: number): string =>
+  readonly worker = (gateway: number): string =>
     `0190000${gateway}-0000-7000-8000-000000000001/01900000-0000-7000-8000-000000000002/0`
 
   gatewayEvent(gateway: number, change: Partial<Event> = {}): Event {
-    const [gatewayId = ''] = this.lane(gateway).split('/')
+    const [gatewayId = ''] = this.worker(gateway).split('/')
     const attribution = { ...nobody, gateway_id: gatewayId, team_id: 'team', token_id: 'token' }
     return testEvent({ event_attribution: attribution, timestamp: new Date(this.now).toISOString(), ...change })
   }
 
-  /** Ships bodies as the lane of a gateway would; a body may be anything. */
+  /** Ships bodies as the worker of a gateway would; a body may be anything. */
   async ship(gateway: number, bodies: readonly string[]): Promise<void> {
-    const chain = this.lane(gateway)
+    const chain = this.worker(gateway)
     let { seq, digest } = await chainHead(this.store.ledger, chain)
     if (seq === 0) digest = chainStart(chain)
     const lines = bodies.map((body) => {

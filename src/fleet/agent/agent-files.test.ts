@@ -3,19 +3,19 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { newId } from '../../lib/ids.ts'
-import { LaneFiles } from './agent-files.ts'
+import { WorkerFiles } from './agent-files.ts'
 
 let directory: string
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'gatehouse-lane-'))
+  directory = mkdtempSync(join(tmpdir(), 'gatehouse-worker-'))
 })
 
 afterEach(() => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-const open = () => new LaneFiles(directory, 'token', newId)
+const open = () => new WorkerFiles(directory, 'token', newId)
 
 test('an instance that was killed while it ended does not begin again as the one whose events are to be carried over', () => {
   const file = join(directory, 'instance.json')

@@ -1,5 +1,5 @@
 /**
- * What a lane keeps in its data directory beside the outbox: which instance it is, the keys it was given, sealed under
+ * What a worker keeps in its data directory beside the outbox: which instance it is, the keys it was given, sealed under
  * the runtime token (protocols section 5), and when it was last fresh. Each file is replaced as a whole by rename.
  */
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -27,7 +27,7 @@ export type KeptBootstrap = z.infer<typeof keptSchema>
 const whenDamaged =
   'restore it, or remove it to start as another instance, which leaves what this one has not reported in its outbox'
 
-export class LaneFiles {
+export class WorkerFiles {
   readonly #directory: string
   readonly #key: Uint8Array
   #instance: z.infer<typeof instanceSchema>
@@ -35,7 +35,7 @@ export class LaneFiles {
   /** Reads the instance's identity, making it at the first start. */
   constructor(directory: string, runtimeToken: string, newId: NewId) {
     this.#directory = directory
-    this.#key = deriveKey(runtimeToken, 'gatehouse.lane.keys.v1')
+    this.#key = deriveKey(runtimeToken, 'gatehouse.worker.keys.v1')
     const former = this.#readInstance()
     this.#instance = former ?? { instance_id: newId(), gateway_id: null }
     if (former === null) this.#replaceInstance(this.#instance)
@@ -98,7 +98,7 @@ export class LaneFiles {
     this.#replaceEnded(this.ended().filter(({ instance_id }) => instance_id !== instanceId))
   }
 
-  /** Where this lane's chain and the ledger's were last known to be the same. */
+  /** Where this worker's chain and the ledger's were last known to be the same. */
   keepAgreed({ seq, digest }: ChainHead): void {
     this.#replace('agreed', JSON.stringify({ seq, digest }))
   }

@@ -15,10 +15,10 @@ import {
   denialsReplySchema,
   denialsRequestSchema,
   eventsReplySchema,
-  laneHeader,
   leasesReplySchema,
   type StreamQuery,
   streamIdHeader,
+  workerHeader,
 } from '../protocol/wire.ts'
 
 const path = '/v1/gateway-runtime'
@@ -33,7 +33,7 @@ const goodbyeMs = 1000
 const offersMs = 15_000
 
 export interface Beat {
-  lane: number
+  worker: number
   stream_id: string
   acknowledged_version: number
   history: string
@@ -44,20 +44,20 @@ export interface Beat {
 export interface ControlClient {
   bootstrap(
     runtimeToken: string,
-    body: { instance_id: string; version: string; lanes: number },
+    body: { instance_id: string; version: string; workers: number },
   ): Promise<BootstrapReply>
   /** The body of the change stream. */
   stream(session: string, query: StreamQuery, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
   beat(session: string, body: Beat): Promise<BeatReply>
-  slots(session: string, body: { lane: number; stream_id: string; cells: readonly SlotCell[] }): Promise<SlotsReply>
+  slots(session: string, body: { worker: number; stream_id: string; cells: readonly SlotCell[] }): Promise<SlotsReply>
   events(
     session: string,
-    lane: number,
+    worker: number,
     streamId: string,
     lines: Buffer<ArrayBuffer>,
   ): Promise<{ seq: number; digest: string }>
-  goodbye(session: string, body: { lane: number; stream_id: string }): Promise<void>
-  leases(session: string, lane: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
+  goodbye(session: string, body: { worker: number; stream_id: string }): Promise<void>
+  leases(session: string, worker: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
   mcpOffers(session: string, report: OfferReport): Promise<void>
   /** Where the state is, with a new credential. */
   credential(session: string): Promise<z.infer<typeof credentialReplySchema>>
@@ -117,19 +117,19 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
     beat: async (session, body) => beatReplySchema.parse(await post('beat', session, JSON.stringify(body), beatMs, {})),
     slots: async (session, body) =>
       slotsReplySchema.parse(await post('slots', session, JSON.stringify(body), slotsMs, {})),
-    events: async (session, lane, streamId, lines) =>
+    events: async (session, worker, streamId, lines) =>
       eventsReplySchema.parse(
         await post('events', session, lines, eventsMs, {
           'content-type': 'application/x-ndjson',
-          [laneHeader]: String(lane),
+          [workerHeader]: String(worker),
           [streamIdHeader]: streamId,
         }),
       ),
     async goodbye(session, body) {
       await post('goodbye', session, JSON.stringify(body), goodbyeMs, {})
     },
-    leases: async (session, lane, streamId, request) => {
-      const body = JSON.stringify({ lane, stream_id: streamId, ...request })
+    leases: async (session, worker, streamId, request) => {
+      const body = JSON.stringify({ worker, stream_id: streamId, ...request })
       return leasesReplySchema.parse(await post('leases', session, body, answerWithinMs(request), {}))
     },
     async mcpOffers(session, report) {

@@ -17,16 +17,16 @@ afterEach(async () => {
 })
 
 test('acknowledges a change that is nothing but a denial, and reads the state when there is time', async () => {
-  const lane = await fleet.lane('a', { beatEveryMs: 60_000, random: () => 0 })
-  await until(() => lane.ready().ok)
+  const worker = await fleet.worker('a', { beatEveryMs: 60_000, random: () => 0 })
+  await until(() => worker.ready().ok)
   const hash = fleet.addToken()
-  await until(() => lane.view.version === fleet.head().version)
+  await until(() => worker.view.version === fleet.head().version)
   const { version } = fleet.revoke(hash, true)
-  await until(() => lane.view.denied(hash))
+  await until(() => worker.view.denied(hash))
   expect(await fleet.control.fleet.propagation(version)).toMatchObject({ connected: 1, acknowledged: 1 })
-  expect(lane.view.version).toBeLessThan(version)
-  await until(() => lane.view.version === version)
-  expect(lane.view.denied(hash)).toBe(false)
+  expect(worker.view.version).toBeLessThan(version)
+  await until(() => worker.view.version === version)
+  expect(worker.view.denied(hash)).toBe(false)
 })
 
 test('reads many denials at once, and sooner where it does not serve for long without news', async () => {
@@ -37,8 +37,8 @@ test('reads many denials at once, and sooner where it does not serve for long wi
     outbox_keep_hours: 1,
     usage_wait_seconds: 2,
   }
-  const patient = await fleet.lane('patient', { beatEveryMs: 60_000, random: () => 0 })
-  const strict = await fleet.lane('strict', { beatEveryMs: 60_000, random: () => 1, settings })
+  const patient = await fleet.worker('patient', { beatEveryMs: 60_000, random: () => 0 })
+  const strict = await fleet.worker('strict', { beatEveryMs: 60_000, random: () => 1, settings })
   const hashes = Array.from({ length: 20 }, () => fleet.addToken())
   await until(async () => (await fleet.control.fleet.propagation(fleet.head().version)).acknowledged === 2)
   await until(() => [patient, strict].every(({ view }) => view.version === fleet.head().version))
@@ -64,13 +64,13 @@ test('news that are three seconds on their way count as of when they were asked 
     if (path.endsWith('/beat')) await Bun.sleep(2500)
     return answer
   }
-  const lane = await fleet.lane('a', { beatEveryMs: 500 })
-  await until(() => lane.ready().ok)
-  expect(lane.counters.secondsSinceFresh).toBeGreaterThan(2.4)
+  const worker = await fleet.worker('a', { beatEveryMs: 500 })
+  await until(() => worker.ready().ok)
+  expect(worker.counters.secondsSinceFresh).toBeGreaterThan(2.4)
   const hash = fleet.addToken()
   const { version } = fleet.revoke(hash)
   await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
-  lane.standing.assertCurrent()
+  worker.standing.assertCurrent()
 }, 30_000)
 
 /** What a stream brings, all events behind the first so many replaced by comments. */
@@ -97,8 +97,8 @@ test('opens its stream again when that brings bytes and no events, or no hello',
     streams++
     return new Response(muted(answer.body, passed), answer)
   }
-  const lane = await fleet.lane('a', { clock, random: () => 0 })
-  await until(() => lane.ready().ok)
+  const worker = await fleet.worker('a', { clock, random: () => 0 })
+  await until(() => worker.ready().ok)
   fleet.revoke(fleet.addToken())
   await Bun.sleep(200)
   expect(streams).toBe(1)
@@ -107,7 +107,7 @@ test('opens its stream again when that brings bytes and no events, or no hello',
   await until(() => streams === 2)
   passed = Number.POSITIVE_INFINITY
   clock.skip(15_000)
-  await until(() => streams === 3 && lane.counters.connected === 1)
+  await until(() => streams === 3 && worker.counters.connected === 1)
   const { version } = fleet.revoke(fleet.addToken())
   await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
   clock.skip(6000)
@@ -124,8 +124,8 @@ function copyState(name: string): string {
 
 test('looks at a state that lags behind no oftener for many changes than for one, and reads the newest', async () => {
   const stateFile = copyState('behind.db')
-  const lane = await fleet.lane('a', { stateFile })
-  await until(() => lane.ready().ok && lane.counters.connected === 1)
+  const worker = await fleet.worker('a', { stateFile })
+  await until(() => worker.ready().ok && worker.counters.connected === 1)
   const head = Array.from({ length: 300 }, () => fleet.change(() => undefined)).at(-1)
   await until(async () => (await fleet.control.fleet.propagation(head?.version ?? 0)).acknowledged === 1)
   const refresh = spyOn(FileStateView.prototype, 'refresh')
@@ -133,22 +133,22 @@ test('looks at a state that lags behind no oftener for many changes than for one
   expect(refresh.mock.calls.length).toBeLessThan(100)
   refresh.mockRestore()
   renameSync(copyState('current.db'), stateFile)
-  await until(() => lane.view.version === head?.version)
+  await until(() => worker.view.version === head?.version)
 })
 
 test('goes stale where its state does not follow, whatever the control plane lets it know', async () => {
   const stateFile = copyState('behind.db')
   const clock = movableClock()
-  const lane = await fleet.lane('a', { stateFile, clock })
-  await until(() => lane.ready().ok && lane.counters.connected === 1)
+  const worker = await fleet.worker('a', { stateFile, clock })
+  await until(() => worker.ready().ok && worker.counters.connected === 1)
   const { version } = fleet.change(() => undefined)
   await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
   clock.skip(100_000)
-  await until(() => lane.ready().warning?.includes('does not come') ?? false)
+  await until(() => worker.ready().warning?.includes('does not come') ?? false)
   clock.skip(201_000)
   await Bun.sleep(120)
-  expect(() => lane.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
+  expect(() => worker.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
   renameSync(copyState('current.db'), stateFile)
-  await until(() => lane.ready().ok && lane.ready().warning === undefined)
-  lane.standing.assertCurrent()
+  await until(() => worker.ready().ok && worker.ready().warning === undefined)
+  worker.standing.assertCurrent()
 })

@@ -1,16 +1,16 @@
 /**
- * Keeps one lane connected to its control plane (protocols sections 1, 4, 5): bootstrap and renewal of the session,
+ * Keeps one worker connected to its control plane (protocols sections 1, 4, 5): bootstrap and renewal of the session,
  * the change stream, the beat, and shipping. Everything is tried again with backoff until `stop`.
  *
  * A change: its tokens are denied in memory in the same tick, the denial is committed to the outbox, then acknowledged
  * by a beat; only then the state is read. A version is acknowledged where it follows the last acknowledged one, or when
  * the state itself has been read up to it: what was missed while the stream was down is then known from there.
  *
- * Freshness comes from the lane's own beats only: as of the moment one was sent, if the control plane had just read the
- * primary, this lane knows all denials up to the versions that it and the hello told, and the state has come to it since.
+ * Freshness comes from the worker's own beats only: as of the moment one was sent, if the control plane had just read the
+ * primary, this worker knows all denials up to the versions that it and the hello told, and the state has come to it since.
  *
  * Whoever says goodbye is waited for by no revoke any more: what it was fresh by is forgotten first, and the next start
- * serves once it has heard a hello. Where nobody hears a goodbye, none is said: the lane counts as unreachable then, and
+ * serves once it has heard a hello. Where nobody hears a goodbye, none is said: the worker counts as unreachable then, and
  * may serve again by what it kept.
  *
  * Longer than most: what one connection knows is one state; what stands alone is in files of its own.
@@ -45,7 +45,7 @@ const leastLagMs = 5
 const mostLagMs = 500
 /**
  * What need not hurry waits so long at most, and half of that at least: what comes meanwhile is read with it, and not all
- * hosts ask the primary at once. It is a small share of the time for which a lane serves without news, which do not
+ * hosts ask the primary at once. It is a small share of the time for which a worker serves without news, which do not
  * count while the state is behind.
  */
 const mostPatienceMs = 1500
@@ -58,8 +58,8 @@ const greetingMs = streamSilenceMs
 /** After so long an acknowledgement does not wait for the answer to the one before it. */
 const nextBeatMs = 1000
 
-export interface LaneSessionOptions extends RuntimeSessionOptions {
-  lane: number
+export interface WorkerSessionOptions extends RuntimeSessionOptions {
+  worker: number
   /** Names this process to the control plane. */
   process: string
   outbox: Outbox
@@ -89,11 +89,11 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
    * the state that is read is the primary's.
    */
   onRestored(head: Head): Promise<void>
-  /** Another lane needs slots of a limit. */
+  /** Another worker needs slots of a limit. */
   onSlotsRecalled(account: string, want: number, at: number): void
   /** The control plane can be asked for shares of limits: it waits for a hello. */
   onConnected(): void
-  /** Whether the ledger's chain is this lane's: null, or the number up to which both are the same. */
+  /** Whether the ledger's chain is this worker's: null, or the number up to which both are the same. */
   forkedAfter(announced: AnnouncedHead): number | null
   /** The last event that the control plane was known to have, also over a restart. */
   agreedEvent(): number
@@ -101,9 +101,9 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
   onAgreed(head: ChainHead): void
   /** It wants shares of these accounts back. */
   onRecalled(accounts: readonly string[]): void
-  /** Another process has taken the lane since this one held it: this one must end. */
+  /** Another process has taken the worker since this one held it: this one must end. */
   onFenced(): void
-  /** The ledger has events that this lane has lost: what it held of limits is said to be so too, before it ends. */
+  /** The ledger has events that this worker has lost: what it held of limits is said to be so too, before it ends. */
   onForked(): Promise<void>
   /** This instance's chain cannot go on: another instance must begin, with what this one has behind event `after`. */
   onRetired(failure: Failure, after: number): void
@@ -112,15 +112,15 @@ export interface LaneSessionOptions extends RuntimeSessionOptions {
 type Change = Extract<StreamMessage, { kind: 'change' }>
 type Hello = Extract<StreamMessage, { kind: 'hello' }>
 
-export class LaneSession {
-  readonly #options: LaneSessionOptions
+export class WorkerSession {
+  readonly #options: WorkerSessionOptions
   readonly #shipper: Shipper
   readonly #stopping = new AbortController()
   readonly #session: RuntimeSession
   /** The providers and MCP servers without a key that bootstrap was last asked for. */
   #askedFor = ''
   #streamId: string | null = null
-  /** When this process last took the lane, in the ledger's time. */
+  /** When this process last took the worker, in the ledger's time. */
   #takenAt: number | null = null
   /** What the ledger has, as the last beat told it. */
   #ledger: BeatReply['ledger'] = []
@@ -141,7 +141,7 @@ export class LaneSession {
   #beating = false
   #timer: Timer | null = null
   #primaryHead: Head | null = null
-  /** The head that the hello told: revokes up to it may not have waited for this lane. */
+  /** The head that the hello told: revokes up to it may not have waited for this worker. */
   #greeted: Head | null = null
   /** The newest head that the stream has told, and when a beat first told of one that the stream had not. */
   #streamHead: Head | null = null
@@ -152,7 +152,7 @@ export class LaneSession {
   #lost = false
   connected = false
 
-  constructor(options: LaneSessionOptions) {
+  constructor(options: WorkerSessionOptions) {
     this.#options = options
     this.#session = new RuntimeSession(options)
     this.#promised = options.outbox.acknowledged
@@ -178,7 +178,7 @@ export class LaneSession {
 
   /** Ships what is left and lets go, within `milliseconds`, of which shipping takes three quarters at most. */
   async stop(milliseconds: number): Promise<void> {
-    const { client, clock, lane } = this.#options
+    const { client, clock, worker } = this.#options
     const end = clock.monotonic() + milliseconds
     while (this.connected && !this.#shipper.done && clock.monotonic() < end - milliseconds / 4) await Bun.sleep(5)
     const { token } = this.#session
@@ -186,8 +186,8 @@ export class LaneSession {
     const heard = this.connected && clock.monotonic() - this.#heardAt < heardMs
     this.#end()
     if (token === null || streamId === null || !heard || !this.#forgets()) return
-    // Where it is not heard, this lane counts as unreachable until its time is over.
-    const goodbye = client.goodbye(token, { lane, stream_id: streamId }).catch(this.#passing)
+    // Where it is not heard, this worker counts as unreachable until its time is over.
+    const goodbye = client.goodbye(token, { worker, stream_id: streamId }).catch(this.#passing)
     await Promise.race([goodbye, Bun.sleep(Math.max(0, end - clock.monotonic()))])
   }
 
@@ -212,10 +212,10 @@ export class LaneSession {
 
   /** Asks for slots and returns some. Rejects where the control plane cannot be asked at this moment. */
   async slots(cells: readonly SlotCell[]): Promise<SlotsReply> {
-    const { client, lane } = this.#options
+    const { client, worker } = this.#options
     const streamId = this.#streamId
     if (streamId === null) throw new Failure('dependency_unavailable')
-    return await client.slots(await this.#session.ensure(), { lane, stream_id: streamId, cells })
+    return await client.slots(await this.#session.ensure(), { worker, stream_id: streamId, cells })
   }
 
   /** Tells what an MCP server offers. Rejects where the control plane cannot be reached. */
@@ -238,10 +238,10 @@ export class LaneSession {
    * the primary's head of then.
    */
   async tellDenials(history: string, denials: readonly Denial[]): Promise<Head> {
-    const { client, lane } = this.#options
+    const { client, worker } = this.#options
     const some = denials.slice(0, denialsLimit)
     const { head } = await this.#asHolder((session, streamId) =>
-      client.denials(session, { lane, stream_id: streamId, history, denials: some }),
+      client.denials(session, { worker, stream_id: streamId, history, denials: some }),
     )
     return denials.length > denialsLimit ? await this.tellDenials(history, denials.slice(denialsLimit)) : head
   }
@@ -270,7 +270,7 @@ export class LaneSession {
       } catch (error) {
         const failure = asFailure(error)
         this.#unauthorized(failure)
-        if (failure.code === 'lane_fenced') this.#fenced()
+        if (failure.code === 'worker_fenced') this.#fenced()
         if (!this.#stopped) {
           const { code, message: reason } = failure
           this.#options.log.warn({ code, reason }, 'The control plane is out of reach, or lets this gateway not in')
@@ -293,15 +293,15 @@ export class LaneSession {
     heard()
     try {
       const session = await this.#session.ensure()
-      // Opening takes the lane over, from our own former stream too: what still goes out by that one's id would be
+      // Opening takes the worker over, from our own former stream too: what still goes out by that one's id would be
       // answered as fenced. Nothing is sent until the hello brings the new id.
       this.#streamId = null
       this.#streamAskedAt = this.#options.clock.monotonic()
-      const { client, lane, process } = this.#options
+      const { client, worker, process } = this.#options
       const since = this.#takenAt ?? undefined
       const acknowledged = Math.max(this.#options.outbox.acknowledgedEvent, this.#options.agreedEvent())
       const ledger = [...this.#ledger]
-      const said = { lane, process, since, acknowledged, ledger, stale_after_ms: this.#options.staleAfterMs() }
+      const said = { worker, process, since, acknowledged, ledger, stale_after_ms: this.#options.staleAfterMs() }
       const body = await client.stream(session, said, stream.signal)
       const take = (data: string) => {
         const message = streamMessageSchema.parse(JSON.parse(data))
@@ -316,7 +316,7 @@ export class LaneSession {
   }
 
   #take(message: StreamMessage): void {
-    if (message.kind === 'fenced') this.#reconnect(new Failure('lane_fenced'))
+    if (message.kind === 'fenced') this.#reconnect(new Failure('worker_fenced'))
     else if (message.kind === 'hello') this.#hello(message)
     else if (message.kind === 'slots') this.#options.onSlotsRecalled(message.account, message.want, message.at)
     else if (message.kind === 'recall') this.#options.onRecalled(message.accounts)
@@ -387,7 +387,7 @@ export class LaneSession {
   }
 
   /**
-   * What this head changed is refused here already: the copy of the state follows once the lanes of all hosts, which were
+   * What this head changed is refused here already: the copy of the state follows once the workers of all hosts, which were
    * told in the same instant, have acknowledged, and once for all such changes that came meanwhile.
    */
   #followLater(head: Head): void {
@@ -523,7 +523,7 @@ export class LaneSession {
   }
 
   async #beat(): Promise<void> {
-    const { client, lane, outbox, view, clock } = this.#options
+    const { client, worker, outbox, view, clock } = this.#options
     const { token } = this.#session
     const streamId = this.#streamId
     if (streamId === null || token === null || this.#stopped) return
@@ -531,7 +531,7 @@ export class LaneSession {
     const acknowledged = outbox.acknowledged?.history === view.head?.history ? outbox.acknowledged : null
     try {
       const reply = await client.beat(token, {
-        lane,
+        worker,
         stream_id: streamId,
         acknowledged_version: acknowledged?.version ?? 0,
         history: view.head?.history ?? '',
@@ -554,7 +554,7 @@ export class LaneSession {
     } catch (error) {
       const failure = asFailure(error)
       this.#unauthorized(failure)
-      if (failure.code === 'lane_fenced' && streamId === this.#streamId) this.#reconnect(failure)
+      if (failure.code === 'worker_fenced' && streamId === this.#streamId) this.#reconnect(failure)
       else this.#options.log.debug({ code: failure.code }, 'A beat was not answered')
     }
   }
@@ -573,7 +573,7 @@ export class LaneSession {
     return this.#streamHead?.history === history && this.#streamHead.version >= at
   }
 
-  /** The primary does not know what this lane has acknowledged: the next hello says where it is now. */
+  /** The primary does not know what this worker has acknowledged: the next hello says where it is now. */
   #beginAnew(): void {
     if (this.#lost) return
     this.#lost = true
@@ -591,20 +591,20 @@ export class LaneSession {
 
   /** Asks for shares of limits. Rejects where the control plane is out of reach. */
   async leases(request: LeaseRequest): Promise<LeaseReply> {
-    const { client, lane } = this.#options
+    const { client, worker } = this.#options
     try {
-      return await this.#asHolder((session, streamId) => client.leases(session, lane, streamId, request))
+      return await this.#asHolder((session, streamId) => client.leases(session, worker, streamId, request))
     } catch (error) {
       const failure = asFailure(error)
       this.#unauthorized(failure)
-      if (failure.code === 'lane_rolled_back') this.#retired(failure, this.#options.outbox.acknowledgedEvent)
+      if (failure.code === 'worker_rolled_back') this.#retired(failure, this.#options.outbox.acknowledgedEvent)
       throw failure
     }
   }
 
   #post(lines: Buffer<ArrayBuffer>) {
-    const { client, lane } = this.#options
-    return this.#asHolder((session, streamId) => client.events(session, lane, streamId, lines))
+    const { client, worker } = this.#options
+    return this.#asHolder((session, streamId) => client.events(session, worker, streamId, lines))
   }
 
   async #asHolder<Result>(call: (session: string, streamId: string) => Promise<Result>): Promise<Result> {
@@ -616,7 +616,7 @@ export class LaneSession {
     } catch (error) {
       const failure = asFailure(error)
       // Fenced by our own next stream, not by another process.
-      const outlived = failure.code === 'lane_fenced' && streamId !== this.#streamId
+      const outlived = failure.code === 'worker_fenced' && streamId !== this.#streamId
       throw outlived ? new Failure('dependency_unavailable', { cause: failure }) : failure
     }
   }
@@ -627,7 +627,7 @@ export class LaneSession {
   }
 
   /**
-   * The next hello names the head again. Whoever is told that the lane is another's asks for it once more: only where a
+   * The next hello names the head again. Whoever is told that the worker is another's asks for it once more: only where a
    * process took it later is it lost, and not where the ledger is an older copy that knows an earlier stream.
    */
   #reconnect(error: unknown): void {

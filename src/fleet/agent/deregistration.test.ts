@@ -3,9 +3,9 @@ import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { beatReplySchema } from '../protocol/wire.ts'
-import type { LaneRuntime } from '../protocol/worker.ts'
+import type { WorkerRuntime } from '../protocol/worker.ts'
 import { movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
-import { LaneFiles } from './agent-files.ts'
+import { WorkerFiles } from './agent-files.ts'
 
 let fleet: TemporaryFleet
 
@@ -19,20 +19,20 @@ afterEach(async () => {
 
 const refuseAll = async () => new Response(null, { status: 503 })
 
-function accepts(lane: LaneRuntime, hash: string): boolean {
+function accepts(worker: WorkerRuntime, hash: string): boolean {
   try {
-    lane.standing.assertCurrent()
-    const token = lane.view.token(hash)
-    return token !== null && token.revokedAt === null && !lane.view.denied(hash)
+    worker.standing.assertCurrent()
+    const token = worker.view.token(hash)
+    return token !== null && token.revokedAt === null && !worker.view.denied(hash)
   } catch {
     // It serves nothing at all.
     return false
   }
 }
 
-test('a lane that signed off serves again only once it has heard what was revoked meanwhile', async () => {
+test('a worker that signed off serves again only once it has heard what was revoked meanwhile', async () => {
   const hash = fleet.addToken()
-  const first = await fleet.lane('a')
+  const first = await fleet.worker('a')
   await until(() => first.ready().ok)
   await first.drain()
   const stateFile = join(fleet.directory, 'behind.db')
@@ -40,7 +40,7 @@ test('a lane that signed off serves again only once it has heard what was revoke
   fleet.interfere = refuseAll
   const { version } = fleet.revoke(hash)
   expect(await fleet.control.fleet.propagation(version)).toMatchObject({ connected: 0, unreachable: [] })
-  const second = await fleet.lane('a', { stateFile })
+  const second = await fleet.worker('a', { stateFile })
   expect([second.ready().ok, accepts(second, hash)]).toEqual([false, false])
   fleet.interfere = (_path, _request, forward) => forward()
   await until(() => second.counters.connected === 1)
@@ -51,7 +51,7 @@ test('a lane that signed off serves again only once it has heard what was revoke
 })
 
 test('what is kept is gone before the goodbye is sent, and an answer that is lost does not bring it back', async () => {
-  const kept = join(fleet.directory, 'a', 'lane', 'fresh')
+  const kept = join(fleet.directory, 'a', 'worker', 'fresh')
   const atGoodbye: boolean[] = []
   fleet.interfere = async (path, _request, forward) => {
     if (!path.endsWith('/goodbye')) return forward()
@@ -59,29 +59,29 @@ test('what is kept is gone before the goodbye is sent, and an answer that is los
     await forward()
     return new Response(null, { status: 502 })
   }
-  const lane = await fleet.lane('a')
-  await until(() => lane.ready().ok && existsSync(kept))
-  await lane.drain()
+  const worker = await fleet.worker('a')
+  await until(() => worker.ready().ok && existsSync(kept))
+  await worker.drain()
   expect([atGoodbye, existsSync(kept)]).toEqual([[false], false])
-  expect(() => lane.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
+  expect(() => worker.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
 })
 
-test('no goodbye is said where what is kept cannot be removed: the lane counts as unreachable', async () => {
-  const lane = await fleet.lane('a')
-  await until(() => lane.ready().ok)
-  const forget = spyOn(LaneFiles.prototype, 'forgetFresh').mockImplementation(() => {
+test('no goodbye is said where what is kept cannot be removed: the worker counts as unreachable', async () => {
+  const worker = await fleet.worker('a')
+  await until(() => worker.ready().ok)
+  const forget = spyOn(WorkerFiles.prototype, 'forgetFresh').mockImplementation(() => {
     throw new Error('EIO')
   })
-  await lane.drain()
+  await worker.drain()
   forget.mockRestore()
   const { version } = fleet.change(() => undefined)
   expect(await fleet.control.fleet.propagation(version)).toMatchObject({ unreachable: [{}] })
 })
 
-test('a lane without a primary says no goodbye, and serves after a restart by what it kept', async () => {
+test('a worker without a primary says no goodbye, and serves after a restart by what it kept', async () => {
   const clock = movableClock()
-  const lane = await fleet.lane('a', { clock })
-  await until(() => lane.ready().ok)
+  const worker = await fleet.worker('a', { clock })
+  await until(() => worker.ready().ok)
   let goodbyes = 0
   fleet.interfere = async (path, _request, forward) => {
     if (path.endsWith('/goodbye')) goodbyes++
@@ -89,14 +89,14 @@ test('a lane without a primary says no goodbye, and serves after a restart by wh
   }
   await Bun.sleep(100)
   clock.skip(4000)
-  await lane.drain()
+  await worker.drain()
   fleet.interfere = refuseAll
-  expect((await fleet.lane('a', { clock })).ready().ok).toBe(true)
+  expect((await fleet.worker('a', { clock })).ready().ok).toBe(true)
   expect(goodbyes).toBe(0)
 })
 
-test('a lane that starts anew is told a head by its hello, and older news of another control plane do not count', async () => {
-  const first = await fleet.lane('a')
+test('a worker that starts anew is told a head by its hello, and older news of another control plane do not count', async () => {
+  const first = await fleet.worker('a')
   await until(() => first.ready().ok)
   await first.drain()
   const stateFile = join(fleet.directory, 'behind.db')
@@ -110,7 +110,7 @@ test('a lane that starts anew is told a head by its hello, and older news of ano
       : answer
   }
   let beats = 0
-  const lane = await fleet.lane('a', {
+  const worker = await fleet.worker('a', {
     stateFile,
     clock: {
       now: () => Date.now(),
@@ -120,10 +120,10 @@ test('a lane that starts anew is told a head by its hello, and older news of ano
       },
     },
   })
-  await until(() => lane.counters.connected === 1)
+  await until(() => worker.counters.connected === 1)
   const before = beats
   await until(() => beats > before + 20)
-  expect(lane.ready().ok).toBe(false)
+  expect(worker.ready().ok).toBe(false)
 })
 
 type Step = 'revoke' | 'stop' | 'kill' | 'start' | 'settle' | 'cut' | 'heal'
@@ -132,7 +132,7 @@ type Step = 'revoke' | 'stop' | 'kill' | 'start' | 'settle' | 'cut' | 'heal'
 class Host {
   readonly #name: string
   #directory: string
-  #lane: LaneRuntime | null = null
+  #worker: WorkerRuntime | null = null
   #network = new AbortController()
   #killed = new AbortController()
   /** Tokens that no gateway accepts any more but those that the revoke called unreachable. */
@@ -148,15 +148,16 @@ class Host {
   async take(step: Step): Promise<void> {
     this.taken.push(step)
     await this[step]()
-    const accepted = this.#lane === null ? [] : this.#refused.filter((hash) => this.#lane && accepts(this.#lane, hash))
+    const accepted =
+      this.#worker === null ? [] : this.#refused.filter((hash) => this.#worker && accepts(this.#worker, hash))
     expect({ taken: this.taken, accepted }).toEqual({ taken: this.taken, accepted: [] })
   }
 
   async start(): Promise<void> {
-    if (this.#lane !== null) return
+    if (this.#worker !== null) return
     const killed = new AbortController()
     this.#killed = killed
-    this.#lane = await fleet.lane(this.#directory, {
+    this.#worker = await fleet.worker(this.#directory, {
       stateFile: this.#stateFile,
       farewellMs: 300,
       random: () => 0,
@@ -168,31 +169,31 @@ class Host {
   }
 
   async stop(): Promise<void> {
-    const lane = this.#lane
-    this.#lane = null
-    await lane?.drain()
+    const worker = this.#worker
+    this.#worker = null
+    await worker?.drain()
   }
 
   /** What it has on the disk at this moment goes on; what the process does from now on nobody hears of. */
   async kill(): Promise<void> {
     const former = this.#directory
-    const lane = this.#lane
-    if (lane === null) return
+    const worker = this.#worker
+    if (worker === null) return
     this.#directory = `${this.#name}-${this.taken.length}`
     cpSync(join(fleet.directory, former), join(fleet.directory, this.#directory), { recursive: true })
-    rmSync(join(fleet.directory, this.#directory, 'lane', 'lock'), { force: true })
+    rmSync(join(fleet.directory, this.#directory, 'worker', 'lock'), { force: true })
     this.#killed.abort()
-    this.#lane = null
-    await lane.drain()
+    this.#worker = null
+    await worker.drain()
   }
 
   /** Once it is connected, its first beat is waited for; it stays as it is where it is not. */
   async settle(): Promise<void> {
-    const lane = this.#lane
-    if (lane === null || this.#network.signal.aborted) return
+    const worker = this.#worker
+    if (worker === null || this.#network.signal.aborted) return
     await until(() => {
       this.#replicate()
-      return lane.counters.connected === 1 && lane.ready().ok
+      return worker.counters.connected === 1 && worker.ready().ok
     })
   }
 
@@ -219,12 +220,12 @@ class Host {
   }
 
   get #instanceId(): unknown {
-    const file = join(fleet.directory, this.#directory, 'lane', 'instance.json')
+    const file = join(fleet.directory, this.#directory, 'worker', 'instance.json')
     return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).instance_id : null
   }
 
   #replicate(): void {
-    if (this.#lane !== null && !this.#network.signal.aborted) fleet.copyState(this.#stateFile)
+    if (this.#worker !== null && !this.#network.signal.aborted) fleet.copyState(this.#stateFile)
   }
 }
 

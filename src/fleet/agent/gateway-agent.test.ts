@@ -1,4 +1,4 @@
-/** A lane from start to stop, beside a control plane that is away or lies; long because each promise has its test here. */
+/** A worker from start to stop, beside a control plane that is away or lies; long because each promise has its test here. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,47 +30,47 @@ const event = (): Event => ({
   exchange_id: newId(),
 })
 
-describe('a lane', () => {
+describe('a worker', () => {
   test('becomes ready with the catalog its gateway may use, its credentials opened', async () => {
-    const lane = await fleet.lane('a')
-    expect(() => lane.standing.assertCurrent()).toThrow('still starting')
-    await until(() => lane.ready().ok)
-    lane.standing.assertCurrent()
-    expect(lane.standing.gatewayId).toBe(fleet.gatewayId)
-    expect(lane.standing.gatewayUrl).toBe('http://localhost:2')
-    expect(lane.view.providers()).toMatchObject([{ id: fleet.providerId, apiKey: 'upstream-key' }])
-    expect(lane.view.model('one')).toMatchObject({ providerId: fleet.providerId, upstreamModel: 'one' })
+    const worker = await fleet.worker('a')
+    expect(() => worker.standing.assertCurrent()).toThrow('still starting')
+    await until(() => worker.ready().ok)
+    worker.standing.assertCurrent()
+    expect(worker.standing.gatewayId).toBe(fleet.gatewayId)
+    expect(worker.standing.gatewayUrl).toBe('http://localhost:2')
+    expect(worker.view.providers()).toMatchObject([{ id: fleet.providerId, apiKey: 'upstream-key' }])
+    expect(worker.view.model('one')).toMatchObject({ providerId: fleet.providerId, upstreamModel: 'one' })
     const body = new TextEncoder().encode('prompt')
-    expect(lane.standing.promptHash(body)).toMatch(/^key-1:[0-9a-f]{64}$/)
-    expect(Math.abs(lane.now() - Date.now())).toBeLessThan(2000)
+    expect(worker.standing.promptHash(body)).toMatch(/^key-1:[0-9a-f]{64}$/)
+    expect(Math.abs(worker.now() - Date.now())).toBeLessThan(2000)
   })
 
   test('reads tokens by their hash, new ones at once, and says when the state cannot be read', async () => {
-    const lane = await fleet.lane('a')
+    const worker = await fleet.worker('a')
     const hash = fleet.addToken()
-    await until(() => lane.ready().ok)
-    expect(lane.view.token(hash)).toMatchObject({ hash, roles: ['member'], revokedAt: null })
-    expect(lane.view.token('none')).toBeNull()
-    const unreadable = await fleet.lane('b', { stateFile: join(fleet.directory, 'missing.db') })
+    await until(() => worker.ready().ok)
+    expect(worker.view.token(hash)).toMatchObject({ hash, roles: ['member'], revokedAt: null })
+    expect(worker.view.token('none')).toBeNull()
+    const unreadable = await fleet.worker('b', { stateFile: join(fleet.directory, 'missing.db') })
     expect(() => unreadable.view.token(hash)).toThrow(expect.objectContaining({ code: 'dependency_unavailable' }))
     expect(unreadable.ready().ok).toBe(false)
   })
 
   test('has a revocation before the revoke is answered', async () => {
-    const lane = await fleet.lane('a')
+    const worker = await fleet.worker('a')
     const denied: string[] = []
-    lane.onDenied((hashes) => denied.push(...hashes))
-    await until(() => lane.ready().ok)
+    worker.onDenied((hashes) => denied.push(...hashes))
+    await until(() => worker.ready().ok)
     const hash = fleet.addToken()
-    expect(lane.view.token(hash)?.revokedAt).toBeNull()
+    expect(worker.view.token(hash)?.revokedAt).toBeNull()
     const { version } = fleet.revoke(hash)
     const propagation = await fleet.control.fleet.propagation(version)
     expect(propagation).toMatchObject({ connected: 1, acknowledged: 1, unreachable: [] })
-    expect(lane.view.denied(hash) || lane.view.token(hash)?.revokedAt !== null).toBe(true)
+    expect(worker.view.denied(hash) || worker.view.token(hash)?.revokedAt !== null).toBe(true)
     expect(denied).toEqual([hash])
-    await until(() => lane.view.version === version)
-    expect(lane.view.denied(hash)).toBe(false)
-    expect(lane.view.token(hash)?.revokedAt).toBe(1)
+    await until(() => worker.view.version === version)
+    expect(worker.view.denied(hash)).toBe(false)
+    expect(worker.view.token(hash)?.revokedAt).toBe(1)
   })
 
   test('opens its stream again when it breaks and learns what it missed', async () => {
@@ -79,16 +79,16 @@ describe('a lane', () => {
       if (path.endsWith('/stream')) streams++
       return forward()
     }
-    const lane = await fleet.lane('a', { random: () => 0 })
-    await until(() => lane.ready().ok)
+    const worker = await fleet.worker('a', { random: () => 0 })
+    await until(() => worker.ready().ok)
     const hash = fleet.addToken()
-    lane.view.token(hash)
+    worker.view.token(hash)
     const port = await fleet.stopControlPlane()
     const { version } = fleet.revoke(hash)
     fleet.startControlPlane(port)
     const before = streams
-    await until(() => streams > before && lane.view.version === version)
-    expect(lane.view.token(hash)?.revokedAt).toBe(1)
+    await until(() => streams > before && worker.view.version === version)
+    expect(worker.view.token(hash)?.revokedAt).toBe(1)
     await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
     expect(streams).toBeGreaterThan(1)
   })
@@ -103,15 +103,15 @@ describe('a lane', () => {
       await request.arrayBuffer().catch(() => undefined)
       return posts % 3 === 2 ? new Response(null, { status: 502 }) : answer
     }
-    const lane = await fleet.lane('a', { random: () => 0 })
+    const worker = await fleet.worker('a', { random: () => 0 })
     const events = Array.from({ length: 60 }, event)
     for (const each of events) {
       const id = each.exchange_id ?? ''
-      await lane.journal.open(id, { ...each, verdict: 'error', reason_code: 'gateway.interrupted' })
-      await lane.journal.close(id, [each])
+      await worker.journal.open(id, { ...each, verdict: 'error', reason_code: 'gateway.interrupted' })
+      await worker.journal.close(id, [each])
     }
     await until(async () => (await fleet.events()).length === events.length)
-    await until(() => lane.counters.outboxUnshipped === 0)
+    await until(() => worker.counters.outboxUnshipped === 0)
     const found = await fleet.events()
     expect(found.map(({ event_id }) => event_id)).toEqual(events.map((each) => each.event_id))
     expect(found.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
@@ -119,24 +119,24 @@ describe('a lane', () => {
   })
 
   test('ships what was left when it was stopped, and interrupted exchanges too, after its next start', async () => {
-    const first = await fleet.lane('a')
+    const first = await fleet.worker('a')
     await until(() => first.ready().ok)
     await first.journal.refuse([event()])
     const open = event()
     await first.journal.open(open.exchange_id ?? '', open)
     await first.drain()
     expect(await fleet.events()).toHaveLength(1)
-    await fleet.lane('a')
+    await fleet.worker('a')
     await until(async () => (await fleet.events()).length === 2)
     expect((await fleet.events()).at(-1)).toMatchObject({ seq: 2, event_id: open.event_id })
   })
 
   test('tells of many refusals of unknown callers by their sum, in a while, and has told of each when it stops', async () => {
-    const lane = await fleet.lane('a')
-    await until(() => lane.ready().ok)
+    const worker = await fleet.worker('a')
+    await until(() => worker.ready().ok)
     const flood = async () => {
       const refusal = { verdict: 'deny', reason_code: 'invalid_api_token' } as const
-      await Promise.all(Array.from({ length: 250 }, () => lane.journal.refuse([{ ...event(), ...refusal }])))
+      await Promise.all(Array.from({ length: 250 }, () => worker.journal.refuse([{ ...event(), ...refusal }])))
     }
     const recorded = async () => {
       const [found] = await fleet.ledger.read<{ events: number; told: number }>(
@@ -148,64 +148,67 @@ describe('a lane', () => {
     await flood()
     await until(async () => (await recorded())?.told === 250)
     await flood()
-    await lane.drain()
+    await worker.drain()
     const found = await recorded()
     expect(found?.told).toBe(500)
     expect(found?.events).toBeLessThan(500)
   })
 
   test('ends in its time, its outbox closed, though its control plane does not answer', async () => {
-    const lane = await fleet.lane('a', { farewellMs: 400 })
-    await until(() => lane.counters.connected === 1)
+    const worker = await fleet.worker('a', { farewellMs: 400 })
+    await until(() => worker.counters.connected === 1)
     fleet.interfere = () => new Promise(() => undefined)
-    await lane.journal.refuse([event()])
+    await worker.journal.refuse([event()])
     const began = performance.now()
-    await lane.drain()
+    await worker.drain()
     expect(performance.now() - began).toBeLessThan(10_000)
     const warnings: unknown[] = []
-    await fleet.lane('a', { log: { ...silentLog, warn: (_fields, message) => warnings.push(message) } })
+    await fleet.worker('a', { log: { ...silentLog, warn: (_fields, message) => warnings.push(message) } })
     expect(warnings).toEqual([])
   })
 
-  test('refuses a data directory that another lane uses, and a control plane that is reached in the clear', async () => {
-    await fleet.lane('a')
-    await expect(fleet.lane('a')).rejects.toMatchObject({ code: 'conflict' })
-    await expect(fleet.lane('b', { apiUrl: 'http://gate.example.com' })).rejects.toMatchObject({
+  test('refuses a data directory that another worker uses, and a control plane that is reached in the clear', async () => {
+    await fleet.worker('a')
+    await expect(fleet.worker('a')).rejects.toMatchObject({ code: 'conflict' })
+    await expect(fleet.worker('b', { apiUrl: 'http://gate.example.com' })).rejects.toMatchObject({
       code: 'invalid_parameter',
       param: 'api_url',
     })
   })
 
-  test('stops when another process takes its lane over', async () => {
+  test('stops when another process takes its worker over', async () => {
     let fenced = 0
-    const former = await fleet.lane('a', { onFenced: () => fenced++ })
+    const former = await fleet.worker('a', { onFenced: () => fenced++ })
     await until(() => former.ready().ok)
-    mkdirSync(join(fleet.directory, 'copy', 'lane'), { recursive: true })
-    cpSync(join(fleet.directory, 'a', 'lane', 'instance.json'), join(fleet.directory, 'copy', 'lane', 'instance.json'))
-    const latter = await fleet.lane('copy')
+    mkdirSync(join(fleet.directory, 'copy', 'worker'), { recursive: true })
+    cpSync(
+      join(fleet.directory, 'a', 'worker', 'instance.json'),
+      join(fleet.directory, 'copy', 'worker', 'instance.json'),
+    )
+    const latter = await fleet.worker('copy')
     await until(() => fenced === 1 && latter.ready().ok)
     expect(former.counters.connected).toBe(0)
     expect(latter.counters.connected).toBe(1)
-    expect(existsSync(join(fleet.directory, 'a', 'lane', 'fenced'))).toBe(true)
+    expect(existsSync(join(fleet.directory, 'a', 'worker', 'fenced'))).toBe(true)
   })
 
   test('goes on by itself where a restored ledger knows a former process of it', async () => {
     let fenced = 0
-    const lane = await fleet.lane('a', { onFenced: () => fenced++ })
-    await until(() => lane.ready().ok)
-    const older = "update lanes set stream_id = 'former', holder = 'former', connected_at = connected_at - 1000"
+    const worker = await fleet.worker('a', { onFenced: () => fenced++ })
+    await until(() => worker.ready().ok)
+    const older = "update workers set stream_id = 'former', holder = 'former', connected_at = connected_at - 1000"
     await fleet.ledger.write([{ sql: older, args: [] }])
-    const holder = async () => (await fleet.ledger.read<{ holder: string }>('select holder from lanes'))[0]?.holder
-    await until(async () => (await holder()) !== 'former' && lane.counters.connected === 1)
+    const holder = async () => (await fleet.ledger.read<{ holder: string }>('select holder from workers'))[0]?.holder
+    await until(async () => (await holder()) !== 'former' && worker.counters.connected === 1)
     await until(async () => (await fleet.control.usage.marks()).length > 0)
     const since = performance.now()
-    await until(() => 1000 * lane.counters.secondsSinceFresh < performance.now() - since)
+    await until(() => 1000 * worker.counters.secondsSinceFresh < performance.now() - since)
     expect(fenced).toBe(0)
   })
 
   test('says over a restart how much of its chain the ledger had: one that has less is waited for', async () => {
     const clock = movableClock()
-    const first = await fleet.lane('a', { clock })
+    const first = await fleet.worker('a', { clock })
     await until(() => first.ready().ok)
     // It is kept every few seconds.
     clock.skip(6000)
@@ -214,27 +217,27 @@ describe('a lane', () => {
     await first.drain()
     const forgotten = ['delete from events', 'delete from chains', 'delete from usage_cells']
     await fleet.ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
-    await fleet.lane('a')
+    await fleet.worker('a')
     await until(async () => (await fleet.control.usage.marks()).some(({ writer }) => writer === 'restored'))
     await until(async () => (await fleet.events()).length === 1)
   })
 
   test('begins as another instance where the ledger has more of its chain than it has itself', async () => {
-    const first = await fleet.lane('a')
+    const first = await fleet.worker('a')
     await first.journal.refuse([event()])
     await until(async () => (await fleet.events()).length === 1)
     await first.drain()
-    mkdirSync(join(fleet.directory, 'b', 'lane'), { recursive: true })
-    cpSync(join(fleet.directory, 'a', 'lane', 'instance.json'), join(fleet.directory, 'b', 'lane', 'instance.json'))
+    mkdirSync(join(fleet.directory, 'b', 'worker'), { recursive: true })
+    cpSync(join(fleet.directory, 'a', 'worker', 'instance.json'), join(fleet.directory, 'b', 'worker', 'instance.json'))
     let ended = false
-    const rolledBack = await fleet.lane('b', {
+    const rolledBack = await fleet.worker('b', {
       onRetired() {
         ended = true
       },
     })
     await until(() => ended)
     await rolledBack.drain()
-    const next = await fleet.lane('b')
+    const next = await fleet.worker('b')
     await next.journal.refuse([event()])
     await until(async () => (await fleet.events()).length === 3)
     expect(new Set((await fleet.events()).map(({ chain }) => chain)).size).toBe(2)
@@ -244,17 +247,17 @@ describe('a lane', () => {
   })
 
   test('that a crash of the host took back loses no event: those it wrote since are those of its next instance', async () => {
-    const first = await fleet.lane('a')
+    const first = await fleet.worker('a')
     const shipped = Array.from({ length: 5 }, event)
     await first.journal.refuse(shipped.slice(0, 3))
     await until(async () => (await fleet.events()).length === 3)
-    cpSync(join(fleet.directory, 'a', 'lane'), join(fleet.directory, 'crashed', 'lane'), { recursive: true })
+    cpSync(join(fleet.directory, 'a', 'worker'), join(fleet.directory, 'crashed', 'worker'), { recursive: true })
     await first.journal.refuse(shipped.slice(3))
     await until(async () => (await fleet.events()).length === 5)
     await first.drain()
     const port = await fleet.stopControlPlane()
     let ended = false
-    const crashed = await fleet.lane('crashed', {
+    const crashed = await fleet.worker('crashed', {
       apiUrl: `http://127.0.0.1:${port}`,
       random: () => 0,
       onRetired() {
@@ -266,7 +269,7 @@ describe('a lane', () => {
     fleet.startControlPlane(port)
     await until(() => ended)
     await crashed.drain()
-    await fleet.lane('crashed')
+    await fleet.worker('crashed')
     await until(async () => (await fleet.events()).length === 10)
     const found = (await fleet.events()).map(({ event_id }) => event_id)
     for (const each of [...shipped, ...served]) expect(found.filter((id) => id === each.event_id)).toHaveLength(1)
@@ -285,26 +288,26 @@ describe('a lane', () => {
       ])
       return forward()
     }
-    const lane = await fleet.lane('a')
-    await until(() => lane.ready().ok)
+    const worker = await fleet.worker('a')
+    await until(() => worker.ready().ok)
     gaps = 1
-    await lane.journal.refuse([event(), event()])
+    await worker.journal.refuse([event(), event()])
     await until(async () => (await fleet.events()).length === 2)
     gaps = 0
-    await lane.journal.refuse([event()])
+    await worker.journal.refuse([event()])
     await until(async () => (await fleet.events()).length === 3)
     expect({ streams, gaps }).toEqual({ streams: 1, gaps: 1 })
   })
 
   test('serves without a control plane until its news are too old, also over a restart', async () => {
     const clock = movableClock()
-    const first = await fleet.lane('a', { clock })
+    const first = await fleet.worker('a', { clock })
     await until(() => first.ready().ok)
     await fleet.stopControlPlane()
     clock.skip(299_000)
     expect(first.ready().ok).toBe(true)
     await first.drain()
-    const second = await fleet.lane('a', { clock })
+    const second = await fleet.worker('a', { clock })
     expect(second.ready()).toMatchObject({ ok: true, warning: expect.stringContaining('no fresh news') })
     expect(second.view.providers()).toHaveLength(1)
     clock.skip(5000)
@@ -314,44 +317,44 @@ describe('a lane', () => {
 
   test('tells the time of its control plane on a host whose clock is wrong, also over a restart without it', async () => {
     const clock = { now: () => Date.now() - 600_000, monotonic: () => performance.now() }
-    const first = await fleet.lane('a', { clock })
+    const first = await fleet.worker('a', { clock })
     await until(() => first.ready().ok)
     expect(Math.abs(first.now() - Date.now())).toBeLessThan(2000)
     await fleet.stopControlPlane()
     await until(() => first.counters.connected === 0)
     await first.drain()
-    const second = await fleet.lane('a', { clock })
+    const second = await fleet.worker('a', { clock })
     expect(second.ready().ok).toBe(true)
     expect(Math.abs(second.now() - Date.now())).toBeLessThan(2000)
   })
 
   test('opens kept keys with its own runtime token only', async () => {
-    const first = await fleet.lane('a')
+    const first = await fleet.worker('a')
     await until(() => first.ready().ok)
     await first.drain()
     await fleet.stopControlPlane()
-    const other = await fleet.lane('a', { apiToken: 'another' })
+    const other = await fleet.worker('a', { apiToken: 'another' })
     expect(other.ready().ok).toBe(false)
     expect(other.view.providers()).toEqual([])
   })
 
   test('loses its session when its runtime token is revoked, says so at once, and becomes stale', async () => {
     const clock = movableClock()
-    const lane = await fleet.lane('a', { clock, random: () => 0 })
-    await until(() => lane.ready().ok)
+    const worker = await fleet.worker('a', { clock, random: () => 0 })
+    await until(() => worker.ready().ok)
     fleet.revoke(fleet.runtimeTokenHash)
-    await until(() => lane.counters.connected === 0)
-    await until(() => !lane.ready().ok)
-    expect(lane.ready().reason).toContain('restart')
+    await until(() => worker.counters.connected === 0)
+    await until(() => !worker.ready().ok)
+    expect(worker.ready().reason).toContain('restart')
     expect(await fleet.ledger.read('select * from runtime_sessions')).toEqual([])
     clock.skip(301_000)
     await Bun.sleep(120)
-    expect(lane.ready().ok).toBe(false)
+    expect(worker.ready().ok).toBe(false)
   })
 
   test('counts as unreachable until it is stale when it does not answer', async () => {
-    const lane = await fleet.lane('a')
-    await until(() => lane.ready().ok)
+    const worker = await fleet.worker('a')
+    await until(() => worker.ready().ok)
     const hash = fleet.addToken()
     fleet.interfere = async () => new Response(null, { status: 503 })
     await Bun.sleep(60)

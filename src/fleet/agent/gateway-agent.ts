@@ -1,11 +1,11 @@
 /**
- * Starts one lane of a gateway: takes the data directory's lock, recovers the outbox, opens the keys a former run was
+ * Starts one worker of a gateway: takes the data directory's lock, recovers the outbox, opens the keys a former run was
  * given, and connects. What the hot path uses of it answers from memory or one local read (fleet/protocol/worker.ts).
  *
  * It is ready when it has keys, has read the state up to the version it once acknowledged, and news of the primary are
  * not older than `max_staleness`: with kept keys and a fresh enough past, also while no control plane answers.
  *
- * Longer than most: it is the one place where the parts of a lane meet, and what it does itself is little.
+ * Longer than most: it is the one place where the parts of a worker meet, and what it does itself is little.
  */
 import { randomBytes as systemRandomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -19,42 +19,42 @@ import { lockDirectory } from '../../lib/lock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { McpSource } from '../../mcp/servers/server-source.ts'
 import type { Fetch } from '../../providers/provider.ts'
-import { LaneUsage } from '../../usage/lease/worker/worker-usage.ts'
-import { LaneRates } from '../../usage/rate/worker-rates.ts'
+import { WorkerUsage } from '../../usage/lease/worker/worker-usage.ts'
+import { WorkerRates } from '../../usage/rate/worker-rates.ts'
 import { ChainContinuity } from '../outbox/continuity.ts'
 import { Outbox, type OutboxOptions, type Recovered } from '../outbox/outbox.ts'
 import { unknownBoot } from '../outbox/record.ts'
 import { systemFreeBytes, systemWrite } from '../outbox/segment.ts'
 import { type BootstrapReply, staleAfterMs } from '../protocol/wire.ts'
-import type { LaneCounters, Readiness, Standing, StartedLane } from '../protocol/worker.ts'
+import type { Readiness, Standing, StartedWorker, WorkerCounters } from '../protocol/worker.ts'
 import { FileStateView } from '../state/state-view.ts'
-import { type KeptBootstrap, LaneFiles } from './agent-files.ts'
+import { type KeptBootstrap, WorkerFiles } from './agent-files.ts'
 import { Witness } from './checkpoint-watermark.ts'
 import { controlClient } from './control-client.ts'
-import { LaneSession } from './control-connection.ts'
+import { WorkerSession } from './control-connection.ts'
 import { Freshness } from './freshness.ts'
 import { GatewayTime } from './gateway-time.ts'
-import { LaneReplica, type ReplicatorCommand } from './worker-replica.ts'
+import { type ReplicatorCommand, WorkerReplica } from './worker-replica.ts'
 
-const lane = 0
+const worker = 0
 const keepFreshEveryMs = 5000
-/** How long a lane that ends may talk to its control plane: less than its process has after the last request. */
+/** How long a worker that ends may talk to its control plane: less than its process has after the last request. */
 const farewellMs = 4000
 const rateTickMs = 1000
 const usageTickMs = 1000
 const warnAfterMs = 60_000
 const followedEveryMs = 50
 
-export interface LaneOptions {
+export interface WorkerOptions {
   settings: Pick<
     Settings,
     'max_staleness_seconds' | 'outbox_segment_bytes' | 'outbox_limit_bytes' | 'outbox_keep_hours' | 'usage_wait_seconds'
   >
-  /** The state database's file, which another process keeps current; null where the lane keeps a replica itself. */
+  /** The state database's file, which another process keeps current; null where the worker keeps a replica itself. */
   stateFile: string | null
   /** How to start what keeps the replica; needed where there is no file. */
   replicator?: ReplicatorCommand
-  /** The lane keeps its files in `lane` inside. */
+  /** The worker keeps its files in `worker` inside. */
   dataDirectory: string
   apiUrl: string
   /** The gateway's runtime token. */
@@ -65,7 +65,7 @@ export interface LaneOptions {
   log: Log
   /** For secrets between processes; cryptographically strong. */
   randomBytes?(size: number): Uint8Array
-  /** Another process has taken this lane over: this process must end, and another start would only take it back. */
+  /** Another process has taken this worker over: this process must end, and another start would only take it back. */
   onFenced(): void
   /** This instance's chain cannot go on: this process must end, and the next start makes another instance. */
   onRetired(): void
@@ -77,18 +77,18 @@ export interface LaneOptions {
 }
 
 /**
- * Starts the lane; resolves when its own files are recovered, `ready` tells the rest. Throws `conflict` where another
+ * Starts the worker; resolves when its own files are recovered, `ready` tells the rest. Throws `conflict` where another
  * process uses the data directory, `invalid_parameter` where the control plane's address would carry secrets in clear.
  */
-export async function startLane(options: LaneOptions): Promise<StartedLane> {
+export async function startWorker(options: WorkerOptions): Promise<StartedWorker> {
   const client = controlClient(options.apiUrl, options.fetch)
-  const directory = join(options.dataDirectory, 'lane')
+  const directory = join(options.dataDirectory, 'worker')
   const lock = lockDirectory(directory)
   if (lock === null) {
     throw new Failure('conflict', { message: `Another gateway process uses ${directory}` })
   }
   try {
-    const running = new RunningLane(options, directory, client, () => lock.release())
+    const running = new RunningWorker(options, directory, client, () => lock.release())
     await running.startFromKept()
     return running
   } catch (error) {
@@ -97,24 +97,24 @@ export async function startLane(options: LaneOptions): Promise<StartedLane> {
   }
 }
 
-class RunningLane implements StartedLane {
+class RunningWorker implements StartedWorker {
   readonly journal: Outbox
   readonly view: FileStateView
   readonly standing: Standing
-  readonly counters: LaneCounters
-  readonly allowances: LaneUsage
-  readonly rates: LaneRates
+  readonly counters: WorkerCounters
+  readonly allowances: WorkerUsage
+  readonly rates: WorkerRates
   readonly mcp: McpSource
-  readonly #replica: LaneReplica | null
+  readonly #replica: WorkerReplica | null
   readonly #rateTimer: Timer
-  readonly #options: LaneOptions
+  readonly #options: WorkerOptions
   readonly #hostTime: () => number
   /** Names this process to the control plane. */
   readonly #process: string
-  readonly #files: LaneFiles
+  readonly #files: WorkerFiles
   readonly #continuity: ChainContinuity
   readonly #freshness: Freshness
-  readonly #session: LaneSession
+  readonly #session: WorkerSession
   readonly #witness: Witness
   readonly #release: () => void
   readonly #usageTimer: Timer
@@ -133,15 +133,20 @@ class RunningLane implements StartedLane {
   #current = false
   #ended = false
 
-  constructor(options: LaneOptions, directory: string, client: ReturnType<typeof controlClient>, release: () => void) {
+  constructor(
+    options: WorkerOptions,
+    directory: string,
+    client: ReturnType<typeof controlClient>,
+    release: () => void,
+  ) {
     this.#options = options
     this.#hostTime = hostTime(options.clock)
     this.#process = options.newId()
     this.#release = release
     const { clock, log } = options
-    this.#files = new LaneFiles(directory, options.apiToken, options.newId)
+    this.#files = new WorkerFiles(directory, options.apiToken, options.newId)
     this.#time = new GatewayTime(clock, clock.now() + this.#files.clockOffset())
-    const outboxDirectory = (instanceId: string) => join(directory, 'outbox', instanceId, String(lane))
+    const outboxDirectory = (instanceId: string) => join(directory, 'outbox', instanceId, String(worker))
     this.journal = new Outbox({
       ...this.#outboxOptions(outboxDirectory(this.#files.instanceId)),
       onRecovered: (recovered) => {
@@ -182,11 +187,11 @@ class RunningLane implements StartedLane {
     })
     this.standing = this.#makeStanding()
     this.counters = this.#makeCounters()
-    this.#session = new LaneSession({
+    this.#session = new WorkerSession({
       client,
       runtimeToken: options.apiToken,
       instanceId: this.#files.instanceId,
-      lane,
+      worker,
       process: this.#process,
       outbox: this.journal,
       view: this.view,
@@ -239,7 +244,7 @@ class RunningLane implements StartedLane {
       onChange: (listener) => this.view.mcp.onChange(listener),
       report: (report) => this.#session.mcpOffers(report),
     }
-    this.rates = new LaneRates({
+    this.rates = new WorkerRates({
       clock: { monotonic: () => clock.monotonic(), host: this.#hostTime },
       process: options.newId(),
       past: this.journal.past,
@@ -397,10 +402,10 @@ class RunningLane implements StartedLane {
     }
   }
 
-  #makeAllowances(): LaneUsage {
+  #makeAllowances(): WorkerUsage {
     const { clock } = this.#options
     const files = this.#files
-    return new LaneUsage({
+    return new WorkerUsage({
       process: this.#process,
       crash: {
         get happened() {
@@ -422,10 +427,10 @@ class RunningLane implements StartedLane {
     })
   }
 
-  #makeReplica(): LaneReplica | null {
+  #makeReplica(): WorkerReplica | null {
     const { replicator, dataDirectory, randomBytes = systemRandomBytes } = this.#options
     if (replicator === undefined) return null
-    return new LaneReplica({
+    return new WorkerReplica({
       ...replicator,
       fetch: this.#options.fetch,
       clock: this.#options.clock,
@@ -461,7 +466,7 @@ class RunningLane implements StartedLane {
     }
   }
 
-  #makeCounters(): LaneCounters {
+  #makeCounters(): WorkerCounters {
     const { view, journal } = this
     const witness = this.#witness
     const replica = this.#replica

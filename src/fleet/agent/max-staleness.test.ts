@@ -2,9 +2,9 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, spyOn, test } from 'b
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../lib/clock.ts'
-import type { LaneRuntime } from '../protocol/worker.ts'
+import type { WorkerRuntime } from '../protocol/worker.ts'
 import { type Interfere, movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
-import { LaneFiles } from './agent-files.ts'
+import { WorkerFiles } from './agent-files.ts'
 
 setDefaultTimeout(30_000)
 
@@ -27,59 +27,59 @@ async function restartWith(seconds: number): Promise<void> {
   fleet.startControlPlane(port)
 }
 
-/** In how many seconds a revoke of now says that it holds for this lane, to the next ten. */
-async function secondsUntil(lane: LaneRuntime): Promise<number> {
+/** In how many seconds a revoke of now says that it holds for this worker, to the next ten. */
+async function secondsUntil(worker: WorkerRuntime): Promise<number> {
   const { version } = fleet.change(() => undefined)
   const { unreachable } = await fleet.control.fleet.propagation(version)
   const latest = Math.max(0, ...unreachable.map(({ until: end }) => Date.parse(end) - systemClock.now()))
-  expect(lane.ready().ok).toBe(true)
+  expect(worker.ready().ok).toBe(true)
   return Math.round(latest / 10_000) * 10
 }
 
 const written = async (): Promise<number | undefined> => {
-  const [row] = await fleet.ledger.read<{ stale_after_ms: number }>('select stale_after_ms from lanes')
+  const [row] = await fleet.ledger.read<{ stale_after_ms: number }>('select stale_after_ms from workers')
   return row?.stale_after_ms
 }
 
-const serves = (lane: LaneRuntime): boolean => lane.ready().ok
+const serves = (worker: WorkerRuntime): boolean => worker.ready().ok
 
-test('a lane that was cut off when max_staleness was lowered counts for as long as it goes by what it was told', async () => {
-  const lane = await fleet.lane('a')
-  await until(() => serves(lane))
+test('a worker that was cut off when max_staleness was lowered counts for as long as it goes by what it was told', async () => {
+  const worker = await fleet.worker('a')
+  await until(() => serves(worker))
   await until(async () => (await written()) === 300_000)
   fleet.interfere = refuse
   await restartWith(20)
-  expect(await secondsUntil(lane)).toBe(300)
+  expect(await secondsUntil(worker)).toBe(300)
 })
 
-test('a lane that was cut off when max_staleness was raised counts for no longer than it serves', async () => {
+test('a worker that was cut off when max_staleness was raised counts for no longer than it serves', async () => {
   await restartWith(20)
-  const lane = await fleet.lane('a')
-  await until(() => serves(lane))
+  const worker = await fleet.worker('a')
+  await until(() => serves(worker))
   await until(async () => (await written()) === 20_000)
   fleet.interfere = refuse
   await restartWith(300)
-  expect(await secondsUntil(lane)).toBe(20)
+  expect(await secondsUntil(worker)).toBe(20)
 })
 
-test('a lane that is told less serves for less at once, says so, and keeps it for a restart', async () => {
+test('a worker that is told less serves for less at once, says so, and keeps it for a restart', async () => {
   const clock = movableClock()
-  const lane = await fleet.lane('a', { clock, random: () => 0 })
-  await until(() => serves(lane))
+  const worker = await fleet.worker('a', { clock, random: () => 0 })
+  await until(() => serves(worker))
   await restartWith(20)
   await until(async () => (await written()) === 20_000)
   fleet.interfere = refuse
-  expect(await secondsUntil(lane)).toBe(20)
+  expect(await secondsUntil(worker)).toBe(20)
   await fleet.stopControlPlane()
-  await until(() => lane.counters.connected === 0)
-  await lane.drain()
-  const again = await fleet.lane('a', { clock })
+  await until(() => worker.counters.connected === 0)
+  await worker.drain()
+  const again = await fleet.worker('a', { clock })
   expect(serves(again)).toBe(true)
   clock.skip(21_000)
   expect(serves(again)).toBe(false)
 })
 
-test('a beat lowers what a lane goes by and never raises it; a hello does, whose row was written before', async () => {
+test('a beat lowers what a worker goes by and never raises it; a hello does, whose row was written before', async () => {
   await restartWith(20)
   const clock = movableClock()
   let beats = 300
@@ -90,20 +90,20 @@ test('a beat lowers what a lane goes by and never raises it; a hello does, whose
     if (!path.endsWith('/beat') || !answer.ok) return answer
     return Response.json({ ...Object(await answer.json()), max_staleness_seconds: beats })
   }
-  const lane = await fleet.lane('a', { clock, random: () => 0 })
-  await until(() => serves(lane))
+  const worker = await fleet.worker('a', { clock, random: () => 0 })
+  await until(() => serves(worker))
   await Bun.sleep(150)
   expect(await written()).toBe(20_000)
   beats = 10
   await until(async () => (await written()) === 10_000)
   beats = 300
   await restartWith(40)
-  await until(() => rowAtHello === 40_000 && lane.counters.connected === 1 && serves(lane))
+  await until(() => rowAtHello === 40_000 && worker.counters.connected === 1 && serves(worker))
   fleet.interfere = refuse
   clock.skip(30_000)
-  expect(serves(lane)).toBe(true)
+  expect(serves(worker)).toBe(true)
   clock.skip(11_000)
-  expect(serves(lane)).toBe(false)
+  expect(serves(worker)).toBe(false)
 })
 
 test('a process that was killed serves by what it had said, whatever its own setting says since', async () => {
@@ -112,32 +112,32 @@ test('a process that was killed serves by what it had said, whatever its own set
     max_staleness_seconds: seconds,
     ...{ outbox_segment_bytes: 262_144, outbox_limit_bytes: 8_388_608, outbox_keep_hours: 1, usage_wait_seconds: 2 },
   })
-  const lane = await fleet.lane('a', { clock, settings: settings(10) })
-  await until(() => serves(lane))
+  const worker = await fleet.worker('a', { clock, settings: settings(10) })
+  await until(() => serves(worker))
   await until(async () => (await written()) === 10_000)
   await fleet.stopControlPlane()
-  await until(() => lane.counters.connected === 0)
-  await lane.drain()
-  const again = await fleet.lane('a', { clock, settings: settings(300) })
+  await until(() => worker.counters.connected === 0)
+  await worker.drain()
+  const again = await fleet.worker('a', { clock, settings: settings(300) })
   expect(serves(again)).toBe(true)
   clock.skip(11_000)
   expect(serves(again)).toBe(false)
 })
 
-test('a lane whose former version kept no more than a time goes stale all the same where its disk takes nothing', async () => {
+test('a worker whose former version kept no more than a time goes stale all the same where its disk takes nothing', async () => {
   const clock = movableClock()
-  const lane = await fleet.lane('a', { clock })
-  await until(() => serves(lane))
+  const worker = await fleet.worker('a', { clock })
+  await until(() => serves(worker))
   await fleet.stopControlPlane()
-  await until(() => lane.counters.connected === 0)
-  await lane.drain()
-  const kept = join(fleet.directory, 'a', 'lane', 'fresh')
+  await until(() => worker.counters.connected === 0)
+  await worker.drain()
+  const kept = join(fleet.directory, 'a', 'worker', 'fresh')
   writeFileSync(kept, readFileSync(kept, 'utf8').split(' ')[0] ?? '')
-  const write = spyOn(LaneFiles.prototype, 'sureToKeepFresh').mockImplementation(() => {
+  const write = spyOn(WorkerFiles.prototype, 'sureToKeepFresh').mockImplementation(() => {
     throw new Error('ENOSPC')
   })
   try {
-    const again = await fleet.lane('a', { clock })
+    const again = await fleet.worker('a', { clock })
     expect(serves(again)).toBe(true)
     clock.skip(301_000)
     expect(serves(again)).toBe(false)

@@ -78,7 +78,7 @@ export class RuntimeSession {
   async #bootstrap(): Promise<void> {
     const { client, runtimeToken, instanceId, clock } = this.#options
     const reply = await client
-      .bootstrap(runtimeToken, { instance_id: instanceId, version, lanes: 1 })
+      .bootstrap(runtimeToken, { instance_id: instanceId, version, workers: 1 })
       .catch((error: unknown) => {
         const failure = asFailure(error)
         if (failure.status === 401) this.#tokenIsRefused()

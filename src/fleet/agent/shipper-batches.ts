@@ -1,5 +1,5 @@
 /**
- * The next batches of a lane's events, ready to be shipped: NDJSON lines with the digests of the chain (fleet/protocol/wire.ts), over the
+ * The next batches of a worker's events, ready to be shipped: NDJSON lines with the digests of the chain (fleet/protocol/wire.ts), over the
  * exact bytes of the bodies. An event that was just committed is put into its line from memory, in its own tick; the
  * outbox is read only for what is not held here: after a start, behind a backlog, or where the ledger names another head.
  *

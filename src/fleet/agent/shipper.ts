@@ -1,5 +1,5 @@
 /**
- * Ships a lane's events to the control plane: in order, in batches (shipper-batches.ts), from the head of its chain that
+ * Ships a worker's events to the control plane: in order, in batches (shipper-batches.ts), from the head of its chain that
  * the ledger names. What is lost or repeated on the way does no harm: the reply is the ledger's head, and shipping goes
  * on behind it.
  *
@@ -38,7 +38,7 @@ export interface ShipperOptions {
 /** Read from the outbox at a time. */
 const readAtOnce = 64
 /** After these nothing can be shipped from the same head. */
-const ending: ReadonlySet<string> = new Set<FailureCode>(['chain_gap', 'chain_lost', 'chain_fork', 'lane_fenced'])
+const ending: ReadonlySet<string> = new Set<FailureCode>(['chain_gap', 'chain_lost', 'chain_fork', 'worker_fenced'])
 const usualPaceMs = 100
 /** What the control plane does not take now is offered again after so long at most. */
 const mostWaitMs = 2000

@@ -1,5 +1,5 @@
 /**
- * A lane on a sidecar: where the lane's state comes from (fleet/replica/replica.ts) and what it has to know of the control plane for
+ * A worker on a sidecar: where the worker's state comes from (fleet/replica/replica.ts) and what it has to know of the control plane for
  * that. The read credential is asked for again after half of its life; a copy of the state is read only where it has
  * reached what the control plane said of the primary, and after all that it forgot was told (fleet/coordinator/revived.ts).
  */
@@ -30,7 +30,7 @@ export interface ReplicatorCommand {
   start?: StartReplicator
 }
 
-/** The lane's connection to its control plane, as far as a replica needs it. */
+/** The worker's connection to its control plane, as far as a replica needs it. */
 export interface ReplicaSession {
   readonly connected: boolean
   readonly primaryHead: Head | null
@@ -39,15 +39,15 @@ export interface ReplicaSession {
   tellDenials(history: string, denials: readonly Denial[]): Promise<Head>
 }
 
-export interface LaneReplicaOptions extends ReplicatorCommand {
-  /** The lane's data directory. */
+export interface WorkerReplicaOptions extends ReplicatorCommand {
+  /** The worker's data directory. */
   directory: string
   fetch: Fetch
   clock: Clock
   log: Log
   randomBytes(size: number): Uint8Array
   session(): ReplicaSession
-  /** Denials in the lane's journal. */
+  /** Denials in the worker's journal. */
   denials(): readonly DenyRecord[]
   /** The state as it is read now. */
   head(): Head | null
@@ -61,8 +61,8 @@ const replicaDirectory = (gatewayDirectory: string): string => join(gatewayDirec
 export const replicaFile = (gatewayDirectory: string): string =>
   new ReplicaFolders(replicaDirectory(gatewayDirectory)).file
 
-export class LaneReplica {
-  readonly #options: LaneReplicaOptions
+export class WorkerReplica {
+  readonly #options: WorkerReplicaOptions
   readonly #replica: Replica
   readonly #timer: Timer
   #renewAt = Number.POSITIVE_INFINITY
@@ -74,7 +74,7 @@ export class LaneReplica {
   readonly #told = new Set<string>()
   #toldHead: Head | null = null
 
-  constructor(options: LaneReplicaOptions) {
+  constructor(options: WorkerReplicaOptions) {
     this.#options = options
     this.#replica = new Replica({
       ...options,

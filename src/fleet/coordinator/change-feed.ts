@@ -1,18 +1,18 @@
 /**
- * What lanes connected here are told of changes (protocols section 4, rule 4). A change of this control plane, or of a
+ * What workers connected here are told of changes (protocols section 4, rule 4). A change of this control plane, or of a
  * peer that has signalled it, goes out at once. Where versions were passed over, since a signal was lost or came out of
  * order, the denials between are read from the state itself: every token that has changed since. So whoever has the
  * primary finds all denials, within the second in which each control plane reads the head.
  *
- * `told` is the version up to which everything has been said. A lane that connects is told the head by its hello and
+ * `told` is the version up to which everything has been said. A worker that connects is told the head by its hello and
  * catches up from its copy of the state.
  */
 import type { Log } from '../../lib/log/log.ts'
 import type { Database } from '../../store/open.ts'
 import type { Head } from '../../store/propagation.ts'
-import type { LaneRegistry } from './worker-registry.ts'
+import type { WorkerRegistry } from './worker-registry.ts'
 
-/** With more changed tokens than this a lane that follows its copy of the state is as fast. */
+/** With more changed tokens than this a worker that follows its copy of the state is as fast. */
 const mostDenials = 5000
 /** How old a change may be whose running requests are still ended. */
 const cutsForMs = 60_000
@@ -24,9 +24,9 @@ const changedTokens = `select hash, version from tokens where version > ?1
 export interface ChangeFeedOptions {
   state: Database
   ledger: Database
-  registry: LaneRegistry
+  registry: WorkerRegistry
   log: Log
-  /** Told whenever lanes are told of a head. `only`: the change that made it has done nothing but deny these. */
+  /** Told whenever workers are told of a head. `only`: the change that made it has done nothing but deny these. */
   onTold(head: Head, deny: readonly string[], only: boolean): void
 }
 
@@ -53,7 +53,7 @@ export class ChangeFeed {
     else void this.catchUp()
   }
 
-  /** This is what the primary has: what lanes were not told of it is read and said. */
+  /** This is what the primary has: what workers were not told of it is read and said. */
   async at(head: Head): Promise<void> {
     if (this.#told === null) this.#told = head
     if (this.#told.history === head.history && this.#told.version < head.version) await this.catchUp()
@@ -83,7 +83,7 @@ export class ChangeFeed {
         await this.#sayMissing()
       } while (this.#again)
     } catch (error) {
-      // The next look at the head tries again; until then lanes are told by their beats that they are behind.
+      // The next look at the head tries again; until then workers are told by their beats that they are behind.
       this.#options.log.warn({ error: String(error) }, 'Changes of the state could not be read')
     }
   }
@@ -102,7 +102,7 @@ export class ChangeFeed {
     const hashes = rows.flatMap(({ hash }) => (hash === null ? [] : [hash]))
     const all = hashes.length <= mostDenials
     const cut = await this.#cutsSince(since.version)
-    // Without all denials said, lanes acknowledge only once their copy of the state is at this version.
+    // Without all denials said, workers acknowledge only once their copy of the state is at this version.
     this.#push({ version, nonce, history }, all ? since.version : version, {
       deny: all ? hashes : [],
       cut,

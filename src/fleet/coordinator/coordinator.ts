@@ -1,5 +1,5 @@
 /**
- * The control plane's side of the fleet: the four calls of gateways (fleet/protocol/wire.ts), what is pushed to their lanes, and what
+ * The control plane's side of the fleet: the four calls of gateways (fleet/protocol/wire.ts), what is pushed to their workers, and what
  * a change that takes rights away answers with (protocols sections 1, 4, 5).
  */
 
@@ -32,12 +32,12 @@ import { leasesRoute } from './routes/leases.ts'
 import { denialsRoute } from './routes/revocations.ts'
 import { slotsRoute } from './routes/slots.ts'
 import { streamRoute } from './routes/stream.ts'
-import { lanesRoute } from './routes/workers.ts'
+import { workersRoute } from './routes/workers.ts'
 import { RuntimeTokens } from './runtime-token.ts'
 import { ForgottenTokens } from './tokens-missing-from-ledger.ts'
 import { revokeByLedger } from './tokens-to-revoke-again.ts'
 import { createUsage, type UsageControl } from './usage.ts'
-import { LaneRegistry } from './worker-registry.ts'
+import { WorkerRegistry } from './worker-registry.ts'
 
 /** How often each control plane looks at the head: what no signal told of is found then. */
 const lookEveryMs = 1000
@@ -70,12 +70,12 @@ export function createFleet(options: FleetOptions): FleetControl {
   const forgotten = new ForgottenTokens(options)
   const usage = createUsage(options, registry, { limitRows, peers, onRestored: () => forgotten.suspect() })
   const sessions = new KnownSessions({ ...options, ...watch })
-  registry.tellOthers = (lanes) => peers.tell({ kind: 'acknowledged', lanes })
+  registry.tellOthers = (workers) => peers.tell({ kind: 'acknowledged', workers })
   const fleet: Fleet = {
     announce(head, deny, cut, unhurried = false, changed = null) {
       stateHead.announced(head)
       if (changed !== null) watch.changed(head.version, changed)
-      // Their lanes are one hop further away than those that are connected here.
+      // Their workers are one hop further away than those that are connected here.
       void peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut], unhurried })
       feed.announce(head, deny, cut, unhurried)
       usage.announced(head.version)
@@ -126,7 +126,7 @@ export function createFleet(options: FleetOptions): FleetControl {
       if (timer !== null) clearInterval(timer)
       await Promise.all([registry.close(), peers.close(), watch.idle()]).catch((error: unknown) => {
         // A ledger that is away keeps nobody from ending: rows grow old by themselves.
-        log.warn({ error: String(error) }, 'The last beats of lanes could not be written')
+        log.warn({ error: String(error) }, 'The last beats of workers could not be written')
       })
     },
   }
@@ -134,17 +134,17 @@ export function createFleet(options: FleetOptions): FleetControl {
 
 type Watch = ReturnType<typeof createWatch>
 
-/** What this control plane knows of the state and of lanes, and what it tells its lanes of changes. */
+/** What this control plane knows of the state and of workers, and what it tells its workers of changes. */
 function createWatch(options: FleetOptions, shared: boolean) {
   const { state, ledger, clock, log } = options
-  const registry = new LaneRegistry({ ledger, clock, log, shared })
+  const registry = new WorkerRegistry({ ledger, clock, log, shared })
   const tokens = new RuntimeTokens(state, clock)
   const endToken = async (tokenId: string): Promise<void> => {
     await ledger.write([{ sql: 'delete from runtime_sessions where token_id = ?', args: [tokenId] }])
-    for (const lane of registry.all()) if (lane.tokenId === tokenId) lane.stream?.end()
+    for (const worker of registry.all()) if (worker.tokenId === tokenId) worker.stream?.end()
   }
   const endInactive = async (version: number): Promise<void> => {
-    for (const tokenId of new Set(registry.all().map((lane) => lane.tokenId))) {
+    for (const tokenId of new Set(registry.all().map((worker) => worker.tokenId))) {
       if (!(await tokens.active(tokenId, version))) await endToken(tokenId)
     }
   }
@@ -152,7 +152,7 @@ function createWatch(options: FleetOptions, shared: boolean) {
     if (only) tokens.passed(head.version, deny)
     if (deny.length === 0) return
     endInactive(head.version).catch((error: unknown) => {
-      // The next beat of such a lane finds it out again.
+      // The next beat of such a worker finds it out again.
       log.warn({ error: String(error) }, 'Runtime tokens could not be looked up after a change')
     })
   }
@@ -163,13 +163,13 @@ function createWatch(options: FleetOptions, shared: boolean) {
   }
   const feed = new ChangeFeed({ state, ledger, registry, log, onTold })
   const onRestored = (head: Head): void => {
-    log.error({ version: head.version }, 'The state is not what it was: every lane starts anew')
+    log.error({ version: head.version }, 'The state is not what it was: every worker starts anew')
     feed.restart(head)
     seen.forget()
     tokens.forget()
     limitRows.forget()
     registry.restart().catch((error: unknown) => {
-      // Lanes' streams are ended; each takes its row anew, with nothing acknowledged.
+      // Workers' streams are ended; each takes its row anew, with nothing acknowledged.
       log.warn({ error: String(error) }, 'Acknowledgements of a lost history could not be removed')
     })
   }
@@ -232,13 +232,13 @@ function runtimeRoutes(
       registry,
       stateHead,
       chainHead: (chain) => announcedHead(options.ledger, chain),
-      async onTaken({ lane, streamId }, told) {
-        peers.tell({ kind: 'taken', lane, stream_id: streamId })
-        await usage.connected(lane, told)
+      async onTaken({ worker, streamId }, told) {
+        peers.tell({ kind: 'taken', worker, stream_id: streamId })
+        await usage.connected(worker, told)
       },
-      async onHello(lane, head) {
+      async onHello(worker, head) {
         await feed.at(head)
-        await recordEnrolment(options, lane, head.version)
+        await recordEnrolment(options, worker, head.version)
       },
     }),
     credentialRoute(options),
@@ -246,7 +246,7 @@ function runtimeRoutes(
     denialsRoute({ options, registry, stateHead }),
     goodbyeRoute({ options, registry }),
     eventsRoute({ options, registry, usage }),
-    lanesRoute({ options, stateHead }),
+    workersRoute({ options, stateHead }),
     leasesRoute({ registry, usage }),
     slotsRoute({ options, registry, limitRows, peers }),
   ]
@@ -256,11 +256,11 @@ function runtimeRoutes(
 function hear({ registry, stateHead, feed, checkLimits }: Watch, usage: UsageControl, signal: PeerSignal): void {
   switch (signal.kind) {
     case 'acknowledged':
-      registry.heard(signal.lanes)
+      registry.heard(signal.workers)
       break
     case 'taken':
-      // Where the ledger cannot be asked, the next beats' write finds whose the lane is.
-      registry.taken(signal.lane, signal.stream_id).catch(() => undefined)
+      // Where the ledger cannot be asked, the next beats' write finds whose the worker is.
+      registry.taken(signal.worker, signal.stream_id).catch(() => undefined)
       break
     case 'state':
       stateHead.heard(signal.head)

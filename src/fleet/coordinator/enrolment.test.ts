@@ -15,7 +15,7 @@ afterAll(async () => {
 
 const start = (instanceId: string): Promise<string> =>
   controlClient(fleet.url, fetch)
-    .bootstrap(fleet.runtimeToken, { instance_id: instanceId, version: '0.2.0', lanes: 1 })
+    .bootstrap(fleet.runtimeToken, { instance_id: instanceId, version: '0.2.0', workers: 1 })
     .then(
       () => 'started',
       (error: Error) => error.message,
@@ -42,9 +42,9 @@ test('a gateway has no more instances at once than it may, and the same one may 
 test('an instance from an address that its gateway may not have is refused', async () => {
   await bound(null, ['10.0.0.0/8'])
   expect(await start(newId())).toContain('403 access_denied')
-  const lane = await fleet.lane('refused')
-  await until(() => lane.ready().reason?.includes('403 access_denied: ') ?? false)
-  await lane.drain()
+  const worker = await fleet.worker('refused')
+  await until(() => worker.ready().reason?.includes('403 access_denied: ') ?? false)
+  await worker.drain()
   await bound(null, ['10.0.0.0/8', '127.0.0.0/8'])
   expect(await start(newId())).toBe('started')
 })
@@ -54,22 +54,22 @@ test('the first hello of an instance is an event, later ones are not', async () 
   const enrolled = async () =>
     (await fleet.ledger.read("select 1 from events where event_type = 'fleet.enrolled'")).length
   const before = await enrolled()
-  const first = await fleet.lane('enrolling')
+  const first = await fleet.worker('enrolling')
   while (!first.ready().ok) await Bun.sleep(5)
   expect(await enrolled()).toBe(before + 1)
   await first.drain()
-  const again = await fleet.lane('enrolling')
+  const again = await fleet.worker('enrolling')
   while (!again.ready().ok) await Bun.sleep(5)
   expect(await enrolled()).toBe(before + 1)
 })
 
-test('a lane that ends in order is not among those that may serve', async () => {
-  const lane = await fleet.lane('leaving')
-  while (!lane.ready().ok) await Bun.sleep(5)
+test('a worker that ends in order is not among those that may serve', async () => {
+  const worker = await fleet.worker('leaving')
+  while (!worker.ready().ok) await Bun.sleep(5)
   const rows = async () =>
-    (await fleet.ledger.read('select 1 from lanes where left_at is null and last_beat_at > 0')).length
+    (await fleet.ledger.read('select 1 from workers where left_at is null and last_beat_at > 0')).length
   const before = await rows()
-  await lane.drain()
+  await worker.drain()
   expect(await rows()).toBe(before - 1)
 })
 
@@ -83,16 +83,16 @@ test('ranges hold addresses of both families, and IPv4 ones in the form that IPv
   expect(wrong.map(parseRange)).toEqual(wrong.map(() => null))
 })
 
-test('a lane that cannot reach its control plane says why, until it can', async () => {
+test('a worker that cannot reach its control plane says why, until it can', async () => {
   let expired = true
-  const lane = await fleet.lane('a', {
+  const worker = await fleet.worker('a', {
     fetch: async (url, request) => {
       if (expired) throw Object.assign(new Error('no'), { code: 'CERT_HAS_EXPIRED' })
       return await fetch(url, request)
     },
   })
   const why = 'The control plane cannot be reached: its certificate is not accepted (CERT_HAS_EXPIRED)'
-  await until(() => lane.ready().reason?.endsWith(why) ?? false)
+  await until(() => worker.ready().reason?.endsWith(why) ?? false)
   expired = false
-  await until(() => lane.ready().ok)
+  await until(() => worker.ready().ok)
 })

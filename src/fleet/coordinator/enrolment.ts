@@ -12,7 +12,7 @@ import { Failure } from '../../failure.ts'
 import { anonymous } from '../../identity/principal.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { FleetOptions } from './options.ts'
-import type { Lane } from './worker-registry.ts'
+import type { Worker } from './worker-registry.ts'
 
 export interface Bounds {
   max_instances: number | null
@@ -95,7 +95,7 @@ function familyOf(address: string): 'ipv4' | 'ipv6' | null {
 /** Records an instance that connects for the first time. */
 export async function recordEnrolment(
   { ledger, recorder, clock, newId }: Pick<FleetOptions, 'ledger' | 'recorder' | 'clock' | 'newId'>,
-  { gatewayId, instanceId, tokenId, lane }: Pick<Lane, 'gatewayId' | 'instanceId' | 'tokenId' | 'lane'>,
+  { gatewayId, instanceId, tokenId, worker }: Pick<Worker, 'gatewayId' | 'instanceId' | 'tokenId' | 'worker'>,
   version: number,
 ): Promise<void> {
   const known = await ledger.read('select 1 from instances where instance_id = ?', [instanceId])
@@ -104,7 +104,7 @@ export async function recordEnrolment(
     type: 'fleet.enrolled',
     principal: { ...anonymous, name: `runtime:${tokenId}`, tokenId, gatewayId },
     requestId: 'hello',
-    details: { gateway_id: gatewayId, instance_id: instanceId, lane },
+    details: { gateway_id: gatewayId, instance_id: instanceId, worker },
     configVersion: version,
     clock,
     newId,
@@ -113,7 +113,7 @@ export async function recordEnrolment(
   try {
     await recorder().change({ event, state: [], ledger: [{ ...row, args: [instanceId, gatewayId, clock.now()] }] })
   } catch (error) {
-    // Another lane of the instance was first.
+    // Another worker of the instance was first.
     if (brokenConstraint(error) !== 'unique') throw error
   }
 }

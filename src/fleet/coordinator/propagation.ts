@@ -1,48 +1,48 @@
 /** Who has a change, said to whoever made it (protocols section 4, rule 5). */
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { Propagation } from '../../store/propagation.ts'
-import type { LaneRegistry, LaneStanding } from './worker-registry.ts'
+import type { WorkerRegistry, WorkerStanding } from './worker-registry.ts'
 
 const connectedMs = 3000
 const waitMs = 2000
-/** How often the rows of lanes that are connected to other control planes are read while nothing is heard of them. */
+/** How often the rows of workers that are connected to other control planes are read while nothing is heard of them. */
 const lookMs = 50
 
 /**
- * Waits until every lane that beat within 3 s, wherever it is connected, has acknowledged `version`, or 2 s. Lanes that
+ * Waits until every worker that beat within 3 s, wherever it is connected, has acknowledged `version`, or 2 s. Workers that
  * may still serve and have not acknowledged, connected or not, are listed as unreachable with the instant at which they
  * stop: by what each has said or was told of `max_staleness`, and by `staleAfterMs` where neither is known.
  */
 export async function propagate(
-  registry: LaneRegistry,
+  registry: WorkerRegistry,
   { version, staleAfterMs, clock }: { version: number; staleAfterMs: number; clock: Clock },
 ): Promise<Propagation> {
   const end = clock.monotonic() + waitMs
-  let lanes = await registry.standing(staleAfterMs)
+  let workers = await registry.standing(staleAfterMs)
   // Whoever takes its stream only now is told this version by its hello, before it serves.
-  const asked = new Set(lanes.map(({ lane }) => lane))
-  const connected = new Set(lanes.filter(({ age }) => age < connectedMs).map(({ lane }) => lane))
+  const asked = new Set(workers.map(({ worker }) => worker))
+  const connected = new Set(workers.filter(({ age }) => age < connectedMs).map(({ worker }) => worker))
   let readAt = clock.monotonic()
   for (;;) {
-    const missing = lanes.filter((lane) => connected.has(lane.lane) && lane.acknowledgedVersion < version)
+    const missing = workers.filter((worker) => connected.has(worker.worker) && worker.acknowledgedVersion < version)
     const now = clock.monotonic()
     if (missing.length === 0 || now >= end) break
     const lookAt = missing.every(({ here }) => here) ? end : Math.min(end, readAt + lookMs)
     await registry.news(Math.max(0, lookAt - now))
-    lanes = lanes.map((lane) => registry.refreshed(lane))
-    if (clock.monotonic() < lookAt && !missing.some((lane) => registry.hasLeft(lane))) continue
-    lanes = (await registry.standing(staleAfterMs)).filter(({ lane }) => asked.has(lane))
+    workers = workers.map((worker) => registry.refreshed(worker))
+    if (clock.monotonic() < lookAt && !missing.some((worker) => registry.hasLeft(worker))) continue
+    workers = (await registry.standing(staleAfterMs)).filter(({ worker }) => asked.has(worker))
     readAt = clock.monotonic()
   }
-  return told(lanes, { version, connected, now: clock.now() })
+  return told(workers, { version, connected, now: clock.now() })
 }
 
 function told(
-  lanes: readonly LaneStanding[],
+  workers: readonly WorkerStanding[],
   at: { version: number; connected: ReadonlySet<string>; now: number },
 ): Propagation {
-  const waited = lanes.filter(({ lane }) => at.connected.has(lane))
-  const missing = lanes
+  const waited = workers.filter(({ worker }) => at.connected.has(worker))
+  const missing = workers
     .filter(({ acknowledgedVersion }) => acknowledgedVersion < at.version)
     .map(({ gatewayId, instanceId, staleAfterMs, age, lag }) => ({
       gatewayId,

@@ -1,6 +1,6 @@
 /**
  * Whether the runtime token behind a session still holds: looked up once for each version of the state, however many
- * lanes acknowledge that version at the same time, and not for one of which it is known what it ended.
+ * workers acknowledge that version at the same time, and not for one of which it is known what it ended.
  */
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'

@@ -47,12 +47,12 @@ test('what access tokens give is held against what their persons may do', async 
   expect(await oauth.server.ledger.read('select user_id from oauth_followups')).toEqual([{ user_id: ada.id }])
 })
 
-test('an access token that a lane has denied at a version that the state has not given is revoked again', async () => {
+test('an access token that a worker has denied at a version that the state has not given is revoked again', async () => {
   const [one, kept] = [await oauth.tokens(client, ada), await oauth.tokens(client, ada)]
   const denials = [
     { hash: hashSecret(one.access_token), version: 1_000_000 },
     { hash: hashSecret(kept.access_token), version: 1 },
   ]
-  expect(await revokeByDenials(options(), 'a lane', denials)).toBe(1)
+  expect(await revokeByDenials(options(), 'a worker', denials)).toBe(1)
   expect([await oauth.works(one.access_token), await oauth.works(kept.access_token)]).toEqual([false, true])
 })

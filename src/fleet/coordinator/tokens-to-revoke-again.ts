@@ -3,9 +3,9 @@
  * narrowed (protocols section 4, rule 1). Two know better, and by each such tokens are revoked again:
  *
  *   the ledger   which was not restored with it, has the records of tokens that ended
- *   lanes        have denied tokens at versions that the restored state has not given them
+ *   workers        have denied tokens at versions that the restored state has not given them
  *
- * A token that was only narrowed ends too where a lane tells of it: what it was narrowed to is lost, and nobody must have
+ * A token that was only narrowed ends too where a worker tells of it: what it was narrowed to is lost, and nobody must have
  * more than that. Each is an event, `token.revoked` or `oauth.token_revoked`, with the reason `state.restored`.
  *
  * OAuth access tokens are in the state alone: the ledger has the grants they came of, and an event of each that was
@@ -100,10 +100,10 @@ async function revokeAccessByLedger(options: Options): Promise<number> {
   }
 }
 
-/** Revokes again what a lane has denied at versions that the state has not given; resolves to how many those were. */
+/** Revokes again what a worker has denied at versions that the state has not given; resolves to how many those were. */
 export async function revokeByDenials(
   options: Options,
-  lane: string,
+  worker: string,
   denials: readonly { version: number; hash: string }[],
 ): Promise<number> {
   const revived = await options.state.read<Revived>(
@@ -117,8 +117,8 @@ export async function revokeByDenials(
     [JSON.stringify(denials), options.clock.now()],
   )
   let revoked = 0
-  for (const token of revived) if (await revokeAgain(options, token, lane)) revoked += 1
-  for (const token of access) if (await revokeAccessAgain(options, token, lane)) revoked += 1
+  for (const token of revived) if (await revokeAgain(options, token, worker)) revoked += 1
+  for (const token of access) if (await revokeAccessAgain(options, token, worker)) revoked += 1
   return revoked
 }
 

@@ -1,4 +1,4 @@
-/** The control plane's part in usage: grants to connected lanes, settlement of what they ship, news of limits. */
+/** The control plane's part in usage: grants to connected workers, settlement of what they ship, news of limits. */
 import type { Event } from '../../events/event.ts'
 import { inTime } from '../../lib/in-time.ts'
 import type { LimitRows } from '../../store/limit-rows.ts'
@@ -7,12 +7,12 @@ import { changedAt, sqlLimits } from '../../usage/api/sql-limits.ts'
 import { excessStatements } from '../../usage/excess.ts'
 import { stateWaitMs } from '../../usage/known-limit-rows.ts'
 import { Authority } from '../../usage/lease/allocator/allocator.ts'
-import type { CellLedger, HeldLane } from '../../usage/lease/allocator/balance-ledger.ts'
+import type { CellLedger, HeldWorker } from '../../usage/lease/allocator/balance-ledger.ts'
 import { Compaction } from '../../usage/lease/allocator/compaction.ts'
 import {
-  awaitedLanes,
+  awaitedWorkers,
   awaitForgotten,
-  awaitLanes,
+  awaitWorkers,
   forgottenSince,
 } from '../../usage/lease/allocator/restored-ledger.ts'
 import { type Losses, sqlLedger } from '../../usage/lease/allocator/sql-ledger.ts'
@@ -23,25 +23,25 @@ import { settlementStatements, sumByAccount } from '../../usage/settlement.ts'
 import { totalStatements } from '../../usage/totals.ts'
 import { UsageNews } from '../../usage/usage-events.ts'
 import type { FleetOptions } from './options.ts'
-import type { LaneRegistry } from './worker-registry.ts'
+import type { WorkerRegistry } from './worker-registry.ts'
 
 export interface UsageControl {
   readonly authority: Authority
   readonly news: UsageNews
-  /** What books the settlements of a lane's new events, for the transaction that appends them. */
-  settle(lane: string, events: readonly Event[]): Statement[]
+  /** What books the settlements of a worker's new events, for the transaction that appends them. */
+  settle(worker: string, events: readonly Event[]): Statement[]
   /** They are booked: what follows from that is recorded behind the answer's back. */
   settled(events: readonly Event[]): void
   /** The state is at this version: whoever is concerned by limits that it changed is told. */
   announced(version: number): void
-  /** To be done before anything is served: an older copy of the ledger grants nothing before it knows what lanes hold. */
+  /** To be done before anything is served: an older copy of the ledger grants nothing before it knows what workers hold. */
   lookForRestored(): Promise<void>
-  /** To be called every second: remembers what the ledger has, and has lanes that it waits for connect again. */
+  /** To be called every second: remembers what the ledger has, and has workers that it waits for connect again. */
   look(): Promise<void>
-  /** What connected lanes are to remember of the ledger: no more than is safe from a crash of the host. */
+  /** What connected workers are to remember of the ledger: no more than is safe from a crash of the host. */
   marks(): Promise<Mark[]>
-  /** A lane has taken its stream: what it says may show that the ledger was restored. To be done before it hears of that. */
-  connected(lane: string, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
+  /** A worker has taken its stream: what it says may show that the ledger was restored. To be done before it hears of that. */
+  connected(worker: string, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
   /** To be called now and then. */
   compact(): Promise<void>
   /** What the other control planes say (usage/lease/recall-peers.ts). */
@@ -57,7 +57,7 @@ export interface UsageParts {
 
 export function createUsage(
   options: FleetOptions,
-  registry: LaneRegistry,
+  registry: WorkerRegistry,
   { limitRows, peers = noPeers, onRestored = () => undefined }: UsageParts,
 ): UsageControl {
   const { state, ledger, clock, log } = options
@@ -66,14 +66,14 @@ export function createUsage(
     // Looked at again with the next news of the account, and at the next start.
     log.error({ error: String(error) }, 'What is used of limits could not be looked at')
   }
-  const lost = async (lane: string, losses: Losses): Promise<void> => {
-    await news.lost(lane, losses)
+  const lost = async (worker: string, losses: Losses): Promise<void> => {
+    await news.lost(worker, losses)
     await news.used(losses.map(({ account }) => account))
   }
   const marks = new LedgerMarks(options.newId())
-  const onLost = (lane: string, losses: Losses) => void lost(lane, losses).catch(failed)
-  const cells = sqlLedger({ ledger, marks, clock, onLost, lanes: () => registry.all() })
-  const waiting = new AwaitedLanes(options, { registry, marks, cells, onRestored })
+  const onLost = (worker: string, losses: Losses) => void lost(worker, losses).catch(failed)
+  const cells = sqlLedger({ ledger, marks, clock, onLost, workers: () => registry.all() })
+  const waiting = new AwaitedWorkers(options, { registry, marks, cells, onRestored })
   const startedAt = clock.now()
   const authority = new Authority({
     ledger: cells,
@@ -97,17 +97,17 @@ export function createUsage(
       onRestored()
       lookForAwaited().catch(failed)
     },
-    lanes: {
-      connected: () => registry.all().flatMap(({ lane, stream }) => (stream === null ? [] : [lane])),
-      holds: ({ lane, streamId }) => registry.get(lane)?.streamId === streamId,
-      recall: (lane, accounts) => registry.get(lane)?.stream?.send({ kind: 'recall', accounts: [...accounts] }),
+    workers: {
+      connected: () => registry.all().flatMap(({ worker, stream }) => (stream === null ? [] : [worker])),
+      holds: ({ worker, streamId }) => registry.get(worker)?.streamId === streamId,
+      recall: (worker, accounts) => registry.get(worker)?.stream?.send({ kind: 'recall', accounts: [...accounts] }),
     },
   })
-  const lookForAwaited = (opening?: string) => waiting.look((lane) => authority.hasGreeted(lane), opening)
+  const lookForAwaited = (opening?: string) => waiting.look((worker) => authority.hasGreeted(worker), opening)
   const look = async (version: number): Promise<void> => {
     const { limits, narrowed, offer } = await changedAt(state, version)
     if (limits.length > 0) {
-      // A token that was just made is no news to any lane: what nobody was ever granted of needs no recall.
+      // A token that was just made is no news to any worker: what nobody was ever granted of needs no recall.
       const granted = new Set((await cells.cells(limits)).map(({ account }) => account))
       authority.changed(limits.filter((account) => account.startsWith('budget/') || granted.has(account)))
     }
@@ -128,22 +128,22 @@ export function createUsage(
       await ledger.flush()
       return known
     },
-    async connected(lane, { forgotten, acknowledged, marks: told }) {
+    async connected(worker, { forgotten, acknowledged, marks: told }) {
       const [row] = await ledger.read<{ lacks: number }>(
         `select coalesce((select seq from chains where chain = ?1), 0) < ?2 or ${isBehind('?3')} as lacks`,
-        [lane, acknowledged, JSON.stringify(told)],
+        [worker, acknowledged, JSON.stringify(told)],
       )
       if (!forgotten && row?.lacks !== 1) return
       onRestored()
-      await ledger.write(awaitForgotten(lane, startedAt))
-      await lookForAwaited(lane)
+      await ledger.write(awaitForgotten(worker, startedAt))
+      await lookForAwaited(worker)
     },
     async lookForRestored() {
       if (lookedForRestored) return
       const since = await forgottenSince(state, ledger, clock.now())
       if (since !== null) {
         onRestored()
-        await ledger.write([awaitLanes(since)])
+        await ledger.write([awaitWorkers(since)])
         await lookForAwaited()
       }
       lookedForRestored = true
@@ -155,9 +155,9 @@ export function createUsage(
       },
     },
     news,
-    settle(lane, events) {
+    settle(worker, events) {
       const settlements = settlementsOf(events)
-      const booked = settlementStatements({ lane, settlements, marks: marks.text })
+      const booked = settlementStatements({ worker, settlements, marks: marks.text })
       const counted = totalStatements(events)
       if (booked.length === 0) return counted
       return [...counted, ...booked, ...excessStatements(events, clock.now()), marks.count()]
@@ -183,19 +183,19 @@ export function createUsage(
 }
 
 interface AwaitedParts {
-  registry: LaneRegistry
+  registry: WorkerRegistry
   marks: LedgerMarks
   cells: Pick<CellLedger, 'awaitAll'>
   onRestored(): void
 }
 
 /**
- * What this control plane does about a restored ledger (usage/lease/allocator/restored-ledger.ts): finds it, and has lanes that are waited
+ * What this control plane does about a restored ledger (usage/lease/allocator/restored-ledger.ts): finds it, and has workers that are waited
  * for open their streams anew: they ship again what was forgotten, and say hello.
  */
-class AwaitedLanes {
+class AwaitedWorkers {
   readonly #options: FleetOptions
-  readonly #registry: LaneRegistry
+  readonly #registry: WorkerRegistry
   readonly #marks: LedgerMarks
   readonly #cells: Pick<CellLedger, 'awaitAll'>
   readonly #onRestored: () => void
@@ -210,33 +210,35 @@ class AwaitedLanes {
     this.#onRestored = onRestored
   }
 
-  /** `hasGreeted` tells of a lane's stream; the lane `opening` is just about to say hello. */
-  async look(hasGreeted: (lane: HeldLane) => boolean, opening = ''): Promise<void> {
+  /** `hasGreeted` tells of a worker's stream; the worker `opening` is just about to say hello. */
+  async look(hasGreeted: (worker: HeldWorker) => boolean, opening = ''): Promise<void> {
     const { ledger, log } = this.#options
     const wentBack = !(await this.#marks.read(ledger))
     if (wentBack) this.#onRestored()
     const behind = wentBack && (await this.#cells.awaitAll())
-    const awaited = new Map((await awaitedLanes(ledger)).map((each) => [each.lane, `${each.lane} ${each.greeted_at}`]))
-    const fresh = [...awaited].filter(([, time]) => !this.#asked.has(time)).map(([lane]) => lane)
+    const awaited = new Map(
+      (await awaitedWorkers(ledger)).map((each) => [each.worker, `${each.worker} ${each.greeted_at}`]),
+    )
+    const fresh = [...awaited].filter(([, time]) => !this.#asked.has(time)).map(([worker]) => worker)
     if (fresh.length > 0) {
       const told = 'The ledger was restored: nothing is granted until its gateways have said what they hold'
-      log.error({ lanes: fresh }, told)
+      log.error({ workers: fresh }, told)
     }
     const again = new Set(fresh)
-    for (const lane of this.#registry.all()) {
-      if (lane.lane === opening) continue
+    for (const worker of this.#registry.all()) {
+      if (worker.worker === opening) continue
       // Some may have begun after the copy was made, which does not know them.
-      const unheard = again.has(lane.lane) || (awaited.has(lane.lane) && hasGreeted(lane))
-      if (behind || unheard) lane.stream?.end()
+      const unheard = again.has(worker.worker) || (awaited.has(worker.worker) && hasGreeted(worker))
+      if (behind || unheard) worker.stream?.end()
     }
     this.#asked = new Set(awaited.values())
   }
 }
 
-/** Calls for slots from the lanes among these that are connected here. */
+/** Calls for slots from the workers among these that are connected here. */
 export function recallSlots(
-  registry: LaneRegistry,
-  { account, want, lanes, at }: Extract<UsageSignal, { kind: 'slots' }>,
+  registry: WorkerRegistry,
+  { account, want, workers, at }: Extract<UsageSignal, { kind: 'slots' }>,
 ): void {
-  for (const lane of lanes) registry.get(lane)?.stream?.send({ kind: 'slots', account, want, at })
+  for (const worker of workers) registry.get(worker)?.stream?.send({ kind: 'slots', account, want, at })
 }

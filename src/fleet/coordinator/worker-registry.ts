@@ -1,13 +1,13 @@
 /**
- * The lanes that this control plane knows: who holds each, what it has acknowledged, when it last beat. The ledger's
- * `lanes` rows are what all control planes share: a lane's stream, its beats and its batches may each reach another one.
+ * The workers that this control plane knows: who holds each, what it has acknowledged, when it last beat. The ledger's
+ * `workers` rows are what all control planes share: a worker's stream, its beats and its batches may each reach another one.
  * Beats and acknowledgements are written within a second; a row that another stream has taken is seen then. The other
- * control planes are told of an acknowledgement together with those of the other lanes here, 20 ms after it at most: it is
- * durable where it was made. Rows are written at once where one of them has not heard that, and for a lane that is new.
+ * control planes are told of an acknowledgement together with those of the other workers here, 20 ms after it at most: it is
+ * durable where it was made. Rows are written at once where one of them has not heard that, and for a worker that is new.
  *
- * Longer than most: what is known of lanes, and the one write that tells the others of it, are one state.
+ * Longer than most: what is known of workers, and the one write that tells the others of it, are one state.
  *
- * A lane counts from when its stream was taken as if it had beaten then: that is written before it is told the head, so
+ * A worker counts from when its stream was taken as if it had beaten then: that is written before it is told the head, so
  * whatever is revoked later waits for it, however late its first beat is written.
  *
  * Rows tell times in the ledger's own time, memory by the monotonic clock: only ages are compared.
@@ -20,30 +20,30 @@ import { type Acknowledgement, mostAcknowledged } from '../protocol/peer-signal.
 import type { StreamMessage } from '../protocol/wire.ts'
 
 const flushEveryMs = 1000
-/** How long an acknowledgement may wait for those of other lanes. */
+/** How long an acknowledgement may wait for those of other workers. */
 const togetherMs = 20
 /** How far behind the beats that this control plane has called fresh its rows may be. */
 const mostLagMs = 2000
 /** The longest `max_staleness` there is. */
 const forgetAfterMs = 86_400_000
 
-/** The open stream of a lane. */
-export interface LaneStream {
+/** The open stream of a worker. */
+export interface WorkerStream {
   send(message: StreamMessage): void
   end(): void
 }
 
-export interface Lane {
-  lane: string
+export interface Worker {
+  worker: string
   gatewayId: string
   instanceId: string
-  worker: number
+  workerNumber: number
   tokenId: string
   streamId: string
   /** The gateway's process; empty where that is not known here. */
   process: string
   /** Null where another control plane, or nobody at the moment, has it. */
-  stream: LaneStream | null
+  stream: WorkerStream | null
   acknowledgedVersion: number
   /** When it last beat here, by the monotonic clock; null where it has not. */
   lastBeatAt: number | null
@@ -51,17 +51,17 @@ export interface Lane {
   staleAfterMs: number | null
 }
 
-/** How a stream came to hold its lane. */
+/** How a stream came to hold its worker. */
 export interface Taking {
   /** When, in the ledger's time. */
   takenAt: number
-  /** The ledger knows of no stream so late as the one by which the same process held the lane before. */
+  /** The ledger knows of no stream so late as the one by which the same process held the worker before. */
   forgotten: boolean
 }
 
-/** A lane as the ledger has it. */
-export interface LaneRow {
-  lane: string
+/** A worker as the ledger has it. */
+export interface WorkerRow {
+  worker: string
   gateway_id: string
   instance_id: string
   stream_id: string
@@ -71,9 +71,9 @@ export interface LaneRow {
   age: number
 }
 
-/** A lane by all that is known of it here and in the ledger. */
-export interface LaneStanding {
-  lane: string
+/** A worker by all that is known of it here and in the ledger. */
+export interface WorkerStanding {
+  worker: string
   gatewayId: string
   instanceId: string
   streamId: string
@@ -88,20 +88,20 @@ export interface LaneStanding {
   here: boolean
 }
 
-interface LaneHolder {
+interface WorkerHolder {
   stream_id: string
   connected_at: number
   holder: string
 }
 
-const holderOf = 'select stream_id, connected_at, holder from lanes where lane = ?'
+const holderOf = 'select stream_id, connected_at, holder from workers where worker = ?'
 
-export class LaneRegistry {
+export class WorkerRegistry {
   readonly #ledger: Database
   readonly #clock: Clock
   readonly #log: Log
-  readonly #lanes = new Map<string, Lane>()
-  readonly #unwritten = new Set<Lane>()
+  readonly #workers = new Map<string, Worker>()
+  readonly #unwritten = new Set<Worker>()
   readonly #waiting = new Set<() => void>()
   readonly #timer: Timer
   /** Whether there may be other control planes. */
@@ -111,19 +111,19 @@ export class LaneRegistry {
   /** What the last write failed of. */
   behindBecause: unknown = null
   #closed = false
-  /** In what order lanes were asked for or adopted here. */
-  readonly #arrived = new WeakMap<Lane, number>()
+  /** In what order workers were asked for or adopted here. */
+  readonly #arrived = new WeakMap<Worker, number>()
   #arrivals = 0
-  /** The newest version that was acknowledged, and by how many lanes. */
-  #newest = { version: 0, lanes: 0 }
+  /** The newest version that was acknowledged, and by how many workers. */
+  #newest = { version: 0, workers: 0 }
   #togetherTimer: Timer | null = null
-  readonly #untold = new Set<Lane>()
+  readonly #untold = new Set<Worker>()
   #flushing = false
   #flushAgain = false
-  /** What other control planes have said of lanes that are connected there. */
+  /** What other control planes have said of workers that are connected there. */
   readonly #elsewhere = new Map<string, Acknowledgement>()
-  /** Tells the other control planes what lanes have acknowledged; resolves to whether each of them has heard it. */
-  tellOthers: (lanes: Acknowledgement[]) => Promise<boolean> = async () => true
+  /** Tells the other control planes what workers have acknowledged; resolves to whether each of them has heard it. */
+  tellOthers: (workers: Acknowledgement[]) => Promise<boolean> = async () => true
 
   constructor({ ledger, clock, log, shared }: { ledger: Database; clock: Clock; log: Log; shared: boolean }) {
     this.#ledger = ledger
@@ -137,60 +137,60 @@ export class LaneRegistry {
     this.#timer.unref()
   }
 
-  all(): Lane[] {
-    return [...this.#lanes.values()]
+  all(): Worker[] {
+    return [...this.#workers.values()]
   }
 
-  get(lane: string): Lane | null {
-    return this.#lanes.get(lane) ?? null
+  get(worker: string): Worker | null {
+    return this.#workers.get(worker) ?? null
   }
 
   /**
-   * Gives the lane to a new stream: the former holder's is told and ended. Resolves when the row is committed. Throws
+   * Gives the worker to a new stream: the former holder's is told and ended. Resolves when the row is committed. Throws
    * `dependency_unavailable` once this control plane ends: a stream that opened then would keep it from ending; and where
    * another stream was opened meanwhile, or nobody waits for this one any more. A write that a hanging primary takes
-   * late would otherwise fence the same lane's next stream.
+   * late would otherwise fence the same worker's next stream.
    *
-   * `since` is when the same process last held the lane, by the ledger's time: throws `lane_fenced` where another process
+   * `since` is when the same process last held the worker, by the ledger's time: throws `worker_fenced` where another process
    * has taken it after that. Whoever has taken it before is not there any more, or will hear of this.
    */
-  async take(lane: Lane, isWanted: () => boolean = () => true, since: number | null = null): Promise<Taking> {
+  async take(worker: Worker, isWanted: () => boolean = () => true, since: number | null = null): Promise<Taking> {
     if (this.#closed) throw new Failure('dependency_unavailable', { message: 'This control plane is shutting down' })
-    this.#arrived.set(lane, ++this.#arrivals)
-    const before = await this.row(lane.lane)
+    this.#arrived.set(worker, ++this.#arrivals)
+    const before = await this.row(worker.worker)
     if (!isWanted()) throw overtaken()
     const later = before !== null && since !== null && before.connected_at > since
-    if (later && before.holder !== lane.process) throw new Failure('lane_fenced')
-    const [row] = await this.#ledger.writeAndRead<LaneHolder>([
+    if (later && before.holder !== worker.process) throw new Failure('worker_fenced')
+    const [row] = await this.#ledger.writeAndRead<WorkerHolder>([
       {
-        sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version,
+        sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version,
                 acknowledged_version, last_beat_at, connected_at, holder, stale_after_ms)
               values (?1, ?2, ?3, ?4, ?5, coalesce(${newestVersion}, ''), 0, 0, ${databaseTime}, ?7, ?8)
-              on conflict (lane) do update set stream_id = excluded.stream_id, connected_at = excluded.connected_at,
+              on conflict (worker) do update set stream_id = excluded.stream_id, connected_at = excluded.connected_at,
                 holder = excluded.holder, stale_after_ms = excluded.stale_after_ms,
                 acknowledged_version = 0, left_at = null, gateway_version = coalesce(${newestVersion}, gateway_version)
-                where lanes.stream_id is ?6`,
+                where workers.stream_id is ?6`,
         args: [
-          ...[lane.lane, lane.gatewayId, lane.instanceId, lane.worker, lane.streamId],
-          ...[before?.stream_id ?? null, lane.process, lane.staleAfterMs],
+          ...[worker.worker, worker.gatewayId, worker.instanceId, worker.workerNumber, worker.streamId],
+          ...[before?.stream_id ?? null, worker.process, worker.staleAfterMs],
         ],
       },
-      { sql: holderOf, args: [lane.lane] },
+      { sql: holderOf, args: [worker.worker] },
     ])
-    if (row?.stream_id !== lane.streamId || !isWanted()) throw overtaken()
-    const former = this.#lanes.get(lane.lane)
-    if (former !== undefined && this.#arrivedAt(former) > this.#arrivedAt(lane)) throw overtaken()
-    this.#lanes.set(lane.lane, lane)
+    if (row?.stream_id !== worker.streamId || !isWanted()) throw overtaken()
+    const former = this.#workers.get(worker.worker)
+    if (former !== undefined && this.#arrivedAt(former) > this.#arrivedAt(worker)) throw overtaken()
+    this.#workers.set(worker.worker, worker)
     if (former !== undefined) this.#end(former)
     return { takenAt: row.connected_at, forgotten: since !== null && (before?.connected_at ?? 0) < since }
   }
 
-  #arrivedAt(lane: Lane): number {
-    return this.#arrived.get(lane) ?? 0
+  #arrivedAt(worker: Worker): number {
+    return this.#arrived.get(worker) ?? 0
   }
 
   /**
-   * Whether what the others see of beats is recent enough for a beat to be called fresh: by it they say until when a lane
+   * Whether what the others see of beats is recent enough for a beat to be called fresh: by it they say until when a worker
    * may serve.
    */
   get isWritten(): boolean {
@@ -202,70 +202,70 @@ export class LaneRegistry {
     return this.#behindSince === null ? 0 : this.#clock.monotonic() - this.#behindSince
   }
 
-  /** Adopts a lane whose stream another control plane gave it, or this one before a restart. */
-  adopt(lane: Lane): Lane {
-    this.#arrived.set(lane, ++this.#arrivals)
-    this.#lanes.set(lane.lane, lane)
-    return lane
+  /** Adopts a worker whose stream another control plane gave it, or this one before a restart. */
+  adopt(worker: Worker): Worker {
+    this.#arrived.set(worker, ++this.#arrivals)
+    this.#workers.set(worker.worker, worker)
+    return worker
   }
 
-  /** Another stream has taken the lane, at another control plane: its former holder is told and ended. */
+  /** Another stream has taken the worker, at another control plane: its former holder is told and ended. */
   async taken(name: string, streamId: string): Promise<void> {
-    const lane = this.#lanes.get(name)
-    if (lane === undefined || lane.streamId === streamId) return
-    // It may be old news, of before this one took the lane back.
+    const worker = this.#workers.get(name)
+    if (worker === undefined || worker.streamId === streamId) return
+    // It may be old news, of before this one took the worker back.
     const row = await this.row(name)
-    if (row?.stream_id === lane.streamId || this.#lanes.get(name) !== lane) return
-    this.#lanes.delete(name)
-    this.#end(lane)
+    if (row?.stream_id === worker.streamId || this.#workers.get(name) !== worker) return
+    this.#workers.delete(name)
+    this.#end(worker)
   }
 
-  /** The lane holds nothing any more and will not serve again by this stream. */
-  async leave(lane: Lane): Promise<void> {
+  /** The worker holds nothing any more and will not serve again by this stream. */
+  async leave(worker: Worker): Promise<void> {
     await this.#ledger.write([
       {
-        sql: `update lanes set left_at = ${databaseTime} where lane = ? and stream_id = ?`,
-        args: [lane.lane, lane.streamId],
+        sql: `update workers set left_at = ${databaseTime} where worker = ? and stream_id = ?`,
+        args: [worker.worker, worker.streamId],
       },
-      { sql: 'delete from runtime_sessions where instance_id = ?', args: [lane.instanceId] },
+      { sql: 'delete from runtime_sessions where instance_id = ?', args: [worker.instanceId] },
     ])
-    this.#unwritten.delete(lane)
-    if (this.#lanes.get(lane.lane) === lane) this.#lanes.delete(lane.lane)
-    lane.stream?.end()
+    this.#unwritten.delete(worker)
+    if (this.#workers.get(worker.worker) === worker) this.#workers.delete(worker.worker)
+    worker.stream?.end()
     this.wake()
   }
 
-  /** A beat of the lane's holder, with for how long it serves without news. An acknowledgement counts at once. */
-  beat(lane: Lane, acknowledgedVersion: number, staleAfterMs: number | null = null): void {
-    lane.staleAfterMs = staleAfterMs ?? lane.staleAfterMs
-    lane.lastBeatAt = this.#clock.monotonic()
-    this.#unwritten.add(lane)
-    this.#behindSince ??= lane.lastBeatAt
-    if (acknowledgedVersion <= lane.acknowledgedVersion) return
-    const isNew = lane.acknowledgedVersion === 0
-    lane.acknowledgedVersion = acknowledgedVersion
+  /** A beat of the worker's holder, with for how long it serves without news. An acknowledgement counts at once. */
+  beat(worker: Worker, acknowledgedVersion: number, staleAfterMs: number | null = null): void {
+    worker.staleAfterMs = staleAfterMs ?? worker.staleAfterMs
+    worker.lastBeatAt = this.#clock.monotonic()
+    this.#unwritten.add(worker)
+    this.#behindSince ??= worker.lastBeatAt
+    if (acknowledgedVersion <= worker.acknowledgedVersion) return
+    const isNew = worker.acknowledgedVersion === 0
+    worker.acknowledgedVersion = acknowledgedVersion
     // From its first acknowledgement on it may serve: all have to know that it is there.
     if (isNew) this.#flush()
     this.wake()
-    this.#untold.add(lane)
+    this.#untold.add(worker)
     this.#tellTogether(acknowledgedVersion)
   }
 
-  /** All lanes here acknowledge a change within a moment: one word is for all of them, behind the last. */
+  /** All workers here acknowledge a change within a moment: one word is for all of them, behind the last. */
   #tellTogether(version: number): void {
-    if (version > this.#newest.version) this.#newest = { version, lanes: 0 }
-    if (version === this.#newest.version) this.#newest.lanes += 1
-    if (this.#newest.lanes >= this.#lanes.size) this.#tell()
+    if (version > this.#newest.version) this.#newest = { version, workers: 0 }
+    if (version === this.#newest.version) this.#newest.workers += 1
+    if (this.#newest.workers >= this.#workers.size) this.#tell()
     else this.#togetherTimer ??= setTimeout(() => this.#tell(), togetherMs)
   }
 
   #tell(): void {
     if (this.#togetherTimer !== null) clearTimeout(this.#togetherTimer)
     this.#togetherTimer = null
-    const lanes = [...this.#untold].slice(0, mostAcknowledged)
+    const workers = [...this.#untold].slice(0, mostAcknowledged)
     this.#untold.clear()
-    const said = lanes.map(({ lane, streamId, acknowledgedVersion }) => ({
-      lane,
+    const said = workers.map(({ worker, streamId, acknowledgedVersion }) => ({
+      worker,
       stream_id: streamId,
       version: acknowledgedVersion,
     }))
@@ -274,15 +274,15 @@ export class LaneRegistry {
     })
   }
 
-  /** What was acknowledged is of a history that is gone: nothing is acknowledged, and every lane starts anew. */
+  /** What was acknowledged is of a history that is gone: nothing is acknowledged, and every worker starts anew. */
   async restart(): Promise<void> {
     this.#elsewhere.clear()
-    this.#newest = { version: 0, lanes: 0 }
-    for (const lane of this.#lanes.values()) {
-      lane.acknowledgedVersion = 0
-      lane.stream?.end()
+    this.#newest = { version: 0, workers: 0 }
+    for (const worker of this.#workers.values()) {
+      worker.acknowledgedVersion = 0
+      worker.stream?.end()
     }
-    await this.#ledger.write([{ sql: 'update lanes set acknowledged_version = 0', args: [] }])
+    await this.#ledger.write([{ sql: 'update workers set acknowledged_version = 0', args: [] }])
   }
 
   /** Resolves with the next acknowledgement that is heard of, or after so long. */
@@ -301,66 +301,66 @@ export class LaneRegistry {
   }
 
   /**
-   * The lanes that may serve by their last beat and have not said goodbye, wherever they are connected. Those that have
+   * The workers that may serve by their last beat and have not said goodbye, wherever they are connected. Those that have
    * not said for how long they serve do so for `milliseconds`.
    */
-  async standing(milliseconds: number): Promise<LaneStanding[]> {
-    const rows = await this.#ledger.read<LaneRow>(
-      `select lane, gateway_id, instance_id, stream_id, acknowledged_version,
+  async standing(milliseconds: number): Promise<WorkerStanding[]> {
+    const rows = await this.#ledger.read<WorkerRow>(
+      `select worker, gateway_id, instance_id, stream_id, acknowledged_version,
         coalesce(stale_after_ms, ?1) as stale_after_ms, ${databaseTime} - max(last_beat_at, connected_at) as age
-        from lanes where left_at is null
+        from workers where left_at is null
           and max(last_beat_at, connected_at) > ${databaseTime} - coalesce(stale_after_ms, ?1) - ?2`,
       [milliseconds, mostLagMs + flushEveryMs],
     )
     return rows.map((row) => this.#merge(row)).filter(({ age, lag, staleAfterMs }) => age - lag < staleAfterMs)
   }
 
-  /** Another control plane says these of its lanes; what it said before may arrive after it. */
-  heard(lanes: readonly Acknowledgement[]): void {
+  /** Another control plane says these of its workers; what it said before may arrive after it. */
+  heard(workers: readonly Acknowledgement[]): void {
     if (this.#elsewhere.size > mostAcknowledged) this.#elsewhere.clear()
-    for (const each of lanes) {
-      const known = this.#elsewhere.get(each.lane)
-      if (known?.stream_id !== each.stream_id || known.version < each.version) this.#elsewhere.set(each.lane, each)
+    for (const each of workers) {
+      const known = this.#elsewhere.get(each.worker)
+      if (known?.stream_id !== each.stream_id || known.version < each.version) this.#elsewhere.set(each.worker, each)
     }
     this.wake()
   }
 
-  /** A standing with what has been heard of its lane since. */
-  refreshed(standing: LaneStanding): LaneStanding {
-    const { lane, streamId, acknowledgedVersion } = standing
-    return { ...standing, acknowledgedVersion: Math.max(acknowledgedVersion, this.#acknowledged(lane, streamId)) }
+  /** A standing with what has been heard of its worker since. */
+  refreshed(standing: WorkerStanding): WorkerStanding {
+    const { worker, streamId, acknowledgedVersion } = standing
+    return { ...standing, acknowledgedVersion: Math.max(acknowledgedVersion, this.#acknowledged(worker, streamId)) }
   }
 
-  /** Whether a lane that was connected here has left since. */
-  hasLeft({ lane, here }: LaneStanding): boolean {
-    return here && !this.#lanes.has(lane)
+  /** Whether a worker that was connected here has left since. */
+  hasLeft({ worker, here }: WorkerStanding): boolean {
+    return here && !this.#workers.has(worker)
   }
 
-  async row(lane: string): Promise<LaneHolder | null> {
-    const [row] = await this.#ledger.read<LaneHolder>(holderOf, [lane])
+  async row(worker: string): Promise<WorkerHolder | null> {
+    const [row] = await this.#ledger.read<WorkerHolder>(holderOf, [worker])
     return row ?? null
   }
 
-  /** Ends the streams, so that their lanes go to another control plane, and writes what is not written yet. */
+  /** Ends the streams, so that their workers go to another control plane, and writes what is not written yet. */
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#timer)
     if (this.#togetherTimer !== null) clearTimeout(this.#togetherTimer)
-    for (const { stream } of this.#lanes.values()) stream?.end()
+    for (const { stream } of this.#workers.values()) stream?.end()
     await this.#write()
   }
 
-  #merge(row: LaneRow): LaneStanding {
-    const known = this.#lanes.get(row.lane)
+  #merge(row: WorkerRow): WorkerStanding {
+    const known = this.#workers.get(row.worker)
     const held = known?.streamId === row.stream_id ? known : null
     const ageHere =
       typeof held?.lastBeatAt !== 'number' ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - held.lastBeatAt
     return {
-      lane: row.lane,
+      worker: row.worker,
       gatewayId: row.gateway_id,
       instanceId: row.instance_id,
       streamId: row.stream_id,
-      acknowledgedVersion: Math.max(row.acknowledged_version, this.#acknowledged(row.lane, row.stream_id)),
+      acknowledgedVersion: Math.max(row.acknowledged_version, this.#acknowledged(row.worker, row.stream_id)),
       staleAfterMs: row.stale_after_ms,
       age: Math.min(row.age, ageHere),
       lag: this.#shared || ageHere === Number.POSITIVE_INFINITY ? mostLagMs + flushEveryMs : 0,
@@ -369,29 +369,29 @@ export class LaneRegistry {
   }
 
   /** What the holder of this stream is known to have acknowledged, here or by the word of another control plane. */
-  #acknowledged(lane: string, streamId: string): number {
-    const [here, elsewhere] = [this.#lanes.get(lane), this.#elsewhere.get(lane)]
+  #acknowledged(worker: string, streamId: string): number {
+    const [here, elsewhere] = [this.#workers.get(worker), this.#elsewhere.get(worker)]
     return Math.max(
       here?.streamId === streamId ? here.acknowledgedVersion : 0,
       elsewhere?.stream_id === streamId ? elsewhere.version : 0,
     )
   }
 
-  #end(lane: Lane): void {
-    this.#unwritten.delete(lane)
-    lane.stream?.send({ kind: 'fenced' })
-    lane.stream?.end()
+  #end(worker: Worker): void {
+    this.#unwritten.delete(worker)
+    worker.stream?.send({ kind: 'fenced' })
+    worker.stream?.end()
   }
 
   /** Instances come and go; one that has been silent for longer than any may serve is not looked at for ever. */
   #forget(): void {
     const before = this.#clock.monotonic() - forgetAfterMs
-    for (const [name, { stream, lastBeatAt }] of this.#lanes) {
-      if (stream === null && (lastBeatAt ?? before) <= before) this.#lanes.delete(name)
+    for (const [name, { stream, lastBeatAt }] of this.#workers) {
+      if (stream === null && (lastBeatAt ?? before) <= before) this.#workers.delete(name)
     }
   }
 
-  /** One write at a time: what comes while one is on its way goes with the next, however many lanes it is of. */
+  /** One write at a time: what comes while one is on its way goes with the next, however many workers it is of. */
   #flush(): void {
     this.#flushAgain = true
     if (this.#flushing) return
@@ -407,40 +407,40 @@ export class LaneRegistry {
         this.behindBecause = null
       } catch (error) {
         this.behindBecause = error
-        // The lanes' next beats bring the rows up to date.
-        this.#log.warn({ error: String(error) }, 'The beats of lanes could not be written')
+        // The workers' next beats bring the rows up to date.
+        this.#log.warn({ error: String(error) }, 'The beats of workers could not be written')
       }
     }
     this.#flushing = false
   }
 
   async #write(): Promise<void> {
-    const lanes = [...this.#unwritten]
-    if (lanes.length === 0) return
+    const workers = [...this.#unwritten]
+    if (workers.length === 0) return
     const behindSince = this.#behindSince
     this.#unwritten.clear()
     const now = this.#clock.monotonic()
-    const rows = lanes.map(({ lane, streamId, acknowledgedVersion, lastBeatAt, staleAfterMs }) => ({
-      lane,
+    const rows = workers.map(({ worker, streamId, acknowledgedVersion, lastBeatAt, staleAfterMs }) => ({
+      worker,
       stream_id: streamId,
       acknowledged: acknowledgedVersion,
       stale: staleAfterMs,
       age: Math.round(now - (lastBeatAt ?? now)),
     }))
-    const written = await this.#ledger.read<{ lane: string }>(
-      `update lanes set acknowledged_version = max(acknowledged_version, value ->> 'acknowledged'),
+    const written = await this.#ledger.read<{ worker: string }>(
+      `update workers set acknowledged_version = max(acknowledged_version, value ->> 'acknowledged'),
           stale_after_ms = coalesce(value ->> 'stale', stale_after_ms),
           last_beat_at = max(min(last_beat_at, ${databaseTime}), ${databaseTime} - (value ->> 'age'))
-        from json_each(?) where lanes.lane = value ->> 'lane' and lanes.stream_id = value ->> 'stream_id'
-        returning lane`,
+        from json_each(?) where workers.worker = value ->> 'worker' and workers.stream_id = value ->> 'stream_id'
+        returning worker`,
       [JSON.stringify(rows)],
     )
     if (this.#behindSince === behindSince) this.#behindSince = this.#unwritten.size === 0 ? null : now
-    const held = new Set(written.map(({ lane }) => lane))
-    for (const lane of lanes) {
-      if (held.has(lane.lane) || this.#lanes.get(lane.lane) !== lane) continue
-      this.#lanes.delete(lane.lane)
-      this.#end(lane)
+    const held = new Set(written.map(({ worker }) => worker))
+    for (const worker of workers) {
+      if (held.has(worker.worker) || this.#workers.get(worker.worker) !== worker) continue
+      this.#workers.delete(worker.worker)
+      this.#end(worker)
     }
   }
 }
@@ -449,4 +449,4 @@ const newestVersion = `(select nullif(gateway_version, '') from runtime_sessions
   order by expires_at desc limit 1)`
 
 const overtaken = (): Failure =>
-  new Failure('dependency_unavailable', { message: 'Another stream of this lane was opened meanwhile' })
+  new Failure('dependency_unavailable', { message: 'Another stream of this worker was opened meanwhile' })

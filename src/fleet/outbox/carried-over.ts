@@ -1,7 +1,7 @@
 /**
  * What an instance takes over from the one before it on the same data directory, whose chain could not go on (protocols
  * section 3): events that may not have reached the ledger. They keep their ids, so that one that did is recognised there,
- * and get numbers of the new chain. What they used of limits is not counted again: the former lane's shares stay spent
+ * and get numbers of the new chain. What they used of limits is not counted again: the former worker's shares stay spent
  * until they are released (protocols section 2, rule 14).
  */
 import { type Event, nobody } from '../../events/event.ts'

@@ -46,21 +46,21 @@ const own = (outbox: Outbox, agreed: ChainHead | null, trusted = 10) => ({
 })
 const other = (seq: number): ChainHead => ({ seq, digest: 'ff'.repeat(32) })
 
-test('the same head is no fork, wherever the lane last agreed', async () => {
+test('the same head is no fork, wherever the worker last agreed', async () => {
   const { outbox, heads } = await chainOfTen()
   for (const agreed of [null, start, heads[4] ?? null, heads[10] ?? null]) {
     for (const head of heads) expect(forkedAfter(own(outbox, agreed), { ...head, earlier: [] })).toBeNull()
   }
 })
 
-test('another digest under a number that the lane has is a fork behind the last place that is the same', async () => {
+test('another digest under a number that the worker has is a fork behind the last place that is the same', async () => {
   const { outbox, heads } = await chainOfTen()
   const earlier = [heads[4], other(6), other(7)].filter((point) => point !== undefined)
   expect(forkedAfter(own(outbox, start), { ...other(8), earlier })).toBe(4)
   expect(forkedAfter(own(outbox, heads[2] ?? null), { ...other(8), earlier: [] })).toBe(2)
 })
 
-test('more events than the lane can vouch for are a fork, whatever it has written since', async () => {
+test('more events than the worker can vouch for are a fork, whatever it has written since', async () => {
   const { outbox, heads } = await chainOfTen()
   const earlier = heads.slice(8)
   expect(forkedAfter(own(outbox, start), { ...other(12), earlier })).toBe(10)

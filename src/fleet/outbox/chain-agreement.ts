@@ -1,7 +1,7 @@
 /**
- * Whether a lane's chain and the ledger's are one (protocols section 3). A host that went down may have taken the last
+ * Whether a worker's chain and the ledger's are one (protocols section 3). A host that went down may have taken the last
  * 100 ms of the outbox with it, events that were shipped among them; what is written then has the same numbers, and only
- * digests tell. They are computed over the lane's own records, from a place at which both were known to be the same.
+ * digests tell. They are computed over the worker's own records, from a place at which both were known to be the same.
  */
 import { chainNext } from '../../events/log/chain.ts'
 import { asFailure } from '../../failure.ts'
@@ -9,13 +9,13 @@ import type { AnnouncedHead, ChainHead } from '../protocol/wire.ts'
 import type { OutboxReader } from './reader.ts'
 import { eventBody } from './record.ts'
 
-/** What of a lane can be held against the ledger. */
+/** What of a worker can be held against the ledger. */
 export interface OwnChain {
-  /** The last place at which lane and ledger were the same, as far as it is known. */
+  /** The last place at which worker and ledger were the same, as far as it is known. */
   agreed: ChainHead | null
   /** The number of the last event there is. */
   last: number
-  /** As many events as the lane can vouch for. */
+  /** As many events as the worker can vouch for. */
   trusted: number
   reader(): OutboxReader
 }
@@ -28,7 +28,7 @@ export function forkedAfter(own: OwnChain, announced: AnnouncedHead): number | n
   if (!wrong && announced.seq <= own.trusted) return null
   const same = points.filter(({ seq, digest }) => digests.get(seq) === digest).map(({ seq }) => seq)
   if (own.agreed !== null && own.agreed.seq <= announced.seq) same.push(own.agreed.seq)
-  // Without digests the lane's own word is all there is.
+  // Without digests the worker's own word is all there is.
   return same.length > 0 ? Math.max(...same) : Math.min(own.trusted, announced.seq)
 }
 

@@ -1,12 +1,12 @@
 /**
- * What keeps a lane's chain one over hellos, restarts and crashes of the host (protocols section 3): how far lane and
+ * What keeps a worker's chain one over hellos, restarts and crashes of the host (protocols section 3): how far worker and
  * ledger are known to be the same, whether they have parted, and what becomes of the events of an instance that ended.
  */
 import { rmSync } from 'node:fs'
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
-import type { LaneFiles } from '../agent/agent-files.ts'
+import type { WorkerFiles } from '../agent/agent-files.ts'
 import type { AnnouncedHead, ChainHead } from '../protocol/wire.ts'
 import { carryOver } from './carried-over.ts'
 import { forkedAfter } from './chain-agreement.ts'
@@ -16,7 +16,7 @@ import type { Outbox } from './outbox.ts'
 const keepEveryMs = 5000
 
 export interface ContinuityOptions {
-  files: LaneFiles
+  files: WorkerFiles
   journal: Outbox
   /** Where the outbox of an instance is, and how it is opened. */
   outboxOf(instanceId: string): { directory: string; open(): Outbox }
@@ -56,7 +56,7 @@ export class ChainContinuity {
 
   /**
    * Null where the announced head is of this chain; otherwise the number up to which both are the same. `trusted` is the
-   * number of the last event that the lane can vouch for.
+   * number of the last event that the worker can vouch for.
    */
   forkedAfter(announced: AnnouncedHead, trusted: number): number | null {
     const { journal } = this.#options

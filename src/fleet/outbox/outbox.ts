@@ -1,5 +1,5 @@
 /**
- * The journal of one lane (protocols section 3): an append-only file of segments, from which events are shipped.
+ * The journal of one worker (protocols section 3): an append-only file of segments, from which events are shipped.
  *
  * What is appended in one tick is one batch, written by one synchronous write at the tick's end into space allocated
  * before; its promise resolves when write() has returned, and the records then survive any kill of the process. Against
@@ -124,7 +124,7 @@ export class Outbox implements Journal, UsageJournal {
     this.#space.ensure(0, this.#written, true)
   }
 
-  /** The number of the last committed event in the lane's chain. */
+  /** The number of the last committed event in the worker's chain. */
   get lastEvent(): number {
     return this.#committedN
   }

@@ -9,7 +9,7 @@ const damaged = 'The outbox is damaged'
 
 /** An event as it is shipped. */
 export interface CommittedEvent {
-  /** Its number in the lane's chain. */
+  /** Its number in the worker's chain. */
   n: number
   /** Its record (`eventBody`, `parseEventRecord`), to be used before the next read. */
   record: Buffer

@@ -10,7 +10,7 @@ export const recordKinds = {
   segment: 1,
   /** An exchange that is about to be dispatched, with the outcome a restart writes where none follows. */
   open: 2,
-  /** One event of the lane's chain. */
+  /** One event of the worker's chain. */
   event: 3,
   /** Tokens denied ahead of the state, and the version whose denials are now all durable. */
   deny: 4,
@@ -143,7 +143,7 @@ export const eventHead = (n: number, closes: string | null): string =>
   `${beforeNumber}${n},"closes":${JSON.stringify(closes)},${beforeBody}`
 
 export interface EventRecord {
-  /** The event's number in the lane's chain. */
+  /** The event's number in the worker's chain. */
   n: number
   /** The exchange whose outcome this is, if it is one. */
   closes: string | null

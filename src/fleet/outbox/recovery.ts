@@ -26,7 +26,7 @@ import { listSegments, type Segment, segmentPath, type Write, writeZeros, zeros 
 
 export interface RecoveredOutbox {
   segments: Segment[]
-  /** The last record's number, and the last event's number in the lane's chain. */
+  /** The last record's number, and the last event's number in the worker's chain. */
   seq: number
   n: number
   /** Exchanges without an outcome: the outcome to write, and the segment of their open record. */

@@ -13,11 +13,11 @@ import { deriveKey } from '../../lib/seal.ts'
 import { headSchema } from '../../store/propagation.ts'
 import { usageSignalSchema } from '../../usage/lease/recall-peers.ts'
 
-const laneName = z.string().max(300)
+const workerName = z.string().max(300)
 const hashes = z.array(z.string().regex(/^[0-9a-f]{64}$/)).max(10_000)
 
-/** What a lane's row says after a write: whose stream it is, and what that has acknowledged. */
-const acknowledgement = z.strictObject({ lane: laneName, stream_id: z.uuid(), version: z.int().min(0) })
+/** What a worker's row says after a write: whose stream it is, and what that has acknowledged. */
+const acknowledgement = z.strictObject({ worker: workerName, stream_id: z.uuid(), version: z.int().min(0) })
 export type Acknowledgement = z.infer<typeof acknowledgement>
 /** So many are told of; of more, whoever waits reads the rows. */
 export const mostAcknowledged = 10_000
@@ -25,10 +25,10 @@ export const mostAcknowledged = 10_000
 export const peerSignalSchema = z.discriminatedUnion('kind', [
   /** A change was committed: deny these tokens, and end what runs of some. */
   z.strictObject({ kind: z.literal('state'), head: headSchema, deny: hashes, cut: hashes, unhurried: z.boolean() }),
-  /** These acknowledgements of lanes were written. */
-  z.strictObject({ kind: z.literal('acknowledged'), lanes: z.array(acknowledgement).max(mostAcknowledged) }),
-  /** A lane has a new stream: whoever has another of it ends that. */
-  z.strictObject({ kind: z.literal('taken'), lane: laneName, stream_id: z.uuid() }),
+  /** These acknowledgements of workers were written. */
+  z.strictObject({ kind: z.literal('acknowledged'), workers: z.array(acknowledgement).max(mostAcknowledged) }),
+  /** A worker has a new stream: whoever has another of it ends that. */
+  z.strictObject({ kind: z.literal('taken'), worker: workerName, stream_id: z.uuid() }),
   ...usageSignalSchema.options,
 ])
 export type PeerSignal = z.infer<typeof peerSignalSchema>

@@ -2,18 +2,18 @@
  * What a gateway and a control plane say to each other (contract section 11; protocols sections 1, 4, 5):
  *
  *   POST /v1/gateway-runtime/bootstrap   runtime token     → session credential, keys, limits, where the state is
- *   GET  /v1/gateway-runtime/stream      session, ?lane=n  → SSE: hello, change, fenced
+ *   GET  /v1/gateway-runtime/stream      session, ?worker=n  → SSE: hello, change, fenced
  *   POST /v1/gateway-runtime/beat        session           → freshness; carries the acknowledged version
  *   POST /v1/gateway-runtime/events      session           → NDJSON of chained events, answered after commit
  *   POST /v1/gateway-runtime/slots       session           → slots of limits a minute (usage/rate/rate-protocol.ts)
  *   POST /v1/gateway-runtime/leases      session           → shares of limits: asks and returns, grants and refusals
  *   POST /v1/gateway-runtime/credential  session           → a read credential for the state, as bootstrap gives one
- *   POST /v1/gateway-runtime/denials     session           → what a lane knows to be denied, where the primary forgot it
+ *   POST /v1/gateway-runtime/denials     session           → what a worker knows to be denied, where the primary forgot it
  *   POST /v1/gateway-runtime/mcp-offers  session           → what MCP servers offer (mcp/offers/offer-report.ts)
- *   POST /v1/gateway-runtime/goodbye     session           → the lane serves no more
+ *   POST /v1/gateway-runtime/goodbye     session           → the worker serves no more
  *
- * A lane is `gateway_id/instance_id/n`. Opening a lane's stream takes it over: whoever held it before gets 409
- * `lane_fenced` from then on. `stream_id` names the holding stream and goes with every beat and batch of the lane.
+ * A worker is `gateway_id/instance_id/n`. Opening a worker's stream takes it over: whoever held it before gets 409
+ * `worker_fenced` from then on. `stream_id` names the holding stream and goes with every beat and batch of the worker.
  */
 
 import { z } from 'zod'
@@ -22,7 +22,7 @@ import { headSchema } from '../../store/propagation.ts'
 export const bootstrapRequestSchema = z.strictObject({
   instance_id: z.uuid(),
   version: z.string().max(64),
-  lanes: z.number().int().min(1).max(64),
+  workers: z.number().int().min(1).max(64),
 })
 
 /** Where a database is read from, with a credential that reads it and nothing else (protocols section 5). */
@@ -55,23 +55,23 @@ export const bootstrapReplySchema = z.object({
 })
 export type BootstrapReply = z.infer<typeof bootstrapReplySchema>
 
-/** The least a gateway serves without news, however strict it is: the time in which a lane counts as connected. */
+/** The least a gateway serves without news, however strict it is: the time in which a worker counts as connected. */
 const leastStalenessMs = 3000
 /**
- * For how long a lane may serve after it was last fresh; both sides must count alike. Where the setting changes, a lane
+ * For how long a worker may serve after it was last fresh; both sides must count alike. Where the setting changes, a worker
  * serves for less from any answer on, and says so once that would outlive a restart; for more only by a hello, before
- * which its row was written. So what the row has is never less than what the lane goes by.
+ * which its row was written. So what the row has is never less than what the worker goes by.
  */
 export const staleAfterMs = (maxStalenessSeconds: number): number =>
   Math.max(leastStalenessMs, maxStalenessSeconds * 1000)
 
-/** How often the control plane writes a comment into a quiet stream, and after what silence a lane gives it up. */
+/** How often the control plane writes a comment into a quiet stream, and after what silence a worker gives it up. */
 export const streamCommentMs = 5000
 export const streamSilenceMs = 3 * streamCommentMs
 
 const chainHeadSchema = z.object({ seq: z.number().int(), digest: z.string() })
 export type ChainHead = z.infer<typeof chainHeadSchema>
-/** The ledger's head of a lane's chain, and some places before it, ever farther apart, to find where two part. */
+/** The ledger's head of a worker's chain, and some places before it, ever farther apart, to find where two part. */
 const announcedHeadSchema = chainHeadSchema.extend({ earlier: z.array(chainHeadSchema).default([]) })
 export type AnnouncedHead = z.infer<typeof announcedHeadSchema>
 
@@ -87,12 +87,12 @@ const parseMarks = (text: unknown): unknown => {
 }
 
 /**
- * What a lane says when it opens its stream: which process asks, and when it was last told to hold the lane. Another
+ * What a worker says when it opens its stream: which process asks, and when it was last told to hold the worker. Another
  * process that took it since keeps it; a ledger that knows of none so late was restored from an older copy.
  */
 const servesFor = z.coerce.number().int().min(0).max(86_400_000)
 export const streamQuerySchema = z.strictObject({
-  lane: z.coerce.number().int().min(0).max(63),
+  worker: z.coerce.number().int().min(0).max(63),
   process: z.uuid().optional(),
   since: z.coerce.number().int().optional(),
   acknowledged: z.coerce.number().int().min(0).optional().describe('The last of its events that the ledger had'),
@@ -105,10 +105,10 @@ export type StreamQuery = z.infer<typeof streamQuerySchema>
 export const helloSchema = z.object({
   kind: z.literal('hello'),
   stream_id: z.uuid(),
-  taken_at: z.number().int().describe('When the lane was taken by this stream, in the time of the ledger'),
+  taken_at: z.number().int().describe('When the worker was taken by this stream, in the time of the ledger'),
   head: headSchema,
-  events: announcedHeadSchema.describe("The ledger's head of this lane's chain"),
-  max_staleness_seconds: z.number().optional().describe('Written down before: the lane may serve for longer by it'),
+  events: announcedHeadSchema.describe("The ledger's head of this worker's chain"),
+  max_staleness_seconds: z.number().optional().describe('Written down before: the worker may serve for longer by it'),
   now: z.iso.datetime(),
 })
 export const changeSchema = z.object({
@@ -123,12 +123,12 @@ export const changeSchema = z.object({
     .describe('Whether nothing else has changed, so that reading the state may wait'),
 })
 export const fencedSchema = z.object({ kind: z.literal('fenced') })
-/** Another lane needs slots of an account: those that are cold are to be returned (usage/rate/rate.ts). */
+/** Another worker needs slots of an account: those that are cold are to be returned (usage/rate/rate.ts). */
 export const slotsRecallSchema = z.object({
   kind: z.literal('slots'),
   account: z.string(),
   want: z.number().int(),
-  at: z.number().int().describe('Names the call; the lane says it again when it has followed'),
+  at: z.number().int().describe('Names the call; the worker says it again when it has followed'),
 })
 export const recallSchema = z.object({
   kind: z.literal('recall'),
@@ -144,11 +144,11 @@ export const streamMessageSchema = z.discriminatedUnion('kind', [
 export type StreamMessage = z.infer<typeof streamMessageSchema>
 
 export const beatRequestSchema = z.strictObject({
-  lane: z.number().int(),
+  worker: z.number().int(),
   stream_id: z.uuid(),
-  acknowledged_version: z.number().int().describe('All denials up to this version are durable on the lane'),
+  acknowledged_version: z.number().int().describe('All denials up to this version are durable on the worker'),
   history: z.string().describe('The history that the acknowledged version is of'),
-  nonce: z.string().describe("The nonce of the acknowledged version's head; empty where the lane does not know it"),
+  nonce: z.string().describe("The nonce of the acknowledged version's head; empty where the worker does not know it"),
   stale_after_ms: servesFor.optional().describe('For how long it serves without news, also over a restart'),
 })
 export const beatReplySchema = z.object({
@@ -157,20 +157,20 @@ export const beatReplySchema = z.object({
     .enum(['known', 'unknown'])
     .describe('Unknown: the acknowledged version and nonce are not of this primary, which was restored or replaced'),
   fresh: z.boolean().describe('Whether the primary was read within the last second'),
-  max_staleness_seconds: z.number().optional().describe('Counts where it is less than the lane has'),
+  max_staleness_seconds: z.number().optional().describe('Counts where it is less than the worker has'),
   ledger: marksSchema.default([]),
   now: z.iso.datetime(),
 })
 export type BeatReply = z.infer<typeof beatReplySchema>
 
 /**
- * A lane whose history is unknown tells, before it lets its replica go, what it has denied (protocols section 4, rule
+ * A worker whose history is unknown tells, before it lets its replica go, what it has denied (protocols section 4, rule
  * 1). Tokens that the restored state holds as they were before a denial's version are revoked again. Told in pieces
  * where there are more; an answer says that these are durable.
  */
 export const denialsLimit = 1000
 export const denialsRequestSchema = z.strictObject({
-  lane: z.number().int(),
+  worker: z.number().int(),
   stream_id: z.uuid(),
   history: z.string().describe('The history that the versions are of'),
   denials: z
@@ -182,8 +182,8 @@ export const denialsReplySchema = z.object({
   revoked: z.number().int().describe('How many of the tokens had come back to life'),
 })
 
-/** A lane that has drained and told all: it holds nothing any more and is not waited for. */
-export const goodbyeRequestSchema = z.strictObject({ lane: z.number().int(), stream_id: z.uuid() })
+/** A worker that has drained and told all: it holds nothing any more and is not waited for. */
+export const goodbyeRequestSchema = z.strictObject({ worker: z.number().int(), stream_id: z.uuid() })
 export const goodbyeReplySchema = z.object({ now: z.iso.datetime() })
 
 /**
@@ -225,7 +225,7 @@ const ask = z
 
 /** usage/lease/lease.ts says what these mean. */
 export const leasesRequestSchema = z.strictObject({
-  lane: z.number().int(),
+  worker: z.number().int(),
   stream_id: z.uuid(),
   process: z.uuid(),
   number: amount,
@@ -257,8 +257,8 @@ export const leasesReplySchema = z.object({
   later: z.array(accountName),
 })
 
-export const laneHeader = 'x-gatehouse-lane'
+export const workerHeader = 'x-gatehouse-worker'
 export const streamIdHeader = 'x-gatehouse-stream-id'
 
-export const laneName = (gatewayId: string, instanceId: string, lane: number): string =>
-  `${gatewayId}/${instanceId}/${lane}`
+export const workerName = (gatewayId: string, instanceId: string, worker: number): string =>
+  `${gatewayId}/${instanceId}/${worker}`

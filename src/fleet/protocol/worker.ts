@@ -16,7 +16,7 @@ import type { LimitSet } from '../../usage/limits.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import type { Rates } from '../../usage/rate/rates.ts'
 
-/** The journal of one lane (protocols section 3). All writes of one tick are one write to the file. */
+/** The journal of one worker (protocols section 3). All writes of one tick are one write to the file. */
 export interface Journal {
   /**
    * Writes the open record of an exchange and sets aside the space of its outcome; resolves when it is committed.
@@ -117,7 +117,7 @@ export interface Readiness {
 }
 
 /** One number each for the gateway's `/metrics`; all are cheap to read. */
-export interface LaneCounters {
+export interface WorkerCounters {
   /** Version of the state that decisions are made by. */
   readonly stateVersion: number
   /** Seconds since the last fresh news of the primary; infinite before the first. */
@@ -144,14 +144,14 @@ export interface LaneCounters {
   readonly replicatedBytes: number
 }
 
-/** One worker of a gateway, as the rest of the gateway holds it; made by `startLane`. */
-export interface LaneRuntime {
+/** One worker of a gateway, as the rest of the gateway holds it; made by `startWorker`. */
+export interface WorkerRuntime {
   readonly journal: Journal
   readonly view: StateView
   readonly standing: Standing
   readonly allowances: Allowances
   readonly rates: Rates
-  readonly counters: LaneCounters
+  readonly counters: WorkerCounters
   /** The gateway's own time: monotonic between hellos, each of which brings the control plane's. */
   now(): number
   /** Whether requests can be decided, and by how old a state. */
@@ -164,7 +164,7 @@ export interface LaneRuntime {
   drain(): Promise<void>
 }
 
-/** What `startLane` gives: a lane, with what the state says of MCP servers. */
-export interface StartedLane extends LaneRuntime {
+/** What `startWorker` gives: a worker, with what the state says of MCP servers. */
+export interface StartedWorker extends WorkerRuntime {
   readonly mcp: McpSource
 }

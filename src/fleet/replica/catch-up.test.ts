@@ -14,12 +14,12 @@ afterEach(async () => {
   await fleet.remove()
 })
 
-test('a token that a lane hears of with later changes is not taken for one that a restored primary let in again', async () => {
-  const lane = await fleet.lane('a', { stateFile: join(fleet.directory, 'behind.db') })
+test('a token that a worker hears of with later changes is not taken for one that a restored primary let in again', async () => {
+  const worker = await fleet.worker('a', { stateFile: join(fleet.directory, 'behind.db') })
   fleet.copyState(join(fleet.directory, 'behind.db'))
-  const { journal } = lane
-  if (!(journal instanceof Outbox)) throw new Error('A lane keeps its journal in an outbox')
-  await until(() => lane.counters.connected === 1 && lane.ready().ok)
+  const { journal } = worker
+  if (!(journal instanceof Outbox)) throw new Error('A worker keeps its journal in an outbox')
+  await until(() => worker.counters.connected === 1 && worker.ready().ok)
   const made = fleet.addUnheardToken()
   fleet.change(() => undefined)
   fleet.change(() => undefined)

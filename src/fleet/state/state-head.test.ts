@@ -46,7 +46,7 @@ test('what another control plane says it made is known at once, and confirmed by
   expect(told).toEqual([])
 })
 
-test('one that speaks of what the primary has lost makes no lane start anew', async () => {
+test('one that speaks of what the primary has lost makes no worker start anew', async () => {
   stateHead.heard(head(9))
   clock.skip(1001)
   expect((await stateHead.recent()).head).toEqual(primary)

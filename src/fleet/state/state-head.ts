@@ -1,5 +1,5 @@
 /**
- * The head of the state as this control plane last read it from the primary. A beat may call a lane fresh only if that
+ * The head of the state as this control plane last read it from the primary. A beat may call a worker fresh only if that
  * was within the last second (protocols section 4, rule 3); a change of our own counts as known when it is announced.
  *
  * What is read is believed over what was known: where the primary has less than it had before the read began, or something
@@ -81,7 +81,7 @@ export class StateHead {
     try {
       return { head: await this.read(), fresh: true }
     } catch (error) {
-      // The primary is out of reach: lanes are told what was known, and that it is not fresh.
+      // The primary is out of reach: workers are told what was known, and that it is not fresh.
       if (this.#head === null) throw error
       return { head: this.#head, fresh: false }
     }

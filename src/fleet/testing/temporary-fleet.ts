@@ -1,6 +1,6 @@
 /**
- * For tests: a control plane that has the fleet's routes only, on a real ledger, and lanes that talk to it over
- * loopback. The state database is written through bun:sqlite, because lanes in the same process read it so: a process
+ * For tests: a control plane that has the fleet's routes only, on a real ledger, and workers that talk to it over
+ * loopback. The state database is written through bun:sqlite, because workers in the same process read it so: a process
  * must not have one file open in two SQLite libraries (protocols section 7).
  */
 import { Database as Sqlite } from 'bun:sqlite'
@@ -21,9 +21,9 @@ import { seal } from '../../lib/seal.ts'
 import { type Database, openDatabase } from '../../store/open.ts'
 import type { Head } from '../../store/propagation.ts'
 import { migrateLedger, stateMigrations } from '../../store/schema/migrate.ts'
-import { type LaneOptions, startLane } from '../agent/gateway-agent.ts'
+import { startWorker, type WorkerOptions } from '../agent/gateway-agent.ts'
 import { createFleet } from '../coordinator/coordinator.ts'
-import type { LaneRuntime } from '../protocol/worker.ts'
+import type { WorkerRuntime } from '../protocol/worker.ts'
 
 export const randomBytes = (size: number): Uint8Array => crypto.getRandomValues(new Uint8Array(size))
 
@@ -39,7 +39,7 @@ export class TemporaryFleet {
   readonly gatewayId = newId()
   readonly providerId = newId()
   readonly history = newId()
-  /** Stands between lanes and the control plane. */
+  /** Stands between workers and the control plane. */
   interfere: Interfere = (_path, _request, forward) => forward()
   /** Of control planes that start from now on. */
   maxStalenessSeconds = 300
@@ -47,7 +47,7 @@ export class TemporaryFleet {
   #ledger: Database | null = null
   #control: ReturnType<typeof createFleet> | null = null
   #server: Bun.Server<unknown> | null = null
-  readonly #lanes: LaneRuntime[] = []
+  readonly #workers: WorkerRuntime[] = []
 
   static async start(): Promise<TemporaryFleet> {
     const fleet = new TemporaryFleet()
@@ -139,8 +139,8 @@ export class TemporaryFleet {
 
   readonly runtimeToken = runtimeToken
 
-  async lane(name: string, options: Partial<LaneOptions> = {}): Promise<LaneRuntime> {
-    const lane = await startLane({
+  async worker(name: string, options: Partial<WorkerOptions> = {}): Promise<WorkerRuntime> {
+    const worker = await startWorker({
       settings: {
         max_staleness_seconds: 300,
         outbox_segment_bytes: 256 * 1024,
@@ -161,8 +161,8 @@ export class TemporaryFleet {
       beatEveryMs: 50,
       ...options,
     })
-    this.#lanes.push(lane)
-    return lane
+    this.#workers.push(worker)
+    return worker
   }
 
   /** Makes a token in the state and gives its hash. */
@@ -222,7 +222,7 @@ export class TemporaryFleet {
     renameSync(`${file}.new`, file)
   }
 
-  /** Those of lanes. */
+  /** Those of workers. */
   async events(): Promise<{ chain: string; seq: number; event_id: string }[]> {
     return this.ledger.read('select chain, seq, event_id from events where chain <> ? order by chain, seq', [
       controlPlaneChain,
@@ -231,7 +231,7 @@ export class TemporaryFleet {
 
   async remove(): Promise<void> {
     this.interfere = async () => new Response(null, { status: 503 })
-    for (const lane of this.#lanes) await lane.drain().catch(() => undefined)
+    for (const worker of this.#workers) await worker.drain().catch(() => undefined)
     await this.stopControlPlane()
     this.#ledger?.close()
     this.#state.close()

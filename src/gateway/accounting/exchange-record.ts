@@ -35,7 +35,7 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
   }
   const { event: settled, uses } = settledEvent(exchange, gateway, outcome)
   events.push(settled)
-  const { journal } = gateway.lane
+  const { journal } = gateway.worker
   exchange.settled = exchange.opened ? journal.close(exchange.id, events, uses) : journal.refuse(events)
   gateway.meter.finished(exchange, outcome, gateway.clock.monotonic(), settled.event_cost_attribution)
   traceExchange(exchange, gateway, outcome, settled.event_cost_attribution)
@@ -145,7 +145,7 @@ function attemptEvent(exchange: Exchange, gateway: Gateway, attempt: Attempt): E
 
 function baseEvent(
   exchange: Exchange,
-  { lane, clock, settings }: Gateway,
+  { worker, clock, settings }: Gateway,
   eventId: string,
   type: Event['event_type'],
   verdict: Verdict,
@@ -158,10 +158,10 @@ function baseEvent(
     timestamp: timestamp(clock.now()),
     verdict,
     reason_code: reason,
-    config_version: lane.view.version,
-    config_id: lane.view.head?.nonce,
+    config_version: worker.view.version,
+    config_id: worker.view.head?.nonce,
     environment: settings.environment,
-    event_attribution: attribution(exchange, lane.standing.gatewayId),
+    event_attribution: attribution(exchange, worker.standing.gatewayId),
     exchange_id: exchange.id,
   }
   if (exchange.trace !== null) event.trace_id = exchange.trace.traceId

@@ -5,7 +5,7 @@
  */
 import type { CostAttribution } from '../../events/event.ts'
 import { failures } from '../../failure.ts'
-import type { LaneCounters } from '../../fleet/protocol/worker.ts'
+import type { WorkerCounters } from '../../fleet/protocol/worker.ts'
 import { fromNano, toNano } from '../../lib/money.ts'
 import { brokenReason } from '../../policies/stages/run-stage.ts'
 import {
@@ -27,7 +27,7 @@ const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 
 /** What is looked up when the text is made. */
 export interface MeterReadings {
   inFlight: number
-  lane: LaneCounters
+  worker: WorkerCounters
   memory: MemoryReadings
   openCircuits: number
   spans: { readonly exported: number; readonly dropped: number }
@@ -40,7 +40,7 @@ export interface Meter {
   text(readings: MeterReadings): string
 }
 
-const laneGauges: readonly [keyof LaneCounters, string, string][] = [
+const workerGauges: readonly [keyof WorkerCounters, string, string][] = [
   ['stateVersion', 'gatehouse_state_version', 'Version of the state that decisions are made by'],
   ['secondsSinceFresh', 'gatehouse_state_staleness_seconds', 'Time since the last fresh news of the primary'],
   ['connected', 'gatehouse_stream_connected', '1 while the change stream is connected'],
@@ -86,7 +86,7 @@ export function createMeter(): Meter {
       if (exchange.firstTokenMs === null) return
       observe(histogramOf(firstToken, exchange.family, firstTokenBounds), exchange.firstTokenMs / 1000)
     },
-    text: ({ inFlight, memory, lane, openCircuits, spans, mcp }) =>
+    text: ({ inFlight, memory, worker, openCircuits, spans, mcp }) =>
       [
         counterText('gatehouse_requests_total', 'Requests by family, verdict and status class', counts.requests),
         gaugeText('gatehouse_requests_in_flight', 'Requests that run at this moment', inFlight),
@@ -124,7 +124,7 @@ export function createMeter(): Meter {
             ['reason="no_room"', mcp.letFall],
           ]),
         ),
-        ...laneGauges.map(([counter, name, help]) => gaugeText(name, help, lane[counter])),
+        ...workerGauges.map(([counter, name, help]) => gaugeText(name, help, worker[counter])),
       ].join(''),
   }
 }

@@ -12,7 +12,7 @@ import { interruptedEvent } from './exchange-record.ts'
 export async function openRecord(exchange: Exchange, gateway: Gateway): Promise<void> {
   digestOf(exchange, gateway)
   const interrupted = interruptedEvent(exchange, gateway)
-  await gateway.lane.journal.open(exchange.id, interrupted, closingEvents(exchange, gateway), exchange.rates?.uses())
+  await gateway.worker.journal.open(exchange.id, interrupted, closingEvents(exchange, gateway), exchange.rates?.uses())
   exchange.opened = true
   if (exchange.cut !== null) throw exchange.cut.failure
   lookAtToken(exchange, gateway)

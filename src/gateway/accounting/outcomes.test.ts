@@ -114,8 +114,8 @@ const paths: readonly Path[] = [
   {
     name: 'outbox full at open',
     upstream: never,
-    prepare: ({ lane }) => {
-      lane.journal.full = { open: true }
+    prepare: ({ worker }) => {
+      worker.journal.full = { open: true }
     },
     walk: ask,
     reason: 'event_outbox_full',
@@ -134,7 +134,7 @@ for (const { name, upstream, walk, reason, opened, prepare } of paths) {
   test(`exactly one outcome: ${name}`, async () => {
     const deadlines = { first_byte_timeout_seconds: 0.2, idle_timeout_seconds: 0.2, drain_seconds: 0 }
     const running = await startTestGateway(upstream, deadlines)
-    const { journal } = running.lane
+    const { journal } = running.worker
     prepare?.(running)
     await walk(running)
     await eventually(() => journal.outcomes().length > 0)
@@ -158,11 +158,11 @@ for (const { name, upstream, walk, reason, opened, prepare } of paths) {
 
 test('where not even a refusal can be recorded the answer is 503 event_outbox_full', async () => {
   const running = await startTestGateway(never, { drain_seconds: 0 })
-  running.lane.journal.full = { refuse: true }
+  running.worker.journal.full = { refuse: true }
   const response = await running.chat(question, { secret: 'x' })
   expect(response.status).toBe(503)
   expect(await response.json()).toMatchObject({ error: { code: 'event_outbox_full' } })
-  running.lane.journal.full = { close: true }
+  running.worker.journal.full = { close: true }
   await running.stop()
 })
 
@@ -173,7 +173,7 @@ test('a caller that leaves while it sends its body is recorded', async () => {
   socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${head}\r\n\r\n{"model"`)
   await eventually(() => running.gateway.metrics().includes('gatehouse_requests_in_flight 1\n'))
   socket.destroy()
-  await eventually(() => running.lane.journal.outcomes().length > 0)
-  expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'client.left' }])
+  await eventually(() => running.worker.journal.outcomes().length > 0)
+  expect(running.worker.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'client.left' }])
   await running.stop()
 })

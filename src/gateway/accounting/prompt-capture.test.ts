@@ -24,7 +24,7 @@ test('the text of a request is on record where that is asked for, bounded, witho
   const ask = async (settings: object) => {
     const gateway = await start([escalating], undefined, settings)
     await gateway.chat({ model: 'gpt-test', messages: [{ role: 'user', content }] })
-    const events = [...gateway.lane.journal.refused].flat()
+    const events = [...gateway.worker.journal.refused].flat()
     await running?.stop()
     return events
   }
@@ -51,7 +51,7 @@ test('what would be found at the cut of a captured text is left out with what wa
     model: 'gpt-test',
     messages: [{ role: 'user', content: `${addresses}${'y'.repeat(608)} ann@example.com` }],
   })
-  const [outcome] = gateway.lane.journal.outcomes()
+  const [outcome] = gateway.worker.journal.outcomes()
   expect(outcome?.prompt_redacted).toContain('[EMAIL]')
   expect(outcome?.prompt_redacted).not.toMatch(/ann|example/)
 })
@@ -79,7 +79,7 @@ test('a captured text is without what policies of the chain block or redact, whe
   const spelled = String.raw`{"to":"zoe\u0040private.example","card":4111111111111111,"of":"f\u0061lcon"}`
   const call = { id: '1', type: 'function', function: { name: 'f', arguments: spelled } }
   const kept = async (model: string, message: object) => {
-    const { journal } = gateway.lane
+    const { journal } = gateway.worker
     await gateway.chat({ model, messages: [message] })
     const events = [...journal.refused.splice(0).flat(), ...journal.outcomes().slice(-1)]
     return events.find(({ prompt_redacted }) => prompt_redacted !== undefined)?.prompt_redacted ?? null
@@ -101,7 +101,7 @@ test('of a request that a webhook was not asked about no text is captured', asyn
   ] as const) {
     const gateway = await start([...policies], undefined, { capture_prompt_bytes: 2000 })
     await gateway.chat({ model: 'gpt-test', messages: [{ role: 'user', content: 'falcon' }] })
-    expect([...gateway.lane.journal.refused].flat().at(-1)?.prompt_redacted ?? null).toBe(text)
+    expect([...gateway.worker.journal.refused].flat().at(-1)?.prompt_redacted ?? null).toBe(text)
     await running?.stop()
   }
 })

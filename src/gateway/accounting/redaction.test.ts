@@ -30,8 +30,8 @@ test('no event and no span holds a secret that came as a label, a session, a mod
   })
   const gateway = await startTestGateway(() => Response.json(completion), {}, tracer)
   try {
-    const own = gateway.lane.addToken({ metadataTrust: 'caller' })
-    gateway.lane.policies = compilePolicySet([
+    const own = gateway.worker.addToken({ metadataTrust: 'caller' })
+    gateway.worker.policies = compilePolicySet([
       policy({ id: 'a', kind: 'tool-access', mode: 'monitor', config: { deny: ['gth*'] } }),
       policy({ id: 'b', kind: 'escalate', when: 'request.stream', config: { reason_code: 'a.b' } }),
     ])
@@ -45,7 +45,7 @@ test('no event and no span holds a secret that came as a label, a session, a mod
       }
     }
     await eventually(() => spans.length > 0)
-    const { journal } = gateway.lane
+    const { journal } = gateway.worker
     const kept = JSON.stringify([journal.outcomes(), [...journal.refused], [...journal.opened.values()], spans])
     expect(kept).toContain('[GATEHOUSE_TOKEN]')
     expect([kept.includes(own), kept.includes(key)]).toEqual([false, false])
@@ -57,13 +57,13 @@ test('no event and no span holds a secret that came as a label, a session, a mod
 test('a model’s name and metadata of any length leave a small record', async () => {
   const gateway = await startTestGateway(() => Response.json(completion))
   try {
-    const secret = gateway.lane.addToken({ metadataTrust: 'caller' })
+    const secret = gateway.worker.addToken({ metadataTrust: 'caller' })
     const long = 'a'.repeat(100_000)
     expect((await gateway.chat({ model: long, messages: [] }, { secret })).status).toBe(404)
     await (
       await gateway.chat({ model: 'm', messages: [], metadata: { a: long, b: 'b'.repeat(600) } }, { secret })
     ).text()
-    const [unknown, answered] = gateway.lane.journal.outcomes()
+    const [unknown, answered] = gateway.worker.journal.outcomes()
     expect(unknown?.details).toMatchObject({ model: '[TOO_LONG]' })
     expect(answered?.metadata).toEqual({ a: '[TOO_LONG]', b: 'b'.repeat(512) })
   } finally {
@@ -75,15 +75,15 @@ test('no event holds what a policy takes out where it came as a session, metadat
   const email = 'ann@example.com'
   const gateway = await startTestGateway(() => Response.json(completion))
   try {
-    const secret = gateway.lane.addToken({ metadataTrust: 'caller' })
-    gateway.lane.policies = compilePolicySet([
+    const secret = gateway.worker.addToken({ metadataTrust: 'caller' })
+    gateway.worker.policies = compilePolicySet([
       policy({ id: 'a', kind: 'tool-access', config: { deny: ['*@*'], action: 'remove' } }),
       policy({ id: 'b', kind: 'pii', config: { types: ['email'], action: 'redact' }, position: 2 }),
     ])
     const tools = [{ type: 'function', function: { name: `to ${email}`, parameters: {} } }]
     const body = { model: 'gpt-test', messages: [], metadata: { [email]: email }, session_id: `of ${email}`, tools }
     await (await gateway.chat(body, { secret })).text()
-    const { journal } = gateway.lane
+    const { journal } = gateway.worker
     const kept = JSON.stringify([
       journal.outcomes(),
       journal.refused,

@@ -10,7 +10,7 @@ async function costOf(request: object, answer: () => Response): Promise<number> 
   const running = await startTestGateway(answer)
   const response = await running.chat({ model: 'gpt-4o', messages, ...request })
   await response.text()
-  const cost = running.lane.journal.outcomes()[0]?.event_cost_attribution?.cost
+  const cost = running.worker.journal.outcomes()[0]?.event_cost_attribution?.cost
   await running.stop()
   return Number(cost)
 }

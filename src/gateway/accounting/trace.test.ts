@@ -60,7 +60,7 @@ test('an exchange and each call of it are spans, and the provider is told of its
   const told = gateway.seen.map(({ request }) => request.headers.get('traceparent'))
   expect(told).toEqual([first, second].map((span) => `00-${traceId}-${span?.spanId}-01`))
   expect(JSON.stringify(kept)).not.toContain('Good morning')
-  const { journal } = gateway.lane
+  const { journal } = gateway.worker
   expect([...journal.attempts(), ...journal.outcomes()].map(({ trace_id }) => trace_id)).toEqual([
     traceId,
     traceId,
@@ -71,10 +71,10 @@ test('an exchange and each call of it are spans, and the provider is told of its
 test("a caller's trace that is not recorded is told on events and passed on as it came", async () => {
   await gateway.chat(question, { headers: traceparent('00') })
   expect(gateway.seen[0]?.request.headers.get('traceparent')).toBe(traceparent('00').traceparent)
-  expect(gateway.lane.journal.outcomes().at(-1)?.trace_id).toBe(traceId)
+  expect(gateway.worker.journal.outcomes().at(-1)?.trace_id).toBe(traceId)
   await gateway.chat(question)
   expect(gateway.seen[1]?.request.headers.get('traceparent')).toBeNull()
-  expect(gateway.lane.journal.outcomes().at(-1)?.trace_id).toBeUndefined()
+  expect(gateway.worker.journal.outcomes().at(-1)?.trace_id).toBeUndefined()
   expect(kept).toEqual([])
 })
 

@@ -56,21 +56,21 @@ function apiKey({ request: { headers }, family }: Exchange): string | null {
  */
 export function lookAtToken(
   exchange: Pick<Exchange, 'tokenHash' | 'token' | 'family'>,
-  { lane, clock }: Gateway,
+  { worker, clock }: Gateway,
 ): void {
-  lane.standing.assertCurrent()
+  worker.standing.assertCurrent()
   const hash = given(exchange.tokenHash)
-  const token = lookUp(lane.view.token, hash, lane.view)
+  const token = lookUp(worker.view.token, hash, worker.view)
   if (token === null) throw new Failure('invalid_api_token')
   exchange.token = token
   const status = tokenStatus(token, clock.now())
-  const denied = lane.view.denied(hash)
-  if (status !== 'active' || denied) throw refused(resourceName(token.id, lane.standing), status)
-  if (token.delegation !== undefined) requireAudience(token.delegation, resourceOf(exchange.family, lane.standing))
+  const denied = worker.view.denied(hash)
+  if (status !== 'active' || denied) throw refused(resourceName(token.id, worker.standing), status)
+  if (token.delegation !== undefined) requireAudience(token.delegation, resourceOf(exchange.family, worker.standing))
 }
 
 /** The MCP surface is a resource of its own (RFC 8707; contract section 5). */
-const resourceOf = (family: string, { gatewayUrl }: Gateway['lane']['standing']): string =>
+const resourceOf = (family: string, { gatewayUrl }: Gateway['worker']['standing']): string =>
   family === 'mcp' ? `${gatewayUrl}/mcp` : gatewayUrl
 
 function refused(resource: string, status: ReturnType<typeof tokenStatus>): Failure {
@@ -80,7 +80,7 @@ function refused(resource: string, status: ReturnType<typeof tokenStatus>): Fail
 }
 
 /** A state file that cannot be read is an outage, never a bad credential: clients throw keys away on a 401. */
-function lookUp(token: Gateway['lane']['view']['token'], hash: string, view: object): GovernedToken | null {
+function lookUp(token: Gateway['worker']['view']['token'], hash: string, view: object): GovernedToken | null {
   try {
     return token.call(view, hash)
   } catch (thrown) {

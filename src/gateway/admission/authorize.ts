@@ -21,7 +21,7 @@ export function admitToken(exchange: Exchange, gateway: Gateway): void {
   const token = given(exchange.token)
   if (token.purpose === 'gateway_runtime') throw new Failure('tokens.purpose_not_allowed')
   requireInvoking(token, exchange.family === 'mcp' ? 'mcp:invoke' : 'gateway:invoke')
-  if (token.gatewayId !== null && token.gatewayId !== gateway.lane.standing.gatewayId) {
+  if (token.gatewayId !== null && token.gatewayId !== gateway.worker.standing.gatewayId) {
     throw new Failure('tokens.gateway_not_allowed')
   }
 }

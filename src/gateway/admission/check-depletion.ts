@@ -1,5 +1,5 @@
 /**
- * Whether a disposable token is used up, for requests that cost nothing and so reserve nothing: a lane that has forgotten
+ * Whether a disposable token is used up, for requests that cost nothing and so reserve nothing: a worker that has forgotten
  * it, or never knew, asks. What is only held by requests that run is not used up.
  */
 import { type Reservation, UsageRefused } from '../../usage/allowance.ts'
@@ -18,7 +18,7 @@ export function askWhetherDepleted(exchange: Exchange, gateway: Gateway): Promis
   const demands = accounts.map((account) => ({ account, want: 1, min: 1 }))
   let reserved: Reservation | Promise<Reservation>
   try {
-    reserved = gateway.lane.allowances.reserve(demands, exchange.abort.signal)
+    reserved = gateway.worker.allowances.reserve(demands, exchange.abort.signal)
   } catch (thrown) {
     return refuse(thrown)
   }

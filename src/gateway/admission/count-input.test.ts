@@ -54,10 +54,10 @@ async function start(
   running = await startTestGateway(answer, settings, noTracer, noMcpServers, silentLog, tokenCounter)
   const allowances = new TestAllowances({ 'token/t/money': money })
   allowances.refuseWith = reason
-  Object.assign(running.lane, { allowances })
-  running.lane.catalog.push(model)
+  Object.assign(running.worker, { allowances })
+  running.worker.catalog.push(model)
   const accounts = [{ id: 't', maxRequests: null, maxBudget: 10_000_000_000, rateLimitRpm: null, rateLimitTpm: null }]
-  const secret = running.lane.addToken({ accounts })
+  const secret = running.worker.addToken({ accounts })
   return { counts, allowances, ask: (body: unknown = question) => running.chat(body, { secret }) }
 }
 
@@ -114,7 +114,7 @@ test('a model without a public tokenizer, and one whose provider charged beyond 
     const { counts, ask } = await start(byTokens + 7 * 4000, { model })
     if (model === counted) {
       const excesses = new Map([[`${model.providerId}/gpt-4o`, 1]])
-      Object.assign(running.lane.view, { limits: { ...noLimits, excesses } })
+      Object.assign(running.worker.view, { limits: { ...noLimits, excesses } })
     }
     const refused = await ask()
     expect(refused.status).toBe(402)
@@ -141,7 +141,9 @@ test('a provider that charges more than the counted bound is booked in full, and
   const cost = 500 * 2000 + 4000
   expect(allowances.balances.get('token/t/money')).toBe(byTokens + 10 * 4000 - cost)
   const excess = (cost - byTokens - 10 * 4000) / 1e9
-  expect(running.lane.journal.outcomes().at(-1)?.details).toMatchObject({ bound_exceeded: { model: 'gpt-4o', excess } })
+  expect(running.worker.journal.outcomes().at(-1)?.details).toMatchObject({
+    bound_exceeded: { model: 'gpt-4o', excess },
+  })
 })
 
 test('a request that is bounded by the window of its model is refused with that figure', async () => {
@@ -152,7 +154,7 @@ test('a request that is bounded by the window of its model is refused with that 
 
 test('a token that is revoked while the input is counted is refused with 401, and nothing stays reserved', async () => {
   const revoke = () => {
-    running.lane.tokens.clear()
+    running.worker.tokens.clear()
     return undefined
   }
   const { allowances, ask } = await start(byTokens + 7 * 4000, { whileCounting: revoke })

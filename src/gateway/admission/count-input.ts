@@ -28,7 +28,7 @@ export function countInput(
   const body = bodyToBound(exchange)
   if (encoding === null || body.length > mostCountedBytes) return null
   const bounded = (tokens: number) =>
-    boundPaths(exchange, gateway.lane.view.limits.excesses, (model) =>
+    boundPaths(exchange, gateway.worker.view.limits.excesses, (model) =>
       encodingFor(model) === encoding ? tokens : null,
     )
   const costs = leastCost(exchange, first)

@@ -32,7 +32,7 @@ function accessToken(columns: Readonly<Record<string, unknown>> = {}): string {
     version: 1,
     ...columns,
   }
-  running.lane.tokens.set(row.hash, compileDelegated(row))
+  running.worker.tokens.set(row.hash, compileDelegated(row))
   return secret
 }
 
@@ -40,7 +40,7 @@ test('a request belongs to the person, through the application', async () => {
   const secret = accessToken()
   const answer = await running.chat(question, { secret, headers: { 'x-request-id': 'delegated-1' } })
   expect(answer.status).toBe(200)
-  const outcome = running.lane.journal.outcomes().find(({ request_id }) => request_id === 'delegated-1')
+  const outcome = running.worker.journal.outcomes().find(({ request_id }) => request_id === 'delegated-1')
   expect(outcome?.event_attribution).toMatchObject({
     user_id: 'ada',
     team_id: 'research',
@@ -91,7 +91,7 @@ test('a token for this gateway works here', async () => {
 
 test('a denial that arrives ahead of the state holds', async () => {
   const secret = accessToken()
-  running.lane.denials.add(hashSecret(secret))
+  running.worker.denials.add(hashSecret(secret))
   expect((await running.chat(question, { secret })).status).toBe(401)
 })
 

@@ -1,6 +1,6 @@
 /**
  * A disposable token whose limit is used up is refused where it is shown (contract section 6, order of checks), as far
- * as the lane already knows it; what it has yet to ask for is asked when the request reserves, or, where it reserves
+ * as the worker already knows it; what it has yet to ask for is asked when the request reserves, or, where it reserves
  * nothing, by a reservation that is given back (`check-depletion.ts`).
  */
 import { asFailure, type Failure } from '../../failure.ts'
@@ -12,7 +12,7 @@ import { resourceName } from './resource-name.ts'
 
 export function refuseDepleted(exchange: Exchange, gateway: Gateway): void {
   for (const account of depletable(exchange)) {
-    if (!gateway.lane.allowances.exhausted(account)) continue
+    if (!gateway.worker.allowances.exhausted(account)) continue
     throw depletionFailure(new UsageRefused(account, 'exhausted'), exchange, gateway)
   }
 }
@@ -29,8 +29,8 @@ export function depletable({ token }: Exchange): readonly AccountName[] {
   ])
 }
 
-export function depletionFailure(thrown: unknown, { token }: Exchange, { lane }: Gateway): Failure {
+export function depletionFailure(thrown: unknown, { token }: Exchange, { worker }: Gateway): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
   const { id, keyClass } = given(token)
-  return usageFailure(thrown, keyClass, resourceName(id, lane.standing))
+  return usageFailure(thrown, keyClass, resourceName(id, worker.standing))
 }

@@ -12,7 +12,7 @@ import {
 let stop: () => Promise<void> = async () => undefined
 afterEach(() => stop())
 
-/** A lane that remembers no refusal. */
+/** A worker that remembers no refusal. */
 class Forgetful extends TestAllowances {
   override exhausted(): boolean {
     return false
@@ -29,9 +29,9 @@ async function start(keyClass: 'disposable' | 'durable' = 'disposable') {
   const gateway = await startMcpGateway([server()])
   stop = () => gateway.stop()
   const allowances = new Forgetful({ 'token/d/requests': 5, 'token/d/money': 5 })
-  Object.assign(gateway.lane, { allowances })
+  Object.assign(gateway.worker, { allowances })
   const accounts = [{ id: 'd', maxBudget: 5, maxRequests: 5, rateLimitRpm: null, rateLimitTpm: null }]
-  const secret = gateway.lane.addToken({ keyClass, accounts })
+  const secret = gateway.worker.addToken({ keyClass, accounts })
   const caller = await openCaller(gateway, { secret } satisfies McpCallerOptions)
   const models = () => fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
   return { allowances, caller, models }

@@ -16,17 +16,17 @@ const condition = (when: string) => ({
 })
 
 /** Has the test's upstream be a provider of another kind. */
-function serveBy({ lane }: TestGateway, kind: string): void {
-  const [{ baseUrl } = testProvider()] = lane.upstreams
-  lane.upstreams[0] = testProvider({ id: 'p', kind, baseUrl, headers: { region: 'eu-west-1' } })
+function serveBy({ worker }: TestGateway, kind: string): void {
+  const [{ baseUrl } = testProvider()] = worker.upstreams
+  worker.upstreams[0] = testProvider({ id: 'p', kind, baseUrl, headers: { region: 'eu-west-1' } })
 }
 
 /** The status of a request for a model under one policy. */
 async function statusOf(model: string, members: Partial<Parameters<typeof testPolicy>[0]>, kind: string) {
   running = await startTestGateway(() => Response.json(completion))
-  const { lane, chat, stop } = running
+  const { worker, chat, stop } = running
   serveBy(running, kind)
-  lane.policies = compilePolicySet([testPolicy({ id: 'p', kind: 'audit', config: {}, ...members })])
+  worker.policies = compilePolicySet([testPolicy({ id: 'p', kind: 'audit', config: {}, ...members })])
   const { status } = await chat({ model, messages: [{ role: 'user', content: 'hello' }] })
   await stop()
   running = null
@@ -56,10 +56,10 @@ test('a policy that denies a model denies it under every name of it', async () =
 
 test('a record under another name of a model is denied with it', async () => {
   running = await startTestGateway(() => Response.json(completion))
-  const { lane, chat } = running
-  lane.upstreams.push(testProvider({ id: 'g', name: 'g', kind: 'gemini' }))
-  lane.catalog.push(testModel({ id: 'models/gemini-3-pro', providerId: 'g' }))
-  lane.policies = compilePolicySet([
+  const { worker, chat } = running
+  worker.upstreams.push(testProvider({ id: 'g', name: 'g', kind: 'gemini' }))
+  worker.catalog.push(testModel({ id: 'models/gemini-3-pro', providerId: 'g' }))
+  worker.policies = compilePolicySet([
     testPolicy({ id: 'p', kind: 'model-access', config: { deny_models: ['gemini-3-pro'] } }),
   ])
   expect((await chat({ model: 'models/gemini-3-pro', messages: [] })).status).toBe(403)
@@ -69,7 +69,7 @@ test('the event names the model as policies read it', async () => {
   running = await startTestGateway(() => Response.json({}))
   serveBy(running, 'gemini')
   await (await running.chat({ model: 'models/Gemini-3-Pro', messages: [{ role: 'user', content: 'a' }] })).text()
-  expect(running.lane.journal.outcomes()).toMatchObject([{ details: { model: 'gemini-3-pro' } }])
+  expect(running.worker.journal.outcomes()).toMatchObject([{ details: { model: 'gemini-3-pro' } }])
   expect(running.seen.map(({ request }) => new URL(request.url).pathname)).toEqual([
     '/v1beta/models/gemini-3-pro:generateContent',
   ])

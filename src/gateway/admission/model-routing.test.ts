@@ -7,13 +7,13 @@ import { newId } from '../../lib/ids.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { noLimits } from '../../usage/limits.ts'
 import { beginExchange } from '../exchange.ts'
-import { createTestLane, type TestLane, testMemory, testModel, testProvider } from '../testing/worker.ts'
+import { createTestWorker, type TestWorker, testMemory, testModel, testProvider } from '../testing/worker.ts'
 import { resolveModel } from './model-routing.ts'
 
-let lane: TestLane
+let worker: TestWorker
 beforeEach(() => {
-  lane = createTestLane()
-  lane.upstreams.push(
+  worker = createTestWorker()
+  worker.upstreams.push(
     testProvider({ id: 'p1', name: 'one' }),
     testProvider({ id: 'p2', name: 'two' }),
     testProvider({ id: 'p3', name: 'three', kind: 'anthropic' }),
@@ -23,7 +23,7 @@ beforeEach(() => {
 
 /** The paths of a request, as `provider/upstream model`, or the code it is refused with. */
 function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Family = 'chat'): string[] | string {
-  const secret = lane.addToken(members)
+  const secret = worker.addToken(members)
   const hash = new Bun.CryptoHasher('sha256').update(secret).digest('hex')
   const exchange = beginExchange(
     {
@@ -37,9 +37,9 @@ function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Fa
     { clock: systemClock, newId, memory: testMemory() },
   )
   exchange.facts = chat.read({ model, messages: [] })
-  exchange.token = lane.tokens.get(hash) ?? null
+  exchange.token = worker.tokens.get(hash) ?? null
   try {
-    resolveModel(exchange, { lane })
+    resolveModel(exchange, { worker })
   } catch (thrown) {
     if (thrown instanceof Failure) return `${thrown.status} ${thrown.code} ${thrown.param}`
     throw thrown
@@ -65,7 +65,7 @@ test('an unlisted model is translated for a provider only where none speaks the 
 })
 
 test('a listed model is its provider’s alone, also where this gateway or the family cannot use it', () => {
-  lane.catalog.push(
+  worker.catalog.push(
     testModel({ id: 'listed', providerId: 'p2', upstreamModel: 'up' }),
     testModel({ id: 'elsewhere', providerId: 'not-for-this-gateway' }),
     testModel({ id: 'vectors', providerId: 'p1', families: ['embeddings'] }),
@@ -78,25 +78,25 @@ test('a listed model is its provider’s alone, also where this gateway or the f
 })
 
 test('a model whose provider’s key is still on the way is not unknown', () => {
-  lane.catalog.push(testModel({ id: 'new', providerId: 'p5' }))
-  lane.closedProviders.push('p5')
+  worker.catalog.push(testModel({ id: 'new', providerId: 'p5' }))
+  worker.closedProviders.push('p5')
   expect(pathsOf('new')).toBe('503 dependency_unavailable model')
 })
 
 test('a model that nobody lists waits for its provider’s key, and is not sent to the next provider', () => {
-  lane.closedProviders.push('p1')
+  worker.closedProviders.push('p1')
   expect(pathsOf('anything')).toBe('503 dependency_unavailable model')
   expect(pathsOf('anything', { provider: 'two' })).toEqual(['two/anything'])
 })
 
 test('the model that was asked for has to be allowed', () => {
-  lane.catalog.push(testModel({ id: 'listed', providerId: 'p2' }))
+  worker.catalog.push(testModel({ id: 'listed', providerId: 'p2' }))
   expect(pathsOf('listed', { provider: 'one' })).toBe('403 tokens.provider_not_allowed model')
   expect(pathsOf('listed', { modelFilter: ['other*'] })).toBe('403 tokens.model_not_allowed model')
 })
 
 test('fallbacks follow in their order, each once, those that cannot be used left out, and none of theirs', () => {
-  lane.catalog.push(
+  worker.catalog.push(
     testModel({ id: 'main', providerId: 'p1', fallbacks: ['b', 'main', 'gone', 'a', 'b', 'vectors', 'claude'] }),
     testModel({ id: 'a', providerId: 'p2', fallbacks: ['deep'] }),
     testModel({ id: 'b', providerId: 'p2', fallbacks: ['main'] }),
@@ -110,14 +110,14 @@ test('fallbacks follow in their order, each once, those that cannot be used left
 })
 
 test('an access policy bounds the model that was asked for and its fallbacks', () => {
-  lane.catalog.push(
+  worker.catalog.push(
     testModel({ id: 'main', providerId: 'p1', fallbacks: ['spare', 'other'] }),
     testModel({ id: 'spare', providerId: 'p2' }),
     testModel({ id: 'other', providerId: 'p1' }),
   )
   const bounded = (models: string[] | null, providers: string[] | null) => {
     const policy = { id: 'a', requestsPerMinute: null, tokensPerMinute: null, models, providers }
-    Object.assign(lane.view, { limits: { ...noLimits, accessPolicies: new Map([['a', policy]]) } })
+    Object.assign(worker.view, { limits: { ...noLimits, accessPolicies: new Map([['a', policy]]) } })
     return pathsOf('main', { accessPolicyIds: ['a', 'deleted-since'] })
   }
   expect(bounded(['main', 'sp*'], null)).toEqual(['one/main', 'two/spare'])
@@ -127,8 +127,8 @@ test('an access policy bounds the model that was asked for and its fallbacks', (
 })
 
 test('a name that could leave its segment of an address is no model, also in a record', () => {
-  lane.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
-  lane.catalog.push(
+  worker.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
+  worker.catalog.push(
     testModel({ id: 'a/../b', providerId: 'g' }),
     testModel({ id: 'climbs', providerId: 'g', upstreamModel: '../../upload' }),
     testModel({ id: 'main', providerId: 'p1', fallbacks: ['climbs', 'a/../b', 'good'] }),
@@ -150,9 +150,9 @@ test('a name that could leave its segment of an address is no model, also in a r
 })
 
 test('a Gemini model has no colon in its name, also in a record', () => {
-  lane.upstreams.length = 0
-  lane.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
-  lane.catalog.push(
+  worker.upstreams.length = 0
+  worker.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
+  worker.catalog.push(
     testModel({ id: 'old', providerId: 'g', upstreamModel: 'gemini-3-pro:streamGenerateContent' }),
     testModel({ id: 'gemini-3-pro:old', providerId: 'g' }),
   )
@@ -162,8 +162,8 @@ test('a Gemini model has no colon in its name, also in a record', () => {
 
 test('two names of one Gemini model are one for filters and records', () => {
   const own = { provider: 'google' }
-  lane.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
-  lane.catalog.push(testModel({ id: 'gemini-listed', providerId: 'g', upstreamModel: 'gemini-up' }))
+  worker.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
+  worker.catalog.push(testModel({ id: 'gemini-listed', providerId: 'g', upstreamModel: 'gemini-up' }))
   expect(pathsOf('models/gemini-3-pro', own)).toEqual(['google/gemini-3-pro'])
   expect(pathsOf('models/gemini-3-pro', { ...own, modelFilter: ['gemini-3-pro'] })).toEqual(['google/gemini-3-pro'])
   expect(pathsOf('models/gemini-3-pro', { ...own, modelFilter: ['models/*'] })).toBe(
@@ -180,7 +180,7 @@ test('two names of one Gemini model are one for filters and records', () => {
 
 test('an ARN of Bedrock is the model that it names; one that does not say its model needs a record', () => {
   const own = { provider: 'aws' }
-  lane.upstreams.push(testProvider({ id: 'b', name: 'aws', kind: 'bedrock', baseUrl: null }))
+  worker.upstreams.push(testProvider({ id: 'b', name: 'aws', kind: 'bedrock', baseUrl: null }))
   const arn = (part: string) => `arn:aws:bedrock:eu-west-1:123456789012:${part}`
   const model = 'anthropic.claude-sonnet-4:0'
   expect(pathsOf(arn(`foundation-model/${model}`), { ...own, modelFilter: [model] })).toEqual([`aws/${model}`])
@@ -189,16 +189,16 @@ test('an ARN of Bedrock is the model that it names; one that does not say its mo
   expect(pathsOf(profile, { ...own, modelFilter: [model, 'us.*'] })).toBe('403 tokens.model_not_allowed model')
   const opaque = arn('application-inference-profile/abc123')
   expect(pathsOf(opaque, own)).toBe('403 tokens.provider_not_allowed model')
-  lane.catalog.push(testModel({ id: 'claude', providerId: 'b', upstreamModel: opaque }))
+  worker.catalog.push(testModel({ id: 'claude', providerId: 'b', upstreamModel: opaque }))
   expect(pathsOf('claude', own)).toEqual([`aws/${opaque}`])
 })
 
 test('requests for one record share its path until its provider changes', () => {
   const listed = testModel({ id: 'listed', providerId: 'p2', upstreamModel: 'up' })
-  lane.catalog.push(listed)
+  worker.catalog.push(listed)
   expect(pathsOf('listed')).toEqual(['two/up'])
   expect(pathsOf('listed', {}, 'embeddings')).toEqual(['two/up'])
-  lane.upstreams[1] = testProvider({ id: 'p2', name: 'renamed' })
+  worker.upstreams[1] = testProvider({ id: 'p2', name: 'renamed' })
   expect(pathsOf('listed')).toEqual(['renamed/up'])
   expect(pathsOf('listed', {}, 'embeddings')).toEqual(['renamed/up'])
 })

@@ -22,20 +22,20 @@ import { accessPoliciesOf, forbiddenBy } from '../../usage/rate/rate-demands.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, given, type ResolvedModel } from '../exchange.ts'
 
-export function resolveModel(exchange: Exchange, { lane }: Pick<Gateway, 'lane'>): void {
+export function resolveModel(exchange: Exchange, { worker }: Pick<Gateway, 'worker'>): void {
   const { model: id } = given(exchange.facts)
   const token = given(exchange.token)
   const { family } = exchange.dialect
   refuseFurtherModels(exchange)
-  const model = findModel(lane.view, id, family, token)
-  if (model === null) throw notFound(lane.view, id, token)
+  const model = findModel(worker.view, id, family, token)
+  if (model === null) throw notFound(worker.view, id, token)
   if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
   if (!modelAllowed(token.modelFilter, model.id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
-  if (lane.view.provider(model.provider.id) === null) throw keyOnTheWay()
+  if (worker.view.provider(model.provider.id) === null) throw keyOnTheWay()
   exchange.model = model
   const fallbacks = model.listed?.fallbacks ?? []
-  exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(lane.view, model, family, token)]
-  if (token.accessPolicyIds.length > 0) boundPaths(exchange, accessPoliciesOf(token, lane.view.limits))
+  exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(worker.view, model, family, token)]
+  if (token.accessPolicyIds.length > 0) boundPaths(exchange, accessPoliciesOf(token, worker.view.limits))
 }
 
 /**

@@ -37,12 +37,12 @@ const lastChains = new WeakMap<PolicySet, WeakMap<GovernedToken, KnownChain>>()
 /** The policies that hold for this caller and a model, or what else is asked for by name. */
 export function chainFor(
   { token: admitted, dialect }: Exchange,
-  { lane }: Gateway,
+  { worker }: Gateway,
   { id: model, aliases }: ModelNames,
 ): PolicyChain {
   const token = given(admitted)
-  const { policies: set } = lane.view
-  const { gatewayId } = lane.standing
+  const { policies: set } = worker.view
+  const { gatewayId } = worker.standing
   const { family } = dialect
   let ofSet = lastChains.get(set)
   if (ofSet === undefined) {
@@ -52,7 +52,7 @@ export function chainFor(
   const last = ofSet.get(token)
   const isSame = last?.model === model && last.family === family && last.gatewayId === gatewayId
   if (last !== undefined && isSame && areEqual(last.aliases, aliases)) return last.chain
-  const chain = findChain(token, lane, { id: model, aliases }, family)
+  const chain = findChain(token, worker, { id: model, aliases }, family)
   ofSet.set(token, { gatewayId, model, aliases, family, chain })
   return chain
 }
@@ -65,13 +65,13 @@ function areEqual(some: readonly string[], others: readonly string[]): boolean {
 
 const findChain = (
   token: GovernedToken,
-  lane: Gateway['lane'],
+  worker: Gateway['worker'],
   { id: model, aliases: modelAliases }: ModelNames,
   family: Family,
 ): PolicyChain =>
-  lane.view.policies.chainFor({
-    organizationId: lane.standing.organizationId,
-    gatewayId: lane.standing.gatewayId,
+  worker.view.policies.chainFor({
+    organizationId: worker.standing.organizationId,
+    gatewayId: worker.standing.gatewayId,
     tokenId: token.id,
     tokenLineage: token.accounts.map(({ id }) => id),
     teamId: token.teamId ?? token.eventTeamId,

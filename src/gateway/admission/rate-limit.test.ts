@@ -4,7 +4,7 @@ import type { AccessPolicy, ConsumerGroup, LimitSet } from '../../usage/limits.t
 import { noLimits } from '../../usage/limits.ts'
 import type { SlotCell } from '../../usage/rate/rate-protocol.ts'
 import { noPast } from '../../usage/rate/rates.ts'
-import { LaneRates } from '../../usage/rate/worker-rates.ts'
+import { WorkerRates } from '../../usage/rate/worker-rates.ts'
 import { completion, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
 let running: TestGateway
@@ -43,16 +43,16 @@ async function start(limits: Partial<LimitSet>, token: Partial<GovernedToken>, s
     cooling: [],
     absent: 0,
   })
-  const rates = new LaneRates({
+  const rates = new WorkerRates({
     clock: { monotonic: () => performance.now(), host: () => performance.now() },
     process: 'test',
     past: noPast,
     sleep: async () => undefined,
     post: async (cells) => ({ cells: cells.map(answer) }),
   })
-  Object.assign(running.lane, { rates })
-  Object.assign(running.lane.view, { limits: { ...noLimits, ...limits } })
-  const secret = running.lane.addToken(token)
+  Object.assign(running.worker, { rates })
+  Object.assign(running.worker.view, { limits: { ...noLimits, ...limits } })
+  const secret = running.worker.addToken(token)
   return (body: unknown = question) => running.chat(body, { secret })
 }
 
@@ -78,16 +78,16 @@ test('an access policy and the own limits of a token answer 503 with Retry-After
     { error: { code: 'usage_authorization_rate_limited', type: 'service_unavailable' } },
   ])
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-  const own = running.lane.addToken({ accounts: [account({ rateLimitRpm: 1 })] })
+  const own = running.worker.addToken({ accounts: [account({ rateLimitRpm: 1 })] })
   expect((await running.chat(question, { secret: own })).status).toBe(200)
   expect((await running.chat(question, { secret: own })).status).toBe(503)
 })
 
 test('a request that is refused for another reason uses nothing', async () => {
   const ask = await start({}, { accounts: [account({ rateLimitRpm: 1 })] }, 1)
-  running.lane.journal.full = { open: true }
+  running.worker.journal.full = { open: true }
   expect((await ask()).status).toBe(503)
-  running.lane.journal.full = {}
+  running.worker.journal.full = {}
   expect((await ask()).status).toBe(200)
 })
 
@@ -136,14 +136,14 @@ test('an access policy keeps a token to its models and providers', async () => {
   const ask = await start({ accessPolicies: models }, { accessPolicyIds: ['p'] })
   expect(await (await ask()).json()).toMatchObject({ error: { code: 'tokens.model_not_allowed', param: 'model' } })
   const providers = new Map([['p', policy({ providers: ['elsewhere'] })]])
-  Object.assign(running.lane.view, { limits: { ...noLimits, accessPolicies: providers } })
+  Object.assign(running.worker.view, { limits: { ...noLimits, accessPolicies: providers } })
   expect(await (await ask()).json()).toMatchObject({ error: { code: 'tokens.provider_not_allowed' } })
 })
 
 test('without the control plane a limit that was never asked about answers 503', async () => {
   const ask = await start({}, { accounts: [account({ rateLimitRpm: 1 })] })
   let now = 0
-  const rates = new LaneRates({
+  const rates = new WorkerRates({
     clock: { monotonic: () => now, host: () => now },
     process: 'test',
     past: noPast,
@@ -154,14 +154,14 @@ test('without the control plane a limit that was never asked about answers 503',
       throw new Error('unreachable')
     },
   })
-  Object.assign(running.lane, { rates })
+  Object.assign(running.worker, { rates })
   expect(await (await ask()).json()).toMatchObject({ error: { code: 'usage_authority_unavailable' } })
 })
 
 test("a clone takes of its own limit and of its source's, or of neither", async () => {
   const source = account({ id: 'source', rateLimitRpm: 2 })
   await start({}, {}, 2)
-  const ask = (...accounts: TokenAccount[]) => running.chat(question, { secret: running.lane.addToken({ accounts }) })
+  const ask = (...accounts: TokenAccount[]) => running.chat(question, { secret: running.worker.addToken({ accounts }) })
   const clone = account({ id: 'clone', rateLimitRpm: 1 })
   expect((await ask(clone, source)).status).toBe(200)
   expect((await ask(clone, source)).status).toBe(503)

@@ -17,7 +17,7 @@ import { resourceName } from './resource-name.ts'
 
 export function limitRate(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const token = given(exchange.token)
-  const { limits } = gateway.lane.view
+  const { limits } = gateway.worker.view
   if (!mayHaveRates(token, limits)) return
   const demands = rateDemands(token, limits, tokensOf(given(exchange.facts), modelOutput(exchange)))
   if (demands.length > 0) return take(exchange, gateway, demands)
@@ -36,14 +36,14 @@ function modelOutput({ dialect, parsed, paths }: Exchange): number {
 function take(exchange: Exchange, gateway: Gateway, demands: readonly RateDemand[]): Promise<void> | void {
   const refuse = (thrown: unknown): never => {
     if (!(thrown instanceof RateRefused)) throw asFailure(thrown)
-    throw rateFailure(thrown, resourceName(given(exchange.token).id, gateway.lane.standing))
+    throw rateFailure(thrown, resourceName(given(exchange.token).id, gateway.worker.standing))
   }
   const took = (ticket: RateTicket) => {
     exchange.rates = ticket
   }
   let taken: RateTicket | Promise<RateTicket>
   try {
-    taken = gateway.lane.rates.take(demands, exchange.abort.signal)
+    taken = gateway.worker.rates.take(demands, exchange.abort.signal)
   } catch (thrown) {
     return refuse(thrown)
   }

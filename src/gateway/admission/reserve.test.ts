@@ -41,16 +41,16 @@ async function start(
     idle_timeout_seconds: 0.2,
     first_byte_timeout_seconds: 0.2,
   })
-  Object.assign(running.lane, { allowances })
-  running.lane.catalog.push(...models)
+  Object.assign(running.worker, { allowances })
+  running.worker.catalog.push(...models)
   const accounts = [{ id: 't', maxRequests: 5, maxBudget: 10_000_000_000, rateLimitRpm: null, rateLimitTpm: null }]
-  const secret = running.lane.addToken({ accounts, ...token })
+  const secret = running.worker.addToken({ accounts, ...token })
   return (body: unknown = question, signal?: AbortSignal) =>
     running.chat(body, { secret, ...(signal ? { signal } : {}) })
 }
 const limits = (money: number, requests = 5) =>
   new TestAllowances({ 'token/t/money': money, 'token/t/requests': requests })
-const lastOutcome = () => running.lane.journal.outcomes().at(-1)
+const lastOutcome = () => running.worker.journal.outcomes().at(-1)
 
 describe('a request of a token with a budget', () => {
   test('is booked by what the provider reported, to the nano-dollar, with the cached part at its own price', async () => {
@@ -101,7 +101,7 @@ describe('a request of a token with a budget', () => {
     const allowances = new TestAllowances({ 'token/t/money': 10_000_000_000 })
     const ask = await start(answered, { allowances, models: [testModel({ id: 'gpt-test', price })] })
     expect((await ask({ ...question, max_tokens: 1e12 })).status).toBe(200)
-    const held = running.lane.journal.opened.values().next().value?.settlements
+    const held = running.worker.journal.opened.values().next().value?.settlements
     expect(held).toContainEqual({ account: 'token/t/money', amount: 10_000_000_000 })
     const refused = await ask({ ...question, max_tokens: 1e12, n: 1e12 })
     expect([refused.status, await refused.json()]).toMatchObject([
@@ -114,13 +114,13 @@ describe('a request of a token with a budget', () => {
   test('is bounded by what a policy made of it, not by what came', async () => {
     const ask = await start(answered, { allowances: limits(1_000_000_000) })
     const added = 'Be kind. '.repeat(100)
-    running.lane.policies = compilePolicySet([
+    running.worker.policies = compilePolicySet([
       testPolicy({ id: 'prefix', kind: 'request-rewrite', config: { system_prefix: added } }),
     ])
     expect((await ask()).status).toBe(200)
     const sent = running.seen[0]?.body ?? ''
     expect(sent).toContain(added.trim())
-    const [interrupted] = running.lane.journal.opened.values()
+    const [interrupted] = running.worker.journal.opened.values()
     // Two messages now, each with its allowance.
     const bound = (sent.length + 64 + 2 * 16) * 2000 + outputBound
     expect(interrupted?.settlements).toEqual([
@@ -144,7 +144,7 @@ describe('a request of a token with a budget', () => {
     const bound = inputBound + ',"max_tokens":0'.length * 2000 + outputBound
     const ask = await start(answered, { allowances: limits(bound + 10_000) })
     expect((await ask({ ...question, max_tokens: 0 })).status).toBe(200)
-    const [reserved] = running.lane.journal.opened.values()
+    const [reserved] = running.worker.journal.opened.values()
     expect(reserved?.settlements).toContainEqual({ account: 'token/t/money', amount: bound })
     expect(JSON.parse(running.seen[0]?.body ?? '')).toMatchObject({ max_tokens: 0 })
     const refused = await ask({ ...question, max_tokens: 0 })
@@ -216,7 +216,7 @@ describe('a request of a token with a budget', () => {
     const allowances = limits(inputBound + outputBound + excess)
     const ask = await start(() => Response.json(huge), { allowances })
     const excesses = new Map([[`${model.providerId}/gpt-test`, excess]])
-    Object.assign(running.lane.view, { limits: { ...noLimits, excesses } })
+    Object.assign(running.worker.view, { limits: { ...noLimits, excesses } })
     await ask()
     expect(lastOutcome()?.details).not.toHaveProperty('bound_exceeded')
     expect(allowances.balances.get('token/t/money')).toBe(inputBound + outputBound + excess - cost)
@@ -245,7 +245,7 @@ describe('a request of a token with a budget', () => {
   test('counts in full where a restart has to end it', async () => {
     const ask = await start(answered, { allowances: limits(10_000_000) })
     await ask()
-    const [interrupted] = running.lane.journal.opened.values()
+    const [interrupted] = running.worker.journal.opened.values()
     expect(interrupted).toMatchObject({
       settlements: [{ amount: 1 }, { amount: inputBound + outputBound }],
       event_cost_attribution: { cost: (inputBound + outputBound) / 1e9, estimated: true },
@@ -298,7 +298,7 @@ describe('a caller that leaves', () => {
     const response = await ask({ ...question, stream: true }, abort.signal)
     await response.body?.getReader().read()
     abort.abort()
-    await eventually(() => running.lane.journal.outcomes().length > 0)
+    await eventually(() => running.worker.journal.outcomes().length > 0)
     // 12 characters in and 17 out, four to a token.
     expect(allowances.balances.get('token/t/money')).toBe(10_000_000 - (3 * 2000 + 5 * 4000))
     expect(lastOutcome()?.event_cost_attribution).toMatchObject({ estimated: true })
@@ -336,8 +336,20 @@ describe('however an exchange ends, what it held is settled or given back exactl
     ['garbage', () => new Response('<html>'), question, true],
     ['silence', never, question, true],
     ['broken stream', broken, stream, true],
-    ['outbox full at open', answered, question, false, () => Object.assign(running.lane.journal.full, { open: true })],
-    ['outbox full at close', answered, question, true, () => Object.assign(running.lane.journal.full, { close: true })],
+    [
+      'outbox full at open',
+      answered,
+      question,
+      false,
+      () => Object.assign(running.worker.journal.full, { open: true }),
+    ],
+    [
+      'outbox full at close',
+      answered,
+      question,
+      true,
+      () => Object.assign(running.worker.journal.full, { close: true }),
+    ],
     [
       'revoked while it waited',
       answered,
@@ -345,7 +357,7 @@ describe('however an exchange ends, what it held is settled or given back exactl
       false,
       (allowances) => {
         allowances.delay = 20
-        setTimeout(() => running.lane.tokens.clear(), 5)
+        setTimeout(() => running.worker.tokens.clear(), 5)
       },
     ],
   ]
@@ -376,7 +388,7 @@ describe('however an exchange ends, what it held is settled or given back exactl
     await Bun.sleep(30)
     abort.abort()
     await asked
-    await eventually(() => running.lane.journal.outcomes().length > 0)
+    await eventually(() => running.worker.journal.outcomes().length > 0)
     expect([allowances.reserved, allowances.settled, allowances.released]).toEqual([0, 0, 0])
     expect([...allowances.balances.values()]).toEqual([10_000_000, 5])
   })

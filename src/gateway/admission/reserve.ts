@@ -1,6 +1,6 @@
 /**
  * Sets aside what the request may cost at most, on every limit it draws on, all or none (contract section 8; protocols
- * section 2). Where a lane's balances suffice nothing is waited for.
+ * section 2). Where a worker's balances suffice nothing is waited for.
  *
  * 1. What each path costs is looked up once, so that the outcome is settled at the prices of the admission.
  * 2. A token without limits of money needs no bound. Otherwise the dearest path is bounded; a fallback that has no
@@ -41,7 +41,7 @@ async function reserveLater(exchange: Exchange, gateway: Gateway): Promise<void>
 }
 
 function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
-  const { view } = gateway.lane
+  const { view } = gateway.worker
   const token = given(exchange.token)
   const now = gateway.clock.now()
   const priced: PricedPath[] = []
@@ -90,7 +90,7 @@ function hold(exchange: Exchange, gateway: Gateway, asked: Asked): Promise<void>
   const demands = [...asked.requests, ...moneyDemands(exchange, asked.money, asked.paths)]
   let reserved: Reservation | Promise<Reservation>
   try {
-    reserved = gateway.lane.allowances.reserve(demands, exchange.abort.signal)
+    reserved = gateway.worker.allowances.reserve(demands, exchange.abort.signal)
   } catch (thrown) {
     return holdCounted(exchange, gateway, asked, thrown)
   }
@@ -129,10 +129,10 @@ function holdCounted(exchange: Exchange, gateway: Gateway, asked: Asked, thrown:
   })
 }
 
-function failureOf(thrown: unknown, { token }: Exchange, { lane }: Gateway, asked: Asked): Failure {
+function failureOf(thrown: unknown, { token }: Exchange, { worker }: Gateway, asked: Asked): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
   const { id, keyClass } = given(token)
-  return usageFailure(thrown, keyClass, resourceName(id, lane.standing), shortfall(thrown, asked.paths[0]))
+  return usageFailure(thrown, keyClass, resourceName(id, worker.standing), shortfall(thrown, asked.paths[0]))
 }
 
 /** Each follows "tokens of input, ". */

@@ -14,15 +14,15 @@ import { digestOf } from '../policy/decisions.ts'
 /** Holds the grant for this request, where there is one; true where the exchange has one. Waits only where it must. */
 export function useGrant(exchange: Exchange, gateway: Gateway): boolean | Promise<boolean> {
   if (exchange.grant !== null) return true
-  const { lane, clock } = gateway
-  const grant = lane.view.grant(given(exchange.token).id, digestOf(exchange, gateway), clock.now())
+  const { worker, clock } = gateway
+  const grant = worker.view.grant(given(exchange.token).id, digestOf(exchange, gateway), clock.now())
   return grant === null ? false : hold(exchange, gateway, grant.id)
 }
 
-async function hold(exchange: Exchange, { lane }: Gateway, id: string): Promise<boolean> {
+async function hold(exchange: Exchange, { worker }: Gateway, id: string): Promise<boolean> {
   try {
     const demands = [{ account: `grant/${id}`, want: 1, min: 1 }]
-    const reservation = await lane.allowances.reserve(demands, exchange.abort.signal)
+    const reservation = await worker.allowances.reserve(demands, exchange.abort.signal)
     if (exchange.settled !== null) {
       // Its caller left while it waited: nobody will settle what comes now.
       reservation.release()

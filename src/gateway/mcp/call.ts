@@ -111,10 +111,10 @@ export function showParameters(exchange: Exchange, { _meta: meta, ...params }: J
 }
 
 /** Whether the token's bindings let it use this server. */
-export function mayUseServer(exchange: Exchange, { lane }: Gateway, { name }: McpServerRecord): boolean {
+export function mayUseServer(exchange: Exchange, { worker }: Gateway, { name }: McpServerRecord): boolean {
   const token = given(exchange.token)
   if (token.provider !== null && token.provider !== name) return false
-  return accessPoliciesOf(token, lane.view.limits).every(
+  return accessPoliciesOf(token, worker.view.limits).every(
     ({ providers }) => providers === null || providers.includes(name),
   )
 }

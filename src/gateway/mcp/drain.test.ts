@@ -19,7 +19,7 @@ test('calls that a drain cuts are answered with why before their connections clo
   await running.stop()
   const said = await Promise.all(answers.map(async (answer) => (await messagesOf(await answer)).at(-1)))
   expect(said).toMatchObject(forms.map((_, id) => ({ id, error: { data: { code: 'draining', status: 503 } } })))
-  const outcomes = running.lane.journal.outcomes().filter(({ reason_code: reason }) => reason === 'gateway.drained')
+  const outcomes = running.worker.journal.outcomes().filter(({ reason_code: reason }) => reason === 'gateway.drained')
   expect(outcomes.map(({ verdict, details }) => [verdict, details?.status])).toEqual(forms.map(() => ['error', 200]))
 })
 
@@ -54,7 +54,7 @@ test.each(admitted)('%s whose body is still coming when the drain begins is serv
   const { answering, stopping } = await halfSent(running, method, params)
   expect(await (await answering)?.json()).toMatchObject({ id: 1, result: {} })
   await stopping
-  expect(running.lane.journal.outcomes().at(-1)).toMatchObject({ verdict: 'allow', reason_code: 'ok' })
+  expect(running.worker.journal.outcomes().at(-1)).toMatchObject({ verdict: 'allow', reason_code: 'ok' })
 })
 
 test('a drain waits for the whole of a message, not for its body alone', async () => {

@@ -78,11 +78,11 @@ test('arguments, results, definitions and ids are what they were', async () => {
 test('where policies rewrite what stands beside them they are what they were', async () => {
   const pii = testPolicy({ id: 'pii', kind: 'pii', config: { types: ['email'], action: 'redact' } })
   const stages = ['pre_request', 'post_request', 'pre_response'] as const
-  gateway.lane.policies = compilePolicySet([{ ...pii, stages: [...stages] }])
+  gateway.worker.policies = compilePolicySet([{ ...pii, stages: [...stages] }])
   const answer = await call('1')
   expect(answer).toContain(`"structuredContent":${redacted},"n":${big}`)
   expect(lastCall()).toContain(`"arguments":${redacted}`)
-  gateway.lane.policies = compilePolicySet([])
+  gateway.worker.policies = compilePolicySet([])
 })
 
 test('a schema sees them as numbers, so that none passes a bound by its length', async () => {
@@ -90,13 +90,13 @@ test('a schema sees them as numbers, so that none passes a bound by its length',
   const limit = (id: object) => {
     Object.assign(bounded.properties.params.properties.arguments.properties, { id })
     const config = { schema: bounded, applies_to: 'body', action: 'block' }
-    gateway.lane.policies = compilePolicySet([testPolicy({ id: 'schema', kind: 'json-schema', config })])
+    gateway.worker.policies = compilePolicySet([testPolicy({ id: 'schema', kind: 'json-schema', config })])
   }
   limit({ maximum: 100 })
   expect(await call('2')).toContain('content_policy_violation')
   limit({ type: 'number', minimum: 100 })
   expect(await call('3')).toContain('"result"')
-  gateway.lane.policies = compilePolicySet([])
+  gateway.worker.policies = compilePolicySet([])
 })
 
 test('the token of progress, what progress says, and what a server asks are what they were', async () => {
@@ -124,7 +124,7 @@ test('the token of progress, what progress says, and what a server asks are what
 
 test('a token of progress is no text, though it looks like one that a policy takes out', async () => {
   const pii = testPolicy({ id: 'pii', kind: 'pii', config: { types: ['email'], action: 'redact' } })
-  gateway.lane.policies = compilePolicySet([{ ...pii, stages: ['pre_request', 'pre_response'] }])
+  gateway.worker.policies = compilePolicySet([{ ...pii, stages: ['pre_request', 'pre_response'] }])
   const own = Number(JSON.parse(lastCall() ?? '{}').id) + 1
   const mail = '"ann@example.com"'
   asides = [
@@ -133,7 +133,7 @@ test('a token of progress is no text, though it looks like one that a policy tak
   answered = Promise.withResolvers()
   answered.resolve()
   const answer = await call('11', `{"progressToken":${mail}}`)
-  gateway.lane.policies = compilePolicySet([])
+  gateway.worker.policies = compilePolicySet([])
   expect(answer).toContain('"message":"[EMAIL]"')
   expect(answer).toContain(`"progressToken":${mail}`)
 })

@@ -92,7 +92,7 @@ export function standingOf({ token: { hash } }: McpSession, gateway: Gateway): S
 
 /** An exchange of what a server sends: its token is looked at again, because a session is long. */
 function begin(gateway: Gateway, session: McpSession, { server, method, params }: Passing): Exchange {
-  const request = new Request(`${gateway.lane.standing.gatewayUrl}/mcp`, { method: 'POST' })
+  const request = new Request(`${gateway.worker.standing.gatewayUrl}/mcp`, { method: 'POST' })
   const mcp = { method, params, id: null, session, call: null, server, name: null, requestBytes: 0, resultBytes: null }
   const exchange = beginExchange(
     {

@@ -41,9 +41,9 @@ export function checkMethod({ method }: Request): void {
 }
 
 /** Security warning of the transport: a wrong Origin is 403. Programs send none. */
-export function checkOrigin({ headers }: Request, { lane, settings }: Gateway): void {
+export function checkOrigin({ headers }: Request, { worker, settings }: Gateway): void {
   const origin = headers.get('origin')
-  if (origin === null || origin === lane.standing.gatewayUrl) return
+  if (origin === null || origin === worker.standing.gatewayUrl) return
   if (settings.mcp_origins?.split(' ').includes(origin)) return
   throw new Unfit(403, 'Pages of this origin may not call this')
 }

@@ -232,7 +232,7 @@ test('what waits of one server’s words keeps no other server’s answer', asyn
     undefined,
     servers,
   )
-  guarded.lane.policies = compilePolicySet([{ ...policy, when }])
+  guarded.worker.policies = compilePolicySet([{ ...policy, when }])
   evil.behaviour = calls((message) =>
     stream([...Array(2000).fill(frame(notice('words'))), frame(answer(message, fine))]),
   )

@@ -49,7 +49,7 @@ const server = (): TestMcpServer =>
 async function start(policies: StoredPolicy[] = []): Promise<{ gateway: McpGateway; files: TestMcpServer }> {
   const files = server()
   const gateway = await startMcpGateway([files])
-  gateway.lane.policies = compilePolicySet(policies)
+  gateway.worker.policies = compilePolicySet(policies)
   running = gateway
   return { gateway, files }
 }
@@ -70,7 +70,7 @@ test('without a token, or with one of another resource, HTTP refuses and says wh
     return [response.status, response.headers.get('www-authenticate')]
   }
   const metadata = 'resource_metadata="http://127.0.0.1:7080/.well-known/oauth-protected-resource/mcp"'
-  const bearer = (members: object) => ({ authorization: `Bearer ${gateway.lane.addToken(members)}` })
+  const bearer = (members: object) => ({ authorization: `Bearer ${gateway.worker.addToken(members)}` })
   const delegation = { clientId: 'c', grantId: 'g', scope: ['mcp:invoke'], permissions: ['mcp:invoke'] }
   expect(await ask({})).toEqual([401, `Bearer ${metadata}`])
   const elsewhere = { delegation: { ...delegation, resources: ['http://127.0.0.1:7080'] } }
@@ -88,9 +88,9 @@ test('without a token, or with one of another resource, HTTP refuses and says wh
 test('a token that is refused at the door is answered by the id of its request', async () => {
   const { gateway } = await start()
   const accounts = [{ id: 'd', maxBudget: null, maxRequests: 1, rateLimitRpm: null, rateLimitTpm: null }]
-  const depleted = gateway.lane.addToken({ keyClass: 'disposable', accounts })
-  Object.assign(gateway.lane, { allowances: new TestAllowances({ 'token/d/requests': 0 }) })
-  for (const secret of [depleted, gateway.lane.addToken({ roles: ['auditor'] })]) {
+  const depleted = gateway.worker.addToken({ keyClass: 'disposable', accounts })
+  Object.assign(gateway.worker, { allowances: new TestAllowances({ 'token/d/requests': 0 }) })
+  for (const secret of [depleted, gateway.worker.addToken({ roles: ['auditor'] })]) {
     const headers = { ...jsonHeaders, authorization: `Bearer ${secret}` }
     const ask = (body: string) => fetch(`${gateway.url}/mcp`, { method: 'POST', headers, body })
     const refused = await (await ask('{"jsonrpc":"2.0","id":"mine","method":"tools/list"}')).json()
@@ -103,7 +103,7 @@ test('a call is opened before it is sent, and recorded with server, tool and siz
   const { gateway, files } = await start()
   const caller = await gateway.caller()
   const answer = await caller.call('files__read', { path: '/a' })
-  const { opened, closed } = gateway.lane.journal
+  const { opened, closed } = gateway.worker.journal
   expect(opened.size).toBe(1)
   const [events] = [...closed.values()]
   expect(events).toHaveLength(1)
@@ -131,7 +131,7 @@ test('a name that is as long as a body is nobody’s, and not recorded', async (
   const caller = await gateway.caller()
   const answer = await caller.call(`files__${'x'.repeat(100_000)}`)
   expect(answer).toMatchObject({ error: { code: -32602, data: { code: 'mcp.unknown_name' } } })
-  const recorded = gateway.lane.journal.outcomes()
+  const recorded = gateway.worker.journal.outcomes()
   expect(recorded.some(({ reason_code: code }) => code === 'mcp.unknown_name')).toBe(true)
   expect(JSON.stringify(recorded).length).toBeLessThan(10_000)
 })
@@ -152,7 +152,7 @@ test('policies read arguments and results, wherever in them the words stand', as
   })
   const failed = JSON.stringify(await caller.call('files__fail'))
   expect(failed).toContain('No file of [EMAIL]')
-  const outcomes = gateway.lane.journal.outcomes()
+  const outcomes = gateway.worker.journal.outcomes()
   expect(outcomes.find(({ details }) => details?.tool === 'files__fail')).toMatchObject({
     verdict: 'error',
     reason_code: 'mcp.server_error',
@@ -185,10 +185,10 @@ test('a call that waits for a person is a result that says so; with leave the sa
     id: 1,
     result: { isError: true, verdictan: { verdict: 'ESCALATE', escalation: { status: 'queued' } } },
   })
-  const decision = gateway.lane.journal.refused.find(({ event_type }) => event_type === 'decision')
+  const decision = gateway.worker.journal.refused.find(({ event_type }) => event_type === 'decision')
   const { digest } = (decision?.details?.escalation ?? {}) as { digest: string }
   const tokenId = decision?.event_attribution.token_id ?? ''
-  gateway.lane.grants.push({ id: 'g', tokenId, digest, expiresAt: Date.now() + 60_000 })
+  gateway.worker.grants.push({ id: 'g', tokenId, digest, expiresAt: Date.now() + 60_000 })
   expect((await call(2))[1]).toMatchObject({ id: 2, result: { content: [{}, {}] } })
 })
 
@@ -199,7 +199,7 @@ test('a call whose result waits for a person is said to have been made, to its c
   expect(await caller.call('files__read')).toMatchObject({ result: { isError: true, content: [{ text: held }] } })
   expect(files.asked.filter(({ method }) => method === 'tools/call')).toHaveLength(1)
   expect(await caller.ask('prompts/get', { name: 'files__greet' })).toMatchObject({ error: { message: held } })
-  const events = [...gateway.lane.journal.closed.values()].flat()
+  const events = [...gateway.worker.journal.closed.values()].flat()
   const decisions = events.filter(({ event_type }) => event_type === 'decision')
   expect(decisions.map(({ details }) => details?.escalation)).toMatchObject([{ sent: true }, { sent: true }])
 })
@@ -229,7 +229,7 @@ test('tools that a token may not use are neither listed nor called, under the co
     const caller = await gateway.caller()
     const { result } = (await caller.ask('tools/list')) as { result: { tools: { name: string }[] } }
     const called = (await caller.call('files__write')) as { error?: { data: { code: string } } }
-    const decisions = gateway.lane.journal.refused.filter(({ event_type }) => event_type === 'decision')
+    const decisions = gateway.worker.journal.refused.filter(({ event_type }) => event_type === 'decision')
     await gateway.stop()
     running = null
     const writes = result.tools.some(({ name }) => name === 'files__write')
@@ -261,10 +261,10 @@ test('tools that a token may not use are neither listed nor called, under the co
 
 test('a token that is bound to a provider reaches the server of that name and no other', async () => {
   const { gateway } = await start()
-  const bound = await gateway.caller({ secret: gateway.lane.addToken({ provider: 'openai' }) })
+  const bound = await gateway.caller({ secret: gateway.worker.addToken({ provider: 'openai' }) })
   expect(await bound.ask('tools/list')).toMatchObject({ result: { tools: [] } })
   expect(await bound.call('files__read')).toMatchObject({ error: { data: { code: 'tokens.provider_not_allowed' } } })
-  const files = await gateway.caller({ secret: gateway.lane.addToken({ provider: 'files', modelFilter: ['gpt-*'] }) })
+  const files = await gateway.caller({ secret: gateway.worker.addToken({ provider: 'files', modelFilter: ['gpt-*'] }) })
   expect(await files.call('files__read')).toMatchObject({ result: {} })
 })
 
@@ -282,7 +282,7 @@ test('what a server asks of the caller, and hears, passes policies and is record
   const result = { role: 'assistant', model: 'm', content }
   expect((await caller.post({ jsonrpc: '2.0', id: asked.id, result })).status).toBe(202)
   expect(JSON.stringify(await events.next())).toContain('Yes, and [EMAIL]')
-  const outcomes = gateway.lane.journal.outcomes()
+  const outcomes = gateway.worker.journal.outcomes()
   expect(outcomes.find(({ details }) => details?.method === 'sampling/createMessage')).toMatchObject({
     verdict: 'redact',
     details: { server: 'files' },
@@ -306,13 +306,13 @@ test('what a caller says in place of an answer passes policies too', async () =>
     message: expect.stringContaining('Ask [EMAIL]'),
     data: { of: 'Ask [EMAIL]' },
   })
-  const asked = gateway.lane.journal.outcomes().filter(({ details }) => details?.method === 'sampling/createMessage')
+  const asked = gateway.worker.journal.outcomes().filter(({ details }) => details?.method === 'sampling/createMessage')
   expect(asked).toMatchObject([{ verdict: 'redact', reason_code: 'policy.pii' }])
 })
 
 test('a server that a token may no longer use asks and tells its caller nothing, on a connection that stands', async () => {
   const { gateway, files } = await start()
-  const { view } = gateway.lane
+  const { view } = gateway.worker
   const { token } = view
   files.handlers['tools/call'] = async ({ ask, notify }) => {
     view.token = (hash) => {
@@ -328,7 +328,7 @@ test('a server that a token may no longer use asks and tells its caller nothing,
   const text = await response.text()
   expect(text).not.toContain('words')
   expect(text).not.toContain('sampling/createMessage')
-  const refused = gateway.lane.journal
+  const refused = gateway.worker.journal
     .outcomes()
     .filter(({ reason_code: code }) => code === 'tokens.provider_not_allowed')
   expect(refused).toHaveLength(2)
@@ -356,13 +356,13 @@ test('a revocation ends the sessions of its token and what runs for them', async
   const hanging = caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'files__hang' } })
   await eventually(() => files.asked.some(({ method }) => method === 'tools/call'))
   const hash = hashSecret(gateway.secret)
-  gateway.lane.denials.add(hash)
+  gateway.worker.denials.add(hash)
   gateway.gateway.cutTokens([hash])
   expect((await hanging).status).toBe(401)
   await standing.text()
   expect((await caller.post({ jsonrpc: '2.0', id: 2, method: 'ping' })).status).toBe(401)
   await eventually(() => files.connections === 0)
-  expect(gateway.lane.journal.outcomes().map(({ reason_code }) => reason_code)).toContain('token.revoked')
+  expect(gateway.worker.journal.outcomes().map(({ reason_code }) => reason_code)).toContain('token.revoked')
 })
 
 test('nothing leaves to a token that is revoked, though its session has not ended yet', async () => {
@@ -372,7 +372,7 @@ test('nothing leaves to a token that is revoked, though its session has not ende
   gateway.servers.changed()
   const hash = hashSecret(gateway.secret)
   files.handlers['tools/call'] = ({ notify }) => {
-    gateway.lane.denials.add(hash)
+    gateway.worker.denials.add(hash)
     notify('notifications/tools/list_changed', {})
     return { content: [] }
   }
@@ -385,7 +385,7 @@ test('nothing leaves to a token that is revoked, though its session has not ende
 test('a call that cannot be recorded is not made', async () => {
   const { gateway, files } = await start()
   const caller = await gateway.caller()
-  gateway.lane.journal.full.open = true
+  gateway.worker.journal.full.open = true
   expect(await caller.call('files__read')).toMatchObject({
     error: { code: -32603, data: { code: 'event_outbox_full' } },
   })
@@ -424,5 +424,5 @@ test('a list that waits for a server ends with its caller’s word, and is recor
   await asked.promise
   await caller.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } })
   expect(await (await listing).text()).toBe('')
-  expect(gateway.lane.journal.outcomes().map(({ reason_code: code }) => code)).toContain('client.cancelled')
+  expect(gateway.worker.journal.outcomes().map(({ reason_code: code }) => code)).toContain('client.cancelled')
 })

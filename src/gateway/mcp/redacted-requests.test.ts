@@ -59,7 +59,7 @@ async function start(action: 'redact' | 'block' | null) {
   const gateway = await startTestGateway(() => Response.json({}), {}, tracer, testMcpServers(files))
   running = gateway
   if (action !== null) {
-    gateway.lane.policies = compilePolicySet([
+    gateway.worker.policies = compilePolicySet([
       testPolicy({ id: 'p', kind: 'pii', config: { types: ['email'], action } }),
       testPolicy({ id: 't', kind: 'term-filter', config: { terms: ['zebra'], action }, position: 2 }),
     ])
@@ -68,7 +68,7 @@ async function start(action: 'redact' | 'block' | null) {
 }
 
 /** All that is recorded so far. */
-async function recorded({ lane: { journal } }: TestGateway): Promise<string> {
+async function recorded({ worker: { journal } }: TestGateway): Promise<string> {
   await eventually(() => spans.length >= journal.outcomes().length)
   return JSON.stringify([journal.outcomes(), journal.refused, [...journal.opened.values()], [...journal.closed], spans])
 }
@@ -88,7 +88,7 @@ for (const [method, params] of cases) {
         },
       })
       expect(JSON.stringify(files.asked)).not.toContain(word)
-      const outcomes = gateway.lane.journal.outcomes()
+      const outcomes = gateway.worker.journal.outcomes()
       expect(outcomes.at(-1)).toMatchObject({ verdict: 'deny', reason_code: 'policy.target_changed' })
       const kept = await recorded(gateway)
       expect(kept).toContain(word === email ? 'files__' : 'policy.target_changed')

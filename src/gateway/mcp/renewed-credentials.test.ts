@@ -47,7 +47,7 @@ const post = (secret: string, session: string) =>
 for (const [renewal, { own, others }] of Object.entries(owners)) {
   test(`the official client goes on with its session after ${renewal}`, async () => {
     const files = await start()
-    const first = gateway.lane.addToken(own)
+    const first = gateway.worker.addToken(own)
     let secret = first
     const client = new Client({ name: 'test', version: '1' }, { capabilities: { sampling: {} } })
     client.setRequestHandler(CreateMessageRequestSchema, async () => ({
@@ -69,8 +69,8 @@ for (const [renewal, { own, others }] of Object.entries(owners)) {
     await client.connect(transport)
     await client.callTool({ name: 'files__read' })
     const session = transport.sessionId ?? ''
-    secret = gateway.lane.addToken(own)
-    const former = gateway.lane.tokens.get(hashSecret(first))
+    secret = gateway.worker.addToken(own)
+    const former = gateway.worker.tokens.get(hashSecret(first))
     Object.assign(former ?? {}, { rotatedAt: Date.now() - 1, expiresAt: Date.now() - 1 })
     expect((await post(first, session)).status).toBe(401)
     expect(await client.callTool({ name: 'files__read' })).toMatchObject({ content: [{ text: 'done' }] })
@@ -78,7 +78,7 @@ for (const [renewal, { own, others }] of Object.entries(owners)) {
     expect(files.connections).toBe(1)
     gateway.servers.changed()
     await eventually(() => changes > 0)
-    for (const other of others) expect((await post(gateway.lane.addToken(other), session)).status).toBe(404)
+    for (const other of others) expect((await post(gateway.worker.addToken(other), session)).status).toBe(404)
     await client.close()
   })
 }

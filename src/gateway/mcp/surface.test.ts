@@ -129,7 +129,7 @@ test('a version that is not spoken is answered with the newest, and refused in a
   }
   const caller = await running.caller()
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
-  const before = running.lane.journal.outcomes()
+  const before = running.worker.journal.outcomes()
   expect((await caller.post(ping, { 'mcp-protocol-version': '1999-01-01' })).status).toBe(400)
   expect((await caller.post([ping])).status).toBe(400)
   expect((await caller.post('{')).status).toBe(400)
@@ -143,7 +143,7 @@ test('a version that is not spoken is answered with the newest, and refused in a
   const unknown = await caller.post({ ...ping, method: 'tasks/list' }, { 'x-request-id': 'unknown' })
   expect(unknown.headers.get('x-request-id')).toBe('unknown')
   expect(await unknown.json()).toMatchObject({ id: 1, error: { code: -32601 } })
-  const recorded = running.lane.journal.outcomes().filter((event) => !before.includes(event))
+  const recorded = running.worker.journal.outcomes().filter((event) => !before.includes(event))
   expect(recorded.map(({ verdict, reason_code: reason, details }) => [verdict, reason, details?.status])).toEqual([
     ['deny', 'bad_request', 400],
     ['deny', 'bad_request', 400],
@@ -161,7 +161,7 @@ test('a version that is not spoken is answered with the newest, and refused in a
 test('a session is its token’s alone, and ends when its caller says so', async () => {
   const caller = await running.caller()
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
-  const other = { authorization: `Bearer ${running.lane.addToken()}` }
+  const other = { authorization: `Bearer ${running.worker.addToken()}` }
   expect((await caller.post(ping, other)).status).toBe(404)
   expect((await caller.post(ping, { 'mcp-session-id': '' })).status).toBe(404)
   const init = { headers: { ...jsonHeaders, authorization: `Bearer ${running.secret}` } }
@@ -179,7 +179,7 @@ test('a page of another origin is refused whatever it shows', async () => {
   const caller = await running.caller()
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
   expect((await caller.post(ping, { origin: 'http://evil.example' })).status).toBe(403)
-  expect((await caller.post(ping, { origin: running.lane.standing.gatewayUrl })).status).toBe(200)
+  expect((await caller.post(ping, { origin: running.worker.standing.gatewayUrl })).status).toBe(200)
 })
 
 test('a page of an origin that may call passes the browser’s preflight and reads its answers', async () => {
@@ -242,7 +242,9 @@ test('a call that its caller cancels ends at its server and is not answered', as
   await eventually(() => alpha.asked.slice(length).some(({ method }) => method === 'tools/call'))
   await caller.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'w' } })
   expect(await messagesOf(await answer)).toEqual([])
-  await eventually(() => running.lane.journal.outcomes().some(({ reason_code }) => reason_code === 'client.cancelled'))
+  await eventually(() =>
+    running.worker.journal.outcomes().some(({ reason_code }) => reason_code === 'client.cancelled'),
+  )
 })
 
 test('a call whose session gives way to another is answered and recorded as that, not as its caller’s doing', async () => {
@@ -253,7 +255,7 @@ test('a call whose session gives way to another is answered and recorded as that
   await eventually(() => alpha.asked.slice(length).some(({ method }) => method === 'tools/call'))
   await small.caller()
   expect(await waiting).toMatchObject({ error: { data: { code: 'mcp.session_ended' } } })
-  const ended = small.lane.journal.outcomes().filter(({ details }) => details?.method === 'tools/call')
+  const ended = small.worker.journal.outcomes().filter(({ details }) => details?.method === 'tools/call')
   expect(ended).toMatchObject([{ verdict: 'error', reason_code: 'mcp.session_ended' }])
   await small.stop()
 })
@@ -269,14 +271,14 @@ test('a caller that leaves before there is a stream ends its call', async () => 
   leaving.abort()
   // It left: there is no answer.
   await answer.catch(() => undefined)
-  await eventually(() => running.lane.journal.outcomes().some(({ reason_code }) => reason_code === 'client.left'))
+  await eventually(() => running.worker.journal.outcomes().some(({ reason_code }) => reason_code === 'client.left'))
 })
 
 test('a server that is down is missing from the list, and noted', async () => {
   beta.down = true
   const caller = await running.caller()
   expect(names(await caller.ask('tools/list'), 'tools')).not.toContain('beta__echo')
-  const notes = running.lane.journal.outcomes().flatMap(({ details }) => details?.notes ?? [])
+  const notes = running.worker.journal.outcomes().flatMap(({ details }) => details?.notes ?? [])
   expect(notes).toContain('mcp.server_missing:beta')
   expect(await caller.call('beta__echo')).toMatchObject({
     error: { code: -32603, data: { code: 'dependency_unavailable' } },
@@ -363,7 +365,7 @@ test('the official client works end to end, its sampling asked by the server it 
   expect([progress, logged]).toEqual([1, ['working']])
   await transport.terminateSession()
   await client.close()
-  const asked = running.lane.journal.outcomes().find(({ details }) => details?.method === 'sampling/createMessage')
+  const asked = running.worker.journal.outcomes().find(({ details }) => details?.method === 'sampling/createMessage')
   expect(asked).toMatchObject({ verdict: 'allow', details: { server: 'alpha' } })
 })
 
@@ -379,8 +381,8 @@ test('sessions are bounded: a token’s oldest gives way, and a full gateway say
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
   expect((await first.post(ping)).status).toBe(404)
   expect((await second.post(ping)).status).toBe(200)
-  await small.caller({ secret: small.lane.addToken() })
-  const third = await small.caller({ secret: small.lane.addToken() })
+  await small.caller({ secret: small.worker.addToken() })
+  const third = await small.caller({ secret: small.worker.addToken() })
   expect(third.session).toBe('')
   await small.stop()
 })

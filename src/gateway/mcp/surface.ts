@@ -169,7 +169,7 @@ function startSweeping(sweep: () => void): ReturnType<typeof setInterval> {
 /** Who asks, as an exchange that has got no further; or the answer to one that may not. */
 function enter(gateway: Gateway, arrival: Arrival): Exchange | Promise<Response> {
   const { request, requestId } = arrival
-  if (gateway.lane.standing.gatewayId === '') {
+  if (gateway.worker.standing.gatewayId === '') {
     return Promise.resolve(failureAnswer(mcpDialect, new Failure('not_ready'), requestId, 'error'))
   }
   const route = `${request.method} ${mcpPath}`

@@ -25,7 +25,7 @@ test('a message of more texts than policies look at is refused, either way, and 
   expect(await call(25, more)).toMatchObject({ result: { content: { length: 25 } } })
   const stages = ['pre_request', 'pre_response'] as const
   const config = { types: ['email'], action: 'redact' }
-  gateway.lane.policies = compilePolicySet([testPolicy({ id: 'pii', kind: 'pii', config, stages: [...stages] })])
+  gateway.worker.policies = compilePolicySet([testPolicy({ id: 'pii', kind: 'pii', config, stages: [...stages] })])
   expect(await call(20)).toMatchObject({ result: { content: { length: 20 } } })
   expect(await call(21)).toMatchObject({ error: { data: { code: 'mcp.server_error' } } })
   expect(await call(100_000)).toMatchObject({ error: { data: { code: 'mcp.server_error' } } })
@@ -46,7 +46,7 @@ test('what one object holds counts one by one: names, strings and numbers', asyn
   const gateway = await startMcpGateway([server], { mcp_inspected_texts: 20 })
   stop = () => gateway.stop()
   const config = { types: ['email'], action: 'redact' }
-  gateway.lane.policies = compilePolicySet([testPolicy({ id: 'pii', kind: 'pii', config, stages: ['pre_response'] })])
+  gateway.worker.policies = compilePolicySet([testPolicy({ id: 'pii', kind: 'pii', config, stages: ['pre_response'] })])
   const caller = await openCaller(gateway)
   const call = (args: object) => caller.ask('tools/call', { name: 'files__read', arguments: args })
   const many = <Value>(count: number, value: (at: number) => Value) =>

@@ -32,7 +32,7 @@ const sessionMembers = {
     .string()
     .max(256)
     .optional()
-    .describe('Groups requests on one session lane; x-session-id is its header form. Not forwarded'),
+    .describe('Groups requests on one session worker; x-session-id is its header form. Not forwarded'),
   cache_control: z
     .object({ type: z.literal('ephemeral'), ttl: z.enum(['5m', '1h']).optional() })
     .optional()

@@ -14,7 +14,7 @@ let answers: TranslatingGateway['answers']
 
 beforeEach(async () => {
   ;({ running, anthropic, answers } = await startTranslating())
-  for (const upstream of running.lane.upstreams) Object.assign(upstream, { allowUnlistedModels: true })
+  for (const upstream of running.worker.upstreams) Object.assign(upstream, { allowUnlistedModels: true })
 })
 afterEach(() => running.stop())
 
@@ -51,7 +51,7 @@ function streamed({ thinking: text, signature }: Thinking): Response {
 }
 
 const govern = (...policies: StoredPolicy[]) => {
-  running.lane.policies = compilePolicySet(policies)
+  running.worker.policies = compilePolicySet(policies)
 }
 const rewriting = (stage: StoredPolicy['stages'][number]) =>
   policy({

@@ -36,7 +36,7 @@ async function start(stage: 'pre_request' | 'post_request', kind: keyof typeof k
   const log = { ...silentLog, error: (_: object, message: string) => void lines.push(message) }
   running = await startTestGateway(answer, settings, noTracer, noMcpServers, log)
   const config = { url: `http://127.0.0.1:${silent.port}/`, timeout_ms: 30_000 }
-  running.lane.policies = compilePolicySet([
+  running.worker.policies = compilePolicySet([
     policy({ id: 'hook', kind: 'webhook', stages: [stage], config, ...kinds[kind] }),
   ])
 }
@@ -70,9 +70,9 @@ test.each(cases)('$ending while $kind asks at $stage (stream: $stream)', async (
   await eventually(() => asked === 1)
   end?.(leave)
   await answer
-  await eventually(() => running.lane.journal.outcomes().length > 0)
+  await eventually(() => running.worker.journal.outcomes().length > 0)
   await running.stop()
-  const [outcome, ...more] = running.lane.journal.outcomes()
+  const [outcome, ...more] = running.worker.journal.outcomes()
   expect(more).toEqual([])
   expect(outcome).toMatchObject({ verdict: expect.stringMatching(/^(error|deny)$/), reason_code: reason })
   expect(outcome?.details?.policy_results).toBeUndefined()

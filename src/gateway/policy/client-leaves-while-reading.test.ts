@@ -63,11 +63,13 @@ test.each(cases)('stops at the next turn where the exchange is cut while %s', as
     const content = ofAnswer ? 'hello' : long
     const response = await gateway.chat({ ...question, messages: [{ role: 'user', content }] })
     expect(response.status).toBe(401)
-    await eventually(() => gateway.lane.journal.outcomes().length + gateway.lane.journal.refused.length > 0)
+    await eventually(() => gateway.worker.journal.outcomes().length + gateway.worker.journal.refused.length > 0)
     expect(units).toBeGreaterThan(0)
     expect(units).toBeLessThan(mostUnitsRead)
-    expect(JSON.stringify([gateway.lane.journal.outcomes(), gateway.lane.journal.refused])).toContain('token.revoked')
-    expect(JSON.stringify(gateway.lane.journal.outcomes())).not.toContain('"policy_id":"a"')
+    expect(JSON.stringify([gateway.worker.journal.outcomes(), gateway.worker.journal.refused])).toContain(
+      'token.revoked',
+    )
+    expect(JSON.stringify(gateway.worker.journal.outcomes())).not.toContain('"policy_id":"a"')
   } finally {
     spy.mockRestore()
   }

@@ -16,7 +16,7 @@ test('what policies decided is recorded by stage, also where an earlier one coul
     stream_hold_bytes: 1024,
   })
   await (await gateway.chat({ ...question, stream: true })).text()
-  const { journal } = gateway.lane
+  const { journal } = gateway.worker
   const expected = [
     { stage: 'post_request', policy_id: 'awaits', verdict: 'allow' },
     { stage: 'pre_response', policy_id: 'looks', verdict: 'block' },

@@ -48,8 +48,8 @@ function queue(exchange: Exchange, gateway: Gateway, { policy }: Said): string {
  * The request's digest under which it is queued and may be granted: of the body as it came, by the installation's key,
  * in the language that it is read in. The same bytes say something else in another.
  */
-export function digestOf(exchange: Exchange, { lane }: Gateway): string {
-  exchange.promptHash ??= lane.standing.promptHash(exchange.body ?? new Uint8Array(0))
+export function digestOf(exchange: Exchange, { worker }: Gateway): string {
+  exchange.promptHash ??= worker.standing.promptHash(exchange.body ?? new Uint8Array(0))
   return `${exchange.dialect.family}/${exchange.promptHash}`
 }
 

@@ -68,7 +68,7 @@ test('a term that a policy blocks leaves a stream with no part of it, wherever t
     expect(textIn(body)).toBe('The word is ')
     expect(body).toEndWith('data: [DONE]\n\n')
     expect(body).toContain('"content_policy_violation"')
-    expect(gateway.lane.journal.outcomes()).toMatchObject([{ verdict: 'block', reason_code: 'policy.term_filter' }])
+    expect(gateway.worker.journal.outcomes()).toMatchObject([{ verdict: 'block', reason_code: 'policy.term_filter' }])
     await gateway.stop()
     running = null
   }
@@ -147,7 +147,7 @@ test('policies that can stop nothing, or are not for the request, do not hold a 
   expect(Buffer.from(first.value ?? []).toString()).toBe(sent.slice(0, cut))
   resolve()
   while (!(await reader.read()).done);
-  expect(gateway.lane.journal.outcomes()[0]?.details?.policy_results).toMatchObject([
+  expect(gateway.worker.journal.outcomes()[0]?.details?.policy_results).toMatchObject([
     { policy_id: 'a', verdict: 'allow', reason_code: 'policy.audit' },
     { policy_id: 'd', verdict: 'deny', mode: 'monitor' },
   ])
@@ -310,7 +310,7 @@ test('what is only monitored changes and ends nothing, whole and streamed, and i
     expect(answer.headers.get('x-service-verdict')).toBe('ALLOW')
     expect(await answer.text()).toBe(stream ? sent : JSON.stringify(whole))
     expect(JSON.parse(gateway.seen[0]?.body ?? '')).toMatchObject({ messages })
-    const [outcome] = gateway.lane.journal.outcomes()
+    const [outcome] = gateway.worker.journal.outcomes()
     expect(outcome?.verdict).toBe('allow')
     expect(outcome?.details?.policy_results).toMatchObject([
       { policy_id: 'a', mode: 'monitor', verdict: 'redact' },
@@ -346,8 +346,8 @@ test('a provider’s refusal that says again what policies look for is looked at
       const gateway = await start([look('redact'), schema], () => new Response(said, { status: 400 }))
       const answer = await gateway.chat({ ...question, stream })
       expect([answer.status, await answer.text()]).toEqual([400, passed])
-      expect(gateway.lane.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
-      expect(gateway.lane.journal.attempts()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
+      expect(gateway.worker.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
+      expect(gateway.worker.journal.attempts()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
       await gateway.stop()
       running = null
     }
@@ -355,7 +355,7 @@ test('a provider’s refusal that says again what policies look for is looked at
   const blocking = await start([look('block')], () => Response.json({ error: { message } }, { status: 422 }))
   const blocked = await blocking.chat(question)
   expect([blocked.status, await blocked.json()]).toMatchObject([400, { error: { code: 'content_policy_violation' } }])
-  expect(blocking.lane.journal.outcomes()).toMatchObject([{ verdict: 'block' }])
+  expect(blocking.worker.journal.outcomes()).toMatchObject([{ verdict: 'block' }])
 })
 
 test('a provider’s error within a stream is looked at like its text', async () => {

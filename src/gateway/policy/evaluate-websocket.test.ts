@@ -47,7 +47,7 @@ test('over a WebSocket no part of what is blocked leaves, wherever it is cut, an
       verdictan: { verdict: 'BLOCK', reason_code: 'policy.pii' },
     })
   }
-  expect(gateway.lane.journal.outcomes()).toHaveLength(text.length - 1)
+  expect(gateway.worker.journal.outcomes()).toHaveLength(text.length - 1)
   socket.close()
 })
 

@@ -25,9 +25,9 @@ test('redaction changes the member it found something in, and every other byte r
   expect(gateway.seen[0]?.body).toBe(
     `{ "model":"gpt-test",  "temperature" : 1.0, "messages": [{"role":"user","content":"Write to [EMAIL]"}], "x": {"y": 1e2} }`,
   )
-  const [outcome] = gateway.lane.journal.outcomes()
+  const [outcome] = gateway.worker.journal.outcomes()
   expect(outcome).toMatchObject({ verdict: 'redact', reason_code: 'policy.pii' })
-  expect(JSON.stringify([...gateway.lane.journal.closed.values()])).not.toContain('ann@example.com')
+  expect(JSON.stringify([...gateway.worker.journal.closed.values()])).not.toContain('ann@example.com')
 })
 
 test('a member that policies write anew keeps the numbers that a double cannot hold, in requests and answers', async () => {
@@ -45,8 +45,8 @@ test('a member that policies write anew keeps the numbers that a double cannot h
   const tool = (name: string, most: string) => `{"name":"${name}","input_schema":{"maximum":${most}}}`
   const tools = [tool('g', '12345678901234567892'), tool('f', '12345678901234567893')]
   const turn = `{"role":"assistant","content":[${call('12345678901234567890')}]}`
-  const [provider] = gateway.lane.upstreams
-  if (provider !== undefined) gateway.lane.upstreams[0] = { ...provider, kind: 'anthropic' }
+  const [provider] = gateway.worker.upstreams
+  if (provider !== undefined) gateway.worker.upstreams[0] = { ...provider, kind: 'anthropic' }
   const answer = await fetch(`${gateway.url}/v1/messages`, {
     method: 'POST',
     headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
@@ -69,8 +69,8 @@ test('of the arguments of tools policies see the digits that go on, in requests 
       return new Response(`{"type":"message","role":"assistant","content":[${call(said)}]}`, { headers })
     },
   )
-  const [provider] = gateway.lane.upstreams
-  if (provider !== undefined) gateway.lane.upstreams[0] = { ...provider, kind: 'anthropic' }
+  const [provider] = gateway.worker.upstreams
+  if (provider !== undefined) gateway.worker.upstreams[0] = { ...provider, kind: 'anthropic' }
   const ask = async (id: string) => {
     const turns = `{"role":"assistant","content":[${call(id)}]},{"role":"user","content":"x"}`
     const answer = await fetch(`${gateway.url}/v1/messages`, {
@@ -129,7 +129,7 @@ test('a policy that throws follows when_broken, and is an event either way', asy
     ])
     const answer = await gateway.chat(question)
     expect(answer.status).toBe(whenBroken === 'deny' ? 403 : 200)
-    const events = [...gateway.lane.journal.refused, ...[...gateway.lane.journal.closed.values()].flat()]
+    const events = [...gateway.worker.journal.refused, ...[...gateway.worker.journal.closed.values()].flat()]
     const decision = events.find(({ event_type }) => event_type === 'decision')
     expect(decision).toMatchObject({ reason_code: 'policy.broken', verdict: whenBroken })
     await gateway.stop()
@@ -228,7 +228,7 @@ function oneEach(gateway: TestGateway) {
     }
     return { held, extend: () => true, settle: (used) => used, release }
   }
-  Object.assign(gateway.lane, { allowances: { ...gateway.lane.allowances, reserve } })
+  Object.assign(gateway.worker, { allowances: { ...gateway.worker.allowances, reserve } })
 }
 
 test('a grant is used once, booked with the outcome, and given back where nothing was sent', async () => {
@@ -243,17 +243,17 @@ test('a grant is used once, booked with the outcome, and given back where nothin
     }),
   ])
   oneEach(gateway)
-  const [token] = gateway.lane.tokens.values()
+  const [token] = gateway.worker.tokens.values()
   const body = JSON.stringify(question)
-  const digest = `chat/${gateway.lane.standing.promptHash(new TextEncoder().encode(body))}`
-  gateway.lane.grants.push({ id: 'leave', tokenId: token?.id ?? '', digest, expiresAt: Date.now() + 60_000 })
+  const digest = `chat/${gateway.worker.standing.promptHash(new TextEncoder().encode(body))}`
+  gateway.worker.grants.push({ id: 'leave', tokenId: token?.id ?? '', digest, expiresAt: Date.now() + 60_000 })
   const ask = (say: string) => gateway.chat(body, { headers: { 'x-test': say } })
   expect((await ask('deny')).status).toBe(403)
   const sent = await ask('go')
   expect([sent.status, sent.headers.get('x-service-verdict')]).toEqual([200, 'ALLOW'])
   const again = await ask('go')
   expect([again.status, again.headers.get('x-service-verdict')]).toEqual([200, 'ESCALATE'])
-  const [booked] = [...gateway.lane.journal.closed.values()]
+  const [booked] = [...gateway.worker.journal.closed.values()]
     .flat()
     .filter(({ settlements }) => settlements !== undefined)
   expect(booked?.settlements).toContainEqual({ account: 'grant/leave', amount: 1 })
@@ -262,10 +262,10 @@ test('a grant is used once, booked with the outcome, and given back where nothin
 test('leave to send a request is not leave to send the same bytes where they say something else', async () => {
   const gateway = await start([policy({ id: 'a', kind: 'escalate', when: 'true', config: { reason_code: 'a.b' } })])
   oneEach(gateway)
-  const [token] = gateway.lane.tokens.values()
+  const [token] = gateway.worker.tokens.values()
   const body = JSON.stringify({ ...question, input: 'something else' })
-  const digest = `chat/${gateway.lane.standing.promptHash(new TextEncoder().encode(body))}`
-  gateway.lane.grants.push({ id: 'leave', tokenId: token?.id ?? '', digest, expiresAt: Date.now() + 60_000 })
+  const digest = `chat/${gateway.worker.standing.promptHash(new TextEncoder().encode(body))}`
+  gateway.worker.grants.push({ id: 'leave', tokenId: token?.id ?? '', digest, expiresAt: Date.now() + 60_000 })
   const elsewhere = await askResponses(gateway, body)
   expect(elsewhere.headers.get('x-service-verdict')).toBe('ESCALATE')
   expect((await gateway.chat(body)).headers.get('x-service-verdict')).toBe('ALLOW')
@@ -277,7 +277,7 @@ test('one request that escalates is one decision, approval_required, with what i
   const gateway = await start([policy({ id: 'a', kind: 'escalate', when: 'true', config: { reason_code: 'a.b' } })])
   const answer = await gateway.chat(question)
   const { verdictan } = waiting.parse(await answer.json())
-  const decisions = gateway.lane.journal.refused.filter(({ event_type }) => event_type === 'decision')
+  const decisions = gateway.worker.journal.refused.filter(({ event_type }) => event_type === 'decision')
   expect(decisions).toMatchObject([
     { verdict: 'approval_required', details: { escalation: { id: verdictan.escalation.id, policy_id: 'a' } } },
   ])
@@ -290,7 +290,7 @@ test('nothing that leaves the gateway’s record holds the text that was found',
   ])
   const answer = await gateway.chat({ model: 'gpt-test', messages: [{ role: 'user', content: 'swordfish' }] })
   expect(answer.status).toBe(400)
-  expect((await answer.text()) + JSON.stringify(gateway.lane.journal.refused)).not.toContain('swordfish')
+  expect((await answer.text()) + JSON.stringify(gateway.worker.journal.refused)).not.toContain('swordfish')
 })
 
 test('the outcome of a request that was blocked names its bytes by the same hash as one that went on', async () => {
@@ -298,8 +298,8 @@ test('the outcome of a request that was blocked names its bytes by the same hash
   const gateway = await start([terms])
   const body = JSON.stringify({ model: 'gpt-test', messages: [{ role: 'user', content: 'swordfish' }] })
   expect((await gateway.chat(body)).status).toBe(400)
-  const digest = gateway.lane.standing.promptHash(new TextEncoder().encode(body))
-  expect(gateway.lane.journal.outcomes()).toMatchObject([{ verdict: 'block', prompt_hash: digest }])
+  const digest = gateway.worker.standing.promptHash(new TextEncoder().encode(body))
+  expect(gateway.worker.journal.outcomes()).toMatchObject([{ verdict: 'block', prompt_hash: digest }])
 })
 
 test('the reason of an outcome is that of a policy which was applied', async () => {
@@ -307,7 +307,7 @@ test('the reason of an outcome is that of a policy which was applied', async () 
   const pii = policy({ id: 'b', kind: 'pii', config: { types: ['email'], action: 'redact' }, position: 2 })
   const gateway = await start([policy({ id: 'a', kind: 'term-filter', ...watching }), pii])
   await gateway.chat({ ...question, messages: [{ role: 'user', content: 'ann@example.com' }] })
-  expect(gateway.lane.journal.outcomes()).toMatchObject([{ verdict: 'redact', reason_code: 'policy.pii' }])
+  expect(gateway.worker.journal.outcomes()).toMatchObject([{ verdict: 'redact', reason_code: 'policy.pii' }])
 })
 
 test('a fallback that a policy would refuse is not tried', async () => {
@@ -326,7 +326,7 @@ test('a fallback that a policy would refuse is not tried', async () => {
       const { model } = JSON.parse(gateway.seen.at(-1)?.body ?? '{}')
       return model === 'second' ? Response.json(completion) : Response.json({ error: {} }, { status: 500 })
     })
-    gateway.lane.catalog.push(testModel({ id: 'first', fallbacks: ['second'] }), testModel({ id: 'second' }))
+    gateway.worker.catalog.push(testModel({ id: 'first', fallbacks: ['second'] }), testModel({ id: 'second' }))
     const answer = await gateway.chat({ ...question, model: 'first' })
     expect(answer.status).toBe(policies.length === 0 ? 200 : 500)
     expect(gateway.seen.some(({ body }) => body.includes('"second"'))).toBe(policies.length === 0)

@@ -19,7 +19,7 @@ const post = (path: string, body: string, headers: Record<string, string> = {}) 
   })
 const chat = (body: string, headers?: Record<string, string>) => post('/v1/chat/completions', body, headers)
 const sent = () => running.seen.at(-1)?.body
-const lastEvent = () => running.lane.journal.outcomes().at(-1)
+const lastEvent = () => running.worker.journal.outcomes().at(-1)
 
 describe('session_id', () => {
   test('is taken out of the body with its comma alone, and stands on the event', async () => {
@@ -71,7 +71,7 @@ describe('cache_control', () => {
   const bare = '{"model":"gpt-test","messages":[{"role":"system","content":"x"}]}'
   const allowCaching = () => {
     const record: GatewayRecord = { spendOwner: null, promptCaching: true }
-    Object.assign(running.lane.view, { gateway: record })
+    Object.assign(running.worker.view, { gateway: record })
   }
 
   test('is left out where the gateway does not allow caching, and noted', async () => {

@@ -34,7 +34,7 @@ test('a member that is given twice inside the body is refused where policies rea
   running = await startPoliced([forbidden])
   expect(await codeOf(await running.chat(twice))).toEqual([400, 'invalid_json'])
   expect(running.seen).toEqual([])
-  running.lane.policies = (await startPoliced([])).lane.policies
+  running.worker.policies = (await startPoliced([])).worker.policies
   expect((await running.chat(twice)).status).toBe(200)
 })
 
@@ -96,16 +96,16 @@ test('an error with a status of success is a failed call: another path is tried,
   running = await startTestGateway(() => Response.json({ error: { message: 'boom', type: 'server_error' } }))
   const answer = await running.chat(question)
   expect(await codeOf(answer)).toEqual([502, 'upstream_provider_error'])
-  const [outcome] = running.lane.journal.outcomes()
+  const [outcome] = running.worker.journal.outcomes()
   expect(outcome).toMatchObject({ verdict: 'error', reason_code: 'provider.error' })
   expect(outcome?.event_cost_attribution).toBeUndefined()
-  expect(running.lane.journal.attempts().length).toBeGreaterThan(1)
+  expect(running.worker.journal.attempts().length).toBeGreaterThan(1)
 })
 
 test('a name that climbs in a path is no model, and a model of another family says so', async () => {
   running = await startTestGateway(() => Response.json(completion))
-  running.lane.upstreams.push(testProvider({ id: 'p', name: 'p', allowUnlistedModels: false }))
-  running.lane.catalog.push(testModel({ id: 'vectors', providerId: 'p', families: ['embeddings'] }))
+  running.worker.upstreams.push(testProvider({ id: 'p', name: 'p', allowUnlistedModels: false }))
+  running.worker.catalog.push(testModel({ id: 'vectors', providerId: 'p', families: ['embeddings'] }))
   for (const model of ['.', '..', 'a/../b', '%2e%2e/b', 'a//b', 'a\\b', 'a?b', 'a#b', 'a\nb']) {
     expect(await codeOf(await running.chat({ ...question, model }))).toEqual([404, 'model_not_found'])
   }

@@ -25,7 +25,7 @@ let answers: TranslatingGateway['answers']
 
 beforeEach(async () => {
   ;({ running, answers } = await startTranslating({ webhook_addresses: 'any' }))
-  running.lane.catalog.push(
+  running.worker.catalog.push(
     testModel({ id: 'responder', providerId: 'openai', upstreamModel: 'up-responder', families: ['responses'] }),
     testModel({ id: 'chatter', providerId: 'openai', upstreamModel: 'up-chatter', families: ['chat'] }),
   )
@@ -63,7 +63,7 @@ function ask(
 }
 
 const govern = (...policies: StoredPolicy[]) => {
-  running.lane.policies = compilePolicySet(policies.map((each, index) => ({ ...each, position: index + 1 })))
+  running.worker.policies = compilePolicySet(policies.map((each, index) => ({ ...each, position: index + 1 })))
 }
 const term = (stage: (typeof outputStages)[number], action: string, found = 'zebra', id: string = stage) =>
   policy({ id, kind: 'term-filter', stages: [stage], config: { terms: [found], action } })
@@ -71,7 +71,7 @@ const deny = (stage: (typeof outputStages)[number], when: string) =>
   policy({ id: stage, kind: 'condition', stages: [stage], when, config: { verdict: 'deny', reason_code: 'c.c' } })
 
 const results = () => {
-  const given = running.lane.journal.outcomes().at(-1)?.details?.policy_results
+  const given = running.worker.journal.outcomes().at(-1)?.details?.policy_results
   return (Array.isArray(given) ? given : []).map(({ stage, verdict }) => [stage, verdict])
 }
 
@@ -233,7 +233,7 @@ describe.each(pairs)('a $caller client of a $provider provider', ({ caller, prov
         const rewritten = [thoughts.join(''), said.join(''), JSON.stringify({ at: asked.join('') })]
         expect(texts).toEqual(rewritten.map((each) => each.replaceAll('zebra', 'lion')))
         const changed = rewritten.some((each) => each.includes('zebra'))
-        expect(running.lane.journal.outcomes().at(-1)).toMatchObject({
+        expect(running.worker.journal.outcomes().at(-1)).toMatchObject({
           verdict: changed ? 'rewrite' : 'allow',
           event_cost_attribution: { input_tokens: 5, output_tokens: 9, estimated: false },
         })
@@ -253,8 +253,12 @@ describe.each(pairs)('a $caller client of a $provider provider', ({ caller, prov
             const answer = await ask(caller, models[provider], stream)
             const body = await answer.text()
             expect(body).not.toContain('zebra')
-            const { verdict, reason_code, event_cost_attribution: cost } = running.lane.journal.outcomes().at(-1) ?? {}
-            const [attempt] = running.lane.journal.attempts().slice(-1)
+            const {
+              verdict,
+              reason_code,
+              event_cost_attribution: cost,
+            } = running.worker.journal.outcomes().at(-1) ?? {}
+            const [attempt] = running.worker.journal.attempts().slice(-1)
             expect(results()).toEqual([[stage, action]])
             seen.push([
               answer.status,
@@ -320,7 +324,7 @@ describe('recorded streams', () => {
             govern(...policies)
             const answer = await ask(caller, models[provider], true)
             const { parts, finish, usage } = read(caller, true, await answer.text())
-            const { reason_code, event_cost_attribution } = running.lane.journal.outcomes().at(-1) ?? {}
+            const { reason_code, event_cost_attribution } = running.worker.journal.outcomes().at(-1) ?? {}
             // Of what failed or was refused more or less is known than translation tells.
             return { parts, finish, usage, reason_code, cost: finish === 'stop' && event_cost_attribution }
           }
@@ -391,12 +395,12 @@ describe('a stream of which all is held until a policy has seen it', () => {
     const leave = new AbortController()
     // It rejects where the caller has left before its answer began; what is recorded of it is looked at below.
     const asked = ask('chat', 'anthropic', true, { signal: leave.signal }).catch(() => null)
-    await eventually(() => open !== null && running.lane.journal.opened.size > 0)
+    await eventually(() => open !== null && running.worker.journal.opened.size > 0)
     await Bun.sleep(100)
     leave.abort()
     await asked
-    await eventually(() => running.lane.journal.outcomes().length > 0)
-    expect(running.lane.journal.outcomes()).toMatchObject([
+    await eventually(() => running.worker.journal.outcomes().length > 0)
+    expect(running.worker.journal.outcomes()).toMatchObject([
       { reason_code: 'client.left', event_cost_attribution: { input_tokens: 5, output_tokens: 100, estimated: true } },
     ])
   })
@@ -408,7 +412,7 @@ describe('a stream of which all is held until a policy has seen it', () => {
       const body = await (await ask('chat', 'anthropic', true)).text()
       expect(body).toContain('ze"')
       expect(body).toContain('upstream_provider_error')
-      expect(running.lane.journal.outcomes().at(-1)).toMatchObject({ reason_code: 'provider.interrupted' })
+      expect(running.worker.journal.outcomes().at(-1)).toMatchObject({ reason_code: 'provider.interrupted' })
     }
   })
 
@@ -470,7 +474,7 @@ describe('a policy that asks outside', () => {
       running.gateway.cutTokens([hashSecret(running.secret)])
       await answer.catch(() => 'cut')
       await silent.stop(true)
-      const [outcome, ...more] = running.lane.journal.outcomes().slice(Number(stream))
+      const [outcome, ...more] = running.worker.journal.outcomes().slice(Number(stream))
       expect([outcome?.reason_code, outcome?.details?.policy_results, more]).toEqual(['token.revoked', undefined, []])
     }
   })
@@ -478,7 +482,7 @@ describe('a policy that asks outside', () => {
 
 test('the answer of a fallback is looked at from its beginning, in its own language', async () => {
   const given = { providerId: 'anthropic', upstreamModel: 'up-anthropic', fallbacks: ['openai'] }
-  running.lane.catalog.push(testModel({ id: 'first', ...given }))
+  running.worker.catalog.push(testModel({ id: 'first', ...given }))
   answers['/v1/chat/completions'] = sse(answerIn('chat', speaking('a zebra')).stream)
   const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Too busy' } }
   for (const refusal of [sse(messageFrames([overloaded])), () => Response.json(overloaded, { status: 529 })]) {

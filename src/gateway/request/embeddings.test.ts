@@ -16,7 +16,7 @@ let answers: TranslatingGateway['answers']
 beforeEach(async () => {
   ;({ running, openai, answers } = await startTranslating({ path_retries: 1, answer_limit_bytes: 4000 }))
   const bedrock = { providerId: 'bedrock', upstreamModel: titanModel, price: price(1) }
-  running.lane.catalog.push(
+  running.worker.catalog.push(
     testModel({ id: 'titan', ...bedrock }),
     testModel({ id: 'titan-or-gemini', ...bedrock, fallbacks: ['gemini'] }),
   )
@@ -42,9 +42,9 @@ describe('embeddings in several calls', () => {
     await Bun.sleep(20)
     leaving.abort()
     await asking
-    await eventually(() => running.lane.journal.outcomes().length === 1)
+    await eventually(() => running.worker.journal.outcomes().length === 1)
     held.resolve()
-    expect(running.lane.journal.outcomes()).toMatchObject([
+    expect(running.worker.journal.outcomes()).toMatchObject([
       { reason_code: 'client.left', event_cost_attribution: { input_tokens: 6 * 50 + 4 * 4, estimated: true } },
     ])
   })
@@ -57,7 +57,7 @@ describe('embeddings in several calls', () => {
       expect(await embed('titan-or-gemini', ['a', 'b'])).toMatchObject({ status: 502, code: 'upstream_provider_error' })
       expect(running.seen).toHaveLength(2)
     }
-    const outcomes = running.lane.journal.outcomes()
+    const outcomes = running.worker.journal.outcomes()
     expect(outcomes.map(({ reason_code }) => reason_code)).toEqual([
       'provider.invalid_answer',
       'provider.invalid_answer',
@@ -67,7 +67,7 @@ describe('embeddings in several calls', () => {
   })
 
   test('cost what was reported before a part broke off or stayed away, beside what the next path costs', async () => {
-    const provider = running.lane.upstreams.find(({ id }) => id === 'bedrock')
+    const provider = running.worker.upstreams.find(({ id }) => id === 'bedrock')
     const timeouts = { connectSeconds: null, firstByteSeconds: 0.3, idleSeconds: null, totalSeconds: null }
     Object.assign(provider ?? {}, { timeouts })
     answers[geminiPath] = () =>
@@ -89,7 +89,7 @@ describe('embeddings in several calls', () => {
       expect(await embed('titan-or-gemini', ['a', 'b'])).toMatchObject({ usage: { prompt_tokens: 7 } })
       expect(paths().at(-1)).toBe(geminiPath)
     }
-    const costs = running.lane.journal.outcomes().map((event) => event.event_cost_attribution?.cost)
+    const costs = running.worker.journal.outcomes().map((event) => event.event_cost_attribution?.cost)
     expect(costs).toEqual([507e-6, 1007e-6])
   })
 })
@@ -116,7 +116,7 @@ describe('vectors', () => {
   test('of which nobody says what they cost have a usage by what was sent, and are said to be estimated', async () => {
     answers[titanPath] = () => Response.json({ embedding: [1] })
     expect(await embed('titan', ['some words here', 'and'])).toMatchObject({ usage: { prompt_tokens: 5 } })
-    expect(running.lane.journal.outcomes()).toMatchObject([
+    expect(running.worker.journal.outcomes()).toMatchObject([
       { verdict: 'allow', event_cost_attribution: { input_tokens: 5, estimated: true } },
     ])
   })

@@ -42,17 +42,17 @@ const invalid = (param: string, message: string): Failure => new Failure('invali
 /** Provider kinds whose language has `prompt_cache_key`. */
 const takesCacheKey: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'simulator'])
 
-function translateCaching(exchange: Exchange, { lane }: Gateway, body: JsonObject): void {
+function translateCaching(exchange: Exchange, { worker }: Gateway, body: JsonObject): void {
   if (body.cache_control === undefined) return
   exchange.edits.set('cache_control', null)
   if (body.cache_control === null) return
   checkCaching(body.cache_control)
   const path = given(exchange.model)
   const byKey = takesCacheKey.has(path.provider.kind)
-  const allowed = lane.view.gateway.promptCaching && (byKey || hasCacheMarkers(languageOf(exchange, path)))
+  const allowed = worker.view.gateway.promptCaching && (byKey || hasCacheMarkers(languageOf(exchange, path)))
   exchange.notes.push(allowed ? 'cache_control.translated' : 'cache_control.removed')
   if (!allowed || !byKey || body.prompt_cache_key !== undefined) return
-  const key = lane.standing.promptHash(new TextEncoder().encode(sharedPrefix(exchange, body)))
+  const key = worker.standing.promptHash(new TextEncoder().encode(sharedPrefix(exchange, body)))
   exchange.edits.set('prompt_cache_key', JSON.stringify(key.slice(key.indexOf(':') + 1, key.indexOf(':') + 33)))
 }
 

@@ -64,7 +64,7 @@ test('nor does one that a drain cut while it was decompressed go on', async () =
 
 test('on the MCP surface that holds for every message, one that is refused for its token too', async () => {
   const running = await startMcpGateway([])
-  const mayNot = running.lane.addToken({ purpose: 'gateway_runtime' })
+  const mayNot = running.worker.addToken({ purpose: 'gateway_runtime' })
   for (const secret of [running.secret, mayNot]) {
     const headers = { ...jsonHeaders, authorization: `Bearer ${secret}` }
     const { request, connection, limits, finish } = arriving({ url: running.url, headers })

@@ -116,7 +116,7 @@ test('a body that trickles in is given up after its time, however many bytes com
   socket.destroy()
   expect(received).toStartWith('HTTP/1.1 408')
   expect(received.toLowerCase()).not.toContain('x-should-retry')
-  expect(running.lane.journal.outcomes().at(-1)).toMatchObject({ reason_code: 'request_timeout' })
+  expect(running.worker.journal.outcomes().at(-1)).toMatchObject({ reason_code: 'request_timeout' })
 })
 
 describe('a form', () => {
@@ -140,7 +140,7 @@ describe('a form', () => {
   })
 
   test('has its model written anew where it is an alias, and nothing else', async () => {
-    running.lane.catalog.push(testModel({ id: 'alias', providerId: 'provider-upstream', upstreamModel: 'real' }))
+    running.worker.catalog.push(testModel({ id: 'alias', providerId: 'provider-upstream', upstreamModel: 'real' }))
     const request = new Request('http://localhost/', {
       method: 'POST',
       body: form({ model: 'alias', prompt: 'alias' }),

@@ -115,8 +115,8 @@ const markersOf: ReadonlySet<LanguageName> = new Set<LanguageName>(['messages', 
 export const hasCacheMarkers = (language: LanguageName | null): boolean => language !== null && markersOf.has(language)
 
 /** Whether `cache_control` was taken out of the body, and the gateway's record allows what it asks for. */
-const asksForCaching = ({ parsed, edits }: Exchange, { lane }: Gateway): boolean =>
-  edits.get('cache_control') === null && isObject(parsed?.cache_control) && lane.view.gateway.promptCaching
+const asksForCaching = ({ parsed, edits }: Exchange, { worker }: Gateway): boolean =>
+  edits.get('cache_control') === null && isObject(parsed?.cache_control) && worker.view.gateway.promptCaching
 
 /**
  * Marks the end of what requests have in common: the instructions, which come after the tools in what these providers

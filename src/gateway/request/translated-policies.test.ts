@@ -10,7 +10,7 @@ let running: TestGateway
 beforeAll(async () => {
   ;({ running } = await startTranslating())
   const config = { types: ['card', 'email'], action: 'redact' }
-  running.lane.policies = compilePolicySet([policy({ id: 'p', kind: 'pii', config })])
+  running.worker.policies = compilePolicySet([policy({ id: 'p', kind: 'pii', config })])
 })
 afterAll(() => running.stop())
 

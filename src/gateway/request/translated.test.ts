@@ -63,7 +63,7 @@ describe('a messages client', () => {
     })
     expect(sentBody(running)).toMatchObject({ model: 'up-openai', messages: [{ role: 'system' }, { role: 'user' }] })
     expect([sentHeader('anthropic-version'), sentHeader('anthropic-beta')]).toEqual([null, null])
-    expect(running.lane.journal.outcomes()).toMatchObject([
+    expect(running.worker.journal.outcomes()).toMatchObject([
       { event_cost_attribution: { input_tokens: 11, output_tokens: 7, cached_input_tokens: 3, provider: 'openai' } },
     ])
   })
@@ -119,7 +119,7 @@ describe('a chat client', () => {
       { prompt_tokens: 11, completion_tokens: 9, prompt_tokens_details: { cached_tokens: 3 } },
     ])
     expect(sentHeader('anthropic-version')).toBe('2023-06-01')
-    expect(running.lane.journal.outcomes()).toMatchObject(
+    expect(running.worker.journal.outcomes()).toMatchObject(
       Array.from({ length: 2 }, () => ({ event_cost_attribution: { input_tokens: 11, output_tokens: 9 } })),
     )
   })
@@ -148,19 +148,19 @@ describe('a chat client', () => {
   })
 
   test('has the catalog’s maximum as its limit where the provider needs one and it gave none', async () => {
-    running.lane.catalog.push(testModel({ id: 'long', providerId: 'anthropic', maxOutputTokens: 12_345 }))
+    running.worker.catalog.push(testModel({ id: 'long', providerId: 'anthropic', maxOutputTokens: 12_345 }))
     answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
     await running.chat({ model: 'long', messages: hello })
     expect(sentBody(running).max_tokens).toBe(12_345)
   })
 
   test('is not asked to think with less than it can where a budget lowers its limit', async () => {
-    Object.assign(running.lane, { allowances: new TestAllowances({ 'token/t/money': 1_500_000 }) })
+    Object.assign(running.worker, { allowances: new TestAllowances({ 'token/t/money': 1_500_000 }) })
     const accounts = [{ id: 't', maxRequests: null, maxBudget: 1e10, rateLimitRpm: null, rateLimitTpm: null }]
-    const secret = running.lane.addToken({ accounts })
+    const secret = running.worker.addToken({ accounts })
     const upstreamModel = 'claude-sonnet-4-5'
     const known = { id: 'claude', providerId: 'anthropic', upstreamModel, price: price(1), maxOutputTokens: 60_000 }
-    running.lane.catalog.push(testModel(known))
+    running.worker.catalog.push(testModel(known))
     const answer = await running.chat({ model: 'claude', messages: hello, reasoning_effort: 'low' }, { secret })
     expect([answer.status, answer.headers.get('x-should-retry'), await answer.json()]).toMatchObject([
       402,
@@ -168,7 +168,7 @@ describe('a chat client', () => {
       { error: { code: 'usage_authorization_budget_exceeded', param: 'reasoning_effort' } },
     ])
     expect(running.seen).toEqual([])
-    expect(running.lane.journal.opened.size).toBe(0)
+    expect(running.worker.journal.opened.size).toBe(0)
   })
 
   test('is refused what the provider’s language cannot say, before anything is sent', async () => {
@@ -178,7 +178,7 @@ describe('a chat client', () => {
       { error: { code: 'translation_unsupported', param: 'seed' } },
     ])
     expect(running.seen).toEqual([])
-    expect(running.lane.journal.opened.size).toBe(0)
+    expect(running.worker.journal.opened.size).toBe(0)
   })
 
   test('reads a stream of Converse, asked by its path and signed', async () => {
@@ -193,7 +193,7 @@ describe('a chat client', () => {
     const final = await openai.chat.completions.stream({ model: 'bedrock', messages: hello }).finalChatCompletion()
     expect(final.choices[0]?.message.content).toBe(words)
     expect(sentHeader('authorization')).toStartWith('AWS4-HMAC-SHA256 Credential=AKID/')
-    expect(running.lane.journal.outcomes()).toMatchObject([
+    expect(running.worker.journal.outcomes()).toMatchObject([
       { verdict: 'allow', event_cost_attribution: { input_tokens: 4, output_tokens: 6, estimated: false } },
     ])
   })
@@ -207,7 +207,7 @@ describe('a chat client', () => {
     answers['/v1beta/models/up-gemini:streamGenerateContent'] = sse(geminiFrames([part('Grüße'), part(' aus'), last]))
     const final = await openai.chat.completions.stream({ model: 'gemini', messages: hello }).finalChatCompletion()
     expect(final.choices[0]?.message.content).toBe(words)
-    expect(running.lane.journal.outcomes()).toMatchObject([
+    expect(running.worker.journal.outcomes()).toMatchObject([
       { event_cost_attribution: { input_tokens: 4, output_tokens: 6 } },
     ])
   })
@@ -222,12 +222,12 @@ describe('a chat client', () => {
       })
     await ask()
     expect(JSON.stringify(sentBody(running))).not.toContain('cache_control')
-    Object.assign(running.lane.view.gateway, { promptCaching: true })
+    Object.assign(running.worker.view.gateway, { promptCaching: true })
     await ask()
     expect(sentBody(running).system).toEqual([
       { type: 'text', text: 'Rules', cache_control: { type: 'ephemeral', ttl: '1h' } },
     ])
-    expect(running.lane.journal.outcomes().map(({ details }) => details?.notes)).toEqual([
+    expect(running.worker.journal.outcomes().map(({ details }) => details?.notes)).toEqual([
       ['cache_control.removed'],
       ['cache_control.translated'],
     ])
@@ -235,7 +235,7 @@ describe('a chat client', () => {
 
   test('has it at the end of the conversation where there is nothing before that', async () => {
     answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
-    Object.assign(running.lane.view.gateway, { promptCaching: true })
+    Object.assign(running.worker.view.gateway, { promptCaching: true })
     await running.chat({ model: 'anthropic', messages: hello, cache_control: { type: 'ephemeral' } })
     const content = [{ type: 'text', text: 'Hello', cache_control: { type: 'ephemeral' } }]
     expect(sentBody(running).messages).toEqual([{ role: 'user', content }])

@@ -43,7 +43,7 @@ function audio(pieces: Pieces, headers: Record<string, string> = {}): Response {
 const manyPieces: Pieces = Array.from({ length: 40 }, () => 100)
 
 const bytesOf = (length: number) => Uint8Array.from({ length }, (_, index) => index % 251)
-const outcomes = () => running.lane.journal.outcomes()
+const outcomes = () => running.worker.journal.outcomes()
 
 /** Reads what comes, and whether it came to an end. */
 async function read(response: Response): Promise<{ length: number; ended: boolean }> {
@@ -70,13 +70,13 @@ test('audio comes back byte for byte with its type, and leaves one outcome', asy
 })
 
 test('pieces are passed on as they come, but for the last, which waits for the outcome', async () => {
-  running.lane.journal.closeDelay = 60
+  running.worker.journal.closeDelay = 60
   answer = () => audio([10, 10, 10])
   const response = await speak()
   let length = 0
   let closedBefore = -1
   for await (const bytes of response.body ?? []) {
-    if (length + bytes.length === 30) closedBefore = running.lane.journal.closed.size
+    if (length + bytes.length === 30) closedBefore = running.worker.journal.closed.size
     length += bytes.length
   }
   expect([length, closedBefore]).toEqual([30, 1])
@@ -138,7 +138,7 @@ test('a caller that leaves in the middle ends the call to the provider and is re
 
 test('an outcome that cannot be recorded leaves the answer without an end', async () => {
   answer = () => audio(manyPieces)
-  running.lane.journal.full.close = true
+  running.worker.journal.full.close = true
   expect((await read(await speak())).ended).toBe(false)
 })
 

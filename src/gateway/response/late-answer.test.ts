@@ -17,7 +17,7 @@ const silentAfter = (bytes: Uint8Array) => () =>
 
 test('a stream that falls silent fails with one code, whether policies held it or not', async () => {
   const { running, answers } = await startTranslating({ idle_timeout_seconds: 0.3 })
-  running.lane.catalog.push(
+  running.worker.catalog.push(
     testModel({ id: 'chatter', providerId: 'openai', upstreamModel: 'up-chatter', families: ['chat'] }),
   )
   const spoken = streamOf('Hello', ' there')
@@ -44,12 +44,12 @@ test('a stream that falls silent fails with one code, whether policies held it o
   }
   const asked = callers.flatMap((caller) => ['chatter', 'anthropic'].map((model) => [caller, model] as const))
   for (const policies of [[], [held('post_request')], [held('pre_response')]]) {
-    running.lane.policies = compilePolicySet(policies)
+    running.worker.policies = compilePolicySet(policies)
     const codes = await Promise.all(asked.map(([caller, model]) => told(caller, model)))
     const code = (caller: string) => (caller === 'messages' ? 'upstream_error' : 'provider_primary_path_error')
     expect(codes).toEqual(asked.map(([caller, model]) => `${caller} of ${model}: ${code(caller)}`))
   }
-  const reasons = running.lane.journal.outcomes().map(({ reason_code }) => reason_code)
+  const reasons = running.worker.journal.outcomes().map(({ reason_code }) => reason_code)
   expect(reasons).toEqual(Array.from({ length: 3 * asked.length }, () => 'provider.timeout'))
   await running.stop()
 })

@@ -16,7 +16,7 @@ async function answeredUnread(drainSeconds: number): Promise<{ running: TestGate
     `POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${running.secret}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   )
-  await eventually(() => running.lane.journal.outcomes().length === 1)
+  await eventually(() => running.worker.journal.outcomes().length === 1)
   return { running, socket }
 }
 

@@ -58,7 +58,7 @@ const begin = async () => {
   expect(await reader.next()).toBe(opening)
   return reader
 }
-const outcome = () => running.lane.journal.outcomes()[0]
+const outcome = () => running.worker.journal.outcomes()[0]
 
 test('a stream that ends before its first whole frame is an error answer of its own, not a stream', async () => {
   const headers = { 'content-type': 'text/event-stream' }
@@ -85,13 +85,13 @@ test('frames are passed at once, whole, as the bytes that came', async () => {
 })
 
 test('the terminal frame waits until the outcome is committed', async () => {
-  running.lane.journal.closeDelay = 50
+  running.worker.journal.closeDelay = 50
   const reader = await begin()
   send(chunk('a') + done)
   expect(await reader.next()).toBe(chunk('a'))
-  expect(running.lane.journal.closed.size).toBe(0)
+  expect(running.worker.journal.closed.size).toBe(0)
   expect(await reader.next()).toBe(done)
-  expect(running.lane.journal.closed.size).toBe(1)
+  expect(running.worker.journal.closed.size).toBe(1)
 })
 
 test('a provider that keeps the connection open after the terminal frame holds nobody up', async () => {
@@ -148,7 +148,7 @@ test('a terminal frame that lacks only its blank line still ends the answer', as
 
 test("the provider's own error frame is recorded before it is passed, and ends the stream", async () => {
   const frame = 'data: {"error":{"message":"overloaded","type":"server_error","code":"overloaded"}}\n\n'
-  running.lane.journal.closeDelay = 20
+  running.worker.journal.closeDelay = 20
   const reader = await begin()
   send(frame)
   expect(await reader.next()).toBe(frame + done)
@@ -177,11 +177,11 @@ test('a caller that leaves in the middle cancels upstream and is billed for what
     reason_code: 'client.left',
     event_cost_attribution: { estimated: true, input_tokens: 3, output_tokens: 2 },
   })
-  expect(running.lane.journal.closeCalls).toBe(1)
+  expect(running.worker.journal.closeCalls).toBe(1)
 })
 
 test('where the outcome cannot be written the terminal frame is not sent', async () => {
-  running.lane.journal.full = { close: true }
+  running.worker.journal.full = { close: true }
   const reader = await begin()
   send(chunk('a') + done)
   expect(await reader.rest()).toBe(chunk('a'))
@@ -218,7 +218,7 @@ test('a stream in another language is no answer from its first frame on', async 
   const wrong = await startTestGateway(() => new Response(foreign('Hello'), { headers }))
   const refused = await wrong.chat(streamed)
   expect([refused.status, await refused.text()]).toEqual([502, expect.not.stringContaining('Hello')])
-  expect(wrong.lane.journal.outcomes()).toMatchObject([{ reason_code: 'provider.invalid_answer' }])
+  expect(wrong.worker.journal.outcomes()).toMatchObject([{ reason_code: 'provider.invalid_answer' }])
   await wrong.stop()
 })
 

@@ -8,10 +8,10 @@ import { noMcpServers } from '../../mcp/no-servers.ts'
 import { noTracer, type Tracer } from '../../telemetry/tracer.ts'
 import type { TokenCounter } from '../../usage/pricing/token-counter.ts'
 import { createGateway, type GatewayServer } from '../server.ts'
-import { createTestLane, type TestLane, testProvider, testSettings } from './worker.ts'
+import { createTestWorker, type TestWorker, testProvider, testSettings } from './worker.ts'
 
 export interface TestGateway {
-  lane: TestLane
+  worker: TestWorker
   gateway: GatewayServer
   url: string
   /** A secret that may use everything. */
@@ -52,10 +52,10 @@ export async function startTestGateway(
       return upstream(request, body)
     },
   })
-  const lane = createTestLane()
-  lane.upstreams.push(testProvider({ baseUrl: `http://127.0.0.1:${provider.port}` }))
+  const worker = createTestWorker()
+  worker.upstreams.push(testProvider({ baseUrl: `http://127.0.0.1:${provider.port}` }))
   const gateway = createGateway({
-    lane,
+    worker,
     settings: testSettings(settings),
     fetch,
     clock: systemClock,
@@ -73,9 +73,9 @@ export async function startTestGateway(
     websocket: gateway.websocket,
   })
   const url = `http://127.0.0.1:${server.port}`
-  const secret = lane.addToken()
+  const secret = worker.addToken()
   return {
-    lane,
+    worker,
     gateway,
     url,
     secret,

@@ -33,7 +33,7 @@ export async function startPoliced(
   settings: Parameters<typeof startTestGateway>[1] = {},
 ): Promise<TestGateway> {
   const gateway = await startTestGateway(answer, settings)
-  gateway.lane.policies = compilePolicySet(policies)
+  gateway.worker.policies = compilePolicySet(policies)
   return gateway
 }
 

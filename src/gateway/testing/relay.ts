@@ -20,7 +20,7 @@ import { noNeighbours } from '../mcp/neighbours.ts'
 import type { BeginInspection, Inspected, StreamInspection } from '../policy/inspected-stream.ts'
 import { relayStream } from '../response/sse.ts'
 import { Circuits } from '../upstream/circuit.ts'
-import { createTestLane, testMemory, testSettings } from './worker.ts'
+import { createTestWorker, testMemory, testSettings } from './worker.ts'
 
 /** Stops at a word, of which it lets no part go: what may still become the word is held back. */
 export class WordInspection implements StreamInspection {
@@ -84,12 +84,12 @@ export interface Script {
 
 /** An exchange that has been read and opened, and the gateway it runs in. */
 export async function prepared(dialect: Dialect, { stream }: { stream: boolean }) {
-  const lane = createTestLane()
+  const worker = createTestWorker()
   const settings = testSettings({})
   const running = createRunning(settings, systemClock, () => undefined)
   const meter = createMeter()
   const gateway: Gateway = {
-    lane,
+    worker,
     prices: new PriceBook(),
     tokenCounter: { count: async () => null },
     settings,
@@ -126,13 +126,13 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
     reason: 'ok',
   })
   exchange.opened = true
-  await lane.journal.open(exchange.id, interruptedEvent(exchange, gateway), 4)
-  return { exchange, gateway, lane }
+  await worker.journal.open(exchange.id, interruptedEvent(exchange, gateway), 4)
+  return { exchange, gateway, worker }
 }
 
 /** Relays one scripted stream as a gateway does, and gives what the caller got. */
 export async function relayed(dialect: Dialect, { chunks, inspect, open = false, framed = false, prepare }: Script) {
-  const { exchange, gateway, lane } = await prepared(dialect, { stream: true })
+  const { exchange, gateway, worker } = await prepared(dialect, { stream: true })
   exchange.beginInspection = inspect ?? null
   prepare?.(exchange)
   const body = new ReadableStream<Uint8Array>({
@@ -151,5 +151,5 @@ export async function relayed(dialect: Dialect, { chunks, inspect, open = false,
     answer = await refuse(exchange, gateway, thrown)
   }
   const text = await answer.text()
-  return { answer, text, outcomes: lane.journal.outcomes(), attempts: lane.journal.attempts(), exchange }
+  return { answer, text, outcomes: worker.journal.outcomes(), attempts: worker.journal.attempts(), exchange }
 }

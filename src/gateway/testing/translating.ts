@@ -24,17 +24,17 @@ export async function startTranslating(settings: Partial<Settings> = {}): Promis
     },
     { path_retries: 0, drain_seconds: 0, ...settings },
   )
-  const baseUrl = running.lane.upstreams[0]?.baseUrl ?? ''
+  const baseUrl = running.worker.upstreams[0]?.baseUrl ?? ''
   const kinds = ['openai', 'anthropic', 'gemini', 'bedrock'] as const
-  running.lane.upstreams.length = 0
+  running.worker.upstreams.length = 0
   for (const kind of kinds) {
     const headers: Record<string, string> = kind === 'bedrock' ? { region: 'eu-central-1' } : {}
     const apiKey = kind === 'bedrock' ? 'AKID:secret' : 'key'
-    running.lane.upstreams.push(
+    running.worker.upstreams.push(
       testProvider({ id: kind, name: kind, kind, baseUrl, headers, apiKey, allowUnlistedModels: false }),
     )
     const upstreamModel = kind === 'bedrock' ? 'anthropic.claude:0' : `up-${kind}`
-    running.lane.catalog.push(testModel({ id: kind, providerId: kind, upstreamModel, price: price(1) }))
+    running.worker.catalog.push(testModel({ id: kind, providerId: kind, upstreamModel, price: price(1) }))
   }
   return {
     running,

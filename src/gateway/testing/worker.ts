@@ -1,5 +1,5 @@
 /**
- * A lane in memory, for the tests of this folder: a journal that remembers what was written and in which order, a state
+ * A worker in memory, for the tests of this folder: a journal that remembers what was written and in which order, a state
  * made of plain maps, a standing that never goes stale unless told to.
  */
 
@@ -15,7 +15,7 @@ import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { noLimits } from '../../usage/limits.ts'
 import { unlimited, unlimitedRates } from '../../usage/testing/unlimited.ts'
 import { MemoryBudget } from '../admission/memory-budget.ts'
-import type { GatewayLane } from '../server.ts'
+import type { GatewayWorker } from '../server.ts'
 
 export const testGatewayId = '01990000-0000-7000-8000-000000000001'
 
@@ -65,7 +65,7 @@ export class TestJournal implements Journal {
   }
 }
 
-export interface TestLane extends GatewayLane {
+export interface TestWorker extends GatewayWorker {
   readonly journal: TestJournal
   /** Its gateway id may be emptied, as it is before a first bootstrap. */
   readonly standing: Standing & { gatewayId: string }
@@ -84,7 +84,7 @@ export interface TestLane extends GatewayLane {
   addToken(members?: Partial<GovernedToken>): string
 }
 
-export function createTestLane(): TestLane {
+export function createTestWorker(): TestWorker {
   const tokens = new Map<string, GovernedToken>()
   const denials = new Set<string>()
   const catalog: CatalogModel[] = []
@@ -94,7 +94,7 @@ export function createTestLane(): TestLane {
     version: 7,
     head: { version: 7, nonce: 'change-7', history: 'history' },
     token(hash) {
-      if (lane.broken) throw new Error('disk I/O error')
+      if (worker.broken) throw new Error('disk I/O error')
       return tokens.get(hash) ?? null
     },
     denied: (hash) => denials.has(hash),
@@ -105,15 +105,15 @@ export function createTestLane(): TestLane {
     providers: () => upstreams,
     closedProviders,
     get policies() {
-      return lane.policies
+      return worker.policies
     },
     grant: (tokenId, digest, now) =>
-      lane.grants.find((grant) => grant.tokenId === tokenId && grant.digest === digest && grant.expiresAt > now) ??
+      worker.grants.find((grant) => grant.tokenId === tokenId && grant.digest === digest && grant.expiresAt > now) ??
       null,
     limits: noLimits,
     gateway: { spendOwner: null, promptCaching: false },
   }
-  const lane: TestLane = {
+  const worker: TestWorker = {
     journal: new TestJournal(),
     view,
     allowances: unlimited,
@@ -147,11 +147,11 @@ export function createTestLane(): TestLane {
       baseUrl: 'http://127.0.0.1:7070',
       organizationId: '01990000-0000-7000-8000-0000000000ff',
       assertCurrent() {
-        if (lane.stale !== null) throw new Failure(lane.stale)
+        if (worker.stale !== null) throw new Failure(worker.stale)
       },
       promptHash: (body) => `key:${new Bun.CryptoHasher('sha256').update(body).digest('hex')}`,
     },
-    ready: () => (lane.stale === null ? { ok: true } : { ok: false, reason: lane.stale }),
+    ready: () => (worker.stale === null ? { ok: true } : { ok: false, reason: worker.stale }),
     addToken(members = {}) {
       const secret = makeSecret('token', (size) => crypto.getRandomValues(new Uint8Array(size)))
       const hash = hashSecret(secret)
@@ -159,7 +159,7 @@ export function createTestLane(): TestLane {
       return secret
     },
   }
-  return lane
+  return worker
 }
 
 const testToken = (members: Partial<GovernedToken>): GovernedToken => ({

@@ -12,15 +12,15 @@ import { prepared } from '../testing/relay.ts'
 import { testProvider } from '../testing/worker.ts'
 
 async function known() {
-  const { exchange, gateway, lane } = await prepared(chat, { stream: false })
-  exchange.tokenHash = hashSecret(lane.addToken({ id: 'token' }))
-  exchange.token = lane.tokens.get(exchange.tokenHash) ?? null
+  const { exchange, gateway, worker } = await prepared(chat, { stream: false })
+  exchange.tokenHash = hashSecret(worker.addToken({ id: 'token' }))
+  exchange.token = worker.tokens.get(exchange.tokenHash) ?? null
   exchange.body = new TextEncoder().encode('{}')
-  return { exchange, gateway, lane }
+  return { exchange, gateway, worker }
 }
 
 test('a grant that is given to nobody any more is given back', async () => {
-  const { exchange, gateway, lane } = await known()
+  const { exchange, gateway, worker } = await known()
   let released = 0
   const reservation: Reservation = {
     held: [{ account: 'grant/g', amount: 1 }],
@@ -31,9 +31,9 @@ test('a grant that is given to nobody any more is given back', async () => {
     },
   }
   const given = Promise.withResolvers<Reservation>()
-  Object.assign(gateway.lane, { allowances: { reserve: () => given.promise, exhausted: () => false } })
+  Object.assign(gateway.worker, { allowances: { reserve: () => given.promise, exhausted: () => false } })
   const digest = digestOf(exchange, gateway)
-  lane.grants.push({ id: 'g', tokenId: 'token', digest, expiresAt: Number.POSITIVE_INFINITY })
+  worker.grants.push({ id: 'g', tokenId: 'token', digest, expiresAt: Number.POSITIVE_INFINITY })
   const using = useGrant(exchange, gateway)
   given.resolve(reservation)
   callerLeft(exchange, gateway)

@@ -19,13 +19,13 @@ let running: TestGateway
 
 async function start(settings: Partial<Settings> = {}) {
   running = await startTestGateway(() => new Response(), settings)
-  running.lane.upstreams.splice(
+  running.worker.upstreams.splice(
     0,
     1,
     testProvider({ id: 'p1', name: 'one', baseUrl: primary.baseUrl, allowUnlistedModels: false }),
     testProvider({ id: 'p2', name: 'two', baseUrl: fallback.baseUrl, allowUnlistedModels: false }),
   )
-  running.lane.catalog.push(
+  running.worker.catalog.push(
     testModel({ id: 'main', providerId: 'p1', upstreamModel: 'main-up', fallbacks: ['spare'] }),
     testModel({ id: 'spare', providerId: 'p2', upstreamModel: 'spare-up' }),
     testModel({ id: 'alone', providerId: 'p1', upstreamModel: 'main-up' }),
@@ -54,7 +54,7 @@ async function expectUnreachable(answer: Response) {
   expect(await answer.json()).toMatchObject({ error: { code: 'provider_primary_path_error' } })
 }
 const attempts = () =>
-  running.lane.journal
+  running.worker.journal
     .attempts()
     .map(({ reason_code, details }) => [details?.provider, reason_code, details?.status ?? null])
 const models = ({ calls }: FakeUpstream) => calls.map(({ model }) => model)
@@ -72,7 +72,7 @@ for (const status of [408, 409, 429, 500, 503, 529]) {
       ['one', 'provider.error', status],
       ['two', 'ok', 200],
     ])
-    const [outcome] = running.lane.journal.outcomes()
+    const [outcome] = running.worker.journal.outcomes()
     expect(outcome).toMatchObject({
       verdict: 'allow',
       details: { model: 'main', provider: 'two', attempts: 3 },
@@ -146,7 +146,7 @@ test('a provider to which no connection comes about in time is not tried again o
   await new Promise<void>((listening) => silent.listen(0, '127.0.0.1', listening))
   const address = silent.address()
   const baseUrl = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
-  running.lane.upstreams.splice(0, 1, testProvider({ id: 'p1', name: 'one', baseUrl }))
+  running.worker.upstreams.splice(0, 1, testProvider({ id: 'p1', name: 'one', baseUrl }))
   expect((await ask()).status).toBe(200)
   expect(attempts()).toEqual([
     ['one', 'provider.unreachable', null],
@@ -156,7 +156,7 @@ test('a provider to which no connection comes about in time is not tried again o
 
 test("a provider's own deadline holds instead of the setting", async () => {
   await start({ first_byte_timeout_seconds: 60 })
-  running.lane.upstreams.splice(
+  running.worker.upstreams.splice(
     0,
     1,
     testProvider({
@@ -198,7 +198,7 @@ test("where all fail the caller gets the last one's own answer", async () => {
   fallback.when('spare-up', failing(503))
   const answer = await ask()
   expect([answer.status, await answer.text()]).toEqual([503, '{"error":{"message":"status 503"}}'])
-  expect(running.lane.journal.outcomes()[0]).toMatchObject({ verdict: 'error', reason_code: 'provider.error' })
+  expect(running.worker.journal.outcomes()[0]).toMatchObject({ verdict: 'error', reason_code: 'provider.error' })
 })
 
 const frameless: Record<string, Reply> = {
@@ -221,7 +221,7 @@ for (const [what, reply] of Object.entries(frameless)) {
 
 test('policies that looked at a stream which never came are said once, of the one that did', async () => {
   await start()
-  running.lane.policies = compilePolicySet([
+  running.worker.policies = compilePolicySet([
     testPolicy({
       id: 'pii',
       kind: 'pii',
@@ -231,7 +231,7 @@ test('policies that looked at a stream which never came are said once, of the on
   ])
   primary.when('main-up', streamReply(Buffer.from('')))
   expect((await (await ask('main', { stream: true })).text()).endsWith('data: [DONE]\n\n')).toBe(true)
-  expect(running.lane.journal.outcomes()[0]?.details?.policy_results).toMatchObject([{ policy_id: 'pii' }])
+  expect(running.worker.journal.outcomes()[0]?.details?.policy_results).toMatchObject([{ policy_id: 'pii' }])
 })
 
 test('a stream that breaks after its first frame is an error to the caller and is tried nowhere else', async () => {
@@ -275,7 +275,7 @@ test('an answer that a policy stops closes the circuit of its path all the same'
   primary.when('main-up', failing(500))
   await ask()
   primary.when('main-up', jsonReply())
-  running.lane.policies = compilePolicySet([
+  running.worker.policies = compilePolicySet([
     testPolicy({
       id: 'all',
       kind: 'condition',
@@ -316,21 +316,24 @@ test('a caller that leaves before the headers, or while a retry is waited for, e
   await Bun.sleep(30)
   leavingLater.abort()
   await second
-  await eventually(() => running.lane.journal.outcomes().length === 2)
-  expect(running.lane.journal.outcomes().map(({ reason_code }) => reason_code)).toEqual(['client.left', 'client.left'])
+  await eventually(() => running.worker.journal.outcomes().length === 2)
+  expect(running.worker.journal.outcomes().map(({ reason_code }) => reason_code)).toEqual([
+    'client.left',
+    'client.left',
+  ])
   expect(fallback.calls.length).toBe(0)
 })
 
 test('a fallback that the token, the family or the gateway cannot use is passed over', async () => {
   await start({ path_retries: 0 })
   primary.when('main-up', failing(500))
-  const only = running.lane.addToken({ modelFilter: ['main'] })
+  const only = running.worker.addToken({ modelFilter: ['main'] })
   expect((await ask('main', {}, { secret: only })).status).toBe(500)
-  const bound = running.lane.addToken({ provider: 'one' })
+  const bound = running.worker.addToken({ provider: 'one' })
   expect((await ask('main', {}, { secret: bound })).status).toBe(500)
-  running.lane.catalog.splice(1, 1, testModel({ id: 'spare', providerId: 'p2', families: ['embeddings'] }))
+  running.worker.catalog.splice(1, 1, testModel({ id: 'spare', providerId: 'p2', families: ['embeddings'] }))
   expect((await ask()).status).toBe(500)
-  running.lane.catalog.splice(1, 1, testModel({ id: 'spare', providerId: 'elsewhere' }))
+  running.worker.catalog.splice(1, 1, testModel({ id: 'spare', providerId: 'elsewhere' }))
   expect((await ask()).status).toBe(500)
   expect(fallback.calls.length).toBe(0)
 })
@@ -338,12 +341,12 @@ test('a fallback that the token, the family or the gateway cannot use is passed 
 test('a token that is revoked while a retry is waited for is refused then', async () => {
   await start({ retry_wait_seconds: 5 })
   primary.when('main-up', failing(429, { 'retry-after-ms': '200' }))
-  const secret = running.lane.addToken({ id: 'revoked-meanwhile' })
+  const secret = running.worker.addToken({ id: 'revoked-meanwhile' })
   const asking = ask('main', {}, { secret })
   await eventually(() => primary.calls.length === 1)
   const hash = new Bun.CryptoHasher('sha256').update(secret).digest('hex')
-  running.lane.denials.add(hash)
+  running.worker.denials.add(hash)
   expect((await asking).status).toBe(401)
-  expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'deny', reason_code: 'invalid_api_token' }])
+  expect(running.worker.journal.outcomes()).toMatchObject([{ verdict: 'deny', reason_code: 'invalid_api_token' }])
   expect([primary.calls.length, fallback.calls.length]).toEqual([1, 0])
 })

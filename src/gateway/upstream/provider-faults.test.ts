@@ -29,12 +29,12 @@ async function before(pieces: readonly string[], pauseMilliseconds = 0, settings
   const address = server.address()
   const port = typeof address === 'object' ? address?.port : null
   running = await startTestGateway(() => Response.json(completion), { path_retries: 0, ...settings })
-  running.lane.upstreams[0] = testProvider({ baseUrl: `http://127.0.0.1:${port}` })
+  running.worker.upstreams[0] = testProvider({ baseUrl: `http://127.0.0.1:${port}` })
   return running
 }
 
 const outcomeOf = (gateway: TestGateway) => {
-  const [outcome] = gateway.lane.journal.outcomes()
+  const [outcome] = gateway.worker.journal.outcomes()
   return { verdict: outcome?.verdict, reason: outcome?.reason_code }
 }
 
@@ -99,7 +99,7 @@ test.each(families)(
         { path_retries: 0 },
       )
       if (family === 'messages')
-        gateway.lane.upstreams[0] = testProvider({ ...gateway.lane.upstreams[0], kind: 'anthropic' })
+        gateway.worker.upstreams[0] = testProvider({ ...gateway.worker.upstreams[0], kind: 'anthropic' })
       const answer = await fetch(gateway.url + paths[family], {
         method: 'POST',
         headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
@@ -132,14 +132,14 @@ test.each(echoes)('a provider that repeats its key in an error, as %s, is passed
         ),
       { path_retries: 0 },
     )
-    gateway.lane.upstreams[0] = testProvider({ ...gateway.lane.upstreams[0], apiKey })
+    gateway.worker.upstreams[0] = testProvider({ ...gateway.worker.upstreams[0], apiKey })
     const answer = await gateway.chat(question)
     expect(answer.status).toBe(status)
     expect(answer.headers.get('openai-version')).toBe('of [PROVIDER_KEY]')
     const text = await answer.text()
     expect(text).toContain('Incorrect API key provided: [PROVIDER_KEY]')
     expect(text).not.toContain('Ab3d')
-    expect(JSON.stringify(gateway.lane.journal.outcomes())).not.toContain('Ab3d')
+    expect(JSON.stringify(gateway.worker.journal.outcomes())).not.toContain('Ab3d')
     await gateway.stop()
   }
 })
@@ -155,7 +155,7 @@ test('nor does an error within a stream repeat it', async () => {
       () => new Response(sent, { headers: { 'content-type': 'text/event-stream' } }),
       { path_retries: 0 },
     )
-    gateway.lane.upstreams[0] = testProvider({ ...gateway.lane.upstreams[0], apiKey })
+    gateway.worker.upstreams[0] = testProvider({ ...gateway.worker.upstreams[0], apiKey })
     const said = await (await gateway.chat({ ...question, stream: true })).text()
     expect(said).toContain('Key [PROVIDER_KEY] is spent')
     expect(said).not.toContain(apiKey)
@@ -181,7 +181,7 @@ test.each(['chat', 'responses', 'embeddings'] as const)(
           }),
         { path_retries: 0 },
       )
-      gateway.lane.upstreams[0] = testProvider({ ...gateway.lane.upstreams[0], apiKey })
+      gateway.worker.upstreams[0] = testProvider({ ...gateway.worker.upstreams[0], apiKey })
       const answer = await fetch(gateway.url + paths[family], {
         method: 'POST',
         headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
@@ -214,7 +214,7 @@ test.each(['chat', 'responses'] as const)(
         () => new Response(sent, { headers: { 'content-type': 'text/event-stream' } }),
         { path_retries: 0 },
       )
-      gateway.lane.upstreams[0] = testProvider({ ...gateway.lane.upstreams[0], apiKey })
+      gateway.worker.upstreams[0] = testProvider({ ...gateway.worker.upstreams[0], apiKey })
       const answer = await fetch(gateway.url + paths[family], {
         method: 'POST',
         headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
@@ -236,7 +236,7 @@ test('a text of a model that only looks like a shortened key is passed on as it 
   }
   const sent = `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`
   const gateway = await startTestGateway(() => new Response(sent, { headers: { 'content-type': 'text/event-stream' } }))
-  gateway.lane.upstreams[0] = testProvider({ ...gateway.lane.upstreams[0], apiKey })
+  gateway.worker.upstreams[0] = testProvider({ ...gateway.worker.upstreams[0], apiKey })
   expect(await (await gateway.chat({ ...question, stream: true })).text()).toBe(sent)
   await gateway.stop()
 })

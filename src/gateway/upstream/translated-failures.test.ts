@@ -61,7 +61,7 @@ describe('what goes wrong', () => {
     }
     await (await running.chat({ model: 'gemini', messages: hello, stream: true })).text()
     const spent = { input_tokens: 30, cached_input_tokens: 4, output_tokens: 3, estimated: true }
-    expect(running.lane.journal.outcomes()).toMatchObject([
+    expect(running.worker.journal.outcomes()).toMatchObject([
       { reason_code: 'provider.interrupted', event_cost_attribution: spent },
       { reason_code: 'provider.error', event_cost_attribution: spent },
       { event_cost_attribution: { input_tokens: 5, output_tokens: 8, estimated: false } },
@@ -73,7 +73,7 @@ describe('what goes wrong', () => {
     const answer = await running.chat({ model: 'anthropic', messages: hello, stream: true })
     const text = await answer.text()
     expect(text).toContain('upstream_provider_error')
-    expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
+    expect(running.worker.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
   })
 
   test('an error in the stream is the provider’s', async () => {
@@ -85,11 +85,11 @@ describe('what goes wrong', () => {
     )
     const answer = await running.chat({ model: 'anthropic', messages: hello, stream: true })
     expect(await answer.text()).toContain('Too busy')
-    expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
+    expect(running.worker.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
   })
 
   test('a stream that is an error from its beginning is answered by the next path, or refused', async () => {
-    running.lane.catalog.push(
+    running.worker.catalog.push(
       testModel({ id: 'first', providerId: 'anthropic', upstreamModel: 'up-anthropic', fallbacks: ['openai'] }),
     )
     answers['/v1/messages'] = sse(messageFrames([overloaded]))
@@ -116,7 +116,7 @@ describe('what goes wrong', () => {
       expect(await (await ask('first')).text()).toContain(words)
       expect((await ask('anthropic')).status).toBe(529)
     }
-    const outcomes = running.lane.journal.outcomes()
+    const outcomes = running.worker.journal.outcomes()
     expect(outcomes.map(({ verdict, reason_code }) => [verdict, reason_code])).toEqual([
       ['allow', 'ok'],
       ['error', 'provider.error'],
@@ -173,7 +173,7 @@ describe('what goes wrong', () => {
 
   test('a request that a stream’s first event refuses is asked of no other path', async () => {
     const fallback = { providerId: 'bedrock', upstreamModel: 'anthropic.claude:0', fallbacks: ['openai'] }
-    running.lane.catalog.push(testModel({ id: 'first', ...fallback }))
+    running.worker.catalog.push(testModel({ id: 'first', ...fallback }))
     answers['/model/anthropic.claude:0/converse-stream'] = () =>
       new Response(awsFrame('validationException', { message: 'Too long' }), { headers: { 'content-type': awsStream } })
     const answer = await running.chat({ model: 'first', messages: hello, stream: true })
@@ -181,14 +181,16 @@ describe('what goes wrong', () => {
     expect(await answer.json()).toMatchObject({
       error: { type: 'invalid_request_error', code: 'validationException', message: 'Too long' },
     })
-    expect(running.lane.journal.attempts()).toMatchObject([{ reason_code: 'provider.error', details: { status: 400 } }])
+    expect(running.worker.journal.attempts()).toMatchObject([
+      { reason_code: 'provider.error', details: { status: 400 } },
+    ])
   })
 
   test('an answer that is none in the provider’s language is a bad gateway', async () => {
     answers['/v1/messages'] = () => Response.json({ hello: 'world' })
     const answer = await running.chat({ model: 'anthropic', messages: hello })
     expect(answer.status).toBe(502)
-    expect(running.lane.journal.outcomes()).toMatchObject([{ reason_code: 'provider.invalid_answer' }])
+    expect(running.worker.journal.outcomes()).toMatchObject([{ reason_code: 'provider.invalid_answer' }])
   })
 
   test('a policy’s block of a translated stream is said in the caller’s form', async () => {
@@ -196,7 +198,7 @@ describe('what goes wrong', () => {
       `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { content: 'the forbidden word' } }] })}\n\n` +
         `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\ndata: [DONE]\n\n`,
     )
-    running.lane.policies = compilePolicySet([
+    running.worker.policies = compilePolicySet([
       policy({
         id: 'p',
         kind: 'term-filter',
@@ -207,6 +209,6 @@ describe('what goes wrong', () => {
     const stream = anthropic.messages.stream({ model: 'openai', max_tokens: 50, messages: hello })
     const thrown: unknown = await stream.finalMessage().catch((error: unknown) => error)
     expect(String(thrown)).toContain('content_policy_violation')
-    expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'block' }])
+    expect(running.worker.journal.outcomes()).toMatchObject([{ verdict: 'block' }])
   })
 })

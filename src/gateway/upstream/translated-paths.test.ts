@@ -49,7 +49,7 @@ describe('embeddings of Gemini', () => {
         outputDimensionality: 2,
       })),
     })
-    expect(running.lane.journal.outcomes()).toMatchObject([
+    expect(running.worker.journal.outcomes()).toMatchObject([
       { event_cost_attribution: { input_tokens: 3, estimated: false } },
       { verdict: 'allow' },
     ])
@@ -63,7 +63,7 @@ describe('embeddings of Gemini', () => {
     for (const dimensions of [0, -1, 1.5])
       expect(await refusal({ dimensions })).toMatchObject({ status: 422, param: 'dimensions' })
     expect(running.seen).toEqual([])
-    expect(running.lane.journal.opened.size).toBe(0)
+    expect(running.worker.journal.opened.size).toBe(0)
     answers[path] = () =>
       Response.json({ error: { code: 400, status: 'INVALID_ARGUMENT', message: 'No.' } }, { status: 400 })
     expect(await refusal({})).toMatchObject({ status: 400, code: 'invalid_argument' })
@@ -92,7 +92,7 @@ describe('embeddings of Gemini', () => {
 
 describe('embeddings of Bedrock', () => {
   const serve = (id: string, upstreamModel: string) =>
-    running.lane.catalog.push(testModel({ id, providerId: 'bedrock', upstreamModel, price: price(1) }))
+    running.worker.catalog.push(testModel({ id, providerId: 'bedrock', upstreamModel, price: price(1) }))
   const sent = () => running.seen.map(({ body }) => JSON.parse(body))
 
   test('of Titan are one call for each text, paid by the tokens of all', async () => {
@@ -111,7 +111,7 @@ describe('embeddings of Bedrock', () => {
     const inOrder = sent().toSorted((left, right) => left.inputText.length - right.inputText.length)
     expect(inOrder).toEqual(['a', 'bb'].map((inputText) => ({ inputText, dimensions: 256 })))
     expect(running.seen[0]?.request.headers.get('authorization')).toStartWith('AWS4-HMAC-SHA256 ')
-    expect(running.lane.journal.outcomes()).toMatchObject([
+    expect(running.worker.journal.outcomes()).toMatchObject([
       { event_cost_attribution: { input_tokens: 3, estimated: false } },
     ])
   })
@@ -149,7 +149,7 @@ describe('embeddings of Bedrock', () => {
       return Response.json({ message: 'Slow down' }, { status: 429, headers })
     }
     expect(await refusal({ input: ['a', 'b'] })).toMatchObject({ status: 429, code: 'ThrottlingException' })
-    expect(running.lane.journal.outcomes().at(-1)).toMatchObject({
+    expect(running.worker.journal.outcomes().at(-1)).toMatchObject({
       verdict: 'error',
       event_cost_attribution: { input_tokens: 7, estimated: false },
     })
@@ -164,7 +164,7 @@ describe('embeddings of Bedrock', () => {
     const input = ['a', 'b']
     const thrown: unknown = await openai.embeddings.create({ model: 'titan', input }).catch((error) => error)
     expect(thrown).toMatchObject({ status: 502, code: 'provider_primary_path_error' })
-    expect(running.lane.journal.outcomes().at(-1)).toMatchObject({
+    expect(running.worker.journal.outcomes().at(-1)).toMatchObject({
       verdict: 'error',
       event_cost_attribution: { input_tokens: 7, estimated: false },
     })
@@ -237,7 +237,7 @@ describe('a conversation that changes its model', () => {
     const body =
       '{"model":"up-anthropic", "max_tokens":5,"messages":[{"role":"user","content":"gatehouse. is a word"},' +
       '{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"}]} ]}'
-    const plain = running.lane.upstreams.find(({ id }) => id === 'anthropic')
+    const plain = running.worker.upstreams.find(({ id }) => id === 'anthropic')
     Object.assign(plain ?? {}, { allowUnlistedModels: true })
     const answer = await fetch(`${running.url}/v1/messages`, {
       method: 'POST',
@@ -260,27 +260,27 @@ describe('a fallback of another dialect', () => {
       price: price(1),
       fallbacks: ['anthropic-dear', 'bedrock'],
     })
-    running.lane.catalog.push(main, testModel({ id: 'anthropic-dear', providerId: 'anthropic', price: dear }))
+    running.worker.catalog.push(main, testModel({ id: 'anthropic-dear', providerId: 'anthropic', price: dear }))
     const allowances = new TestAllowances({ 'token/t/money': 1_000_000_000 })
-    Object.assign(running.lane, { allowances })
+    Object.assign(running.worker, { allowances })
     const accounts = [{ id: 't', maxRequests: null, maxBudget: 1_000_000_000, rateLimitRpm: null, rateLimitTpm: null }]
-    const secret = running.lane.addToken({ accounts })
+    const secret = running.worker.addToken({ accounts })
     answers['/v1/chat/completions'] = () => new Response('busy', { status: 503 })
     answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
     const answer = await running.chat({ model: 'main', messages: hello, max_tokens: 100 }, { secret })
     expect(await answer.json()).toMatchObject({ choices: [{ message: { content: words } }] })
-    expect(running.lane.journal.attempts()).toHaveLength(2)
-    expect(running.lane.journal.outcomes()).toMatchObject([
+    expect(running.worker.journal.attempts()).toHaveLength(2)
+    expect(running.worker.journal.outcomes()).toMatchObject([
       { event_cost_attribution: { provider: 'anthropic', input_tokens: 11, output_tokens: 9, estimated: false } },
     ])
     // 7 tokens of input and 9 of output, 3 read from the cache and 1 written to it, in nano-dollars.
     const cost = 16 * 5000 + 3 * 2000 + 7000
-    expect(running.lane.journal.outcomes()[0]?.event_cost_attribution?.cost).toBe(cost / 1e9)
+    expect(running.worker.journal.outcomes()[0]?.event_cost_attribution?.cost).toBe(cost / 1e9)
     expect(allowances.balances.get('token/t/money')).toBe(1_000_000_000 - cost)
   })
 
   test('that cannot be told the request is left out', async () => {
-    running.lane.catalog.push(testModel({ id: 'main', providerId: 'openai', fallbacks: ['bedrock'] }))
+    running.worker.catalog.push(testModel({ id: 'main', providerId: 'openai', fallbacks: ['bedrock'] }))
     answers['/v1/chat/completions'] = () => new Response('busy', { status: 503 })
     const answer = await running.chat({ model: 'main', messages: hello, seed: 7 })
     expect([answer.status, running.seen.length]).toEqual([503, 1])
@@ -289,7 +289,7 @@ describe('a fallback of another dialect', () => {
 
 describe('a provider that speaks chat and responses', () => {
   const hears = (families: ('chat' | 'responses' | 'messages')[]) =>
-    running.lane.catalog.push(testModel({ id: 'both', providerId: 'openai', families }))
+    running.worker.catalog.push(testModel({ id: 'both', providerId: 'openai', families }))
   const asked = () => running.seen.map(({ request }) => new URL(request.url).pathname)
   const responded = () =>
     Response.json({
@@ -320,9 +320,9 @@ describe('a provider that speaks chat and responses', () => {
   test('is asked in chat alone where only that is known, and what chat cannot say is refused', async () => {
     const document = { type: 'document' as const, source: { type: 'url' as const, url: 'https://a.example/a.pdf' } }
     for (const families of [['chat'], ['messages'], null] as const) {
-      running.lane.catalog.splice(
+      running.worker.catalog.splice(
         0,
-        running.lane.catalog.length,
+        running.worker.catalog.length,
         testModel({ id: 'both', providerId: 'openai', families }),
       )
       const asking = { model: 'both', max_tokens: 9, messages: [{ role: 'user' as const, content: [document] }] }

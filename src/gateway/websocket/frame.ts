@@ -38,13 +38,13 @@ export function readFrame(exchange: Exchange): void {
 }
 
 /** Refuses all but a `response.create` event, whose fields are those of `POST /v1/responses`. */
-function checkEvent({ type, stream_id: lane }: Record<string, unknown>): void {
+function checkEvent({ type, stream_id: worker }: Record<string, unknown>): void {
   if (type !== createEvent) {
     throw new Failure('invalid_parameter', { message: `The only event this accepts is ${createEvent}`, param: 'type' })
   }
-  if (lane !== undefined) {
+  if (worker !== undefined) {
     throw new Failure('invalid_parameter', {
-      message: 'Requests of one connection run in order and have no lanes: leave stream_id out',
+      message: 'Requests of one connection run in order and have no workers: leave stream_id out',
       param: 'stream_id',
     })
   }

@@ -25,7 +25,7 @@ describe('an exchange over a WebSocket', () => {
     const socket = await connect({ 'x-request-id': 'hand-1' })
     socket.send(JSON.stringify(question))
     expect(await socket.frames(2)).toEqual([chunk('Grüße 東京'), '[DONE]'])
-    expect(running.lane.journal.outcomes()).toMatchObject([
+    expect(running.worker.journal.outcomes()).toMatchObject([
       { request_id: 'hand-1.1', verdict: 'allow', details: { route: 'GET /v1/chat/completions/ws', stream: true } },
     ])
     socket.close()
@@ -60,7 +60,7 @@ describe('an exchange over a WebSocket', () => {
     const frames = await socket.frames(200)
     const numbers = frames.filter((frame) => frame !== '[DONE]').map((frame) => JSON.parse(frame).echo)
     expect(numbers).toEqual(Array.from({ length: 100 }, (_, n) => n))
-    expect(new Set(running.lane.journal.outcomes().map(({ request_id }) => request_id)).size).toBe(100)
+    expect(new Set(running.worker.journal.outcomes().map(({ request_id }) => request_id)).size).toBe(100)
     socket.close()
   })
 
@@ -110,7 +110,7 @@ describe('an exchange over a WebSocket', () => {
     socket.send(JSON.stringify({ ...question, n: 2 }))
     const [, , last] = await socket.frames(3)
     expect(errorFrameOf(last)).toMatchObject({ status: 502, error: { code: 'upstream_provider_error' } })
-    expect(running.lane.journal.outcomes()).toMatchObject([{ verdict: 'allow' }, { verdict: 'error' }])
+    expect(running.worker.journal.outcomes()).toMatchObject([{ verdict: 'allow' }, { verdict: 'error' }])
     socket.close()
   })
 
@@ -138,8 +138,8 @@ describe('the end of a connection', () => {
     socket.send(JSON.stringify(question))
     await socket.frames(1)
     socket.close()
-    await eventually(() => running.aborted() === 1 && running.lane.journal.outcomes().length === 1)
-    expect(running.lane.journal.outcomes()[0]).toMatchObject({ reason_code: 'client.left' })
+    await eventually(() => running.aborted() === 1 && running.worker.journal.outcomes().length === 1)
+    expect(running.worker.journal.outcomes()[0]).toMatchObject({ reason_code: 'client.left' })
   })
 
   test('before the answer’s first byte aborts the provider too', async () => {
@@ -148,7 +148,7 @@ describe('the end of a connection', () => {
     socket.send(JSON.stringify(question))
     await eventually(() => running.seen.length === 1)
     socket.close()
-    await eventually(() => running.aborted() === 1 && running.lane.journal.outcomes().length === 1)
+    await eventually(() => running.aborted() === 1 && running.worker.journal.outcomes().length === 1)
   })
 
   test('comes with 1003 for a binary frame', async () => {
@@ -168,7 +168,7 @@ describe('the end of a connection', () => {
       })
       expect((await socket.ended).code).toBe(1007)
     }
-    expect(running.lane.journal.outcomes()).toHaveLength(6)
+    expect(running.worker.journal.outcomes()).toHaveLength(6)
     expect(running.seen).toHaveLength(0)
   })
 
@@ -183,7 +183,7 @@ describe('the end of a connection', () => {
     const socket = await connect()
     socket.send(JSON.stringify(question))
     await socket.frames(2)
-    for (const hash of running.lane.tokens.keys()) running.lane.denials.add(hash)
+    for (const hash of running.worker.tokens.keys()) running.worker.denials.add(hash)
     socket.send(JSON.stringify(question))
     const [frame] = await socket.frames(1)
     expect(errorFrameOf(frame)).toMatchObject({ type: 'error', status: 401, error: { code: 'invalid_api_token' } })
@@ -196,7 +196,7 @@ describe('the end of a connection', () => {
     const [busy, idle] = [await connect(), await connect()]
     busy.send(JSON.stringify(question))
     await busy.frames(1)
-    running.gateway.cutTokens([...running.lane.tokens.keys()])
+    running.gateway.cutTokens([...running.worker.tokens.keys()])
     for (const socket of [busy, idle]) {
       const [frame] = await socket.frames(1)
       expect(errorFrameOf(frame)).toMatchObject({ type: 'error', status: 401, error: { code: 'invalid_api_token' } })
@@ -204,7 +204,7 @@ describe('the end of a connection', () => {
       expect((await socket.ended).code).toBe(1008)
     }
     await eventually(() => running.aborted() === 1)
-    expect(running.lane.journal.outcomes()).toMatchObject([{ reason_code: 'token.revoked' }])
+    expect(running.worker.journal.outcomes()).toMatchObject([{ reason_code: 'token.revoked' }])
   })
 
   test('comes with 1013 where a peer asks for more than may wait', async () => {
@@ -251,7 +251,7 @@ describe('a handshake', () => {
 
   test('is refused before the upgrade where the token is, and recorded', async () => {
     const { authorization: _, ...without } = handshake()
-    const runtime = running.lane.addToken({ purpose: 'gateway_runtime', roles: ['runtime'] })
+    const runtime = running.worker.addToken({ purpose: 'gateway_runtime', roles: ['runtime'] })
     const cases = [
       { headers: without, status: 401, code: 'missing_api_key' },
       { headers: handshake({ authorization: 'Bearer nonsense' }), status: 401, code: 'invalid_api_token' },
@@ -266,7 +266,9 @@ describe('a handshake', () => {
       expect(response.status).toBe(status)
       expect(await response.json()).toMatchObject({ error: { code } })
     }
-    expect(running.lane.journal.outcomes().map(({ reason_code }) => reason_code)).toEqual(cases.map(({ code }) => code))
+    expect(running.worker.journal.outcomes().map(({ reason_code }) => reason_code)).toEqual(
+      cases.map(({ code }) => code),
+    )
   })
 
   test('with headers that are none is 426 or 400, and other methods 405', async () => {

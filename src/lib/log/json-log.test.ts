@@ -13,7 +13,7 @@ test('a line is one JSON object with time, level, who wrote it, fields and words
       },
     },
   })
-  log.info({ lane: 'a/b/0' }, 'A lane connected')
+  log.info({ worker: 'a/b/0' }, 'A worker connected')
   log.debug({}, 'Too fine to be kept')
   expect(lines).toHaveLength(1)
   expect(lines[0]?.endsWith('\n')).toBe(true)
@@ -21,7 +21,7 @@ test('a line is one JSON object with time, level, who wrote it, fields and words
     level: 'info',
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     process: 'gateway',
-    lane: 'a/b/0',
-    msg: 'A lane connected',
+    worker: 'a/b/0',
+    msg: 'A worker connected',
   })
 })

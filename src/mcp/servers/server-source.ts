@@ -1,4 +1,4 @@
-/** What the state says of MCP servers, as a gateway has read it; a lane of the fleet stands behind it. */
+/** What the state says of MCP servers, as a gateway has read it; a worker of the fleet stands behind it. */
 import type { OfferKind } from '../connection.ts'
 import type { OfferReport } from '../offers/offer-report.ts'
 

@@ -5,7 +5,7 @@
  */
 
 /**
- * Argon2id at the OWASP Password Storage Cheat Sheet's minimum: 19 MiB, two passes, one lane (Bun's parallelism is 1).
+ * Argon2id at the OWASP Password Storage Cheat Sheet's minimum: 19 MiB, two passes, one worker (Bun's parallelism is 1).
  * More memory is more harm from a flood of sign-ins; the throttle bounds guessing online.
  */
 const argon2id = { algorithm: 'argon2id', memoryCost: 19_456, timeCost: 2 } as const

@@ -122,11 +122,11 @@ create table runtime_sessions (
   expires_at integer not null
 );
 
-create table lanes (
-  lane text primary key,
+create table workers (
+  worker text primary key,
   gateway_id text not null,
   instance_id text not null,
-  worker integer not null,
+  worker_number integer not null,
   stream_id text not null,
   gateway_version text not null,
   acknowledged_version integer not null,

@@ -1,18 +1,18 @@
--- Usage: what each lane was granted, returned and settled of each account (protocols section 2). Counters only grow.
--- That a lane's cell never settles more than it was granted is held here, whatever the code does.
+-- Usage: what each worker was granted, returned and settled of each account (protocols section 2). Counters only grow.
+-- That a worker's cell never settles more than it was granted is held here, whatever the code does.
 create table usage_cells (
   account text not null,
-  lane text not null,
+  worker text not null,
   granted integer not null default 0 check (granted >= 0),
   returned integer not null default 0 check (returned >= 0),
   settled integer not null default 0 check (settled >= 0),
-  primary key (account, lane),
+  primary key (account, worker),
   check (returned + settled <= granted)
 );
-create index usage_cells_lane on usage_cells (lane);
+create index usage_cells_worker on usage_cells (worker);
 
 -- The sum of an account's cells, and what has been said of it. `owner_id` is the token account's own id. With less left
--- than the least that a request of it can cost, the account is used up, for good. `refused` is what lanes claimed beyond
+-- than the least that a request of it can cost, the account is used up, for good. `refused` is what workers claimed beyond
 -- what they had been granted.
 create table usage_accounts (
   account text primary key,
@@ -27,12 +27,12 @@ create table usage_accounts (
 create index usage_accounts_owner on usage_accounts (owner_id);
 create index usage_accounts_exhausted on usage_accounts (kind, owner_id) where exhausted_at is not null;
 
--- The process of a lane that last said hello, and its hello's number; when the lane was given up for lost; when an
+-- The process of a worker that last said hello, and its hello's number; when the worker was given up for lost; when an
 -- operator released it.
-alter table lanes add column process text not null default '';
-alter table lanes add column hello integer not null default 0;
-alter table lanes add column lost_at integer;
-alter table lanes add column released_at integer;
+alter table workers add column process text not null default '';
+alter table workers add column hello integer not null default 0;
+alter table workers add column lost_at integer;
+alter table workers add column released_at integer;
 
 -- The account of a token: its own, or that of the token it was rotated from.
 alter table tokens add column account_id text;

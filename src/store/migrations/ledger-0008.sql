@@ -4,5 +4,5 @@ alter table usage_cells add column rounds integer not null default 0;
 update usage_cells set rounds = returned / 1099511627776, granted = granted - returned / 1099511627776 * 1099511627776,
   returned = returned % 1099511627776 where returned >= 1099511627776;
 
--- What a provider charged beyond all that a lane had been granted: no cell can settle it, but it is spent.
+-- What a provider charged beyond all that a worker had been granted: no cell can settle it, but it is spent.
 alter table usage_accounts add column excess integer not null default 0;

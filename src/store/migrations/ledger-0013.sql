@@ -6,8 +6,8 @@ create table peers (
   seen_at integer not null
 );
 
--- A lane that said goodbye holds nothing any more; one that comes back takes its row again.
-alter table lanes add column left_at integer;
+-- A worker that said goodbye holds nothing any more; one that comes back takes its row again.
+alter table workers add column left_at integer;
 -- Bootstrap and stream may be answered by different control planes.
 alter table runtime_sessions add column gateway_version text not null default '';
 
@@ -18,7 +18,7 @@ create table instances (
   enrolled_at integer not null
 );
 insert into instances (instance_id, gateway_id, enrolled_at)
-  select instance_id, min(gateway_id), min(connected_at) from lanes group by instance_id;
+  select instance_id, min(gateway_id), min(connected_at) from workers group by instance_id;
 
 -- How many instances a gateway may have, and from where: no gateway decides by it. `addresses` is JSON, null any.
 create table gateway_bounds (

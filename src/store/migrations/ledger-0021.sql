@@ -1,8 +1,8 @@
 -- What a provider charged beyond what its worker had been granted is granted afterwards: a cell holds all that was spent,
 -- and no account is closed any more.
-insert into usage_cells (account, lane, granted, settled)
+insert into usage_cells (account, worker, granted, settled)
   select account, '*', excess, excess from usage_accounts where excess > 0
-  on conflict (account, lane) do update set granted = granted + excluded.granted, settled = settled + excluded.settled;
+  on conflict (account, worker) do update set granted = granted + excluded.granted, settled = settled + excluded.settled;
 update usage_accounts set settled = min(settled + excess, 9000000000000000);
 alter table usage_accounts drop column excess;
 alter table usage_accounts drop column closed_at;

@@ -157,11 +157,11 @@ export const runtimeSessions = sqliteTable('runtime_sessions', {
   gatewayVersion: text('gateway_version').notNull().default(''),
 })
 
-export const lanes = sqliteTable('lanes', {
-  lane: text('lane').primaryKey(),
+export const workers = sqliteTable('workers', {
+  worker: text('worker').primaryKey(),
   gatewayId: text('gateway_id').notNull(),
   instanceId: text('instance_id').notNull(),
-  worker: integer('worker').notNull(),
+  workerNumber: integer('worker_number').notNull(),
   streamId: text('stream_id').notNull(),
   gatewayVersion: text('gateway_version').notNull(),
   acknowledgedVersion: integer('acknowledged_version').notNull(),
@@ -219,7 +219,7 @@ export const usageAnswers = sqliteTable(
   'usage_answers',
   {
     account: text('account').notNull(),
-    lane: text('lane').notNull(),
+    worker: text('worker').notNull(),
     rounds: integer('rounds').notNull(),
     granted: integer('granted').notNull(),
     returned: integer('returned').notNull(),
@@ -227,20 +227,20 @@ export const usageAnswers = sqliteTable(
     open: integer('open').notNull(),
     told: integer('told').notNull(),
   },
-  (table) => [primaryKey({ columns: [table.account, table.lane] })],
+  (table) => [primaryKey({ columns: [table.account, table.worker] })],
 )
 
 export const usageCells = sqliteTable(
   'usage_cells',
   {
     account: text('account').notNull(),
-    lane: text('lane').notNull(),
+    worker: text('worker').notNull(),
     granted: integer('granted').notNull().default(0),
     returned: integer('returned').notNull().default(0),
     settled: integer('settled').notNull().default(0),
     rounds: integer('rounds').notNull().default(0),
   },
-  (table) => [primaryKey({ columns: [table.account, table.lane] })],
+  (table) => [primaryKey({ columns: [table.account, table.worker] })],
 )
 
 export const sourceAccounts = sqliteTable(
@@ -357,7 +357,7 @@ export const rateHoldings = sqliteTable(
   'rate_holdings',
   {
     account: text('account').notNull(),
-    lane: text('lane').notNull(),
+    worker: text('worker').notNull(),
     granted: integer('granted').notNull(),
     returned: integer('returned').notNull(),
     beatAt: integer('beat_at').notNull(),
@@ -369,7 +369,7 @@ export const rateHoldings = sqliteTable(
     run: integer('run').notNull().default(0),
     freeAt: integer('free_at').notNull().default(0),
   },
-  (table) => [primaryKey({ columns: [table.account, table.lane] })],
+  (table) => [primaryKey({ columns: [table.account, table.worker] })],
 )
 export const policies = sqliteTable('policies', {
   id: text('id').primaryKey(),

@@ -16,13 +16,13 @@ const account = 'token/t/requests'
 const second = 1000
 
 /** A row as the ledger keeps it, seen from now. */
-function hold(lane: string, kind: string, slots: number, { heard = 0, free = 60 * second, of = account } = {}) {
+function hold(worker: string, kind: string, slots: number, { heard = 0, free = 60 * second, of = account } = {}) {
   const now = made.clock.now()
   return made.store.ledger.write([
     {
-      sql: `insert into rate_holdings (account, lane, holder, kind, granted, returned, beat_at, free_at, process, run)
+      sql: `insert into rate_holdings (account, worker, holder, kind, granted, returned, beat_at, free_at, process, run)
         values (?, ?, ?, ?, ?, 0, ?, ?, 'p', 1)`,
-      args: [of, lane, lane, kind, slots, now - heard, now + free],
+      args: [of, worker, worker, kind, slots, now - heard, now + free],
     },
   ])
 }

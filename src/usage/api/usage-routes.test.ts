@@ -1,12 +1,12 @@
-/** What an operator does with limits that lanes hold, by the routes. */
+/** What an operator does with limits that workers hold, by the routes. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { replaceCheckpoint } from '../../events/proof/checkpoint-writer.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
 import { temporaryApi } from '../../tokens/testing/api.ts'
-import { awaitLanes, forgottenSince } from '../lease/allocator/restored-ledger.ts'
+import { awaitWorkers, forgottenSince } from '../lease/allocator/restored-ledger.ts'
 import { usageRoutes } from './usage-routes.ts'
 
-const lane = 'gateway/instance/0'
+const worker = 'gateway/instance/0'
 const account = 'token/t/requests'
 let made: TemporaryInstallation
 let call: ReturnType<typeof temporaryApi>
@@ -18,11 +18,11 @@ beforeEach(async () => {
   call = temporaryApi(made, usageRoutes({ ...made.deps, freed: (accounts) => freed.push(...accounts) }))
   await made.store.ledger.write([
     {
-      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+      sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
         last_beat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
-      args: [lane],
+      args: [worker],
     },
-    { sql: 'insert into usage_cells (account, lane, granted, settled) values (?, ?, 9, 4)', args: [account, lane] },
+    { sql: 'insert into usage_cells (account, worker, granted, settled) values (?, ?, 9, 4)', args: [account, worker] },
     { sql: "insert into usage_accounts (account, kind, settled) values (?, 'requests', 4)", args: [account] },
   ])
 })
@@ -35,58 +35,58 @@ const events = async () =>
     )
   ).map(({ details }) => JSON.parse(details) as unknown)
 
-test('what a lost lane holds is freed once, with an event, and what it settled stays', async () => {
-  const released = await call('POST', '/v1/usage/release', { body: { lane } })
-  expect(released).toMatchObject({ status: 200, json: { lane, held: [] } })
+test('what a lost worker holds is freed once, with an event, and what it settled stays', async () => {
+  const released = await call('POST', '/v1/usage/release', { body: { worker } })
+  expect(released).toMatchObject({ status: 200, json: { worker, held: [] } })
   expect(freed).toEqual([account])
-  expect((await call('POST', '/v1/usage/release', { body: { lane } })).status).toBe(200)
-  expect(await events()).toMatchObject([{ lane, amounts: [{ account, amount: 5 }] }])
+  expect((await call('POST', '/v1/usage/release', { body: { worker } })).status).toBe(200)
+  expect(await events()).toMatchObject([{ worker, amounts: [{ account, amount: 5 }] }])
   expect((await call('GET', '/v1/usage/accounts?prefix=token/t')).json.accounts).toMatchObject([
-    { account, settled: 4, held: 0, lanes: 0 },
+    { account, settled: 4, held: 0, workers: 0 },
   ])
 })
 
-test('a lane that still beats is not released, and one that nobody knows is not found', async () => {
-  await made.store.ledger.write([{ sql: 'update lanes set last_beat_at = ?', args: [made.clock.now()] }])
-  expect((await call('POST', '/v1/usage/release', { body: { lane } })).json.error).toMatchObject({
+test('a worker that still beats is not released, and one that nobody knows is not found', async () => {
+  await made.store.ledger.write([{ sql: 'update workers set last_beat_at = ?', args: [made.clock.now()] }])
+  expect((await call('POST', '/v1/usage/release', { body: { worker } })).json.error).toMatchObject({
     code: 'conflict',
-    param: 'lane',
+    param: 'worker',
   })
-  expect((await call('POST', '/v1/usage/release', { body: { lane: 'g/i/7' } })).status).toBe(404)
+  expect((await call('POST', '/v1/usage/release', { body: { worker: 'g/i/7' } })).status).toBe(404)
   expect(freed).toEqual([])
 })
 
-test('pages of accounts and of lanes follow one another', async () => {
+test('pages of accounts and of workers follow one another', async () => {
   await made.store.ledger.write([
     {
-      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+      sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
         last_beat_at, connected_at) values ('gateway/instance/1', 'gateway', 'instance', 1, 'stream', '', 0, 0, 0)`,
       args: [],
     },
-    { sql: "insert into usage_cells (account, lane, granted) values ('token/u/requests', ?, 1)", args: [lane] },
+    { sql: "insert into usage_cells (account, worker, granted) values ('token/u/requests', ?, 1)", args: [worker] },
   ])
   for (const [list, names] of [
     ['accounts', ['token/t/requests', 'token/u/requests']],
-    ['lanes', ['gateway/instance/0', 'gateway/instance/1']],
+    ['workers', ['gateway/instance/0', 'gateway/instance/1']],
   ] as const) {
     const path = `/v1/usage/${list}?limit=1`
     const first = (await call('GET', path)).json
     const second = (await call('GET', `${path}&cursor=${first.next_cursor}`)).json
-    const name = list === 'accounts' ? 'account' : 'lane'
+    const name = list === 'accounts' ? 'account' : 'worker'
     expect([first[list][0][name], second[list][0][name], second.next_cursor]).toEqual([...names, null])
   }
 })
 
-test('lanes that a restored ledger waits for are shown, and no longer waited for when an operator says so', async () => {
-  await made.store.ledger.write([{ sql: 'update lanes set awaited = 1', args: [] }])
-  expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: true }])
-  expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ lanes: [lane] })
-  expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: false }])
-  expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ lanes: [] })
-  expect(await events()).toMatchObject([{ resumed: true, lanes: [lane] }])
+test('workers that a restored ledger waits for are shown, and no longer waited for when an operator says so', async () => {
+  await made.store.ledger.write([{ sql: 'update workers set awaited = 1', args: [] }])
+  expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([{ worker, awaited: true }])
+  expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ workers: [worker] })
+  expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([{ worker, awaited: false }])
+  expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ workers: [] })
+  expect(await events()).toMatchObject([{ resumed: true, workers: [worker] }])
   // The next start finds the same copy, and nobody else to wait for.
-  await made.store.ledger.write([awaitLanes(made.clock.now())])
-  expect((await call('GET', '/v1/usage/lanes')).json.lanes).toMatchObject([{ lane, awaited: false }])
+  await made.store.ledger.write([awaitWorkers(made.clock.now())])
+  expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([{ worker, awaited: false }])
 })
 
 test('a ledger that lacks a change of the state is an older copy', async () => {

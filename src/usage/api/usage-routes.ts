@@ -1,5 +1,5 @@
 /**
- * `/v1/usage`: what is used of limits, who holds shares of them, and giving up a lane that is lost. Reading needs
+ * `/v1/usage`: what is used of limits, who holds shares of them, and giving up a worker that is lost. Reading needs
  * `catalog:read`, which those have who run gateways; freeing needs `tokens:write`. A token that is bound to a team or a
  * user sees the accounts of its own tokens and budgets; a token of a team frees nothing, since that is for everybody.
  */
@@ -13,7 +13,7 @@ import { Failure } from '../../failure.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Database } from '../../store/open.ts'
-import { awaitedLanes, resume } from '../lease/allocator/restored-ledger.ts'
+import { awaitedWorkers, resume } from '../lease/allocator/restored-ledger.ts'
 import { mostHeld, plainName } from '../lease/lease.ts'
 import { seenAccounts } from './visible-limits.ts'
 
@@ -36,27 +36,27 @@ const pageQuery = {
 const accountSchema = z.object({
   account: z.string(),
   settled: amount,
-  held: amount.describe('Granted to lanes and neither settled nor returned'),
-  lanes: z.number().int().describe('Lanes that hold some of it'),
+  held: amount.describe('Granted to workers and neither settled nor returned'),
+  workers: z.number().int().describe('Workers that hold some of it'),
   exhausted_at: z.iso.datetime().nullable(),
 })
 
-const laneSchema = z.object({
-  lane: z.string(),
+const workerSchema = z.object({
+  worker: z.string(),
   last_beat_at: z.iso.datetime(),
   lost_at: z.iso.datetime().nullable(),
   released_at: z.iso.datetime().nullable(),
-  awaited: z.boolean().describe('Nothing is granted to anybody before this lane has said what it holds'),
+  awaited: z.boolean().describe('Nothing is granted to anybody before this worker has said what it holds'),
   held: z.array(z.object({ account: z.string(), amount })),
 })
 
-/** A lane that beat within so long is running: what it holds is its own to give back. */
+/** A worker that beat within so long is running: what it holds is its own to give back. */
 const silentMs = 60_000
 
 export const usageRoutes = (dependencies: UsageDependencies): AnyRoute[] => [
   listAccounts(dependencies),
-  listLanes(dependencies),
-  releaseLane(dependencies),
+  listWorkers(dependencies),
+  releaseWorker(dependencies),
   resumeGrants(dependencies),
 ]
 
@@ -64,7 +64,7 @@ interface AccountRow {
   account: string
   settled: number
   held: number
-  lanes: number
+  workers: number
   exhausted_at: number | null
 }
 
@@ -85,7 +85,7 @@ const listAccounts = ({ state, ledger }: UsageDependencies): AnyRoute =>
       const filters = { list: 'usage-accounts', prefix }
       const rows = await ledger.read<AccountRow>(
         `select c.account, min(sum(c.settled), ${mostHeld}) as settled, sum(c.granted - c.returned - c.settled) as held,
-           sum(c.granted - c.returned - c.settled > 0) as lanes, u.exhausted_at
+           sum(c.granted - c.returned - c.settled > 0) as workers, u.exhausted_at
          from usage_cells c left join usage_accounts u on u.account = c.account
          where c.account > ? and substr(c.account, 1, length(?)) = ? and ${seen.sql}
          group by c.account order by c.account limit ?`,
@@ -105,8 +105,8 @@ const listAccounts = ({ state, ledger }: UsageDependencies): AnyRoute =>
     },
   })
 
-interface LaneRow {
-  lane: string
+interface WorkerRow {
+  worker: string
   last_beat_at: number
   lost_at: number | null
   released_at: number | null
@@ -114,59 +114,58 @@ interface LaneRow {
   held: string
 }
 
-const laneRows = (seen: string) => `select l.lane, l.last_beat_at, l.lost_at, l.released_at, l.awaited, (
+const workerRows = (seen: string) => `select l.worker, l.last_beat_at, l.lost_at, l.released_at, l.awaited, (
     select json_group_array(json_object('account', c.account, 'amount', c.granted - c.returned - c.settled))
-    from usage_cells c where c.lane = l.lane and c.granted - c.returned - c.settled > 0 and ${seen}) as held
-  from lanes l`
+    from usage_cells c where c.worker = l.worker and c.granted - c.returned - c.settled > 0 and ${seen}) as held
+  from workers l`
 
-const listLanes = ({ state, ledger }: UsageDependencies): AnyRoute =>
+const listWorkers = ({ state, ledger }: UsageDependencies): AnyRoute =>
   route({
     method: 'GET',
-    path: '/v1/usage/lanes',
+    path: '/v1/usage/workers',
     tag: 'Usage',
-    summary: 'Lists the lanes of gateways with what they hold of limits',
+    summary: 'Lists the workers of gateways with what they hold of limits',
     access: 'catalog:read',
     query: z.object(pageQuery),
-    reply: z.object({ lanes: z.array(laneSchema), next_cursor: z.string().nullable() }),
+    reply: z.object({ workers: z.array(workerSchema), next_cursor: z.string().nullable() }),
     async handle({ principal, query: { limit, cursor } }) {
       const seen = await seenAccounts({ state, ledger }, principal)
-      const filters = { list: 'usage-lanes' }
+      const filters = { list: 'usage-workers' }
       const after = cursor === undefined ? '' : readCursor(cursor, filters, z.string())
-      const rows = await ledger.read<LaneRow>(`${laneRows(seen.sql)} where l.lane > ? order by l.lane limit ?`, [
-        ...seen.args,
-        after,
-        limit + 1,
-      ])
+      const rows = await ledger.read<WorkerRow>(
+        `${workerRows(seen.sql)} where l.worker > ? order by l.worker limit ?`,
+        [...seen.args, after, limit + 1],
+      )
       const page = rows.slice(0, limit)
       const last = page.at(-1)
-      const next = rows.length > limit && last !== undefined ? writeCursor(last.lane, filters) : null
-      return { reply: { lanes: page.map(laneRecord), next_cursor: next } }
+      const next = rows.length > limit && last !== undefined ? writeCursor(last.worker, filters) : null
+      return { reply: { workers: page.map(workerRecord), next_cursor: next } }
     },
   })
 
 /**
- * What a lane holds that never comes back becomes free. Only for one that has been silent: a lane that still runs would
- * go on spending what others then have too, so it is told to end (`lane_rolled_back`) should it return.
+ * What a worker holds that never comes back becomes free. Only for one that has been silent: a worker that still runs would
+ * go on spending what others then have too, so it is told to end (`worker_rolled_back`) should it return.
  */
-const releaseLane = (dependencies: UsageDependencies): AnyRoute =>
+const releaseWorker = (dependencies: UsageDependencies): AnyRoute =>
   route({
     method: 'POST',
     path: '/v1/usage/release',
     tag: 'Usage',
-    summary: 'Frees what a lost lane holds of limits; the lane never comes back',
+    summary: 'Frees what a lost worker holds of limits; the worker never comes back',
     access: 'tokens:write',
     wholeOrganization: true,
-    body: z.strictObject({ lane: z.string().min(1).max(300) }),
-    reply: laneSchema,
-    async handle({ principal, body: { lane }, requestId }) {
+    body: z.strictObject({ worker: z.string().min(1).max(300) }),
+    reply: workerSchema,
+    async handle({ principal, body: { worker }, requestId }) {
       const { ledger, state, recorder, clock, newId } = dependencies
-      const row = await requireLane(ledger, lane)
-      if (row.released_at !== null) return { reply: laneRecord(row) }
+      const row = await requireWorker(ledger, worker)
+      if (row.released_at !== null) return { reply: workerRecord(row) }
       if (row.last_beat_at > clock.now() - silentMs)
-        throw new Failure('conflict', { message: stillRunning, param: 'lane' })
-      const freed = laneRecord(row).held
+        throw new Failure('conflict', { message: stillRunning, param: 'worker' })
+      const freed = workerRecord(row).held
       const event = controlPlaneEvent({
-        ...{ type: 'usage.released', principal, requestId, clock, newId, details: { lane, amounts: freed } },
+        ...{ type: 'usage.released', principal, requestId, clock, newId, details: { worker, amounts: freed } },
         configVersion: await versionNow(state),
       })
       await recorder.change({
@@ -175,56 +174,56 @@ const releaseLane = (dependencies: UsageDependencies): AnyRoute =>
         ledger: [
           {
             sql: `insert into guards (holds) select 0 where not exists (
-              select 1 from lanes where lane = ? and released_at is null and last_beat_at = ?)`,
-            args: [lane, row.last_beat_at],
+              select 1 from workers where worker = ? and released_at is null and last_beat_at = ?)`,
+            args: [worker, row.last_beat_at],
           },
           {
-            sql: 'update lanes set released_at = ?, stream_id = ?, awaited = 0 where lane = ?',
-            args: [clock.now(), `released-${newId()}`, lane],
+            sql: 'update workers set released_at = ?, stream_id = ?, awaited = 0 where worker = ?',
+            args: [clock.now(), `released-${newId()}`, worker],
           },
-          { sql: 'update usage_cells set returned = granted - settled where lane = ?', args: [lane] },
+          { sql: 'update usage_cells set returned = granted - settled where worker = ?', args: [worker] },
         ],
       })
       dependencies.freed(freed.map(({ account }) => plainName(account)))
-      return { reply: laneRecord(await requireLane(ledger, lane)) }
+      return { reply: workerRecord(await requireWorker(ledger, worker)) }
     },
   })
 
-/** After the ledger was restored from an older copy: what lanes hold that have not come back is not waited for. */
+/** After the ledger was restored from an older copy: what workers hold that have not come back is not waited for. */
 const resumeGrants = ({ ledger, state, recorder, clock, newId }: UsageDependencies): AnyRoute =>
   route({
     method: 'POST',
     path: '/v1/usage/resume',
     tag: 'Usage',
-    summary: 'Grants again from a restored ledger, without the lanes that have not said what they hold',
+    summary: 'Grants again from a restored ledger, without the workers that have not said what they hold',
     access: 'tokens:write',
     wholeOrganization: true,
     body: z.strictObject({}),
-    reply: z.object({ lanes: z.array(z.string()).describe('Those that were waited for') }),
+    reply: z.object({ workers: z.array(z.string()).describe('Those that were waited for') }),
     async handle({ principal, requestId }) {
-      const lanes = (await awaitedLanes(ledger)).map(({ lane }) => lane)
-      if (lanes.length === 0) return { reply: { lanes } }
+      const workers = (await awaitedWorkers(ledger)).map(({ worker }) => worker)
+      if (workers.length === 0) return { reply: { workers } }
       const event = controlPlaneEvent({
-        ...{ type: 'usage.released', principal, requestId, clock, newId, details: { resumed: true, lanes } },
+        ...{ type: 'usage.released', principal, requestId, clock, newId, details: { resumed: true, workers } },
         configVersion: await versionNow(state),
       })
       await recorder.change({ event, state: [], ledger: [resume(clock.now())] })
-      return { reply: { lanes } }
+      return { reply: { workers } }
     },
   })
 
-const stillRunning = 'The lane beat within the last minute: stop its gateway, or wait until it is silent'
+const stillRunning = 'The worker beat within the last minute: stop its gateway, or wait until it is silent'
 
-async function requireLane(ledger: Database, lane: string): Promise<LaneRow> {
-  const [row] = await ledger.read<LaneRow>(`${laneRows('true')} where l.lane = ?`, [lane])
-  if (row === undefined) throw new Failure('not_found', { message: 'There is no such lane' })
+async function requireWorker(ledger: Database, worker: string): Promise<WorkerRow> {
+  const [row] = await ledger.read<WorkerRow>(`${workerRows('true')} where l.worker = ?`, [worker])
+  if (row === undefined) throw new Failure('not_found', { message: 'There is no such worker' })
   return row
 }
 
 const heldSchema = z.array(z.object({ account: z.string(), amount: z.number().int() }))
 
-const laneRecord = ({ lane, last_beat_at, lost_at, released_at, awaited, held }: LaneRow) => ({
-  lane,
+const workerRecord = ({ worker, last_beat_at, lost_at, released_at, awaited, held }: WorkerRow) => ({
+  worker,
   last_beat_at: timestamp(last_beat_at),
   lost_at: time(lost_at),
   released_at: time(released_at),

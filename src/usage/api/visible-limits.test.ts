@@ -64,12 +64,12 @@ beforeAll(async () => {
     .join()
   await made.store.ledger.write([
     {
-      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+      sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
         last_beat_at, connected_at) values ('g/i/0', 'g', 'i', 0, 's', '', 0, 0, 0)`,
       args: [],
     },
     ...[...own.accounts.split(','), ...others].map((account) => ({
-      sql: "insert into usage_cells (account, lane, granted, settled) values (?, 'g/i/0', 9, 4)",
+      sql: "insert into usage_cells (account, worker, granted, settled) values (?, 'g/i/0', 9, 4)",
       args: [account],
     })),
   ])
@@ -92,9 +92,9 @@ test.each(['team admin', 'team auditor', 'team operator', 'user admin'])(
     const get = async (path: string) => (await call('GET', path, { secret: bound[who] ?? '' })).json
     const { accounts } = await get('/v1/usage/accounts')
     expect(accounts.map(({ account }: { account: string }) => account).join()).toBe(own.accounts ?? '')
-    const [lane] = (await get('/v1/usage/lanes')).lanes
+    const [worker] = (await get('/v1/usage/workers')).workers
     expect(
-      lane.held
+      worker.held
         .map(({ account }: { account: string }) => account)
         .toSorted()
         .join(),
@@ -110,7 +110,7 @@ test.each(['team admin', 'team auditor', 'team operator', 'user admin'])(
 test('an unbound token sees all of them', async () => {
   const get = async (path: string) => (await call('GET', path)).json
   expect((await get('/v1/usage/accounts')).accounts).toHaveLength(9)
-  expect((await get('/v1/usage/lanes')).lanes[0].held).toHaveLength(9)
+  expect((await get('/v1/usage/workers')).workers[0].held).toHaveLength(9)
   expect((await get('/v1/budgets')).budgets).toHaveLength(6)
   expect((await get('/v1/consumer-groups')).consumer_groups).toHaveLength(2)
 })
@@ -132,7 +132,7 @@ test('a budget or consumer group of others is not found, page by page nothing of
 })
 
 test.each([
-  ['release', { lane: 'g/i/0' }],
+  ['release', { worker: 'g/i/0' }],
   ['forget-excess', { provider_id: 'p', model: 'm' }],
   ['resume', {}],
 ])("a team's token may not %s for the organization, an unbound one may", async (action, body) => {

@@ -1,12 +1,12 @@
 /**
- * What a lane and the control plane say to each other about usage, and the arithmetic both go by (protocols section 2).
+ * What a worker and the control plane say to each other about usage, and the arithmetic both go by (protocols section 2).
  *
- * An account is one limit. cell(account, lane) holds three counters that only grow: granted (the control plane raises
- * it), returned and settled (the lane does). Every message carries totals and its receiver takes the maximum, so loss,
+ * An account is one limit. cell(account, worker) holds three counters that only grow: granted (the control plane raises
+ * it), returned and settled (the worker does). Every message carries totals and its receiver takes the maximum, so loss,
  * repetition and reordering need no care of their own. Two rules make the claim:
  *
- *   control plane   sum over lanes of (granted − returned) ≤ limit, checked and raised in one ledger transaction
- *   lane            settled + open ≤ granted − returned
+ *   control plane   sum over workers of (granted − returned) ≤ limit, checked and raised in one ledger transaction
+ *   worker            settled + open ≤ granted − returned
  *
  * so the sum of what is settled never passes the limit, whatever the clocks say.
  *
@@ -16,10 +16,10 @@
  * (as in later site escrows), so there are leases to call back; amounts are settled by what the work turned out to cost;
  * nothing is ever rolled back, since a provider cannot be; and no holder's word is taken for more than it was granted.
  *
- * A message has no history behind it: of a lane's former process nothing is remembered but its journal. What a process
- * held when it died is known to the ledger, and becomes free when the lane's next process says hello, once every event
+ * A message has no history behind it: of a worker's former process nothing is remembered but its journal. What a process
+ * held when it died is known to the ledger, and becomes free when the worker's next process says hello, once every event
  * up to `through` is in the ledger: the outcome of each exchange that was opened is among them, settled at its full
- * reserved amount where none was known. So grants and returns need no records of their own on the lane.
+ * reserved amount where none was known. So grants and returns need no records of their own on the worker.
  */
 
 export interface CellTotals {
@@ -35,7 +35,7 @@ export interface CellTotals {
   settled: number
 }
 
-/** A cell as its lane sees it: `open` is what running exchanges hold. All zero where the lane knows no such cell. */
+/** A cell as its worker sees it: `open` is what running exchanges hold. All zero where the worker knows no such cell. */
 export interface CellReport extends CellTotals {
   open: number
 }
@@ -52,18 +52,18 @@ export interface Ask {
   /** How long a request may wait in all for what others hold, in milliseconds. */
   wait: number
   /**
-   * The lane keeps nothing of this account that is not open. Tight asks of one message belong together: all of them are
+   * The worker keeps nothing of this account that is not open. Tight asks of one message belong together: all of them are
    * granted, or none.
    */
   tight: boolean
 }
 
 export interface Hello {
-  /** Events of the lane's chain that must be in the ledger before what is not among `cells` is free. */
+  /** Events of the worker's chain that must be in the ledger before what is not among `cells` is free. */
   through: number
   /**
    * The last event whose settlement the cells count. Events are shipped while a hello is on its way: what a later one has
-   * settled says nothing of this lane's memory.
+   * settled says nothing of this worker's memory.
    */
   counted: number
   /** The host went down, or records were lost: what the former process held may have been spent. */
@@ -71,7 +71,7 @@ export interface Hello {
 }
 
 export interface LeaseRequest {
-  /** Names the lane's process: what another one held is not this one's. */
+  /** Names the worker's process: what another one held is not this one's. */
   process: string
   /** Grows with each message of a process: one that comes twice counts once, a hello that was overtaken not at all. */
   number: number
@@ -118,7 +118,7 @@ export const mostUsageWaitMs = 10_000
 /** How long an ask waits for the answers to a recall. */
 export const recallWaitMs = 1000
 
-/** When a lane gives a message up that is not answered: one that may be waited with takes longer. */
+/** When a worker gives a message up that is not answered: one that may be waited with takes longer. */
 export const answerWithinMs = ({ asks }: LeaseRequest): number =>
   Math.max(1000, ...asks.map(({ tight, wait }) => (tight ? Math.max(wait, recallWaitMs) + 1500 : 0)))
 

@@ -28,12 +28,12 @@ const worlds: fc.Arbitrary<WorldOptions> = fc
     fc.oneof(requestsOnly, several),
     fc.record({
       seed: fc.integer(),
-      lanes: fc.integer({ min: 1, max: 6 }),
+      workers: fc.integer({ min: 1, max: 6 }),
       controlPlanes: fc.constantFrom(1, 1, 2, 3),
       requests: fc.integer({ min: 1, max: 120 }),
       loss: fc.constantFrom(0, 0, 0.05, 0.3),
       repetition: fc.constantFrom(0, 0.1, 0.5),
-      laneCrashes: fc.integer({ min: 0, max: 4 }),
+      workerCrashes: fc.integer({ min: 0, max: 4 }),
       hostCrashes: fc.constantFrom(0, 0, 1, 2),
       controlPlaneCrashes: fc.integer({ min: 0, max: 3 }),
       partitions: fc.integer({ min: 0, max: 3 }),
@@ -57,9 +57,9 @@ test('no limit is passed, every dispatched exchange is settled once, and nothing
       expect(settledOnce).toEqual([])
       expect([...world.ledger.outcomes.values()].every((count) => count === 1)).toBe(true)
       const stranded = [...world.ledger.rows.values()].filter(
-        ({ account, lane, granted, returned, settled }) =>
+        ({ account, worker, granted, returned, settled }) =>
           // A grant of a window that has ended is of no use to anybody, and may be forgotten.
-          !account.endsWith('@1') && !world.lost.has(lane) && granted - returned - settled !== 0,
+          !account.endsWith('@1') && !world.lost.has(worker) && granted - returned - settled !== 0,
       )
       expect(stranded).toEqual([])
     }),
@@ -70,9 +70,9 @@ test('no limit is passed, every dispatched exchange is settled once, and nothing
 
 test('a ledger that is put back to an older copy at any moment passes no limit, and has all that was spent in the end', async () => {
   await fc.assert(
-    fc.asyncProperty(worlds, fc.integer({ min: 1, max: 2 }), fc.boolean(), async (options, restores, lanesCrash) => {
+    fc.asyncProperty(worlds, fc.integer({ min: 1, max: 2 }), fc.boolean(), async (options, restores, workersCrash) => {
       // Of a gateway and of all control planes at once nobody is left who remembers.
-      const crash = lanesCrash ? { controlPlaneCrashes: 0 } : { laneCrashes: 0 }
+      const crash = workersCrash ? { controlPlaneCrashes: 0 } : { workerCrashes: 0 }
       const world = new World({ ...options, ...crash, hostCrashes: 0, restores })
       await world.run()
       expect(world.ledger.problems).toEqual([])
@@ -147,19 +147,19 @@ test('what nobody holds can be had, whoever asks and whatever happened before', 
 const quiet = {
   loss: 0,
   repetition: 0,
-  laneCrashes: 0,
+  workerCrashes: 0,
   hostCrashes: 0,
   controlPlaneCrashes: 0,
   partitions: 0,
   failingWrites: 0,
 }
 
-test('of many requests at once on several lanes and control planes exactly as many are served as the limit allows', async () => {
+test('of many requests at once on several workers and control planes exactly as many are served as the limit allows', async () => {
   for (let seed = 1; seed <= 30; seed++) {
     const world = new World({
       ...quiet,
       seed,
-      lanes: 3,
+      workers: 3,
       controlPlanes: 1 + (seed % 3),
       limits: { 'token/t/requests': 100 },
       largest: 1,
@@ -184,7 +184,7 @@ test('a request that waits for held money at the end of a window is served from 
   for (let seed = 1; seed <= 30; seed++) {
     const world = new World({
       ...quiet,
-      ...{ seed, lanes: 1 + (seed % 3), controlPlanes: 1 + (seed % 2), lasting: 4000, slowest: 40 },
+      ...{ seed, workers: 1 + (seed % 3), controlPlanes: 1 + (seed % 2), lasting: 4000, slowest: 40 },
       ...{ limits: { 'budget/b': 100 }, largest: 1, unit: 1, requests: 0, windowEndsAt: 5000 },
     })
     await world.scheduler.run(3000)
@@ -209,7 +209,7 @@ async function soon<Result>(world: World, result: Promise<Result>): Promise<Resu
   return await result
 }
 
-test('while all lanes can be reached, whoever finds the rest held by requests that run is told so', async () => {
+test('while all workers can be reached, whoever finds the rest held by requests that run is told so', async () => {
   for (let seed = 1; seed <= 30; seed++) {
     const limits = { 'token/t/money': 100 }
     const slow = { lasting: 2000, slowest: 300 }
@@ -218,7 +218,7 @@ test('while all lanes can be reached, whoever finds the rest held by requests th
       ...quiet,
       ...slow,
       seed,
-      lanes: 3,
+      workers: 3,
       controlPlanes,
       limits,
       largest: 1,

@@ -1,11 +1,11 @@
 /**
  * What control planes on one ledger say to each other about usage (protocols section 2, rules 10, 15 and 21). Cells live
- * in the ledger; the lanes that hold them are each connected to one control plane, which alone can speak to them.
+ * in the ledger; the workers that hold them are each connected to one control plane, which alone can speak to them.
  *
- *   recall     somebody waits for amounts of these accounts, by their booked names: whoever has lanes that hold some
- *              calls them back. What such a lane answers is written to the ledger (`usage_answers`), where all read it
- *   answered   a lane's answer of these accounts was written, or something came back: whoever waits looks again
- *   slots      lanes that hold slots of a limit a minute are to return what is cold
+ *   recall     somebody waits for amounts of these accounts, by their booked names: whoever has workers that hold some
+ *              calls them back. What such a worker answers is written to the ledger (`usage_answers`), where all read it
+ *   answered   a worker's answer of these accounts was written, or something came back: whoever waits looks again
+ *   slots      workers that hold slots of a limit a minute are to return what is cold
  *
  * Signals are hints: none is needed for a limit to hold, which the ledger's transactions see to. One that is lost costs
  * time: recalls are said again every 250 ms while somebody waits, and who waits reads the ledger every 50 ms beside. They
@@ -24,8 +24,8 @@ export const usageSignalSchema = z.discriminatedUnion('kind', [
     kind: z.literal('slots'),
     account: accountName,
     want: z.number().int().min(0),
-    lanes: z.array(z.string().max(300)).max(1000),
-    at: z.number().int().min(0).describe('Names the call; a lane says it again when it has followed'),
+    workers: z.array(z.string().max(300)).max(1000),
+    at: z.number().int().min(0).describe('Names the call; a worker says it again when it has followed'),
   }),
 ])
 export type UsageSignal = z.infer<typeof usageSignalSchema>

@@ -1,4 +1,4 @@
-/** Two control planes on one ledger, each with lanes of its own: a real file, and signals that may be lost. */
+/** Two control planes on one ledger, each with workers of its own: a real file, and signals that may be lost. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { systemClock } from '../../lib/clock.ts'
@@ -24,16 +24,16 @@ let lossy: boolean
 /** By how much the clock of the control planes is ahead of the ledger's, in milliseconds. */
 let clockAhead: number
 
-/** A control plane with one lane; every other hears what it tells. */
-async function start(lane: string): Promise<void> {
+/** A control plane with one worker; every other hears what it tells. */
+async function start(worker: string): Promise<void> {
   const ledger = await openDatabase(`${directory}/ledger.db`, directory)
   ledgers.push(ledger)
   await migrate(ledger, ledgerMigrations)
   await ledger.write([
     {
-      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+      sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
         last_beat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, ?, 0)`,
-      args: [lane, systemClock.now()],
+      args: [worker, systemClock.now()],
     },
   ])
   const authority = new Authority({
@@ -43,7 +43,7 @@ async function start(lane: string): Promise<void> {
       marks: new LedgerMarks(newId()),
       clock: systemClock,
       onLost: () => undefined,
-      lanes: () => [],
+      workers: () => [],
     }),
     limits: {
       limits: async (names) =>
@@ -53,7 +53,7 @@ async function start(lane: string): Promise<void> {
     log: silentLog,
     onRestored: () => undefined,
     after: (milliseconds, work) => void setTimeout(work, milliseconds),
-    lanes: { connected: () => [lane], holds: () => true, recall: (name) => recalls.push(name) },
+    workers: { connected: () => [worker], holds: () => true, recall: (name) => recalls.push(name) },
     peers: {
       tell(signal) {
         signals.push(signal)
@@ -62,7 +62,7 @@ async function start(lane: string): Promise<void> {
       },
     },
   })
-  authorities.set(lane, authority)
+  authorities.set(worker, authority)
 }
 
 beforeEach(async () => {
@@ -73,8 +73,8 @@ beforeEach(async () => {
   signals = []
   lossy = false
   clockAhead = 0
-  for (const lane of ['one', 'two']) await start(lane)
-  for (const lane of ['one', 'two']) await send(lane, { hello: { through: 0, counted: 0, crashed: false } })
+  for (const worker of ['one', 'two']) await start(worker)
+  for (const worker of ['one', 'two']) await send(worker, { hello: { through: 0, counted: 0, crashed: false } })
 })
 afterEach(() => {
   for (const ledger of ledgers) ledger.close()
@@ -82,24 +82,24 @@ afterEach(() => {
 })
 
 let number = 0
-async function send(lane: string, request: Partial<LeaseRequest>) {
-  const caller = { lane, streamId: 'stream', gatewayId: 'gateway', signal: new AbortController().signal }
-  const said = { process: `process of ${lane}`, number: ++number, hello: null, asks: [], cells: [], ...request }
-  return await authorities.get(lane)?.receive(caller, said)
+async function send(worker: string, request: Partial<LeaseRequest>) {
+  const caller = { worker, streamId: 'stream', gatewayId: 'gateway', signal: new AbortController().signal }
+  const said = { process: `process of ${worker}`, number: ++number, hello: null, asks: [], cells: [], ...request }
+  return await authorities.get(worker)?.receive(caller, said)
 }
 const ask = (want: number, tight = false) => ({ account, want, min: want, waited: 0, wait: 2000, tight })
 const cell = (granted: number, returned: number, open: number) => ({
   ...{ account, rounds: 0, settled: 0 },
   ...{ granted, returned, open },
 })
-/** The lane one has so much; whatever it was called for by its own control plane is over. */
+/** The worker one has so much; whatever it was called for by its own control plane is over. */
 async function hold(amount: number): Promise<void> {
   await send('one', { asks: [ask(amount, true)] })
   recalls = []
 }
 const held = async () =>
-  await ledgers[0]?.read<{ lane: string; held: number }>(
-    'select lane, granted - returned as held from usage_cells order by lane',
+  await ledgers[0]?.read<{ worker: string; held: number }>(
+    'select worker, granted - returned as held from usage_cells order by worker',
   )
 
 test('two that grant of one account at the same time never grant more than there is', async () => {
@@ -108,9 +108,9 @@ test('two that grant of one account at the same time never grant more than there
     ['two', 0],
   ])
   for (let round = 0; round < 20; round++) {
-    const askTwo = async (lane: string) => {
-      const reply = await send(lane, { asks: [ask(2)], cells: [cell(granted.get(lane) ?? 0, 0, 0)] })
-      granted.set(lane, reply?.cells[0]?.granted ?? granted.get(lane) ?? 0)
+    const askTwo = async (worker: string) => {
+      const reply = await send(worker, { asks: [ask(2)], cells: [cell(granted.get(worker) ?? 0, 0, 0)] })
+      granted.set(worker, reply?.cells[0]?.granted ?? granted.get(worker) ?? 0)
     }
     await Promise.all([askTwo('one'), askTwo('two')])
     const total = ((await held()) ?? []).reduce((sum, row) => sum + row.held, 0)
@@ -120,7 +120,7 @@ test('two that grant of one account at the same time never grant more than there
   expect((granted.get('one') ?? 0) + (granted.get('two') ?? 0)).toBeGreaterThanOrEqual(limit - 1)
 })
 
-test('what a lane of another control plane holds is called back, and what it returns is granted', async () => {
+test('what a worker of another control plane holds is called back, and what it returns is granted', async () => {
   await hold(50)
   const waiting = send('two', { asks: [ask(20, true)] })
   while (!recalls.includes('one')) await Bun.sleep(5)
@@ -129,7 +129,7 @@ test('what a lane of another control plane holds is called back, and what it ret
   expect(signals.map(({ kind }) => kind)).toContain('answered')
 })
 
-test('lanes of another control plane are called back whatever the time is here', async () => {
+test('workers of another control plane are called back whatever the time is here', async () => {
   await hold(50)
   clockAhead = 3_600_000
   // With a hello the ledger is read anew.
@@ -143,7 +143,7 @@ test('lanes of another control plane are called back whatever the time is here',
   expect(await waiting).toMatchObject({ grants: [{ account }], cells: [{ granted: 20 }] })
 })
 
-test('a lane of another control plane that has all of it open makes the account exhausted, not unknown', async () => {
+test('a worker of another control plane that has all of it open makes the account exhausted, not unknown', async () => {
   await hold(50)
   const waiting = send('two', { asks: [ask(1, true)] })
   while (!recalls.includes('one')) await Bun.sleep(5)
@@ -160,11 +160,11 @@ test('where no signal arrives, what was returned is found in the ledger', async 
   expect(recalls).toEqual([])
 })
 
-test('whoever lowers a limit hears from lanes of all control planes', async () => {
+test('whoever lowers a limit hears from workers of all control planes', async () => {
   await hold(10)
   const called = authorities.get('two')?.callBack([account])
   while (!recalls.includes('one')) await Bun.sleep(5)
   await send('one', { cells: [cell(10, 8, 2)] })
   await called
-  expect(await held()).toEqual([{ lane: 'one', held: 2 }])
+  expect(await held()).toEqual([{ worker: 'one', held: 2 }])
 })

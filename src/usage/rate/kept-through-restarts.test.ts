@@ -38,7 +38,7 @@ test('what a worker that ends had left is at once that of a new one, and what it
   for (let index = 0; index < 30; index++) attempt(inside, 'a', [one(100)], passed)
   await inside.until(inside.now + 100)
   await Promise.all([ending.drain(), inside.until(inside.now + 100)])
-  inside.lanes.delete('a')
+  inside.workers.delete('a')
   inside.start('b')
   for (let index = 0; index < 100; index++) attempt(inside, 'b', [one(100)], passed)
   await inside.until(inside.now + 3000)

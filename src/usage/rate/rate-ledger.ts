@@ -21,7 +21,7 @@ import type { Statement } from '../../store/statement.ts'
 import { type Cooling, mostMinutes, slotMinuteMs, slotTtlMs } from './rate.ts'
 import type { SlotCell, SlotsReply } from './rate-protocol.ts'
 
-/** By when the slots of a lane that was last heard of are cold; one percent is for clocks that run apart. */
+/** By when the slots of a worker that was last heard of are cold; one percent is for clocks that run apart. */
 export const lostAfterMs = Math.ceil((slotTtlMs + slotMinuteMs) * 1.01)
 const callAgainMs = 100
 /** Time at the worker's clock may be as much longer at the ledger's. */
@@ -37,46 +37,46 @@ export interface RateLedgerOptions {
   now(): number
   newId(): string
   sleep(milliseconds: number): Promise<void>
-  /** Asks lanes, as far as they can be reached, to return cold slots of an account; `at` names the call. */
-  recall(account: string, want: number, lanes: readonly string[], at: number): void
+  /** Asks workers, as far as they can be reached, to return cold slots of an account; `at` names the call. */
+  recall(account: string, want: number, workers: readonly string[], at: number): void
 }
 
-/** Takes in what a lane says of its slots, and grants what it wants as far as there is. */
+/** Takes in what a worker says of its slots, and grants what it wants as far as there is. */
 export async function answerSlots(
   options: RateLedgerOptions,
-  lane: string,
+  worker: string,
   cells: readonly SlotCell[],
 ): Promise<SlotsReply> {
-  return { cells: await Promise.all(cells.map((cell) => answerCell(options, lane, cell))) }
+  return { cells: await Promise.all(cells.map((cell) => answerCell(options, worker, cell))) }
 }
 
 async function answerCell(
   options: RateLedgerOptions,
-  lane: string,
+  worker: string,
   cell: SlotCell,
 ): Promise<SlotsReply['cells'][number]> {
   const limit = cell.want === 0 && cell.resting.length === 0 ? 0 : await options.slotsOf(cell.account)
-  await options.ledger.write([...takeIn(options, lane, cell, limit), ...grant(lane, cell, limit)])
-  let held = await holding(options, lane, cell)
+  await options.ledger.write([...takeIn(options, worker, cell, limit), ...grant(worker, cell, limit)])
+  let held = await holding(options, worker, cell)
   if (cell.want === 0 || limit === 0 || held.granted - cell.granted >= cell.want) return held
-  let call = await newCall(options, lane, cell)
-  let silent = await callOn(options, lane, cell, call)
+  let call = await newCall(options, worker, cell)
+  let silent = await callOn(options, worker, cell, call)
   for (const wait of recallWaits) {
     if (silent.length === 0) break
     await options.sleep(wait)
     // In this order: what was returned by the time that all were heard is granted.
-    silent = await callOn(options, lane, cell, call)
-    await options.ledger.write(grant(lane, { ...cell, want: cell.want - (held.granted - cell.granted) }, limit))
-    held = await holding(options, lane, cell)
+    silent = await callOn(options, worker, cell, call)
+    await options.ledger.write(grant(worker, { ...cell, want: cell.want - (held.granted - cell.granted) }, limit))
+    held = await holding(options, worker, cell)
     if (held.granted - cell.granted >= cell.want) return held
     if (silent.length > 0) continue
     // Others took what was returned to this call: whoever returned it may have more.
-    const next = await newCall(options, lane, cell)
+    const next = await newCall(options, worker, cell)
     if (next.grantedToOthers === call.grantedToOthers) break
     call = next
-    silent = await callOn(options, lane, cell, call)
+    silent = await callOn(options, worker, cell, call)
   }
-  return { ...held, ...(await coolingOf(options, lane, cell, limit, call.at)) }
+  return { ...held, ...(await coolingOf(options, worker, cell, limit, call.at)) }
 }
 
 interface SlotCall {
@@ -87,10 +87,10 @@ interface SlotCall {
   said: Map<string, number>
 }
 
-async function newCall({ ledger, now }: RateLedgerOptions, lane: string, { account }: SlotCell): Promise<SlotCall> {
+async function newCall({ ledger, now }: RateLedgerOptions, worker: string, { account }: SlotCell): Promise<SlotCall> {
   const [row] = await ledger.read<{ granted: number }>(
-    'select coalesce(sum(granted), 0) as granted from rate_holdings where account = ? and lane <> ?',
-    [account, lane],
+    'select coalesce(sum(granted), 0) as granted from rate_holdings where account = ? and worker <> ?',
+    [account, worker],
   )
   return { at: nameOfCall(now()), grantedToOthers: row?.granted ?? 0, said: new Map() }
 }
@@ -98,11 +98,11 @@ async function newCall({ ledger, now }: RateLedgerOptions, lane: string, { accou
 /** Calls on holders that have not followed, each again after a while: a message may be lost. Gives who they are. */
 async function callOn(
   options: RateLedgerOptions,
-  lane: string,
+  worker: string,
   cell: SlotCell,
   { at, said }: SlotCall,
 ): Promise<string[]> {
-  const silent = await silentHolders(options, lane, cell, at)
+  const silent = await silentHolders(options, worker, cell, at)
   const now = options.now()
   const due = silent.filter((holder) => now - (said.get(holder) ?? Number.NEGATIVE_INFINITY) >= callAgainMs)
   for (const holder of due) said.set(holder, now)
@@ -116,15 +116,15 @@ async function callOn(
  */
 async function coolingOf(
   { ledger, now }: RateLedgerOptions,
-  lane: string,
+  worker: string,
   { account }: SlotCell,
   limit: number,
   at: number,
 ): Promise<{ cooling: Cooling[]; absent: number }> {
   const rows = await ledger.read<{ kind: string; held: number; free_at: number; told: number; cooling: string }>(
-    `select kind, granted - returned as held, free_at, kind = 'held' and (lane = ? or recalled_at >= ?) as told, cooling
+    `select kind, granted - returned as held, free_at, kind = 'held' and (worker = ? or recalled_at >= ?) as told, cooling
      from rate_holdings where account = ? and granted > returned`,
-    [lane, at, account],
+    [worker, at, account],
   )
   const instants = rows.flatMap(({ held, free_at: freeAt, told, cooling }): Cooling[] =>
     told === 1 ? coolingSchema.parse(JSON.parse(cooling)) : [[freeAt, held]],
@@ -149,28 +149,28 @@ const nameOfCall = (now: number): number => {
   return Math.floor(now) * 1024 + calls
 }
 
-/** The totals of a worker. Throws `lane_fenced` where another process of it was heard of last. */
-async function holding({ ledger }: RateLedgerOptions, lane: string, { account, process }: SlotCell) {
+/** The totals of a worker. Throws `worker_fenced` where another process of it was heard of last. */
+async function holding({ ledger }: RateLedgerOptions, worker: string, { account, process }: SlotCell) {
   const [row] = await ledger.read<{ granted: number; returned: number; process: string }>(
-    'select granted, returned, process from rate_holdings where account = ? and lane = ?',
-    [account, lane],
+    'select granted, returned, process from rate_holdings where account = ? and worker = ?',
+    [account, worker],
   )
-  if (row === undefined || row.process !== process) throw new Failure('lane_fenced')
+  if (row === undefined || row.process !== process) throw new Failure('worker_fenced')
   const { granted, returned } = row
   return { account, granted, returned, cooling: [] as Cooling[], absent: 0 }
 }
 
 /** The other workers that hold slots and have not followed the call; one that did not know yet of all it was granted has not. */
-async function silentHolders({ ledger }: RateLedgerOptions, lane: string, { account }: SlotCell, at: number) {
-  const silent = await ledger.read<{ lane: string }>(
-    `select lane from rate_holdings
-      where account = ? and lane <> ? and kind = 'held' and granted > returned and recalled_at < ?`,
-    [account, lane, at],
+async function silentHolders({ ledger }: RateLedgerOptions, worker: string, { account }: SlotCell, at: number) {
+  const silent = await ledger.read<{ worker: string }>(
+    `select worker from rate_holdings
+      where account = ? and worker <> ? and kind = 'held' and granted > returned and recalled_at < ?`,
+    [account, worker, at],
   )
-  return silent.map(({ lane: holder }) => holder)
+  return silent.map(({ worker: holder }) => holder)
 }
 
-function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell, limit: number): Statement[] {
+function takeIn({ now, newId }: RateLedgerOptions, worker: string, cell: SlotCell, limit: number): Statement[] {
   const { account, granted, process, run, known_from: knownFrom, cooling } = cell
   const at = now()
   const returned = Math.min(granted, cell.returned)
@@ -185,39 +185,39 @@ function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell,
     },
     { sql: "delete from rate_holdings where account = ? and kind <> 'held' and free_at < ?", args: [account, at] },
   ]
-  const isNewRun = 'account = ?1 and lane = ?2 and run < ?3'
+  const isNewRun = 'account = ?1 and worker = ?2 and run < ?3'
   const replaced: Statement[] = [
     {
       sql: `delete from rate_holdings where account = ?1 and kind = 'resting' and holder = ?2 and run >= ?4 and run < ?3
         and exists (select 1 from rate_holdings where ${isNewRun})`,
-      args: [account, lane, run, knownFrom],
+      args: [account, worker, run, knownFrom],
     },
     {
-      sql: `insert into rate_holdings (account, lane, holder, kind, granted, returned, beat_at, free_at, process, run)
-        select account, lane || '#' || ?5, lane, 'lost', granted - returned, 0, beat_at, free_at, process, run
-        from rate_holdings where account = ?1 and lane = ?2 and granted > returned
+      sql: `insert into rate_holdings (account, worker, holder, kind, granted, returned, beat_at, free_at, process, run)
+        select account, worker || '#' || ?5, worker, 'lost', granted - returned, 0, beat_at, free_at, process, run
+        from rate_holdings where account = ?1 and worker = ?2 and granted > returned
           and (run < ?3 and run < ?4 or run = ?3 and process <> ?6)`,
-      args: [account, lane, run, knownFrom, id, process],
+      args: [account, worker, run, knownFrom, id, process],
     },
     {
       sql: `update rate_holdings set returned = granted
-        where account = ?1 and lane = ?2 and (run < ?3 or run = ?3 and process <> ?4)`,
-      args: [account, lane, run, process],
+        where account = ?1 and worker = ?2 and (run < ?3 or run = ?3 and process <> ?4)`,
+      args: [account, worker, run, process],
     },
   ]
   // Of the first message of a run, or of one that returns slots which are in use.
   const rested: Statement[] = resting.map(([freeAt, slots], index) => ({
-    sql: `insert into rate_holdings (account, lane, holder, kind, granted, returned, beat_at, free_at, process, run)
+    sql: `insert into rate_holdings (account, worker, holder, kind, granted, returned, beat_at, free_at, process, run)
       select ?1, ?2 || '#' || ?5, ?2, 'resting', ?6, 0, ?7, ?8, ?9, ?3
       where not exists (
-        select 1 from rate_holdings where account = ?1 and lane = ?2 and (run > ?3 or run = ?3 and returned >= ?4))`,
-    args: [account, lane, run, returned, `${id}-${index}`, slots ?? 0, at, freeAt ?? 0, process],
+        select 1 from rate_holdings where account = ?1 and worker = ?2 and (run > ?3 or run = ?3 and returned >= ?4))`,
+    args: [account, worker, run, returned, `${id}-${index}`, slots ?? 0, at, freeAt ?? 0, process],
   }))
   const heard: Statement = {
     sql: `insert into rate_holdings
-        (account, lane, holder, kind, granted, returned, beat_at, free_at, recalled_at, process, run, cooling)
+        (account, worker, holder, kind, granted, returned, beat_at, free_at, recalled_at, process, run, cooling)
       values (?1, ?2, ?2, 'held', ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(?10, '[]'))
-      on conflict (account, lane) do update set
+      on conflict (account, worker) do update set
         recalled_at = iif(excluded.granted >= granted, max(recalled_at, excluded.recalled_at), recalled_at),
         granted = max(granted, excluded.granted),
         returned = min(max(granted, excluded.granted), max(returned, excluded.returned)),
@@ -225,7 +225,7 @@ function takeIn({ now, newId }: RateLedgerOptions, lane: string, cell: SlotCell,
         process = excluded.process, run = excluded.run, cooling = coalesce(?10, cooling)
       where run <= excluded.run`,
     args: [
-      ...[account, lane, granted, returned, at, at + lostAfterMs, cell.recalled_at, process, run],
+      ...[account, worker, granted, returned, at, at + lostAfterMs, cell.recalled_at, process, run],
       instants === undefined ? null : JSON.stringify(instants),
     ],
   }
@@ -248,10 +248,10 @@ function paced(uses: readonly Cooling[], limit: number): Cooling[] {
 }
 
 /**
- * Raises what the lane was granted by what is free, in whole slots: numbers are bound as reals, and halves are no count.
+ * Raises what the worker was granted by what is free, in whole slots: numbers are bound as reals, and halves are no count.
  * Of what it got now it has not told anybody what it needs: it has followed no call.
  */
-const grant = (lane: string, { account, want, process }: SlotCell, limit: number): Statement[] =>
+const grant = (worker: string, { account, want, process }: SlotCell, limit: number): Statement[] =>
   want === 0
     ? []
     : [
@@ -268,7 +268,7 @@ const grant = (lane: string, { account, want, process }: SlotCell, limit: number
               end as integer) as slots from free where slots >= 1
             )
             update rate_holdings set granted = granted + more.slots, recalled_at = 0
-              from more where account = ?1 and lane = ?2 and process = ?5 and more.slots > 0`,
-          args: [account, lane, limit, want, process],
+              from more where account = ?1 and worker = ?2 and process = ?5 and more.slots > 0`,
+          args: [account, worker, limit, want, process],
         },
       ]

@@ -28,7 +28,7 @@ export const slotCellSchema = z.strictObject({
 export type SlotCell = z.infer<typeof slotCellSchema>
 
 export const slotsRequestSchema = z.strictObject({
-  lane: z.number().int(),
+  worker: z.number().int(),
   stream_id: z.uuid(),
   cells: z.array(slotCellSchema).min(1).max(500),
 })

@@ -1,25 +1,25 @@
-/** Limits a minute on several lanes, both sides of the protocol in simulated time: never more than there are, never fewer. */
+/** Limits a minute on several workers, both sides of the protocol in simulated time: never more than there are, never fewer. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { account, attempt, never, one, tokens, world } from '../testing/rates.ts'
 import { promptly, SlotWorld } from '../testing/slots.ts'
 import { slotMinuteMs } from './rate.ts'
 import { noPast, type RateDemand } from './rates.ts'
-import { LaneRates } from './worker-rates.ts'
+import { WorkerRates } from './worker-rates.ts'
 
-test('a lane that is alone with a limit asks once, then takes from memory', async () => {
+test('a worker that is alone with a limit asks once, then takes from memory', async () => {
   const inside = world(100)
   inside.start('a')
   const passed: number[] = []
   attempt(inside, 'a', [one(100)], passed)
   await inside.until(inside.now + 100)
   expect(passed).toHaveLength(1)
-  const lane = inside.lanes.get('a')
-  for (let index = 0; index < 99; index++) expect(lane?.take([one(100)], never)).not.toBeInstanceOf(Promise)
+  const worker = inside.workers.get('a')
+  for (let index = 0; index < 99; index++) expect(worker?.take([one(100)], never)).not.toBeInstanceOf(Promise)
   expect(inside.messages).toBe(1)
 })
 
-test('several lanes that are asked for more than there is give exactly what there is', async () => {
+test('several workers that are asked for more than there is give exactly what there is', async () => {
   const inside = world(100)
   const passed: number[] = []
   for (const name of ['a', 'b', 'c']) inside.start(name)
@@ -48,13 +48,13 @@ test('a slot is there again a minute after it was used, and not before', async (
 
 test('a refused request gives its slots back, and tokens are corrected to what was used', async () => {
   const inside = world(100)
-  const lane = inside.start('a')
+  const worker = inside.start('a')
   const want = { account: tokens, slots: 80, least: 80, limit: 100 }
-  const first = await Promise.all([lane.take([want], never), inside.until(inside.now + 100)])
+  const first = await Promise.all([worker.take([want], never), inside.until(inside.now + 100)])
   first[0].release()
-  const ticket = await lane.take([want], never)
+  const ticket = await worker.take([want], never)
   ticket.settle(30)
-  expect(lane.take([{ ...want, slots: 70, least: 70 }], never)).not.toBeInstanceOf(Promise)
+  expect(worker.take([{ ...want, slots: 70, least: 70 }], never)).not.toBeInstanceOf(Promise)
   const refused = attempt(inside, 'a', [{ ...want, slots: 1, least: 1 }], [])
   await inside.until(inside.now + 1000)
   expect(refused.refused?.reason).toBe('used')
@@ -62,11 +62,11 @@ test('a refused request gives its slots back, and tokens are corrected to what w
 
 test('a refusal says when as many slots as the request needs are there again', async () => {
   const inside = world(100)
-  const lane = inside.start('a')
+  const worker = inside.start('a')
   const want = (slots: number): RateDemand => ({ account, slots, least: slots, limit: 100 })
-  await Promise.all([lane.take([want(10)], never), inside.until(inside.now + 100)])
+  await Promise.all([worker.take([want(10)], never), inside.until(inside.now + 100)])
   await inside.until(inside.now + 20_000)
-  lane.take([want(90)], never)
+  worker.take([want(90)], never)
   const few = attempt(inside, 'a', [want(5)], [])
   await inside.until(inside.now + 2500)
   const many = attempt(inside, 'a', [want(50)], [])
@@ -76,7 +76,7 @@ test('a refusal says when as many slots as the request needs are there again', a
 
 test('a request whose slots were taken by another while they were asked for is asked for anew', async () => {
   let granted = 0
-  const lane = new LaneRates({
+  const worker = new WorkerRates({
     clock: { monotonic: () => 0, host: () => 0 },
     process: 'p',
     past: noPast,
@@ -88,10 +88,10 @@ test('a request whose slots were taken by another while they were asked for is a
     },
   })
   const want = { account: tokens, slots: 11, least: 11, limit: 100 }
-  const first = await lane.take([want], never)
-  const waiting = lane.take([want], never)
+  const first = await worker.take([want], never)
+  const waiting = worker.take([want], never)
   first.settle(4)
-  expect(lane.take([want], never)).not.toBeInstanceOf(Promise)
+  expect(worker.take([want], never)).not.toBeInstanceOf(Promise)
   await waiting
   expect(granted).toBe(26)
 })
@@ -104,7 +104,7 @@ test('of several limits all are taken or none', async () => {
     ]),
     () => promptly,
   )
-  const lane = inside.start('a')
+  const worker = inside.start('a')
   const both = [one(10), { account: 'group/h/requests', slots: 1, least: 1, limit: 1 }]
   const passed: number[] = []
   attempt(inside, 'a', both, passed)
@@ -112,10 +112,10 @@ test('of several limits all are taken or none', async () => {
   const second = attempt(inside, 'a', both, passed)
   await inside.until(inside.now + 1000)
   expect([passed.length, second.refused?.account]).toEqual([1, 'group/h/requests'])
-  for (let index = 0; index < 9; index++) expect(lane.take([one(10)], never)).not.toBeInstanceOf(Promise)
+  for (let index = 0; index < 9; index++) expect(worker.take([one(10)], never)).not.toBeInstanceOf(Promise)
 })
 
-test('without a control plane a lane uses what it holds until that lapses', async () => {
+test('without a control plane a worker uses what it holds until that lapses', async () => {
   const inside = world(100)
   inside.start('a')
   const passed: number[] = []
@@ -141,7 +141,7 @@ test('processes that came and went leave nothing in the ledger once their slots 
   await inside.until(inside.now + 120_000)
   attempt(inside, 'a', [one(10)], passed)
   await inside.until(inside.now + 1000)
-  expect(inside.ledger.query('select lane from rate_holdings').all()).toEqual([{ lane: 'a' }])
+  expect(inside.ledger.query('select worker from rate_holdings').all()).toEqual([{ worker: 'a' }])
 })
 
 test('slots that lapsed while they were in use are nobody else’s before they are cold', async () => {
@@ -166,7 +166,7 @@ test('slots that lapsed while they were in use are nobody else’s before they a
   expect(passed).toHaveLength(20)
 })
 
-test('slots of a lost lane come back when none of them can be hot', async () => {
+test('slots of a lost worker come back when none of them can be hot', async () => {
   const inside = world(10)
   inside.start('a')
   inside.start('b')
@@ -193,11 +193,11 @@ const fates = fc.record({
   ),
   again: fc.option(fc.integer({ min: 0, max: 100_000 }), { freq: 5 }),
 })
-const lanes = ['a', 'b', 'c'] as const
+const workers = ['a', 'b', 'c'] as const
 const steps = fc.array(
   fc.record({
     wait: fc.oneof(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 20_000 })),
-    lane: fc.constantFrom(...lanes),
+    worker: fc.constantFrom(...workers),
     act: fc.oneof(
       { weight: 12, arbitrary: fc.constant('take' as const) },
       fc.constantFrom(
@@ -222,24 +222,24 @@ test('in no minute do more pass than the limit, whatever is lost, late, repeated
       async (acts, list, limit) => {
         let messages = 0
         const inside = world(limit, () => list[messages++ % list.length] ?? promptly)
-        for (const name of lanes) inside.start(name, lanes.indexOf(name) * 12_345)
+        for (const name of workers) inside.start(name, workers.indexOf(name) * 12_345)
         const passed: number[] = []
         const tick = () => {
-          for (const lane of inside.lanes.values()) lane.tick()
+          for (const worker of inside.workers.values()) worker.tick()
           inside.at(inside.now + 1000, tick)
         }
         tick()
-        for (const { wait, lane, act } of acts) {
+        for (const { wait, worker, act } of acts) {
           await inside.until(inside.now + wait)
-          if (act === 'kill' || act === 'crash') inside.start(lane, lanes.indexOf(lane) * 54_321, act)
+          if (act === 'kill' || act === 'crash') inside.start(worker, workers.indexOf(worker) * 54_321, act)
           else if (act === 'stop') {
-            void inside.lanes.get(lane)?.drain()
-            inside.start(lane, lanes.indexOf(lane) * 12_345)
-          } else if (act === 'cut') inside.cut.add(lane)
-          else if (act === 'mend') inside.cut.delete(lane)
+            void inside.workers.get(worker)?.drain()
+            inside.start(worker, workers.indexOf(worker) * 12_345)
+          } else if (act === 'cut') inside.cut.add(worker)
+          else if (act === 'mend') inside.cut.delete(worker)
           else
             for (let index = 0; index < (act === 'burst' ? limit + 2 : 1); index++)
-              attempt(inside, lane, [one(limit)], passed)
+              attempt(inside, worker, [one(limit)], passed)
         }
         await inside.until(inside.now + 10_000)
         const times = passed.toSorted((first, second) => first - second)
@@ -264,11 +264,11 @@ test('on a network that loses nothing exactly as many pass as the limit allows, 
         let messages = 0
         const next = () => delays[messages++ % delays.length] ?? 0
         const inside = world(limit, () => ({ ...promptly, there: next(), back: next() }))
-        for (const name of lanes) inside.start(name)
+        for (const name of workers) inside.start(name)
         const passed: number[] = []
         for (let index = 0; index < 5 * limit; index++) {
-          const lane = lanes[index % lanes.length] ?? 'a'
-          inside.at(inside.now + ((index * 7919) % span), () => void attempt(inside, lane, [one(limit)], passed))
+          const worker = workers[index % workers.length] ?? 'a'
+          inside.at(inside.now + ((index * 7919) % span), () => void attempt(inside, worker, [one(limit)], passed))
         }
         await inside.until(inside.now + 10_000)
         expect(passed).toHaveLength(limit)
@@ -283,7 +283,7 @@ test('on a network that loses nothing no request is refused of several that toge
     fc.record({
       wait: fc.integer({ min: 0, max: 1500 }),
       parts: fc.array(
-        fc.record({ lane: fc.constantFrom(...lanes), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
+        fc.record({ worker: fc.constantFrom(...workers), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
         {
           minLength: 1,
           maxLength: 6,
@@ -299,15 +299,15 @@ test('on a network that loses nothing no request is refused of several that toge
       let messages = 0
       const next = () => late[messages++ % late.length] ?? 0
       const inside = world(limit, () => ({ ...promptly, there: next(), back: next() }))
-      for (const name of lanes) inside.start(name, lanes.indexOf(name) * 12_345)
+      for (const name of workers) inside.start(name, workers.indexOf(name) * 12_345)
       let rest = limit
       for (const { wait, parts } of list) {
         await inside.until(inside.now + wait)
-        const attempts = parts.map(({ lane, share }) => {
+        const attempts = parts.map(({ worker, share }) => {
           const slots = Math.max(1, Math.floor((rest / parts.length) * share))
           if (slots > rest) return null
           rest -= slots
-          return attempt(inside, lane, [{ account, slots, least: slots, limit }], [])
+          return attempt(inside, worker, [{ account, slots, least: slots, limit }], [])
         })
         await inside.until(inside.now + 2500)
         for (const made of attempts) if (made !== null) expect(made.refused).toBeNull()
@@ -318,22 +318,22 @@ test('on a network that loses nothing no request is refused of several that toge
   )
 }, 60_000)
 
-test('whoever is refused may come back when it is told to, on any lane, and would be refused two seconds before', async () => {
+test('whoever is refused may come back when it is told to, on any worker, and would be refused two seconds before', async () => {
   const uses = fc.array(
-    fc.record({ wait: fc.integer({ min: 0, max: 9000 }), lane: fc.constantFrom(...lanes), slots: fc.nat(20) }),
+    fc.record({ wait: fc.integer({ min: 0, max: 9000 }), worker: fc.constantFrom(...workers), slots: fc.nat(20) }),
     { minLength: 1, maxLength: 12 },
   )
   await fc.assert(
-    fc.asyncProperty(uses, fc.constantFrom(...lanes), fc.integer({ min: 1, max: 60 }), async (list, asker, limit) => {
+    fc.asyncProperty(uses, fc.constantFrom(...workers), fc.integer({ min: 1, max: 60 }), async (list, asker, limit) => {
       const again = async (early: number) => {
         const inside = world(limit)
-        for (const name of lanes) inside.start(name, lanes.indexOf(name) * 12_345)
+        for (const name of workers) inside.start(name, workers.indexOf(name) * 12_345)
         let rest = limit
-        for (const { wait, lane, slots } of list) {
+        for (const { wait, worker, slots } of list) {
           await inside.until(inside.now + wait)
           const taken = Math.min(rest, slots + 1)
           rest -= taken
-          if (taken > 0) attempt(inside, lane, [{ account, slots: taken, least: taken, limit }], [])
+          if (taken > 0) attempt(inside, worker, [{ account, slots: taken, least: taken, limit }], [])
         }
         await inside.until(inside.now + 2500)
         const lacking = Math.min(limit, rest + 1)

@@ -48,6 +48,6 @@ export class RateRefused extends Error {
 }
 
 export interface Rates {
-  /** Takes slots of all limits or of none, at once where the lane has them. Throws or rejects with `RateRefused`. */
+  /** Takes slots of all limits or of none, at once where the worker has them. Throws or rejects with `RateRefused`. */
   take(demands: readonly RateDemand[], signal: AbortSignal): RateTicket | Promise<RateTicket>
 }

@@ -19,7 +19,7 @@ test('a request that may use more than is left takes what there is, one at a tim
     await inside.until(inside.now + 500)
     expect([minute, early.refused?.reason]).toEqual([minute, 'used'])
     for (let second = 0; second < 60; second++) {
-      inside.lanes.get('a')?.tick()
+      inside.workers.get('a')?.tick()
       await inside.until(inside.now + 1000)
     }
   }
@@ -65,7 +65,7 @@ test('the tokens of any minute are what the limit allows and what requests used 
       const inside = world(limit)
       inside.start('a')
       const tick = () => {
-        inside.lanes.get('a')?.tick()
+        inside.workers.get('a')?.tick()
         inside.at(inside.now + 1000, tick)
       }
       tick()
@@ -74,7 +74,7 @@ test('the tokens of any minute are what the limit allows and what requests used 
       for (const { wait, input, most, isBounded, used, takes, restarts } of list) {
         await inside.until(inside.now + wait)
         if (restarts) inside.start('a')
-        const process = inside.lanes.get('a')
+        const process = inside.workers.get('a')
         const slots = input + most
         const least = isBounded && slots <= limit ? slots : input
         const made = attempt(inside, 'a', [{ account: tokens, slots, least, limit }], [])
@@ -87,7 +87,7 @@ test('the tokens of any minute are what the limit allows and what requests used 
         booked.push(record)
         inside.at(inside.now + takes, () => {
           // Where the process was killed, all that was taken counts.
-          if (inside.lanes.get('a') !== process) return
+          if (inside.workers.get('a') !== process) return
           inside.record('a', ticket.settle(actual))
           record.slots = Math.min(taken, actual)
         })

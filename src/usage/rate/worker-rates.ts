@@ -14,7 +14,7 @@ import type { SlotCell, SlotsReply } from './rate-protocol.ts'
 import { type RateClock, type RateTicket, SlotTicket } from './rate-ticket.ts'
 import { type RateDemand, type RatePast, RateRefused, type Rates } from './rates.ts'
 
-export interface LaneRatesOptions {
+export interface WorkerRatesOptions {
   clock: RateClock
   /** Another one for each process of the worker. */
   process: string
@@ -72,17 +72,17 @@ type Amount = (demand: RateDemand, slots: Slots) => number
 const wanted: Amount = ({ slots, limit }) => Math.min(slots, limit)
 const needed: Amount = ({ slots: most, least, limit }, slots) => Math.min(slots.short === 0 ? least : most, limit)
 
-export class LaneRates implements Rates {
-  readonly #clock: LaneRatesOptions['clock']
-  readonly #post: LaneRatesOptions['post']
-  readonly #sleep: LaneRatesOptions['sleep']
+export class WorkerRates implements Rates {
+  readonly #clock: WorkerRatesOptions['clock']
+  readonly #post: WorkerRatesOptions['post']
+  readonly #sleep: WorkerRatesOptions['sleep']
   readonly #process: string
   readonly #past: RatePast
   readonly #accounts = new Map<string, Account>()
   readonly #waiting = new Set<Waiting>()
   #confirming = false
 
-  constructor({ clock, process, past, post, sleep }: LaneRatesOptions) {
+  constructor({ clock, process, past, post, sleep }: WorkerRatesOptions) {
     this.#clock = clock
     this.#process = process
     this.#past = past

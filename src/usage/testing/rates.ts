@@ -10,14 +10,14 @@ export const never = new AbortController().signal
 export const world = (limit: number, fate: () => Fate = () => promptly) => new SlotWorld(new Map([['g', limit]]), fate)
 
 /** Asks for one slot; says when it was given, or why not. What is given is in the journal before it counts. */
-export function attempt(inside: SlotWorld, lane: string, demands: readonly RateDemand[], passed: number[]) {
+export function attempt(inside: SlotWorld, worker: string, demands: readonly RateDemand[], passed: number[]) {
   const result: { ticket: RateTicket | null; refused: RateRefused | null } = { ticket: null, refused: null }
-  const process = inside.lanes.get(lane)
+  const process = inside.workers.get(worker)
   const took = (ticket: RateTicket) => {
     // A process that was killed meanwhile dispatches nothing.
-    if (inside.lanes.get(lane) !== process) return
+    if (inside.workers.get(worker) !== process) return
     result.ticket = ticket
-    inside.record(lane, ticket.uses())
+    inside.record(worker, ticket.uses())
     passed.push(inside.now)
   }
   const refused = (thrown: unknown) => {

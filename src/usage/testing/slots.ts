@@ -1,5 +1,5 @@
 /**
- * Lanes, a network and a control plane for the tests of rates, in simulated time: the real code on both sides, a real
+ * Workers, a network and a control plane for the tests of rates, in simulated time: the real code on both sides, a real
  * SQLite in between, and messages that are late, lost or sent twice as the test says.
  */
 import { Database as Sqlite } from 'bun:sqlite'
@@ -9,7 +9,7 @@ import type { Statement } from '../../store/statement.ts'
 import { type RecordedUse, sumUses } from '../rate/rate.ts'
 import { answerSlots } from '../rate/rate-ledger.ts'
 import { type SlotCell, type SlotsReply, slotsReplySchema, slotsRequestSchema } from '../rate/rate-protocol.ts'
-import { LaneRates } from '../rate/worker-rates.ts'
+import { WorkerRates } from '../rate/worker-rates.ts'
 
 /** libSQL binds every number as a real, so that divisions have a fraction; this SQLite binds whole ones as integers. */
 const withReals = (sql: string, args: Statement['args']): string => {
@@ -35,8 +35,8 @@ export const promptly: Fate = { there: 1, back: 1, lost: 'no', again: null }
 export class SlotWorld {
   now = 1_000_000
   readonly ledger = new Sqlite(':memory:')
-  readonly lanes = new Map<string, LaneRates>()
-  /** Lanes that reach nobody. */
+  readonly workers = new Map<string, WorkerRates>()
+  /** Workers that reach nobody. */
   readonly cut = new Set<string>()
   messages = 0
   /** What the workers' journals hold, which outlives their processes. */
@@ -59,22 +59,22 @@ export class SlotWorld {
    * Starts a worker, or starts it again: after a kill with its journal, after a crash of the host without it. `offset` is
    * how its clock differs.
    */
-  start(name: string, offset = 0, after: 'kill' | 'crash' = 'kill'): LaneRates {
+  start(name: string, offset = 0, after: 'kill' | 'crash' = 'kill'): WorkerRates {
     const run = ++this.#ids
     if (after === 'crash') {
       this.#journals.delete(name)
       this.#knownFrom.set(name, run)
     }
     const uses = sumUses(this.#journals.get(name) ?? [])
-    const lane = new LaneRates({
+    const worker = new WorkerRates({
       clock: { monotonic: () => this.now + offset, host: () => this.now },
       process: `${run}`,
       past: { run, knownFrom: this.#knownFrom.get(name) ?? 0, uses },
-      post: (cells) => this.#post(name, lane, cells),
+      post: (cells) => this.#post(name, worker, cells),
       sleep: this.#sleep,
     })
-    this.lanes.set(name, lane)
-    return lane
+    this.workers.set(name, worker)
+    return worker
   }
 
   /** Writes uses into a worker's journal, as its gateway does before it dispatches. */
@@ -103,11 +103,11 @@ export class SlotWorld {
   readonly #sleep = (milliseconds: number) =>
     new Promise<void>((resolve) => this.at(this.now + milliseconds, () => resolve()))
 
-  async #post(name: string, sender: LaneRates, cells: readonly SlotCell[]): Promise<SlotsReply> {
+  async #post(name: string, sender: WorkerRates, cells: readonly SlotCell[]): Promise<SlotsReply> {
     this.messages += 1
     const fate = this.#fate()
     await this.#sleep(fate.there)
-    const unreachable = () => this.cut.has(name) || this.lanes.get(name) !== sender
+    const unreachable = () => this.cut.has(name) || this.workers.get(name) !== sender
     if (fate.lost === 'message' || unreachable()) throw new Error('lost')
     if (fate.again !== null) this.at(this.now + fate.again, () => void this.#answer(name, cells).catch(() => undefined))
     const reply = await this.#answer(name, cells)
@@ -117,9 +117,9 @@ export class SlotWorld {
   }
 
   /** Answers as the route does, which checks what goes either way. */
-  async #answer(lane: string, told: readonly SlotCell[]): Promise<SlotsReply> {
+  async #answer(worker: string, told: readonly SlotCell[]): Promise<SlotsReply> {
     const { ledger } = this
-    const { cells } = slotsRequestSchema.parse({ lane: 0, stream_id: crypto.randomUUID(), cells: told })
+    const { cells } = slotsRequestSchema.parse({ worker: 0, stream_id: crypto.randomUUID(), cells: told })
     const reply = await answerSlots(
       {
         slotsOf: async (account) => this.#limits.get(account.split('/')[1] ?? '') ?? 0,
@@ -135,19 +135,19 @@ export class SlotWorld {
         now: () => this.now,
         newId: () => `${++this.#ids}`,
         sleep: this.#sleep,
-        recall: (account, want, lanes, at) => this.#recall(account, want, lanes, at),
+        recall: (account, want, workers, at) => this.#recall(account, want, workers, at),
       },
-      lane,
+      worker,
       cells,
     )
     return slotsReplySchema.parse(reply)
   }
 
-  #recall(account: string, want: number, lanes: readonly string[], at: number): void {
-    for (const name of lanes) {
+  #recall(account: string, want: number, workers: readonly string[], at: number): void {
+    for (const name of workers) {
       const fate = this.#fate()
       if (fate.lost !== 'no' || this.cut.has(name)) continue
-      this.at(this.now + fate.there, () => this.lanes.get(name)?.recall(account, want, at))
+      this.at(this.now + fate.there, () => this.workers.get(name)?.recall(account, want, at))
     }
   }
 }

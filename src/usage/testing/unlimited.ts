@@ -1,4 +1,4 @@
-/** Allowances of a lane on which nothing is limited, for tests. */
+/** Allowances of a worker on which nothing is limited, for tests. */
 import type { Allowances, Reservation } from '../allowance.ts'
 import type { Rates } from '../rate/rates.ts'
 

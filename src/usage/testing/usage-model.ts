@@ -14,10 +14,10 @@ import type {
   CellLedger,
   ForgottenGrants,
   HelloResult,
-  LaneAnswer,
   LedgerCell,
   LedgerChange,
   LedgerStanding,
+  WorkerAnswer,
 } from '../lease/allocator/balance-ledger.ts'
 import {
   answerWithinMs,
@@ -29,12 +29,12 @@ import {
   plainName,
 } from '../lease/lease.ts'
 import type { UsageSignal } from '../lease/recall-peers.ts'
-import { LaneUsage, type UsageJournal } from '../lease/worker/worker-usage.ts'
+import { type UsageJournal, WorkerUsage } from '../lease/worker/worker-usage.ts'
 
 export interface WorldOptions {
   seed: number
-  lanes: number
-  /** Of several each lane is connected to one, another with each stream. */
+  workers: number
+  /** Of several each worker is connected to one, another with each stream. */
   controlPlanes?: number
   /** By account; amounts of requests are 1, of money up to `largest`, both in units. */
   limits: Readonly<Record<string, number>>
@@ -49,7 +49,7 @@ export interface WorldOptions {
   /** Probabilities of a message being lost, and said twice. */
   loss: number
   repetition: number
-  laneCrashes: number
+  workerCrashes: number
   hostCrashes: number
   controlPlaneCrashes: number
   partitions: number
@@ -114,7 +114,7 @@ interface Outcome {
   settlements: readonly Held[]
 }
 
-/** What a lane's chain holds, as its journal has it. */
+/** What a worker's chain holds, as its journal has it. */
 class Journal implements UsageJournal {
   /** Committed, and committed for so long that a crash of the host leaves it. */
   readonly events: Outcome[] = []
@@ -227,9 +227,9 @@ class MemoryLedger {
   outcomes = new Map<string, number>()
   holders = new Map<string, Holder>()
   marks = new Map<string, number>()
-  /** When each lane last beat. */
+  /** When each worker last beat. */
   beats = new Map<string, number>()
-  told = new Map<string, LaneAnswer>()
+  told = new Map<string, WorkerAnswer>()
   readonly problems: string[] = []
   /** How many rounds have ended. */
   rounds = 0
@@ -240,7 +240,7 @@ class MemoryLedger {
   /** Providers may charge more than was held; by account, how much was granted afterwards for that. */
   readonly #mayExceed: boolean
   readonly #exceeded = new Map<string, number>()
-  /** Until all lanes have said hello again the sum of what was granted says nothing. */
+  /** Until all workers have said hello again the sum of what was granted says nothing. */
   #restored = false
   readonly #limits: Readonly<Record<string, number>>
   readonly #now: () => number
@@ -279,19 +279,19 @@ class MemoryLedger {
     return this.awaits ? 'awaiting' : 'whole'
   }
 
-  answers(accounts: readonly string[]): LaneAnswer[] {
+  answers(accounts: readonly string[]): WorkerAnswer[] {
     return [...this.told.values()].filter(({ account }) => accounts.includes(account))
   }
 
-  lanesWithin(milliseconds: number): string[] {
+  workersWithin(milliseconds: number): string[] {
     const since = this.#now() - milliseconds
-    return [...this.beats].filter(([, at]) => at >= since).map(([lane]) => lane)
+    return [...this.beats].filter(([, at]) => at >= since).map(([worker]) => worker)
   }
 
-  awaitAll(marks: Marks, lanes: ReadonlySet<string>): void {
-    for (const lane of lanes) {
+  awaitAll(marks: Marks, workers: ReadonlySet<string>): void {
+    for (const worker of workers) {
       const unknown = { streamId: '', takenAt: 0, process: '', hello: 0, greetedAt: 0, awaited: true }
-      if (!this.holders.has(lane)) this.holders.set(lane, unknown)
+      if (!this.holders.has(worker)) this.holders.set(worker, unknown)
     }
     for (const holder of this.holders.values()) holder.awaited = true
     for (const [writer, written] of marks) this.marks.set(writer, Math.max(written, this.marks.get(writer) ?? 0))
@@ -308,9 +308,9 @@ class MemoryLedger {
     this.marks.set(writer, 1 + (this.marks.get(writer) ?? 0))
   }
 
-  raise({ lanes, raises, limits, grants, answers = [] }: LedgerChange, marks: Marks, writer: string): boolean {
+  raise({ workers, raises, limits, grants, answers = [] }: LedgerChange, marks: Marks, writer: string): boolean {
     if (raises.length > 0) {
-      if (lanes.some(({ lane, streamId }) => this.holders.get(lane)?.streamId !== streamId)) return false
+      if (workers.some(({ worker, streamId }) => this.holders.get(worker)?.streamId !== streamId)) return false
       if (this.isBehind(marks) || (grants && this.awaits)) return false
     }
     const before = new Map([...this.rows].map(([key, row]) => [key, { ...row }]))
@@ -321,7 +321,7 @@ class MemoryLedger {
     }
     if (raises.length > 0) this.count(writer)
     for (const answer of answers) {
-      const key = `${answer.account} ${answer.lane}`
+      const key = `${answer.account} ${answer.worker}`
       this.told.set(key, { ...answer, told: Math.max(answer.told, (this.told.get(key)?.told ?? 0) + 1) })
     }
     this.#check()
@@ -329,7 +329,7 @@ class MemoryLedger {
   }
 
   #raise(raise: LedgerChange['raises'][number]): void {
-    const row = this.#row(raise.account, raise.lane)
+    const row = this.#row(raise.account, raise.worker)
     const rounds = Math.max(row.rounds, raise.rounds)
     const [old, { granted, returned }] = [inRound(row, rounds), inRound({ ...row, ...raise }, rounds)]
     this.rounds += rounds - row.rounds
@@ -339,25 +339,25 @@ class MemoryLedger {
   }
 
   hello(
-    { lane, streamId, process, number }: { lane: string; streamId: string; process: string; number: number },
+    { worker, streamId, process, number }: { worker: string; streamId: string; process: string; number: number },
     { through, counted, crashed }: Hello,
     cells: readonly CellReport[],
     { forgotten, marks }: { forgotten: ForgottenGrants | undefined; marks: Marks },
   ): HelloResult {
-    const holder = this.holders.get(lane)
+    const holder = this.holders.get(worker)
     if (holder?.streamId !== streamId) return 'overtaken'
     if (holder.process === process && holder.hello >= number) return 'overtaken'
-    const seq = this.chains.get(lane) ?? 0
+    const seq = this.chains.get(worker) ?? 0
     if (seq < through) return 'behind'
     if (this.isBehind(marks)) return 'behind'
     for (const raise of forgotten?.raises ?? []) {
-      const others = holder.awaited ? 0 : this.held(raise.account) - this.#heldBy(raise.account, lane)
+      const others = holder.awaited ? 0 : this.held(raise.account) - this.#heldBy(raise.account, worker)
       if (raise.granted - raise.returned + others <= (raise.limit ?? Number.POSITIVE_INFINITY)) this.#raise(raise)
     }
     if (forgotten !== undefined) this.awaitSince(forgotten.since)
     const told = new Map(cells.map((cell) => [cell.account, cell]))
     for (const row of this.rows.values()) {
-      if (row.lane !== lane) continue
+      if (row.worker !== worker) continue
       const cell = told.get(row.account)
       if (cell === undefined) {
         if (crashed) row.settled = row.granted - row.returned
@@ -371,19 +371,19 @@ class MemoryLedger {
   }
 
   ingest(
-    lane: string,
+    worker: string,
     { from, events }: { from: number; events: readonly Outcome[] },
     { known, writer }: { known: Marks; writer: string },
   ): number {
-    const head = this.chains.get(lane) ?? 0
+    const head = this.chains.get(worker) ?? 0
     if (from > head) return head
     const behind = this.isBehind(known)
-    const trusted = behind || (this.holders.get(lane)?.awaited ?? true)
+    const trusted = behind || (this.holders.get(worker)?.awaited ?? true)
     if (!behind && from + events.length > head) this.count(writer)
     for (const { exchange, settlements } of events.slice(head - from)) {
       this.outcomes.set(exchange, (this.outcomes.get(exchange) ?? 0) + 1)
       for (const { account, amount } of settlements) {
-        const row = this.#row(account, lane)
+        const row = this.#row(account, worker)
         if (trusted) row.granted = Math.max(row.granted, row.returned + row.settled + amount)
         const excess = row.settled + amount - (row.granted - row.returned)
         if (excess > 0) {
@@ -394,17 +394,17 @@ class MemoryLedger {
         row.settled += amount
       }
     }
-    this.chains.set(lane, Math.max(head, from + events.length))
+    this.chains.set(worker, Math.max(head, from + events.length))
     this.#check()
-    return this.chains.get(lane) ?? 0
+    return this.chains.get(worker) ?? 0
   }
 
   held(account: string): number {
     return this.#sum(account, ({ granted, returned }) => granted - returned)
   }
 
-  #heldBy(account: string, lane: string): number {
-    return this.#sum(account, (row) => (row.lane === lane ? row.granted - row.returned : 0))
+  #heldBy(account: string, worker: string): number {
+    return this.#sum(account, (row) => (row.worker === worker ? row.granted - row.returned : 0))
   }
 
   settled(account: string): number {
@@ -415,9 +415,9 @@ class MemoryLedger {
     return [...this.rows.values()].reduce((sum, row) => (row.account === account ? sum + amount(row) : sum), 0)
   }
 
-  #row(account: string, lane: string): LedgerCell {
-    const key = `${account} ${lane}`
-    const row = this.rows.get(key) ?? { account, lane, rounds: 0, granted: 0, returned: 0, settled: 0 }
+  #row(account: string, worker: string): LedgerCell {
+    const key = `${account} ${worker}`
+    const row = this.rows.get(key) ?? { account, worker, rounds: 0, granted: 0, returned: 0, settled: 0 }
     this.rows.set(key, row)
     return row
   }
@@ -460,18 +460,18 @@ interface ControlPlane {
   authority: Authority
   memory: Memory
   startedAt: number
-  /** Lanes that were asked to connect again, with when they had last said hello. */
+  /** Workers that were asked to connect again, with when they had last said hello. */
   asked: Set<string>
-  /** Lanes that were connected here. */
+  /** Workers that were connected here. */
   seen: Set<string>
   generation: number
   up: boolean
 }
 
-interface Lane {
+interface Worker {
   name: string
   journal: Journal
-  usage: LaneUsage
+  usage: WorkerUsage
   streamId: string
   connected: boolean
   /** When this process last took its stream, and what the control plane remembered with the last beat. */
@@ -482,15 +482,15 @@ interface Lane {
   alive: boolean
 }
 
-/** A copy that is put back is older than what control planes and lanes know of the ledger lags. */
+/** A copy that is put back is older than what control planes and workers know of the ledger lags. */
 const longestLagMs = 2500
 
 export class World {
   readonly scheduler = new Scheduler()
   readonly random: () => number
   readonly ledger: MemoryLedger
-  readonly lanes: Lane[] = []
-  /** Lanes that never come back; what they held stays spent. */
+  readonly workers: Worker[] = []
+  /** Workers that never come back; what they held stays spent. */
   readonly lost = new Set<string>()
   /** What was truly spent, by account: the provider was called and this is what it cost. */
   readonly spent = new Map<string, number>()
@@ -511,7 +511,7 @@ export class World {
     this.random = noise(options.seed)
     this.ledger = new MemoryLedger(options.limits, () => this.scheduler.now, (options.overcharges ?? 0) > 0)
     for (let index = 0; index < (options.controlPlanes ?? 1); index++) this.#startControlPlane(index)
-    for (let index = 0; index < options.lanes; index++) this.lanes.push(this.#startLane(index, new Journal(this)))
+    for (let index = 0; index < options.workers; index++) this.workers.push(this.#startWorker(index, new Journal(this)))
   }
 
   diskFails(): boolean {
@@ -520,20 +520,22 @@ export class World {
 
   /** Lets requests and failures happen for a while, then heals everything and waits until all is at rest. */
   async run(): Promise<void> {
-    const { requests, lanes, laneCrashes, hostCrashes, controlPlaneCrashes, partitions, failingWrites } = this.#options
+    const { requests, workers, workerCrashes, hostCrashes, controlPlaneCrashes, partitions, failingWrites } =
+      this.#options
     const somewhen = () => this.random() * 8000
     this.#restoreLater(this.#options.restores ?? 0)
-    const someLane = () => Math.floor(this.random() * lanes)
+    const someWorker = () => Math.floor(this.random() * workers)
     for (let request = 0; request < requests; request++)
-      this.scheduler.after(somewhen(), () => void this.request(someLane()))
-    for (let each = 0; each < laneCrashes; each++)
-      this.scheduler.after(somewhen(), () => this.#crash(someLane(), false))
-    for (let each = 0; each < hostCrashes; each++) this.scheduler.after(somewhen(), () => this.#crash(someLane(), true))
+      this.scheduler.after(somewhen(), () => void this.request(someWorker()))
+    for (let each = 0; each < workerCrashes; each++)
+      this.scheduler.after(somewhen(), () => this.#crash(someWorker(), false))
+    for (let each = 0; each < hostCrashes; each++)
+      this.scheduler.after(somewhen(), () => this.#crash(someWorker(), true))
     for (let each = 0; each < controlPlaneCrashes; each++)
       this.scheduler.after(somewhen(), () => {
         this.#crashControlPlane(Math.floor(this.random() * this.#controlPlanes.length))
       })
-    for (let each = 0; each < partitions; each++) this.scheduler.after(somewhen(), () => this.#partition(someLane()))
+    for (let each = 0; each < partitions; each++) this.scheduler.after(somewhen(), () => this.#partition(someWorker()))
     for (let each = 0; each < failingWrites; each++) {
       this.scheduler.after(somewhen(), () => {
         this.#diskFailsUntil = this.scheduler.now + this.random() * 400
@@ -542,15 +544,15 @@ export class World {
     await this.scheduler.run(9000)
     this.#calm = true
     this.#cut.clear()
-    for (const lane of this.lanes) lane.journal.retry()
+    for (const worker of this.workers) worker.journal.retry()
     await this.scheduler.run(40_000)
   }
 
-  /** One request on a lane, from reservation to outcome; resolves to whether it was served. */
+  /** One request on a worker, from reservation to outcome; resolves to whether it was served. */
   async request(index: number, amount?: number): Promise<boolean> {
-    const lane = this.lanes[index]
-    if (lane === undefined || !lane.alive) return false
-    const { journal } = lane
+    const worker = this.workers[index]
+    if (worker === undefined || !worker.alive) return false
+    const { journal } = worker
     const exchange = `exchange-${this.#ids++}`
     const demands = Object.keys(this.#options.limits).flatMap((account) => {
       if (account.endsWith('/requests')) return amount === undefined ? [{ account, want: 1, min: 1 }] : []
@@ -559,13 +561,13 @@ export class World {
     })
     let reservation: Reservation
     try {
-      reservation = await lane.usage.reserve(demands, new AbortController().signal)
+      reservation = await worker.usage.reserve(demands, new AbortController().signal)
     } catch (error) {
       if (!(error instanceof UsageRefused)) throw error
-      if (lane.alive) this.refusals[error.reason]++
+      if (worker.alive) this.refusals[error.reason]++
       return false
     }
-    if (!lane.alive) return false
+    if (!worker.alive) return false
     const { held } = reservation
     try {
       await journal.open(exchange, held)
@@ -574,12 +576,12 @@ export class World {
       reservation.release()
       return false
     }
-    if (!lane.alive) return false
-    this.#dispatch(lane, exchange, reservation)
+    if (!worker.alive) return false
+    this.#dispatch(worker, exchange, reservation)
     return true
   }
 
-  #dispatch(lane: Lane, exchange: string, reservation: Reservation): void {
+  #dispatch(worker: Worker, exchange: string, reservation: Reservation): void {
     this.served++
     this.dispatched.add(exchange)
     const over =
@@ -591,9 +593,9 @@ export class World {
     })
     for (const { account, amount } of used) this.spent.set(account, (this.spent.get(account) ?? 0) + amount)
     this.scheduler.after(this.#options.lasting ?? this.random() * 1500, () => {
-      if (!lane.alive) return
+      if (!worker.alive) return
       // A close that fails is owed by the journal, which tries it again.
-      lane.journal.close({ exchange, settlements: reservation.settle(used) }).catch(() => undefined)
+      worker.journal.close({ exchange, settlements: reservation.settle(used) }).catch(() => undefined)
     })
   }
 
@@ -613,7 +615,7 @@ export class World {
     this.scheduler.after(1, look)
   }
 
-  /** As fleet/coordinator/usage.ts: finds a restored ledger, and has lanes that it waits for connect again. */
+  /** As fleet/coordinator/usage.ts: finds a restored ledger, and has workers that it waits for connect again. */
   #look(home: number): void {
     const controlPlane = this.#controlPlanes[home]
     if (controlPlane === undefined || this.ledger.down) return
@@ -626,11 +628,11 @@ export class World {
         waits ? [[name, `${name} ${greetedAt}`]] : [],
       ),
     )
-    for (const [index, lane] of this.lanes.entries()) {
-      const time = awaited.get(lane.name)
-      const heard = controlPlane.authority.hasGreeted({ lane: lane.name, streamId: lane.streamId })
+    for (const [index, worker] of this.workers.entries()) {
+      const time = awaited.get(worker.name)
+      const heard = controlPlane.authority.hasGreeted({ worker: worker.name, streamId: worker.streamId })
       const again = behind || (time !== undefined && (heard || !asked.has(time)))
-      if (again && lane.connected && lane.home === home) this.#disconnect(index, lane)
+      if (again && worker.connected && worker.home === home) this.#disconnect(index, worker)
     }
     controlPlane.asked = new Set(awaited.values())
   }
@@ -653,7 +655,7 @@ export class World {
 
   #startAuthority(index: number, generation: number, memory: Memory): Authority {
     const alive = () => this.#controlPlanes[index]?.generation === generation && this.#controlPlanes[index].up
-    const own = () => this.lanes.filter(({ connected, home }) => connected && home === index)
+    const own = () => this.workers.filter(({ connected, home }) => connected && home === index)
     const later = <Result>(work: () => Result) =>
       new Promise<Result>((resolve, reject) => {
         this.scheduler.after(this.random() * 4, () => {
@@ -680,12 +682,12 @@ export class World {
       clock: { now: () => this.scheduler.now, monotonic: () => this.scheduler.now },
       log: silentLog,
       after: (milliseconds, work) => this.scheduler.after(milliseconds, () => alive() && work()),
-      lanes: {
+      workers: {
         connected: () => own().map(({ name }) => name),
-        holds: ({ lane, streamId }) =>
-          this.lanes.some(({ name, streamId: held }) => name === lane && held === streamId),
+        holds: ({ worker, streamId }) =>
+          this.workers.some(({ name, streamId: held }) => name === worker && held === streamId),
         recall: (name, accounts) => {
-          if (own().some((lane) => lane.name === name)) this.#recall(name, accounts)
+          if (own().some((worker) => worker.name === name)) this.#recall(name, accounts)
         },
       },
       peers: { tell: (signal) => this.#tell(index, signal) },
@@ -708,7 +710,7 @@ export class World {
       cells: (accounts) => later(() => ledger.cells(accounts)),
       book: (accounts) => later(() => ({ cells: ledger.cells(accounts), standing: ledger.standing(memory.known) })),
       answers: (accounts) => later(() => ledger.answers(accounts)),
-      lanesWithin: (milliseconds) => later(() => ledger.lanesWithin(milliseconds)),
+      workersWithin: (milliseconds) => later(() => ledger.workersWithin(milliseconds)),
       awaitAll: () =>
         later(() => {
           const behind = ledger.isBehind(memory.known)
@@ -720,9 +722,9 @@ export class World {
         if (done && change.raises.length > 0) memory.made()
         return done
       },
-      async hello(lane, hello, cells, forgotten) {
+      async hello(worker, hello, cells, forgotten) {
         const result = await later(() => {
-          const said = ledger.hello(lane, hello, cells, { forgotten, marks: memory.known })
+          const said = ledger.hello(worker, hello, cells, { forgotten, marks: memory.known })
           if (said === 'done') ledger.count(writer)
           return said
         })
@@ -744,8 +746,8 @@ export class World {
   }
 
   #recall(name: string, accounts: readonly string[]): void {
-    const index = this.lanes.findIndex((lane) => lane.name === name)
-    this.#carry(index, () => this.lanes[index]?.usage.recall(accounts))
+    const index = this.workers.findIndex((worker) => worker.name === name)
+    this.#carry(index, () => this.workers[index]?.usage.recall(accounts))
   }
 
   /** One way of the network. */
@@ -756,13 +758,13 @@ export class World {
     if (!this.#calm && this.random() < repetition) this.scheduler.after(1 + this.random() * 1500, deliver)
   }
 
-  #startLane(index: number, journal: Journal, name = `lane-${index}-${this.#ids++}`): Lane {
+  #startWorker(index: number, journal: Journal, name = `worker-${index}-${this.#ids++}`): Worker {
     const clock = { now: () => this.scheduler.now, monotonic: () => this.scheduler.now }
     const after = (milliseconds: number, work: () => void) =>
       this.scheduler.after(milliseconds, () => {
-        if (lane.alive) work()
+        if (worker.alive) work()
       })
-    const lane: Lane = {
+    const worker: Worker = {
       name,
       journal,
       streamId: '',
@@ -771,83 +773,83 @@ export class World {
       marks: new Map(),
       home: 0,
       alive: true,
-      usage: new LaneUsage({
+      usage: new WorkerUsage({
         usageWaitMs: 2000,
         process: `process-${this.#ids++}`,
         crash: journal,
         clock,
         journal,
         after,
-        send: (request) => this.#send(index, lane, request),
+        send: (request) => this.#send(index, worker, request),
       }),
     }
     const beat = () => {
-      lane.usage.tick()
-      this.#ship(index, lane)
-      if (lane.connected && !this.#cut.has(index)) {
-        lane.marks = this.#controlPlanes[lane.home]?.memory.known ?? lane.marks
-        const known = this.ledger.holders.get(lane.name)?.streamId === lane.streamId
-        if (!this.ledger.down && known) this.ledger.beats.set(lane.name, this.scheduler.now)
-        else if (!this.ledger.down) this.#disconnect(index, lane)
+      worker.usage.tick()
+      this.#ship(index, worker)
+      if (worker.connected && !this.#cut.has(index)) {
+        worker.marks = this.#controlPlanes[worker.home]?.memory.known ?? worker.marks
+        const known = this.ledger.holders.get(worker.name)?.streamId === worker.streamId
+        if (!this.ledger.down && known) this.ledger.beats.set(worker.name, this.scheduler.now)
+        else if (!this.ledger.down) this.#disconnect(index, worker)
       }
       after(300 + this.random() * 700, beat)
     }
     after(1, beat)
-    after(this.random() * 100, () => this.#connect(index, lane))
-    return lane
+    after(this.random() * 100, () => this.#connect(index, worker))
+    return worker
   }
 
-  #connect(index: number, lane: Lane): void {
-    if (!lane.alive || lane.connected) return
+  #connect(index: number, worker: Worker): void {
+    if (!worker.alive || worker.connected) return
     const home = Math.floor(this.random() * this.#controlPlanes.length)
     const controlPlane = this.#controlPlanes[home]
     if (!controlPlane?.up || this.#cut.has(index) || this.ledger.down) {
-      this.scheduler.after(100, () => this.#connect(index, lane))
+      this.scheduler.after(100, () => this.#connect(index, worker))
       return
     }
-    if ((this.ledger.chains.get(lane.name) ?? 0) > lane.journal.recovered) {
-      this.#retire(index, lane)
+    if ((this.ledger.chains.get(worker.name) ?? 0) > worker.journal.recovered) {
+      this.#retire(index, worker)
       return
     }
-    lane.journal.recovered = Number.POSITIVE_INFINITY
-    lane.streamId = `stream-${this.#ids++}`
-    const known = this.ledger.holders.get(lane.name)
+    worker.journal.recovered = Number.POSITIVE_INFINITY
+    worker.streamId = `stream-${this.#ids++}`
+    const known = this.ledger.holders.get(worker.name)
     const takenAt = this.scheduler.now
-    const holder = { process: '', hello: 0, greetedAt: 0, awaited: false, ...known, streamId: lane.streamId, takenAt }
-    this.ledger.holders.set(lane.name, holder)
-    const head = this.ledger.chains.get(lane.name) ?? 0
-    const forgotten = lane.takenAt !== null && (known?.takenAt ?? 0) < lane.takenAt
-    if (forgotten || head < lane.journal.acknowledgedEvent || this.ledger.isBehind(lane.marks)) {
+    const holder = { process: '', hello: 0, greetedAt: 0, awaited: false, ...known, streamId: worker.streamId, takenAt }
+    this.ledger.holders.set(worker.name, holder)
+    const head = this.ledger.chains.get(worker.name) ?? 0
+    const forgotten = worker.takenAt !== null && (known?.takenAt ?? 0) < worker.takenAt
+    if (forgotten || head < worker.journal.acknowledgedEvent || this.ledger.isBehind(worker.marks)) {
       this.ledger.awaitSince(controlPlane.startedAt)
       holder.awaited = true
-      controlPlane.asked.add(`${lane.name} ${holder.greetedAt}`)
+      controlPlane.asked.add(`${worker.name} ${holder.greetedAt}`)
     }
-    controlPlane.seen.add(lane.name)
-    lane.journal.acknowledgedEvent = head
-    lane.takenAt = takenAt
-    lane.connected = true
-    lane.home = home
-    this.#ship(index, lane)
-    lane.usage.connected()
+    controlPlane.seen.add(worker.name)
+    worker.journal.acknowledgedEvent = head
+    worker.takenAt = takenAt
+    worker.connected = true
+    worker.home = home
+    this.#ship(index, worker)
+    worker.usage.connected()
   }
 
-  /** The ledger has events that the lane has lost: another instance begins, and this one's shares stay spent. */
-  #retire(index: number, lane: Lane): void {
-    lane.alive = false
-    this.lost.add(lane.name)
-    for (const { exchange } of lane.journal.events)
+  /** The ledger has events that the worker has lost: another instance begins, and this one's shares stay spent. */
+  #retire(index: number, worker: Worker): void {
+    worker.alive = false
+    this.lost.add(worker.name)
+    for (const { exchange } of worker.journal.events)
       if (!this.ledger.outcomes.has(exchange)) this.dispatched.delete(exchange)
-    this.lanes[index] = this.#startLane(index, new Journal(this))
+    this.workers[index] = this.#startWorker(index, new Journal(this))
   }
 
-  #disconnect(index: number, lane: Lane): void {
-    lane.connected = false
-    this.scheduler.after(50 + this.random() * 300, () => this.#connect(index, lane))
+  #disconnect(index: number, worker: Worker): void {
+    worker.connected = false
+    this.scheduler.after(50 + this.random() * 300, () => this.#connect(index, worker))
   }
 
-  #send(index: number, lane: Lane, request: LeaseRequest): Promise<LeaseReply> {
+  #send(index: number, worker: Worker, request: LeaseRequest): Promise<LeaseReply> {
     const { promise, resolve, reject } = Promise.withResolvers<LeaseReply>()
-    const { streamId, home } = lane
+    const { streamId, home } = worker
     const controlPlane = this.#controlPlanes[home]
     const left = new AbortController()
     this.scheduler.after(answerWithinMs(request), () => {
@@ -858,47 +860,47 @@ export class World {
       if (controlPlane === undefined || controlPlane !== this.#controlPlanes[home] || !controlPlane.up) {
         return reject(new Error('reset'))
       }
-      const caller = { lane: lane.name, streamId, gatewayId: 'gateway', signal: left.signal }
+      const caller = { worker: worker.name, streamId, gatewayId: 'gateway', signal: left.signal }
       controlPlane.authority.receive(caller, request).then(
         // A process that was killed hears nothing any more.
-        (reply) => this.#carry(index, () => lane.alive && resolve(reply)),
-        (error: unknown) => this.#carry(index, () => lane.alive && reject(error)),
+        (reply) => this.#carry(index, () => worker.alive && resolve(reply)),
+        (error: unknown) => this.#carry(index, () => worker.alive && reject(error)),
       )
     })
     return promise
   }
 
-  #ship(index: number, lane: Lane): void {
-    if (!lane.connected) return
-    const { streamId } = lane
-    const from = lane.journal.acknowledgedEvent
-    const events = lane.journal.events.slice(from)
+  #ship(index: number, worker: Worker): void {
+    if (!worker.connected) return
+    const { streamId } = worker
+    const from = worker.journal.acknowledgedEvent
+    const events = worker.journal.events.slice(from)
     if (events.length === 0) return
-    const { home } = lane
+    const { home } = worker
     this.#carry(index, () => {
       const controlPlane = this.#controlPlanes[home]
-      // Who holds the lane is known to its control plane, whatever a restored ledger says. A process that came after the
+      // Who holds the worker is known to its control plane, whatever a restored ledger says. A process that came after the
       // one that sent this holds it from when it connected.
-      const holder = this.lanes[index]
+      const holder = this.workers[index]
       const isFenced =
-        lane.streamId !== streamId || (holder !== undefined && holder !== lane && holder.takenAt !== null)
+        worker.streamId !== streamId || (holder !== undefined && holder !== worker && holder.takenAt !== null)
       if (!controlPlane?.up || this.ledger.down || isFenced) return
       const { memory } = controlPlane
-      const before = this.ledger.chains.get(lane.name) ?? 0
-      const head = this.ledger.ingest(lane.name, { from, events }, memory)
+      const before = this.ledger.chains.get(worker.name) ?? 0
+      const head = this.ledger.ingest(worker.name, { from, events }, memory)
       if (head > before) memory.made()
       this.#carry(index, () => {
-        if (lane.streamId === streamId) lane.journal.acknowledgedEvent = head
+        if (worker.streamId === streamId) worker.journal.acknowledgedEvent = head
       })
     })
   }
 
   #crash(index: number, host: boolean): void {
-    const lane = this.lanes[index]
-    if (lane === undefined || !lane.alive) return
-    lane.alive = false
-    lane.connected = false
-    const { journal } = lane
+    const worker = this.workers[index]
+    if (worker === undefined || !worker.alive) return
+    worker.alive = false
+    worker.connected = false
+    const { journal } = worker
     if (host) {
       journal.happened = true
       // The last records before the crash never reached the disk.
@@ -911,7 +913,7 @@ export class World {
     }
     journal.interrupt()
     this.scheduler.after(30 + this.random() * 3000, () => {
-      this.lanes[index] = this.#startLane(index, journal, lane.name)
+      this.workers[index] = this.#startWorker(index, journal, worker.name)
     })
   }
 
@@ -919,16 +921,16 @@ export class World {
     const controlPlane = this.#controlPlanes[home]
     if (controlPlane === undefined || !controlPlane.up) return
     controlPlane.up = false
-    for (const [index, lane] of this.lanes.entries()) {
-      if (lane.alive && lane.home === home) this.#disconnect(index, lane)
+    for (const [index, worker] of this.workers.entries()) {
+      if (worker.alive && worker.home === home) this.#disconnect(index, worker)
     }
     this.scheduler.after(30 + this.random() * 1500, () => this.#startControlPlane(home))
   }
 
   #partition(index: number): void {
     this.#cut.add(index)
-    const lane = this.lanes[index]
-    if (lane?.alive && this.random() < 0.5) this.#disconnect(index, lane)
+    const worker = this.workers[index]
+    if (worker?.alive && this.random() < 0.5) this.#disconnect(index, worker)
     this.scheduler.after(200 + this.random() * 4000, () => this.#cut.delete(index))
   }
 }

@@ -1,16 +1,16 @@
-/** Takes a lane's events in: NDJSON whose exact bytes are chained and stored (protocols section 6). */
+/** Takes a worker's events in: NDJSON whose exact bytes are chained and stored (protocols section 6). */
 
 import { type AnyRoute, route } from '../../../api/route.ts'
 import { arrivalStatements } from '../../../escalations/arrivals.ts'
 import { ingestEvents, type ShippedEvent } from '../../../events/log/ingest.ts'
 import { localPace, remotePace, SlicePace } from '../../../events/log/slice-pace.ts'
 import { Failure } from '../../../failure.ts'
-import { eventBatchLimit, eventLineHead, eventsReplySchema, laneHeader, streamIdHeader } from '../../protocol/wire.ts'
+import { eventBatchLimit, eventLineHead, eventsReplySchema, streamIdHeader, workerHeader } from '../../protocol/wire.ts'
 import { IngestQueue } from '../events-queue.ts'
 import type { FleetOptions } from '../options.ts'
 import type { UsageControl } from '../usage.ts'
-import type { LaneRegistry } from '../worker-registry.ts'
-import { heldLane } from './heartbeat.ts'
+import type { WorkerRegistry } from '../worker-registry.ts'
+import { heldWorker } from './heartbeat.ts'
 
 const mostBytes = 4 * 1024 * 1024
 /** What stands before a body, which begins with a brace; the line ends with the body's own and that of the line. */
@@ -20,11 +20,11 @@ const longestHead = eventLineHead(999_999_999_999_999, 'f'.repeat(64)).length + 
 
 export interface EventsDependencies {
   options: FleetOptions
-  registry: LaneRegistry
+  registry: WorkerRegistry
   usage: Pick<UsageControl, 'settle' | 'settled'>
 }
 
-/** Batches of all lanes that are being taken in or wait for it; a lane sends one at a time. */
+/** Batches of all workers that are being taken in or wait for it; a worker sends one at a time. */
 const mostBatches = 64
 
 export function eventsRoute({ options, registry, usage }: EventsDependencies): AnyRoute {
@@ -35,29 +35,29 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies): A
     method: 'POST',
     path: '/v1/gateway-runtime/events',
     tag: 'Gateway runtime',
-    summary: "Append events to a lane's chain",
+    summary: "Append events to a worker's chain",
     access: 'runtime:session',
     rawBody: 'application/x-ndjson',
     reply: eventsReplySchema,
     internal: true,
     async handle({ principal, headers }, request) {
-      const worker = Number(headers.get(laneHeader) ?? Number.NaN)
-      if (!Number.isSafeInteger(worker)) throw new Failure('invalid_parameter', { param: laneHeader })
-      const lane = await heldLane(registry, principal, worker, headers.get(streamIdHeader) ?? '')
+      const workerNumber = Number(headers.get(workerHeader) ?? Number.NaN)
+      if (!Number.isSafeInteger(workerNumber)) throw new Failure('invalid_parameter', { param: workerHeader })
+      const worker = await heldWorker(registry, principal, workerNumber, headers.get(streamIdHeader) ?? '')
       const bytes = await request.arrayBuffer()
       if (bytes.byteLength > mostBytes) throw new Failure('request_too_large')
       const lines = parseLines(bytes)
       const receivedAt = options.clock.now()
       const { seq, digest } = await queue.run(() =>
         ingestEvents(options.ledger, {
-          chain: lane.lane,
-          gatewayId: lane.gatewayId,
+          chain: worker.worker,
+          gatewayId: worker.gatewayId,
           lines,
           receivedAt,
           pace,
           newId: options.newId,
           log: options.log,
-          settle: (events) => [...arrivalStatements(events, receivedAt), ...usage.settle(lane.lane, events)],
+          settle: (events) => [...arrivalStatements(events, receivedAt), ...usage.settle(worker.worker, events)],
           onSettled: (events) => {
             usage.settled(events)
             options.meter?.ingested(events)

@@ -17,11 +17,11 @@ afterEach(async () => {
 
 test('an acknowledgement counts only of what this primary has said', async () => {
   const client = controlClient(fleet.url, fetch)
-  const instance = { instance_id: newId(), version: '0.0.0', lanes: 1 }
+  const instance = { instance_id: newId(), version: '0.0.0', workers: 1 }
   const { session } = await client.bootstrap(fleet.runtimeToken, instance)
   const ending = new AbortController()
   let streamId = ''
-  const body = await client.stream(session.token, { lane: 0 }, ending.signal)
+  const body = await client.stream(session.token, { worker: 0 }, ending.signal)
   const following = readEventStream(
     body,
     (data) => {
@@ -33,7 +33,7 @@ test('an acknowledgement counts only of what this primary has said', async () =>
   await until(() => streamId !== '')
   const head = fleet.change(() => undefined)
   const beat = async (version: number, history: string, nonce: string): Promise<number> => {
-    await client.beat(session.token, { lane: 0, stream_id: streamId, acknowledged_version: version, history, nonce })
+    await client.beat(session.token, { worker: 0, stream_id: streamId, acknowledged_version: version, history, nonce })
     return (await fleet.control.fleet.propagation(head.version)).acknowledged
   }
   const refused = await Promise.all([

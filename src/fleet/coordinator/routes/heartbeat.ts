@@ -1,21 +1,21 @@
-/** The beat of a lane (protocols section 4, rule 3): what it has acknowledged, and whether its news are fresh. */
+/** The beat of a worker (protocols section 4, rule 3): what it has acknowledged, and whether its news are fresh. */
 import type { z } from 'zod'
 import { type AnyRoute, route } from '../../../api/route.ts'
 import { Failure } from '../../../failure.ts'
 import type { Principal } from '../../../identity/principal.ts'
 import { timestamp } from '../../../lib/clock.ts'
 import type { Head } from '../../../store/propagation.ts'
-import { type BeatReply, beatReplySchema, beatRequestSchema, laneName } from '../../protocol/wire.ts'
+import { type BeatReply, beatReplySchema, beatRequestSchema, workerName } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
 import type { FleetOptions } from '../options.ts'
 import type { RuntimeTokens } from '../runtime-token.ts'
 import type { UsageControl } from '../usage.ts'
-import type { Lane, LaneRegistry } from '../worker-registry.ts'
+import type { Worker, WorkerRegistry } from '../worker-registry.ts'
 import { sessionOf } from './stream.ts'
 
 export interface BeatDependencies {
   options: FleetOptions
-  registry: LaneRegistry
+  registry: WorkerRegistry
   stateHead: StateHead
   tokens: RuntimeTokens
   usage: Pick<UsageControl, 'marks'>
@@ -28,25 +28,25 @@ export function beatRoute({ options, registry, stateHead, tokens, usage, endToke
     method: 'POST',
     path: '/v1/gateway-runtime/beat',
     tag: 'Gateway runtime',
-    summary: 'Say what a lane has acknowledged and ask whether its news are fresh',
+    summary: 'Say what a worker has acknowledged and ask whether its news are fresh',
     access: 'runtime:session',
     body: beatRequestSchema,
     reply: beatReplySchema,
     internal: true,
     async handle({ principal, body }) {
-      const lane = await heldLane(registry, principal, body.lane, body.stream_id)
+      const worker = await heldWorker(registry, principal, body.worker, body.stream_id)
       const { acknowledged_version: version, history, nonce, stale_after_ms: staleAfterMs = null } = body
       const known = await stateHead.knows({ version, history, nonce })
       const { head, fresh } = await stateHead.recent()
-      registry.beat(lane, known && acknowledges(body, head) ? version : 0, staleAfterMs)
-      if (!(await tokens.active(lane.tokenId, head.version))) {
-        await endToken(lane.tokenId)
+      registry.beat(worker, known && acknowledges(body, head) ? version : 0, staleAfterMs)
+      if (!(await tokens.active(worker.tokenId, head.version))) {
+        await endToken(worker.tokenId)
         throw new Failure('invalid_api_token')
       }
       const reply: BeatReply = {
         head,
         history: known ? 'known' : 'unknown',
-        // A lane whose versions are of another history has news of that one.
+        // A worker whose versions are of another history has news of that one.
         fresh: fresh && known && registry.isWritten,
         max_staleness_seconds: options.settings.max_staleness_seconds,
         ledger: await usage.marks(),
@@ -58,7 +58,7 @@ export function beatRoute({ options, registry, stateHead, tokens, usage, endToke
 }
 
 /**
- * Whether what a lane says it has is of what this primary has said: a primary restored from an older copy gives the same
+ * Whether what a worker says it has is of what this primary has said: a primary restored from an older copy gives the same
  * versions to other changes, which an acknowledgement from before does not cover.
  */
 function acknowledges(beat: z.infer<typeof beatRequestSchema>, head: Head): boolean {
@@ -67,18 +67,18 @@ function acknowledges(beat: z.infer<typeof beatRequestSchema>, head: Head): bool
 }
 
 /**
- * The lane that a caller holds by its stream. Throws `lane_fenced` where another stream has it. Of a lane that is not
+ * The worker that a caller holds by its stream. Throws `worker_fenced` where another stream has it. Of a worker that is not
  * known here by this stream, connected to another control plane or to this one before a restart, the ledger's row says
  * who holds it.
  */
-export async function heldLane(
-  registry: LaneRegistry,
+export async function heldWorker(
+  registry: WorkerRegistry,
   principal: Principal,
-  worker: number,
+  workerNumber: number,
   streamId: string,
-): Promise<Lane> {
+): Promise<Worker> {
   const { gatewayId, instanceId, tokenId } = sessionOf(principal)
-  const name = laneName(gatewayId, instanceId, worker)
+  const name = workerName(gatewayId, instanceId, workerNumber)
   const known = registry.get(name)
   if (known?.streamId === streamId) {
     // A runtime token may have been rotated since: what counts is the one behind the newest session.
@@ -86,12 +86,12 @@ export async function heldLane(
     return known
   }
   const row = await registry.row(name)
-  if (row?.stream_id !== streamId) throw new Failure('lane_fenced')
-  const lane: Lane = {
-    lane: name,
+  if (row?.stream_id !== streamId) throw new Failure('worker_fenced')
+  const worker: Worker = {
+    worker: name,
     gatewayId,
     instanceId,
-    worker,
+    workerNumber,
     tokenId,
     streamId,
     process: '',
@@ -102,5 +102,5 @@ export async function heldLane(
     staleAfterMs: null,
   }
   const now = registry.get(name)
-  return now?.streamId === streamId ? now : registry.adopt(lane)
+  return now?.streamId === streamId ? now : registry.adopt(worker)
 }

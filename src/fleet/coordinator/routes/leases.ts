@@ -1,12 +1,12 @@
-/** A lane asks for shares of limits and gives some back (protocols section 2; usage/lease/lease.ts). */
+/** A worker asks for shares of limits and gives some back (protocols section 2; usage/lease/lease.ts). */
 import { type AnyRoute, route } from '../../../api/route.ts'
 import { leasesReplySchema, leasesRequestSchema } from '../../protocol/wire.ts'
 import type { UsageControl } from '../usage.ts'
-import type { LaneRegistry } from '../worker-registry.ts'
-import { heldLane } from './heartbeat.ts'
+import type { WorkerRegistry } from '../worker-registry.ts'
+import { heldWorker } from './heartbeat.ts'
 
 export interface LeasesDependencies {
-  registry: LaneRegistry
+  registry: WorkerRegistry
   usage: Pick<UsageControl, 'authority'>
 }
 
@@ -20,8 +20,8 @@ export const leasesRoute = ({ registry, usage }: LeasesDependencies): AnyRoute =
     body: leasesRequestSchema,
     reply: leasesReplySchema,
     internal: true,
-    async handle({ principal, body: { lane: worker, stream_id: streamId, ...request }, signal }) {
-      const { lane, gatewayId } = await heldLane(registry, principal, worker, streamId)
-      return { reply: await usage.authority.receive({ lane, streamId, gatewayId, signal }, request) }
+    async handle({ principal, body: { worker: workerNumber, stream_id: streamId, ...request }, signal }) {
+      const { worker, gatewayId } = await heldWorker(registry, principal, workerNumber, streamId)
+      return { reply: await usage.authority.receive({ worker, streamId, gatewayId, signal }, request) }
     },
   })

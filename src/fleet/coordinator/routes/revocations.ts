@@ -1,15 +1,15 @@
-/** Takes in what a lane has denied, where the primary does not know the history that the lane has followed. */
+/** Takes in what a worker has denied, where the primary does not know the history that the worker has followed. */
 import { type AnyRoute, route } from '../../../api/route.ts'
 import { denialsReplySchema, denialsRequestSchema } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
 import type { FleetOptions } from '../options.ts'
 import { revokeByDenials } from '../tokens-to-revoke-again.ts'
-import type { LaneRegistry } from '../worker-registry.ts'
-import { heldLane } from './heartbeat.ts'
+import type { WorkerRegistry } from '../worker-registry.ts'
+import { heldWorker } from './heartbeat.ts'
 
 export interface DenialsDependencies {
   options: FleetOptions
-  registry: LaneRegistry
+  registry: WorkerRegistry
   stateHead: StateHead
 }
 
@@ -18,16 +18,16 @@ export const denialsRoute = ({ options, registry, stateHead }: DenialsDependenci
     method: 'POST',
     path: '/v1/gateway-runtime/denials',
     tag: 'Gateway runtime',
-    summary: 'Tell what a lane has denied in a history that the primary has lost',
+    summary: 'Tell what a worker has denied in a history that the primary has lost',
     access: 'runtime:session',
     body: denialsRequestSchema,
     reply: denialsReplySchema,
     internal: true,
     async handle({ principal, body }) {
-      const { lane } = await heldLane(registry, principal, body.lane, body.stream_id)
-      const revoked = await revokeByDenials(options, lane, body.denials)
+      const { worker } = await heldWorker(registry, principal, body.worker, body.stream_id)
+      const revoked = await revokeByDenials(options, worker, body.denials)
       if (revoked > 0) {
-        options.log.warn({ lane, revoked }, 'The restored state had tokens that a gateway knows to be revoked')
+        options.log.warn({ worker, revoked }, 'The restored state had tokens that a gateway knows to be revoked')
       }
       return { reply: { head: await stateHead.read(), revoked } }
     },

@@ -1,4 +1,4 @@
-/** Slots of limits a minute for a lane (protocols section 2, rule 21; usage/rate/rate.ts). */
+/** Slots of limits a minute for a worker (protocols section 2, rule 21; usage/rate/rate.ts). */
 import { type AnyRoute, route } from '../../../api/route.ts'
 import type { LimitRows } from '../../../store/limit-rows.ts'
 import { noPeers, type RecallPeers } from '../../../usage/lease/recall-peers.ts'
@@ -7,12 +7,12 @@ import { slotsOf } from '../../../usage/rate/rate-limits.ts'
 import { slotsReplySchema, slotsRequestSchema } from '../../../usage/rate/rate-protocol.ts'
 import type { FleetOptions } from '../options.ts'
 import { recallSlots } from '../usage.ts'
-import type { LaneRegistry } from '../worker-registry.ts'
-import { heldLane } from './heartbeat.ts'
+import type { WorkerRegistry } from '../worker-registry.ts'
+import { heldWorker } from './heartbeat.ts'
 
 export interface SlotsDependencies {
   options: FleetOptions
-  registry: LaneRegistry
+  registry: WorkerRegistry
   limitRows: LimitRows
   peers?: RecallPeers
 }
@@ -25,11 +25,11 @@ export function slotsRoute({ options, registry, limitRows, peers = noPeers }: Sl
     now: () => clock.now(),
     newId,
     sleep: (milliseconds: number) => Bun.sleep(milliseconds),
-    recall(account: string, want: number, lanes: readonly string[], at: number) {
-      const connected = (lane: string) => (registry.get(lane)?.stream ?? null) !== null
-      const [here, elsewhere] = [lanes.filter(connected), lanes.filter((lane) => !connected(lane))]
-      recallSlots(registry, { kind: 'slots', account, want, lanes: here, at })
-      if (elsewhere.length > 0) peers.tell({ kind: 'slots', account, want, lanes: elsewhere, at })
+    recall(account: string, want: number, workers: readonly string[], at: number) {
+      const connected = (worker: string) => (registry.get(worker)?.stream ?? null) !== null
+      const [here, elsewhere] = [workers.filter(connected), workers.filter((worker) => !connected(worker))]
+      recallSlots(registry, { kind: 'slots', account, want, workers: here, at })
+      if (elsewhere.length > 0) peers.tell({ kind: 'slots', account, want, workers: elsewhere, at })
     },
   }
   return route({
@@ -42,8 +42,8 @@ export function slotsRoute({ options, registry, limitRows, peers = noPeers }: Sl
     reply: slotsReplySchema,
     internal: true,
     async handle({ principal, body }) {
-      const { lane } = await heldLane(registry, principal, body.lane, body.stream_id)
-      return { reply: await answerSlots(sides, lane, body.cells) }
+      const { worker } = await heldWorker(registry, principal, body.worker, body.stream_id)
+      return { reply: await answerSlots(sides, worker, body.cells) }
     },
   })
 }

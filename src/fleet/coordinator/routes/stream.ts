@@ -1,5 +1,5 @@
 /**
- * The change stream of a lane (protocols sections 1, 4). Opening it takes the lane over. The order matters: the lane is
+ * The change stream of a worker (protocols sections 1, 4). Opening it takes the worker over. The order matters: the worker is
  * registered, so that changes reach it from now on; its row is committed; then the head is read and said. Changes that
  * came in between wait behind the hello.
  */
@@ -11,30 +11,30 @@ import type { Head } from '../../../store/propagation.ts'
 import type { Mark } from '../../../usage/lease/ledger-epoch.ts'
 import {
   type AnnouncedHead,
-  laneName,
   type StreamMessage,
   type StreamQuery,
   staleAfterMs,
   streamCommentMs,
   streamMessageSchema,
   streamQuerySchema,
+  workerName,
 } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
 import type { FleetOptions } from '../options.ts'
-import type { Lane, LaneRegistry, LaneStream } from '../worker-registry.ts'
+import type { Worker, WorkerRegistry, WorkerStream } from '../worker-registry.ts'
 
-/** Messages that may wait for a lane that does not read, before its stream is ended. */
+/** Messages that may wait for a worker that does not read, before its stream is ended. */
 const mostWaiting = 10_000
 
 export interface StreamDependencies {
   options: FleetOptions
-  registry: LaneRegistry
+  registry: WorkerRegistry
   stateHead: StateHead
   chainHead(chain: string): Promise<AnnouncedHead>
-  /** The lane's row is committed: whoever else had it is to be told, and what it says of the ledger is looked at. */
-  onTaken(lane: Lane, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
-  /** The lane is told this head. */
-  onHello(lane: Lane, head: Head): Promise<void>
+  /** The worker's row is committed: whoever else had it is to be told, and what it says of the ledger is looked at. */
+  onTaken(worker: Worker, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
+  /** The worker is told this head. */
+  onHello(worker: Worker, head: Head): Promise<void>
 }
 
 export function streamRoute(dependencies: StreamDependencies): AnyRoute {
@@ -42,7 +42,7 @@ export function streamRoute(dependencies: StreamDependencies): AnyRoute {
     method: 'GET',
     path: '/v1/gateway-runtime/stream',
     tag: 'Gateway runtime',
-    summary: 'Take a lane over and follow the changes of the state',
+    summary: 'Take a worker over and follow the changes of the state',
     access: 'runtime:session',
     query: streamQuerySchema,
     reply: streamMessageSchema,
@@ -54,21 +54,28 @@ export function streamRoute(dependencies: StreamDependencies): AnyRoute {
 async function openStream(
   dependencies: StreamDependencies,
   principal: Principal,
-  { lane: worker, process = '', since, acknowledged = 0, ledger: marks = [], stale_after_ms: said }: StreamQuery,
+  {
+    worker: workerNumber,
+    process = '',
+    since,
+    acknowledged = 0,
+    ledger: marks = [],
+    stale_after_ms: said,
+  }: StreamQuery,
   signal: AbortSignal,
 ): Promise<Response> {
   const { options, registry, stateHead } = dependencies
   const { gatewayId, instanceId, tokenId } = sessionOf(principal)
   const { max_staleness_seconds: maxStaleness } = options.settings
-  const name = laneName(gatewayId, instanceId, worker)
+  const name = workerName(gatewayId, instanceId, workerNumber)
   const { stream, body, hello } = openBody(() => {
-    if (lane.stream === stream) lane.stream = null
+    if (worker.stream === stream) worker.stream = null
   })
-  const lane: Lane = {
-    lane: name,
+  const worker: Worker = {
+    worker: name,
     gatewayId,
     instanceId,
-    worker,
+    workerNumber,
     tokenId,
     streamId: options.newId(),
     process,
@@ -78,13 +85,13 @@ async function openStream(
     staleAfterMs: said === undefined ? null : Math.max(said, staleAfterMs(maxStaleness)),
   }
   try {
-    const { takenAt, forgotten } = await registry.take(lane, () => !signal.aborted, since ?? null)
-    await dependencies.onTaken(lane, { forgotten, acknowledged, marks })
+    const { takenAt, forgotten } = await registry.take(worker, () => !signal.aborted, since ?? null)
+    await dependencies.onTaken(worker, { forgotten, acknowledged, marks })
     const head = await stateHead.read()
-    await dependencies.onHello(lane, head)
+    await dependencies.onHello(worker, head)
     hello({
       kind: 'hello',
-      stream_id: lane.streamId,
+      stream_id: worker.streamId,
       taken_at: takenAt,
       head,
       events: await dependencies.chainHead(name),
@@ -124,7 +131,7 @@ function openBody(onEnd: () => void) {
     controller.enqueue(encoder.encode(`event: ${message.kind}\ndata: ${JSON.stringify(message)}\n\n`))
     if ((controller.desiredSize ?? 0) < -mostWaiting) stream.end()
   }
-  const stream: LaneStream = {
+  const stream: WorkerStream = {
     send(message) {
       if (greeted || message.kind === 'fenced') write(message)
       else waiting.push(message)

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { newId } from '../../../lib/ids.ts'
 import { version } from '../../../version.ts'
 import { TemporaryFleet, until } from '../../testing/temporary-fleet.ts'
-import { gatewayLaneSchema } from './workers.ts'
+import { gatewayWorkerSchema } from './workers.ts'
 
-const pageSchema = z.object({ lanes: z.array(gatewayLaneSchema), next_cursor: z.string().nullable() })
+const pageSchema = z.object({ workers: z.array(gatewayWorkerSchema), next_cursor: z.string().nullable() })
 
 let fleet: TemporaryFleet
 
@@ -19,79 +19,79 @@ afterEach(async () => {
 
 async function ask(query: Readonly<Record<string, string>> = {}) {
   const search = new URLSearchParams(query)
-  const answer = await fetch(`${fleet.url}/v1/gateway-lanes?${search}`, {
+  const answer = await fetch(`${fleet.url}/v1/gateway-workers?${search}`, {
     headers: { authorization: `Bearer ${fleet.runtimeToken}` },
   })
   return pageSchema.parse(await answer.json())
 }
 
-/** A lane that some control plane has written. */
-const keepLane = async (gatewayId: string, lastBeatAt: number): Promise<string> => {
+/** A worker that some control plane has written. */
+const keepWorker = async (gatewayId: string, lastBeatAt: number): Promise<string> => {
   const instanceId = newId()
-  const lane = `${gatewayId}/${instanceId}/0`
+  const worker = `${gatewayId}/${instanceId}/0`
   await fleet.ledger.write([
     {
-      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+      sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
               last_beat_at, connected_at) values (?, ?, ?, 0, 'stream', '0.1.0', 3, ?, 5)`,
-      args: [lane, gatewayId, instanceId, lastBeatAt],
+      args: [worker, gatewayId, instanceId, lastBeatAt],
     },
   ])
-  return lane
+  return worker
 }
 
-test('a lane that beats is connected, and has what the state has', async () => {
+test('a worker that beats is connected, and has what the state has', async () => {
   await fleet.ledger.write([
     { sql: 'insert into gateway_names (id, name) values (?, ?)', args: [fleet.gatewayId, 'the shop'] },
   ])
   const began = Date.now()
-  const lane = await fleet.lane('one')
-  await until(() => lane.ready().ok)
+  const worker = await fleet.worker('one')
+  await until(() => worker.ready().ok)
   const { version: stateVersion } = fleet.change(() => undefined)
-  await until(async () => (await ask()).lanes[0]?.acknowledged_version === stateVersion)
-  const { lanes, next_cursor } = await ask()
+  await until(async () => (await ask()).workers[0]?.acknowledged_version === stateVersion)
+  const { workers, next_cursor } = await ask()
   expect(next_cursor).toBeNull()
-  expect(lanes).toEqual([
+  expect(workers).toEqual([
     expect.objectContaining({
       gateway_id: fleet.gatewayId,
       gateway_name: 'the shop',
-      worker: 0,
+      worker_number: 0,
       version,
       connected: true,
       state_version: stateVersion,
       left_at: null,
     }),
   ])
-  const beat = Date.parse(lanes[0]?.last_beat_at ?? '')
+  const beat = Date.parse(workers[0]?.last_beat_at ?? '')
   expect(beat).toBeGreaterThanOrEqual(began - 1)
-  expect(Date.parse(lanes[0]?.serves_until ?? '') - beat).toBe(300_000)
+  expect(Date.parse(workers[0]?.serves_until ?? '') - beat).toBe(300_000)
 })
 
-test('a lane that is silent is not connected, and one that never beat serves until no time', async () => {
-  const silent = await keepLane(fleet.gatewayId, Date.now() - 60_000)
-  const mute = await keepLane(fleet.gatewayId, 0)
-  const { lanes } = await ask()
-  const of = (name: string) => lanes.find(({ lane }) => lane === name)
+test('a worker that is silent is not connected, and one that never beat serves until no time', async () => {
+  const silent = await keepWorker(fleet.gatewayId, Date.now() - 60_000)
+  const mute = await keepWorker(fleet.gatewayId, 0)
+  const { workers } = await ask()
+  const of = (name: string) => workers.find(({ worker }) => worker === name)
   expect(of(silent)).toMatchObject({ connected: false, acknowledged_version: 3, version: '0.1.0' })
   expect(of(mute)).toMatchObject({ connected: false, last_beat_at: null, serves_until: null })
 })
 
-test('a lane that was released is gone, and a gateway can be asked for alone', async () => {
+test('a worker that was released is gone, and a gateway can be asked for alone', async () => {
   const other = newId()
-  const kept = await keepLane(other, 1)
-  const released = await keepLane(other, 1)
-  await keepLane(fleet.gatewayId, 1)
-  await fleet.ledger.write([{ sql: 'update lanes set released_at = 2 where lane = ?', args: [released] }])
-  expect((await ask({ gateway_id: other })).lanes.map(({ lane }) => lane)).toEqual([kept])
+  const kept = await keepWorker(other, 1)
+  const released = await keepWorker(other, 1)
+  await keepWorker(fleet.gatewayId, 1)
+  await fleet.ledger.write([{ sql: 'update workers set released_at = 2 where worker = ?', args: [released] }])
+  expect((await ask({ gateway_id: other })).workers.map(({ worker }) => worker)).toEqual([kept])
 })
 
-test('pages follow one another, each lane once', async () => {
+test('pages follow one another, each worker once', async () => {
   const made: string[] = []
-  for (let count = 0; count < 5; count++) made.push(await keepLane(fleet.gatewayId, 1))
+  for (let count = 0; count < 5; count++) made.push(await keepWorker(fleet.gatewayId, 1))
   const seen: string[] = []
   let cursor: string | null = null
   do {
     const page = await ask({ limit: '2', ...(cursor !== null && { cursor }) })
-    seen.push(...page.lanes.map(({ lane }) => lane))
+    seen.push(...page.workers.map(({ worker }) => worker))
     cursor = page.next_cursor
   } while (cursor !== null)
   expect(seen).toEqual(made.toSorted())

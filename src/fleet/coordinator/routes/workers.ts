@@ -1,6 +1,6 @@
 /**
- * `/v1/gateway-lanes`: the lanes there are and how far each has come, by the ledger, which all control planes share. A
- * lane that was released never comes back and is not listed.
+ * `/v1/gateway-workers`: the workers there are and how far each has come, by the ledger, which all control planes share. A
+ * worker that was released never comes back and is not listed.
  */
 import { z } from 'zod'
 import { cutPage, pageQuery, startOf } from '../../../api/page.ts'
@@ -12,18 +12,18 @@ import { staleAfterMs } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
 import type { FleetOptions } from '../options.ts'
 
-/** A lane beats every second and counts as connected for three; its row is behind by a second at most. */
+/** A worker beats every second and counts as connected for three; its row is behind by a second at most. */
 const connectedMs = 3000 + 1000
 
 const instant = z.iso.datetime()
-const laneSchema = z.string().max(128)
+const workerSchema = z.string().max(128)
 
-export const gatewayLaneSchema = z.object({
-  lane: z.string(),
+export const gatewayWorkerSchema = z.object({
+  worker: z.string(),
   gateway_id: z.uuid(),
   gateway_name: z.string(),
   instance_id: z.uuid(),
-  worker: z.number().int(),
+  worker_number: z.number().int(),
   version: z.string().describe('Of the software; empty where it has not said'),
   connected: z.boolean().describe('Whether it beat within the last 3 s'),
   acknowledged_version: z.number().int().describe('Up to here it refuses what was revoked'),
@@ -36,11 +36,11 @@ export const gatewayLaneSchema = z.object({
   left_at: instant.nullable().describe('When it said goodbye'),
 })
 
-interface LaneRow {
-  lane: string
+interface WorkerRow {
+  worker: string
   gateway_id: string
   instance_id: string
-  worker: number
+  worker_number: number
   gateway_version: string
   acknowledged_version: number
   last_beat_at: number
@@ -50,49 +50,49 @@ interface LaneRow {
   read_at: number
 }
 
-export interface LanesDependencies {
+export interface WorkersDependencies {
   options: Pick<FleetOptions, 'ledger' | 'settings'>
   stateHead: StateHead
 }
 
-export const lanesRoute = ({ options: { ledger, settings }, stateHead }: LanesDependencies): AnyRoute =>
+export const workersRoute = ({ options: { ledger, settings }, stateHead }: WorkersDependencies): AnyRoute =>
   route({
     method: 'GET',
-    path: '/v1/gateway-lanes',
+    path: '/v1/gateway-workers',
     tag: 'Gateways',
-    summary: 'Lists the lanes of gateways: which are connected, how far each is, and until when it serves',
+    summary: 'Lists the workers of gateways: which are connected, how far each is, and until when it serves',
     access: 'catalog:read',
     query: z.object({ gateway_id: z.uuid().optional(), ...pageQuery }),
-    reply: z.object({ lanes: z.array(gatewayLaneSchema), next_cursor: z.string().nullable() }),
+    reply: z.object({ workers: z.array(gatewayWorkerSchema), next_cursor: z.string().nullable() }),
     async handle({ query: { limit, cursor, gateway_id } }) {
-      const filters = { list: 'gateway-lanes', gateway_id }
-      const found = await ledger.read<LaneRow>(
-        `select *, ${databaseTime} as read_at from lanes where released_at is null and lane > ?1
-          and (?2 is null or gateway_id = ?2) order by lane limit ?3`,
-        [startOf(cursor, filters, laneSchema) ?? '', gateway_id ?? null, limit + 1],
+      const filters = { list: 'gateway-workers', gateway_id }
+      const found = await ledger.read<WorkerRow>(
+        `select *, ${databaseTime} as read_at from workers where released_at is null and worker > ?1
+          and (?2 is null or gateway_id = ?2) order by worker limit ?3`,
+        [startOf(cursor, filters, workerSchema) ?? '', gateway_id ?? null, limit + 1],
       )
-      const named = found.map((row) => ({ id: row.lane, ...row }))
+      const named = found.map((row) => ({ id: row.worker, ...row }))
       const { rows, next_cursor } = cutPage(named, limit, filters)
       const gatewayIds = rows.map((row) => row.gateway_id)
       const [{ head }, nameOf] = await Promise.all([stateHead.recent(), readNames(ledger, gatewayIds)])
       const at = { stateVersion: head.version, staleMs: staleAfterMs(settings.max_staleness_seconds) }
-      return { reply: { lanes: rows.map((row) => laneRecord(row, nameOf(row.gateway_id), at)), next_cursor } }
+      return { reply: { workers: rows.map((row) => workerRecord(row, nameOf(row.gateway_id), at)), next_cursor } }
     },
   })
 
-function laneRecord(
-  row: LaneRow,
+function workerRecord(
+  row: WorkerRow,
   gatewayName: string,
   { stateVersion, staleMs }: { stateVersion: number; staleMs: number },
-): z.infer<typeof gatewayLaneSchema> {
+): z.infer<typeof gatewayWorkerSchema> {
   const left = row.left_at
   const beaten = row.last_beat_at > 0
   return {
-    lane: row.lane,
+    worker: row.worker,
     gateway_id: row.gateway_id,
     gateway_name: gatewayName,
     instance_id: row.instance_id,
-    worker: row.worker,
+    worker_number: row.worker_number,
     version: row.gateway_version,
     connected: left === null && row.read_at - row.last_beat_at < connectedMs,
     acknowledged_version: row.acknowledged_version,

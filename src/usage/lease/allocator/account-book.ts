@@ -9,18 +9,18 @@ export class AccountBook {
   readonly #granted = new Set<string>()
 
   constructor(cells: readonly LedgerCell[]) {
-    for (const cell of cells) this.#lanes(cell.account).set(cell.lane, fromLatestRound({ ...cell }))
+    for (const cell of cells) this.#workers(cell.account).set(cell.worker, fromLatestRound({ ...cell }))
   }
 
-  cell(account: string, lane: string): LedgerCell | null {
-    return this.#accounts.get(account)?.get(lane) ?? null
+  cell(account: string, worker: string): LedgerCell | null {
+    return this.#accounts.get(account)?.get(worker) ?? null
   }
 
   of(account: string): LedgerCell[] {
-    return [...this.#lanes(account).values()]
+    return [...this.#workers(account).values()]
   }
 
-  /** Granted and not returned, over all lanes. */
+  /** Granted and not returned, over all workers. */
   held(account: string): number {
     return this.of(account).reduce((sum, { granted, returned }) => sum + granted - returned, 0)
   }
@@ -29,18 +29,18 @@ export class AccountBook {
     return this.of(account).reduce((sum, cell) => sum + cell.settled, 0)
   }
 
-  /** Grants more to a lane; gives the cell as it is then. */
-  grant(account: string, lane: string, amount: number): LedgerCell {
-    const cell = this.#own(account, lane)
+  /** Grants more to a worker; gives the cell as it is then. */
+  grant(account: string, worker: string, amount: number): LedgerCell {
+    const cell = this.#own(account, worker)
     cell.granted += amount
     this.#granted.add(account)
     this.#raise(cell)
     return cell
   }
 
-  /** Takes in what a lane says to have returned: never more than what is outstanding. */
-  returned(lane: string, told: CellTotals): void {
-    const cell = this.cell(told.account, lane)
+  /** Takes in what a worker says to have returned: never more than what is outstanding. */
+  returned(worker: string, told: CellTotals): void {
+    const cell = this.cell(told.account, worker)
     if (cell === null) return
     const total = inRound(told, cell.rounds).returned
     if (total <= cell.returned) return
@@ -58,19 +58,19 @@ export class AccountBook {
     return this.#granted
   }
 
-  #raise({ account, lane, rounds, granted, returned }: LedgerCell): void {
-    this.#raised.set(`${lane} ${account}`, { account, lane, rounds, granted, returned })
+  #raise({ account, worker, rounds, granted, returned }: LedgerCell): void {
+    this.#raised.set(`${worker} ${account}`, { account, worker, rounds, granted, returned })
   }
 
-  #own(account: string, lane: string): LedgerCell {
-    const known = this.cell(account, lane)
+  #own(account: string, worker: string): LedgerCell {
+    const known = this.cell(account, worker)
     if (known !== null) return known
-    const fresh = { account, lane, rounds: 0, granted: 0, returned: 0, settled: 0 }
-    this.#lanes(account).set(lane, fresh)
+    const fresh = { account, worker, rounds: 0, granted: 0, returned: 0, settled: 0 }
+    this.#workers(account).set(worker, fresh)
     return fresh
   }
 
-  #lanes(account: string): Map<string, LedgerCell> {
+  #workers(account: string): Map<string, LedgerCell> {
     const known = this.#accounts.get(account)
     if (known !== undefined) return known
     const fresh = new Map<string, LedgerCell>()

@@ -2,11 +2,11 @@
 
 import type { Ask, CellReport, CellTotals, Denial, Grant, LeaseReply, LeaseRequest } from '../lease.ts'
 import type { AccountBook } from './account-book.ts'
-import type { AccountLimit, HeldLane } from './balance-ledger.ts'
+import type { AccountLimit, HeldWorker } from './balance-ledger.ts'
 import type { Need } from './contention.ts'
 import type { Elsewhere } from './other-workers.ts'
 
-export interface Caller extends HeldLane {
+export interface Caller extends HeldWorker {
   gatewayId: string
   /** Aborted when the caller has gone: it gets nothing that it would not hear of. */
   signal: AbortSignal
@@ -30,11 +30,11 @@ export interface Waiting {
 export interface Game {
   account: string
   reports: Map<string, CellReport>
-  /** When it began, and when each lane last told of its cell; monotonic. */
+  /** When it began, and when each worker last told of its cell; monotonic. */
   since: number
   heard: Map<string, number>
   recalledAt: number
-  /** By lane, the last answer in the ledger that is known: what was told before the end game began is no answer. */
+  /** By worker, the last answer in the ledger that is known: what was told before the end game began is no answer. */
   told: Map<string, number>
 }
 
@@ -59,7 +59,7 @@ export interface Reply {
 }
 
 export const needOf = ({ call: { caller, arrivedAt } }: Waiting, { want, min, waited, wait }: Ask): Need => ({
-  lane: caller.lane,
+  worker: caller.worker,
   arrivedAt,
   want,
   min,

@@ -32,16 +32,16 @@ import {
   toReply,
   type Waiting,
 } from './allocation-input.ts'
-import type { AccountLimit, HeldLane, LaneAnswer, LedgerChange } from './balance-ledger.ts'
+import type { AccountLimit, HeldWorker, LedgerChange, WorkerAnswer } from './balance-ledger.ts'
 import { aboveHalf, type Decision, decide, type Standings, settledOf, silentHolders } from './contention.ts'
 import type { Elsewhere } from './other-workers.ts'
 
 export interface TurnOptions {
   clock: Clock
-  lanes: {
-    /** Names of the lanes that can be reached now. */
+  workers: {
+    /** Names of the workers that can be reached now. */
     connected(): readonly string[]
-    recall(lane: string, accounts: readonly string[]): void
+    recall(worker: string, accounts: readonly string[]): void
   }
   peers: RecallPeers
 }
@@ -56,7 +56,7 @@ const unknown: Omit<Denial, 'account'> = {
   until: null,
 }
 const suspended: Decision = { kind: 'refuse', reason: 'unknown' }
-/** Above so many times of what is asked, for each lane, an account is no longer tight. */
+/** Above so many times of what is asked, for each worker, an account is no longer tight. */
 const tightFactor = 4
 
 /** One turn: decisions on a book, which come into force together or not at all. */
@@ -68,13 +68,13 @@ export class Turn {
   readonly #connected: ReadonlySet<string>
   readonly #elsewhere: Elsewhere
   readonly #suspended: boolean
-  readonly #answers: LaneAnswer[] = []
+  readonly #answers: WorkerAnswer[] = []
   readonly #replies = new Map<Call, Reply>()
   /** In order of arrival. */
   readonly #waiting: Waiting[]
   readonly #decided = new Set<Waiting>()
   readonly #short = new Set<string>()
-  /** By account, which lanes wait for some of it, and how often. */
+  /** By account, which workers wait for some of it, and how often. */
   readonly #askers = new Map<string, Map<string, number>>()
 
   constructor(options: TurnOptions, { games, waiting, book, limits, elsewhere, suspended: isSuspended }: TurnMatter) {
@@ -83,37 +83,37 @@ export class Turn {
     this.#waiting = [...waiting]
     this.#book = book
     this.#limits = limits
-    this.#connected = new Set(options.lanes.connected())
+    this.#connected = new Set(options.workers.connected())
     this.#elsewhere = elsewhere
     this.#suspended = isSuspended
     for (const each of waiting) this.#countAsks(each, 1)
     for (const answer of elsewhere.answers) this.#hearElsewhere(answer)
   }
 
-  #hearElsewhere(answer: LaneAnswer): void {
+  #hearElsewhere(answer: WorkerAnswer): void {
     const game = this.#games.get(answer.account)
-    if (game === undefined || this.#connected.has(answer.lane)) return
-    if (answer.told <= (game.told.get(answer.lane) ?? 0)) return
-    game.told.set(answer.lane, answer.told)
-    this.#heard(game, answer.lane, answer)
+    if (game === undefined || this.#connected.has(answer.worker)) return
+    if (answer.told <= (game.told.get(answer.worker) ?? 0)) return
+    game.told.set(answer.worker, answer.told)
+    this.#heard(game, answer.worker, answer)
   }
 
-  #reachable(lane: string): boolean {
-    return this.#connected.has(lane) || this.#elsewhere.lanes.has(lane)
+  #reachable(worker: string): boolean {
+    return this.#connected.has(worker) || this.#elsewhere.workers.has(worker)
   }
 
   take(call: Call): void {
-    const { lane } = call.caller
+    const { worker } = call.caller
     const reply = this.#replyTo(call)
     for (const said of call.request.cells) {
       const booked = this.#limits.get(said.account)?.booked ?? said.account
       const report = booked === said.account ? said : noCell(booked)
-      this.#book.returned(lane, report)
-      this.#heard(this.#games.get(report.account), lane, report)
+      this.#book.returned(worker, report)
+      this.#heard(this.#games.get(report.account), worker, report)
       if (this.#elsewhere.called(report.account)) {
-        this.#answers.push({ ...report, lane, told: this.#options.clock.now() })
+        this.#answers.push({ ...report, worker, told: this.#options.clock.now() })
       }
-      const cell = this.#book.cell(report.account, lane)
+      const cell = this.#book.cell(report.account, worker)
       if (!this.#suspended && cell !== null && grantedBeyond(cell, report) > 0) reply.cells.set(cell.account, cell)
     }
     const together: Ask[] = []
@@ -144,16 +144,16 @@ export class Turn {
     }
     const { booked } = limit
     const report = request.cells.find(({ account }) => account === booked)
-    const cell = this.#book.cell(booked, caller.lane)
+    const cell = this.#book.cell(booked, caller.worker)
     if (cell !== null && outstanding(cell) > 0 && grantedBeyond(cell, report ?? noCell(booked)) > 0) {
-      // An earlier grant did not arrive: the lane hears of it, and asks again if that is not enough.
+      // An earlier grant did not arrive: the worker hears of it, and asks again if that is not enough.
       reply.cells.set(cell.account, cell)
       reply.grants.push({ account: ask.account, booked, until: limit.until, tight: ask.tight, partial: false })
       return 'answered'
     }
     if (ask.tight) {
       const game = this.#game(booked)
-      if (report !== undefined) this.#heard(game, caller.lane, report)
+      if (report !== undefined) this.#heard(game, caller.worker, report)
       return 'waits'
     }
     if (ask.min > this.#left(limit)) {
@@ -164,7 +164,7 @@ export class Turn {
     const alone: Waiting = { call, asks: [ask] }
     const standings = this.#standings(booked, alone)
     const unfair = standings.othersAsk && aboveHalf(needOf(alone, ask), standings)
-    if (!unfair && this.#free(limit) >= ask.want) this.#grant(reply, caller.lane, ask, limit, ask.want)
+    if (!unfair && this.#free(limit) >= ask.want) this.#grant(reply, caller.worker, ask, limit, ask.want)
     else {
       reply.later.push(ask.account)
       if (ask.min > 0) this.#game(booked)
@@ -176,14 +176,14 @@ export class Turn {
     return Math.min(limit ?? mostHeld, mostHeld) - this.#book.held(booked)
   }
 
-  /** While much is free a lane gets more than it asked for; never so much that the others would lack it. */
-  #grant(reply: Reply, lane: string, ask: Ask, limit: AccountLimit, amount: number): void {
+  /** While much is free a worker gets more than it asked for; never so much that the others would lack it. */
+  #grant(reply: Reply, worker: string, ask: Ask, limit: AccountLimit, amount: number): void {
     const free = this.#free(limit)
-    const lanes = Math.max(1, this.#connected.size + this.#elsewhere.lanes.size)
-    const tight = free <= tightFactor * ask.want * lanes
-    const spare = Math.floor((free - ask.want) / (2 * lanes))
+    const workers = Math.max(1, this.#connected.size + this.#elsewhere.workers.size)
+    const tight = free <= tightFactor * ask.want * workers
+    const spare = Math.floor((free - ask.want) / (2 * workers))
     const more = tight || ask.tight ? 0 : Math.min(2 * ask.want, spare)
-    const cell = this.#book.grant(limit.booked, lane, amount + more)
+    const cell = this.#book.grant(limit.booked, worker, amount + more)
     reply.cells.set(cell.account, cell)
     const { booked, until } = limit
     reply.grants.push({ account: ask.account, booked, until, tight, partial: amount < ask.want })
@@ -194,15 +194,15 @@ export class Turn {
     if (known !== undefined) return known
     const since = this.#options.clock.monotonic()
     const told = new Map<string, number>()
-    for (const answer of this.#elsewhere.answers) if (answer.account === account) told.set(answer.lane, answer.told)
+    for (const answer of this.#elsewhere.answers) if (answer.account === account) told.set(answer.worker, answer.told)
     const fresh = { account, reports: new Map(), since, heard: new Map(), recalledAt: Number.NEGATIVE_INFINITY, told }
     this.#games.set(account, fresh)
     return fresh
   }
 
-  #heard(game: Game | undefined, lane: string, report: CellReport): void {
-    game?.reports.set(lane, report)
-    game?.heard.set(lane, this.#options.clock.monotonic())
+  #heard(game: Game | undefined, worker: string, report: CellReport): void {
+    game?.reports.set(worker, report)
+    game?.heard.set(worker, this.#options.clock.monotonic())
   }
 
   /** Decides on all who wait: in order of arrival, but those last who would have more than half of an account. */
@@ -239,17 +239,17 @@ export class Turn {
     if (this.#elsewhere.asking(booked)) return true
     const askers = this.#askers.get(booked)
     if (askers === undefined) return false
-    return askers.size > 1 || !askers.has(call.caller.lane)
+    return askers.size > 1 || !askers.has(call.caller.worker)
   }
 
   #countAsks({ call, asks }: Waiting, by: 1 | -1): void {
-    const { lane } = call.caller
+    const { worker } = call.caller
     for (const ask of asks) {
       const booked = this.#booked(ask)
       const askers = this.#askers.get(booked) ?? new Map<string, number>()
-      const count = (askers.get(lane) ?? 0) + by
-      if (count > 0) askers.set(lane, count)
-      else askers.delete(lane)
+      const count = (askers.get(worker) ?? 0) + by
+      if (count > 0) askers.set(worker, count)
+      else askers.delete(worker)
       if (askers.size > 0) this.#askers.set(booked, askers)
       else this.#askers.delete(booked)
     }
@@ -259,7 +259,7 @@ export class Turn {
     const reply = this.#replyTo(call)
     const limit = this.#limits.get(ask.account)
     if (decision.kind === 'grant' && limit !== undefined) {
-      this.#grant(reply, call.caller.lane, ask, limit, decision.amount)
+      this.#grant(reply, call.caller.worker, ask, limit, decision.amount)
     } else if (decision.kind === 'refuse') {
       reply.denials.push(this.#denial(ask, decision.reason))
     }
@@ -289,14 +289,14 @@ export class Turn {
     const limit = this.#limits.get(plainName(booked))
     const game = this.#games.get(booked)
     const now = this.#options.clock.monotonic()
-    const lastHeard = (lane: string) => game?.heard.get(lane) ?? game?.since ?? now
+    const lastHeard = (worker: string) => game?.heard.get(worker) ?? game?.since ?? now
     return {
       // Of a window that has ended nothing is granted any more.
       limit: limit?.booked === booked ? Math.min(limit.limit ?? mostHeld, mostHeld) : 0,
       cells: this.#book.of(booked),
       reports: game?.reports ?? new Map(),
-      connected: (lane) => this.#reachable(lane),
-      inReach: (lane) => this.#reachable(lane) && now - lastHeard(lane) <= recallWaitMs,
+      connected: (worker) => this.#reachable(worker),
+      inReach: (worker) => this.#reachable(worker) && now - lastHeard(worker) <= recallWaitMs,
       othersAsk: waiting !== null && this.#othersAsk(booked, waiting),
       mayComeBack: mayComeBack(plainName(booked)),
       now,
@@ -304,9 +304,9 @@ export class Turn {
   }
 
   change(calls: readonly Call[]): LedgerChange {
-    const lanes = new Map<string, HeldLane>()
+    const workers = new Map<string, HeldWorker>()
     for (const { caller } of [...calls, ...[...this.#decided].map(({ call }) => call)]) {
-      lanes.set(caller.lane, { lane: caller.lane, streamId: caller.streamId })
+      workers.set(caller.worker, { worker: caller.worker, streamId: caller.streamId })
     }
     const limits = [...this.#book.granted].flatMap((account) => {
       const limit = this.#limits.get(plainName(account))?.limit ?? null
@@ -314,7 +314,7 @@ export class Turn {
     })
     const { raises } = this.#book
     const grants = this.#book.granted.size > 0
-    return { lanes: raises.length === 0 ? [] : [...lanes.values()], raises, limits, grants, answers: this.#answers }
+    return { workers: raises.length === 0 ? [] : [...workers.values()], raises, limits, grants, answers: this.#answers }
   }
 
   /** Accounts of money that were refused though something is left: whether they are used up depends on what it pays for. */
@@ -351,13 +351,14 @@ export class Turn {
   }
 
   #recall(game: Game): void {
-    const { clock, lanes, peers } = this.#options
+    const { clock, workers, peers } = this.#options
     const now = clock.monotonic()
     if (now - game.recalledAt < recallAgainMs) return
     game.recalledAt = now
-    const silent = silentHolders(null, this.#standings(game.account, null)).map(({ lane }) => lane)
-    for (const lane of silent) if (this.#connected.has(lane)) lanes.recall(lane, [game.account])
-    if (silent.some((lane) => this.#elsewhere.lanes.has(lane))) peers.tell({ kind: 'recall', accounts: [game.account] })
+    const silent = silentHolders(null, this.#standings(game.account, null)).map(({ worker }) => worker)
+    for (const worker of silent) if (this.#connected.has(worker)) workers.recall(worker, [game.account])
+    if (silent.some((worker) => this.#elsewhere.workers.has(worker)))
+      peers.tell({ kind: 'recall', accounts: [game.account] })
   }
 
   #replyTo(call: Call): Reply {

@@ -1,4 +1,4 @@
-/** Grants to lanes from a real ledger: sizes, bindings, what is called back, and what a restored ledger is told. */
+/** Grants to workers from a real ledger: sizes, bindings, what is called back, and what a restored ledger is told. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { leasesRequestSchema } from '../../../fleet/protocol/wire.ts'
@@ -31,12 +31,12 @@ beforeEach(async () => {
   directory = temporaryDirectory()
   ledger = await openDatabase(`${directory}/ledger.db`, directory)
   await migrate(ledger, ledgerMigrations)
-  for (const lane of ['one', 'two']) {
+  for (const worker of ['one', 'two']) {
     await ledger.write([
       {
-        sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version,
+        sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version,
           acknowledged_version, last_beat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, 0, 0)`,
-        args: [lane],
+        args: [worker],
       },
     ])
   }
@@ -52,7 +52,7 @@ beforeEach(async () => {
       marks,
       clock: systemClock,
       onLost: () => undefined,
-      lanes: () => [],
+      workers: () => [],
     }),
     limits: {
       async limits(names) {
@@ -66,7 +66,7 @@ beforeEach(async () => {
     onRestored: () => undefined,
     after: (milliseconds, work) => void setTimeout(work, milliseconds),
     peers: noPeers,
-    lanes: { connected: () => ['one', 'two'], holds: () => true, recall: (lane) => recalls.push(lane) },
+    workers: { connected: () => ['one', 'two'], holds: () => true, recall: (worker) => recalls.push(worker) },
   })
 })
 afterEach(() => {
@@ -75,22 +75,22 @@ afterEach(() => {
 })
 
 let number = 0
-const send = (lane: string, request: Partial<LeaseRequest>, gatewayId = 'gateway') =>
+const send = (worker: string, request: Partial<LeaseRequest>, gatewayId = 'gateway') =>
   authority.receive(
-    { lane, streamId: 'stream', gatewayId, signal: new AbortController().signal },
-    { process: `process of ${lane}`, number: ++number, hello: null, asks: [], cells: [], ...request },
+    { worker, streamId: 'stream', gatewayId, signal: new AbortController().signal },
+    { process: `process of ${worker}`, number: ++number, hello: null, asks: [], cells: [], ...request },
   )
-const greet = (lane: string, cells: LeaseRequest['cells'] = []) =>
-  send(lane, { hello: { through: 0, counted: 0, crashed: false }, cells })
+const greet = (worker: string, cells: LeaseRequest['cells'] = []) =>
+  send(worker, { hello: { through: 0, counted: 0, crashed: false }, cells })
 const ask = (want: number, tight = false) => ({ account, want, min: 1, waited: 0, wait: 2000, tight })
-const held = () => ledger.read('select lane, granted, returned from usage_cells order by lane')
+const held = () => ledger.read('select worker, granted, returned from usage_cells order by worker')
 
 test('a process that has not said hello gets nothing', async () => {
   expect(await send('one', { asks: [ask(1)] })).toMatchObject({ hello: 'needed', grants: [] })
   expect(await held()).toEqual([])
 })
 
-test('while much is free a lane gets what it asked for and up to twice as much more', async () => {
+test('while much is free a worker gets what it asked for and up to twice as much more', async () => {
   await greet('one')
   const reply = await send('one', { asks: [ask(5)] })
   expect(reply).toMatchObject({ grants: [{ account, tight: false }], cells: [{ granted: 15 }] })
@@ -116,8 +116,8 @@ test('where little is left the others are asked first, and what they return is g
   await send('one', { cells: [{ account, rounds: 0, granted: 10, returned: 7, settled: 1, open: 2 }] })
   expect(await waiting).toMatchObject({ grants: [{ account, tight: true, partial: false }] })
   expect(await held()).toEqual([
-    { lane: 'one', granted: 10, returned: 7 },
-    { lane: 'two', granted: 4, returned: 0 },
+    { worker: 'one', granted: 10, returned: 7 },
+    { worker: 'two', granted: 4, returned: 0 },
   ])
 })
 
@@ -175,7 +175,7 @@ test('a message that comes twice grants once', async () => {
   const twice = { number: 1000, asks: [ask(1)] }
   await send('one', twice)
   await expect(send('one', twice)).rejects.toMatchObject({ code: 'conflict' })
-  expect(await held()).toEqual([{ lane: 'one', granted: 3, returned: 0 }])
+  expect(await held()).toEqual([{ worker: 'one', granted: 3, returned: 0 }])
 })
 
 test('what is granted by a limit that is lowered at that moment is called back once it is granted', async () => {
@@ -192,26 +192,28 @@ test('what is granted by a limit that is lowered at that moment is called back o
 })
 
 test('a ledger hears of grants that it has forgotten, up to the limit', async () => {
-  await ledger.write([{ sql: "update lanes set greeted_at = ? where lane = 'two'", args: [systemClock.now() + 1000] }])
+  await ledger.write([
+    { sql: "update workers set greeted_at = ? where worker = 'two'", args: [systemClock.now() + 1000] },
+  ])
   await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
-  expect(await held()).toEqual([{ lane: 'one', granted: 60, returned: 10 }])
+  expect(await held()).toEqual([{ worker: 'one', granted: 60, returned: 10 }])
 })
 
-test('what a lane that is waited for was granted counts whatever others seem to hold', async () => {
+test('what a worker that is waited for was granted counts whatever others seem to hold', async () => {
   await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
   expect(await held()).toEqual([
-    { lane: 'one', granted: 60, returned: 10 },
-    { lane: 'two', granted: 60, returned: 0 },
+    { worker: 'one', granted: 60, returned: 10 },
+    { worker: 'two', granted: 60, returned: 0 },
   ])
 })
 
-test('a restored ledger grants nothing before every lane of its last day has said what it holds', async () => {
+test('a restored ledger grants nothing before every worker of its last day has said what it holds', async () => {
   await ledger.write([
-    { sql: "update lanes set last_beat_at = 100000000 where lane = 'two'", args: [] },
+    { sql: "update workers set last_beat_at = 100000000 where worker = 'two'", args: [] },
     {
-      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+      sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
         last_beat_at, connected_at) values ('long gone', 'gateway', 'i', 0, 'stream', '', 0, 1, 0)`,
       args: [],
     },
@@ -225,7 +227,7 @@ test('a restored ledger grants nothing before every lane of its last day has sai
   const known = [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }]
   const granted = { grants: [{ account }], cells: [{ granted: 65 }] }
   expect(await send('one', { asks: [ask(5)], cells: known })).toMatchObject(granted)
-  expect(await held()).toMatchObject([{ lane: 'one' }, { lane: 'two', granted: 20 }])
+  expect(await held()).toMatchObject([{ worker: 'one' }, { worker: 'two', granted: 20 }])
 })
 
 test('an older copy that is put back under a running control plane grants nothing, and books what it has forgotten', async () => {
@@ -241,20 +243,20 @@ test('an older copy that is put back under a running control plane grants nothin
     grants: [],
     denials: [{ reason: 'unknown' }],
   })
-  expect(await ledger.read('select lane from lanes where awaited = 1')).toHaveLength(2)
-  await ledger.write(settlementStatements({ lane: 'one', settlements, marks: marks.text }))
+  expect(await ledger.read('select worker from workers where awaited = 1')).toHaveLength(2)
+  await ledger.write(settlementStatements({ worker: 'one', settlements, marks: marks.text }))
   expect(await ledger.read('select granted, settled from usage_cells')).toEqual([{ granted: 8, settled: 8 }])
   expect(await ledger.read('select settled from usage_accounts')).toEqual([{ settled: 8 }])
 })
 
-test('an operator ends the waiting for lanes that do not come back', async () => {
+test('an operator ends the waiting for workers that do not come back', async () => {
   await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [] })
   await ledger.write([resume(1)])
   expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [{ account }] })
 })
 
-test('while others ask no lane gets above half of an account, and what is left when they have theirs', async () => {
+test('while others ask no worker gets above half of an account, and what is left when they have theirs', async () => {
   limit = 100
   await greet('one')
   await greet('two')
@@ -265,7 +267,7 @@ test('while others ask no lane gets above half of an account, and what is left w
   ])
 })
 
-test('a lane that would have more than half does not get it past those who wait', async () => {
+test('a worker that would have more than half does not get it past those who wait', async () => {
   limit = 100
   await greet('one')
   await greet('two')
@@ -278,17 +280,17 @@ test('a lane that would have more than half does not get it past those who wait'
   expect(await waiting).toMatchObject({ grants: [{ partial: false }] })
 })
 
-test('two lanes that want all share it, and one request that needs more than half is served', async () => {
+test('two workers that want all share it, and one request that needs more than half is served', async () => {
   limit = 100
   await greet('one')
   await greet('two')
   await Promise.all([send('one', { asks: [ask(170, true)] }), send('two', { asks: [ask(170, true)] })])
   expect(await held()).toEqual([
-    { lane: 'one', granted: 50, returned: 0 },
-    { lane: 'two', granted: 50, returned: 0 },
+    { worker: 'one', granted: 50, returned: 0 },
+    { worker: 'two', granted: 50, returned: 0 },
   ])
-  const back = (lane: string) =>
-    send(lane, { cells: [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }] })
+  const back = (worker: string) =>
+    send(worker, { cells: [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }] })
   await Promise.all([back('one'), back('two')])
   const large = { ...ask(60, true), min: 60 }
   const known = [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }]

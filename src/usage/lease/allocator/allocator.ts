@@ -3,15 +3,15 @@
  * waits at the moment.
  *
  * Messages that have come since the last turn are decided together: one read of the cells they are about, one
- * transaction that raises counters. That transaction holds only where the lanes are still held by the same streams and no
+ * transaction that raises counters. That transaction holds only where the workers are still held by the same streams and no
  * account is over its limit, so that several control planes may do this at once; where it does not hold, the turn is made
- * again from another read. An answer goes out after the transaction. Lanes that are connected to another control plane
+ * again from another read. An answer goes out after the transaction. Workers that are connected to another control plane
  * are called back by it (usage/lease/recall-peers.ts), and answer by way of the ledger (other-workers.ts).
  *
  *   grant       while much is free: what was asked for, and up to twice as much more, so that the next ask comes later
  *   end game    while little is (contention.ts): what the others hold is called back first
  *
- * A lane whose process has not said hello gets nothing: what its former process held must be settled first.
+ * A worker whose process has not said hello gets nothing: what its former process held must be settled first.
  *
  * Longer than most: who waits, what was heard of each account and which processes are known is one state.
  */
@@ -25,9 +25,9 @@ import { noCell } from '../worker/worker-balance.ts'
 import { AccountBook } from './account-book.ts'
 import { Turn, type TurnOptions } from './allocation.ts'
 import { type Call, type Caller, type Game, newReply, toReply, type Waiting } from './allocation-input.ts'
-import type { AccountLimits, CellLedger, ForgottenGrants, HeldLane } from './balance-ledger.ts'
+import type { AccountLimits, CellLedger, ForgottenGrants, HeldWorker } from './balance-ledger.ts'
 import { MessageNumbers } from './message-numbers.ts'
-import { LanesElsewhere } from './other-workers.ts'
+import { WorkersElsewhere } from './other-workers.ts'
 import { RecallAnswers } from './recall-answers.ts'
 
 export interface AuthorityOptions extends TurnOptions {
@@ -41,9 +41,9 @@ export interface AuthorityOptions extends TurnOptions {
    * section 2, rule 18).
    */
   floors(accounts: readonly string[]): Promise<ReadonlyMap<string, number>>
-  /** The ledger was found to be an older copy: lanes are to connect again. */
+  /** The ledger was found to be an older copy: workers are to connect again. */
   onRestored(): void
-  lanes: TurnOptions['lanes'] & { holds(lane: HeldLane): boolean }
+  workers: TurnOptions['workers'] & { holds(worker: HeldWorker): boolean }
 }
 
 const turnAttempts = 8
@@ -56,10 +56,10 @@ export class Authority implements RecallReceiver {
   readonly #games = new Map<string, Game>()
   #waiting: Waiting[] = []
   readonly #answers = new RecallAnswers()
-  readonly #elsewhere: LanesElsewhere
+  readonly #elsewhere: WorkersElsewhere
   readonly #startedAt: number
   readonly #processes = new Map<string, MessageNumbers>()
-  /** By lane, the stream on which it said hello last. */
+  /** By worker, the stream on which it said hello last. */
   readonly #hellos = new Map<string, string>()
   #turning = false
   /** Accounts whose limits were changed while a turn was on. */
@@ -70,19 +70,19 @@ export class Authority implements RecallReceiver {
   constructor(options: AuthorityOptions) {
     this.#options = options
     this.#startedAt = options.clock.now()
-    this.#elsewhere = new LanesElsewhere(options)
+    this.#elsewhere = new WorkersElsewhere(options)
   }
 
   /**
-   * Takes a lane's message in; answers when all it asks for is decided. Rejects with `lane_fenced` where another stream
-   * holds the lane, `lane_rolled_back` where it must not go on, and with what the databases fail of.
+   * Takes a worker's message in; answers when all it asks for is decided. Rejects with `worker_fenced` where another stream
+   * holds the worker, `worker_rolled_back` where it must not go on, and with what the databases fail of.
    */
   receive(caller: Caller, request: LeaseRequest): Promise<LeaseReply> {
     const { promise, resolve, reject } = Promise.withResolvers<LeaseReply>()
     const told = (reply: LeaseReply) => {
       resolve(reply)
       this.#answers.told(
-        caller.lane,
+        caller.worker,
         request.cells.map(({ account }) => account),
       )
     }
@@ -91,9 +91,9 @@ export class Authority implements RecallReceiver {
     return promise
   }
 
-  /** Whether a lane has said hello on this stream. */
-  hasGreeted({ lane, streamId }: HeldLane): boolean {
-    return this.#hellos.get(lane) === streamId
+  /** Whether a worker has said hello on this stream. */
+  hasGreeted({ worker, streamId }: HeldWorker): boolean {
+    return this.#hellos.get(worker) === streamId
   }
 
   /** Limits were changed, or amounts set free: whoever holds some of them, or was refused, is told. */
@@ -118,30 +118,30 @@ export class Authority implements RecallReceiver {
   }
 
   async #recallHolders(accounts: readonly string[]): Promise<void> {
-    const { ledger, lanes } = this.#options
-    const connected = new Set(lanes.connected())
+    const { ledger, workers } = this.#options
+    const connected = new Set(workers.connected())
     for (const cell of await ledger.cells(accounts)) {
-      if (outstanding(cell) > 0 && connected.has(cell.lane)) lanes.recall(cell.lane, [cell.account])
+      if (outstanding(cell) > 0 && connected.has(cell.worker)) workers.recall(cell.worker, [cell.account])
     }
   }
 
   /**
-   * Wants back what connected lanes hold of these accounts, by their booked names; resolves when each has told what it
+   * Wants back what connected workers hold of these accounts, by their booked names; resolves when each has told what it
    * keeps, or after a second.
    */
   async callBack(accounts: readonly string[]): Promise<void> {
-    const { ledger, lanes, after } = this.#options
-    const connected = new Set(lanes.connected())
+    const { ledger, workers, after } = this.#options
+    const connected = new Set(workers.connected())
     const cells = (await ledger.cells(accounts)).filter((cell) => outstanding(cell) > 0)
-    const held = cells.filter(({ lane }) => connected.has(lane))
+    const held = cells.filter(({ worker }) => connected.has(worker))
     const late = new Promise<void>((resolve) => after(recallWaitMs, resolve))
     const answered = [this.#answers.expect(held, late), this.#elsewhere.callBack(cells, late)]
-    for (const { lane, account } of held) lanes.recall(lane, [account])
+    for (const { worker, account } of held) workers.recall(worker, [account])
     await Promise.all(answered)
   }
 
   #recallAll(accounts: readonly string[]): void {
-    for (const lane of this.#options.lanes.connected()) this.#options.lanes.recall(lane, accounts)
+    for (const worker of this.#options.workers.connected()) this.#options.workers.recall(worker, accounts)
   }
 
   #turnSoon(): void {
@@ -186,32 +186,32 @@ export class Authority implements RecallReceiver {
   /** Takes a hello in; false where the call is answered or refused with that. */
   async #greeted(call: Call): Promise<boolean> {
     const { caller, request, reject, resolve } = call
-    const { lane, streamId } = caller
+    const { worker, streamId } = caller
     const empty = { cells: [], grants: [], denials: [], later: [] }
     if (request.hello === null) {
-      const known = this.#processes.get(lane)
+      const known = this.#processes.get(worker)
       const repeated = known?.process === request.process && !known.first(request.number)
       if (known?.process === request.process && !repeated) return true
-      // What the first of them is granted the lane must look for, whichever answer reaches it.
+      // What the first of them is granted the worker must look for, whichever answer reaches it.
       if (repeated) reject(new Failure('conflict'))
       else resolve({ ...empty, hello: 'needed' })
       return false
     }
     try {
       const result = await this.#options.ledger.hello(
-        { lane, streamId, process: request.process, number: request.number },
+        { worker, streamId, process: request.process, number: request.number },
         request.hello,
         request.cells,
         await this.#forgotten(call),
       )
-      if (result === 'rolled_back' || result === 'released') throw new Failure('lane_rolled_back')
-      if (result === 'overtaken') throw new Failure('lane_fenced')
+      if (result === 'rolled_back' || result === 'released') throw new Failure('worker_rolled_back')
+      if (result === 'overtaken') throw new Failure('worker_fenced')
       if (result === 'done') {
         this.#elsewhere.forget()
-        this.#hellos.set(lane, streamId)
-        if (this.#processes.get(lane)?.process !== request.process) {
+        this.#hellos.set(worker, streamId)
+        if (this.#processes.get(worker)?.process !== request.process) {
           this.#forgetProcesses()
-          this.#processes.set(lane, new MessageNumbers(request.process))
+          this.#processes.set(worker, new MessageNumbers(request.process))
         }
         return true
       }
@@ -222,11 +222,11 @@ export class Authority implements RecallReceiver {
     return false
   }
 
-  /** A lane that has gone says hello when it comes back, whatever is remembered of it. */
+  /** A worker that has gone says hello when it comes back, whatever is remembered of it. */
   #forgetProcesses(): void {
-    const connected = new Set(this.#options.lanes.connected())
-    for (const lane of this.#processes.keys()) if (!connected.has(lane)) this.#processes.delete(lane)
-    for (const lane of this.#hellos.keys()) if (!connected.has(lane)) this.#hellos.delete(lane)
+    const connected = new Set(this.#options.workers.connected())
+    for (const worker of this.#processes.keys()) if (!connected.has(worker)) this.#processes.delete(worker)
+    for (const worker of this.#hellos.keys()) if (!connected.has(worker)) this.#hellos.delete(worker)
   }
 
   async #noticed(): Promise<void> {
@@ -234,12 +234,12 @@ export class Authority implements RecallReceiver {
   }
 
   /**
-   * A ledger that was restored from an older copy has forgotten grants. What lanes hold counts again, and nothing is
+   * A ledger that was restored from an older copy has forgotten grants. What workers hold counts again, and nothing is
    * granted before all have told (restored-ledger.ts).
    */
   async #forgotten({ caller, request }: Call): Promise<ForgottenGrants | undefined> {
     const { ledger, limits, clock, log } = this.#options
-    const { lane, gatewayId } = caller
+    const { worker, gatewayId } = caller
     const now = clock.now()
     const told = request.cells.filter(
       ({ account, granted, rounds }) => (granted > 0 || rounds > 0) && !endedLongAgo(account, now),
@@ -247,20 +247,20 @@ export class Authority implements RecallReceiver {
     if (told.length === 0) return undefined
     const book = new AccountBook(await ledger.cells(told.map(({ account }) => account)))
     const forgotten = told.filter(
-      (cell) => grantedBeyond(cell, book.cell(cell.account, lane) ?? noCell(cell.account)) > 0,
+      (cell) => grantedBeyond(cell, book.cell(cell.account, worker) ?? noCell(cell.account)) > 0,
     )
     if (forgotten.length === 0) return undefined
     log.warn(
-      { lane, accounts: forgotten.map(({ account }) => account) },
-      'A lane holds more of limits than the ledger knew',
+      { worker, accounts: forgotten.map(({ account }) => account) },
+      'A worker holds more of limits than the ledger knew',
     )
     const known = await limits.limits(forgotten.map(({ account }) => plainName(account)))
     const raises = forgotten.flatMap(({ account, rounds, granted, returned }) => {
       const limit = known.get(plainName(account))
-      // The lane says hello again: what it holds must not be forgotten because the state does not answer.
+      // The worker says hello again: what it holds must not be forgotten because the state does not answer.
       if (limit === undefined && readAccountName(account) !== null) throw new Failure('dependency_unavailable')
       const own = limit !== undefined && (limit.gatewayId === null || limit.gatewayId === gatewayId)
-      return own ? [{ account, lane, rounds, granted, returned, limit: limit.limit }] : []
+      return own ? [{ account, worker, rounds, granted, returned, limit: limit.limit }] : []
     })
     return { raises, since: this.#startedAt }
   }
@@ -299,7 +299,7 @@ export class Authority implements RecallReceiver {
     }
   }
 
-  /** Those who wait and have gone, or lost their lane, get nothing; without anyone waiting an end game is over. */
+  /** Those who wait and have gone, or lost their worker, get nothing; without anyone waiting an end game is over. */
   #dropLost(): void {
     this.#waiting = this.#waiting.filter(({ call }) => this.#isHeld(call))
     const needed = new Set(this.#waiting.flatMap(({ asks }) => asks.map(({ account }) => account)))
@@ -307,8 +307,8 @@ export class Authority implements RecallReceiver {
   }
 
   #isHeld({ caller, reject }: Call): boolean {
-    if (!caller.signal.aborted && this.#options.lanes.holds(caller)) return true
-    reject(new Failure('lane_fenced'))
+    if (!caller.signal.aborted && this.#options.workers.holds(caller)) return true
+    reject(new Failure('worker_fenced'))
     return false
   }
 }

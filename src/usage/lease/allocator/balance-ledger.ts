@@ -2,59 +2,59 @@
 import type { CellReport, CellTotals, Hello } from '../lease.ts'
 
 export interface LedgerCell extends CellTotals {
-  lane: string
+  worker: string
 }
 
-/** A lane and the stream by which it is held. */
-export interface HeldLane {
-  lane: string
+/** A worker and the stream by which it is held. */
+export interface HeldWorker {
+  worker: string
   streamId: string
 }
 
 export interface Raise {
   account: string
-  lane: string
+  worker: string
   rounds: number
   granted: number
   returned: number
 }
 
-/** What a lane answered to a call of another control plane than its own; `told` grows with each answer. */
-export interface LaneAnswer extends CellReport {
-  lane: string
+/** What a worker answered to a call of another control plane than its own; `told` grows with each answer. */
+export interface WorkerAnswer extends CellReport {
+  worker: string
   told: number
 }
 
 export interface LedgerChange {
   /** They must still be held by these streams. */
-  lanes: readonly HeldLane[]
+  workers: readonly HeldWorker[]
   /** Counters are raised to these totals, never lowered, and told from the later round. */
   raises: readonly Raise[]
   /** Of these accounts, the sum of what is granted and not returned must not be more than the limit afterwards. */
   limits: readonly { account: string; limit: number }[]
-  /** Whether more is granted: not while the ledger waits for lanes. */
+  /** Whether more is granted: not while the ledger waits for workers. */
   grants: boolean
-  /** For the other control planes; of a lane's earlier answer the later one stands. */
-  answers?: readonly LaneAnswer[]
+  /** For the other control planes; of a worker's earlier answer the later one stands. */
+  answers?: readonly WorkerAnswer[]
 }
 
 /**
- * `behind`: not all events up to `through` are there. `overtaken`: a later hello has been heard. `rolled_back`: the lane
+ * `behind`: not all events up to `through` are there. `overtaken`: a later hello has been heard. `rolled_back`: the worker
  * has returned or settled less than it once had: its memory is an older copy. `released`: an operator gave it up.
  */
 export type HelloResult = 'done' | 'behind' | 'overtaken' | 'rolled_back' | 'released'
 
 /**
- * Whether the ledger is what it was: `awaiting` is one that waits for the hellos of lanes, `behind` one that has lost what
+ * Whether the ledger is what it was: `awaiting` is one that waits for the hellos of workers, `behind` one that has lost what
  * is remembered of it, and that nobody waits yet.
  */
 export type LedgerStanding = 'whole' | 'awaiting' | 'behind'
 
 /** What a hello tells of grants that the ledger does not have. */
 export interface ForgottenGrants {
-  /** Raised to these totals: up to the limit, or for a lane that is waited for whatever others hold. */
+  /** Raised to these totals: up to the limit, or for a worker that is waited for whatever others hold. */
   raises: readonly (Raise & { limit: number | null })[]
-  /** Hellos are waited for of other lanes that have said none since then; milliseconds since the epoch. */
+  /** Hellos are waited for of other workers that have said none since then; milliseconds since the epoch. */
   since: number
 }
 
@@ -62,25 +62,25 @@ export interface CellLedger {
   cells(accounts: readonly string[]): Promise<LedgerCell[]>
   /** The same, with how the ledger stood in that moment. */
   book(accounts: readonly string[]): Promise<{ cells: LedgerCell[]; standing: LedgerStanding }>
-  answers(accounts: readonly string[]): Promise<LaneAnswer[]>
+  answers(accounts: readonly string[]): Promise<WorkerAnswer[]>
   /**
-   * Lanes that beat within so many milliseconds, whichever control plane they are connected to, by the ledger's own time
+   * Workers that beat within so many milliseconds, whichever control plane they are connected to, by the ledger's own time
    * like the beats, for clocks of control planes need not agree.
    */
-  lanesWithin(milliseconds: number): Promise<string[]>
+  workersWithin(milliseconds: number): Promise<string[]>
   /**
-   * It was found behind: hellos of all lanes are waited for before anything is granted (restored-ledger.ts). False where
+   * It was found behind: hellos of all workers are waited for before anything is granted (restored-ledger.ts). False where
    * it is not behind after all.
    */
   awaitAll(): Promise<boolean>
   /** Applies a change in one transaction. False where something it rests on no longer holds: then nothing is changed. */
   raise(change: LedgerChange): Promise<boolean>
   /**
-   * Takes in what a lane's process holds. Every other cell of the lane has nothing open: what is outstanding of it
-   * becomes free, or, where the lane crashed, settled.
+   * Takes in what a worker's process holds. Every other cell of the worker has nothing open: what is outstanding of it
+   * becomes free, or, where the worker crashed, settled.
    */
   hello(
-    lane: HeldLane & { process: string; number: number },
+    worker: HeldWorker & { process: string; number: number },
     hello: Hello,
     cells: readonly CellReport[],
     forgotten?: ForgottenGrants,

@@ -16,18 +16,18 @@ beforeEach(async () => {
 })
 afterEach(() => store.remove())
 
-const lane = (name: string, beatAt: number) => ({
-  sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+const worker = (name: string, beatAt: number) => ({
+  sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
     last_beat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, ?, ?)`,
   args: [name, beatAt, beatAt],
 })
 const cell = (account: string, name: string, granted: number, returned: number, settled: number) => ({
-  sql: 'insert into usage_cells (account, lane, granted, returned, settled) values (?, ?, ?, ?, ?)',
+  sql: 'insert into usage_cells (account, worker, granted, returned, settled) values (?, ?, ?, ?, ?)',
   args: [account, name, granted, returned, settled],
 })
 const cells = () =>
-  store.ledger.read<{ account: string; lane: string; settled: number }>(
-    'select account, lane, granted - returned as held, settled from usage_cells order by account, lane',
+  store.ledger.read<{ account: string; worker: string; settled: number }>(
+    'select account, worker, granted - returned as held, settled from usage_cells order by account, worker',
   )
 const settled = async () =>
   Object.fromEntries(
@@ -41,7 +41,7 @@ const settled = async () =>
 test('what ended long ago becomes one cell, and what is settled of each account stays the same', async () => {
   const [past, lately] = ['budget/b@2026-01-01', 'budget/b@2026-06-01']
   await store.ledger.write([
-    ...[lane('alive', now), lane('silent', now - 31 * day), lane('lost', now - 31 * day)],
+    ...[worker('alive', now), worker('silent', now - 31 * day), worker('lost', now - 31 * day)],
     ...[cell(past, 'alive', 9, 2, 7), cell(past, 'silent', 5, 0, 5), cell(past, 'lost', 5, 0, 4)],
     ...[cell(lately, 'alive', 4, 0, 4), cell('token/t/money', 'silent', 8, 1, 7), cell('budget/c', 'alive', 1, 0, 1)],
   ])
@@ -49,18 +49,20 @@ test('what ended long ago becomes one cell, and what is settled of each account 
   await compaction.run()
   expect(await settled()).toEqual(before)
   expect(await cells()).toMatchObject([
-    { account: 'budget/b@2026-01-01', lane: '*', held: 12, settled: 12 },
-    { account: 'budget/b@2026-01-01', lane: 'lost', held: 5, settled: 4 },
-    { account: 'budget/b@2026-06-01', lane: 'alive' },
-    { account: 'budget/c', lane: 'alive' },
-    { account: 'token/t/money', lane: '*', held: 7, settled: 7 },
+    { account: 'budget/b@2026-01-01', worker: '*', held: 12, settled: 12 },
+    { account: 'budget/b@2026-01-01', worker: 'lost', held: 5, settled: 4 },
+    { account: 'budget/b@2026-06-01', worker: 'alive' },
+    { account: 'budget/c', worker: 'alive' },
+    { account: 'token/t/money', worker: '*', held: 7, settled: 7 },
   ])
-  expect(await store.ledger.read('select lane from lanes where released_at is not null')).toEqual([{ lane: 'silent' }])
+  expect(await store.ledger.read('select worker from workers where released_at is not null')).toEqual([
+    { worker: 'silent' },
+  ])
 })
 
 test('many cells go in batches, all of them in the end', async () => {
   const names = Array.from({ length: 450 }, (_, index) => `silent ${index}`)
-  await store.ledger.write(names.flatMap((name) => [lane(name, 0), cell('token/t/requests', name, 2, 1, 1)]))
+  await store.ledger.write(names.flatMap((name) => [worker(name, 0), cell('token/t/requests', name, 2, 1, 1)]))
   for (let run = 1; (await cells()).length > 1; run++) {
     expect(run).toBeLessThan(10)
     await compaction.run()

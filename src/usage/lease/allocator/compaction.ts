@@ -1,13 +1,13 @@
 /**
- * Cells that nobody will tell of any more become one for each account, under the lane `*`, in small batches: what is
+ * Cells that nobody will tell of any more become one for each account, under the worker `*`, in small batches: what is
  * settled stays where every sum finds it, and of the chains of events nothing changes.
  *
- *   a window that ended long ago    of all lanes
- *   a lane that was released        by an operator; or here, where it has been silent for 30 days and holds nothing: its
+ *   a window that ended long ago    of all workers
+ *   a worker that was released        by an operator; or here, where it has been silent for 30 days and holds nothing: its
  *                                   instance never comes back, another begins in its place
  *
- * Cells with something outstanding stay: it is spent until it is settled, returned or released. Those of living lanes
- * stay as well, since a lane that tells of a cell must find it here.
+ * Cells with something outstanding stay: it is spent until it is settled, returned or released. Those of living workers
+ * stay as well, since a worker that tells of a cell must find it here.
  */
 import { brokenConstraint } from '../../../events/log/append.ts'
 import type { Clock } from '../../../lib/clock.ts'
@@ -23,15 +23,15 @@ const answersKeptMs = 86_400_000
 
 interface Cell {
   account: string
-  lane: string
+  worker: string
 }
 
 /** `account >= 'budget/' and account < 'budget0'` are those of budgets. */
-const endedWindows = `select account, lane from usage_cells
+const endedWindows = `select account, worker from usage_cells
   where account >= 'budget/' and account < 'budget0' and instr(account, '@') > 0
-    and substr(account, instr(account, '@') + 1) < ?1 and lane <> '*' and granted - returned - settled = 0 limit ${batch}`
+    and substr(account, instr(account, '@') + 1) < ?1 and worker <> '*' and granted - returned - settled = 0 limit ${batch}`
 
-const releasedLanes = `select c.account, c.lane from lanes l join usage_cells c on c.lane = l.lane
+const releasedWorkers = `select c.account, c.worker from workers l join usage_cells c on c.worker = l.worker
   where l.released_at is not null and c.granted - c.returned - c.settled = 0 limit ${batch}`
 
 /** To be called now and then; does one batch of each a minute, and more while there are more. */
@@ -52,7 +52,7 @@ export class Compaction {
     const now = this.#clock.now()
     await this.#ledger.write([...forgotten(now), ...this.#marks.tidy()])
     const ended = await this.#ledger.read<Cell>(endedWindows, [new Date(now - longAgoMs).toISOString().slice(0, 10)])
-    const left = await this.#ledger.read<Cell>(releasedLanes)
+    const left = await this.#ledger.read<Cell>(releasedWorkers)
     for (const cells of [ended, left]) await this.#merge(cells)
     if (Math.max(ended.length, left.length) < batch) this.#nextAt = this.#clock.monotonic() + everyMs
   }
@@ -70,9 +70,9 @@ export class Compaction {
 
 const forgotten = (now: number): Statement[] => [
   {
-    sql: `update lanes set released_at = ?2, stream_id = 'silent' where lane in (
-      select l.lane from lanes l where l.released_at is null and l.last_beat_at < ?1 and l.connected_at < ?1
-        and not exists (select 1 from usage_cells c where c.lane = l.lane and c.granted - c.returned - c.settled > 0)
+    sql: `update workers set released_at = ?2, stream_id = 'silent' where worker in (
+      select l.worker from workers l where l.released_at is null and l.last_beat_at < ?1 and l.connected_at < ?1
+        and not exists (select 1 from usage_cells c where c.worker = l.worker and c.granted - c.returned - c.settled > 0)
       limit ${batch})`,
     args: [now - silentMs, now],
   },
@@ -82,7 +82,7 @@ const forgotten = (now: number): Statement[] => [
   { sql: "delete from rate_holdings where kind <> 'held' and free_at < ?", args: [now] },
 ]
 
-const among = "(account, lane) in (select value ->> 'account', value ->> 'lane' from json_each(?))"
+const among = "(account, worker) in (select value ->> 'account', value ->> 'worker' from json_each(?))"
 
 const merged = (list: string): Statement[] => [
   {
@@ -90,9 +90,9 @@ const merged = (list: string): Statement[] => [
     args: [list],
   },
   {
-    sql: `insert into usage_cells (account, lane, granted, settled)
+    sql: `insert into usage_cells (account, worker, granted, settled)
       select account, '*', sum(settled), sum(settled) from usage_cells where ${among} group by account
-      on conflict (account, lane) do update set granted = granted + excluded.granted,
+      on conflict (account, worker) do update set granted = granted + excluded.granted,
         settled = settled + excluded.settled`,
     args: [list],
   },

@@ -3,8 +3,8 @@ import { expect, test } from 'bun:test'
 import { decide, type Standings } from './contention.ts'
 
 const account = 'token/t/money'
-const need = { lane: 'one', want: 1, min: 1, arrivedAt: 0, waited: 2000, wait: 2000 }
-const cell = { account, lane: 'two', rounds: 0, granted: 10, returned: 0, settled: 3 }
+const need = { worker: 'one', want: 1, min: 1, arrivedAt: 0, waited: 2000, wait: 2000 }
+const cell = { account, worker: 'two', rounds: 0, granted: 10, returned: 0, settled: 3 }
 const standings: Standings = {
   limit: 10,
   cells: [cell],
@@ -16,15 +16,15 @@ const standings: Standings = {
   now: 1000,
 }
 
-test('a lane that is only slow to tell of its last grant holds the rest; one that is out of reach makes it unknown', () => {
+test('a worker that is only slow to tell of its last grant holds the rest; one that is out of reach makes it unknown', () => {
   expect(decide(need, standings)).toEqual({ kind: 'refuse', reason: 'held' })
   expect(decide(need, { ...standings, inReach: () => false })).toEqual({ kind: 'refuse', reason: 'unknown' })
   const spent = [{ ...cell, settled: 10 }]
   expect(decide(need, { ...standings, cells: spent })).toEqual({ kind: 'refuse', reason: 'exhausted' })
 })
 
-test('what the asking lane itself has not given back yet is waited for, and is never called used up', () => {
-  const own = { ...cell, lane: 'one' }
+test('what the asking worker itself has not given back yet is waited for, and is never called used up', () => {
+  const own = { ...cell, worker: 'one' }
   const report = { ...own, open: 0 }
   const justFreed = { ...standings, cells: [own], reports: new Map([['one', report]]) }
   expect(decide({ ...need, waited: 0 }, justFreed)).toEqual({ kind: 'wait' })

@@ -1,6 +1,6 @@
 const messagesRemembered = 1000
 
-/** What is remembered of a lane's process: which of its last messages have come. */
+/** What is remembered of a worker's process: which of its last messages have come. */
 export class MessageNumbers {
   readonly process: string
   readonly #numbers = new Set<number>()

@@ -1,30 +1,30 @@
 /**
- * The lanes that are connected to other control planes, as the ledger shows them: which beat lately, what they last
- * answered to calls, and which accounts the other control planes have lately called back from the lanes here.
+ * The workers that are connected to other control planes, as the ledger shows them: which beat lately, what they last
+ * answered to calls, and which accounts the other control planes have lately called back from the workers here.
  */
 import type { Clock } from '../../../lib/clock.ts'
 import { mostUsageWaitMs, recallWaitMs } from '../lease.ts'
 import type { RecallPeers } from '../recall-peers.ts'
-import type { CellLedger, LaneAnswer } from './balance-ledger.ts'
+import type { CellLedger, WorkerAnswer } from './balance-ledger.ts'
 
 /** What one decision needs of them. */
 export interface Elsewhere {
-  readonly lanes: ReadonlySet<string>
-  readonly answers: readonly LaneAnswer[]
+  readonly workers: ReadonlySet<string>
+  readonly answers: readonly WorkerAnswer[]
   /** Whether another control plane may still wait for answers of this account; and whether it has just called again. */
   called(account: string): boolean
   asking(account: string): boolean
 }
 
-export interface LanesElsewhereOptions {
-  ledger: Pick<CellLedger, 'answers' | 'lanesWithin'>
-  lanes: { connected(): readonly string[] }
+export interface WorkersElsewhereOptions {
+  ledger: Pick<CellLedger, 'answers' | 'workersWithin'>
+  workers: { connected(): readonly string[] }
   peers: RecallPeers
   clock: Clock
   after(milliseconds: number, work: () => void): void
 }
 
-/** A lane beats every second, and its row follows within another. */
+/** A worker beats every second, and its row follows within another. */
 const silentMs = 5000
 const readAgainMs = 1000
 /** Whoever waits does so for `mostUsageWaitMs` at most, and calls again every 250 ms while somebody has not answered. */
@@ -32,14 +32,14 @@ const calledForMs = mostUsageWaitMs + recallWaitMs
 const askingForMs = 500
 const lookMs = 100
 
-export class LanesElsewhere {
-  readonly #options: LanesElsewhereOptions
+export class WorkersElsewhere {
+  readonly #options: WorkersElsewhereOptions
   #lately: readonly string[] = []
   #readAt = Number.NEGATIVE_INFINITY
   /** When an account was last called back; monotonic. */
   readonly #calls = new Map<string, number>()
 
-  constructor(options: LanesElsewhereOptions) {
+  constructor(options: WorkersElsewhereOptions) {
     this.#options = options
   }
 
@@ -57,34 +57,34 @@ export class LanesElsewhere {
 
   /** With nobody elsewhere nothing but the beats is read, once a second. */
   async look(accounts: readonly string[]): Promise<Elsewhere> {
-    const lanes = await this.#lanes()
-    const answers = lanes.size === 0 ? [] : await this.#options.ledger.answers(accounts)
+    const workers = await this.#workers()
+    const answers = workers.size === 0 ? [] : await this.#options.ledger.answers(accounts)
     const now = this.#options.clock.monotonic()
     const within = (account: string, milliseconds: number) => now - (this.#calls.get(account) ?? now) < milliseconds
     return {
-      lanes,
+      workers,
       answers,
       called: (account) => this.#calls.has(account) && within(account, calledForMs),
       asking: (account) => this.#calls.has(account) && within(account, askingForMs),
     }
   }
 
-  /** Calls back what lanes elsewhere hold; resolves when each has answered to that, or `late` does. */
-  async callBack(cells: readonly { lane: string; account: string }[], late: Promise<void>): Promise<void> {
+  /** Calls back what workers elsewhere hold; resolves when each has answered to that, or `late` does. */
+  async callBack(cells: readonly { worker: string; account: string }[], late: Promise<void>): Promise<void> {
     const { ledger, peers } = this.#options
-    const lanes = await this.#lanes()
-    const held = cells.filter(({ lane }) => lanes.has(lane))
+    const workers = await this.#workers()
+    const held = cells.filter(({ worker }) => workers.has(worker))
     if (held.length === 0) return
     const accounts = [...new Set(held.map(({ account }) => account))]
     const told = async () =>
-      new Map((await ledger.answers(accounts)).map((answer) => [`${answer.lane} ${answer.account}`, answer.told]))
+      new Map((await ledger.answers(accounts)).map((answer) => [`${answer.worker} ${answer.account}`, answer.told]))
     const before = await told()
     peers.tell({ kind: 'recall', accounts })
     const over = late.then(() => true)
     for (let ended = false; !ended; ) {
       const now = await told()
-      const silent = ({ lane, account }: { lane: string; account: string }) =>
-        (now.get(`${lane} ${account}`) ?? 0) <= (before.get(`${lane} ${account}`) ?? 0)
+      const silent = ({ worker, account }: { worker: string; account: string }) =>
+        (now.get(`${worker} ${account}`) ?? 0) <= (before.get(`${worker} ${account}`) ?? 0)
       if (!held.some(silent)) return
       ended = await Promise.race([
         over,
@@ -93,13 +93,13 @@ export class LanesElsewhere {
     }
   }
 
-  async #lanes(): Promise<ReadonlySet<string>> {
-    const { ledger, clock, lanes } = this.#options
+  async #workers(): Promise<ReadonlySet<string>> {
+    const { ledger, clock, workers } = this.#options
     const now = clock.monotonic()
     if (now - this.#readAt >= readAgainMs) {
-      this.#lately = await ledger.lanesWithin(silentMs)
+      this.#lately = await ledger.workersWithin(silentMs)
       this.#readAt = now
     }
-    return new Set(this.#lately).difference(new Set(lanes.connected()))
+    return new Set(this.#lately).difference(new Set(workers.connected()))
   }
 }

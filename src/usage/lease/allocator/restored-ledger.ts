@@ -1,16 +1,16 @@
 /**
  * A ledger that was restored from an older copy has forgotten grants, and what they were spent on (protocols section 2,
- * rule 17). From the moment that this is noticed nothing is granted to anybody until every lane that was there within a
+ * rule 17). From the moment that this is noticed nothing is granted to anybody until every worker that was there within a
  * day before the copy was made has said hello, and with it what it holds, or an operator says that it will not.
  *
  * It is noticed by what others know and the ledger does not:
  *
  *   a control plane that ran meanwhile   transactions that it, or another, has made (usage/lease/ledger-epoch.ts)
- *   a lane                               when it last connected, its events, the transactions it was told of, and what
+ *   a worker                               when it last connected, its events, the transactions it was told of, and what
  *                                        it was granted (allocator.ts)
  *   the state                            a change of which the ledger has neither the event nor that it is pending
  *
- * A lane that is waited for ships its forgotten events again before its hello. They were within what it had been granted,
+ * A worker that is waited for ships its forgotten events again before its hello. They were within what it had been granted,
  * so its word is taken for that (usage/settlement.ts); its hello says what else it was granted.
  */
 import { controlPlaneChain } from '../../../events/log/chain.ts'
@@ -20,14 +20,14 @@ import { isBehind } from '../ledger-epoch.ts'
 
 const knownForMs = 86_400_000
 
-/** Waits for the hellos of lanes that have said none since `since`; all instants are milliseconds since the epoch. */
-export const awaitLanes = (since: number): Statement => ({
-  sql: `update lanes set awaited = 1 where greeted_at < ?1 and released_at is null
-    and last_beat_at > (select max(last_beat_at) from lanes where connected_at < ?1) - ${knownForMs}`,
+/** Waits for the hellos of workers that have said none since `since`; all instants are milliseconds since the epoch. */
+export const awaitWorkers = (since: number): Statement => ({
+  sql: `update workers set awaited = 1 where greeted_at < ?1 and released_at is null
+    and last_beat_at > (select max(last_beat_at) from workers where connected_at < ?1) - ${knownForMs}`,
   args: [since],
 })
 
-/** For so long nothing is granted in any case: lanes that only they themselves know of connect meanwhile. */
+/** For so long nothing is granted in any case: workers that only they themselves know of connect meanwhile. */
 const pauseMs = 3000
 const pauseMark = 'restored'
 
@@ -38,37 +38,44 @@ const pause: Statement = {
 }
 
 /** An SQL expression: whether nothing is to be granted. */
-export const isAwaiting = `(exists (select 1 from lanes where awaited = 1) or exists (
+export const isAwaiting = `(exists (select 1 from workers where awaited = 1) or exists (
   select 1 from ledger_marks where writer = '${pauseMark}' and at between ${databaseTime} - ${pauseMs} and ${databaseTime}))`
 
-/** A lane that somebody remembers. */
-export interface KnownLane {
-  lane: string
+/** A worker that somebody remembers. */
+export interface KnownWorker {
+  worker: string
   gatewayId: string
   instanceId: string
-  worker: number
+  workerNumber: number
 }
 
 /**
- * The ledger has less than these marks (LedgerMarks.text) say: waits for the hellos of all lanes that it knows, and of
+ * The ledger has less than these marks (LedgerMarks.text) say: waits for the hellos of all workers that it knows, and of
  * those that the caller does. Then it has as much, so that this is done once. Breaks a guard where it has as much already.
  */
-export const awaitAll = (marks: string, lanes: readonly KnownLane[]): Statement[] => [
+export const awaitAll = (marks: string, workers: readonly KnownWorker[]): Statement[] => [
   // The read that found it may have been answered by a copy that lags behind the primary.
   { sql: `insert into guards (holds) select 0 where not ${isBehind('?')}`, args: [marks] },
   {
-    sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+    sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
         last_beat_at, connected_at)
-      select value ->> 'lane', value ->> 'gatewayId', value ->> 'instanceId', value ->> 'worker', '', '', 0, 0, 0
-      from json_each(?) where true on conflict (lane) do nothing`,
+      select value ->> 'worker', value ->> 'gatewayId', value ->> 'instanceId', value ->> 'workerNumber', '', '', 0, 0, 0
+      from json_each(?) where true on conflict (worker) do nothing`,
     args: [
-      JSON.stringify(lanes.map(({ lane, gatewayId, instanceId, worker }) => ({ lane, gatewayId, instanceId, worker }))),
+      JSON.stringify(
+        workers.map(({ worker, gatewayId, instanceId, workerNumber }) => ({
+          worker,
+          gatewayId,
+          instanceId,
+          workerNumber,
+        })),
+      ),
     ],
   },
   {
-    sql: `update lanes set awaited = 1 where released_at is null and (lane in (select value ->> 'lane' from json_each(?))
-      or max(last_beat_at, connected_at) > (select max(max(last_beat_at, connected_at)) from lanes) - ${knownForMs})`,
-    args: [JSON.stringify(lanes.map(({ lane }) => ({ lane })))],
+    sql: `update workers set awaited = 1 where released_at is null and (worker in (select value ->> 'worker' from json_each(?))
+      or max(last_beat_at, connected_at) > (select max(max(last_beat_at, connected_at)) from workers) - ${knownForMs})`,
+    args: [JSON.stringify(workers.map(({ worker }) => ({ worker })))],
   },
   {
     sql: `insert into ledger_marks (writer, written, at)
@@ -79,22 +86,22 @@ export const awaitAll = (marks: string, lanes: readonly KnownLane[]): Statement[
   pause,
 ]
 
-/** What a lane says shows that the ledger has forgotten some of it; `since` as for `awaitLanes`. */
-export const awaitForgotten = (lane: string, since: number): Statement[] => [
-  awaitLanes(since),
-  { sql: 'update lanes set awaited = 1 where lane = ? and released_at is null', args: [lane] },
+/** What a worker says shows that the ledger has forgotten some of it; `since` as for `awaitWorkers`. */
+export const awaitForgotten = (worker: string, since: number): Statement[] => [
+  awaitWorkers(since),
+  { sql: 'update workers set awaited = 1 where worker = ? and released_at is null', args: [worker] },
   pause,
 ]
 
-/** An operator says that what lanes still hold need not be waited for: in their stead, so that no restart asks again. */
+/** An operator says that what workers still hold need not be waited for: in their stead, so that no restart asks again. */
 export const resume = (now: number): Statement => ({
-  sql: 'update lanes set awaited = 0, greeted_at = ? where awaited = 1',
+  sql: 'update workers set awaited = 0, greeted_at = ? where awaited = 1',
   args: [now],
 })
 
-export const awaitedLanes = (ledger: Pick<Database, 'read'>): Promise<{ lane: string; greeted_at: number }[]> =>
-  ledger.read<{ lane: string; greeted_at: number }>(
-    'select lane, greeted_at from lanes where awaited = 1 order by lane',
+export const awaitedWorkers = (ledger: Pick<Database, 'read'>): Promise<{ worker: string; greeted_at: number }[]> =>
+  ledger.read<{ worker: string; greeted_at: number }>(
+    'select worker, greeted_at from workers where awaited = 1 order by worker',
   )
 
 const looksBackMs = knownForMs

@@ -12,7 +12,7 @@ import { mostHeld, roundSize } from '../lease.ts'
 import { LedgerMarks } from '../ledger-epoch.ts'
 import { sqlLedger } from './sql-ledger.ts'
 
-const lane = 'gateway/instance/0'
+const worker = 'gateway/instance/0'
 const other = 'gateway/other/0'
 const account = 'token/t/requests'
 let directory: string
@@ -25,8 +25,8 @@ beforeEach(async () => {
   ledger = await openDatabase(`${directory}/ledger.db`, directory)
   await migrate(ledger, ledgerMigrations)
   await ledger.write(
-    [lane, other].map((name) => ({
-      sql: `insert into lanes (lane, gateway_id, instance_id, worker, stream_id, gateway_version, acknowledged_version,
+    [worker, other].map((name) => ({
+      sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
         last_beat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
       args: [name],
     })),
@@ -40,15 +40,15 @@ afterEach(() => {
 })
 
 const cells = () =>
-  sqlLedger({ ledger, marks, clock: systemClock, onLost: (...loss) => lost.push(loss), lanes: () => [] })
-const held = { lane, streamId: 'stream' }
+  sqlLedger({ ledger, marks, clock: systemClock, onLost: (...loss) => lost.push(loss), workers: () => [] })
+const held = { worker, streamId: 'stream' }
 const grant = (granted: number, returned = 0, limit = 10, rounds = 0, of = account) =>
   cells().raise({
-    ...{ lanes: [held], grants: true, limits: [{ account: of, limit }] },
-    raises: [{ account: of, lane, rounds, granted, returned }],
+    ...{ workers: [held], grants: true, limits: [{ account: of, limit }] },
+    raises: [{ account: of, worker, rounds, granted, returned }],
   })
-const settle = (amount: number, name = account, by = lane) =>
-  ledger.write(settlementStatements({ lane: by, settlements: [{ account: name, amount }], marks: marks.text }))
+const settle = (amount: number, name = account, by = worker) =>
+  ledger.write(settlementStatements({ worker: by, settlements: [{ account: name, amount }], marks: marks.text }))
 const token = (id: string, accountId: string) => ({
   sql: `insert into tokens (id, name, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
     access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, account_id, max_requests)
@@ -83,11 +83,11 @@ test('counters that are told from different rounds are compared as what they are
   expect(await told(roundSize + 4, 2)).toBe('rolled_back')
 })
 
-test('nothing is granted to a lane that another stream holds', async () => {
+test('nothing is granted to a worker that another stream holds', async () => {
   const change = {
-    lanes: [{ lane, streamId: 'other' }],
+    workers: [{ worker, streamId: 'other' }],
     grants: true,
-    raises: [{ account, lane, rounds: 0, granted: 1, returned: 0 }],
+    raises: [{ account, worker, rounds: 0, granted: 1, returned: 0 }],
     limits: [],
   }
   expect(await cells().raise(change)).toBe(false)
@@ -116,7 +116,7 @@ test('books what a provider charged beyond a grant in full, and refuses more req
   expect(counters).toEqual({ granted: mostHeld, settled: mostHeld })
 })
 
-test('a lane cannot settle of the cell of another, nor of what is no account', async () => {
+test('a worker cannot settle of the cell of another, nor of what is no account', async () => {
   await grant(4)
   await settle(2, account, other)
   await settle(2, 'nonsense')
@@ -132,7 +132,7 @@ test('what a former process held is free once all its events are there', async (
   expect(await greet({ through: 3 })).toBe('behind')
   expect(await cell()).toMatchObject({ returned: 0 })
   await ledger.write([
-    { sql: "insert into chains (chain, seq, digest, updated_at) values (?, 3, '', 0)", args: [lane] },
+    { sql: "insert into chains (chain, seq, digest, updated_at) values (?, 3, '', 0)", args: [worker] },
   ])
   expect(await greet({ through: 3 })).toBe('done')
   expect(await cell()).toMatchObject({ granted: 9, returned: 7, settled: 2 })
@@ -145,7 +145,7 @@ test('what a crashed host held counts as spent, and that is told', async () => {
   expect(await greet({ crashed: true })).toBe('done')
   expect(await cell()).toMatchObject({ granted: 9, returned: 0, settled: 9 })
   expect(await ledger.read('select settled from usage_accounts')).toEqual([{ settled: 9 }])
-  expect(lost).toEqual([[lane, [{ account, amount: 7 }]]])
+  expect(lost).toEqual([[worker, [{ account, amount: 7 }]]])
 })
 
 test('what a crashed host held counts as spent of an account too of which nothing was ever settled', async () => {
@@ -166,14 +166,14 @@ test('a hello that was overtaken changes nothing', async () => {
   expect(await cell()).toMatchObject({ returned: 3 })
 })
 
-test('a lane that knows less than it once said, or was released, does not go on', async () => {
+test('a worker that knows less than it once said, or was released, does not go on', async () => {
   await grant(9, 4)
   const older = { account, rounds: 0, granted: 9, returned: 1, settled: 0, open: 0 }
   const hello = { through: 0, counted: 0, crashed: false }
   expect(await cells().hello({ ...held, process: 'p', number: 1 }, hello, [older])).toBe('rolled_back')
   expect(await cell()).toMatchObject({ granted: 9, returned: 4, settled: 5 })
-  expect(lost).toEqual([[lane, [{ account, amount: 5 }]]])
-  await ledger.write([{ sql: 'update lanes set released_at = 1', args: [] }])
+  expect(lost).toEqual([[worker, [{ account, amount: 5 }]]])
+  await ledger.write([{ sql: 'update workers set released_at = 1', args: [] }])
   expect(await greet()).toBe('released')
 })
 
@@ -197,7 +197,10 @@ test('what an event has settled that was shipped behind a hello is no sign of an
   await settle(2)
   const chain = (seq: number) =>
     ledger.write([
-      { sql: "insert or replace into chains (chain, seq, digest, updated_at) values (?, ?, '', 0)", args: [lane, seq] },
+      {
+        sql: "insert or replace into chains (chain, seq, digest, updated_at) values (?, ?, '', 0)",
+        args: [worker, seq],
+      },
     ])
   const told = { account, rounds: 0, granted: 9, returned: 0, settled: 1, open: 1 }
   const say = (number: number) =>
@@ -217,7 +220,7 @@ test('a hello that was refused for events which have come meanwhile is to be sai
         .write(statements)
         .finally(() =>
           ledger.write([
-            { sql: "insert into chains (chain, seq, digest, updated_at) values (?, 3, '', 0)", args: [lane] },
+            { sql: "insert into chains (chain, seq, digest, updated_at) values (?, 3, '', 0)", args: [worker] },
           ]),
         )
     },
@@ -225,7 +228,7 @@ test('a hello that was refused for events which have come meanwhile is to be sai
   const told = { account, rounds: 0, granted: 9, returned: 0, settled: 0, open: 1 }
   const hello = { through: 3, counted: 3, crashed: false }
   const say = (by: Database, number: number) =>
-    sqlLedger({ ledger: by, marks, clock: systemClock, onLost: () => undefined, lanes: () => [] }).hello(
+    sqlLedger({ ledger: by, marks, clock: systemClock, onLost: () => undefined, workers: () => [] }).hello(
       { ...held, process: 'p', number },
       hello,
       [told],

@@ -1,6 +1,6 @@
 /**
- * The cells in the ledger. What must hold is tried in the transaction that rests on it: who holds the lane, that no
- * account is over its limit, that a lane's events are there before what its former process held is free.
+ * The cells in the ledger. What must hold is tried in the transaction that rests on it: who holds the worker, that no
+ * account is over its limit, that a worker's events are there before what its former process held is free.
  */
 import { brokenConstraint } from '../../../events/log/append.ts'
 import type { Clock } from '../../../lib/clock.ts'
@@ -11,44 +11,44 @@ import { isBehind, type LedgerMarks } from '../ledger-epoch.ts'
 import type {
   CellLedger,
   ForgottenGrants,
-  HeldLane,
+  HeldWorker,
   HelloResult,
-  LaneAnswer,
   LedgerCell,
   LedgerChange,
   LedgerStanding,
+  WorkerAnswer,
 } from './balance-ledger.ts'
-import { awaitAll, awaitLanes, isAwaiting, type KnownLane } from './restored-ledger.ts'
+import { awaitAll, awaitWorkers, isAwaiting, type KnownWorker } from './restored-ledger.ts'
 
-/** Amounts that a lane's crash has cost: they stay spent. */
+/** Amounts that a worker's crash has cost: they stay spent. */
 export type Losses = readonly { account: string; amount: number }[]
 
 export interface SqlLedgerOptions {
   ledger: Database
   marks: LedgerMarks
   clock: Pick<Clock, 'now'>
-  onLost(lane: string, losses: Losses): void
-  /** The lanes that this control plane remembers, which an older copy may not know. */
-  lanes(): readonly KnownLane[]
+  onLost(worker: string, losses: Losses): void
+  /** The workers that this control plane remembers, which an older copy may not know. */
+  workers(): readonly KnownWorker[]
 }
 
-export function sqlLedger({ ledger, marks, clock, onLost, lanes }: SqlLedgerOptions): CellLedger {
-  /** Nobody can say what a lane spent whose memory is an older copy. */
-  const close = async ({ lane, streamId }: HeldLane): Promise<void> => {
-    const losses = await outstandingBeside(ledger, lane, nothing)
-    const done = await attempt(ledger, [heldGuard(lane, streamId), ...lostStatements(lane, nothing)])
-    if (done === 'done' && losses.length > 0) onLost(lane, losses)
+export function sqlLedger({ ledger, marks, clock, onLost, workers }: SqlLedgerOptions): CellLedger {
+  /** Nobody can say what a worker spent whose memory is an older copy. */
+  const close = async ({ worker, streamId }: HeldWorker): Promise<void> => {
+    const losses = await outstandingBeside(ledger, worker, nothing)
+    const done = await attempt(ledger, [heldGuard(worker, streamId), ...lostStatements(worker, nothing)])
+    if (done === 'done' && losses.length > 0) onLost(worker, losses)
   }
   return {
     cells: (accounts) =>
       ledger.read<LedgerCell>(
-        `select account, lane, rounds, granted, returned, settled from usage_cells
+        `select account, worker, rounds, granted, returned, settled from usage_cells
          where account in (select value from json_each(?))`,
         [JSON.stringify(accounts)],
       ),
     async book(accounts) {
       const rows = await ledger.read<LedgerCell & { standing: LedgerStanding }>(
-        `select standing, account, lane, rounds, granted, returned, settled from (
+        `select standing, account, worker, rounds, granted, returned, settled from (
           select case when ${isBehind('?2')} then 'behind' when ${isAwaiting} then 'awaiting' else 'whole' end as standing)
           left join usage_cells on account in (select value from json_each(?1))`,
         [JSON.stringify(accounts), marks.text],
@@ -57,19 +57,19 @@ export function sqlLedger({ ledger, marks, clock, onLost, lanes }: SqlLedgerOpti
       return { cells, standing: rows[0]?.standing ?? 'behind' }
     },
     answers: (accounts) =>
-      ledger.read<LaneAnswer>(
-        `select account, lane, rounds, granted, returned, settled, open, told from usage_answers
+      ledger.read<WorkerAnswer>(
+        `select account, worker, rounds, granted, returned, settled, open, told from usage_answers
          where account in (select value from json_each(?))`,
         [JSON.stringify(accounts)],
       ),
-    async lanesWithin(milliseconds) {
-      const rows = await ledger.read<{ lane: string }>(
-        `select lane from lanes where last_beat_at >= ${databaseTime} - ?1 and last_beat_at <= ${databaseTime} + ?1`,
+    async workersWithin(milliseconds) {
+      const rows = await ledger.read<{ worker: string }>(
+        `select worker from workers where last_beat_at >= ${databaseTime} - ?1 and last_beat_at <= ${databaseTime} + ?1`,
         [milliseconds],
       )
-      return rows.map(({ lane }) => lane)
+      return rows.map(({ worker }) => worker)
     },
-    awaitAll: async () => (await attempt(ledger, awaitAll(marks.text, lanes()))) === 'done',
+    awaitAll: async () => (await attempt(ledger, awaitAll(marks.text, workers()))) === 'done',
     async raise(change) {
       const raising = change.raises.length > 0
       const statements = [
@@ -81,22 +81,22 @@ export function sqlLedger({ ledger, marks, clock, onLost, lanes }: SqlLedgerOpti
       if (done && raising) marks.made()
       return done
     },
-    async hello(lane, hello, cells, forgotten) {
+    async hello(worker, hello, cells, forgotten) {
       const told = JSON.stringify(cells)
-      const losses = hello.crashed ? await outstandingBeside(ledger, lane.lane, told) : []
+      const losses = hello.crashed ? await outstandingBeside(ledger, worker.worker, told) : []
       const statements = [
         standsGuard(marks.text, false),
         ...(forgotten === undefined ? [] : forgottenStatements(forgotten)),
-        ...helloStatements(lane, hello, told, clock.now()),
+        ...helloStatements(worker, hello, told, clock.now()),
         marks.count(),
       ]
       if ((await attempt(ledger, statements)) === 'refused') {
-        const why = await whyRefused(ledger, lane, hello, told)
-        if (why === 'rolled_back') await close(lane)
+        const why = await whyRefused(ledger, worker, hello, told)
+        if (why === 'rolled_back') await close(worker)
         return why
       }
       marks.made()
-      if (losses.length > 0) onLost(lane.lane, losses)
+      if (losses.length > 0) onLost(worker.worker, losses)
       return 'done'
     },
   }
@@ -117,36 +117,36 @@ const offOld = `max(0, excluded.rounds - rounds) * ${roundSize}`
 const offNew = `max(0, rounds - excluded.rounds) * ${roundSize}`
 const mostGranted = `max(granted - ${offOld}, excluded.granted - ${offNew})`
 
-/** Of a grant nothing stands while lanes are waited for, and of no raise where the ledger has lost what is known of it. */
+/** Of a grant nothing stands while workers are waited for, and of no raise where the ledger has lost what is known of it. */
 const standsGuard = (marks: string, grants: boolean): Statement => ({
   sql: `insert into guards (holds) select 0 where ${isBehind('?1')} or (?2 and ${isAwaiting})`,
   args: [marks, grants ? 1 : 0],
 })
 
-const raised = `insert into usage_cells (account, lane, rounds, granted, returned)
-  select value ->> 'account', value ->> 'lane', value ->> 'rounds', value ->> 'granted', value ->> 'returned'
+const raised = `insert into usage_cells (account, worker, rounds, granted, returned)
+  select value ->> 'account', value ->> 'worker', value ->> 'rounds', value ->> 'granted', value ->> 'returned'
   from json_each(?1)`
-const raisedOver = `on conflict (account, lane) do update set rounds = max(rounds, excluded.rounds),
+const raisedOver = `on conflict (account, worker) do update set rounds = max(rounds, excluded.rounds),
   granted = ${mostGranted},
   returned = max(returned - ${offOld}, min(excluded.returned - ${offNew}, ${mostGranted} - settled))`
 
-/** What a lane tells is believed where it keeps within the limit, or alone does, if it is not known what others hold. */
+/** What a worker tells is believed where it keeps within the limit, or alone does, if it is not known what others hold. */
 const forgottenStatements = ({ raises, since }: ForgottenGrants): Statement[] => [
   {
     sql: `${raised} where value ->> 'limit' is null or (value ->> 'granted') - (value ->> 'returned') + coalesce((
       select sum(granted - returned) from usage_cells c where c.account = value ->> 'account'
-        and c.lane <> value ->> 'lane' and not (select awaited from lanes where lane = value ->> 'lane')
+        and c.worker <> value ->> 'worker' and not (select awaited from workers where worker = value ->> 'worker')
       ), 0) <= value ->> 'limit' ${raisedOver}`,
     args: [JSON.stringify(raises)],
   },
-  awaitLanes(since),
+  awaitWorkers(since),
 ]
 
-const raiseStatements = ({ lanes, raises, limits }: LedgerChange): Statement[] => [
+const raiseStatements = ({ workers, raises, limits }: LedgerChange): Statement[] => [
   {
     sql: `insert into guards (holds) select 0 from json_each(?) asked where not exists (
-      select 1 from lanes where lane = asked.value ->> 'lane' and stream_id = asked.value ->> 'streamId')`,
-    args: [JSON.stringify(lanes)],
+      select 1 from workers where worker = asked.value ->> 'worker' and stream_id = asked.value ->> 'streamId')`,
+    args: [JSON.stringify(workers)],
   },
   {
     sql: `${raised} where true ${raisedOver}`,
@@ -160,31 +160,31 @@ const raiseStatements = ({ lanes, raises, limits }: LedgerChange): Statement[] =
   },
 ]
 
-const answerStatements = (answers: readonly LaneAnswer[]): Statement[] =>
+const answerStatements = (answers: readonly WorkerAnswer[]): Statement[] =>
   answers.length === 0
     ? []
     : [
         {
-          sql: `insert into usage_answers (account, lane, rounds, granted, returned, settled, open, told)
-            select value ->> 'account', value ->> 'lane', value ->> 'rounds', value ->> 'granted', value ->> 'returned',
+          sql: `insert into usage_answers (account, worker, rounds, granted, returned, settled, open, told)
+            select value ->> 'account', value ->> 'worker', value ->> 'rounds', value ->> 'granted', value ->> 'returned',
               value ->> 'settled', value ->> 'open', value ->> 'told' from json_each(?) where true
-            on conflict (account, lane) do update set rounds = excluded.rounds, granted = excluded.granted,
+            on conflict (account, worker) do update set rounds = excluded.rounds, granted = excluded.granted,
               returned = excluded.returned, settled = excluded.settled, open = excluded.open,
               told = max(told + 1, excluded.told)`,
           args: [JSON.stringify(answers)],
         },
       ]
 
-const besideTold = `lane = ?1 and granted - returned - settled > 0
+const besideTold = `worker = ?1 and granted - returned - settled > 0
   and account not in (select value ->> 'account' from json_each(?2))`
 
 const outstandingBeside = (
   ledger: Database,
-  lane: string,
+  worker: string,
   told: string,
 ): Promise<{ account: string; amount: number }[]> =>
   ledger.read(`select account, granted - returned - settled as amount from usage_cells where ${besideTold}`, [
-    lane,
+    worker,
     told,
   ])
 
@@ -195,54 +195,54 @@ const kindOf = `case when c.account like 'token/%/money' then 'money' when c.acc
 
 const nothing = '[]'
 
-const heldGuard = (lane: string, streamId: string): Statement => ({
-  sql: 'insert into guards (holds) select 0 where not exists (select 1 from lanes where lane = ? and stream_id = ?)',
-  args: [lane, streamId],
+const heldGuard = (worker: string, streamId: string): Statement => ({
+  sql: 'insert into guards (holds) select 0 where not exists (select 1 from workers where worker = ? and stream_id = ?)',
+  args: [worker, streamId],
 })
 
-/** What a lane holds beside what it tells of counts as settled. */
-const lostStatements = (lane: string, told: string): Statement[] => [
+/** What a worker holds beside what it tells of counts as settled. */
+const lostStatements = (worker: string, told: string): Statement[] => [
   {
     sql: `insert into usage_accounts (account, owner_id, kind, settled)
       select c.account, ${ownerOf}, ${kindOf}, granted - returned - settled from usage_cells c where ${besideTold}
       on conflict (account) do update set settled = settled + excluded.settled`,
-    args: [lane, told],
+    args: [worker, told],
   },
-  { sql: `update usage_cells set settled = granted - returned where ${besideTold}`, args: [lane, told] },
+  { sql: `update usage_cells set settled = granted - returned where ${besideTold}`, args: [worker, told] },
 ]
 
-/** Whether a lane tells less of a cell than it once had; of what it tells, the lane, and the last event it counts. */
+/** Whether a worker tells less of a cell than it once had; of what it tells, the worker, and the last event it counts. */
 const knowsLess = `exists (select 1 from usage_cells c join json_each(?) told on c.account = told.value ->> 'account'
-  where c.lane = ? and (c.returned - (told.value ->> 'returned') > ((told.value ->> 'rounds') - c.rounds) * ${roundSize}
-    or (c.settled > told.value ->> 'settled' and coalesce((select seq from chains where chain = c.lane), 0) <= ?)))`
+  where c.worker = ? and (c.returned - (told.value ->> 'returned') > ((told.value ->> 'rounds') - c.rounds) * ${roundSize}
+    or (c.settled > told.value ->> 'settled' and coalesce((select seq from chains where chain = c.worker), 0) <= ?)))`
 
-type Greeting = { lane: string; streamId: string; process: string; number: number }
+type Greeting = { worker: string; streamId: string; process: string; number: number }
 
 function helloStatements(
-  { lane, streamId, process, number }: Greeting,
+  { worker, streamId, process, number }: Greeting,
   hello: Hello,
   told: string,
   now: number,
 ): Statement[] {
-  const free = { sql: `update usage_cells set returned = granted - settled where ${besideTold}`, args: [lane, told] }
+  const free = { sql: `update usage_cells set returned = granted - settled where ${besideTold}`, args: [worker, told] }
   return [
     {
       sql: `insert into guards (holds) select 0 where not exists (
-        select 1 from lanes where lane = ? and stream_id = ? and released_at is null and (process <> ? or hello < ?))`,
-      args: [lane, streamId, process, number],
+        select 1 from workers where worker = ? and stream_id = ? and released_at is null and (process <> ? or hello < ?))`,
+      args: [worker, streamId, process, number],
     },
     {
       sql: 'insert into guards (holds) select 0 where coalesce((select seq from chains where chain = ?), 0) < ?',
-      args: [lane, hello.through],
+      args: [worker, hello.through],
     },
     {
       sql: `insert into guards (holds) select 0 where ${knowsLess}`,
-      args: [told, lane, hello.counted],
+      args: [told, worker, hello.counted],
     },
-    ...(hello.crashed ? lostStatements(lane, told) : [free]),
+    ...(hello.crashed ? lostStatements(worker, told) : [free]),
     {
-      sql: 'update lanes set process = ?, hello = ?, lost_at = null, greeted_at = ?, awaited = 0 where lane = ?',
-      args: [process, number, now, lane],
+      sql: 'update workers set process = ?, hello = ?, lost_at = null, greeted_at = ?, awaited = 0 where worker = ?',
+      args: [process, number, now, worker],
     },
   ]
 }
@@ -253,7 +253,7 @@ function helloStatements(
  */
 async function whyRefused(
   ledger: Database,
-  { lane, streamId, process, number }: Greeting,
+  { worker, streamId, process, number }: Greeting,
   { counted }: Hello,
   told: string,
 ): Promise<HelloResult> {
@@ -263,11 +263,11 @@ async function whyRefused(
     hello: number
     released_at: number | null
     knows_less: number
-  }>(`select stream_id, process, hello, released_at, ${knowsLess} as knows_less from lanes where lane = ?`, [
+  }>(`select stream_id, process, hello, released_at, ${knowsLess} as knows_less from workers where worker = ?`, [
     told,
-    lane,
+    worker,
     counted,
-    lane,
+    worker,
   ])
   if (row === undefined || row.stream_id !== streamId) return 'overtaken'
   if (row.released_at !== null) return 'released'

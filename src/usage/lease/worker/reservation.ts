@@ -1,17 +1,17 @@
-/** What a lane holds for one exchange. */
+/** What a worker holds for one exchange. */
 import type { Held, Reservation } from '../../allowance.ts'
 import { mostHeld } from '../lease.ts'
-import type { LaneCell } from './worker-balance.ts'
+import type { WorkerCell } from './worker-balance.ts'
 
 /** What a reservation asks of the usage that made it. */
 interface ReservingUsage {
-  extend(reservation: LaneReservation, more: readonly Held[]): boolean
-  settle(cell: LaneCell, held: number, used: number): void
+  extend(reservation: WorkerReservation, more: readonly Held[]): boolean
+  settle(cell: WorkerCell, held: number, used: number): void
 }
 
-export class LaneReservation implements Reservation {
+export class WorkerReservation implements Reservation {
   readonly #usage: ReservingUsage
-  readonly #cells: LaneCell[] = []
+  readonly #cells: WorkerCell[] = []
   readonly #held: Held[] = []
   #settled = false
 
@@ -19,7 +19,7 @@ export class LaneReservation implements Reservation {
     this.#usage = usage
   }
 
-  add(cell: LaneCell, amount: number): void {
+  add(cell: WorkerCell, amount: number): void {
     const index = this.#cells.indexOf(cell)
     const held = (this.#held[index]?.amount ?? 0) + amount
     // Whoever was told what is held keeps what it was told.

@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test'
 import { settableClock } from '../../../members/testing/installation.ts'
-import { LaneAccounts } from './worker-accounts.ts'
+import { WorkerAccounts } from './worker-accounts.ts'
 
 const account = 'token/t/requests'
 const ledgerHasAll = { lastEvent: 0, acknowledged: 0, sent: 1 }
 
 test('an account that was refused is forgotten when the refusal is over', () => {
   const clock = settableClock()
-  const accounts = new LaneAccounts(clock)
+  const accounts = new WorkerAccounts(clock)
   accounts.refuse(accounts.get(account), 1, { account, reason: 'exhausted', retry_after: null, left: 0, until: null })
   accounts.forget(ledgerHasAll)
   expect(accounts.size).toBe(1)
@@ -18,7 +18,7 @@ test('an account that was refused is forgotten when the refusal is over', () => 
 
 test('keeps a refusal no longer than the window that it is about', () => {
   const clock = settableClock()
-  const accounts = new LaneAccounts(clock)
+  const accounts = new WorkerAccounts(clock)
   const denial = { account, reason: 'exhausted', retry_after: 1, left: 0, until: clock.now() + 1000 } as const
   accounts.refuse(accounts.get(account), 1, denial)
   const demands = [{ account, want: 1, min: 1 }]
@@ -29,7 +29,7 @@ test('keeps a refusal no longer than the window that it is about', () => {
 
 test('what is held asks for a word with the control plane long before it lapses', () => {
   const clock = settableClock()
-  const accounts = new LaneAccounts(clock)
+  const accounts = new WorkerAccounts(clock)
   accounts.contact(clock.monotonic())
   clock.advance(6000)
   expect(accounts.needsContact).toBe(false)

@@ -1,13 +1,13 @@
-/** The accounts that a lane knows, and what it may spend of each: the lane's rule, settled + open ≤ granted − returned. */
+/** The accounts that a worker knows, and what it may spend of each: the worker's rule, settled + open ≤ granted − returned. */
 import type { Clock } from '../../../lib/clock.ts'
 import type { AccountName, Demand } from '../../allowance.ts'
 import { type CellTotals, type Denial, outstanding, plainName } from '../lease.ts'
-import { LaneCell } from './worker-balance.ts'
+import { WorkerCell } from './worker-balance.ts'
 
-export interface LaneAccount {
+export interface WorkerAccount {
   readonly name: AccountName
   /** The cell that is spent from now; of a budget with windows, that of the running one. */
-  cell: LaneCell | null
+  cell: WorkerCell | null
   /** The end of the window, milliseconds since the epoch. */
   until: number | null
   /** Little is left anywhere: nothing is kept that is not open. */
@@ -34,16 +34,16 @@ export interface KnownRefusal {
 
 /** After so long without a word from the control plane nothing is admitted from a balance, counted from the sending. */
 const leaseMs = 30_000
-/** Where nothing else is to be said, a lane that holds something speaks so often. */
+/** Where nothing else is to be said, a worker that holds something speaks so often. */
 const contactMs = 5000
 const idleMs = 2000
 /** For how long a refusal is kept where nothing else ends it. */
 const refusalMs = 5000
 
-export class LaneAccounts {
+export class WorkerAccounts {
   readonly #clock: Clock
-  readonly #accounts = new Map<AccountName, LaneAccount>()
-  readonly #cells = new Map<string, LaneCell>()
+  readonly #accounts = new Map<AccountName, WorkerAccount>()
+  readonly #cells = new Map<string, WorkerCell>()
   /** Forgotten cells, with the number of the last message sent before: answers to such must not bring them back. */
   readonly #forgotten = new Map<string, number>()
   /** Monotonic. */
@@ -53,7 +53,7 @@ export class LaneAccounts {
     this.#clock = clock
   }
 
-  get(name: AccountName): LaneAccount {
+  get(name: AccountName): WorkerAccount {
     const known = this.#accounts.get(name)
     if (known !== undefined) return known
     const told = { shortAt: Number.NEGATIVE_INFINITY, askAt: Number.NEGATIVE_INFINITY, exhausted: null }
@@ -62,15 +62,15 @@ export class LaneAccounts {
     return fresh
   }
 
-  cell(booked: string): LaneCell | undefined {
+  cell(booked: string): WorkerCell | undefined {
     return this.#cells.get(booked)
   }
 
-  cells(): IterableIterator<LaneCell> {
+  cells(): IterableIterator<WorkerCell> {
     return this.#cells.values()
   }
 
-  all(): IterableIterator<LaneAccount> {
+  all(): IterableIterator<WorkerAccount> {
     return this.#accounts.values()
   }
 
@@ -90,7 +90,7 @@ export class LaneAccounts {
   }
 
   /** What may be reserved of an account now. */
-  balance(account: LaneAccount): number {
+  balance(account: WorkerAccount): number {
     if (account.until !== null && this.#clock.now() >= account.until) this.#endWindow(account)
     const { cell } = account
     return cell === null || this.#clock.monotonic() > this.#usableUntil ? 0 : cell.balance
@@ -106,7 +106,7 @@ export class LaneAccounts {
   }
 
   /** The account whose known refusal stands against these demands, or null. */
-  refused(demands: readonly Demand[]): LaneAccount | null {
+  refused(demands: readonly Demand[]): WorkerAccount | null {
     for (const { account: name, min } of demands) {
       const account = this.#accounts.get(name)
       const refusal = account?.exhausted ?? null
@@ -118,14 +118,14 @@ export class LaneAccounts {
   }
 
   /** Keeps a refusal for a while, and never beyond the window that it is about. */
-  refuse(account: LaneAccount, min: number, denial: Denial & Pick<KnownRefusal, 'reason'>): void {
+  refuse(account: WorkerAccount, min: number, denial: Denial & Pick<KnownRefusal, 'reason'>): void {
     const { reason, left, retry_after: retryAfter, until: windowEnd } = denial
     const rest = windowEnd === null ? Number.POSITIVE_INFINITY : windowEnd - this.#clock.now()
     account.exhausted = { min, until: this.#clock.monotonic() + Math.min(refusalMs, rest), reason, retryAfter, left }
   }
 
   /** Sets an amount of an account aside; it must be there. */
-  open(account: LaneAccount, amount: number): LaneCell {
+  open(account: WorkerAccount, amount: number): WorkerCell {
     const { cell } = account
     if (cell === null || cell.balance < amount) throw new RangeError(`${account.name} does not hold ${amount}`)
     cell.open += amount
@@ -149,7 +149,7 @@ export class LaneAccounts {
       return true
     }
     if (message <= (this.#forgotten.get(totals.account) ?? 0)) return outstanding(totals) === 0
-    const cell = new LaneCell(totals, this.#clock.monotonic())
+    const cell = new WorkerCell(totals, this.#clock.monotonic())
     this.#cells.set(totals.account, cell)
     const account = this.get(plainName(totals.account))
     if (account.name === totals.account) account.cell = cell
@@ -157,12 +157,12 @@ export class LaneAccounts {
   }
 
   /** Cells with something to give back. */
-  *idle(all = false): Generator<LaneCell> {
+  *idle(all = false): Generator<WorkerCell> {
     for (const cell of this.#cells.values()) if (this.canSpare(cell, all)) yield cell
   }
 
   /** Whether a cell has something to give back: unused for a while, of a window that ended, or of a tight account. */
-  canSpare(cell: LaneCell, all = false): boolean {
+  canSpare(cell: WorkerCell, all = false): boolean {
     if (cell.balance <= 0) return false
     const account = this.#accounts.get(plainName(cell.account))
     const kept = account?.cell === cell && !account.tight
@@ -195,14 +195,14 @@ export class LaneAccounts {
     for (const [account, before] of this.#forgotten) if (before < message) this.#forgotten.delete(account)
   }
 
-  #drop(cell: LaneCell, sent: number): void {
+  #drop(cell: WorkerCell, sent: number): void {
     this.#cells.delete(cell.account)
     this.#forgotten.set(cell.account, sent)
     const account = this.#accounts.get(plainName(cell.account))
     if (account?.cell === cell) account.cell = null
   }
 
-  #endWindow(account: LaneAccount): void {
+  #endWindow(account: WorkerAccount): void {
     account.cell = null
     account.until = null
     account.exhausted = null

@@ -1,7 +1,7 @@
-/** A lane's own share of one account, in memory. */
+/** A worker's own share of one account, in memory. */
 import { type CellReport, type CellTotals, inRound, outstanding, roundSize } from '../lease.ts'
 
-export class LaneCell implements CellTotals {
+export class WorkerCell implements CellTotals {
   readonly account: string
   rounds: number
   granted: number
@@ -62,7 +62,7 @@ export class LaneCell implements CellTotals {
   }
 }
 
-/** What the lane says of an account that it knows no cell of. */
+/** What the worker says of an account that it knows no cell of. */
 export const noCell = (account: string): CellReport => ({
   account,
   rounds: 0,

@@ -1,16 +1,16 @@
-/** When a lane asks, and when it does not; what it is answered to what is in usage/lease/protocol.test.ts. */
+/** When a worker asks, and when it does not; what it is answered to what is in usage/lease/protocol.test.ts. */
 import { beforeEach, expect, test } from 'bun:test'
 import { UsageRefused } from '../../allowance.ts'
 import { Scheduler } from '../../testing/usage-model.ts'
 import type { LeaseReply, LeaseRequest } from '../lease.ts'
-import { LaneUsage } from './worker-usage.ts'
+import { WorkerUsage } from './worker-usage.ts'
 
 const account = 'token/t/requests'
 const empty = { hello: null, cells: [], grants: [], denials: [], later: [] }
 let scheduler: Scheduler
 let asked: number[]
 let answer: Partial<LeaseReply>
-let lane: LaneUsage
+let worker: WorkerUsage
 let greeted: number
 let behind: boolean
 
@@ -20,7 +20,7 @@ beforeEach(async () => {
   greeted = 0
   behind = false
   answer = { denials: [{ account, reason: 'unknown', retry_after: 1, left: null, until: null }] }
-  lane = new LaneUsage({
+  worker = new WorkerUsage({
     usageWaitMs: 2000,
     process: 'process',
     crash: { happened: false, told: () => undefined },
@@ -29,7 +29,7 @@ beforeEach(async () => {
     after: (milliseconds, work) => scheduler.after(milliseconds, work),
     send: reply,
   })
-  lane.connected()
+  worker.connected()
   await scheduler.run(10)
 })
 
@@ -44,7 +44,7 @@ const reply = ({ hello, asks }: LeaseRequest): Promise<LeaseReply> => {
 
 const demands = [{ account, want: 1, min: 1 }]
 const request = () =>
-  Promise.resolve(lane.reserve(demands, new AbortController().signal)).then(
+  Promise.resolve(worker.reserve(demands, new AbortController().signal)).then(
     () => 'served',
     (error: unknown) => (error instanceof UsageRefused ? `${error.reason} ${error.retryAfter}` : String(error)),
   )
@@ -72,18 +72,18 @@ test('who waits until the control plane can say is served', async () => {
 test('news of an account, and another control plane, are reasons to ask at once', async () => {
   const waiting = request()
   await scheduler.run(200)
-  lane.recall([account])
+  worker.recall([account])
   await scheduler.run(300)
-  scheduler.after(0, () => lane.connected())
+  scheduler.after(0, () => worker.connected())
   await scheduler.run(400)
   expect(asked).toEqual([10, 200, 300])
   await scheduler.run(3000)
   expect(await waiting).toBe('unknown 1')
 })
 
-test('while its events are on their way a lane says hello again a few times a second', async () => {
+test('while its events are on their way a worker says hello again a few times a second', async () => {
   behind = true
-  scheduler.after(0, () => lane.connected())
+  scheduler.after(0, () => worker.connected())
   await scheduler.run(3300)
   expect(greeted).toBeLessThan(20)
   behind = false

@@ -1,5 +1,5 @@
 /**
- * A lane's side of the usage protocol (usage/lease/lease.ts): what the gateway reserves from, and the messages that keep it filled.
+ * A worker's side of the usage protocol (usage/lease/lease.ts): what the gateway reserves from, and the messages that keep it filled.
  *
  *   1. A reservation is taken from balances in the same tick where they suffice. Otherwise the request waits, holding
  *      nothing, and what is missing is asked for: one ask in flight for each account, for all that wait. Where the
@@ -10,7 +10,7 @@
  *      requests on several accounts, for all of them together; what a settlement frees goes back in the same tick. A
  *      recall makes an account tight.
  *   4. What nobody has used for 2 s goes back. A cell that is empty and wholly known to the ledger is forgotten.
- *   5. With each stream the lane says hello: what this process holds. Everything else of the lane is then free.
+ *   5. With each stream the worker says hello: what this process holds. Everything else of the worker is then free.
  *
  * An amount that an outcome frees is not said to be returned before that outcome is committed to the journal; while one
  * could not be written, nothing is returned and the journal opens nothing (a restart would settle it in full). An answer
@@ -39,9 +39,9 @@ import {
   plainName,
   recallWaitMs,
 } from '../lease.ts'
-import { LaneReservation } from './reservation.ts'
-import { type LaneAccount, LaneAccounts } from './worker-accounts.ts'
-import { type LaneCell, noCell } from './worker-balance.ts'
+import { WorkerReservation } from './reservation.ts'
+import { type WorkerAccount, WorkerAccounts } from './worker-accounts.ts'
+import { noCell, type WorkerCell } from './worker-balance.ts'
 
 /** What of the outbox matters here. */
 export interface UsageJournal {
@@ -54,10 +54,10 @@ export interface UsageJournal {
   committed(): Promise<void>
 }
 
-export interface LaneUsageOptions {
+export interface WorkerUsageOptions {
   process: string
   /**
-   * Whether the host went down, or the journal was damaged, since a process of this lane last said hello. To be kept
+   * Whether the host went down, or the journal was damaged, since a process of this worker last said hello. To be kept
    * through restarts until it is told.
    */
   crash: { readonly happened: boolean; told(): void }
@@ -84,15 +84,15 @@ const doubtMs = 10_000
 const retryAfterSeconds = 1
 const none: ReadonlySet<string> = new Set()
 
-export class LaneUsage implements Allowances {
-  readonly #options: LaneUsageOptions
-  readonly #accounts: LaneAccounts
+export class WorkerUsage implements Allowances {
+  readonly #options: WorkerUsageOptions
+  readonly #accounts: WorkerAccounts
   readonly #waiting: WaitingRequests
   /** Accounts to be told of with the next message, by their booked names. */
   readonly #report = new Set<string>()
   /** Accounts asked for in vain, booked or plain: until when (monotonic) it is looked whether something came of it. */
   readonly #doubtful = new Map<string, number>()
-  readonly #ahead = new Set<LaneAccount>()
+  readonly #ahead = new Set<WorkerAccount>()
   readonly #inFlight = new Set<number>()
   #sent = 0
   /** Raised with each hello. */
@@ -104,9 +104,9 @@ export class LaneUsage implements Allowances {
   /** The last message whose fate is known got no answer. */
   #unanswered = false
 
-  constructor(options: LaneUsageOptions) {
+  constructor(options: WorkerUsageOptions) {
     this.#options = options
-    this.#accounts = new LaneAccounts(options.clock)
+    this.#accounts = new WorkerAccounts(options.clock)
     this.#waiting = new WaitingRequests(this.#accounts)
   }
 
@@ -117,7 +117,7 @@ export class LaneUsage implements Allowances {
     if (refused !== null)
       throw new UsageRefused(refused.name, refused.exhausted?.reason ?? 'exhausted', refused.exhausted ?? {})
     if (!this.#accounts.fit(demands)) return this.#wait(demands, signal)
-    const reservation = new LaneReservation(this)
+    const reservation = new WorkerReservation(this)
     for (const { account, want } of demands) reservation.add(this.#open(this.#accounts.get(account), want), want)
     return reservation
   }
@@ -165,7 +165,7 @@ export class LaneUsage implements Allowances {
   }
 
   /**
-   * The lane's memory is an older copy, and nobody can say what its former process spent of what it held: all of that
+   * The worker's memory is an older copy, and nobody can say what its former process spent of what it held: all of that
    * counts as spent (protocols section 2, rule 14). Resolves when the control plane knows, or cannot be told.
    */
   async giveUp(): Promise<void> {
@@ -176,12 +176,12 @@ export class LaneUsage implements Allowances {
     try {
       await send({ process, number: ++this.#sent, hello, asks: [], cells: [] })
     } catch {
-      // Then it stays spent until it is found out that the lane does not come back.
+      // Then it stays spent until it is found out that the worker does not come back.
     }
   }
 
   /** Opens an amount; asks ahead where the balance would not last for as much again. */
-  #open(account: LaneAccount, amount: number): LaneCell {
+  #open(account: WorkerAccount, amount: number): WorkerCell {
     const cell = this.#accounts.open(account, amount)
     if (!account.tight && !account.asking && cell.balance < cell.reserved) {
       this.#ahead.add(account)
@@ -191,7 +191,7 @@ export class LaneUsage implements Allowances {
   }
 
   /** Takes more at once, or nothing. */
-  extend(reservation: LaneReservation, more: readonly Held[]): boolean {
+  extend(reservation: WorkerReservation, more: readonly Held[]): boolean {
     const demands = more.map(({ account, amount }) => ({ account: plainName(account), want: amount, min: amount }))
     if (!this.#accounts.fit(demands)) return false
     for (const { account, want } of demands) reservation.add(this.#open(this.#accounts.get(account), want), want)
@@ -199,7 +199,7 @@ export class LaneUsage implements Allowances {
   }
 
   /** Books `used` of what was held of a cell. */
-  settle(cell: LaneCell, held: number, used: number): void {
+  settle(cell: WorkerCell, held: number, used: number): void {
     cell.open -= held
     // No limit is larger: what is beyond that changes nothing, and the counter stays an exact integer.
     cell.settled = Math.min(cell.settled + used, mostHeld)
@@ -249,7 +249,7 @@ export class LaneUsage implements Allowances {
 
   #serve(partial: ReadonlySet<string>): void {
     for (const [request, shares] of this.#waiting.served(partial)) {
-      const reservation = new LaneReservation(this)
+      const reservation = new WorkerReservation(this)
       for (const [account, amount] of shares) reservation.add(this.#open(account, amount), amount)
       request.resolve(reservation)
     }
@@ -385,7 +385,7 @@ export class LaneUsage implements Allowances {
   async #giveBack(told: ReadonlySet<string>): Promise<void> {
     const { journal } = this.#options
     if (journal.owing) return
-    const given: [LaneCell, number][] = []
+    const given: [WorkerCell, number][] = []
     for (const name of told) {
       const cell = this.#accounts.cell(name)
       if (cell === undefined || !this.#accounts.canSpare(cell, this.#draining)) continue

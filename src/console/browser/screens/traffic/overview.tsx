@@ -174,7 +174,7 @@ function Reasons({ series: { totals } }: { series: Series }) {
   )
 }
 
-/** How a lane stands, in a word, and how bad that is. */
+/** How a worker stands, in a word, and how bad that is. */
 function standing({
   connected,
   left_at,
@@ -188,10 +188,10 @@ function standing({
 
 function Gateways() {
   const found = useLoaded(
-    'lanes',
+    'workers',
     async (signal) => {
-      const page = await request<JsonObject>('GET', '/v1/gateway-lanes', { query: { limit: 100 }, signal })
-      return Array.isArray(page.lanes) ? page.lanes.filter(isObject) : []
+      const page = await request<JsonObject>('GET', '/v1/gateway-workers', { query: { limit: 100 }, signal })
+      return Array.isArray(page.workers) ? page.workers.filter(isObject) : []
     },
     { everyMs: 15_000 },
   )
@@ -199,18 +199,18 @@ function Gateways() {
     <section class="card stack">
       <h2>Gateways</h2>
       <Show of={found} rows={2}>
-        {(lanes) => (
+        {(workers) => (
           <Table
             label="Gateways"
-            rows={lanes}
-            keyOf={({ lane }) => String(lane)}
+            rows={workers}
+            keyOf={({ worker }) => String(worker)}
             columns={[
               { title: 'Gateway', cell: ({ gateway_name }) => String(gateway_name) },
-              { title: 'Lane', from: 'wide', cell: ({ lane }) => <Id id={String(lane)} what="Lane" short /> },
+              { title: 'Worker', from: 'wide', cell: ({ worker }) => <Id id={String(worker)} what="Worker" short /> },
               {
                 title: 'State',
-                cell: (lane) => {
-                  const [verdict, word] = standing(lane)
+                cell: (worker) => {
+                  const [verdict, word] = standing(worker)
                   return (
                     <span class="badge" data-verdict={verdict}>
                       <Icon name={verdict} />
