@@ -102,7 +102,7 @@ const workers = (terminal: Terminal): Leaf =>
       )
       await showPage(page, {
         of: 'workers',
-        fields: ['worker', 'last_beat_at', 'lost_at', 'released_at', 'awaited'],
+        fields: ['worker', 'last_heartbeat_at', 'lost_at', 'released_at', 'awaited'],
         json,
         terminal,
       })

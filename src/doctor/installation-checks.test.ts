@@ -29,7 +29,7 @@ const worker: WorkerFacts = {
   connected: true,
   acknowledged_version: 7,
   state_version: 7,
-  last_beat_at: at(1),
+  last_heartbeat_at: at(1),
   serves_until: at(-299),
   left_at: null,
 }
@@ -39,7 +39,7 @@ const provider = (name: string, change: object = {}) => ({
 })
 
 const holder = (name: string, change: object = {}) => ({
-  ...{ worker: name, last_beat_at: at(60), lost_at: null, released_at: null, awaited: false, held: [], ...change },
+  ...{ worker: name, last_heartbeat_at: at(60), lost_at: null, released_at: null, awaited: false, held: [], ...change },
 })
 
 const sound: InstallationFacts = {
@@ -121,13 +121,13 @@ test('what an absent gateway holds of a limit a minute is named', () => {
 })
 
 test('workers may be unreachable, stale, behind, of another version, or gone', () => {
-  expect(saidOfWorker({ connected: false, last_beat_at: at(20), serves_until: at(-280) })).toContain(
+  expect(saidOfWorker({ connected: false, last_heartbeat_at: at(20), serves_until: at(-280) })).toContain(
     `warn Worker gateway/instance/0 of shop is unreachable: it serves by what it knows until ${at(-280)}`,
   )
-  expect(saidOfWorker({ connected: false, last_beat_at: at(400), serves_until: at(100) })).toContain('fail Worker')
+  expect(saidOfWorker({ connected: false, last_heartbeat_at: at(400), serves_until: at(100) })).toContain('fail Worker')
   expect(saidOfWorker({ acknowledged_version: 5 })).toContain('is behind: at version 5 of 7')
   expect(saidOfWorker({ version: '0.1.9' })).toContain('is of version 0.1.9, this is 0.2.0')
-  expect(saidOfWorker({ connected: false, last_beat_at: at(2 * day) })).toContain('Silent for more than a day')
+  expect(saidOfWorker({ connected: false, last_heartbeat_at: at(2 * day) })).toContain('Silent for more than a day')
   expect(saidOfWorker({ connected: false, left_at: at(5) })).toBe('ok Gateways are connected by 1 worker')
   expect(said('workers', { workers: [] })).toBe('warn No gateway is connected')
   expect(said('workers', { workers: null })).toContain('cannot be seen')
@@ -138,7 +138,7 @@ test('after a restore it is said what came back, what waits and what nobody kept
     `warn The state was restored from an older copy at ${at(5)}: 2 tokens that had ended came back`,
   )
   expect(said('restored', { takenOver: [now - 7000] })).toContain(`at ${at(7)} it took 1 token over from the state`)
-  const holders = [holder('one', { awaited: true }), holder('two', { awaited: true, last_beat_at: at(2 * day) })]
+  const holders = [holder('one', { awaited: true }), holder('two', { awaited: true, last_heartbeat_at: at(2 * day) })]
   const found = said('awaited', { holders })
   expect(found).toContain('fail The ledger was restored, and nothing is granted of limits before')
   expect(found).toContain('of two, silent for more than a day')

@@ -91,7 +91,7 @@ export const installationChecks: Checks<InstallationFacts> = {
       gone.length === 0
         ? ''
         : `; ${names(gone)} had said goodbye when the copy was made: of no account unless started again since`
-    const older = awaited.filter(({ last_beat_at }) => now - Date.parse(last_beat_at) > keptMs)
+    const older = awaited.filter(({ last_heartbeat_at }) => now - Date.parse(last_heartbeat_at) > keptMs)
     const lost =
       older.length === 0
         ? ''
@@ -150,8 +150,8 @@ const first = (held: readonly { account: string }[]): string =>
     .join(', ')}${held.length > 3 ? ', …' : ''}`
 const names = (workers: readonly { worker: string }[]): string => workers.map(({ worker }) => worker).join(', ')
 
-const silentFor = ({ last_beat_at }: WorkerFacts, now: number): number =>
-  last_beat_at === null ? Number.POSITIVE_INFINITY : now - Date.parse(last_beat_at)
+const silentFor = ({ last_heartbeat_at }: WorkerFacts, now: number): number =>
+  last_heartbeat_at === null ? Number.POSITIVE_INFINITY : now - Date.parse(last_heartbeat_at)
 
 function workerFindings(worker: WorkerFacts, now: number): Finding[] {
   const { gateway_name, serves_until } = worker

@@ -10,7 +10,7 @@ const mostPages = 20
 
 const instant = z.iso.datetime()
 
-const twoBeatsMs = 2000
+const twoHeartbeatsMs = 2000
 
 const workerSchema = z.object({
   worker: z.string(),
@@ -19,13 +19,13 @@ const workerSchema = z.object({
   connected: z.boolean(),
   acknowledged_version: z.number(),
   state_version: z.number(),
-  last_beat_at: instant.nullable(),
+  last_heartbeat_at: instant.nullable(),
   serves_until: instant.nullable(),
   left_at: instant.nullable(),
 })
 const heldWorkerSchema = z.object({
   worker: z.string(),
-  last_beat_at: instant,
+  last_heartbeat_at: instant,
   lost_at: instant.nullable(),
   released_at: instant.nullable(),
   awaited: z.boolean(),
@@ -127,13 +127,13 @@ export async function readInstallation(probe: Probe, { url, token, now }: Instal
   }
 }
 
-/** A change reaches connected workers within a beat: whether one is behind is asked again once that has passed. */
+/** A change reaches connected workers within a heartbeat: whether one is behind is asked again once that has passed. */
 async function settledWorkers(read: () => Promise<WorkerFacts[] | null>): Promise<WorkerFacts[] | null> {
   const workers = await read()
   const changing =
     workers?.some((worker) => worker.connected && worker.acknowledged_version < worker.state_version) ?? false
   if (!changing) return workers
-  await Bun.sleep(twoBeatsMs)
+  await Bun.sleep(twoHeartbeatsMs)
   return await read()
 }
 

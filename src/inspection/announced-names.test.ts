@@ -101,9 +101,9 @@ test('a frame with a name waits no longer than the name; one whose name is whole
 test('a comment does not wait with a name', () => {
   const named = callFrame({ index: 0, id: 'one', function: { name: 'now' } })
   const begun = callFrame({ index: 0, function: { arguments: '{}' } })
-  const beat = ':\n\n'
+  const heartbeat = ':\n\n'
   const asides = ': blackbird\n\nid: a\n\nevent: blackbird\n\n'
-  expect(passes(chat, named + asides + begun)).toEqual(['', beat, beat, beat, named + begun])
+  expect(passes(chat, named + asides + begun)).toEqual(['', heartbeat, heartbeat, heartbeat, named + begun])
 })
 
 test('a name is whole where the arguments are said to be empty so far, so that nothing waits for them', () => {

@@ -10,13 +10,13 @@ export type Head = z.infer<typeof headSchema>
 
 /** What a mutation that takes rights away answers with (contract section 11). */
 export const propagationSchema = z.object({
-  connected: z.number().int().describe('Workers that beat within the last 3 s'),
+  connected: z.number().int().describe('Workers that heartbeat within the last 3 s'),
   acknowledged: z.number().int().describe('Those of them that have made the denial durable'),
   unreachable: z.array(
     z.object({
       gateway_id: z.string(),
       instance_id: z.string(),
-      until: z.iso.datetime().describe('Last beat + max_staleness'),
+      until: z.iso.datetime().describe('Last heartbeat + max_staleness'),
     }),
   ),
   effective_by: z.iso.datetime().describe('After this instant no gateway accepts the token'),
@@ -38,7 +38,7 @@ export interface Fleet {
     changed?: readonly string[] | null,
   ): void
   /**
-   * Waits until every worker that beat within 3 s has acknowledged `version`, or 2 s, and says who has and who has not
+   * Waits until every worker that heartbeat within 3 s has acknowledged `version`, or 2 s, and says who has and who has not
    * (protocols section 4, rule 5).
    */
   propagation(version: number): Promise<Propagation>

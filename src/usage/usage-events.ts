@@ -203,7 +203,7 @@ export class UsageNews {
       `select l.worker, json_group_array(json_object('account', c.account, 'amount', c.granted - c.returned - c.settled))
          as amounts
        from workers l join usage_cells c on c.worker = l.worker and c.granted - c.returned - c.settled > 0
-       where l.last_beat_at < ? and l.connected_at < ? and l.lost_at is null group by l.worker`,
+       where l.last_heartbeat_at < ? and l.connected_at < ? and l.lost_at is null group by l.worker`,
       [clock.now() - lostAfterMs, clock.now() - lostAfterMs],
     )
     for (const { worker, amounts } of rows) {

@@ -449,7 +449,7 @@ test('usage that is missing or a lie neither breaks the answer nor the record', 
 
 test('a path that is not described is not found and never forwarded', async () => {
   const callsBefore = upstream.calls.length
-  for (const path of ['/v1/files', '/v1/chat/completions/x', '/v1/../v1/files', '/', '/v1/gateway-runtime/beat']) {
+  for (const path of ['/v1/files', '/v1/chat/completions/x', '/v1/../v1/files', '/', '/v1/gateway-runtime/heartbeat']) {
     const answer = await fetch(`${gatehouse.gatewayUrl}${path}`, { method: 'POST', headers: { authorization: good() } })
     const { error } = errorAnswer.parse(await answer.json())
     expect([path, answer.status, error.code]).toEqual([path, 404, 'not_found'])

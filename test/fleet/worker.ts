@@ -22,7 +22,7 @@ export interface WireWorker {
   head(): StateHead
   /** Opens the stream again where it has ended; whether it is open. */
   connected(): Promise<boolean>
-  beat(known: StateHead): Promise<unknown>
+  heartbeat(known: StateHead): Promise<unknown>
   tellDenials(history: string): Promise<unknown>
   /** What it reads the state with from now on. */
   renewCredential(): Promise<{ url: string; token: string; expires_at: string }>
@@ -95,8 +95,8 @@ export async function connectWorker(
     denials,
     head: () => headShape.parse(head),
     connected: () => open().catch(() => false),
-    beat: ({ version, history, nonce }) =>
-      call('beat', session, { ...held(), acknowledged_version: version, history, nonce }),
+    heartbeat: ({ version, history, nonce }) =>
+      call('heartbeat', session, { ...held(), acknowledged_version: version, history, nonce }),
     tellDenials: (history) => call('denials', session, { ...held(), history, denials }),
     renewCredential: async () => credential.parse(await call('credential', session, {})).state,
     close: async () => ending.abort(),

@@ -265,7 +265,7 @@ test('what a control plane left half-way it makes again from the beginning when 
   const { id } = await stopped.json('', { since: '1h', format: 'csv' })
   const owner = await Bun.file(join(stopped.directory, 'owner')).text()
   await databases.ledger.write([
-    { sql: "update export_jobs set state = 'processing', owner = ?, beat_at = ?, events = 2", args: [owner, now] },
+    { sql: "update export_jobs set state = 'processing', owner = ?, heartbeat_at = ?, events = 2", args: [owner, now] },
   ])
   writeFileSync(join(stopped.directory, `${id}.csv.part`), 'half a li')
   const back = controlPlane()
@@ -288,7 +288,7 @@ test('another control plane says who has the file, and takes over what nobody ha
   const left = await one.json('', { since: '1h', format: 'csv' })
   await databases.ledger.write([
     {
-      sql: "update export_jobs set state = 'processing', owner = 'gone', beat_at = ? where id = ?",
+      sql: "update export_jobs set state = 'processing', owner = 'gone', heartbeat_at = ? where id = ?",
       args: [now, String(left.id)],
     },
   ])

@@ -40,7 +40,7 @@ export interface ExportRunner {
 }
 
 const abandonedAfterMilliseconds = 60_000
-const beatMilliseconds = 1000
+const heartbeatMilliseconds = 1000
 /** Rows of jobs whose file is gone are forgotten after this long. */
 const forgottenAfterMilliseconds = 90 * 86_400_000
 
@@ -63,7 +63,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
     async tend() {
       const now = clock.now()
       // What this control plane left unfinished when it stopped is its own to begin again.
-      const left = { sql: "state = 'processing' and (beat_at < ? or (owner = ? and ?))", args: [] }
+      const left = { sql: "state = 'processing' and (heartbeat_at < ? or (owner = ? and ?))", args: [] }
       const abandoned = [now - abandonedAfterMilliseconds, owner, running === null ? 1 : 0]
       for (const job of await readJobs(ledger, { ...left, args: abandoned }, 100)) await requeue(options, job)
       await expire(options, owner)
@@ -100,7 +100,7 @@ async function runAll(options: ExportRunnerOptions, owner: string, signal: Abort
 
 async function claim({ ledger, clock, address }: ExportRunnerOptions, job: ExportJob, owner: string): Promise<boolean> {
   const taken = {
-    sql: "state = 'processing', owner = ?, owner_address = ?, beat_at = ?, progress = 0, events = 0, bytes = 0",
+    sql: "state = 'processing', owner = ?, owner_address = ?, heartbeat_at = ?, progress = 0, events = 0, bytes = 0",
     args: [owner, address(), clock.now()],
   }
   try {
@@ -116,8 +116,8 @@ async function claim({ ledger, clock, address }: ExportRunnerOptions, job: Expor
 const requeue = ({ ledger }: ExportRunnerOptions, job: ExportJob): Promise<void> =>
   ledger.write([
     {
-      sql: "update export_jobs set state = 'queued' where id = ? and state = 'processing' and beat_at = ?",
-      args: [job.id, job.beatAt],
+      sql: "update export_jobs set state = 'queued' where id = ? and state = 'processing' and heartbeat_at = ?",
+      args: [job.id, job.heartbeatAt],
     },
   ])
 
@@ -151,7 +151,7 @@ async function writeFile(options: ExportRunnerOptions, job: ExportJob, signal: A
   const handle = await open(`${fileName(directory, job)}.part`, 'w', 0o600)
   const written: Written = { events: 0, bytes: 0, firstEventAt: null }
   try {
-    let beatAt = clock.monotonic()
+    let heartbeatAt = clock.monotonic()
     for await (const piece of exportText(ledger, { ...job, visibility, signal }, format)) {
       const { text, events, progress, firstEventAt } = piece
       if (signal.aborted) return null
@@ -161,9 +161,9 @@ async function writeFile(options: ExportRunnerOptions, job: ExportJob, signal: A
       written.firstEventAt ??= firstEventAt ?? null
       written.events += events
       written.bytes += bytes.length
-      if (clock.monotonic() - beatAt < beatMilliseconds) continue
-      beatAt = clock.monotonic()
-      await beat(options, job, { ...written, progress })
+      if (clock.monotonic() - heartbeatAt < heartbeatMilliseconds) continue
+      heartbeatAt = clock.monotonic()
+      await heartbeat(options, job, { ...written, progress })
     }
     if (signal.aborted) return null
     await handle.sync()
@@ -181,13 +181,13 @@ const bytesOfOthers = (directory: string, job: ExportJob): number =>
 
 const mine = ({ owner }: ExportJob) => ({ sql: "state = 'processing' and owner = ?", args: [owner] })
 
-function beat(
+function heartbeat(
   { ledger, clock }: ExportRunnerOptions,
   job: ExportJob,
   { events, bytes, progress }: Written & { progress: number },
 ): Promise<void> {
   const set = {
-    sql: 'beat_at = ?, events = ?, bytes = ?, progress = ?',
+    sql: 'heartbeat_at = ?, events = ?, bytes = ?, progress = ?',
     args: [clock.now(), events, bytes, Math.min(1, progress)],
   }
   return ledger.write(changeJob(job.id, set, mine(job)))

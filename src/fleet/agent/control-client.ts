@@ -7,14 +7,14 @@ import type { Fetch } from '../../providers/provider.ts'
 import { answerWithinMs, type LeaseReply, type LeaseRequest } from '../../usage/lease/lease.ts'
 import { type SlotCell, type SlotsReply, slotsReplySchema } from '../../usage/rate/rate-protocol.ts'
 import {
-  type BeatReply,
   type BootstrapReply,
-  beatReplySchema,
   bootstrapReplySchema,
   credentialReplySchema,
   denialsReplySchema,
   denialsRequestSchema,
   eventsReplySchema,
+  type HeartbeatReply,
+  heartbeatReplySchema,
   leasesReplySchema,
   type StreamQuery,
   streamIdHeader,
@@ -24,7 +24,7 @@ import {
 const path = '/v1/gateway-runtime'
 const bootstrapMs = 10_000
 /** Each second one begins: news as old as this still count, and so many may be on their way. */
-const beatMs = 10_000
+const heartbeatMs = 10_000
 const eventsMs = 15_000
 const slotsMs = 3000
 const credentialMs = 5000
@@ -32,7 +32,7 @@ const denialsMs = 15_000
 const goodbyeMs = 1000
 const offersMs = 15_000
 
-export interface Beat {
+export interface Heartbeat {
   worker: number
   stream_id: string
   acknowledged_version: number
@@ -48,7 +48,7 @@ export interface ControlClient {
   ): Promise<BootstrapReply>
   /** The body of the change stream. */
   stream(session: string, query: StreamQuery, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
-  beat(session: string, body: Beat): Promise<BeatReply>
+  heartbeat(session: string, body: Heartbeat): Promise<HeartbeatReply>
   slots(session: string, body: { worker: number; stream_id: string; cells: readonly SlotCell[] }): Promise<SlotsReply>
   events(
     session: string,
@@ -114,7 +114,8 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
       if (body === null) throw new Failure('dependency_unavailable')
       return body
     },
-    beat: async (session, body) => beatReplySchema.parse(await post('beat', session, JSON.stringify(body), beatMs, {})),
+    heartbeat: async (session, body) =>
+      heartbeatReplySchema.parse(await post('heartbeat', session, JSON.stringify(body), heartbeatMs, {})),
     slots: async (session, body) =>
       slotsReplySchema.parse(await post('slots', session, JSON.stringify(body), slotsMs, {})),
     events: async (session, worker, streamId, lines) =>

@@ -17,7 +17,7 @@ afterEach(async () => {
 })
 
 test('acknowledges a change that is nothing but a denial, and reads the state when there is time', async () => {
-  const worker = await fleet.worker('a', { beatEveryMs: 60_000, random: () => 0 })
+  const worker = await fleet.worker('a', { heartbeatEveryMs: 60_000, random: () => 0 })
   await until(() => worker.ready().ok)
   const hash = fleet.addToken()
   await until(() => worker.view.version === fleet.head().version)
@@ -37,8 +37,8 @@ test('reads many denials at once, and sooner where it does not serve for long wi
     outbox_keep_hours: 1,
     usage_wait_seconds: 2,
   }
-  const patient = await fleet.worker('patient', { beatEveryMs: 60_000, random: () => 0 })
-  const strict = await fleet.worker('strict', { beatEveryMs: 60_000, random: () => 1, settings })
+  const patient = await fleet.worker('patient', { heartbeatEveryMs: 60_000, random: () => 0 })
+  const strict = await fleet.worker('strict', { heartbeatEveryMs: 60_000, random: () => 1, settings })
   const hashes = Array.from({ length: 20 }, () => fleet.addToken())
   await until(async () => (await fleet.control.fleet.propagation(fleet.head().version)).acknowledged === 2)
   await until(() => [patient, strict].every(({ view }) => view.version === fleet.head().version))
@@ -61,10 +61,10 @@ test('reads many denials at once, and sooner where it does not serve for long wi
 test('news that are three seconds on their way count as of when they were asked for', async () => {
   fleet.interfere = async (path, _request, forward) => {
     const answer = await forward()
-    if (path.endsWith('/beat')) await Bun.sleep(2500)
+    if (path.endsWith('/heartbeat')) await Bun.sleep(2500)
     return answer
   }
-  const worker = await fleet.worker('a', { beatEveryMs: 500 })
+  const worker = await fleet.worker('a', { heartbeatEveryMs: 500 })
   await until(() => worker.ready().ok)
   expect(worker.counters.secondsSinceFresh).toBeGreaterThan(2.4)
   const hash = fleet.addToken()

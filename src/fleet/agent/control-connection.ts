@@ -1,12 +1,12 @@
 /**
  * Keeps one worker connected to its control plane (protocols sections 1, 4, 5): bootstrap and renewal of the session,
- * the change stream, the beat, and shipping. Everything is tried again with backoff until `stop`.
+ * the change stream, the heartbeat, and shipping. Everything is tried again with backoff until `stop`.
  *
  * A change: its tokens are denied in memory in the same tick, the denial is committed to the outbox, then acknowledged
- * by a beat; only then the state is read. A version is acknowledged where it follows the last acknowledged one, or when
+ * by a heartbeat; only then the state is read. A version is acknowledged where it follows the last acknowledged one, or when
  * the state itself has been read up to it: what was missed while the stream was down is then known from there.
  *
- * Freshness comes from the worker's own beats only: as of the moment one was sent, if the control plane had just read the
+ * Freshness comes from the worker's own heartbeats only: as of the moment one was sent, if the control plane had just read the
  * primary, this worker knows all denials up to the versions that it and the hello told, and the state has come to it since.
  *
  * Whoever says goodbye is waited for by no revoke any more: what it was fresh by is forgotten first, and the next start
@@ -28,9 +28,9 @@ import { backoff } from '../protocol/backoff.ts'
 import { readEventStream } from '../protocol/event-stream.ts'
 import {
   type AnnouncedHead,
-  type BeatReply,
   type ChainHead,
   denialsLimit,
+  type HeartbeatReply,
   type StreamMessage,
   streamMessageSchema,
   streamSilenceMs,
@@ -52,11 +52,11 @@ const mostPatienceMs = 1500
 const patienceShare = 0.1
 /** How old the last sign of the primary may be for a goodbye to be worth what it costs: it is written there. */
 const heardMs = 3000
-/** A stream that passes bytes is opened anew when it has not told for so long what a beat knew, or has brought no hello. */
+/** A stream that passes bytes is opened anew when it has not told for so long what a heartbeat knew, or has brought no hello. */
 const mutedMs = 5000
 const greetingMs = streamSilenceMs
 /** After so long an acknowledgement does not wait for the answer to the one before it. */
-const nextBeatMs = 1000
+const nextHeartbeatMs = 1000
 
 export interface WorkerSessionOptions extends RuntimeSessionOptions {
   worker: number
@@ -67,7 +67,7 @@ export interface WorkerSessionOptions extends RuntimeSessionOptions {
   freshness: Freshness
   log: Log
   random: () => number
-  beatEveryMs: number
+  heartbeatEveryMs: number
   lingerMs: number
   onDenied(hashes: readonly string[]): void
   onCut(hashes: readonly string[]): void
@@ -122,8 +122,8 @@ export class WorkerSession {
   #streamId: string | null = null
   /** When this process last took the worker, in the ledger's time. */
   #takenAt: number | null = null
-  /** What the ledger has, as the last beat told it. */
-  #ledger: BeatReply['ledger'] = []
+  /** What the ledger has, as the last heartbeat told it. */
+  #ledger: HeartbeatReply['ledger'] = []
   /** When the stream was asked for, by the monotonic clock. */
   #streamAskedAt = 0
   #stream: AbortController | null = null
@@ -137,13 +137,13 @@ export class WorkerSession {
   #stateRead = Promise.withResolvers<void>()
   /** The newest head that the state is to be read up to without hurry. */
   #later: Head | null = null
-  #beatAgain = false
+  #heartbeatAgain = false
   #beating = false
   #timer: Timer | null = null
   #primaryHead: Head | null = null
   /** The head that the hello told: revokes up to it may not have waited for this worker. */
   #greeted: Head | null = null
-  /** The newest head that the stream has told, and when a beat first told of one that the stream had not. */
+  /** The newest head that the stream has told, and when a heartbeat first told of one that the stream had not. */
   #streamHead: Head | null = null
   #muted: { head: Head; since: number } | null = null
   /** When the control plane last showed that it has the primary, by the monotonic clock. */
@@ -173,7 +173,7 @@ export class WorkerSession {
 
   start(): void {
     void this.#stayConnected()
-    this.#timer = setInterval(() => void this.#tick(), this.#options.beatEveryMs)
+    this.#timer = setInterval(() => void this.#tick(), this.#options.heartbeatEveryMs)
   }
 
   /** Ships what is left and lets go, within `milliseconds`, of which shipping takes three quarters at most. */
@@ -351,7 +351,7 @@ export class WorkerSession {
     this.#comeTo(head, restored).catch((error: unknown) => this.#reconnect(error))
   }
 
-  /** It serves as soon as a beat has found it there, and is waited for until it has said so. */
+  /** It serves as soon as a heartbeat has found it there, and is waited for until it has said so. */
   async #comeTo(head: Head, restored: boolean): Promise<void> {
     const before = this.#promised
     await this.#catchUp(head, restored)
@@ -486,18 +486,18 @@ export class WorkerSession {
     this.#askedFor = closed
   }
 
-  /** One beat as soon as can be; acknowledgements that come while it is on its way share the next one. */
+  /** One heartbeat as soon as can be; acknowledgements that come while it is on its way share the next one. */
   #acknowledge(): void {
-    this.#beatAgain = true
+    this.#heartbeatAgain = true
     if (this.#beating) return
     this.#beating = true
-    void this.#beatWhileNeeded()
+    void this.#heartbeatWhileNeeded()
   }
 
-  async #beatWhileNeeded(): Promise<void> {
-    while (this.#beatAgain && !this.#stopped) {
-      this.#beatAgain = false
-      await within(nextBeatMs, this.#beat())
+  async #heartbeatWhileNeeded(): Promise<void> {
+    while (this.#heartbeatAgain && !this.#stopped) {
+      this.#heartbeatAgain = false
+      await within(nextHeartbeatMs, this.#heartbeat())
     }
     this.#beating = false
   }
@@ -508,7 +508,7 @@ export class WorkerSession {
     if (!toldOfState || view.head === null) void view.refresh().catch(this.#passing)
     const unanswered = this.#stream !== null && this.#streamId === null
     if (unanswered && this.#options.clock.monotonic() - this.#streamAskedAt >= greetingMs) this.#reconnect(muted())
-    await this.#beat()
+    await this.#heartbeat()
   }
 
   readonly #unreadable = (error: unknown): null => {
@@ -522,7 +522,7 @@ export class WorkerSession {
     this.#options.log.debug({ code, reason: message }, 'A tick could not do all it had to')
   }
 
-  async #beat(): Promise<void> {
+  async #heartbeat(): Promise<void> {
     const { client, worker, outbox, view, clock } = this.#options
     const { token } = this.#session
     const streamId = this.#streamId
@@ -530,7 +530,7 @@ export class WorkerSession {
     const sent = instant(clock)
     const acknowledged = outbox.acknowledged?.history === view.head?.history ? outbox.acknowledged : null
     try {
-      const reply = await client.beat(token, {
+      const reply = await client.heartbeat(token, {
         worker,
         stream_id: streamId,
         acknowledged_version: acknowledged?.version ?? 0,
@@ -555,11 +555,11 @@ export class WorkerSession {
       const failure = asFailure(error)
       this.#unauthorized(failure)
       if (failure.code === 'worker_fenced' && streamId === this.#streamId) this.#reconnect(failure)
-      else this.#options.log.debug({ code: failure.code }, 'A beat was not answered')
+      else this.#options.log.debug({ code: failure.code }, 'A heartbeat was not answered')
     }
   }
 
-  /** A stream that passes bytes and swallows what is said would be believed for ever: beats tell of its silence. */
+  /** A stream that passes bytes and swallows what is said would be believed for ever: heartbeats tell of its silence. */
   #notice(head: Head): void {
     const now = this.#options.clock.monotonic()
     if (this.#muted !== null && this.#isTold(this.#muted.head)) this.#muted = null

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, spyOn, test } from 'bun:test'
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { beatReplySchema } from '../protocol/wire.ts'
+import { heartbeatReplySchema } from '../protocol/wire.ts'
 import type { WorkerRuntime } from '../protocol/worker.ts'
 import { movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
 import { WorkerFiles } from './agent-files.ts'
@@ -85,7 +85,7 @@ test('a worker without a primary says no goodbye, and serves after a restart by 
   let goodbyes = 0
   fleet.interfere = async (path, _request, forward) => {
     if (path.endsWith('/goodbye')) goodbyes++
-    return path.endsWith('/beat') ? refuseAll() : forward()
+    return path.endsWith('/heartbeat') ? refuseAll() : forward()
   }
   await Bun.sleep(100)
   clock.skip(4000)
@@ -105,24 +105,24 @@ test('a worker that starts anew is told a head by its hello, and older news of a
   fleet.revoke(fleet.addToken())
   fleet.interfere = async (path, _request, forward) => {
     const answer = await forward()
-    return path.endsWith('/beat')
-      ? Response.json({ ...beatReplySchema.parse(await answer.json()), head: older })
+    return path.endsWith('/heartbeat')
+      ? Response.json({ ...heartbeatReplySchema.parse(await answer.json()), head: older })
       : answer
   }
-  let beats = 0
+  let heartbeats = 0
   const worker = await fleet.worker('a', {
     stateFile,
     clock: {
       now: () => Date.now(),
       monotonic() {
-        beats++
+        heartbeats++
         return performance.now()
       },
     },
   })
   await until(() => worker.counters.connected === 1)
-  const before = beats
-  await until(() => beats > before + 20)
+  const before = heartbeats
+  await until(() => heartbeats > before + 20)
   expect(worker.ready().ok).toBe(false)
 })
 
@@ -187,7 +187,7 @@ class Host {
     await worker.drain()
   }
 
-  /** Once it is connected, its first beat is waited for; it stays as it is where it is not. */
+  /** Once it is connected, its first heartbeat is waited for; it stays as it is where it is not. */
   async settle(): Promise<void> {
     const worker = this.#worker
     if (worker === null || this.#network.signal.aborted) return

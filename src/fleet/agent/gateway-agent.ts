@@ -71,7 +71,7 @@ export interface WorkerOptions {
   onRetired(): void
   /** For jitter only. */
   random?: () => number
-  beatEveryMs?: number
+  heartbeatEveryMs?: number
   shipLingerMs?: number
   farewellMs?: number
 }
@@ -199,7 +199,7 @@ class RunningWorker implements StartedWorker {
       clock,
       log,
       random: options.random ?? Math.random,
-      beatEveryMs: options.beatEveryMs ?? 1000,
+      heartbeatEveryMs: options.heartbeatEveryMs ?? 1000,
       lingerMs: options.shipLingerMs ?? 3,
       onBootstrap: (reply) => this.#bootstrapped(reply),
       onRefused: () => {
@@ -553,7 +553,7 @@ class RunningWorker implements StartedWorker {
     else if (this.#files.freshAt() !== null) this.#files.forgetFresh()
   }
 
-  /** A state that cannot be read yet is no reason to end: the session reads it again with every change and beat. */
+  /** A state that cannot be read yet is no reason to end: the session reads it again with every change and heartbeat. */
   async #load(kept: KeptBootstrap): Promise<void> {
     try {
       await this.view.load(kept.gateway.id, kept.provider_keys)

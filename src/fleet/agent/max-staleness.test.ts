@@ -79,24 +79,24 @@ test('a worker that is told less serves for less at once, says so, and keeps it 
   expect(serves(again)).toBe(false)
 })
 
-test('a beat lowers what a worker goes by and never raises it; a hello does, whose row was written before', async () => {
+test('a heartbeat lowers what a worker goes by and never raises it; a hello does, whose row was written before', async () => {
   await restartWith(20)
   const clock = movableClock()
-  let beats = 300
+  let heartbeats = 300
   let rowAtHello: number | undefined
   fleet.interfere = async (path, request, forward) => {
     const answer = await pass(path, request, forward)
     if (path.endsWith('/stream')) rowAtHello = await written()
-    if (!path.endsWith('/beat') || !answer.ok) return answer
-    return Response.json({ ...Object(await answer.json()), max_staleness_seconds: beats })
+    if (!path.endsWith('/heartbeat') || !answer.ok) return answer
+    return Response.json({ ...Object(await answer.json()), max_staleness_seconds: heartbeats })
   }
   const worker = await fleet.worker('a', { clock, random: () => 0 })
   await until(() => serves(worker))
   await Bun.sleep(150)
   expect(await written()).toBe(20_000)
-  beats = 10
+  heartbeats = 10
   await until(async () => (await written()) === 10_000)
-  beats = 300
+  heartbeats = 300
   await restartWith(40)
   await until(() => rowAtHello === 40_000 && worker.counters.connected === 1 && serves(worker))
   fleet.interfere = refuse

@@ -83,7 +83,7 @@ export class ChangeFeed {
         await this.#sayMissing()
       } while (this.#again)
     } catch (error) {
-      // The next look at the head tries again; until then workers are told by their beats that they are behind.
+      // The next look at the head tries again; until then workers are told by their heartbeats that they are behind.
       this.#options.log.warn({ error: String(error) }, 'Changes of the state could not be read')
     }
   }

@@ -27,7 +27,7 @@ import { boundsRoutes } from './routes/bounds.ts'
 import { credentialRoute } from './routes/credential.ts'
 import { goodbyeRoute } from './routes/deregister.ts'
 import { eventsRoute } from './routes/events.ts'
-import { beatRoute } from './routes/heartbeat.ts'
+import { heartbeatRoute } from './routes/heartbeat.ts'
 import { leasesRoute } from './routes/leases.ts'
 import { denialsRoute } from './routes/revocations.ts'
 import { slotsRoute } from './routes/slots.ts'
@@ -112,7 +112,7 @@ export function createFleet(options: FleetOptions): FleetControl {
     async start() {
       if (shared) await peers.start()
       const passing = (error: unknown) => {
-        // The next look finds what this one could not; beats say meanwhile that nothing is fresh.
+        // The next look finds what this one could not; heartbeats say meanwhile that nothing is fresh.
         log.debug({ error: String(error) }, 'The head of the state, or marks of the ledger, could not be read')
       }
       watch.checkLimits()
@@ -126,7 +126,7 @@ export function createFleet(options: FleetOptions): FleetControl {
       if (timer !== null) clearInterval(timer)
       await Promise.all([registry.close(), peers.close(), watch.idle()]).catch((error: unknown) => {
         // A ledger that is away keeps nobody from ending: rows grow old by themselves.
-        log.warn({ error: String(error) }, 'The last beats of workers could not be written')
+        log.warn({ error: String(error) }, 'The last heartbeats of workers could not be written')
       })
     },
   }
@@ -152,7 +152,7 @@ function createWatch(options: FleetOptions, shared: boolean) {
     if (only) tokens.passed(head.version, deny)
     if (deny.length === 0) return
     endInactive(head.version).catch((error: unknown) => {
-      // The next beat of such a worker finds it out again.
+      // The next heartbeat of such a worker finds it out again.
       log.warn({ error: String(error) }, 'Runtime tokens could not be looked up after a change')
     })
   }
@@ -242,7 +242,7 @@ function runtimeRoutes(
       },
     }),
     credentialRoute(options),
-    beatRoute({ options, registry, stateHead, tokens, usage, endToken }),
+    heartbeatRoute({ options, registry, stateHead, tokens, usage, endToken }),
     denialsRoute({ options, registry, stateHead }),
     goodbyeRoute({ options, registry }),
     eventsRoute({ options, registry, usage }),
@@ -259,7 +259,7 @@ function hear({ registry, stateHead, feed, checkLimits }: Watch, usage: UsageCon
       registry.heard(signal.workers)
       break
     case 'taken':
-      // Where the ledger cannot be asked, the next beats' write finds whose the worker is.
+      // Where the ledger cannot be asked, the next heartbeats' write finds whose the worker is.
       registry.taken(signal.worker, signal.stream_id).catch(() => undefined)
       break
     case 'state':

@@ -67,7 +67,7 @@ test('a worker that ends in order is not among those that may serve', async () =
   const worker = await fleet.worker('leaving')
   while (!worker.ready().ok) await Bun.sleep(5)
   const rows = async () =>
-    (await fleet.ledger.read('select 1 from workers where left_at is null and last_beat_at > 0')).length
+    (await fleet.ledger.read('select 1 from workers where left_at is null and last_heartbeat_at > 0')).length
   const before = await rows()
   await worker.drain()
   expect(await rows()).toBe(before - 1)

@@ -9,7 +9,7 @@ const waitMs = 2000
 const lookMs = 50
 
 /**
- * Waits until every worker that beat within 3 s, wherever it is connected, has acknowledged `version`, or 2 s. Workers that
+ * Waits until every worker that heartbeat within 3 s, wherever it is connected, has acknowledged `version`, or 2 s. Workers that
  * may still serve and have not acknowledged, connected or not, are listed as unreachable with the instant at which they
  * stop: by what each has said or was told of `max_staleness`, and by `staleAfterMs` where neither is known.
  */

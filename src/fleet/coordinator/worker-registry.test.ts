@@ -39,30 +39,30 @@ const worker = (): Worker => ({
   process: newId(),
   stream: null,
   acknowledgedVersion: 0,
-  lastBeatAt: null,
+  lastHeartbeatAt: null,
   staleAfterMs: null,
 })
 
 const standing = async (): Promise<string[]> => (await registry.standing(300_000)).map(({ worker: name }) => name)
 
-test('a beat that arrives behind the goodbye of its worker does not bring the worker back', async () => {
+test('a heartbeat that arrives behind the goodbye of its worker does not bring the worker back', async () => {
   const gone = worker()
   await registry.take(gone)
-  registry.beat(gone, 1)
+  registry.heartbeat(gone, 1)
   await registry.leave(gone)
-  registry.beat(gone, 2)
+  registry.heartbeat(gone, 2)
   await registry.close()
   expect(await standing()).toEqual([])
 })
 
-test('a beat that was written while the clock of the ledger was ahead does not count for ever', async () => {
+test('a heartbeat that was written while the clock of the ledger was ahead does not count for ever', async () => {
   const held = worker()
   await registry.take(held)
-  await ledger.write([{ sql: 'update workers set last_beat_at = ?', args: [systemClock.now() + 3_600_000] }])
-  registry.beat(held, 1)
+  await ledger.write([{ sql: 'update workers set last_heartbeat_at = ?', args: [systemClock.now() + 3_600_000] }])
+  registry.heartbeat(held, 1)
   await registry.close()
-  const [row] = await ledger.read<{ last_beat_at: number }>('select last_beat_at from workers')
-  expect(row?.last_beat_at).toBeLessThanOrEqual(systemClock.now())
+  const [row] = await ledger.read<{ last_heartbeat_at: number }>('select last_heartbeat_at from workers')
+  expect(row?.last_heartbeat_at).toBeLessThanOrEqual(systemClock.now())
 })
 
 test('a worker that has said goodbye stands again with its next stream', async () => {
@@ -71,7 +71,7 @@ test('a worker that has said goodbye stands again with its next stream', async (
   await registry.leave(back)
   const again = { ...back, streamId: newId() }
   await registry.take(again)
-  registry.beat(again, 1)
+  registry.heartbeat(again, 1)
   await registry.close()
   expect(await standing()).toEqual([back.worker])
 })
@@ -80,7 +80,7 @@ test('workers that said goodbye are not counted as connected', async () => {
   const [stays, leaves] = [worker(), worker()]
   for (const each of [stays, leaves]) {
     await registry.take(each)
-    registry.beat(each, 1)
+    registry.heartbeat(each, 1)
   }
   await registry.close()
   expect(await connectedWorkers(ledger)).toBe(2)
@@ -99,7 +99,7 @@ test('what another control plane says of its workers is believed by their stream
   const away = new WorkerRegistry({ ledger, clock: systemClock, log: silentLog, shared: true })
   const far = worker()
   await away.take(far)
-  away.beat(far, 1)
+  away.heartbeat(far, 1)
   await away.close()
   const reads = spyOn(ledger, 'read')
   // A clock that stands: however slow all else is, it is not time to look at the rows.
@@ -118,7 +118,7 @@ test('acknowledgements are told with their versions, and written at once only wh
   const told: unknown[] = []
   const near = worker()
   await registry.take(near)
-  registry.beat(near, 1)
+  registry.heartbeat(near, 1)
   await until(async () => (await registry.standing(300_000)).length === 1)
   expect(await ledger.read('select acknowledged_version as version from workers')).toEqual([{ version: 1 }])
   const writes = spyOn(ledger, 'read')
@@ -127,9 +127,9 @@ test('acknowledgements are told with their versions, and written at once only wh
       told.push(...workers)
       return heard
     }
-    // No second passes, in which beats are written anyway.
+    // No second passes, in which heartbeats are written anyway.
     jest.useFakeTimers()
-    registry.beat(near, version + 3)
+    registry.heartbeat(near, version + 3)
     await new Promise(process.nextTick)
     jest.useRealTimers()
     expect(told.at(-1)).toEqual({ worker: near.worker, stream_id: near.streamId, version: version + 3 })
@@ -142,15 +142,15 @@ test('acknowledgements of all workers are told at once, and one that stays away 
   for (const each of workers) await registry.take(each)
   const told: number[] = []
   registry.tellOthers = async (said) => told.push(said.length) > 0
-  // The moment does not pass, however long the beats take to arrive.
+  // The moment does not pass, however long the heartbeats take to arrive.
   jest.useFakeTimers()
   for (const each of workers) {
-    registry.beat(each, 1)
+    registry.heartbeat(each, 1)
     await new Promise(process.nextTick)
   }
   jest.useRealTimers()
   expect(told).toEqual([10])
-  for (const each of workers.slice(1)) registry.beat(each, 2)
+  for (const each of workers.slice(1)) registry.heartbeat(each, 2)
   await until(() => told.length > 1)
   expect(told).toEqual([10, 9])
 })

@@ -1,14 +1,14 @@
 /**
- * The workers that this control plane knows: who holds each, what it has acknowledged, when it last beat. The ledger's
- * `workers` rows are what all control planes share: a worker's stream, its beats and its batches may each reach another one.
- * Beats and acknowledgements are written within a second; a row that another stream has taken is seen then. The other
+ * The workers that this control plane knows: who holds each, what it has acknowledged, when it last heartbeat. The ledger's
+ * `workers` rows are what all control planes share: a worker's stream, its heartbeats and its batches may each reach another one.
+ * Heartbeats and acknowledgements are written within a second; a row that another stream has taken is seen then. The other
  * control planes are told of an acknowledgement together with those of the other workers here, 20 ms after it at most: it is
  * durable where it was made. Rows are written at once where one of them has not heard that, and for a worker that is new.
  *
  * Longer than most: what is known of workers, and the one write that tells the others of it, are one state.
  *
  * A worker counts from when its stream was taken as if it had beaten then: that is written before it is told the head, so
- * whatever is revoked later waits for it, however late its first beat is written.
+ * whatever is revoked later waits for it, however late its first heartbeat is written.
  *
  * Rows tell times in the ledger's own time, memory by the monotonic clock: only ages are compared.
  */
@@ -22,7 +22,7 @@ import type { StreamMessage } from '../protocol/wire.ts'
 const flushEveryMs = 1000
 /** How long an acknowledgement may wait for those of other workers. */
 const togetherMs = 20
-/** How far behind the beats that this control plane has called fresh its rows may be. */
+/** How far behind the heartbeats that this control plane has called fresh its rows may be. */
 const mostLagMs = 2000
 /** The longest `max_staleness` there is. */
 const forgetAfterMs = 86_400_000
@@ -45,8 +45,8 @@ export interface Worker {
   /** Null where another control plane, or nobody at the moment, has it. */
   stream: WorkerStream | null
   acknowledgedVersion: number
-  /** When it last beat here, by the monotonic clock; null where it has not. */
-  lastBeatAt: number | null
+  /** When it last heartbeat here, by the monotonic clock; null where it has not. */
+  lastHeartbeatAt: number | null
   /** For how long it serves without news, at most; null where it has not said so here. */
   staleAfterMs: number | null
 }
@@ -67,7 +67,7 @@ export interface WorkerRow {
   stream_id: string
   acknowledged_version: number
   stale_after_ms: number
-  /** Milliseconds since its last beat that was written, or since it took its stream. */
+  /** Milliseconds since its last heartbeat that was written, or since it took its stream. */
   age: number
 }
 
@@ -80,7 +80,7 @@ export interface WorkerStanding {
   acknowledgedVersion: number
   /** For how long it serves without news, at most. */
   staleAfterMs: number
-  /** Milliseconds since its last beat, as far as is known. */
+  /** Milliseconds since its last heartbeat, as far as is known. */
   age: number
   /** How much later it may have beaten where that is not written yet: elsewhere, or here before a restart. */
   lag: number
@@ -106,7 +106,7 @@ export class WorkerRegistry {
   readonly #timer: Timer
   /** Whether there may be other control planes. */
   readonly #shared: boolean
-  /** When the first beat came that is not written yet. */
+  /** When the first heartbeat came that is not written yet. */
   #behindSince: number | null = null
   /** What the last write failed of. */
   behindBecause: unknown = null
@@ -164,7 +164,7 @@ export class WorkerRegistry {
     const [row] = await this.#ledger.writeAndRead<WorkerHolder>([
       {
         sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version,
-                acknowledged_version, last_beat_at, connected_at, holder, stale_after_ms)
+                acknowledged_version, last_heartbeat_at, connected_at, holder, stale_after_ms)
               values (?1, ?2, ?3, ?4, ?5, coalesce(${newestVersion}, ''), 0, 0, ${databaseTime}, ?7, ?8)
               on conflict (worker) do update set stream_id = excluded.stream_id, connected_at = excluded.connected_at,
                 holder = excluded.holder, stale_after_ms = excluded.stale_after_ms,
@@ -190,14 +190,14 @@ export class WorkerRegistry {
   }
 
   /**
-   * Whether what the others see of beats is recent enough for a beat to be called fresh: by it they say until when a worker
+   * Whether what the others see of heartbeats is recent enough for a heartbeat to be called fresh: by it they say until when a worker
    * may serve.
    */
   get isWritten(): boolean {
     return !this.#shared || this.behindMs < mostLagMs
   }
 
-  /** Milliseconds since the first beat that is not written yet; 0 where all are. */
+  /** Milliseconds since the first heartbeat that is not written yet; 0 where all are. */
   get behindMs(): number {
     return this.#behindSince === null ? 0 : this.#clock.monotonic() - this.#behindSince
   }
@@ -235,12 +235,12 @@ export class WorkerRegistry {
     this.wake()
   }
 
-  /** A beat of the worker's holder, with for how long it serves without news. An acknowledgement counts at once. */
-  beat(worker: Worker, acknowledgedVersion: number, staleAfterMs: number | null = null): void {
+  /** A heartbeat of the worker's holder, with for how long it serves without news. An acknowledgement counts at once. */
+  heartbeat(worker: Worker, acknowledgedVersion: number, staleAfterMs: number | null = null): void {
     worker.staleAfterMs = staleAfterMs ?? worker.staleAfterMs
-    worker.lastBeatAt = this.#clock.monotonic()
+    worker.lastHeartbeatAt = this.#clock.monotonic()
     this.#unwritten.add(worker)
-    this.#behindSince ??= worker.lastBeatAt
+    this.#behindSince ??= worker.lastHeartbeatAt
     if (acknowledgedVersion <= worker.acknowledgedVersion) return
     const isNew = worker.acknowledgedVersion === 0
     worker.acknowledgedVersion = acknowledgedVersion
@@ -301,15 +301,15 @@ export class WorkerRegistry {
   }
 
   /**
-   * The workers that may serve by their last beat and have not said goodbye, wherever they are connected. Those that have
+   * The workers that may serve by their last heartbeat and have not said goodbye, wherever they are connected. Those that have
    * not said for how long they serve do so for `milliseconds`.
    */
   async standing(milliseconds: number): Promise<WorkerStanding[]> {
     const rows = await this.#ledger.read<WorkerRow>(
       `select worker, gateway_id, instance_id, stream_id, acknowledged_version,
-        coalesce(stale_after_ms, ?1) as stale_after_ms, ${databaseTime} - max(last_beat_at, connected_at) as age
+        coalesce(stale_after_ms, ?1) as stale_after_ms, ${databaseTime} - max(last_heartbeat_at, connected_at) as age
         from workers where left_at is null
-          and max(last_beat_at, connected_at) > ${databaseTime} - coalesce(stale_after_ms, ?1) - ?2`,
+          and max(last_heartbeat_at, connected_at) > ${databaseTime} - coalesce(stale_after_ms, ?1) - ?2`,
       [milliseconds, mostLagMs + flushEveryMs],
     )
     return rows.map((row) => this.#merge(row)).filter(({ age, lag, staleAfterMs }) => age - lag < staleAfterMs)
@@ -354,7 +354,9 @@ export class WorkerRegistry {
     const known = this.#workers.get(row.worker)
     const held = known?.streamId === row.stream_id ? known : null
     const ageHere =
-      typeof held?.lastBeatAt !== 'number' ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - held.lastBeatAt
+      typeof held?.lastHeartbeatAt !== 'number'
+        ? Number.POSITIVE_INFINITY
+        : this.#clock.monotonic() - held.lastHeartbeatAt
     return {
       worker: row.worker,
       gatewayId: row.gateway_id,
@@ -386,8 +388,8 @@ export class WorkerRegistry {
   /** Instances come and go; one that has been silent for longer than any may serve is not looked at for ever. */
   #forget(): void {
     const before = this.#clock.monotonic() - forgetAfterMs
-    for (const [name, { stream, lastBeatAt }] of this.#workers) {
-      if (stream === null && (lastBeatAt ?? before) <= before) this.#workers.delete(name)
+    for (const [name, { stream, lastHeartbeatAt }] of this.#workers) {
+      if (stream === null && (lastHeartbeatAt ?? before) <= before) this.#workers.delete(name)
     }
   }
 
@@ -407,8 +409,8 @@ export class WorkerRegistry {
         this.behindBecause = null
       } catch (error) {
         this.behindBecause = error
-        // The workers' next beats bring the rows up to date.
-        this.#log.warn({ error: String(error) }, 'The beats of workers could not be written')
+        // The workers' next heartbeats bring the rows up to date.
+        this.#log.warn({ error: String(error) }, 'The heartbeats of workers could not be written')
       }
     }
     this.#flushing = false
@@ -420,17 +422,17 @@ export class WorkerRegistry {
     const behindSince = this.#behindSince
     this.#unwritten.clear()
     const now = this.#clock.monotonic()
-    const rows = workers.map(({ worker, streamId, acknowledgedVersion, lastBeatAt, staleAfterMs }) => ({
+    const rows = workers.map(({ worker, streamId, acknowledgedVersion, lastHeartbeatAt, staleAfterMs }) => ({
       worker,
       stream_id: streamId,
       acknowledged: acknowledgedVersion,
       stale: staleAfterMs,
-      age: Math.round(now - (lastBeatAt ?? now)),
+      age: Math.round(now - (lastHeartbeatAt ?? now)),
     }))
     const written = await this.#ledger.read<{ worker: string }>(
       `update workers set acknowledged_version = max(acknowledged_version, value ->> 'acknowledged'),
           stale_after_ms = coalesce(value ->> 'stale', stale_after_ms),
-          last_beat_at = max(min(last_beat_at, ${databaseTime}), ${databaseTime} - (value ->> 'age'))
+          last_heartbeat_at = max(min(last_heartbeat_at, ${databaseTime}), ${databaseTime} - (value ->> 'age'))
         from json_each(?) where workers.worker = value ->> 'worker' and workers.stream_id = value ->> 'stream_id'
         returning worker`,
       [JSON.stringify(rows)],

@@ -3,7 +3,7 @@
  *
  *   POST /v1/gateway-runtime/bootstrap   runtime token     → session credential, keys, limits, where the state is
  *   GET  /v1/gateway-runtime/stream      session, ?worker=n  → SSE: hello, change, fenced
- *   POST /v1/gateway-runtime/beat        session           → freshness; carries the acknowledged version
+ *   POST /v1/gateway-runtime/heartbeat        session           → freshness; carries the acknowledged version
  *   POST /v1/gateway-runtime/events      session           → NDJSON of chained events, answered after commit
  *   POST /v1/gateway-runtime/slots       session           → slots of limits a minute (usage/rate/rate-protocol.ts)
  *   POST /v1/gateway-runtime/leases      session           → shares of limits: asks and returns, grants and refusals
@@ -13,7 +13,7 @@
  *   POST /v1/gateway-runtime/goodbye     session           → the worker serves no more
  *
  * A worker is `gateway_id/instance_id/n`. Opening a worker's stream takes it over: whoever held it before gets 409
- * `worker_fenced` from then on. `stream_id` names the holding stream and goes with every beat and batch of the worker.
+ * `worker_fenced` from then on. `stream_id` names the holding stream and goes with every heartbeat and batch of the worker.
  */
 
 import { z } from 'zod'
@@ -96,7 +96,7 @@ export const streamQuerySchema = z.strictObject({
   process: z.uuid().optional(),
   since: z.coerce.number().int().optional(),
   acknowledged: z.coerce.number().int().min(0).optional().describe('The last of its events that the ledger had'),
-  ledger: z.preprocess(parseMarks, marksSchema).optional().describe('As the beats told it'),
+  ledger: z.preprocess(parseMarks, marksSchema).optional().describe('As the heartbeats told it'),
   stale_after_ms: servesFor.optional().describe('For how long it serves without news'),
 })
 export type StreamQuery = z.infer<typeof streamQuerySchema>
@@ -143,7 +143,7 @@ export const streamMessageSchema = z.discriminatedUnion('kind', [
 ])
 export type StreamMessage = z.infer<typeof streamMessageSchema>
 
-export const beatRequestSchema = z.strictObject({
+export const heartbeatRequestSchema = z.strictObject({
   worker: z.number().int(),
   stream_id: z.uuid(),
   acknowledged_version: z.number().int().describe('All denials up to this version are durable on the worker'),
@@ -151,7 +151,7 @@ export const beatRequestSchema = z.strictObject({
   nonce: z.string().describe("The nonce of the acknowledged version's head; empty where the worker does not know it"),
   stale_after_ms: servesFor.optional().describe('For how long it serves without news, also over a restart'),
 })
-export const beatReplySchema = z.object({
+export const heartbeatReplySchema = z.object({
   head: headSchema,
   history: z
     .enum(['known', 'unknown'])
@@ -161,7 +161,7 @@ export const beatReplySchema = z.object({
   ledger: marksSchema.default([]),
   now: z.iso.datetime(),
 })
-export type BeatReply = z.infer<typeof beatReplySchema>
+export type HeartbeatReply = z.infer<typeof heartbeatReplySchema>
 
 /**
  * A worker whose history is unknown tells, before it lets its replica go, what it has denied (protocols section 4, rule

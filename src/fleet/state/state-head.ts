@@ -1,5 +1,5 @@
 /**
- * The head of the state as this control plane last read it from the primary. A beat may call a worker fresh only if that
+ * The head of the state as this control plane last read it from the primary. A heartbeat may call a worker fresh only if that
  * was within the last second (protocols section 4, rule 3); a change of our own counts as known when it is announced.
  *
  * What is read is believed over what was known: where the primary has less than it had before the read began, or something

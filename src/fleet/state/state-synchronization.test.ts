@@ -34,7 +34,7 @@ test('a replica whose syncs do not bring what is wanted is asked to sync again n
   const session = new WorkerSession({
     ...{ client: controlClient(fleet.url, fetch), runtimeToken: fleet.runtimeToken, instanceId: newId(), worker: 0 },
     ...{ process: newId(), outbox, view, clock: systemClock, log: silentLog, random: () => 0 },
-    ...{ freshness: new Freshness(systemClock, null), beatEveryMs: 60_000, lingerMs: 3, toldOfState: true },
+    ...{ freshness: new Freshness(systemClock, null), heartbeatEveryMs: 60_000, lingerMs: 3, toldOfState: true },
     ...{ onDenied: nothing, onCut: nothing, onTime: nothing, onFresh: nothing, onRefused: nothing },
     ...{ onSlotsRecalled: nothing, onConnected: nothing, onAgreed: nothing, onRecalled: nothing, onFenced: nothing },
     ...{ onRetired: nothing, onLeaving: nothing, onStaleness: nothing },

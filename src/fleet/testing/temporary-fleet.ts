@@ -158,7 +158,7 @@ export class TemporaryFleet {
       log: silentLog,
       onFenced: () => undefined,
       onRetired: () => undefined,
-      beatEveryMs: 50,
+      heartbeatEveryMs: 50,
       ...options,
     })
     this.#workers.push(worker)

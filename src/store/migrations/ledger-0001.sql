@@ -130,7 +130,7 @@ create table workers (
   stream_id text not null,
   gateway_version text not null,
   acknowledged_version integer not null,
-  last_beat_at integer not null,
+  last_heartbeat_at integer not null,
   connected_at integer not null
 );
 

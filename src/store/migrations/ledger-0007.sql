@@ -16,10 +16,10 @@ create table rate_holdings (
   worker text not null,
   granted integer not null,
   returned integer not null,
-  beat_at integer not null,
+  heartbeat_at integer not null,
   recalled_at integer not null default 0,
   process text not null,
   primary key (account, worker),
   check (returned <= granted)
 );
-create index rate_holdings_beat_at on rate_holdings (beat_at);
+create index rate_holdings_heartbeat_at on rate_holdings (heartbeat_at);

@@ -1,6 +1,6 @@
 -- Exports made in the background. `sees` is whose events its maker saw when it was made; `last_position` is where the
 -- events ended then. The file lies with the control plane `owner`, in its data directory. Times are milliseconds since
--- the epoch; a job that is processing was last seen alive at `beat_at`.
+-- the epoch; a job that is processing was last seen alive at `heartbeat_at`.
 create table export_jobs (
   id text primary key,
   state text not null,
@@ -14,7 +14,7 @@ create table export_jobs (
   created_at integer not null,
   owner text,
   owner_address text,
-  beat_at integer,
+  heartbeat_at integer,
   progress real not null default 0,
   events integer not null default 0,
   bytes integer not null default 0,

@@ -5,6 +5,6 @@ alter table rate_holdings add column holder text not null default '';
 alter table rate_holdings add column run integer not null default 0;
 alter table rate_holdings add column free_at integer not null default 0;
 -- Of a former release: free when every slot can be cold.
-update rate_holdings set holder = worker, free_at = beat_at + 90900;
+update rate_holdings set holder = worker, free_at = heartbeat_at + 90900;
 update rate_holdings set kind = 'lost' where worker like '%#%';
 create index rate_holdings_free_at on rate_holdings (free_at) where kind <> 'held';

@@ -20,7 +20,7 @@ function hold(worker: string, kind: string, slots: number, { heard = 0, free = 6
   const now = made.clock.now()
   return made.store.ledger.write([
     {
-      sql: `insert into rate_holdings (account, worker, holder, kind, granted, returned, beat_at, free_at, process, run)
+      sql: `insert into rate_holdings (account, worker, holder, kind, granted, returned, heartbeat_at, free_at, process, run)
         values (?, ?, ?, ?, ?, 0, ?, ?, 'p', 1)`,
       args: [of, worker, worker, kind, slots, now - heard, now + free],
     },

@@ -30,7 +30,7 @@ interface RateRow {
 }
 
 /** The worker was not heard of, or nobody knows what a former process of it used. */
-const isAbsent = "(kind = 'lost' or kind = 'held' and beat_at < ?2)"
+const isAbsent = "(kind = 'lost' or kind = 'held' and heartbeat_at < ?2)"
 const left = 'granted - returned'
 
 export const rateRoutes = ({ ledger, clock }: RateDependencies): AnyRoute[] => [

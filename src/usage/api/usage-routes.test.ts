@@ -19,7 +19,7 @@ beforeEach(async () => {
   await made.store.ledger.write([
     {
       sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
-        last_beat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
+        last_heartbeat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
       args: [worker],
     },
     { sql: 'insert into usage_cells (account, worker, granted, settled) values (?, ?, 9, 4)', args: [account, worker] },
@@ -46,8 +46,8 @@ test('what a lost worker holds is freed once, with an event, and what it settled
   ])
 })
 
-test('a worker that still beats is not released, and one that nobody knows is not found', async () => {
-  await made.store.ledger.write([{ sql: 'update workers set last_beat_at = ?', args: [made.clock.now()] }])
+test('a worker that still heartbeats is not released, and one that nobody knows is not found', async () => {
+  await made.store.ledger.write([{ sql: 'update workers set last_heartbeat_at = ?', args: [made.clock.now()] }])
   expect((await call('POST', '/v1/usage/release', { body: { worker } })).json.error).toMatchObject({
     code: 'conflict',
     param: 'worker',
@@ -60,7 +60,7 @@ test('pages of accounts and of workers follow one another', async () => {
   await made.store.ledger.write([
     {
       sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
-        last_beat_at, connected_at) values ('gateway/instance/1', 'gateway', 'instance', 1, 'stream', '', 0, 0, 0)`,
+        last_heartbeat_at, connected_at) values ('gateway/instance/1', 'gateway', 'instance', 1, 'stream', '', 0, 0, 0)`,
       args: [],
     },
     { sql: "insert into usage_cells (account, worker, granted) values ('token/u/requests', ?, 1)", args: [worker] },

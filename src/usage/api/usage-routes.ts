@@ -43,14 +43,14 @@ const accountSchema = z.object({
 
 const workerSchema = z.object({
   worker: z.string(),
-  last_beat_at: z.iso.datetime(),
+  last_heartbeat_at: z.iso.datetime(),
   lost_at: z.iso.datetime().nullable(),
   released_at: z.iso.datetime().nullable(),
   awaited: z.boolean().describe('Nothing is granted to anybody before this worker has said what it holds'),
   held: z.array(z.object({ account: z.string(), amount })),
 })
 
-/** A worker that beat within so long is running: what it holds is its own to give back. */
+/** A worker that heartbeat within so long is running: what it holds is its own to give back. */
 const silentMs = 60_000
 
 export const usageRoutes = (dependencies: UsageDependencies): AnyRoute[] => [
@@ -107,14 +107,14 @@ const listAccounts = ({ state, ledger }: UsageDependencies): AnyRoute =>
 
 interface WorkerRow {
   worker: string
-  last_beat_at: number
+  last_heartbeat_at: number
   lost_at: number | null
   released_at: number | null
   awaited: number
   held: string
 }
 
-const workerRows = (seen: string) => `select l.worker, l.last_beat_at, l.lost_at, l.released_at, l.awaited, (
+const workerRows = (seen: string) => `select l.worker, l.last_heartbeat_at, l.lost_at, l.released_at, l.awaited, (
     select json_group_array(json_object('account', c.account, 'amount', c.granted - c.returned - c.settled))
     from usage_cells c where c.worker = l.worker and c.granted - c.returned - c.settled > 0 and ${seen}) as held
   from workers l`
@@ -161,7 +161,7 @@ const releaseWorker = (dependencies: UsageDependencies): AnyRoute =>
       const { ledger, state, recorder, clock, newId } = dependencies
       const row = await requireWorker(ledger, worker)
       if (row.released_at !== null) return { reply: workerRecord(row) }
-      if (row.last_beat_at > clock.now() - silentMs)
+      if (row.last_heartbeat_at > clock.now() - silentMs)
         throw new Failure('conflict', { message: stillRunning, param: 'worker' })
       const freed = workerRecord(row).held
       const event = controlPlaneEvent({
@@ -174,8 +174,8 @@ const releaseWorker = (dependencies: UsageDependencies): AnyRoute =>
         ledger: [
           {
             sql: `insert into guards (holds) select 0 where not exists (
-              select 1 from workers where worker = ? and released_at is null and last_beat_at = ?)`,
-            args: [worker, row.last_beat_at],
+              select 1 from workers where worker = ? and released_at is null and last_heartbeat_at = ?)`,
+            args: [worker, row.last_heartbeat_at],
           },
           {
             sql: 'update workers set released_at = ?, stream_id = ?, awaited = 0 where worker = ?',
@@ -212,7 +212,7 @@ const resumeGrants = ({ ledger, state, recorder, clock, newId }: UsageDependenci
     },
   })
 
-const stillRunning = 'The worker beat within the last minute: stop its gateway, or wait until it is silent'
+const stillRunning = 'The worker heartbeat within the last minute: stop its gateway, or wait until it is silent'
 
 async function requireWorker(ledger: Database, worker: string): Promise<WorkerRow> {
   const [row] = await ledger.read<WorkerRow>(`${workerRows('true')} where l.worker = ?`, [worker])
@@ -222,9 +222,9 @@ async function requireWorker(ledger: Database, worker: string): Promise<WorkerRo
 
 const heldSchema = z.array(z.object({ account: z.string(), amount: z.number().int() }))
 
-const workerRecord = ({ worker, last_beat_at, lost_at, released_at, awaited, held }: WorkerRow) => ({
+const workerRecord = ({ worker, last_heartbeat_at, lost_at, released_at, awaited, held }: WorkerRow) => ({
   worker,
-  last_beat_at: timestamp(last_beat_at),
+  last_heartbeat_at: timestamp(last_heartbeat_at),
   lost_at: time(lost_at),
   released_at: time(released_at),
   awaited: awaited === 1,

@@ -65,7 +65,7 @@ beforeAll(async () => {
   await made.store.ledger.write([
     {
       sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
-        last_beat_at, connected_at) values ('g/i/0', 'g', 'i', 0, 's', '', 0, 0, 0)`,
+        last_heartbeat_at, connected_at) values ('g/i/0', 'g', 'i', 0, 's', '', 0, 0, 0)`,
       args: [],
     },
     ...[...own.accounts.split(','), ...others].map((account) => ({

@@ -5,7 +5,7 @@
  * all share the first to write after a restore would make up for what the others have lost.
  *
  * The comparison is part of the statements themselves, of the reads that decide as of the transactions that write.
- * Gateways are told the counts with each beat and say them when they connect, for control planes that start meanwhile.
+ * Gateways are told the counts with each heartbeat and say them when they connect, for control planes that start meanwhile.
  */
 import { type Database, databaseTime } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'

@@ -32,7 +32,7 @@ async function start(worker: string): Promise<void> {
   await ledger.write([
     {
       sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
-        last_beat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, ?, 0)`,
+        last_heartbeat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, ?, 0)`,
       args: [worker, systemClock.now()],
     },
   ])

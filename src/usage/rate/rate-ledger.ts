@@ -193,8 +193,8 @@ function takeIn({ now, newId }: RateLedgerOptions, worker: string, cell: SlotCel
       args: [account, worker, run, knownFrom],
     },
     {
-      sql: `insert into rate_holdings (account, worker, holder, kind, granted, returned, beat_at, free_at, process, run)
-        select account, worker || '#' || ?5, worker, 'lost', granted - returned, 0, beat_at, free_at, process, run
+      sql: `insert into rate_holdings (account, worker, holder, kind, granted, returned, heartbeat_at, free_at, process, run)
+        select account, worker || '#' || ?5, worker, 'lost', granted - returned, 0, heartbeat_at, free_at, process, run
         from rate_holdings where account = ?1 and worker = ?2 and granted > returned
           and (run < ?3 and run < ?4 or run = ?3 and process <> ?6)`,
       args: [account, worker, run, knownFrom, id, process],
@@ -207,7 +207,7 @@ function takeIn({ now, newId }: RateLedgerOptions, worker: string, cell: SlotCel
   ]
   // Of the first message of a run, or of one that returns slots which are in use.
   const rested: Statement[] = resting.map(([freeAt, slots], index) => ({
-    sql: `insert into rate_holdings (account, worker, holder, kind, granted, returned, beat_at, free_at, process, run)
+    sql: `insert into rate_holdings (account, worker, holder, kind, granted, returned, heartbeat_at, free_at, process, run)
       select ?1, ?2 || '#' || ?5, ?2, 'resting', ?6, 0, ?7, ?8, ?9, ?3
       where not exists (
         select 1 from rate_holdings where account = ?1 and worker = ?2 and (run > ?3 or run = ?3 and returned >= ?4))`,
@@ -215,13 +215,13 @@ function takeIn({ now, newId }: RateLedgerOptions, worker: string, cell: SlotCel
   }))
   const heard: Statement = {
     sql: `insert into rate_holdings
-        (account, worker, holder, kind, granted, returned, beat_at, free_at, recalled_at, process, run, cooling)
+        (account, worker, holder, kind, granted, returned, heartbeat_at, free_at, recalled_at, process, run, cooling)
       values (?1, ?2, ?2, 'held', ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(?10, '[]'))
       on conflict (account, worker) do update set
         recalled_at = iif(excluded.granted >= granted, max(recalled_at, excluded.recalled_at), recalled_at),
         granted = max(granted, excluded.granted),
         returned = min(max(granted, excluded.granted), max(returned, excluded.returned)),
-        beat_at = max(beat_at, excluded.beat_at), free_at = max(free_at, excluded.free_at),
+        heartbeat_at = max(heartbeat_at, excluded.heartbeat_at), free_at = max(free_at, excluded.free_at),
         process = excluded.process, run = excluded.run, cooling = coalesce(?10, cooling)
       where run <= excluded.run`,
     args: [

@@ -227,8 +227,8 @@ class MemoryLedger {
   outcomes = new Map<string, number>()
   holders = new Map<string, Holder>()
   marks = new Map<string, number>()
-  /** When each worker last beat. */
-  beats = new Map<string, number>()
+  /** When each worker last heartbeat. */
+  heartbeats = new Map<string, number>()
   told = new Map<string, WorkerAnswer>()
   readonly problems: string[] = []
   /** How many rounds have ended. */
@@ -253,8 +253,8 @@ class MemoryLedger {
 
   /** Copies what there is; gives what puts it back. */
   copy(): () => void {
-    const { rows, chains, outcomes, holders, marks, beats, told } = this
-    const copied = structuredClone({ rows, chains, outcomes, holders, marks, beats, told })
+    const { rows, chains, outcomes, holders, marks, heartbeats, told } = this
+    const copied = structuredClone({ rows, chains, outcomes, holders, marks, heartbeats, told })
     return () => {
       Object.assign(this, structuredClone(copied))
       this.#pausedUntil = Number.NEGATIVE_INFINITY
@@ -285,7 +285,7 @@ class MemoryLedger {
 
   workersWithin(milliseconds: number): string[] {
     const since = this.#now() - milliseconds
-    return [...this.beats].filter(([, at]) => at >= since).map(([worker]) => worker)
+    return [...this.heartbeats].filter(([, at]) => at >= since).map(([worker]) => worker)
   }
 
   awaitAll(marks: Marks, workers: ReadonlySet<string>): void {
@@ -474,7 +474,7 @@ interface Worker {
   usage: WorkerUsage
   streamId: string
   connected: boolean
-  /** When this process last took its stream, and what the control plane remembered with the last beat. */
+  /** When this process last took its stream, and what the control plane remembered with the last heartbeat. */
   takenAt: number | null
   marks: Marks
   /** Which control plane it is connected to. */
@@ -783,18 +783,18 @@ export class World {
         send: (request) => this.#send(index, worker, request),
       }),
     }
-    const beat = () => {
+    const heartbeat = () => {
       worker.usage.tick()
       this.#ship(index, worker)
       if (worker.connected && !this.#cut.has(index)) {
         worker.marks = this.#controlPlanes[worker.home]?.memory.known ?? worker.marks
         const known = this.ledger.holders.get(worker.name)?.streamId === worker.streamId
-        if (!this.ledger.down && known) this.ledger.beats.set(worker.name, this.scheduler.now)
+        if (!this.ledger.down && known) this.ledger.heartbeats.set(worker.name, this.scheduler.now)
         else if (!this.ledger.down) this.#disconnect(index, worker)
       }
-      after(300 + this.random() * 700, beat)
+      after(300 + this.random() * 700, heartbeat)
     }
-    after(1, beat)
+    after(1, heartbeat)
     after(this.random() * 100, () => this.#connect(index, worker))
     return worker
   }

@@ -32,17 +32,23 @@ test('an acknowledgement counts only of what this primary has said', async () =>
   ).catch(() => undefined)
   await until(() => streamId !== '')
   const head = fleet.change(() => undefined)
-  const beat = async (version: number, history: string, nonce: string): Promise<number> => {
-    await client.beat(session.token, { worker: 0, stream_id: streamId, acknowledged_version: version, history, nonce })
+  const heartbeat = async (version: number, history: string, nonce: string): Promise<number> => {
+    await client.heartbeat(session.token, {
+      worker: 0,
+      stream_id: streamId,
+      acknowledged_version: version,
+      history,
+      nonce,
+    })
     return (await fleet.control.fleet.propagation(head.version)).acknowledged
   }
   const refused = await Promise.all([
-    beat(head.version + 7, head.history, head.nonce),
-    beat(head.version, newId(), head.nonce),
-    beat(head.version, head.history, newId()),
+    heartbeat(head.version + 7, head.history, head.nonce),
+    heartbeat(head.version, newId(), head.nonce),
+    heartbeat(head.version, head.history, newId()),
   ])
   expect(refused).toEqual([0, 0, 0])
-  expect(await beat(head.version, head.history, head.nonce)).toBe(1)
+  expect(await heartbeat(head.version, head.history, head.nonce)).toBe(1)
   ending.abort()
   await following
 })

@@ -1,11 +1,11 @@
-/** The beat of a worker (protocols section 4, rule 3): what it has acknowledged, and whether its news are fresh. */
+/** The heartbeat of a worker (protocols section 4, rule 3): what it has acknowledged, and whether its news are fresh. */
 import type { z } from 'zod'
 import { type AnyRoute, route } from '../../../api/route.ts'
 import { Failure } from '../../../failure.ts'
 import type { Principal } from '../../../identity/principal.ts'
 import { timestamp } from '../../../lib/clock.ts'
 import type { Head } from '../../../store/propagation.ts'
-import { type BeatReply, beatReplySchema, beatRequestSchema, workerName } from '../../protocol/wire.ts'
+import { type HeartbeatReply, heartbeatReplySchema, heartbeatRequestSchema, workerName } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
 import type { FleetOptions } from '../options.ts'
 import type { RuntimeTokens } from '../runtime-token.ts'
@@ -13,7 +13,7 @@ import type { UsageControl } from '../usage.ts'
 import type { Worker, WorkerRegistry } from '../worker-registry.ts'
 import { sessionOf } from './stream.ts'
 
-export interface BeatDependencies {
+export interface HeartbeatDependencies {
   options: FleetOptions
   registry: WorkerRegistry
   stateHead: StateHead
@@ -23,27 +23,34 @@ export interface BeatDependencies {
   endToken(tokenId: string): Promise<void>
 }
 
-export function beatRoute({ options, registry, stateHead, tokens, usage, endToken }: BeatDependencies): AnyRoute {
+export function heartbeatRoute({
+  options,
+  registry,
+  stateHead,
+  tokens,
+  usage,
+  endToken,
+}: HeartbeatDependencies): AnyRoute {
   return route({
     method: 'POST',
-    path: '/v1/gateway-runtime/beat',
+    path: '/v1/gateway-runtime/heartbeat',
     tag: 'Gateway runtime',
     summary: 'Say what a worker has acknowledged and ask whether its news are fresh',
     access: 'runtime:session',
-    body: beatRequestSchema,
-    reply: beatReplySchema,
+    body: heartbeatRequestSchema,
+    reply: heartbeatReplySchema,
     internal: true,
     async handle({ principal, body }) {
       const worker = await heldWorker(registry, principal, body.worker, body.stream_id)
       const { acknowledged_version: version, history, nonce, stale_after_ms: staleAfterMs = null } = body
       const known = await stateHead.knows({ version, history, nonce })
       const { head, fresh } = await stateHead.recent()
-      registry.beat(worker, known && acknowledges(body, head) ? version : 0, staleAfterMs)
+      registry.heartbeat(worker, known && acknowledges(body, head) ? version : 0, staleAfterMs)
       if (!(await tokens.active(worker.tokenId, head.version))) {
         await endToken(worker.tokenId)
         throw new Failure('invalid_api_token')
       }
-      const reply: BeatReply = {
+      const reply: HeartbeatReply = {
         head,
         history: known ? 'known' : 'unknown',
         // A worker whose versions are of another history has news of that one.
@@ -61,9 +68,9 @@ export function beatRoute({ options, registry, stateHead, tokens, usage, endToke
  * Whether what a worker says it has is of what this primary has said: a primary restored from an older copy gives the same
  * versions to other changes, which an acknowledgement from before does not cover.
  */
-function acknowledges(beat: z.infer<typeof beatRequestSchema>, head: Head): boolean {
-  if (beat.history !== head.history || beat.acknowledged_version > head.version) return false
-  return beat.acknowledged_version < head.version || beat.nonce === head.nonce
+function acknowledges(heartbeat: z.infer<typeof heartbeatRequestSchema>, head: Head): boolean {
+  if (heartbeat.history !== head.history || heartbeat.acknowledged_version > head.version) return false
+  return heartbeat.acknowledged_version < head.version || heartbeat.nonce === head.nonce
 }
 
 /**
@@ -96,9 +103,9 @@ export async function heldWorker(
     streamId,
     process: '',
     stream: null,
-    // Its beat says it again, and that is held against the primary as it is now.
+    // Its heartbeat says it again, and that is held against the primary as it is now.
     acknowledgedVersion: 0,
-    lastBeatAt: null,
+    lastHeartbeatAt: null,
     staleAfterMs: null,
   }
   const now = registry.get(name)

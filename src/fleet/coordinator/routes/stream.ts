@@ -81,7 +81,7 @@ async function openStream(
     process,
     stream,
     acknowledgedVersion: 0,
-    lastBeatAt: null,
+    lastHeartbeatAt: null,
     staleAfterMs: said === undefined ? null : Math.max(said, staleAfterMs(maxStaleness)),
   }
   try {

@@ -26,20 +26,20 @@ async function ask(query: Readonly<Record<string, string>> = {}) {
 }
 
 /** A worker that some control plane has written. */
-const keepWorker = async (gatewayId: string, lastBeatAt: number): Promise<string> => {
+const keepWorker = async (gatewayId: string, lastHeartbeatAt: number): Promise<string> => {
   const instanceId = newId()
   const worker = `${gatewayId}/${instanceId}/0`
   await fleet.ledger.write([
     {
       sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
-              last_beat_at, connected_at) values (?, ?, ?, 0, 'stream', '0.1.0', 3, ?, 5)`,
-      args: [worker, gatewayId, instanceId, lastBeatAt],
+              last_heartbeat_at, connected_at) values (?, ?, ?, 0, 'stream', '0.1.0', 3, ?, 5)`,
+      args: [worker, gatewayId, instanceId, lastHeartbeatAt],
     },
   ])
   return worker
 }
 
-test('a worker that beats is connected, and has what the state has', async () => {
+test('a worker that heartbeats is connected, and has what the state has', async () => {
   await fleet.ledger.write([
     { sql: 'insert into gateway_names (id, name) values (?, ?)', args: [fleet.gatewayId, 'the shop'] },
   ])
@@ -61,18 +61,18 @@ test('a worker that beats is connected, and has what the state has', async () =>
       left_at: null,
     }),
   ])
-  const beat = Date.parse(workers[0]?.last_beat_at ?? '')
-  expect(beat).toBeGreaterThanOrEqual(began - 1)
-  expect(Date.parse(workers[0]?.serves_until ?? '') - beat).toBe(300_000)
+  const heartbeat = Date.parse(workers[0]?.last_heartbeat_at ?? '')
+  expect(heartbeat).toBeGreaterThanOrEqual(began - 1)
+  expect(Date.parse(workers[0]?.serves_until ?? '') - heartbeat).toBe(300_000)
 })
 
-test('a worker that is silent is not connected, and one that never beat serves until no time', async () => {
+test('a worker that is silent is not connected, and one that never heartbeat serves until no time', async () => {
   const silent = await keepWorker(fleet.gatewayId, Date.now() - 60_000)
   const mute = await keepWorker(fleet.gatewayId, 0)
   const { workers } = await ask()
   const of = (name: string) => workers.find(({ worker }) => worker === name)
   expect(of(silent)).toMatchObject({ connected: false, acknowledged_version: 3, version: '0.1.0' })
-  expect(of(mute)).toMatchObject({ connected: false, last_beat_at: null, serves_until: null })
+  expect(of(mute)).toMatchObject({ connected: false, last_heartbeat_at: null, serves_until: null })
 })
 
 test('a worker that was released is gone, and a gateway can be asked for alone', async () => {

@@ -12,7 +12,7 @@ import { staleAfterMs } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
 import type { FleetOptions } from '../options.ts'
 
-/** A worker beats every second and counts as connected for three; its row is behind by a second at most. */
+/** A worker heartbeats every second and counts as connected for three; its row is behind by a second at most. */
 const connectedMs = 3000 + 1000
 
 const instant = z.iso.datetime()
@@ -25,14 +25,16 @@ export const gatewayWorkerSchema = z.object({
   instance_id: z.uuid(),
   worker_number: z.number().int(),
   version: z.string().describe('Of the software; empty where it has not said'),
-  connected: z.boolean().describe('Whether it beat within the last 3 s'),
+  connected: z.boolean().describe('Whether it heartbeat within the last 3 s'),
   acknowledged_version: z.number().int().describe('Up to here it refuses what was revoked'),
   state_version: z.number().int().describe('Where the state is now'),
   connected_at: instant.describe('When it last opened its stream'),
-  last_beat_at: instant.nullable().describe('Null before the first'),
+  last_heartbeat_at: instant.nullable().describe('Null before the first'),
   serves_until: instant
     .nullable()
-    .describe('Last beat + max_staleness: from then on it refuses, unless it beats; null where it serves no more'),
+    .describe(
+      'Last heartbeat + max_staleness: from then on it refuses, unless it heartbeats; null where it serves no more',
+    ),
   left_at: instant.nullable().describe('When it said goodbye'),
 })
 
@@ -43,7 +45,7 @@ interface WorkerRow {
   worker_number: number
   gateway_version: string
   acknowledged_version: number
-  last_beat_at: number
+  last_heartbeat_at: number
   connected_at: number
   left_at: number | null
   stale_after_ms: number | null
@@ -86,7 +88,7 @@ function workerRecord(
   { stateVersion, staleMs }: { stateVersion: number; staleMs: number },
 ): z.infer<typeof gatewayWorkerSchema> {
   const left = row.left_at
-  const beaten = row.last_beat_at > 0
+  const beaten = row.last_heartbeat_at > 0
   return {
     worker: row.worker,
     gateway_id: row.gateway_id,
@@ -94,12 +96,12 @@ function workerRecord(
     instance_id: row.instance_id,
     worker_number: row.worker_number,
     version: row.gateway_version,
-    connected: left === null && row.read_at - row.last_beat_at < connectedMs,
+    connected: left === null && row.read_at - row.last_heartbeat_at < connectedMs,
     acknowledged_version: row.acknowledged_version,
     state_version: stateVersion,
     connected_at: timestamp(row.connected_at),
-    last_beat_at: beaten ? timestamp(row.last_beat_at) : null,
-    serves_until: beaten && left === null ? timestamp(row.last_beat_at + (row.stale_after_ms ?? staleMs)) : null,
+    last_heartbeat_at: beaten ? timestamp(row.last_heartbeat_at) : null,
+    serves_until: beaten && left === null ? timestamp(row.last_heartbeat_at + (row.stale_after_ms ?? staleMs)) : null,
     left_at: left === null ? null : timestamp(left),
   }
 }

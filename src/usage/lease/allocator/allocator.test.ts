@@ -35,7 +35,7 @@ beforeEach(async () => {
     await ledger.write([
       {
         sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version,
-          acknowledged_version, last_beat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, 0, 0)`,
+          acknowledged_version, last_heartbeat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, 0, 0)`,
         args: [worker],
       },
     ])
@@ -211,10 +211,10 @@ test('what a worker that is waited for was granted counts whatever others seem t
 
 test('a restored ledger grants nothing before every worker of its last day has said what it holds', async () => {
   await ledger.write([
-    { sql: "update workers set last_beat_at = 100000000 where worker = 'two'", args: [] },
+    { sql: "update workers set last_heartbeat_at = 100000000 where worker = 'two'", args: [] },
     {
       sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
-        last_beat_at, connected_at) values ('long gone', 'gateway', 'i', 0, 'stream', '', 0, 1, 0)`,
+        last_heartbeat_at, connected_at) values ('long gone', 'gateway', 'i', 0, 'stream', '', 0, 1, 0)`,
       args: [],
     },
   ])

@@ -64,8 +64,8 @@ export interface CellLedger {
   book(accounts: readonly string[]): Promise<{ cells: LedgerCell[]; standing: LedgerStanding }>
   answers(accounts: readonly string[]): Promise<WorkerAnswer[]>
   /**
-   * Workers that beat within so many milliseconds, whichever control plane they are connected to, by the ledger's own time
-   * like the beats, for clocks of control planes need not agree.
+   * Workers that heartbeat within so many milliseconds, whichever control plane they are connected to, by the ledger's own time
+   * like the heartbeats, for clocks of control planes need not agree.
    */
   workersWithin(milliseconds: number): Promise<string[]>
   /**

@@ -16,10 +16,10 @@ beforeEach(async () => {
 })
 afterEach(() => store.remove())
 
-const worker = (name: string, beatAt: number) => ({
+const worker = (name: string, heartbeatAt: number) => ({
   sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
-    last_beat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, ?, ?)`,
-  args: [name, beatAt, beatAt],
+    last_heartbeat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, ?, ?)`,
+  args: [name, heartbeatAt, heartbeatAt],
 })
 const cell = (account: string, name: string, granted: number, returned: number, settled: number) => ({
   sql: 'insert into usage_cells (account, worker, granted, returned, settled) values (?, ?, ?, ?, ?)',

@@ -71,14 +71,14 @@ export class Compaction {
 const forgotten = (now: number): Statement[] => [
   {
     sql: `update workers set released_at = ?2, stream_id = 'silent' where worker in (
-      select l.worker from workers l where l.released_at is null and l.last_beat_at < ?1 and l.connected_at < ?1
+      select l.worker from workers l where l.released_at is null and l.last_heartbeat_at < ?1 and l.connected_at < ?1
         and not exists (select 1 from usage_cells c where c.worker = l.worker and c.granted - c.returned - c.settled > 0)
       limit ${batch})`,
     args: [now - silentMs, now],
   },
   { sql: 'delete from usage_answers where told < ?', args: [now - answersKeptMs] },
   // Slots that long ago are anybody's, and no process that knew of them runs.
-  { sql: 'delete from rate_holdings where beat_at < ?', args: [now - silentMs] },
+  { sql: 'delete from rate_holdings where heartbeat_at < ?', args: [now - silentMs] },
   { sql: "delete from rate_holdings where kind <> 'held' and free_at < ?", args: [now] },
 ]
 

@@ -1,5 +1,5 @@
 /**
- * The workers that are connected to other control planes, as the ledger shows them: which beat lately, what they last
+ * The workers that are connected to other control planes, as the ledger shows them: which heartbeat lately, what they last
  * answered to calls, and which accounts the other control planes have lately called back from the workers here.
  */
 import type { Clock } from '../../../lib/clock.ts'
@@ -24,7 +24,7 @@ export interface WorkersElsewhereOptions {
   after(milliseconds: number, work: () => void): void
 }
 
-/** A worker beats every second, and its row follows within another. */
+/** A worker heartbeats every second, and its row follows within another. */
 const silentMs = 5000
 const readAgainMs = 1000
 /** Whoever waits does so for `mostUsageWaitMs` at most, and calls again every 250 ms while somebody has not answered. */
@@ -55,7 +55,7 @@ export class WorkersElsewhere {
     this.#readAt = Number.NEGATIVE_INFINITY
   }
 
-  /** With nobody elsewhere nothing but the beats is read, once a second. */
+  /** With nobody elsewhere nothing but the heartbeats is read, once a second. */
   async look(accounts: readonly string[]): Promise<Elsewhere> {
     const workers = await this.#workers()
     const answers = workers.size === 0 ? [] : await this.#options.ledger.answers(accounts)

@@ -23,7 +23,7 @@ const knownForMs = 86_400_000
 /** Waits for the hellos of workers that have said none since `since`; all instants are milliseconds since the epoch. */
 export const awaitWorkers = (since: number): Statement => ({
   sql: `update workers set awaited = 1 where greeted_at < ?1 and released_at is null
-    and last_beat_at > (select max(last_beat_at) from workers where connected_at < ?1) - ${knownForMs}`,
+    and last_heartbeat_at > (select max(last_heartbeat_at) from workers where connected_at < ?1) - ${knownForMs}`,
   args: [since],
 })
 
@@ -58,7 +58,7 @@ export const awaitAll = (marks: string, workers: readonly KnownWorker[]): Statem
   { sql: `insert into guards (holds) select 0 where not ${isBehind('?')}`, args: [marks] },
   {
     sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
-        last_beat_at, connected_at)
+        last_heartbeat_at, connected_at)
       select value ->> 'worker', value ->> 'gatewayId', value ->> 'instanceId', value ->> 'workerNumber', '', '', 0, 0, 0
       from json_each(?) where true on conflict (worker) do nothing`,
     args: [
@@ -74,7 +74,7 @@ export const awaitAll = (marks: string, workers: readonly KnownWorker[]): Statem
   },
   {
     sql: `update workers set awaited = 1 where released_at is null and (worker in (select value ->> 'worker' from json_each(?))
-      or max(last_beat_at, connected_at) > (select max(max(last_beat_at, connected_at)) from workers) - ${knownForMs})`,
+      or max(last_heartbeat_at, connected_at) > (select max(max(last_heartbeat_at, connected_at)) from workers) - ${knownForMs})`,
     args: [JSON.stringify(workers.map(({ worker }) => ({ worker })))],
   },
   {

@@ -27,7 +27,7 @@ beforeEach(async () => {
   await ledger.write(
     [worker, other].map((name) => ({
       sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
-        last_beat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
+        last_heartbeat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
       args: [name],
     })),
   )

@@ -64,7 +64,7 @@ export function sqlLedger({ ledger, marks, clock, onLost, workers }: SqlLedgerOp
       ),
     async workersWithin(milliseconds) {
       const rows = await ledger.read<{ worker: string }>(
-        `select worker from workers where last_beat_at >= ${databaseTime} - ?1 and last_beat_at <= ${databaseTime} + ?1`,
+        `select worker from workers where last_heartbeat_at >= ${databaseTime} - ?1 and last_heartbeat_at <= ${databaseTime} + ?1`,
         [milliseconds],
       )
       return rows.map(({ worker }) => worker)

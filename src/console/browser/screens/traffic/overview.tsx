@@ -232,7 +232,8 @@ function Gateways() {
               },
               {
                 title: 'Last heard of',
-                cell: ({ last_beat_at }) => (last_beat_at === null ? '–' : <Time at={String(last_beat_at)} />),
+                cell: ({ last_heartbeat_at }) =>
+                  last_heartbeat_at === null ? '–' : <Time at={String(last_heartbeat_at)} />,
               },
             ]}
             empty={
