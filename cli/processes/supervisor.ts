@@ -18,7 +18,7 @@ const startsBeforeGivingUp = 3
 export const nextDelay = (lastDelay: number | null, readyFor: number): number =>
   lastDelay === null || readyFor >= healthyAfter ? firstDelay : Math.min(lastDelay * 2, longestDelay)
 
-const hopeless: ReadonlySet<string> = new Set<FailureCode>([
+const notRetryable: ReadonlySet<string> = new Set<FailureCode>([
   'address_in_use',
   'data_damaged',
   'data_incompatible',
@@ -82,8 +82,8 @@ export function keepRunning(options: ChildOptions): Child {
       current = run
       const { readyFor, failure, exit } = await run.ended
       if (stopped) return
-      if (wasReady && failure && hopeless.has(failure.code) && options.onOver) return options.onOver(failure)
-      if (!wasReady && (starts >= startsBeforeGivingUp || (failure && hopeless.has(failure.code)))) {
+      if (wasReady && failure && notRetryable.has(failure.code) && options.onOver) return options.onOver(failure)
+      if (!wasReady && (starts >= startsBeforeGivingUp || (failure && notRetryable.has(failure.code)))) {
         const message = `The ${options.name} ended with ${exit} before it was ready, ${starts} times`
         ready.reject(failure ?? new Failure('process_failed', { message }))
         return

@@ -60,13 +60,13 @@ test('a token is sent to where it is asked about, and followed nowhere else', as
 
 test('a token is not sent where a network would see it, unless that is asked for', async () => {
   const asked: (string | undefined)[] = []
-  const remembering = async (_url: string, token?: string) => {
+  const memoized = async (_url: string, token?: string) => {
     asked.push(token)
     return { kind: 'silent', reason: 'x' } as const
   }
   const plane = { url: 'http://10.0.0.1:7070', token: 'gth_secret' }
-  expect((await readControlPlane(remembering, { ...plane, inTheClear: false })).caller).toEqual({ kind: 'kept' })
+  expect((await readControlPlane(memoized, { ...plane, inTheClear: false })).caller).toEqual({ kind: 'kept' })
   expect(asked).toEqual([undefined, undefined])
-  await readControlPlane(remembering, { ...plane, inTheClear: true })
+  await readControlPlane(memoized, { ...plane, inTheClear: true })
   expect(asked).toContain('gth_secret')
 })

@@ -16,7 +16,7 @@ const beforeTheEnd: ReadonlySet<number> = new Set([408, 413])
  * The same answer, after which the server closes the connection where the request has come to its end. One that says
  * something of its connection already (426) is left as it is.
  */
-export async function lastAnswer(request: Request, answer: Response): Promise<Response> {
+export async function closingAnswer(request: Request, answer: Response): Promise<Response> {
   if (answer.headers.has('connection')) return answer
   if (await hasCome(request, answer.status)) answer.headers.set('connection', 'close')
   return answer

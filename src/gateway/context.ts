@@ -35,7 +35,7 @@ export interface Gateway {
   readonly log: Log
   readonly meter: Meter
   readonly tracer: Tracer
-  readonly running: Running
+  readonly running: InFlight
   readonly memory: MemoryBudget
   /** It stops: what is new is refused, what runs may finish. */
   draining: boolean
@@ -43,7 +43,7 @@ export interface Gateway {
   readonly mcp: McpPart
 }
 
-export interface Running {
+export interface InFlight {
   readonly size: number
   add(exchange: Exchange): void
   remove(exchange: Exchange): void

@@ -194,7 +194,7 @@ export interface Exchange extends Placed {
   /** What a streamed answer goes through before the caller; null where nothing looks at it. */
   inspection: StreamInspection | null
   /** post_request policies look at the answer before it is translated, and note there what its frames tell. */
-  policedAsItCame: boolean
+  inspectedUpstream: boolean
   /** What the provider has reported, as it did. */
   usage: Usage | null
   /** Tokens, estimated, of calls that reported none, where the request is sent as several; null where it is one. */
@@ -298,7 +298,7 @@ export const beginExchange = (
   reader: null,
   beginInspection: null,
   inspection: null,
-  policedAsItCame: false,
+  inspectedUpstream: false,
   usage: null,
   unreportedInput: null,
   relayedText: 0,
@@ -318,7 +318,7 @@ export const beginExchange = (
 })
 
 /** What an earlier stage must have set. Its absence is a mistake in the order of stages: `internal`. */
-export function given<Value>(value: Value | null): Value {
+export function required<Value>(value: Value | null): Value {
   if (value === null) throw new Failure('internal', { cause: new Error('A stage ran before the one it builds on') })
   return value
 }

@@ -6,7 +6,7 @@
 import { Failure } from '../failure.ts'
 import { isObject, textOf } from '../languages/reading/json-value.ts'
 import type { TraceCarrier } from '../telemetry/tracer.ts'
-import { lastAnswer } from './connection-close.ts'
+import { closingAnswer } from './connection-close.ts'
 import type { Gateway } from './context.ts'
 import { failureAnswer, refuse } from './error-response.ts'
 import { type Beginning, beginExchange, type Exchange } from './exchange.ts'
@@ -38,10 +38,10 @@ export async function govern(
       if (pending !== undefined) await pending
     }
     const answer = madeAnswer(exchange)
-    return gateway.draining ? await lastAnswer(arrival.request, answer) : answer
+    return gateway.draining ? await closingAnswer(arrival.request, answer) : answer
   } catch (thrown) {
     const refusal = await refuse(exchange, gateway, thrown)
-    return gateway.draining ? await lastAnswer(arrival.request, refusal) : refusal
+    return gateway.draining ? await closingAnswer(arrival.request, refusal) : refusal
   } finally {
     if (!exchange.streaming) gateway.running.remove(exchange)
   }

@@ -3,11 +3,11 @@ import { chat } from '../languages/chat/dialect.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { beginExchange, type Exchange } from './exchange.ts'
-import { createRunning } from './in-flight.ts'
+import { createInFlight } from './in-flight.ts'
 import { eventually, testListener } from './testing/gateway.ts'
 import { testMemory, testSettings } from './testing/worker.ts'
 
-const running = createRunning(testSettings(), systemClock, () => undefined)
+const running = createInFlight(testSettings(), systemClock, () => undefined)
 let exchange: Exchange
 afterEach(() => running.remove(exchange))
 

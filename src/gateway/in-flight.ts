@@ -14,7 +14,7 @@ import type { Clock } from '../lib/clock.ts'
 import { ShortLivedSet } from '../lib/short-lived.ts'
 import { endAttempt } from './accounting/exchange-record.ts'
 import { tokenRevoked } from './admission/token-revoked.ts'
-import type { Running } from './context.ts'
+import type { InFlight } from './context.ts'
 import { cut, type Exchange, type ReasonCode } from './exchange.ts'
 import { liftIdleLimit, restoreIdleLimit } from './idle-timeout.ts'
 import { unfinished } from './upstream/provider-failure.ts'
@@ -31,7 +31,7 @@ const momentMilliseconds = 50
 const sweepsForDeadlines = 5
 
 /** `watch` is called once for each exchange that takes longer than a moment and has its request whole. */
-export function createRunning(settings: Settings, clock: Clock, watch: (exchange: Exchange) => void): Running {
+export function createInFlight(settings: Settings, clock: Clock, watch: (exchange: Exchange) => void): InFlight {
   const reachability = byProxy(process.env) ? null : new Reachability(clock, dialTcp)
   const exchanges = new ShortLivedSet<Exchange>()
   const awaited = new Set<{ cut: (() => void) | undefined }>()

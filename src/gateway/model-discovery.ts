@@ -11,13 +11,13 @@ import { type GovernedToken, modelAllowed } from '../tokens/governed-token.ts'
 import { accessPoliciesOf, forbiddenBy } from '../usage/rate/rate-demands.ts'
 import { settle } from './accounting/exchange-record.ts'
 import type { Gateway } from './context.ts'
-import { type Exchange, given } from './exchange.ts'
+import { type Exchange, required } from './exchange.ts'
 
 export const modelsPath = '/v1/models'
 
 export async function answerModels(exchange: Exchange, gateway: Gateway): Promise<void> {
   const { view } = gateway.worker
-  const token = given(exchange.token)
+  const token = required(exchange.token)
   const id = askedModel(exchange.request.url)
   const body = id === null ? modelPage(view, token) : oneModel(view, token, id)
   await settle(exchange, gateway, { verdict: 'allow', reason: 'ok', status: 200 })

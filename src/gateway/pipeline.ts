@@ -19,7 +19,7 @@ import { allowServer, callServer, keepCalled, readCall } from './mcp/call.ts'
 import { answerDiscovery, readDiscovery } from './mcp/discovery.ts'
 import { boundTexts } from './mcp/texts.ts'
 import { answerModels } from './model-discovery.ts'
-import { considerRequest } from './policy/evaluate-request.ts'
+import { evaluateRequest } from './policy/evaluate-request.ts'
 import { translateMembers } from './request/gateway-fields.ts'
 import { admitFrame } from './request/read-body.ts'
 import { readRequest } from './request/read-request.ts'
@@ -39,7 +39,7 @@ export const inferenceStages: readonly Stage[] = [
   fitChain,
   translateMembers,
   limitRate,
-  considerRequest,
+  evaluateRequest,
   translateRequest,
   reserveUsage,
   openRecord,
@@ -65,7 +65,7 @@ export const mcpCallStages: readonly Stage[] = [
   allowServer,
   limitRate,
   boundTexts,
-  considerRequest,
+  evaluateRequest,
   keepCalled,
   reserveUsage,
   openRecord,

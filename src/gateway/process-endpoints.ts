@@ -8,7 +8,7 @@ import { type ProtectedResource, protectedResourcePath } from '../oauth/metadata
 import { version } from '../version.ts'
 import { failureAnswer } from './error-response.ts'
 
-export interface AboutItself {
+export interface ProcessEndpoint {
   ready(): Readiness
   metrics(): Promise<string>
   /** The public description; rejects with a Failure where it cannot be had. */
@@ -22,7 +22,7 @@ const mcpResourcePath = `${protectedResourcePath}/mcp`
 /** A page that is an OAuth client reads where to get its token; all of it is public. */
 const pageReadable: ReadonlySet<string> = new Set([protectedResourcePath, mcpResourcePath])
 
-const answers: Readonly<Record<string, (itself: AboutItself) => Promise<Response> | Response>> = {
+const answers: Readonly<Record<string, (itself: ProcessEndpoint) => Promise<Response> | Response>> = {
   '/healthz': () => Response.json({ status: 'ok', version }),
   '/readyz': ({ ready }) => {
     const state = ready()
@@ -35,7 +35,7 @@ const answers: Readonly<Record<string, (itself: AboutItself) => Promise<Response
   '/v1/openapi.json': async ({ openapi }) => Response.json(await openapi()),
 }
 
-export const isAboutItself = (path: string): boolean => Object.hasOwn(answers, path)
+export const isProcessEndpoint = (path: string): boolean => Object.hasOwn(answers, path)
 
 /** Answers a browser that asks whether its page may read one of these; null where no page may. */
 export const preflightAboutItself = (path: string, requestId: string): Response | null => {
@@ -45,13 +45,17 @@ export const preflightAboutItself = (path: string, requestId: string): Response 
   return answer
 }
 
-/** Answers one of the paths that `isAboutItself` knows. */
-export async function answerAboutItself(itself: AboutItself, path: string, requestId: string): Promise<Response> {
+/** Answers one of the paths that `isProcessEndpoint` knows. */
+export async function answerProcessEndpoint(
+  itself: ProcessEndpoint,
+  path: string,
+  requestId: string,
+): Promise<Response> {
   const answer = await answerOf(itself, path, requestId)
   return pageReadable.has(path) ? forAnyOrigin(answer) : answer
 }
 
-async function answerOf(itself: AboutItself, path: string, requestId: string): Promise<Response> {
+async function answerOf(itself: ProcessEndpoint, path: string, requestId: string): Promise<Response> {
   try {
     const answer = await answers[path]?.(itself)
     if (answer === undefined) throw new RangeError(`There is nothing to say at ${path}`)

@@ -28,17 +28,22 @@ import type { Rates } from '../usage/rate/rates.ts'
 import { createMeter } from './accounting/metrics.ts'
 import { MemoryBudget, memoryFor } from './admission/memory-budget.ts'
 import { watchCaller } from './client-disconnect.ts'
-import { lastAnswer } from './connection-close.ts'
+import { closingAnswer } from './connection-close.ts'
 import type { Gateway } from './context.ts'
 import { failureAnswer } from './error-response.ts'
 import type { Connection } from './exchange.ts'
 import { type GovernedRoute, govern } from './govern.ts'
-import { createRunning } from './in-flight.ts'
+import { createInFlight } from './in-flight.ts'
 import { type McpNeighbours, noNeighbours } from './mcp/neighbours.ts'
 import { createMcpSurface, mcpPath } from './mcp/surface.ts'
 import { modelsPath } from './model-discovery.ts'
 import { discoveryStages, frameStages, inferenceStages } from './pipeline.ts'
-import { type AboutItself, answerAboutItself, isAboutItself, preflightAboutItself } from './process-endpoints.ts'
+import {
+  answerProcessEndpoint,
+  isProcessEndpoint,
+  type ProcessEndpoint,
+  preflightAboutItself,
+} from './process-endpoints.ts'
 import { requestIdOf } from './request-id.ts'
 import { Circuits } from './upstream/circuit.ts'
 import { createSockets, type SocketHandlers, type SocketListener } from './websocket/handshake.ts'
@@ -129,7 +134,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   } = options
   const meter = createMeter()
   const memory = new MemoryBudget(memoryFor(settings))
-  const running = createRunning(settings, clock, (exchange) => watchCaller(exchange, gateway))
+  const running = createInFlight(settings, clock, (exchange) => watchCaller(exchange, gateway))
   const gateway: Gateway = {
     worker,
     prices: new PriceBook(),
@@ -172,9 +177,9 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       memory,
       openCircuits: gateway.circuits.open(clock.monotonic()),
       spans: tracer.counters,
-      mcp: { sessions: gateway.mcp.sessions.size, strays: mcpServers.strays, letFall: gateway.mcp.sessions.letFall },
+      mcp: { sessions: gateway.mcp.sessions.size, strays: mcpServers.strays, evicted: gateway.mcp.sessions.evicted },
     })
-  const itself: AboutItself = {
+  const itself: ProcessEndpoint = {
     ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : worker.ready()),
     metrics: allMetrics ?? (async () => metrics()),
     openapi: () => documents.openapi(),
@@ -188,7 +193,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   /** What no exchange answers. */
   const aside = async (request: Request, answering: Promise<Response> | Response) => {
     const answer = await answering
-    return gateway.draining ? await lastAnswer(request, answer) : answer
+    return gateway.draining ? await closingAnswer(request, answer) : answer
   }
 
   return {
@@ -247,12 +252,12 @@ export function createGateway(options: GatewayOptions): GatewayServer {
 }
 
 /** What answers for the process itself, and every path where nothing is. */
-function answerUngoverned(itself: AboutItself, request: Request, path: string, requestId: string) {
-  if (!isAboutItself(path)) {
+function answerUngoverned(itself: ProcessEndpoint, request: Request, path: string, requestId: string) {
+  if (!isProcessEndpoint(path)) {
     return failureAnswer(dialectOf(path), new Failure('not_found'), requestId, null)
   }
   // RFC 9110 section 9.1: what answers GET answers HEAD; the server leaves the body out.
-  if (request.method === 'GET' || request.method === 'HEAD') return answerAboutItself(itself, path, requestId)
+  if (request.method === 'GET' || request.method === 'HEAD') return answerProcessEndpoint(itself, path, requestId)
   const preflight = request.method === 'OPTIONS' ? preflightAboutItself(path, requestId) : null
   return preflight ?? methodNotAllowed(chat, 'GET, HEAD', requestId)
 }

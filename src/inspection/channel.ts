@@ -1,9 +1,9 @@
 /** One text on its way through all rules in order: what one lets out, the next one gets. */
 import type { TextKind } from '../languages/reading/texts/text-slot.ts'
 import { holdsRespelt } from '../lib/json/exact-json.ts'
-import { ArgumentsPassage } from './json-rewriter.ts'
+import { JsonRewriter } from './json-rewriter.ts'
 import type { Finding, InspectionRule, Passage, Stop } from './rule.ts'
-import { PlainPassage } from './text-rewriter.ts'
+import { TextRewriter } from './text-rewriter.ts'
 
 export interface ChannelText {
   readonly kind: TextKind
@@ -17,7 +17,7 @@ export class Channel implements Passage {
   readonly #passages: readonly Passage[]
 
   constructor(rules: readonly InspectionRule[], text: ChannelText, findings: Finding[]) {
-    const passage = text.kind === 'tool_arguments' ? ArgumentsPassage : PlainPassage
+    const passage = text.kind === 'tool_arguments' ? JsonRewriter : TextRewriter
     this.#passages = rules
       .filter(({ reads }) => reads === undefined || reads(text))
       .map((rule) => new passage(rule, text.place, findings))

@@ -22,7 +22,7 @@ interface Stretch {
   found: Found
 }
 
-export class ArgumentsPassage implements Passage {
+export class JsonRewriter implements Passage {
   stop: Stop | null = null
   readonly #rule: InspectionRule
   readonly #place: string

@@ -3,7 +3,7 @@ import type { TextFollower } from './detectors/text-matcher.ts'
 import { HeldText } from './held-text.ts'
 import { type Finding, type InspectionRule, type Passage, type Stop, stopFor } from './rule.ts'
 
-export class PlainPassage implements Passage {
+export class TextRewriter implements Passage {
   stop: Stop | null = null
   readonly #rule: InspectionRule
   readonly #place: string

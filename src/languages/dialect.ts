@@ -6,7 +6,7 @@
 
 import type { Failure, Verdictan } from '../failure.ts'
 import type { SseFrame } from '../lib/http/sse.ts'
-import type { AskedTexts } from './reading/texts/request-echo.ts'
+import type { RequestEcho } from './reading/texts/request-echo.ts'
 import type { TextKind, TextSlot } from './reading/texts/text-slot.ts'
 
 /** Languages in which models are asked. */
@@ -176,7 +176,7 @@ export interface StreamStart {
   /** The gateway asked for usage which the caller did not ask for (`stream_options.include_usage`). */
   usageAdded: boolean
   /** The request's texts; absent where nobody inspects the stream. */
-  asked?: AskedTexts
+  asked?: RequestEcho
 }
 
 /** What a whole answer means to the gateway. */
@@ -211,7 +211,7 @@ export interface Dialect {
   /** Reads a whole JSON answer. `body` is what the provider sent, parsed. */
   readAnswer(body: unknown): AnswerFacts
   /** The texts of a whole JSON answer. `asked`: of the request, where it is known. */
-  answerText(body: unknown, asked?: AskedTexts): readonly TextSlot[]
+  answerText(body: unknown, asked?: RequestEcho): readonly TextSlot[]
   /** A new reader for one stream. */
   reader(start: StreamStart): StreamReader
   /** The body of an error answer in this language. */

@@ -16,7 +16,7 @@ import {
 import { type JsonObject, parseObject } from '../languages/reading/json-value.ts'
 import { writeOpenAiError } from '../languages/translation/openai-shared.ts'
 import { UnreadableAnswer } from '../languages/translation/translate-response.ts'
-import { turn } from '../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../lib/yield-to-event-loop.ts'
 import { heldBody } from './held-body.ts'
 import type { UpstreamCall } from './provider.ts'
 import { withoutLength } from './send-request.ts'
@@ -125,7 +125,7 @@ class EmbeddingCalls {
   }
 
   async #read(index: number, call: EmbeddingCall, text: string, { ok, status, headers }: Response): Promise<void> {
-    if (text.length > longAnswer) await turn()
+    if (text.length > longAnswer) await yieldToEventLoop()
     const said = parseObject(text) ?? text
     if (index === 0) this.headers = headers
     if (!ok) {
@@ -159,7 +159,7 @@ class EmbeddingCalls {
       this.#numbers = 0
       pieces.push(encoder.encode(written))
       written = ''
-      await turn()
+      await yieldToEventLoop()
     }
     pieces.push(encoder.encode(written))
     this.#data[call] = pieces

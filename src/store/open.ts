@@ -20,7 +20,7 @@ import { pagesAtMost, WriteAheadLog } from './write-ahead-log.ts'
  * Whoever lets others write first, and does not wait for the disk: what it wrote is safe from a crash of the host after
  * `flush`, or with anybody's next write that is not patient. `{}` for who needs no word of how long it took.
  */
-export interface Patient {
+export interface LowPriority {
   /** Told how many milliseconds its transaction held the database, without the way there and back. */
   held?(milliseconds: number): void
 }
@@ -33,7 +33,7 @@ export interface Database {
    * Runs statements in one write transaction, in order; any failure undoes all and rejects with libSQL's error. What is
    * `patient` lets other writes go first where they have to wait for one another.
    */
-  write(statements: readonly Statement[], patient?: Patient): Promise<void>
+  write(statements: readonly Statement[], patient?: LowPriority): Promise<void>
   /** The same, and gives the rows of the last statement: what a write has made costs no round trip of its own. */
   writeAndRead<Shape = Row>(statements: readonly Statement[]): Promise<Shape[]>
   /** Rows of one read, as plain objects keyed by column name; `Shape` is what the caller knows of its own query. */

@@ -20,7 +20,7 @@
 import type { Client, InStatement, ResultSet } from '@libsql/client'
 import { Failure } from '../failure.ts'
 import { type ClientFetch, keptStreams } from './kept-streams.ts'
-import type { Database, Patient } from './open.ts'
+import type { Database, LowPriority } from './open.ts'
 import { places } from './places.ts'
 import { RoundTrip } from './round-trip.ts'
 import type { Row, Statement } from './statement.ts'
@@ -123,14 +123,15 @@ function guard({ reader, writer, name, callMilliseconds }: Guarded) {
       callMilliseconds,
       `The ${name} database cannot be used at the moment`,
     )
-  const write = <Result>(run: () => Promise<Result>, patient?: Patient) =>
+  const write = <Result>(run: () => Promise<Result>, patient?: LowPriority) =>
     within(
       (wanted) => persist(() => inPlace(() => way.beyond(run, patient), wanted, patient !== undefined), false),
       callMilliseconds,
       `The ${name} database takes no writes at the moment`,
     )
   return {
-    write: (statements: InStatement[], patient?: Patient) => write(() => writer.batch(statements, 'write'), patient),
+    write: (statements: InStatement[], patient?: LowPriority) =>
+      write(() => writer.batch(statements, 'write'), patient),
     read: (statement: Statement) =>
       isRead(statement.sql)
         ? read(() => reader.execute(inStatement(statement)))

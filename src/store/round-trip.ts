@@ -1,4 +1,4 @@
-import type { Patient } from './open.ts'
+import type { LowPriority } from './open.ts'
 
 /**
  * How long the way to a server and back takes at the moment: as long as the quickest read of late, which is forgotten
@@ -22,7 +22,7 @@ export class RoundTrip {
   }
 
   /** Runs a write and tells how long it took beyond the way. */
-  async beyond<Result>(write: () => Promise<Result>, patient: Patient | undefined): Promise<Result> {
+  async beyond<Result>(write: () => Promise<Result>, patient: LowPriority | undefined): Promise<Result> {
     const began = this.#now()
     const result = await write()
     patient?.held?.(Math.max(0, this.#now() - began - this.#milliseconds))

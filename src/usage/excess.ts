@@ -69,7 +69,7 @@ export function excessStatements(events: readonly Event[], now: number): Stateme
   }))
 }
 
-export interface UntoldExcess {
+export interface UnpublishedExcess {
   provider_id: string
   model: string
   amount: number
@@ -77,17 +77,17 @@ export interface UntoldExcess {
   token_id: string | null
 }
 
-export const untoldExcesses = `select provider_id, model, amount, told, token_id from usage_excesses where amount > told`
+export const unpublishedExcesses = `select provider_id, model, amount, told, token_id from usage_excesses where amount > told`
 
 /** The change of the state that lets gateways know an excess. */
-export const publishExcess = ({ provider_id, model, amount }: UntoldExcess): Statement => ({
+export const publishExcess = ({ provider_id, model, amount }: UnpublishedExcess): Statement => ({
   sql: `insert into excesses (id, provider_id, model, amount, version) values (?, ?, ?, ?, ${newStateVersion})
     on conflict (id) do update set amount = excluded.amount, version = excluded.version, deleted = 0`,
   args: [excessId(provider_id, model), provider_id, model, amount],
 })
 
 /** The ledger's part of the same change; nothing is changed where another control plane was first. */
-export const markTold = ({ provider_id, model, amount, told }: UntoldExcess): Statement[] => [
+export const markTold = ({ provider_id, model, amount, told }: UnpublishedExcess): Statement[] => [
   {
     sql: `insert into guards (holds) select 0 where not exists (
       select 1 from usage_excesses where provider_id = ? and model = ? and told = ?)`,

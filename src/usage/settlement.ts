@@ -21,7 +21,7 @@ export interface Settlement {
 export interface SettledBatch {
   worker: string
   settlements: readonly Settlement[]
-  /** What the ledger is known to have (LedgerMarks.text): with less it is an older copy. */
+  /** What the ledger is known to have (LedgerEpoch.text): with less it is an older copy. */
   marks: string
 }
 

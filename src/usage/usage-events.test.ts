@@ -6,18 +6,18 @@ import { depletionView } from './api/depletion.ts'
 import { excessOf, excessSaid, excessStatements } from './excess.ts'
 import { settlementStatements } from './settlement.ts'
 import { temporaryLimitApi } from './testing/limit-api.ts'
-import { UsageNews } from './usage-events.ts'
+import { UsageEvents } from './usage-events.ts'
 
 const worker = 'gateway/instance/0'
 let made: TemporaryInstallation
-let news: UsageNews
+let news: UsageEvents
 let call: ReturnType<typeof temporaryLimitApi>
 
 /** A model of a thousand nano-dollars a token of input and as many of output: 2000 for the cheapest request. */
 beforeEach(async () => {
   made = await temporaryInstallation()
   const { state, ledger, recorder, clock, newId } = made.deps
-  news = new UsageNews({ state, ledger, recorder: () => recorder, clock, newId })
+  news = new UsageEvents({ state, ledger, recorder: () => recorder, clock, newId })
   call = temporaryLimitApi(made)
   await addModel('plain', 1)
   await made.deps.ledger.write([

@@ -14,12 +14,12 @@ import { fromNano } from '../lib/money.ts'
 import type { Database } from '../store/open.ts'
 import type { Statement } from '../store/statement.ts'
 import { readAccountName } from './account-name.ts'
-import { markTold, publishExcess, type UntoldExcess, untoldExcesses } from './excess.ts'
+import { markTold, publishExcess, type UnpublishedExcess, unpublishedExcesses } from './excess.ts'
 import type { Losses } from './lease/allocator/sql-ledger.ts'
 import { type CatalogOffer, catalogOffer } from './pricing/catalog-offer.ts'
 import { cheapestRequest, type Spender } from './pricing/cheapest-request.ts'
 
-export interface UsageNewsOptions {
+export interface UsageEventsOptions {
   state: Database
   ledger: Database
   recorder(): Recorder
@@ -54,12 +54,12 @@ type About = Partial<Attribution>
 /** A worker is named after its gateway. */
 const ofWorker = (worker: string): About => ({ gateway_id: worker.split('/')[0] ?? null })
 
-export class UsageNews {
-  readonly #options: UsageNewsOptions
+export class UsageEvents {
+  readonly #options: UsageEventsOptions
   readonly #offer: () => Promise<CatalogOffer>
   #lookedForUsedUp = false
 
-  constructor(options: UsageNewsOptions) {
+  constructor(options: UsageEventsOptions) {
     this.#options = options
     this.#offer = catalogOffer(options.state, options.clock)
   }
@@ -181,7 +181,7 @@ export class UsageNews {
 
   /** Lets gateways know what providers charged beyond the bounds of requests, and records it (excess.ts). */
   async exceeded(): Promise<void> {
-    for (const excess of await this.#options.ledger.read<UntoldExcess>(untoldExcesses)) {
+    for (const excess of await this.#options.ledger.read<UnpublishedExcess>(unpublishedExcesses)) {
       const { provider_id, model, amount, token_id: tokenId } = excess
       const details = { provider_id, model, excess: fromNano(amount) }
       const about = tokenId === null ? {} : await this.#about(tokenId)

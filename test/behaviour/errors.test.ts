@@ -305,8 +305,8 @@ for (const status of [400, 401, 403, 404, 408, 409, 422, 429, 500, 503, 529]) {
     upstream.when(model, { ...jsonReply(body), status, headers })
     const sent = { authorization: good, body: () => plain.replace('fake-model', model) }
     const { told, text, outcomes } = await refusalOf(sent)
-    const hopeless = status < 500 && ![408, 409, 429].includes(status)
-    expect(told).toMatchObject({ status, verdict: 'ERROR', source: 'upstream', retry: hopeless ? 'false' : null })
+    const notRetryable = status < 500 && ![408, 409, 429].includes(status)
+    expect(told).toMatchObject({ status, verdict: 'ERROR', source: 'upstream', retry: notRetryable ? 'false' : null })
     expect(text).toBe(body.toString())
     expect(outcomes).toEqual([{ verdict: 'error', reason_code: 'provider.error' }])
   })

@@ -5,7 +5,7 @@
  * never looks like a whole one.
  */
 import { Failure } from '../../failure.ts'
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import type { Row } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
@@ -148,7 +148,7 @@ async function* readPagesOnce(
     await unread.readUpTo(after)
     if (rows.length > 0) yield { shown, progress }
     if (whole) return
-    await turn()
+    await yieldToEventLoop()
   }
 }
 

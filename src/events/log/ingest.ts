@@ -8,9 +8,9 @@
 import { Failure } from '../../failure.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { asBytes, shownText, storedBytes } from '../../store/damage/stored-text.ts'
-import type { Database, Patient } from '../../store/open.ts'
+import type { Database, LowPriority } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 import { type Event, isGatewayEventType } from '../event.ts'
 import { readEvent } from '../read-event.ts'
@@ -85,7 +85,7 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
   let head = await ingestSlice(ledger, { ...batch, lines: lines.slice(0, at) }, null)
   while (at < lines.length) {
     // Grants and acknowledgements that wait come in between.
-    await turn()
+    await yieldToEventLoop()
     const from = at
     at += pace.events
     head = await ingestSlice(ledger, { ...batch, lines: lines.slice(from, at) }, head)
@@ -109,7 +109,7 @@ async function ingestSlice(ledger: Database, batch: Batch, known: ChainHead | nu
     if (last === undefined) return head
     requireChained(head, fresh)
     // Whoever waits comes before the transaction, too.
-    await turn()
+    await yieldToEventLoop()
     try {
       await batch.pace.write(fresh.length, readMs, (patient) => writeSlice(ledger, batch, { head, fresh, patient }))
       return { seq: last.n, digest: last.digest }
@@ -131,7 +131,7 @@ async function ingestSlice(ledger: Database, batch: Batch, known: ChainHead | nu
 async function writeSlice(
   ledger: Database,
   batch: Batch,
-  { head, fresh, patient }: { head: ChainHead; fresh: readonly Chained[]; patient: Patient },
+  { head, fresh, patient }: { head: ChainHead; fresh: readonly Chained[]; patient: LowPriority },
 ): Promise<void> {
   const { chain, receivedAt } = batch
   const events = fresh.map(({ event }) => event)

@@ -16,7 +16,7 @@
  * seconds that they have.
  */
 import type { Clock } from '../../lib/clock.ts'
-import type { Patient } from '../../store/open.ts'
+import type { LowPriority } from '../../store/open.ts'
 
 export interface PaceBounds {
   /** Milliseconds that a slice should take at most. */
@@ -65,7 +65,7 @@ export class SlicePace {
    * Writes a slice of so many events when those before it are written. Its time is what the transaction held the database
    * for, or `readMs` where that is longer, for which reading its events has held this thread.
    */
-  async write(events: number, readMs: number, work: (patient: Patient) => Promise<void>): Promise<void> {
+  async write(events: number, readMs: number, work: (patient: LowPriority) => Promise<void>): Promise<void> {
     const held = (milliseconds: number): void => {
       this.#onSlice(milliseconds)
       this.#took(events, Math.max(milliseconds, readMs))

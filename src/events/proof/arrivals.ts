@@ -4,7 +4,7 @@
  * chain of digests does: a0 = SHA-256(domain ‖ chain id), an = SHA-256(an−1 ‖ n ‖ SHA-256(text of n)). It is computed
  * when a checkpoint is signed, and only its heads are kept.
  */
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { asBytes, storedBytes } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
 import { chainNext } from '../log/chain.ts'
@@ -51,7 +51,7 @@ export async function arrivalsUpTo(
       seq = row.seq
       arrivals = arrivalsNext(arrivals, seq, row.arrival)
     }
-    await turn()
+    await yieldToEventLoop()
   }
   return arrivals
 }

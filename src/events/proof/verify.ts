@@ -10,7 +10,7 @@
  */
 import { z } from 'zod'
 import { timestamp } from '../../lib/clock.ts'
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
 import { asBytes, shownText } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
@@ -206,7 +206,7 @@ async function readChain(
     for (const row of rows) check.row(row)
     take(false)
     last = rows.at(-1) ?? last
-    await turn()
+    await yieldToEventLoop()
     if (signal.aborted) break
     if (rows.length > 0) continue
     const head = await readNamedHead(ledger, chain)

@@ -6,7 +6,7 @@
  * What does not verify is not removed: it is what an auditor will want to see.
  */
 import type { Log } from '../../lib/log/log.ts'
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { cellsOf, integerCell, named, readCells, textCell } from '../../store/damage/stored-cells.ts'
 import { asBytes, storedBytes, storedText } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
@@ -44,7 +44,7 @@ export async function removeOldEvents(options: RetentionOptions): Promise<{ remo
       if (clock.monotonic() >= ends) return { removed, finished: false }
       count = await removeBatch(options, { chain, before, pace })
       removed += count
-      await turn()
+      await yieldToEventLoop()
     } while (count > 0)
   }
   return { removed, finished: true }

@@ -8,7 +8,7 @@
  */
 
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 import { brokenConstraint } from '../log/append.ts'
@@ -55,7 +55,7 @@ export async function foldRollups(ledger: Database, turns = turnsByDefault): Pro
     }
     if (next === stages.length) read.clear()
     // Whoever waits comes first.
-    await turn()
+    await yieldToEventLoop()
   }
 }
 

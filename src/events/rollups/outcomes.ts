@@ -2,7 +2,7 @@
  * The outcomes that sums count (rollup.ts), read again from the events: few at a time, added up to tallies, with others'
  * turns in between.
  */
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { asBytes, storedText } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
 import type { Row } from '../../store/statement.ts'
@@ -37,7 +37,7 @@ export async function* readOutcomes(ledger: Database, { from, until }: Window, u
     if (last === undefined || rows.length < rowsAtOnce) return
     at = Number(last.timestamp)
     behind = String(last.position)
-    await turn()
+    await yieldToEventLoop()
   }
 }
 
@@ -58,7 +58,7 @@ export async function* readOutcomesBehind(
     const last = rows.at(-1)
     if (last === undefined || rows.length < rowsAtOnce) return
     behind = String(last.position)
-    await turn()
+    await yieldToEventLoop()
   }
 }
 

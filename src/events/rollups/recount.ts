@@ -3,7 +3,7 @@
  * events, and mended. Each event is read once, and memory grows with what one day's sums hold. Left out is what cannot be
  * told any more: what is older than the oldest event that must still be there, and minutes about to be removed.
  */
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import { controlPlaneChain } from '../log/chain.ts'
 import { readOutcomes } from './outcomes.ts'
@@ -44,7 +44,7 @@ export async function* recountRollups(options: RecountOptions): AsyncGenerator<R
         ofHour.add(tallies)
       }
       yield ofHour
-      await turn()
+      await yieldToEventLoop()
       if (signal.aborted) return
       next = await nextInstant(ledger, ofHour.until)
     }

@@ -2,7 +2,7 @@
  * Removes sums whose time is over: minutes after 48 hours, hours and days with the events they are of. A few rows at a
  * time, and other work in between: nobody who reads waits for it.
  */
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import { minutesKeptMilliseconds } from './rollup.ts'
 
@@ -23,6 +23,6 @@ async function removeBefore(ledger: Database, steps: string, before: number): Pr
     await ledger.write([
       { sql: `delete from event_rollups where rowid in (${old} limit ${rowsAtOnce})`, args: [before] },
     ])
-    await turn()
+    await yieldToEventLoop()
   }
 }

@@ -8,7 +8,7 @@
  * Which of too many models and reasons have a row of their own depends on which came first (fold.ts), so that is
  * taken as it is stored.
  */
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
@@ -163,7 +163,7 @@ async function* readStored(
     if (rows.length < rowsAtOnce) return
     at = rows.at(-1)?.at ?? until
     behind = rows.at(-1)?.rowid ?? '0'
-    await turn()
+    await yieldToEventLoop()
   }
 }
 

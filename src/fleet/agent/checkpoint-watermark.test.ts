@@ -8,13 +8,13 @@ import { type Checkpoint, checkpointBody } from '../../events/proof/checkpoint.t
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { stateMigrations } from '../../store/schema/migrate.ts'
-import { Witness } from './checkpoint-watermark.ts'
+import { CheckpointWatermark } from './checkpoint-watermark.ts'
 
 let directory: string
 let state: Database
 let recorded: Event[]
 let now = 1_000_000
-const made: Witness[] = []
+const made: CheckpointWatermark[] = []
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'gatehouse-witness-'))
@@ -30,8 +30,8 @@ afterEach(() => {
 
 const keptFile = () => join(directory, 'checkpoint.json')
 
-function witness(): Witness {
-  const started = new Witness({
+function witness(): CheckpointWatermark {
+  const started = new CheckpointWatermark({
     stateFile: join(directory, 'state.db'),
     keptFile: keptFile(),
     clock: { now: () => now },

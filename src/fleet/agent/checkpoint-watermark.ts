@@ -20,7 +20,7 @@ const restoredMs = 30_000
 const rowSchema = signedSchema.extend({ number: z.number() })
 const ofRestored = ['older', 'not_a_checkpoint']
 
-export interface WitnessOptions {
+export interface CheckpointWatermarkOptions {
   /** The state database's file; what is read is what the gateway decides by. */
   stateFile: string
   /** The file in which the highest checkpoint is kept. */
@@ -33,8 +33,8 @@ export interface WitnessOptions {
   gatewayId(): string
 }
 
-export class Witness {
-  readonly #options: WitnessOptions
+export class CheckpointWatermark {
+  readonly #options: CheckpointWatermarkOptions
   #kept: Signed | null
   #told: string | null = null
   /** Since when the checkpoint has been behind the kept one. */
@@ -46,7 +46,7 @@ export class Witness {
   regressions = 0
 
   /** Looks every few seconds until `stop`. */
-  constructor(options: WitnessOptions) {
+  constructor(options: CheckpointWatermarkOptions) {
     this.#options = options
     this.#kept = readSeen(options.keptFile)
     this.#timer = setInterval(() => {

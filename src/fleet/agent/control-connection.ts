@@ -58,7 +58,7 @@ const greetingMs = streamSilenceMs
 /** After so long an acknowledgement does not wait for the answer to the one before it. */
 const nextHeartbeatMs = 1000
 
-export interface WorkerSessionOptions extends RuntimeSessionOptions {
+export interface ControlConnectionOptions extends RuntimeSessionOptions {
   worker: number
   /** Names this process to the control plane. */
   process: string
@@ -112,8 +112,8 @@ export interface WorkerSessionOptions extends RuntimeSessionOptions {
 type Change = Extract<StreamMessage, { kind: 'change' }>
 type Hello = Extract<StreamMessage, { kind: 'hello' }>
 
-export class WorkerSession {
-  readonly #options: WorkerSessionOptions
+export class ControlConnection {
+  readonly #options: ControlConnectionOptions
   readonly #shipper: Shipper
   readonly #stopping = new AbortController()
   readonly #session: RuntimeSession
@@ -152,7 +152,7 @@ export class WorkerSession {
   #lost = false
   connected = false
 
-  constructor(options: WorkerSessionOptions) {
+  constructor(options: ControlConnectionOptions) {
     this.#options = options
     this.#session = new RuntimeSession(options)
     this.#promised = options.outbox.acknowledged

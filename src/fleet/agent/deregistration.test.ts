@@ -3,7 +3,7 @@ import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { heartbeatReplySchema } from '../protocol/wire.ts'
-import type { WorkerRuntime } from '../protocol/worker.ts'
+import type { GatewayAgent } from '../protocol/worker.ts'
 import { movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
 import { WorkerFiles } from './agent-files.ts'
 
@@ -19,7 +19,7 @@ afterEach(async () => {
 
 const refuseAll = async () => new Response(null, { status: 503 })
 
-function accepts(worker: WorkerRuntime, hash: string): boolean {
+function accepts(worker: GatewayAgent, hash: string): boolean {
   try {
     worker.standing.assertCurrent()
     const token = worker.view.token(hash)
@@ -132,7 +132,7 @@ type Step = 'revoke' | 'stop' | 'kill' | 'start' | 'settle' | 'cut' | 'heal'
 class Host {
   readonly #name: string
   #directory: string
-  #worker: WorkerRuntime | null = null
+  #worker: GatewayAgent | null = null
   #network = new AbortController()
   #killed = new AbortController()
   /** Tokens that no gateway accepts any more but those that the revoke called unreachable. */

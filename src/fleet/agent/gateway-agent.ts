@@ -29,9 +29,9 @@ import { type BootstrapReply, staleAfterMs } from '../protocol/wire.ts'
 import type { Readiness, Standing, StartedWorker, WorkerCounters } from '../protocol/worker.ts'
 import { FileStateView } from '../state/state-view.ts'
 import { type KeptBootstrap, WorkerFiles } from './agent-files.ts'
-import { Witness } from './checkpoint-watermark.ts'
+import { CheckpointWatermark } from './checkpoint-watermark.ts'
 import { controlClient } from './control-client.ts'
-import { WorkerSession } from './control-connection.ts'
+import { ControlConnection } from './control-connection.ts'
 import { Freshness } from './freshness.ts'
 import { GatewayTime } from './gateway-time.ts'
 import { type ReplicatorCommand, WorkerReplica } from './worker-replica.ts'
@@ -114,8 +114,8 @@ class RunningWorker implements StartedWorker {
   readonly #files: WorkerFiles
   readonly #continuity: ChainContinuity
   readonly #freshness: Freshness
-  readonly #session: WorkerSession
-  readonly #witness: Witness
+  readonly #session: ControlConnection
+  readonly #witness: CheckpointWatermark
   readonly #release: () => void
   readonly #usageTimer: Timer
   /** Until the first hello: as many events as the last process, or a crash of the host, has left. */
@@ -176,7 +176,7 @@ class RunningWorker implements StartedWorker {
     for (const { position, hashes } of this.journal.denials) this.view.deny(position, hashes)
     this.#freshness = new Freshness(clock, this.#files.freshAt())
     this.#staleAfterMs = this.#files.freshFor() ?? staleAfterMs(options.settings.max_staleness_seconds)
-    this.#witness = new Witness({
+    this.#witness = new CheckpointWatermark({
       ...{ stateFile, keptFile: join(directory, 'checkpoint.json'), newId: options.newId, log },
       clock: { now: () => this.now() },
       gatewayId: () => this.standing.gatewayId,
@@ -187,7 +187,7 @@ class RunningWorker implements StartedWorker {
     })
     this.standing = this.#makeStanding()
     this.counters = this.#makeCounters()
-    this.#session = new WorkerSession({
+    this.#session = new ControlConnection({
       client,
       runtimeToken: options.apiToken,
       instanceId: this.#files.instanceId,

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, spyOn, test } from 'b
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../lib/clock.ts'
-import type { WorkerRuntime } from '../protocol/worker.ts'
+import type { GatewayAgent } from '../protocol/worker.ts'
 import { type Interfere, movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
 import { WorkerFiles } from './agent-files.ts'
 
@@ -28,7 +28,7 @@ async function restartWith(seconds: number): Promise<void> {
 }
 
 /** In how many seconds a revoke of now says that it holds for this worker, to the next ten. */
-async function secondsUntil(worker: WorkerRuntime): Promise<number> {
+async function secondsUntil(worker: GatewayAgent): Promise<number> {
   const { version } = fleet.change(() => undefined)
   const { unreachable } = await fleet.control.fleet.propagation(version)
   const latest = Math.max(0, ...unreachable.map(({ until: end }) => Date.parse(end) - systemClock.now()))
@@ -41,7 +41,7 @@ const written = async (): Promise<number | undefined> => {
   return row?.stale_after_ms
 }
 
-const serves = (worker: WorkerRuntime): boolean => worker.ready().ok
+const serves = (worker: GatewayAgent): boolean => worker.ready().ok
 
 test('a worker that was cut off when max_staleness was lowered counts for as long as it goes by what it was told', async () => {
   const worker = await fleet.worker('a')

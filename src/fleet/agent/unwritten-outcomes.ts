@@ -4,7 +4,7 @@
  */
 const retryMs = 500
 
-export class FailedCloses {
+export class UnwrittenOutcomes {
   readonly #bodies = new Map<string, readonly string[]>()
   readonly #close: (exchangeId: string, bodies: readonly string[]) => Promise<void>
   #timer: Timer | null = null

@@ -9,7 +9,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Fetch } from '../../providers/provider.ts'
 import type { Head } from '../../store/propagation.ts'
-import { type Denial, findRevived } from '../coordinator/revived.ts'
+import { type Denial, findTokensToRevokeAgain } from '../coordinator/revived.ts'
 import type { DenyRecord } from '../outbox/record.ts'
 import type { BootstrapReply } from '../protocol/wire.ts'
 import { type BuiltState, Replica } from '../replica/replica.ts'
@@ -181,7 +181,7 @@ export class WorkerReplica {
     const needed = this.#toldHead?.history === head.history ? this.#toldHead.version : 0
     if (head.version < Math.max(primary.version, needed)) return false
     let complete = true
-    for (const { history, denials: found } of await findRevived(file, former, denials())) {
+    for (const { history, denials: found } of await findTokensToRevokeAgain(file, former, denials())) {
       const untold = found.filter(({ hash }) => !this.#told.has(hash))
       if (untold.length === 0) continue
       log.warn({ tokens: untold.length }, 'The primary has forgotten that these are refused: it is told')

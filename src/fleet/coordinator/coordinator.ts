@@ -21,7 +21,7 @@ import { recordEnrolment } from './enrolment.ts'
 import type { FleetOptions } from './options.ts'
 import { Peers } from './peers.ts'
 import { propagate } from './propagation.ts'
-import { troubleOf } from './readiness-warning.ts'
+import { readinessWarning } from './readiness-warning.ts'
 import { bootstrapRoute } from './routes/bootstrap.ts'
 import { boundsRoutes } from './routes/bounds.ts'
 import { credentialRoute } from './routes/credential.ts'
@@ -34,7 +34,7 @@ import { slotsRoute } from './routes/slots.ts'
 import { streamRoute } from './routes/stream.ts'
 import { workersRoute } from './routes/workers.ts'
 import { RuntimeTokens } from './runtime-token.ts'
-import { ForgottenTokens } from './tokens-missing-from-ledger.ts'
+import { TokensMissingFromLedger } from './tokens-missing-from-ledger.ts'
 import { revokeByLedger } from './tokens-to-revoke-again.ts'
 import { createUsage, type UsageControl } from './usage.ts'
 import { WorkerRegistry } from './worker-registry.ts'
@@ -67,7 +67,7 @@ export function createFleet(options: FleetOptions): FleetControl {
   const watch = createWatch(options, shared)
   const { registry, stateHead, feed, limitRows } = watch
   const peers = new Peers({ ...options, id: options.newId(), fetch, address: options.peerUrl })
-  const forgotten = new ForgottenTokens(options)
+  const forgotten = new TokensMissingFromLedger(options)
   const usage = createUsage(options, registry, { limitRows, peers, onRestored: () => forgotten.suspect() })
   const sessions = new KnownSessions({ ...options, ...watch })
   registry.tellOthers = (workers) => peers.tell({ kind: 'acknowledged', workers })
@@ -95,7 +95,7 @@ export function createFleet(options: FleetOptions): FleetControl {
     usage,
     authenticate: (request) => sessions.principal(request),
     trouble: () =>
-      troubleOf({
+      readinessWarning({
         stateAgeMs: stateHead.ageMs,
         lastStall: stateHead.stalls.recent(clock.monotonic()),
         unwrittenMs: registry.behindMs,

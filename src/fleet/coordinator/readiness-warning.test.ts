@@ -1,9 +1,16 @@
 import { expect, test } from 'bun:test'
-import { type DatabaseDelays, troubleOf } from './readiness-warning.ts'
+import { type DatabaseDelays, readinessWarning } from './readiness-warning.ts'
 import { Stalls } from './stalls.ts'
 
 const said = (delays: Partial<DatabaseDelays>) =>
-  troubleOf({ stateAgeMs: 1000, lastStall: null, unwrittenMs: 1000, unwrittenBecause: null, remote: true, ...delays })
+  readinessWarning({
+    stateAgeMs: 1000,
+    lastStall: null,
+    unwrittenMs: 1000,
+    unwrittenBecause: null,
+    remote: true,
+    ...delays,
+  })
 
 test('a database that cannot be read, or is read and takes no writes, is named once it has lasted', () => {
   expect(said({})).toBeNull()

@@ -22,7 +22,7 @@ export interface DatabaseDelays {
 }
 
 /** In words, or null. */
-export function troubleOf(delays: DatabaseDelays): string | null {
+export function readinessWarning(delays: DatabaseDelays): string | null {
   const { stateAgeMs, lastStall, unwrittenMs, unwrittenBecause, remote } = delays
   if (stateAgeMs > stallMs) return `The state database has not been read for ${seconds(stateAgeMs)}`
   if (unwrittenMs > patienceMs) {

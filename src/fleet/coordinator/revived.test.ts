@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stateMigrations } from '../../store/schema/migrate.ts'
-import { findRevived } from './revived.ts'
+import { findTokensToRevokeAgain } from './revived.ts'
 
 let directory: string
 let former: string
@@ -67,15 +67,15 @@ const denial = (history: string, version: number, ...hashes: string[]) => ({
 test('a copy that goes on from the former one has lost nothing', async () => {
   change(former, 'revoke a', revocation('a'))
   cpSync(former, built)
-  expect(await findRevived(built, former, [])).toEqual([])
+  expect(await findTokensToRevokeAgain(built, former, [])).toEqual([])
   change(built, 'revoke b', revocation('b'))
-  expect(await findRevived(built, former, [denial('h', 6, 'b')])).toEqual([])
+  expect(await findTokensToRevokeAgain(built, former, [denial('h', 6, 'b')])).toEqual([])
 })
 
 test('an older copy has lost what was revoked since, by the former copy or by a denial', async () => {
   cpSync(former, built)
   change(former, 'revoke a', revocation('a'))
-  expect(await findRevived(built, former, [denial('h', 6, 'b')])).toEqual([
+  expect(await findTokensToRevokeAgain(built, former, [denial('h', 6, 'b')])).toEqual([
     {
       history: 'h',
       denials: [
@@ -84,7 +84,7 @@ test('an older copy has lost what was revoked since, by the former copy or by a 
       ],
     },
   ])
-  expect(await findRevived(built, null, [denial('h', 5, 'a')])).toEqual([
+  expect(await findTokensToRevokeAgain(built, null, [denial('h', 5, 'a')])).toEqual([
     { history: 'h', denials: [{ hash: 'a', version: 5 }] },
   ])
 })
@@ -94,15 +94,17 @@ test('of denials that were said together a token is behind only where it has non
   for (const event of ['one', 'two']) change(built, event, 'select 1')
   const caughtUp = (since: number) => [{ ...denial('h', 6, 'c'), since }]
   // It was made at version 4: whoever heard of that as of version 6, with what came after it, has lost nothing.
-  expect(await findRevived(built, null, caughtUp(3))).toEqual([])
-  expect(await findRevived(built, null, caughtUp(4))).toEqual([{ history: 'h', denials: [{ hash: 'c', version: 5 }] }])
+  expect(await findTokensToRevokeAgain(built, null, caughtUp(3))).toEqual([])
+  expect(await findTokensToRevokeAgain(built, null, caughtUp(4))).toEqual([
+    { history: 'h', denials: [{ hash: 'c', version: 5 }] },
+  ])
 })
 
 test('so it is with access tokens of applications', async () => {
   for (const hash of ['x', 'y', 'z']) change(former, `add ${hash}`, accessTokenRow(hash))
   cpSync(former, built)
   change(former, 'revoke x', revocation('x').replace('tokens', 'oauth_tokens'))
-  expect(await findRevived(built, former, [denial('h', 9, 'y')])).toEqual([
+  expect(await findTokensToRevokeAgain(built, former, [denial('h', 9, 'y')])).toEqual([
     {
       history: 'h',
       denials: [
@@ -119,7 +121,9 @@ test('so has one that was changed otherwise since, and passed the former version
   change(former, 'revoke c', revocation('c'))
   for (const event of ['one', 'two', 'three']) change(built, event, 'select 1')
   change(built, 'revoke c again', revocation('c'))
-  expect(await findRevived(built, former, [])).toEqual([{ history: 'h', denials: [{ hash: 'a', version: 5 }] }])
+  expect(await findTokensToRevokeAgain(built, former, [])).toEqual([
+    { history: 'h', denials: [{ hash: 'a', version: 5 }] },
+  ])
 })
 
 test('in another history versions do not compare: what it lets in though it was refused is lost', async () => {
@@ -128,7 +132,7 @@ test('in another history versions do not compare: what it lets in though it was 
   change(former, 'revoke a', revocation('a'))
   change(former, 'delete b', "update tokens set deleted = 1 where hash = 'b'")
   within(built, (database) => database.run("update tokens set deleted = 1 where hash = 'b'"))
-  expect(await findRevived(built, former, [denial('h', 4, 'unheard of')])).toEqual([
+  expect(await findTokensToRevokeAgain(built, former, [denial('h', 4, 'unheard of')])).toEqual([
     { history: 'h', denials: [{ hash: 'a', version: 5 }] },
   ])
 })

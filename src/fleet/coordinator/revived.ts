@@ -23,7 +23,11 @@ export interface Lost {
 }
 
 /** Both files must be sound; another process may write to them. Pages with pauses between, so that no read is long. */
-export async function findRevived(built: string, former: string | null, told: readonly DenyRecord[]): Promise<Lost[]> {
+export async function findTokensToRevokeAgain(
+  built: string,
+  former: string | null,
+  told: readonly DenyRecord[],
+): Promise<Lost[]> {
   const after = new Database(built, { readonly: true })
   const before = former === null ? null : new Database(former, { readonly: true })
   try {

@@ -5,7 +5,7 @@ import { silentLog } from '../../lib/log/log.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
 import type { Row } from '../../store/statement.ts'
 import { temporaryApi } from '../../tokens/testing/api.ts'
-import { ForgottenTokens } from './tokens-missing-from-ledger.ts'
+import { TokensMissingFromLedger } from './tokens-missing-from-ledger.ts'
 
 let made: TemporaryInstallation
 let call: ReturnType<typeof temporaryApi>
@@ -16,7 +16,8 @@ beforeEach(async () => {
 })
 afterEach(() => made.store.remove())
 
-const forgotten = () => new ForgottenTokens({ ...made.deps, log: silentLog, recorder: () => made.deps.recorder })
+const forgotten = () =>
+  new TokensMissingFromLedger({ ...made.deps, log: silentLog, recorder: () => made.deps.recorder })
 
 const create = async (body: object = {}): Promise<{ id: string; token_value: string }> =>
   (await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general', ...body } })).json
@@ -125,7 +126,7 @@ test('a ledger that is put back once more while tokens are taken over is looked 
   const token = await create()
   const { ledger } = made.store
   let putBack: (() => Promise<void>) | null = null
-  const compared: ForgottenTokens = new ForgottenTokens({
+  const compared: TokensMissingFromLedger = new TokensMissingFromLedger({
     ...{ ...made.deps, log: silentLog, recorder: () => made.deps.recorder },
     ledger: {
       ...ledger,

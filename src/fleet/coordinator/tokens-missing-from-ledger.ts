@@ -26,7 +26,7 @@ const pageRows = 500
 
 type Options = Pick<FleetOptions, 'state' | 'ledger' | 'clock' | 'newId' | 'recorder' | 'log'>
 
-export class ForgottenTokens {
+export class TokensMissingFromLedger {
   readonly #options: Options
   #suspected = false
   #made: Made | null = null

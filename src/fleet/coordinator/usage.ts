@@ -6,7 +6,7 @@ import type { Statement } from '../../store/statement.ts'
 import { changedAt, sqlLimits } from '../../usage/api/sql-limits.ts'
 import { excessStatements } from '../../usage/excess.ts'
 import { stateWaitMs } from '../../usage/known-limit-rows.ts'
-import { Authority } from '../../usage/lease/allocator/allocator.ts'
+import { Allocator } from '../../usage/lease/allocator/allocator.ts'
 import type { CellLedger, HeldWorker } from '../../usage/lease/allocator/balance-ledger.ts'
 import { Compaction } from '../../usage/lease/allocator/compaction.ts'
 import {
@@ -17,17 +17,17 @@ import {
 } from '../../usage/lease/allocator/restored-ledger.ts'
 import { type Losses, sqlLedger } from '../../usage/lease/allocator/sql-ledger.ts'
 import { plainName } from '../../usage/lease/lease.ts'
-import { isBehind, LedgerMarks, type Mark } from '../../usage/lease/ledger-epoch.ts'
+import { isBehind, LedgerEpoch, type Mark } from '../../usage/lease/ledger-epoch.ts'
 import { noPeers, type RecallPeers, type RecallReceiver, type UsageSignal } from '../../usage/lease/recall-peers.ts'
 import { settlementStatements, sumByAccount } from '../../usage/settlement.ts'
 import { totalStatements } from '../../usage/totals.ts'
-import { UsageNews } from '../../usage/usage-events.ts'
+import { UsageEvents } from '../../usage/usage-events.ts'
 import type { FleetOptions } from './options.ts'
 import type { WorkerRegistry } from './worker-registry.ts'
 
 export interface UsageControl {
-  readonly authority: Authority
-  readonly news: UsageNews
+  readonly authority: Allocator
+  readonly news: UsageEvents
   /** What books the settlements of a worker's new events, for the transaction that appends them. */
   settle(worker: string, events: readonly Event[]): Statement[]
   /** They are booked: what follows from that is recorded behind the answer's back. */
@@ -61,7 +61,7 @@ export function createUsage(
   { limitRows, peers = noPeers, onRestored = () => undefined }: UsageParts,
 ): UsageControl {
   const { state, ledger, clock, log } = options
-  const news = new UsageNews(options)
+  const news = new UsageEvents(options)
   const failed = (error: unknown) => {
     // Looked at again with the next news of the account, and at the next start.
     log.error({ error: String(error) }, 'What is used of limits could not be looked at')
@@ -70,12 +70,12 @@ export function createUsage(
     await news.lost(worker, losses)
     await news.used(losses.map(({ account }) => account))
   }
-  const marks = new LedgerMarks(options.newId())
+  const marks = new LedgerEpoch(options.newId())
   const onLost = (worker: string, losses: Losses) => void lost(worker, losses).catch(failed)
   const cells = sqlLedger({ ledger, marks, clock, onLost, workers: () => registry.all() })
   const waiting = new AwaitedWorkers(options, { registry, marks, cells, onRestored })
   const startedAt = clock.now()
-  const authority = new Authority({
+  const authority = new Allocator({
     ledger: cells,
     limits: sqlLimits(limitRows, clock),
     clock,
@@ -184,7 +184,7 @@ export function createUsage(
 
 interface AwaitedParts {
   registry: WorkerRegistry
-  marks: LedgerMarks
+  marks: LedgerEpoch
   cells: Pick<CellLedger, 'awaitAll'>
   onRestored(): void
 }
@@ -196,7 +196,7 @@ interface AwaitedParts {
 class AwaitedWorkers {
   readonly #options: FleetOptions
   readonly #registry: WorkerRegistry
-  readonly #marks: LedgerMarks
+  readonly #marks: LedgerEpoch
   readonly #cells: Pick<CellLedger, 'awaitAll'>
   readonly #onRestored: () => void
   /** Those that were asked, with when they had last said hello. */

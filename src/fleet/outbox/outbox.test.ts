@@ -188,11 +188,11 @@ describe('an outbox', () => {
   test('trims an event that is too large in its details and never loses it', async () => {
     const outbox = start(emptyDirectory())
     const large = event({ route: 'chat', text: '😀'.repeat(5000) })
-    const hopeless: Event = { ...event(), metadata: { key: 'x'.repeat(9000) }, request_id: 'y'.repeat(9000) }
-    await outbox.refuse([large, hopeless])
+    const notRetryable: Event = { ...event(), metadata: { key: 'x'.repeat(9000) }, request_id: 'y'.repeat(9000) }
+    await outbox.refuse([large, notRetryable])
     const [first, second] = contents(outbox)
     expect(first?.event).toEqual({ ...large, details: { route: 'chat', trimmed: true } })
-    expect(second?.event.event_id).toBe(hopeless.event_id)
+    expect(second?.event.event_id).toBe(notRetryable.event_id)
   })
 
   test('refuses new exchanges at its limit, finishes those that run, and goes on when space was made', async () => {

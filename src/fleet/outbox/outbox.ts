@@ -18,7 +18,7 @@ import { ShortLivedMap } from '../../lib/short-lived.ts'
 import type { UsageJournal } from '../../usage/lease/worker/worker-usage.ts'
 import { type RecordedUse, sumUses } from '../../usage/rate/rate.ts'
 import type { RatePast } from '../../usage/rate/rates.ts'
-import { FailedCloses } from '../agent/unwritten-outcomes.ts'
+import { UnwrittenOutcomes } from '../agent/unwritten-outcomes.ts'
 import type { Journal } from '../protocol/worker.ts'
 import { type Batch, type CommittedNews, newBatch, type OpenExchange, together } from './batch.ts'
 import { eventJson } from './event-size.ts'
@@ -84,7 +84,7 @@ export class Outbox implements Journal, UsageJournal {
   #closed = false
   readonly #listeners: ((news: CommittedNews) => void)[] = []
   readonly #unknownCallers: UnknownCallers
-  readonly #failedCloses = new FailedCloses((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
+  readonly #failedCloses = new UnwrittenOutcomes((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
   /** What recovery found, for the log. */
   readonly recovered: Recovered
   /** What is known of the slots that former processes used. */

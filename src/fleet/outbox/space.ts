@@ -261,8 +261,8 @@ export class OutboxSpace {
   }
 
   #allocate(beyondLimit: boolean): void {
-    const hopeless = this.#options.clock.monotonic() < this.#retryAt || !this.#hasRoom()
-    if (hopeless && !beyondLimit) throw this.fullFailure()
+    const notRetryable = this.#options.clock.monotonic() < this.#retryAt || !this.#hasRoom()
+    if (notRetryable && !beyondLimit) throw this.fullFailure()
     try {
       this.#spares.push(allocateNow(this.#newPath(), this.#nextBytes(), this.#options.write))
     } catch (error) {

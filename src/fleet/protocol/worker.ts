@@ -145,7 +145,7 @@ export interface WorkerCounters {
 }
 
 /** One worker of a gateway, as the rest of the gateway holds it; made by `startWorker`. */
-export interface WorkerRuntime {
+export interface GatewayAgent {
   readonly journal: Journal
   readonly view: StateView
   readonly standing: Standing
@@ -165,6 +165,6 @@ export interface WorkerRuntime {
 }
 
 /** What `startWorker` gives: a worker, with what the state says of MCP servers. */
-export interface StartedWorker extends WorkerRuntime {
+export interface StartedWorker extends GatewayAgent {
   readonly mcp: McpSource
 }

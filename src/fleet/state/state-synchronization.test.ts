@@ -7,7 +7,7 @@ import { systemClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { controlClient } from '../agent/control-client.ts'
-import { WorkerSession } from '../agent/control-connection.ts'
+import { ControlConnection } from '../agent/control-connection.ts'
 import { Freshness } from '../agent/freshness.ts'
 import { Outbox } from '../outbox/outbox.ts'
 import { systemFreeBytes, systemWrite } from '../outbox/segment.ts'
@@ -31,7 +31,7 @@ test('a replica whose syncs do not bring what is wanted is asked to sync again n
     ...{ write: systemWrite, freeBytes: systemFreeBytes, clock: systemClock, hostTime: Date.now, log: silentLog },
   })
   let syncs = 0
-  const session = new WorkerSession({
+  const session = new ControlConnection({
     ...{ client: controlClient(fleet.url, fetch), runtimeToken: fleet.runtimeToken, instanceId: newId(), worker: 0 },
     ...{ process: newId(), outbox, view, clock: systemClock, log: silentLog, random: () => 0 },
     ...{ freshness: new Freshness(systemClock, null), heartbeatEveryMs: 60_000, lingerMs: 3, toldOfState: true },

@@ -23,7 +23,7 @@ import type { Head } from '../../store/propagation.ts'
 import { migrateLedger, stateMigrations } from '../../store/schema/migrate.ts'
 import { startWorker, type WorkerOptions } from '../agent/gateway-agent.ts'
 import { createFleet } from '../coordinator/coordinator.ts'
-import type { WorkerRuntime } from '../protocol/worker.ts'
+import type { GatewayAgent } from '../protocol/worker.ts'
 
 export const randomBytes = (size: number): Uint8Array => crypto.getRandomValues(new Uint8Array(size))
 
@@ -47,7 +47,7 @@ export class TemporaryFleet {
   #ledger: Database | null = null
   #control: ReturnType<typeof createFleet> | null = null
   #server: Bun.Server<unknown> | null = null
-  readonly #workers: WorkerRuntime[] = []
+  readonly #workers: GatewayAgent[] = []
 
   static async start(): Promise<TemporaryFleet> {
     const fleet = new TemporaryFleet()
@@ -139,7 +139,7 @@ export class TemporaryFleet {
 
   readonly runtimeToken = runtimeToken
 
-  async worker(name: string, options: Partial<WorkerOptions> = {}): Promise<WorkerRuntime> {
+  async worker(name: string, options: Partial<WorkerOptions> = {}): Promise<GatewayAgent> {
     const worker = await startWorker({
       settings: {
         max_staleness_seconds: 300,

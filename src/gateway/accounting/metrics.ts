@@ -31,7 +31,7 @@ export interface MeterReadings {
   memory: MemoryReadings
   openCircuits: number
   spans: { readonly exported: number; readonly dropped: number }
-  mcp: { readonly sessions: number; readonly strays: number; readonly letFall: number }
+  mcp: { readonly sessions: number; readonly strays: number; readonly evicted: number }
 }
 
 export interface Meter {
@@ -121,7 +121,7 @@ export function createMeter(): Meter {
           'What MCP servers sent and nobody was given, by why',
           new Map([
             ['reason="stray"', mcp.strays],
-            ['reason="no_room"', mcp.letFall],
+            ['reason="no_room"', mcp.evicted],
           ]),
         ),
         ...workerGauges.map(([counter, name, help]) => gaugeText(name, help, worker[counter])),

@@ -4,7 +4,7 @@ import { requireAudience } from '../../identity/delegation.ts'
 import { bearerSecret, hashSecret, secretKind } from '../../identity/secret.ts'
 import { type GovernedToken, tokenStatus } from '../../tokens/governed-token.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 import { refuseDepleted } from './depleted-token.ts'
 import { resourceName } from './resource-name.ts'
 
@@ -59,7 +59,7 @@ export function lookAtToken(
   { worker, clock }: Gateway,
 ): void {
   worker.standing.assertCurrent()
-  const hash = given(exchange.tokenHash)
+  const hash = required(exchange.tokenHash)
   const token = lookUp(worker.view.token, hash, worker.view)
   if (token === null) throw new Failure('invalid_api_token')
   exchange.token = token

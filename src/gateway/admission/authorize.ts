@@ -4,7 +4,7 @@ import { notDelegated } from '../../identity/delegation.ts'
 import { type Permission, permissionsOf, type Role, roles } from '../../identity/permissions.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 import { lookAtToken } from './authenticate.ts'
 
 type Invoking = Extract<Permission, 'gateway:invoke' | 'mcp:invoke'>
@@ -18,7 +18,7 @@ const invokingRoles: Readonly<Record<Invoking, ReadonlySet<Role>>> = {
 export function admitToken(exchange: Exchange, gateway: Gateway): void {
   // The body may have been long in coming.
   lookAtToken(exchange, gateway)
-  const token = given(exchange.token)
+  const token = required(exchange.token)
   if (token.purpose === 'gateway_runtime') throw new Failure('tokens.purpose_not_allowed')
   requireInvoking(token, exchange.family === 'mcp' ? 'mcp:invoke' : 'gateway:invoke')
   if (token.gatewayId !== null && token.gatewayId !== gateway.worker.standing.gatewayId) {

@@ -2,7 +2,7 @@
 import { outputLimitMembers } from '../../languages/reading/output-limit.ts'
 import { type Excesses, excessOf } from '../../usage/excess.ts'
 import { boundedCost, boundOf, type CostBound } from '../../usage/pricing/bound.ts'
-import { type Exchange, given, type PricedPath, type ResolvedModel } from '../exchange.ts'
+import { type Exchange, type PricedPath, type ResolvedModel, required } from '../exchange.ts'
 import { editBody } from '../request/edit-body.ts'
 
 export interface BoundedPath {
@@ -22,7 +22,7 @@ const notCounted: TextTokens = () => null
 export function boundPaths(exchange: Exchange, excesses: Excesses, textTokens = notCounted): BoundedPath[] {
   const { dialect, parsed } = exchange
   const body = bodyToBound(exchange)
-  const request = { family: dialect.family, facts: given(exchange.facts), parsed, body, textTokens: null }
+  const request = { family: dialect.family, facts: required(exchange.facts), parsed, body, textTokens: null }
   const bounded: BoundedPath[] = []
   for (const priced of exchange.priced) {
     const { model, terms } = priced
@@ -42,7 +42,7 @@ export function boundPaths(exchange: Exchange, excesses: Excesses, textTokens = 
 
 /** What a policy added is paid for too. The gateway's own edits add no input. */
 export function bodyToBound({ rewritten, body, members, edits }: Exchange): Uint8Array {
-  return rewritten ? editBody(given(body), given(members), edits) : given(body)
+  return rewritten ? editBody(required(body), required(members), edits) : required(body)
 }
 
 /** The nano-dollars without which a path cannot serve the request; at least one. */

@@ -7,7 +7,7 @@ import { asFailure, type Failure } from '../../failure.ts'
 import { type AccountName, UsageRefused } from '../../usage/allowance.ts'
 import { moneyAccount, requestsAccount, usageFailure } from '../../usage/demands.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 import { resourceName } from './resource-name.ts'
 
 export function refuseDepleted(exchange: Exchange, gateway: Gateway): void {
@@ -21,7 +21,7 @@ const none: readonly AccountName[] = []
 
 /** The limits that a disposable token ends with. */
 export function depletable({ token }: Exchange): readonly AccountName[] {
-  const { keyClass, accounts } = given(token)
+  const { keyClass, accounts } = required(token)
   if (keyClass !== 'disposable') return none
   return accounts.flatMap(({ id, maxBudget, maxRequests }) => [
     ...(maxRequests === null ? [] : [requestsAccount(id)]),
@@ -31,6 +31,6 @@ export function depletable({ token }: Exchange): readonly AccountName[] {
 
 export function depletionFailure(thrown: unknown, { token }: Exchange, { worker }: Gateway): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
-  const { id, keyClass } = given(token)
+  const { id, keyClass } = required(token)
   return usageFailure(thrown, keyClass, resourceName(id, worker.standing))
 }

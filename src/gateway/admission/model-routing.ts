@@ -20,11 +20,11 @@ import { type GovernedToken, modelAllowed } from '../../tokens/governed-token.ts
 import type { AccessPolicy } from '../../usage/limits.ts'
 import { accessPoliciesOf, forbiddenBy } from '../../usage/rate/rate-demands.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given, type ResolvedModel } from '../exchange.ts'
+import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
 
 export function resolveModel(exchange: Exchange, { worker }: Pick<Gateway, 'worker'>): void {
-  const { model: id } = given(exchange.facts)
-  const token = given(exchange.token)
+  const { model: id } = required(exchange.facts)
+  const token = required(exchange.token)
   const { family } = exchange.dialect
   refuseFurtherModels(exchange)
   const model = findModel(worker.view, id, family, token)
@@ -56,7 +56,7 @@ function refuseFurtherModels({ parsed }: Exchange): void {
 /** Leaves the paths that every access policy allows. Throws 403 where the model that was asked for is not among them. */
 function boundPaths(exchange: Exchange, policies: readonly AccessPolicy[]): void {
   for (const policy of policies) {
-    const forbidden = forbiddenBy(policy, given(exchange.model))
+    const forbidden = forbiddenBy(policy, required(exchange.model))
     if (forbidden !== null) throw new Failure(`tokens.${forbidden}_not_allowed`, { param: 'model' })
   }
   exchange.paths = exchange.paths.filter((path) => policies.every((policy) => forbiddenBy(policy, path) === null))

@@ -6,13 +6,13 @@ import type { PolicyChain, PolicySet } from '../../policies/chain.ts'
 import type { ModelNames } from '../../providers/model-name.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 
 /** A stage that the family lacks is never skipped: the chain is refused, whatever its policies' `when` and `mode` say. */
 export function fitChain(exchange: Exchange, gateway: Gateway): void {
   const { policyStages } = exchange.dialect
   const { model } = exchange
-  const chain = chainFor(exchange, gateway, model ?? { id: given(exchange.facts).model, aliases: [] })
+  const chain = chainFor(exchange, gateway, model ?? { id: required(exchange.facts).model, aliases: [] })
   exchange.chain = chain
   if (chain.size === 0) return
   for (const stage of chain.stages) {
@@ -40,7 +40,7 @@ export function chainFor(
   { worker }: Gateway,
   { id: model, aliases }: ModelNames,
 ): PolicyChain {
-  const token = given(admitted)
+  const token = required(admitted)
   const { policies: set } = worker.view
   const { gatewayId } = worker.standing
   const { family } = dialect

@@ -11,15 +11,15 @@ import { mayHaveRates, rateDemands, rateFailure, tokensOf } from '../../usage/ra
 import type { RateTicket } from '../../usage/rate/rate-ticket.ts'
 import { type RateDemand, RateRefused } from '../../usage/rate/rates.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 import { lookAtToken } from './authenticate.ts'
 import { resourceName } from './resource-name.ts'
 
 export function limitRate(exchange: Exchange, gateway: Gateway): Promise<void> | void {
-  const token = given(exchange.token)
+  const token = required(exchange.token)
   const { limits } = gateway.worker.view
   if (!mayHaveRates(token, limits)) return
-  const demands = rateDemands(token, limits, tokensOf(given(exchange.facts), modelOutput(exchange)))
+  const demands = rateDemands(token, limits, tokensOf(required(exchange.facts), modelOutput(exchange)))
   if (demands.length > 0) return take(exchange, gateway, demands)
 }
 
@@ -36,7 +36,7 @@ function modelOutput({ dialect, parsed, paths }: Exchange): number {
 function take(exchange: Exchange, gateway: Gateway, demands: readonly RateDemand[]): Promise<void> | void {
   const refuse = (thrown: unknown): never => {
     if (!(thrown instanceof RateRefused)) throw asFailure(thrown)
-    throw rateFailure(thrown, resourceName(given(exchange.token).id, gateway.worker.standing))
+    throw rateFailure(thrown, resourceName(required(exchange.token).id, gateway.worker.standing))
   }
   const took = (ticket: RateTicket) => {
     exchange.rates = ticket

@@ -21,7 +21,7 @@ import { mostAsked } from '../../usage/lease/lease.ts'
 import { affordableOutput, boundedCost } from '../../usage/pricing/bound.ts'
 import { outputMaximum } from '../../usage/pricing/output-maximum.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given, type PricedPath } from '../exchange.ts'
+import { type Exchange, type PricedPath, required } from '../exchange.ts'
 import { translateRequest } from '../request/translate.ts'
 import { lookAtToken } from './authenticate.ts'
 import { type BoundedPath, boundPaths, leastCost, limitMembers } from './bound-paths.ts'
@@ -42,14 +42,14 @@ async function reserveLater(exchange: Exchange, gateway: Gateway): Promise<void>
 
 function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const { view } = gateway.worker
-  const token = given(exchange.token)
+  const token = required(exchange.token)
   const now = gateway.clock.now()
   const priced: PricedPath[] = []
   for (const model of exchange.paths) priced.push({ model, terms: gateway.prices.terms(model, now), bound: null })
   exchange.priced = priced
   const { owner, requests, money } = drawsOf(token, view.limits, view.gateway.spendOwner)
   exchange.spendOwner = owner
-  exchange.bodyLength = given(exchange.body).length
+  exchange.bodyLength = required(exchange.body).length
   if (money.length > 0) {
     return hold(exchange, gateway, {
       requests,
@@ -131,7 +131,7 @@ function holdCounted(exchange: Exchange, gateway: Gateway, asked: Asked, thrown:
 
 function failureOf(thrown: unknown, { token }: Exchange, { worker }: Gateway, asked: Asked): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
-  const { id, keyClass } = given(token)
+  const { id, keyClass } = required(token)
   return usageFailure(thrown, keyClass, resourceName(id, worker.standing), shortfall(thrown, asked.paths[0]))
 }
 

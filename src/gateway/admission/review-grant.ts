@@ -8,14 +8,14 @@ import type { Said, StageOutcome } from '../../policies/stages/run-stage.ts'
 import { stronger } from '../../policies/verdict.ts'
 import { UsageRefused } from '../../usage/allowance.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 import { digestOf } from '../policy/decisions.ts'
 
 /** Holds the grant for this request, where there is one; true where the exchange has one. Waits only where it must. */
 export function useGrant(exchange: Exchange, gateway: Gateway): boolean | Promise<boolean> {
   if (exchange.grant !== null) return true
   const { worker, clock } = gateway
-  const grant = worker.view.grant(given(exchange.token).id, digestOf(exchange, gateway), clock.now())
+  const grant = worker.view.grant(required(exchange.token).id, digestOf(exchange, gateway), clock.now())
   return grant === null ? false : hold(exchange, gateway, grant.id)
 }
 

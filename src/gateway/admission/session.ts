@@ -6,7 +6,7 @@
 import { Failure } from '../../failure.ts'
 import type { Family } from '../../languages/dialect.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 
 const families: ReadonlySet<Family> = new Set<Family>(['chat', 'responses'])
 /** Printable, so that it reads in events as it was sent, and short enough to be kept with each of them. */
@@ -15,14 +15,14 @@ const sessionForm = /^[\x21-\x7e](?:[\x20-\x7e]{0,254}[\x21-\x7e])?$/
 export function matchSession(exchange: Exchange, _gateway: Gateway): void {
   if (!families.has(exchange.dialect.family)) return
   const inHeader = exchange.request.headers.get('x-session-id')
-  const inBody = given(exchange.facts).sessionId
+  const inBody = required(exchange.facts).sessionId
   if (inHeader !== null) checkForm(inHeader, 'x-session-id')
   if (inBody !== null) checkForm(inBody, 'session_id')
   if (inBody !== null && inHeader !== null && inBody !== inHeader) {
     throw new Failure('session_id_mismatch', { param: 'session_id' })
   }
   exchange.sessionId = inBody ?? inHeader
-  if (Object.hasOwn(given(exchange.parsed), 'session_id')) exchange.edits.set('session_id', null)
+  if (Object.hasOwn(required(exchange.parsed), 'session_id')) exchange.edits.set('session_id', null)
 }
 
 function checkForm(value: string, param: string): void {

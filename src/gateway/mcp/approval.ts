@@ -10,7 +10,7 @@ import { listKinds, seenNames } from '../../mcp/surface/lists.ts'
 import type { SeenNames } from '../../mcp/surface/offers-seen.ts'
 import { coveredBy } from '../../mcp/surface/uri-template.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 
 export interface WantedOffer {
   readonly kind: Exclude<OfferKind, 'resource_template'>
@@ -43,8 +43,8 @@ async function seenOf(
   { server, capabilities }: McpConnection,
   kind: OfferKind,
 ): Promise<SeenNames> {
-  const session = given(given(mcp).session)
-  const list = given(listKinds.values().find((each) => each.kind === kind) ?? null)
+  const session = required(required(mcp).session)
+  const list = required(listKinds.values().find((each) => each.kind === kind) ?? null)
   if (capabilities[list.capability] === undefined) return { approved: new Set(), held: new Set() }
   return await session.seen(server).names(kind, () => {
     // Other calls wait for the same names: that this one is given up ends nothing for them.

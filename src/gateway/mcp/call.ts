@@ -20,10 +20,10 @@ import { settle } from '../accounting/exchange-record.ts'
 import { answered } from '../accounting/outcome.ts'
 import { traceHeadersOf } from '../accounting/spans.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 import { requireApproved, type WantedOffer } from './approval.ts'
 import type { McpRequest } from './mcp-request.ts'
-import { considerSaid } from './texts.ts'
+import { evaluateSaid } from './texts.ts'
 
 /** How a method names what it asks for, and how the server is told. */
 interface Routing {
@@ -77,7 +77,7 @@ const longestName = 8192
 
 /** Sets what policies read of the request, and which server it goes to. Throws `mcp.unknown_name`. */
 export function readCall(exchange: Exchange, gateway: Gateway): void {
-  const mcp = given(exchange.mcp)
+  const mcp = required(exchange.mcp)
   const own = routings.get(mcp.method)?.own(mcp.params) ?? null
   const server = gateway.mcp.servers.list().find(({ name }) => name === own?.server) ?? null
   const isKnown = own !== null && server !== null && own.name.length <= longestName
@@ -94,7 +94,7 @@ export function readCall(exchange: Exchange, gateway: Gateway): void {
  * what is another each time.
  */
 export function showParameters(exchange: Exchange, { _meta: meta, ...params }: Json): void {
-  const { method, name, session } = given(exchange.mcp)
+  const { method, name, session } = required(exchange.mcp)
   const { progressToken: _own, ...shown } = isObject(meta) ? meta : {}
   const parsed = {
     method,
@@ -105,14 +105,14 @@ export function showParameters(exchange: Exchange, { _meta: meta, ...params }: J
   exchange.facts = exchange.dialect.read(parsed)
   exchange.body = encoder.encode(JSON.stringify({ method, name, params }))
   exchange.sessionId = session?.label ?? null
-  given(exchange.mcp).requestBytes = exchange.body.length
+  required(exchange.mcp).requestBytes = exchange.body.length
   // A stream outlives its connection, so that a caller's leaving is not the exchange's end: the surface watches.
   exchange.watched = true
 }
 
 /** Whether the token's bindings let it use this server. */
 export function mayUseServer(exchange: Exchange, { worker }: Gateway, { name }: McpServerRecord): boolean {
-  const token = given(exchange.token)
+  const token = required(exchange.token)
   if (token.provider !== null && token.provider !== name) return false
   return accessPoliciesOf(token, worker.view.limits).every(
     ({ providers }) => providers === null || providers.includes(name),
@@ -120,8 +120,8 @@ export function mayUseServer(exchange: Exchange, { worker }: Gateway, { name }: 
 }
 
 export function allowServer(exchange: Exchange, gateway: Gateway): void {
-  const { server } = given(exchange.mcp)
-  if (!mayUseServer(exchange, gateway, given(server))) {
+  const { server } = required(exchange.mcp)
+  if (!mayUseServer(exchange, gateway, required(server))) {
     throw new Failure('tokens.provider_not_allowed', { message: 'The token may not use this MCP server' })
   }
 }
@@ -137,7 +137,7 @@ export function keepCalled(exchange: Exchange): void {
     throw new Failure('policy_denied', { message: 'A policy does not allow a tool of this', verdictan })
   }
   const { server, name } = ownOf(exchange) ?? { server: '', name: '' }
-  if (publishedName(server, name) === given(exchange.mcp).name) return
+  if (publishedName(server, name) === required(exchange.mcp).name) return
   const verdictan = { verdict: 'DENY', reason_code: 'policy.target_changed' }
   const message = 'A policy takes out a part of the name or address that this asks for, so that it was not sent'
   throw new Failure('policy_denied', { message, verdictan })
@@ -150,11 +150,11 @@ function governedParams({ parsed }: Exchange): Json {
 
 /** What the governed parameters ask for. */
 const ownOf = (exchange: Exchange): OwnName | null =>
-  routings.get(given(exchange.mcp).method)?.own(governedParams(exchange)) ?? null
+  routings.get(required(exchange.mcp).method)?.own(governedParams(exchange)) ?? null
 
 export async function callServer(exchange: Exchange, gateway: Gateway): Promise<void> {
-  const mcp = given(exchange.mcp)
-  const id = given(mcp.id)
+  const mcp = required(exchange.mcp)
+  const id = required(mcp.id)
   let result: Json
   try {
     result = await untilCut(exchange, request(exchange, gateway, mcp))
@@ -166,8 +166,8 @@ export async function callServer(exchange: Exchange, gateway: Gateway): Promise<
     exchange.body = null
   }
   mcp.toolFailed = mcp.method === 'tools/call' && result.isError === true
-  await considerSaid(exchange, gateway, result)
-  publishUris(given(mcp.server).name, result)
+  await evaluateSaid(exchange, gateway, result)
+  publishUris(required(mcp.server).name, result)
   const text = resultText(id, result)
   mcp.resultBytes = Buffer.byteLength(text)
   await settle(exchange, gateway, answered(exchange, 200))
@@ -175,13 +175,13 @@ export async function callServer(exchange: Exchange, gateway: Gateway): Promise<
 }
 
 async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): Promise<Json> {
-  const server = given(mcp.server)
-  const session = given(mcp.session)
-  const call = given(mcp.call)
-  const routing = given(routings.get(mcp.method) ?? null)
+  const server = required(mcp.server)
+  const session = required(mcp.session)
+  const call = required(mcp.call)
+  const routing = required(routings.get(mcp.method) ?? null)
   const { signal } = exchange.abort
   const params = governedParams(exchange)
-  const own = given(routing.own(params))
+  const own = required(routing.own(params))
   const connection = await session.connection(server)
   await requireApproved(exchange, gateway, connection, { kind: routing.kind(params), name: own.name })
   call.serverId = server.id
@@ -207,7 +207,7 @@ function beginCalling(exchange: Exchange, { clock, tracer }: Gateway, name: stri
   if (exchange.trace === null) return null
   const spanId = exchange.trace.spanId === null ? null : tracer.newSpanId()
   if (spanId !== null) {
-    given(exchange.mcp).calling = { spanId, name, startedMonotonic: clock.monotonic(), endedMonotonic: null }
+    required(exchange.mcp).calling = { spanId, name, startedMonotonic: clock.monotonic(), endedMonotonic: null }
   }
   return traceHeadersOf(exchange, spanId)
 }
@@ -235,10 +235,10 @@ export function untilCut<Value>(exchange: Exchange, pending: Promise<Value>): Pr
 /** A server's own error passes with its code, as policies leave its words. */
 async function passError(exchange: Exchange, gateway: Gateway, id: RpcId, error: McpError): Promise<void> {
   const body: Json = { message: error.message, ...(error.data === undefined ? {} : { data: error.data }) }
-  await considerSaid(exchange, gateway, body)
+  await evaluateSaid(exchange, gateway, body)
   const text = errorText(id, new McpError(error.code, textOf(body.message) ?? '', body.data))
-  given(exchange.mcp).resultBytes = Buffer.byteLength(text)
-  given(exchange.mcp).errorCode = error.code
+  required(exchange.mcp).resultBytes = Buffer.byteLength(text)
+  required(exchange.mcp).errorCode = error.code
   await settle(exchange, gateway, { verdict: 'error', reason: 'mcp.server_error', status: 200 })
   exchange.answer = jsonAnswer(exchange, text)
 }

@@ -24,7 +24,7 @@ import { settle } from '../accounting/exchange-record.ts'
 import { answered } from '../accounting/outcome.ts'
 import { chainFor } from '../admission/policy-chain.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 import { requestContext } from '../policy/subject.ts'
 import { jsonAnswer, mayUseServer, showParameters, untilCut } from './call.ts'
 import { governorOf } from './governor.ts'
@@ -34,12 +34,12 @@ export const isDiscovery = (method: string): boolean =>
   method === 'initialize' || method === 'logging/setLevel' || listKinds.has(method)
 
 export function readDiscovery(exchange: Exchange): void {
-  showParameters(exchange, given(exchange.mcp).params)
+  showParameters(exchange, required(exchange.mcp).params)
 }
 
 export async function answerDiscovery(exchange: Exchange, gateway: Gateway): Promise<void> {
-  const mcp = given(exchange.mcp)
-  const id = given(mcp.id)
+  const mcp = required(exchange.mcp)
+  const id = required(mcp.id)
   let text: string
   try {
     const answer = answerOf(exchange, gateway, mcp.method)
@@ -61,8 +61,8 @@ function answerOf(exchange: Exchange, gateway: Gateway, method: string): Json | 
 
 /** Lifecycle, version negotiation: the version that was asked for where it is spoken here, otherwise the newest. */
 function initialize(exchange: Exchange, gateway: Gateway): Json {
-  const mcp = given(exchange.mcp)
-  const token = given(exchange.token)
+  const mcp = required(exchange.mcp)
+  const token = required(exchange.token)
   const { protocolVersion, capabilities } = mcp.params
   if (typeof protocolVersion !== 'string' || !isObject(capabilities)) {
     throw new Failure('invalid_parameter', { message: 'initialize needs protocolVersion and capabilities' })
@@ -77,8 +77,8 @@ function initialize(exchange: Exchange, gateway: Gateway): Json {
     capabilities,
     servers: gateway.mcp.servers,
     governor: governorOf(gateway),
-    letFall() {
-      gateway.mcp.sessions.letFall += 1
+    evicted() {
+      gateway.mcp.sessions.evicted += 1
     },
   })
   gateway.mcp.sessions.add(session, gateway.clock.monotonic())
@@ -109,24 +109,24 @@ const levels: ReadonlySet<unknown> = new Set([
 ])
 
 async function setLevel({ mcp }: Exchange): Promise<Json> {
-  const { params, session } = given(mcp)
+  const { params, session } = required(mcp)
   const { level } = params
   if (typeof level !== 'string' || !levels.has(level)) {
     throw new Failure('invalid_parameter', { message: 'level must be one of the levels of syslog', param: 'level' })
   }
-  await given(session).setLevel(level)
+  await required(session).setLevel(level)
   return {}
 }
 
 async function list(exchange: Exchange, gateway: Gateway, method: string): Promise<Json> {
-  const { params, session: own } = given(exchange.mcp)
-  const session = given(own)
+  const { params, session: own } = required(exchange.mcp)
+  const session = required(own)
   const { servers } = gateway.mcp
   const usable = servers.list().filter((server) => mayUseServer(exchange, gateway, server))
   // What is listed anew is looked at anew before it may be called.
   if (params.cursor === undefined) for (const server of usable) session.forgetSeen(server)
   const visible = visibility(exchange, gateway)
-  const kind = given(listKinds.get(method) ?? null)
+  const kind = required(listKinds.get(method) ?? null)
   return await listPage({
     list: kind,
     session,

@@ -20,9 +20,9 @@ import { admitToken } from '../admission/authorize.ts'
 import { fitChain } from '../admission/policy-chain.ts'
 import type { Gateway } from '../context.ts'
 import { beginExchange, cut, type Exchange, type Outcome } from '../exchange.ts'
-import { considerRequest } from '../policy/evaluate-request.ts'
+import { evaluateRequest } from '../policy/evaluate-request.ts'
 import { allowServer, showParameters, untilCut } from './call.ts'
-import { boundSaid, considerSaid } from './texts.ts'
+import { boundSaid, evaluateSaid } from './texts.ts'
 
 interface Passing {
   readonly server: McpServerRecord
@@ -138,7 +138,7 @@ async function leaving(exchange: Exchange, gateway: Gateway, params: Json): Prom
   allowServer(exchange, gateway)
   showParameters(exchange, params)
   fitChain(exchange, gateway)
-  await considerSaid(exchange, gateway, params)
+  await evaluateSaid(exchange, gateway, params)
   return params
 }
 
@@ -148,7 +148,7 @@ async function arriving(exchange: Exchange, gateway: Gateway, answer: Json): Pro
   exchange.parsed = { method: exchange.mcp?.method, params: answer, tools: [] }
   exchange.policyContext = null
   boundSaid(exchange, gateway)
-  await considerRequest(exchange, gateway)
+  await evaluateRequest(exchange, gateway)
 }
 
 /** Records what went wrong, and says it as the server is told. */

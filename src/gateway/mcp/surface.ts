@@ -31,10 +31,10 @@ import { authenticate } from '../admission/authenticate.ts'
 import { admitToken } from '../admission/authorize.ts'
 import type { BodyMemory } from '../admission/memory-budget.ts'
 import { callerLeft } from '../client-disconnect.ts'
-import { lastAnswer } from '../connection-close.ts'
+import { closingAnswer } from '../connection-close.ts'
 import type { Gateway } from '../context.ts'
 import { failureAnswer, refuse } from '../error-response.ts'
-import { beginExchange, type Connection, cut, type Exchange, given } from '../exchange.ts'
+import { beginExchange, type Connection, cut, type Exchange, required } from '../exchange.ts'
 import { govern } from '../govern.ts'
 import { liftIdleLimit, restoreIdleLimit } from '../idle-timeout.ts'
 import { mcpCallStages, mcpDiscoveryStages, type Stage } from '../pipeline.ts'
@@ -115,7 +115,7 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       const answer = await answering
       if (!isEventStream(answer)) restoreIdleLimit(arrival)
       if (sessions.size > 0) sweeping ??= startSweeping(sweep)
-      const sent = gateway.draining ? await lastAnswer(request, answer) : answer
+      const sent = gateway.draining ? await closingAnswer(request, answer) : answer
       return named(letPageRead(request, sent), requestId)
     },
     endOf: (tokenHashes) => sessions.endOf(tokenHashes),
@@ -207,7 +207,7 @@ function sessionOf(gateway: Gateway, { request: { headers }, entered }: Arrived)
   }
   const id = headers.get('mcp-session-id')
   if (id === null) throw new Unfit(400, 'Send the Mcp-Session-Id that initialize was answered with')
-  const token = given(entered.token)
+  const token = required(entered.token)
   const session = gateway.mcp.sessions.find(id, sessionOwner(token), gateway.clock.monotonic())
   if (session === null) throw noSuchSession()
   session.token = { id: token.id, hash: token.hash }
@@ -332,7 +332,7 @@ async function finishStream(
 
 /** Ties the exchange to what may end it: the caller's word, its session's end, its leaving before there is a stream to come back for. */
 function watch(exchange: Exchange, gateway: Gateway): void {
-  const call = given(given(exchange.mcp).call)
+  const call = required(required(exchange.mcp).call)
   call.onCancel = () => {
     if (call.cancelled) cut(exchange, 'client.cancelled', new Failure('client_left'))
     else cut(exchange, 'mcp.session_ended', new Failure('mcp.session_ended'))

@@ -11,8 +11,8 @@ import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import { countParts } from '../../lib/json/json-parts.ts'
 import type { Json } from '../../mcp/connection.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
-import { considerAnswer, isAnswerConsidered } from '../policy/evaluate-response.ts'
+import { type Exchange, required } from '../exchange.ts'
+import { evaluateAnswer, isAnswerEvaluated } from '../policy/evaluate-response.ts'
 
 /** JSON of one text is no shorter: a digit and a comma. */
 const leastBytes = 2
@@ -22,23 +22,23 @@ export function boundTexts(exchange: Exchange, gateway: Gateway): void {
   const { body, parsed } = exchange
   // The body by which a reviewer's leave is known holds no `_meta`.
   const hasMeta = isObject(parsed?.params) && parsed.params._meta !== undefined
-  if (hasMeta || given(body).length > leastBytes * gateway.settings.mcp_inspected_texts) boundSaid(exchange, gateway)
+  if (hasMeta || required(body).length > leastBytes * gateway.settings.mcp_inspected_texts) boundSaid(exchange, gateway)
 }
 
 /** What a caller says, which `exchange.parsed` holds. Throws `request_too_large`. */
 export function boundSaid({ chain, dialect, parsed }: Exchange, gateway: Gateway): void {
-  if (parsed === null || given(chain).at('pre_request').length === 0) return
+  if (parsed === null || required(chain).at('pre_request').length === 0) return
   const params = isObject(parsed.params) ? parsed.params : {}
   if (hasTooMany(params, () => dialect.requestText(parsed), gateway))
     throw new Failure('request_too_large', { message: tooMany })
 }
 
 /** What a server says, under the policies of answers, which change it in place. Throws `mcp.server_error`. */
-export async function considerSaid(exchange: Exchange, gateway: Gateway, body: Json): Promise<void> {
-  if (!isAnswerConsidered(exchange)) return
+export async function evaluateSaid(exchange: Exchange, gateway: Gateway, body: Json): Promise<void> {
+  if (!isAnswerEvaluated(exchange)) return
   if (hasTooMany(body, () => exchange.dialect.answerText(body), gateway))
     throw new Failure('mcp.server_error', { message: tooMany })
-  await considerAnswer(exchange, gateway, { status: 200, body })
+  await evaluateAnswer(exchange, gateway, { status: 200, body })
 }
 
 const tooMany = 'The message has more texts than policies look at'

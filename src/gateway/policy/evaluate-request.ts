@@ -16,14 +16,14 @@ import { Placeholders } from '../../policies/redaction.ts'
 import { runStage, type StageOutcome, type StageSubject } from '../../policies/stages/run-stage.ts'
 import { useGrant, withGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given, type ResolvedModel } from '../exchange.ts'
+import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
 import { memberJson } from '../request/member-json.ts'
 import { failureOf } from './decisions.ts'
 import { prepareInspection } from './evaluate-response.ts'
 import { ExchangeStage, noteStage, requestContext } from './subject.ts'
 
-export function considerRequest(exchange: Exchange, gateway: Gateway): Promise<void> | void {
-  const chain = given(exchange.chain)
+export function evaluateRequest(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  const chain = required(exchange.chain)
   if (chain.size === 0 && exchange.paths.length === 1) return
   const policies = chain.at('pre_request')
   if (policies.length === 0) return proceed(exchange, gateway)
@@ -70,7 +70,7 @@ function subjectOf(exchange: Exchange, gateway: Gateway): StageSubject {
   return {
     stage: 'pre_request',
     context,
-    facts: given(exchange.facts),
+    facts: required(exchange.facts),
     body: parsed,
     requestBody: parsed,
     texts: () => context.request.slots(),
@@ -98,7 +98,7 @@ async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutc
   const granted = withGrant(outcome, decisive)
   noteStage(exchange, 'pre_request', granted)
   takeChanges(exchange, granted.changed)
-  const policies = given(exchange.chain).at('pre_request')
+  const policies = required(exchange.chain).at('pre_request')
   const rest = policies.slice(policies.indexOf(decisive.policy) + 1)
   return await conclude(
     exchange,
@@ -116,7 +116,7 @@ function takeChanges(exchange: Exchange, changed: ReadonlySet<string>): void {
     const value = parsed[member]
     edits.set(member, value === undefined ? null : memberJson(exchange, member, value))
   }
-  const { sessionId } = given(exchange.facts)
+  const { sessionId } = required(exchange.facts)
   exchange.facts = { ...dialect.read(parsed), sessionId }
 }
 
@@ -124,7 +124,7 @@ function proceed(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   if (exchange.paths.length > 1) exchange.paths = servingPaths(exchange, gateway)
   prepareInspection(exchange, gateway)
   // A stream cannot go back behind a policy that asked for a person: whether it has leave is found before it is sent.
-  if (exchange.beginInspection === null || !given(exchange.chain).escalatesAnswers) return
+  if (exchange.beginInspection === null || !required(exchange.chain).escalatesAnswers) return
   const granted = useGrant(exchange, gateway)
   if (granted instanceof Promise) return granted.then(() => undefined)
 }
@@ -137,7 +137,7 @@ const servingPaths = (exchange: Exchange, gateway: Gateway): ResolvedModel[] =>
  * for the model that was asked for holds for this one.
  */
 function mayServe(exchange: Exchange, gateway: Gateway, { id, aliases, provider }: ResolvedModel): boolean {
-  const chain = given(exchange.chain)
+  const chain = required(exchange.chain)
   const model = new ModelView(id, provider.name, aliases)
   if (!chain.allowsModel(model)) return false
   const context = requestContext(exchange, gateway)

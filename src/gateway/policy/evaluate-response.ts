@@ -8,7 +8,7 @@
 import { inspectSlots } from '../../inspection/slots.ts'
 import type { Dialect, PolicyStage } from '../../languages/dialect.ts'
 import { dropLogprobs } from '../../languages/reading/texts/logprobs.ts'
-import { AskedTexts } from '../../languages/reading/texts/request-echo.ts'
+import { RequestEcho } from '../../languages/reading/texts/request-echo.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
 import { type PolicyContext, type ResponseParts, ResponseView } from '../../policies/conditions/context.ts'
@@ -16,7 +16,7 @@ import { runStage, type Said, type StageOutcome, type StageSubject } from '../..
 import { calledTools } from '../../policies/tool-names.ts'
 import { useGrant, withGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 import { failureOf } from './decisions.ts'
 import type { BeginInspection } from './inspected-stream.ts'
 import { isPoliced, type OutputStage, PolicedStream, stagesLeft } from './policed-stream.ts'
@@ -24,7 +24,7 @@ import { ExchangeStage, noteStage, requestContext } from './subject.ts'
 
 /** Makes ready what a streamed answer goes through, under the chain that admits the request. */
 export function prepareInspection(exchange: Exchange, gateway: Gateway): void {
-  if (given(exchange.facts).stream && isPoliced(exchange)) exchange.beginInspection = inspectionOf(exchange, gateway)
+  if (required(exchange.facts).stream && isPoliced(exchange)) exchange.beginInspection = inspectionOf(exchange, gateway)
 }
 
 const inspectionOf =
@@ -33,7 +33,7 @@ const inspectionOf =
     isPoliced(exchange) ? new PolicedStream(exchange, gateway, reader, stagesLeft(exchange)) : null
 
 /** Whether a whole answer must be looked at before it may go out. */
-export const isAnswerConsidered = (exchange: Exchange): boolean => isPoliced(exchange)
+export const isAnswerEvaluated = (exchange: Exchange): boolean => isPoliced(exchange)
 
 /** A whole answer as it goes through the stages. */
 interface WholeAnswer {
@@ -53,14 +53,14 @@ type Considered = Record<string, unknown> | null
  * Looks at a whole answer and gives what goes out in its place: the body, changed, or null where it goes as it came. A
  * promise only where a policy or a grant is waited for. Throws what a policy decided.
  */
-export function considerAnswer(
+export function evaluateAnswer(
   exchange: Exchange,
   gateway: Gateway,
   answer: WholeAnswer,
   { dialect, stages }: AnswerForm = { dialect: exchange.dialect, stages: stagesLeft(exchange) },
 ): Considered | Promise<Considered> {
   const { request, token, model, now } = requestContext(exchange, gateway)
-  const response = new ResponseView(new AnswerParts(dialect, answer, new AskedTexts(exchange.parsed)))
+  const response = new ResponseView(new AnswerParts(dialect, answer, new RequestEcho(exchange.parsed)))
   return new AnswerWalk(exchange, gateway, { request, response, token, model, now }, answer.body, stages).from(0)
 }
 
@@ -68,9 +68,9 @@ class AnswerParts implements ResponseParts {
   readonly status: number
   readonly #dialect: Dialect
   readonly #body: WholeAnswer['body']
-  readonly #asked: AskedTexts
+  readonly #asked: RequestEcho
 
-  constructor(dialect: Dialect, { status, body }: WholeAnswer, asked: AskedTexts) {
+  constructor(dialect: Dialect, { status, body }: WholeAnswer, asked: RequestEcho) {
     this.status = status
     this.#dialect = dialect
     this.#asked = asked
@@ -115,7 +115,7 @@ class AnswerWalk {
 
   /** Goes through the stages from the one of this index on. */
   from(first: number): Considered | Promise<Considered> {
-    const chain = given(this.#exchange.chain)
+    const chain = required(this.#exchange.chain)
     for (const stage of this.#stages.slice(first)) {
       const policies = chain.at(stage)
       if (policies.length === 0) continue
@@ -146,7 +146,7 @@ class AnswerWalk {
 
   #run(stage: PolicyStage, policies: readonly ActivePolicy[]): StageOutcome | Promise<StageOutcome> {
     const context = this.#context
-    const facts = given(this.#exchange.facts)
+    const facts = required(this.#exchange.facts)
     const requestBody = this.#exchange.parsed
     const texts = () => context.response.slots()
     const subject: StageSubject = { stage, context, facts, body: this.#body, requestBody, texts, placeholders: null }

@@ -6,7 +6,7 @@ import type { Dialect, StreamReader } from '../../languages/dialect.ts'
 import { messages } from '../../languages/messages/dialect.ts'
 import { responses } from '../../languages/responses/dialect.ts'
 import { completedUsage } from '../accounting/usage.ts'
-import { cut, type Exchange, given } from '../exchange.ts'
+import { cut, type Exchange, required } from '../exchange.ts'
 import { relayed, WordInspection } from '../testing/relay.ts'
 
 const block = () =>
@@ -304,7 +304,7 @@ test('a provider that says an error and then ends its stream is heard out', asyn
 
 test('output that the provider has not counted yet is counted by its text', async () => {
   const { exchange } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('abcdefgh')] })
-  const { usage, estimated } = completedUsage(exchange, given(exchange.usage))
+  const { usage, estimated } = completedUsage(exchange, required(exchange.usage))
   expect([usage.inputTokens, usage.outputTokens, estimated]).toEqual([1, 2, true])
 })
 
@@ -357,7 +357,7 @@ test('of many small frames that came at once others have their turn between, and
       inspect: () => ({
         take(frame, facts) {
           if (taken++ === 0) tick()
-          if (taken === 1000 && isCut) cut(given(exchanges[0] ?? null), 'gateway.drained', new Failure('draining'))
+          if (taken === 1000 && isCut) cut(required(exchanges[0] ?? null), 'gateway.drained', new Failure('draining'))
           over = facts?.terminal === true
           return { bytes: frame.bytes, stop: null }
         },

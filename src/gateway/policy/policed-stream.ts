@@ -28,7 +28,7 @@ import { brokenReason, resultOf, runStage, type Said, type StageSubject } from '
 import { stronger } from '../../policies/verdict.ts'
 import { useGrant, withGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 import { CollectedAnswer } from './collected-answer.ts'
 import { failureOf } from './decisions.ts'
 import type { Inspected, StreamInspection } from './inspected-stream.ts'
@@ -37,15 +37,15 @@ import { ExchangeStage, logBroken, noteStage, requestContext } from './subject.t
 export type OutputStage = (typeof outputStages)[number]
 
 /** The stages that are left of an answer on its way out: both, but where the first looked before it was translated. */
-export const stagesLeft = ({ policedAsItCame }: Exchange): readonly OutputStage[] =>
-  policedAsItCame ? ['pre_response'] : outputStages
+export const stagesLeft = ({ inspectedUpstream }: Exchange): readonly OutputStage[] =>
+  inspectedUpstream ? ['pre_response'] : outputStages
 
 /** Whether anything looks at the answer on its way out. */
 export function isPoliced(exchange: Exchange): boolean {
   const { chain, placeholders } = exchange
   if (placeholders !== null && placeholders.size > 0) return true
   if (chain === null || chain.size === 0) return false
-  return chain.at('pre_response').length > 0 || (!exchange.policedAsItCame && chain.at('post_request').length > 0)
+  return chain.at('pre_response').length > 0 || (!exchange.inspectedUpstream && chain.at('post_request').length > 0)
 }
 
 /** A text policy's rule with its result, which grows as it finds. */
@@ -154,7 +154,7 @@ export class PolicedStream implements StreamInspection {
       const texts = () => slots
       const response = new ResponseView({ status: 200, texts, toolCalls: () => this.#answer.tools() })
       const context: PolicyContext = { ...requestContext(exchange, this.#gateway), response }
-      const facts = given(exchange.facts)
+      const facts = required(exchange.facts)
       const subject = { stage, context, facts, body: null, requestBody: exchange.parsed, texts, placeholders: null }
       const failure = await this.#askWhole(stage, policies, { ...subject, frozen: true })
       if (failure !== null) return { bytes: null, stop: failure }
@@ -212,7 +212,7 @@ export class PolicedStream implements StreamInspection {
  * condition does not hold are neither.
  */
 function sorted(exchange: Exchange, gateway: Gateway, stages: readonly OutputStage[]) {
-  const chain = given(exchange.chain)
+  const chain = required(exchange.chain)
   const rules: RunningRule[] = []
   const whole = { post_request: [] as ActivePolicy[], pre_response: [] as ActivePolicy[] }
   let mayStop = false

@@ -8,14 +8,14 @@ import { resultOf, type StageOutcome, type StageRun, type StageSubject } from '.
 import { stronger } from '../../policies/verdict.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { Gateway } from '../context.ts'
-import { askedModel, type Exchange, given } from '../exchange.ts'
+import { askedModel, type Exchange, required } from '../exchange.ts'
 
 /** What conditions read of the request; made once, when the first stage has a policy. */
 export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyContext {
   if (exchange.policyContext !== null) return exchange.policyContext
   const { dialect, parsed, request, sessionId } = exchange
-  const facts = given(exchange.facts)
-  const token = given(exchange.token)
+  const facts = required(exchange.facts)
+  const token = required(exchange.token)
   const { model, mcp } = exchange
   exchange.policyContext = {
     request: new RequestView({

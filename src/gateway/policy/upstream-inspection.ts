@@ -16,18 +16,18 @@ import { dialects } from '../../languages/index.ts'
 import type { LanguageName } from '../../languages/neutral.ts'
 import { isObject } from '../../languages/reading/json-value.ts'
 import { readArgumentsExactly } from '../../languages/reading/texts/exact-arguments.ts'
-import { AskedTexts } from '../../languages/reading/texts/request-echo.ts'
+import { RequestEcho } from '../../languages/reading/texts/request-echo.ts'
 import { UnreadableAnswer } from '../../languages/translation/translate-response.ts'
 import { type SseFrame, SseSplitter } from '../../lib/http/sse.ts'
 import { parseExactly } from '../../lib/json/exact-json.ts'
 import { isRepetitive } from '../../lib/json/json-members.ts'
 import { withNumbersOf } from '../../lib/json/keep-numbers.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 import { type ByteReader, readBounded } from '../request/read-with-limit.ts'
 import { providerLanguageOf } from '../request/translate.ts'
 import { noteText, noteUsage } from '../response/note-frame.ts'
-import { considerAnswer } from './evaluate-response.ts'
+import { evaluateAnswer } from './evaluate-response.ts'
 import type { Inspected } from './inspected-stream.ts'
 import { PolicedStream } from './policed-stream.ts'
 
@@ -35,7 +35,7 @@ const stages = ['post_request'] as const
 const encoder = new TextEncoder()
 
 /** The provider's answer with what post_request policies make of it; the answer itself where none looks at it here. */
-export function policedAsItCame(
+export function inspectedUpstream(
   exchange: Exchange,
   gateway: Gateway,
   upstream: Response,
@@ -45,7 +45,7 @@ export function policedAsItCame(
   const isAsked = exchange.chain !== null && exchange.chain.at('post_request').length > 0
   if (!isAsked || dialect === undefined || !upstream.ok || upstream.body === null) return upstream
   const isStream = (upstream.headers.get('content-type') ?? '').toLowerCase().startsWith('text/event-stream')
-  if (isStream) exchange.policedAsItCame = true
+  if (isStream) exchange.inspectedUpstream = true
   const source = isStream
     ? new PolicedFrames(exchange, gateway, upstream, dialect)
     : new PolicedWhole(exchange, gateway, upstream, dialect, language)
@@ -115,8 +115,8 @@ class PolicedWhole extends Policed {
     }
     const text = new TextDecoder().decode(bytes)
     const body = parsedOrNull(text)
-    const considered = isObject(body) && this.#isAnswer(text) ? await this.#considered(body, text) : null
-    outlet.enqueue(considered === null ? bytes : encoder.encode(considered))
+    const evaluated = isObject(body) && this.#isAnswer(text) ? await this.#evaluated(body, text) : null
+    outlet.enqueue(evaluated === null ? bytes : encoder.encode(evaluated))
     outlet.close()
   }
 
@@ -129,15 +129,15 @@ class PolicedWhole extends Policed {
     }
   }
 
-  async #considered(body: Record<string, unknown>, text: string): Promise<string> {
+  async #evaluated(body: Record<string, unknown>, text: string): Promise<string> {
     const { exchange } = this
     const { usage, textLength } = this.#dialect.readAnswer(body)
     exchange.usage = usage
     exchange.relayedText = textLength
-    exchange.policedAsItCame = true
+    exchange.inspectedUpstream = true
     readArgumentsExactly(body, text)
     const answer = { status: this.upstream.status, body }
-    const pending = considerAnswer(exchange, this.gateway, answer, { dialect: this.#dialect, stages })
+    const pending = evaluateAnswer(exchange, this.gateway, answer, { dialect: this.#dialect, stages })
     const changed = pending instanceof Promise ? await this.asked(pending) : pending
     return changed === null && !isRepetitive(text, body) ? text : withNumbersOf(text, changed ?? body)
   }
@@ -163,13 +163,13 @@ class PolicedFrames extends Policed {
 
   constructor(exchange: Exchange, gateway: Gateway, upstream: Response, dialect: Dialect) {
     super(exchange, gateway, upstream)
-    const { model } = given(exchange.facts)
+    const { model } = required(exchange.facts)
     this.#splitter = new SseSplitter(gateway.settings.answer_limit_bytes)
     this.#frames = dialect.reader({
       model,
       exchangeId: exchange.id,
       usageAdded: false,
-      asked: new AskedTexts(exchange.parsed),
+      asked: new RequestEcho(exchange.parsed),
     })
     const channels = dialect.family === 'chat' ? inParts(this.#frames) : this.#frames
     this.#inspection = new PolicedStream(exchange, gateway, channels, stages)

@@ -17,12 +17,12 @@ import { isObject, type JsonObject } from '../../languages/reading/json-value.ts
 import { textFormatOf } from '../../languages/responses/dialect.ts'
 import { parseExactObject } from '../../lib/json/exact-json.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 import { memberJson } from './member-json.ts'
 import { hasCacheMarkers, languageOf } from './translate.ts'
 
 export function translateMembers(exchange: Exchange, gateway: Gateway): void {
-  const body = given(exchange.parsed)
+  const body = required(exchange.parsed)
   const { family } = exchange.dialect
   if (family === 'chat' || family === 'responses') translateCaching(exchange, gateway, body)
   if (family === 'responses') translateFormat(exchange, body)
@@ -47,7 +47,7 @@ function translateCaching(exchange: Exchange, { worker }: Gateway, body: JsonObj
   exchange.edits.set('cache_control', null)
   if (body.cache_control === null) return
   checkCaching(body.cache_control)
-  const path = given(exchange.model)
+  const path = required(exchange.model)
   const byKey = takesCacheKey.has(path.provider.kind)
   const allowed = worker.view.gateway.promptCaching && (byKey || hasCacheMarkers(languageOf(exchange, path)))
   exchange.notes.push(allowed ? 'cache_control.translated' : 'cache_control.removed')
@@ -85,11 +85,11 @@ function translateFormat(exchange: Exchange, body: JsonObject): void {
   if (!isObject(body.response_format) || isObject(text.format)) return
   const format = parseExactObject(memberJson(exchange, 'response_format', body.response_format))
   const rest = parseExactObject(memberJson(exchange, 'text', text))
-  edits.set('text', JSON.stringify({ ...rest, format: textFormatOf(given(format)) }))
+  edits.set('text', JSON.stringify({ ...rest, format: textFormatOf(required(format)) }))
 }
 
 function askForUsage({ edits, facts }: Exchange, body: JsonObject): void {
-  if (!given(facts).stream) return
+  if (!required(facts).stream) return
   const options = body.stream_options ?? {}
   if (!isObject(options)) throw invalid('stream_options', 'stream_options must be an object')
   if (options.include_usage !== true) edits.set('stream_options', JSON.stringify({ ...options, include_usage: true }))

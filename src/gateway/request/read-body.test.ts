@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import type { Settings } from '../../config.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { MemoryBudget } from '../admission/memory-budget.ts'
-import { createRunning } from '../in-flight.ts'
+import { createInFlight } from '../in-flight.ts'
 import { testListener } from '../testing/gateway.ts'
 import { jsonHeaders, startMcpGateway } from '../testing/mcp.ts'
 import { testMemory, testSettings } from '../testing/worker.ts'
@@ -23,7 +23,7 @@ function arriving({ url = 'http://localhost', headers = {} }: { url?: string; he
 
 function within(change: Partial<Settings>) {
   const settings = testSettings(change)
-  return { settings, running: createRunning(settings, systemClock, () => undefined) }
+  return { settings, running: createInFlight(settings, systemClock, () => undefined) }
 }
 
 test('a body that pauses is held to the limit it is given, not to the one that the server has for idle connections', async () => {

@@ -9,7 +9,7 @@ import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib'
 import { Failure } from '../../failure.ts'
 import { type BodyMemory, smallBodyBytes } from '../admission/memory-budget.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given, type ReasonCode } from '../exchange.ts'
+import { type Exchange, type ReasonCode, required } from '../exchange.ts'
 import { liftIdleLimit } from '../idle-timeout.ts'
 import { type ByteReader, readBounded } from './read-with-limit.ts'
 
@@ -35,7 +35,7 @@ export function readBody(exchange: Arriving, limit: number): Promise<Uint8Array>
 
 /** Admits a body that a WebSocket has brought already. */
 export function admitFrame({ body, memory }: Exchange): Promise<void> | void {
-  return memory.admit(given(body).length)
+  return memory.admit(required(body).length)
 }
 
 /**

@@ -18,7 +18,7 @@ import type { CallerLanguage, ProviderLanguage } from '../../languages/translati
 import { holdsInexact, parseExactly, parseExactObject } from '../../lib/json/exact-json.ts'
 import { languagesFor } from '../../providers/provider.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given, type ResolvedModel } from '../exchange.ts'
+import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
 
 export function translateRequest(exchange: Exchange, gateway: Gateway): void {
   for (const path of exchange.paths) {
@@ -32,7 +32,7 @@ const translatablePaths = (exchange: Exchange, gateway: Gateway): ResolvedModel[
   exchange.paths.filter((path, index) => {
     const language = languageOf(exchange, path)
     try {
-      if (language === null) path.kind.check?.(exchange.dialect.family, given(exchange.parsed), path.upstreamModel)
+      if (language === null) path.kind.check?.(exchange.dialect.family, required(exchange.parsed), path.upstreamModel)
       else settleLanguage(exchange, gateway, path, language)
       return true
     } catch (thrown) {
@@ -80,7 +80,7 @@ export const translatedRequest = (
 /** The language that a text family's callers speak. Throws `internal` where the tables of languages do not agree. */
 export function callerLanguageOf(family: Family): CallerLanguage {
   const spoken = family === 'chat' || family === 'responses' || family === 'messages' ? languages[family] : null
-  return given(spoken?.caller ?? null)
+  return required(spoken?.caller ?? null)
 }
 
 export const providerLanguageOf = (name: LanguageName): ProviderLanguage => languages[name].provider
@@ -99,8 +99,8 @@ function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, lang
 
 /** The body as its native provider would be sent it, but for the alias and the cache key; its numbers are exact. */
 function editedBody({ body: bytes, parsed, edits }: Exchange): JsonObject {
-  const text = new TextDecoder().decode(given(bytes))
-  const body = (holdsInexact(text) ? parseExactObject(text) : null) ?? { ...given(parsed) }
+  const text = new TextDecoder().decode(required(bytes))
+  const body = (holdsInexact(text) ? parseExactObject(text) : null) ?? { ...required(parsed) }
   for (const [name, json] of edits) {
     if (name === 'prompt_cache_key') continue
     if (json === null) delete body[name]

@@ -16,8 +16,8 @@ import { traceAnswer } from '../accounting/answer-attributes.ts'
 import { endAttempt, settle } from '../accounting/exchange-record.ts'
 import { answered } from '../accounting/outcome.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given, type Outcome, type ReasonCode } from '../exchange.ts'
-import { considerAnswer, isAnswerConsidered } from '../policy/evaluate-response.ts'
+import { type Exchange, type Outcome, type ReasonCode, required } from '../exchange.ts'
+import { evaluateAnswer, isAnswerEvaluated } from '../policy/evaluate-response.ts'
 import { headersToCaller } from '../request/headers.ts'
 import { withoutKey, withoutWholeKey } from '../upstream/mask-provider-key.ts'
 import { unusable } from '../upstream/provider-failure.ts'
@@ -30,11 +30,11 @@ const encoder = new TextEncoder()
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 
 export function passAnswer(exchange: Exchange, gateway: Gateway): Promise<void> {
-  const upstream = given(exchange.upstream)
+  const upstream = required(exchange.upstream)
   if (upstream.status >= 400) return passError(exchange, gateway, upstream)
   const type = (upstream.headers.get('content-type') ?? '').toLowerCase()
   const isEventStream = type.startsWith('text/event-stream')
-  if (upstream.status < 200 || upstream.status >= 300 || isEventStream !== given(exchange.facts).stream) {
+  if (upstream.status < 200 || upstream.status >= 300 || isEventStream !== required(exchange.facts).stream) {
     throw unusable(exchange, gateway, 'provider.invalid_answer')
   }
   if (isEventStream) return relayStream(exchange, gateway, upstream)
@@ -65,7 +65,7 @@ async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Respons
 async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const bytes = await readWhole(exchange, gateway, upstream)
   // What was put together here is sound, its usage is noted, and megabytes of it would hold up all others.
-  if (exchange.unreportedInput !== null && !isAnswerConsidered(exchange)) {
+  if (exchange.unreportedInput !== null && !isAnswerEvaluated(exchange)) {
     await settle(exchange, gateway, answered(exchange, upstream.status))
     return answerWith(exchange, gateway, upstream, bytes)
   }
@@ -77,11 +77,11 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   } catch (thrown) {
     throw unusable(exchange, gateway, 'provider.invalid_answer', thrown)
   }
-  if (!exchange.policedAsItCame) noteAnswer(exchange, body)
+  if (!exchange.inspectedUpstream) noteAnswer(exchange, body)
   traceAnswer(exchange, body)
   const reason = unusableBody(exchange.dialect.family, body)
   if (reason !== null) throw unusable(exchange, gateway, reason)
-  const sent = isAnswerConsidered(exchange) ? await considered(exchange, gateway, upstream, body, text) : null
+  const sent = isAnswerEvaluated(exchange) ? await evaluated(exchange, gateway, upstream, body, text) : null
   const outcome = outcomeOf(exchange, upstream.status, body)
   await settle(exchange, gateway, outcome)
   const passed = sent ?? bytes
@@ -142,7 +142,7 @@ function outcomeOf(exchange: Exchange, status: number, body: unknown): Outcome {
  * What policies make of the answer; null where it goes as it came. One in which a member is given twice goes as it was
  * read. Throws what they decide.
  */
-async function considered(
+async function evaluated(
   exchange: Exchange,
   gateway: Gateway,
   { status }: Response,
@@ -153,7 +153,7 @@ async function considered(
   const asRead = isRepetitive(text, body) ? encoder.encode(withNumbersOf(text, body)) : null
   endAttempt(exchange, gateway, 'ok')
   readArgumentsExactly(body, text)
-  const changed = await considerAnswer(exchange, gateway, { status, body })
+  const changed = await evaluateAnswer(exchange, gateway, { status, body })
   return changed === null ? asRead : encoder.encode(withNumbersOf(text, changed))
 }
 
@@ -169,7 +169,7 @@ async function passError(exchange: Exchange, gateway: Gateway, upstream: Respons
   noteUsageOf(exchange, body)
   const rewritten = body === null ? null : exchange.dialect.providerError(status, body, exchange.requestId)
   const said = rewritten === null ? text : JSON.stringify(rewritten)
-  const instead = isAnswerConsidered(exchange) ? await consideredError(exchange, gateway, status, said) : null
+  const instead = isAnswerEvaluated(exchange) ? await consideredError(exchange, gateway, status, said) : null
   await settle(exchange, gateway, { verdict: 'error', reason: 'provider.error', status })
   if (rewritten === null && instead === null) return answerWith(exchange, gateway, upstream, bytes)
   answerWith(exchange, gateway, upstream, encoder.encode(instead ?? said))
@@ -186,11 +186,11 @@ async function consideredError(
   endAttempt(exchange, gateway, 'provider.error')
   const parsed = parsedOrNull(text)
   if (isObject(parsed)) {
-    const changed = await considerAnswer(exchange, gateway, { status, body: parsed })
+    const changed = await evaluateAnswer(exchange, gateway, { status, body: parsed })
     return changed === null ? null : withNumbersOf(text, changed)
   }
   // What is no object is looked at as the member of one, as unheard-of members of answers are.
-  const changed = await considerAnswer(exchange, gateway, { status, body: { refusal: parsed ?? text } })
+  const changed = await evaluateAnswer(exchange, gateway, { status, body: { refusal: parsed ?? text } })
   if (changed === null) return null
   return parsed === null ? String(changed.refusal) : JSON.stringify(changed.refusal)
 }

@@ -7,7 +7,7 @@ import { Failure } from '../../failure.ts'
 import { parseObject } from '../../languages/reading/json-value.ts'
 import { UnreadableAnswer } from '../../languages/translation/translate-response.ts'
 import { completed, type SseFrame, SseSplitter } from '../../lib/http/sse.ts'
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange, ReasonCode } from '../exchange.ts'
 import type { ByteReader } from '../request/read-with-limit.ts'
@@ -49,7 +49,7 @@ export class FrameSource {
   /** The frames that the next bytes complete, possibly none; or why there are no more. Throws what a policy decided. */
   async frames(): Promise<readonly SseFrame[] | 'ended' | ReasonCode> {
     if (this.#read.length > 0) {
-      await turn()
+      await yieldToEventLoop()
       return this.#exchange.cut === null ? this.#some(this.#read) : 'provider.interrupted'
     }
     this.#exchange.waitingSince = this.#gateway.clock.monotonic()

@@ -24,7 +24,7 @@
 import { Failure } from '../../failure.ts'
 import type { FrameFacts } from '../../languages/dialect.ts'
 import { isGiven } from '../../languages/reading/json-value.ts'
-import { AskedTexts } from '../../languages/reading/texts/request-echo.ts'
+import { RequestEcho } from '../../languages/reading/texts/request-echo.ts'
 import { UnreadableAnswer } from '../../languages/translation/translate-response.ts'
 import type { SseFrame } from '../../lib/http/sse.ts'
 import { traceFrame } from '../accounting/answer-attributes.ts'
@@ -32,7 +32,7 @@ import { logUnrecorded, settle } from '../accounting/exchange-record.ts'
 import { answered, verdictOf } from '../accounting/outcome.ts'
 import { callerLeft } from '../client-disconnect.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given, type Outcome, type ReasonCode } from '../exchange.ts'
+import { type Exchange, type Outcome, type ReasonCode, required } from '../exchange.ts'
 import type { Inspected } from '../policy/inspected-stream.ts'
 import { headersToCaller } from '../request/headers.ts'
 import { languageOf } from '../request/translate.ts'
@@ -47,9 +47,9 @@ import { noteText, noteUsage } from './note-frame.ts'
  * From here on the relay ends the exchange.
  */
 export async function relayStream(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
-  const { model } = given(exchange.facts)
+  const { model } = required(exchange.facts)
   const usageAdded = exchange.edits.has('stream_options')
-  const asked = exchange.beginInspection === null ? {} : { asked: new AskedTexts(exchange.parsed) }
+  const asked = exchange.beginInspection === null ? {} : { asked: new RequestEcho(exchange.parsed) }
   exchange.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded, ...asked })
   exchange.inspection = exchange.beginInspection?.(exchange.reader) ?? null
   const relay = new Relay(exchange, gateway, upstream)
@@ -251,7 +251,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const facts = this.#notice(frame)
     if (facts?.ours) return dropped
     const failed = facts !== null && facts.error !== null
-    const own = failed ? given(this.#exchange.reader).ownError?.(frame, this.#exchange.requestId) : null
+    const own = failed ? required(this.#exchange.reader).ownError?.(frame, this.#exchange.requestId) : null
     return this.#inspect(own ?? frame, facts)
   }
 
@@ -273,10 +273,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   #notice({ event, data }: SseFrame): FrameFacts | null {
     if (data === null) return null
     const exchange = this.#exchange
-    const facts = given(exchange.reader).frame({ event, data })
+    const facts = required(exchange.reader).frame({ event, data })
     traceFrame(exchange, data)
     if (facts.foreign) throw new UnreadableAnswer('A frame is in another language than was asked for')
-    if (exchange.policedAsItCame) return facts
+    if (exchange.inspectedUpstream) return facts
     noteText(exchange, this.#gateway, facts)
     if (!this.#isTranslated) noteUsage(exchange, facts)
     return facts
@@ -293,7 +293,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     if (!terminal) return this.#passError(settled, last)
     await this.#close(settled, () => {
       if (last !== null) this.#enqueue(last)
-      if (error !== null) this.#enqueue(given(exchange.reader).endFrames())
+      if (error !== null) this.#enqueue(required(exchange.reader).endFrames())
     })
     void this.#source.linger()
   }
@@ -332,18 +332,18 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   async #ownEnd(): Promise<Step | null> {
     const { inspection, reader, facts, cut, settled } = this.#exchange
     const mayEndSo = this.#source.endsForSure && !this.#isTranslated
-    const isWhole = mayEndSo && given(reader).isWhole?.(given(facts).choices) === true
+    const isWhole = mayEndSo && required(reader).isWhole?.(required(facts).choices) === true
     if (!isWhole || cut !== null || settled !== null) return null
     const { bytes, stop } = inspection === null ? dropped : await inspection.end()
     if (stop !== null) return { bytes, stop, facts: whole }
-    const end = given(reader).endFrames()
+    const end = required(reader).endFrames()
     return { bytes: bytes === null ? end : Buffer.concat([bytes, end]), stop: null, facts: whole }
   }
 
   /** A policy ends the stream. */
   async #stop(bytes: Uint8Array | null, failure: Failure): Promise<void> {
     const exchange = this.#exchange
-    const reader = given(exchange.reader)
+    const reader = required(exchange.reader)
     const verdict = verdictOf(failure)
     const { verdictan } = failure
     this.#ending = true
@@ -368,7 +368,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#ending = true
     const exchange = this.#exchange
     const { cut } = exchange
-    const reader = given(exchange.reader)
+    const reader = required(exchange.reader)
     if (exchange.settled !== null && this.#failed) {
       return this.#close(exchange.settled, () => this.#enqueue(reader.endFrames()))
     }

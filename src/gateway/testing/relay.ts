@@ -15,7 +15,7 @@ import { createMeter } from '../accounting/metrics.ts'
 import type { Gateway } from '../context.ts'
 import { refuse } from '../error-response.ts'
 import { beginExchange, type Exchange } from '../exchange.ts'
-import { createRunning } from '../in-flight.ts'
+import { createInFlight } from '../in-flight.ts'
 import { noNeighbours } from '../mcp/neighbours.ts'
 import type { BeginInspection, Inspected, StreamInspection } from '../policy/inspected-stream.ts'
 import { relayStream } from '../response/sse.ts'
@@ -86,7 +86,7 @@ export interface Script {
 export async function prepared(dialect: Dialect, { stream }: { stream: boolean }) {
   const worker = createTestWorker()
   const settings = testSettings({})
-  const running = createRunning(settings, systemClock, () => undefined)
+  const running = createInFlight(settings, systemClock, () => undefined)
   const meter = createMeter()
   const gateway: Gateway = {
     worker,

@@ -10,7 +10,7 @@ import { markBegins } from '../../languages/reading/texts/signed-reasoning.ts'
 import {
   type MemberWithoutMarks,
   mayHoldMarks,
-  withoutMarkedThoughts,
+  withoutForeignReasoning,
 } from '../../languages/translation/strip-foreign-reasoning.ts'
 import { translated, UnreadableAnswer } from '../../languages/translation/translate-response.ts'
 import { lacksDescriptor } from '../../lib/log/host-fault.ts'
@@ -20,8 +20,8 @@ import { endAttempt } from '../accounting/exchange-record.ts'
 import { traceHeadersOf } from '../accounting/spans.ts'
 import { nothing } from '../accounting/usage.ts'
 import type { Gateway } from '../context.ts'
-import { type Attempt, type Exchange, given, type ReasonCode } from '../exchange.ts'
-import { policedAsItCame } from '../policy/upstream-inspection.ts'
+import { type Attempt, type Exchange, type ReasonCode, required } from '../exchange.ts'
+import { inspectedUpstream } from '../policy/upstream-inspection.ts'
 import { editBody } from '../request/edit-body.ts'
 import { headersToProvider } from '../request/headers.ts'
 import { memberJson } from '../request/member-json.ts'
@@ -68,7 +68,7 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
     const failure = isInvalid ? new Failure('upstream_provider_error', { cause: thrown }) : thrown
     return { status: null, thrown: failure, advice: noAdvice }
   }
-  const upstream = given(exchange.upstream)
+  const upstream = required(exchange.upstream)
   exchange.waitingSince = null
   attempt.firstByteMs = Math.round(gateway.clock.monotonic() - attempt.startedMonotonic)
   attempt.status = upstream.status
@@ -155,7 +155,7 @@ function forgetAnswer(exchange: Exchange): void {
   exchange.upstream = null
   exchange.reader = null
   exchange.inspection = null
-  exchange.policedAsItCame = false
+  exchange.inspectedUpstream = false
   exchange.usage = null
   exchange.unreportedInput = null
   exchange.tracedAnswer = null
@@ -166,19 +166,19 @@ function forgetAnswer(exchange: Exchange): void {
 }
 
 function bodyToSend(exchange: Exchange, gateway: Gateway): Uint8Array {
-  const path = given(exchange.model)
+  const path = required(exchange.model)
   const language = languageOf(exchange, path)
   return language === null ? ownBody(exchange) : translatedRequest(exchange, gateway, path, language)
 }
 
 function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<Response> {
-  const path = given(exchange.model)
+  const path = required(exchange.model)
   const { provider, kind, upstreamModel } = path
   const language = languageOf(exchange, path)
   const call: UpstreamCall = {
     family: exchange.dialect.family,
     model: upstreamModel,
-    stream: given(exchange.facts).stream,
+    stream: required(exchange.facts).stream,
     body,
     contentType: language === null ? exchange.contentType : 'application/json',
     headers: headersToProvider(
@@ -202,21 +202,21 @@ async function sendTranslated(
   call: UpstreamCall,
   language: LanguageName,
 ): Promise<Response> {
-  const { provider, kind } = given(exchange.model)
+  const { provider, kind } = required(exchange.model)
   const { family } = exchange.dialect
   const spoken = language === 'gemini' || language === 'converse' ? family : language
   const answer = await kind.send(provider, { ...call, family: spoken }, gateway.fetch)
-  return translated(policedAsItCame(exchange, gateway, answer, language), {
+  return translated(inspectedUpstream(exchange, gateway, answer, language), {
     from: providerLanguageOf(language),
     to: callerLanguageOf(family),
     // Streams of chat always bring usage: the relay takes out what the caller did not ask for.
-    asked: { model: given(exchange.facts).model, exchangeId: exchange.id, includeUsage: true },
+    asked: { model: required(exchange.facts).model, exchangeId: exchange.id, includeUsage: true },
     limit: gateway.settings.answer_limit_bytes,
     heard() {
       if (exchange.waitingSince !== null) exchange.waitingSince = gateway.clock.monotonic()
     },
     told(event) {
-      if (!exchange.policedAsItCame) noteTold(exchange, event)
+      if (!exchange.inspectedUpstream) noteTold(exchange, event)
     },
   })
 }
@@ -237,7 +237,7 @@ function noteTold(exchange: Exchange, event: NeutralEvent): void {
 }
 
 function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {
-  const { provider, upstreamModel } = given(exchange.model)
+  const { provider, upstreamModel } = required(exchange.model)
   const attempt: Attempt = {
     eventId: newId(),
     spanId: exchange.trace?.spanId ? tracer.newSpanId() : null,
@@ -256,15 +256,15 @@ function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): At
 }
 
 function ownBody(exchange: Exchange): Uint8Array {
-  const body = given(exchange.body)
-  const { upstreamModel } = given(exchange.model)
-  const alias = given(exchange.facts).model !== upstreamModel
+  const body = required(exchange.body)
+  const { upstreamModel } = required(exchange.model)
+  const alias = required(exchange.facts).model !== upstreamModel
   const unmarked = unmarkedMember(exchange, body)
   if (!alias && unmarked === null && exchange.edits.size === 0) return body
   const edits = new Map(exchange.edits)
   if (alias) edits.set('model', JSON.stringify(upstreamModel))
   if (unmarked !== null) edits.set(unmarked.member, memberJson(exchange, unmarked.member, unmarked.value))
-  return editBody(body, given(exchange.members), edits)
+  return editBody(body, required(exchange.members), edits)
 }
 
 /**
@@ -275,5 +275,5 @@ function unmarkedMember({ dialect, parsed, edits }: Exchange, body: Uint8Array):
   if (!textFamilies.has(dialect.family)) return null
   const holdsMarks = mayHoldMarks(body) || edits.get('messages')?.includes(markBegins) === true
   if (!holdsMarks) return null
-  return withoutMarkedThoughts(dialect.family, given(parsed))
+  return withoutForeignReasoning(dialect.family, required(parsed))
 }

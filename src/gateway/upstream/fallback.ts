@@ -20,7 +20,7 @@ import { Failure } from '../../failure.ts'
 import { coversAttempt } from '../accounting/settlement.ts'
 import { lookAtToken } from '../admission/authenticate.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, given, type ResolvedModel } from '../exchange.ts'
+import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
 import { passAnswer } from '../response/answer.ts'
 import { abandonAttempt, attemptCall, type FailedAttempt } from './call.ts'
 import { waitBeforeRetry } from './retry.ts'
@@ -43,7 +43,7 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
     tries: 0,
     until: clock.monotonic() + deadlinesOf(exchange.model?.provider ?? null, settings).total,
   }
-  exchange.model = nextPath(course, gateway) ?? given(exchange.paths[0] ?? null)
+  exchange.model = nextPath(course, gateway) ?? required(exchange.paths[0] ?? null)
   for (;;) {
     course.tries += 1
     const path = exchange.model

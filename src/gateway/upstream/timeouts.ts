@@ -18,13 +18,13 @@ export type DeadlineSettings = Pick<
   'connect_timeout_seconds' | 'first_byte_timeout_seconds' | 'idle_timeout_seconds' | 'total_timeout_seconds'
 >
 
-type Patient = Pick<Provider, 'timeouts'>
+type LowPriority = Pick<Provider, 'timeouts'>
 
-const byDefault: Patient = {}
+const byDefault: LowPriority = {}
 /** Worked out once for each provider as it is now: every sweep asks, for every exchange that runs. */
-const known = new WeakMap<DeadlineSettings, WeakMap<Patient, Deadlines>>()
+const known = new WeakMap<DeadlineSettings, WeakMap<LowPriority, Deadlines>>()
 
-export function deadlinesOf(provider: Patient | null, settings: DeadlineSettings): Deadlines {
+export function deadlinesOf(provider: LowPriority | null, settings: DeadlineSettings): Deadlines {
   let ofProviders = known.get(settings)
   if (ofProviders === undefined) {
     ofProviders = new WeakMap()
@@ -39,7 +39,7 @@ export function deadlinesOf(provider: Patient | null, settings: DeadlineSettings
   return deadlines
 }
 
-const workedOut = ({ timeouts }: Patient, settings: DeadlineSettings): Deadlines => ({
+const workedOut = ({ timeouts }: LowPriority, settings: DeadlineSettings): Deadlines => ({
   connect: 1000 * (timeouts?.connectSeconds ?? settings.connect_timeout_seconds),
   firstByte: 1000 * (timeouts?.firstByteSeconds ?? settings.first_byte_timeout_seconds),
   idle: 1000 * (timeouts?.idleSeconds ?? settings.idle_timeout_seconds),

@@ -11,7 +11,7 @@ import { envelope, Failure } from '../../failure.ts'
 import type { Dialect, StreamReader } from '../../languages/dialect.ts'
 import { isObject, type JsonObject, parseObject } from '../../languages/reading/json-value.ts'
 import { editMembers } from '../../lib/json/json-members.ts'
-import { type Exchange, given } from '../exchange.ts'
+import { type Exchange, required } from '../exchange.ts'
 import { membersOf } from '../request/read-request.ts'
 
 const createEvent = 'response.create'
@@ -20,7 +20,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** The stage that makes a request of a frame. Throws `invalid_json`, `json_too_deep` and `invalid_parameter`. */
 export function readFrame(exchange: Exchange): void {
-  const text = decoder.decode(given(exchange.body))
+  const text = decoder.decode(required(exchange.body))
   const event = parseObject(text)
   if (event === null) throw new Failure('invalid_json', { message: 'The frame is not a JSON object' })
   const members = membersOf(text)

@@ -16,7 +16,7 @@ import { admitToken } from '../admission/authorize.ts'
 import { tokenRevoked } from '../admission/token-revoked.ts'
 import type { Gateway } from '../context.ts'
 import { failureAnswer, refuse } from '../error-response.ts'
-import { beginExchange, type Connection, given } from '../exchange.ts'
+import { beginExchange, type Connection, required } from '../exchange.ts'
 import { type FrameArrival, SocketConnection } from './connection.ts'
 import { overSocket } from './frame.ts'
 
@@ -128,7 +128,7 @@ export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
       } catch (thrown) {
         return refuse(exchange, gateway, thrown)
       }
-      return accept(route, request, arrival, given(exchange.token))
+      return accept(route, request, arrival, required(exchange.token))
     },
     endOf(tokenHashes) {
       for (const connection of connections) {

@@ -14,7 +14,7 @@
  */
 import { asciiDigit } from './decimal-digits.ts'
 import { homoglyphs } from './homoglyphs.ts'
-import { remembering } from './memoize.ts'
+import { memoized } from './memoize.ts'
 import { isRegional, respell, respelled } from './respelled.ts'
 
 const ignorable = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}]/u
@@ -53,7 +53,7 @@ const isSurrogate = (codePoint: number): boolean => codePoint >= 0xd800 && codeP
 const foldsKept = 0x10000
 
 /** What a pattern reads for a source code point: nothing for an ignorable one, several for a ligature. */
-export const foldForPattern = remembering((codePoint): readonly number[] => {
+export const foldForPattern = memoized((codePoint): readonly number[] => {
   if (isIgnorable(codePoint)) return none
   if (codePoint < 0x80 || isSurrogate(codePoint)) return [codePoint]
   return codePoints(String.fromCodePoint(codePoint).normalize('NFKC'))
@@ -100,7 +100,7 @@ function makeFolding({ caseSensitive, homoglyphs: lookalikes }: FoldingOptions):
       .replace(/\p{White_Space}/gu, ' ')
   }
   return {
-    key: remembering((codePoint) => {
+    key: memoized((codePoint) => {
       if (isIgnorable(codePoint)) return none
       if (isSurrogate(codePoint)) return [codePoint]
       return codePoints(bare(String.fromCodePoint(codePoint))).filter((point) => !isIgnorable(point))

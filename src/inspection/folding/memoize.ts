@@ -1,5 +1,5 @@
 /** A function of code points that keeps its answers, a bounded number of them. */
-export function remembering<Value>(work: (codePoint: number) => Value, kept: number): (codePoint: number) => Value {
+export function memoized<Value>(work: (codePoint: number) => Value, kept: number): (codePoint: number) => Value {
   const known = new Map<number, Value>()
   return (codePoint) => {
     const found = known.get(codePoint)

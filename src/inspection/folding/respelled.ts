@@ -4,7 +4,7 @@
  * characters, private use, lone surrogates. The former are always read so; the latter are read both ways.
  */
 
-import { remembering } from './memoize.ts'
+import { memoized } from './memoize.ts'
 
 const smallCapitals = 'ᴀaʙbᴄcᴅdᴇeꜰfɢgʜhɪiᴊjᴋkʟlᴍmɴnᴏoᴘpꞯqʀrꜱsᴛtᴜuᴠvᴡwʏyᴢz'
 
@@ -51,7 +51,7 @@ export const ambiguous = /[&\u{e0020}-\u{e007e}\p{Co}\p{Cs}\p{Cn}]/u
 const leftOutByOthers = /[\p{Co}\p{Cs}\p{Cn}]/u
 
 /** Private use, surrogates without their other half, noncharacters and code points that are not assigned. */
-export const isIgnoredByOthers = remembering(
+export const isIgnoredByOthers = memoized(
   (codePoint): boolean => leftOutByOthers.test(String.fromCodePoint(codePoint)),
   0x10000,
 )

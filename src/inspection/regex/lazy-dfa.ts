@@ -11,9 +11,9 @@
  * texts; when it exceeds its bound all of it is forgotten, and those who stand somewhere go on from there.
  */
 
-import { remembering } from '../folding/memoize.ts'
+import { memoized } from '../folding/memoize.ts'
 import { type CharacterSet, contains, words } from './character-set.ts'
-import { type Asserting, type Ending, PatternWalk, type Reading } from './nfa-simulation.ts'
+import { type Asserting, type Ending, NfaSimulation, type Reading } from './nfa-simulation.ts'
 import { answersKept, type FastSet, type Leaf, type Node, type Program, reads } from './pattern-program.ts'
 import type { StartTable } from './pattern-starts.ts'
 
@@ -45,9 +45,9 @@ export interface PatternStep {
 /** How much is kept, in threads and steps: at most some megabytes. */
 const defaultKept = 60_000
 
-export class PatternStates {
+export class LazyDfa {
   readonly #program: Program
-  readonly #walk: PatternWalk
+  readonly #walk: NfaSimulation
   readonly #kept: number
   #states = new Map<string, PatternState>()
   /** Where nothing is under way, by the class of what precedes. */
@@ -60,9 +60,9 @@ export class PatternStates {
 
   constructor(program: Program, startTable: StartTable, kept = defaultKept) {
     this.#program = program
-    this.#walk = new PatternWalk(program, startTable)
+    this.#walk = new NfaSimulation(program, startTable)
     this.#kept = kept
-    this.#wideClass = remembering((codePoint) => this.#findClass(codePoint), answersKept)
+    this.#wideClass = memoized((codePoint) => this.#findClass(codePoint), answersKept)
   }
 
   /** Whether steps are learned at all. */
@@ -90,7 +90,7 @@ export class PatternStates {
   }
 
   /** Where a walk stands, and the starts of its ranks. */
-  stateOf(walk: PatternWalk): { state: PatternState; starts: number[] } {
+  stateOf(walk: NfaSimulation): { state: PatternState; starts: number[] } {
     const starts = [...new Set([...walk.starts, ...walk.waitingStarts])].sort((one, other) => one - other)
     const rankOf = (start: number) => starts.indexOf(start)
     const ranks = walk.starts.map(rankOf)
@@ -140,7 +140,7 @@ export class PatternStates {
 
   /** Puts a walk where a state is, with these starts. */
   load(
-    walk: PatternWalk,
+    walk: NfaSimulation,
     { threads, ranks, waiting, waitingRanks }: PatternState,
     starts: readonly number[],
     before: number | null,

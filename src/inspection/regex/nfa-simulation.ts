@@ -18,7 +18,7 @@ export interface Ending {
   readonly before: boolean
 }
 
-export class PatternWalk {
+export class NfaSimulation {
   /** Instructions that wait to read, with the start of what each has read. */
   threads: Reading[] = []
   starts: number[] = []
@@ -53,7 +53,7 @@ export class PatternWalk {
   }
 
   /** Puts it where another one stood. The arrays are its own from now on. */
-  stand(at: Pick<PatternWalk, 'threads' | 'starts' | 'waiting' | 'waitingStarts' | 'before'>): void {
+  stand(at: Pick<NfaSimulation, 'threads' | 'starts' | 'waiting' | 'waitingStarts' | 'before'>): void {
     this.threads = at.threads
     this.starts = at.starts
     this.waiting = at.waiting

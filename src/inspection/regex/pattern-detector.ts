@@ -13,8 +13,8 @@ import { type Detector, type Match, maxLiveUnits, maxMatchLength, type Scanner }
 import { foldForPattern } from '../folding/fold.ts'
 import type { HeldText } from '../held-text.ts'
 import { Work } from '../work-budget.ts'
-import { type PatternState, PatternStates } from './lazy-dfa.ts'
-import { type Ending, PatternWalk } from './nfa-simulation.ts'
+import { LazyDfa, type PatternState } from './lazy-dfa.ts'
+import { type Ending, NfaSimulation } from './nfa-simulation.ts'
 import { type CompiledPattern, compileProgram, type Program } from './pattern-program.ts'
 import { patternScreen } from './pattern-screen.ts'
 import { StartTable } from './pattern-starts.ts'
@@ -70,7 +70,7 @@ export function patternDetector(
     })
   }
   const startTable = new StartTable(program)
-  const shared = { program, startTable, states: new PatternStates(program, startTable, stepsKept) }
+  const shared = { program, startTable, states: new LazyDfa(program, startTable, stepsKept) }
   return {
     bounded: program.bounded,
     mayMatch: patternScreen(patterns.map(({ node }) => node)),
@@ -82,14 +82,14 @@ export function patternDetector(
 interface Shared {
   readonly program: Program
   readonly startTable: StartTable
-  readonly states: PatternStates
+  readonly states: LazyDfa
 }
 
 class PatternScanner implements Scanner {
   overflowAt: number | null = null
   readonly #program: Program
   readonly #startTable: StartTable
-  readonly #states: PatternStates
+  readonly #states: LazyDfa
   readonly #text: HeldText
   readonly #work: Work
   #position: number
@@ -104,7 +104,7 @@ class PatternScanner implements Scanner {
   #starts: number[] = []
   #nextStarts: number[] = []
   /** What takes the steps that are not worth learning. */
-  #walk: PatternWalk | null = null
+  #walk: NfaSimulation | null = null
   #walking = false
   /** Steps since it last was decided whether to learn, and how many of these had to be learned. */
   #steps = 0
@@ -290,8 +290,8 @@ class PatternScanner implements Scanner {
     return this.#states.idle(this.#before)
   }
 
-  #asWalk(): PatternWalk {
-    this.#walk ??= new PatternWalk(this.#program, this.#startTable)
+  #asWalk(): NfaSimulation {
+    this.#walk ??= new NfaSimulation(this.#program, this.#startTable)
     if (this.#walking) {
       // While nothing is under way it is the scanner that reads.
       this.#walk.before = this.#before

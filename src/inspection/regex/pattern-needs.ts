@@ -7,7 +7,7 @@
  * space.
  */
 
-import { remembering } from '../folding/memoize.ts'
+import { memoized } from '../folding/memoize.ts'
 import { type CharacterSet, contains, spaces } from './character-set.ts'
 import type { PatternNode } from './pattern-syntax.ts'
 
@@ -29,7 +29,7 @@ export function keyOf(codePoint: number): number {
 const keysKept = 8192
 
 /** The lower case of the upper case, so that all cases of a letter have one key. The letters of Turkish are an `i`. */
-const wideKeyOf = remembering((codePoint): number => {
+const wideKeyOf = memoized((codePoint): number => {
   if (codePoint === 0x130 || codePoint === 0x131) return 0x69
   if (contains(spaces, codePoint)) return 0x20
   const character = String.fromCodePoint(codePoint)

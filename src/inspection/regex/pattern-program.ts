@@ -5,7 +5,7 @@
  */
 import { Failure } from '../../failure.ts'
 import { maxMatchLength } from '../detectors/detector.ts'
-import { remembering } from '../folding/memoize.ts'
+import { memoized } from '../folding/memoize.ts'
 import { type CharacterSet, contains, words } from './character-set.ts'
 import type { Assertion, PatternNode } from './pattern-syntax.ts'
 
@@ -225,7 +225,7 @@ function others(set: CharacterSet): FastSet['others'] {
   const { ranges, tests } = set
   if (tests.length === 0)
     return ranges.some((codePoint) => codePoint >= 128) ? (codePoint) => contains(set, codePoint) : null
-  return remembering((codePoint) => contains(set, codePoint), answersKept)
+  return memoized((codePoint) => contains(set, codePoint), answersKept)
 }
 
 const isWord = (codePoint: number | null): boolean => codePoint !== null && contains(words, codePoint)

@@ -1,6 +1,6 @@
 /** Where the patterns of a program stand after the character that they begin with: worked out once for each. */
 
-import { remembering } from '../folding/memoize.ts'
+import { memoized } from '../folding/memoize.ts'
 import { contains, words } from './character-set.ts'
 import { answersKept, holds, type Leaf, type Node, type Program, reads } from './pattern-program.ts'
 import type { Assertion } from './pattern-syntax.ts'
@@ -37,7 +37,7 @@ export class StartTable {
     this.#beyondAscii = beyond
     const asked = looks.filter(({ at }) => at === 'after')
     const ways = (before: number) => asked.map((look) => (holds(look, before, null) ? '1' : '0')).join('')
-    this.#waysOf = remembering(ways, answersKept)
+    this.#waysOf = memoized(ways, answersKept)
   }
 
   /** `before` is null at the text's beginning. */
@@ -56,7 +56,7 @@ export class StartTable {
     const way = before === null ? 'start' : `${isWord ? 'w' : 'n'}${this.#waysOf(before)}`
     let known = this.#others.get(way)
     if (known === undefined) {
-      known = remembering((asked) => this.#find(before, asked), answersKept)
+      known = memoized((asked) => this.#find(before, asked), answersKept)
       if (this.#others.size >= waysKept) this.#others.clear()
       this.#others.set(way, known)
     }

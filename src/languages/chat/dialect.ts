@@ -23,7 +23,7 @@ import { addDescribed, addMember, addRest } from '../reading/texts/request-texts
 import { choiceHolders, spelledTexts } from '../reading/texts/text-members.ts'
 import type { TextSlot } from '../reading/texts/text-slot.ts'
 import { FoundSlot, textLength, textsIn } from '../reading/texts/texts.ts'
-import { textsBeside } from '../reading/texts/top-level-texts.ts'
+import { topLevelTexts } from '../reading/texts/top-level-texts.ts'
 import { generatedLength, readUsage } from './answer.ts'
 import { chatReader } from './stream-reader.ts'
 
@@ -74,7 +74,7 @@ export const chat: Dialect = {
     if (!isObject(body)) return []
     const slots: TextSlot[] = []
     for (const choice of objectsOf(body.choices)) addChoice(slots, choice)
-    for (const slot of textsBeside(body, 'choices')) slots.push(slot)
+    for (const slot of topLevelTexts(body, 'choices')) slots.push(slot)
     return slots
   },
 

@@ -12,11 +12,11 @@ import { envelope } from '../../failure.ts'
 import type { SseFrame } from '../../lib/http/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from '../dialect.ts'
 import { done, doneFrame, isDone } from '../reading/frames/done-marker.ts'
-import { AlikeFrames } from '../reading/frames/frame-template-cache.ts'
+import { FrameTemplateCache } from '../reading/frames/frame-template-cache.ts'
 import { parseFrame } from '../reading/frames/non-finite.ts'
 import { OpenChannels } from '../reading/frames/open-channels.ts'
 import { endingFrame, frameBytes, OpenFrame } from '../reading/frames/open-frame.ts'
-import { isForeign, Unforeseen, unforeseenFacts } from '../reading/frames/unknown-frames.ts'
+import { isForeign, Unforeseen, unknownFrameFacts } from '../reading/frames/unknown-frames.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { plainId, startedAt } from '../reading/request-fields.ts'
 import { choiceHolders, holdsNoText } from '../reading/texts/text-members.ts'
@@ -66,7 +66,7 @@ class ChatReader implements StreamReader {
   #usage: Usage | null = null
   /** The frame last followed, parsed: it is opened next, if at all. */
   #chunk: JsonObject | null = null
-  readonly #alike = new AlikeFrames(() => new ChatReader(this.#start))
+  readonly #alike = new FrameTemplateCache(() => new ChatReader(this.#start))
   readonly #unforeseen = new Unforeseen()
   /** What the provider's chunks say of the answer as a whole. */
   #head: JsonObject | null = null
@@ -86,12 +86,12 @@ class ChatReader implements StreamReader {
     const isEnd = isDone(data)
     const chunk = isEnd ? null : parseFrame(data)
     this.#chunk = chunk
-    if (chunk === null) return { ...unforeseenFacts(isEnd ? '' : data, this.#usage), terminal: isEnd }
+    if (chunk === null) return { ...unknownFrameFacts(isEnd ? '' : data, this.#usage), terminal: isEnd }
     if (isGiven(chunk.error)) {
       return { terminal: true, textLength: 0, usage: this.#usage, error: errorCode(chunk.error), ours: false }
     }
     const foreign = isForeign('chat', textOf(chunk.type) ?? event ?? '', chunk) && { foreign: true }
-    if (isUnforeseen(chunk)) return { ...unforeseenFacts(chunk, this.#noted(chunk)), ...foreign }
+    if (isUnforeseen(chunk)) return { ...unknownFrameFacts(chunk, this.#noted(chunk)), ...foreign }
     // A first chunk may have nothing but what a filter says of the prompt, and no name of its own.
     if (this.#head === null && textOf(chunk.id)) this.#head = chunk
     for (const [position, choice] of objectsOf(chunk.choices).entries()) {

@@ -12,7 +12,7 @@ import { addDescribed, addRest } from '../reading/texts/request-texts.ts'
 import { blockHolder, spelledTexts } from '../reading/texts/text-members.ts'
 import type { TextSlot } from '../reading/texts/text-slot.ts'
 import { slotsOf, textLength } from '../reading/texts/texts.ts'
-import { textsBeside } from '../reading/texts/top-level-texts.ts'
+import { topLevelTexts } from '../reading/texts/top-level-texts.ts'
 import { errorBody, rewrittenError } from './error.ts'
 import { messagesReader } from './stream-reader.ts'
 import { addContent, addMessages, blockSlots, generatedLength, ownMessage, readUsage } from './texts.ts'
@@ -71,7 +71,7 @@ export const messages: Dialect = {
       ? [
           ...blockSlots(body.content, 'content', 'assistant'),
           ...spelledSlots(body.content),
-          ...textsBeside(body, 'content'),
+          ...topLevelTexts(body, 'content'),
         ]
       : [],
 

@@ -4,11 +4,11 @@
  */
 import type { SseFrame } from '../../lib/http/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from '../dialect.ts'
-import { AlikeFrames } from '../reading/frames/frame-template-cache.ts'
+import { FrameTemplateCache } from '../reading/frames/frame-template-cache.ts'
 import { parseFrame } from '../reading/frames/non-finite.ts'
 import { OpenChannels } from '../reading/frames/open-channels.ts'
 import { frameBytes, OpenFrame } from '../reading/frames/open-frame.ts'
-import { isForeign, isTwofold, messageEvents, Unforeseen, unforeseenFacts } from '../reading/frames/unknown-frames.ts'
+import { isForeign, isTwofold, messageEvents, Unforeseen, unknownFrameFacts } from '../reading/frames/unknown-frames.ts'
 import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from '../reading/json-value.ts'
 import { alteredSignature, PassedText } from '../reading/texts/signed-reasoning.ts'
 import { blockHolder, holdsNoText } from '../reading/texts/text-members.ts'
@@ -51,7 +51,7 @@ class MessagesReader implements StreamReader {
   #started = 0
   #usage: Usage | null = null
   #event: JsonObject | null = null
-  readonly #alike = new AlikeFrames(() => new MessagesReader(this.#start))
+  readonly #alike = new FrameTemplateCache(() => new MessagesReader(this.#start))
   #type = ''
   #hasBegun = false
 
@@ -70,10 +70,10 @@ class MessagesReader implements StreamReader {
     const event = parseFrame(data)
     this.#event = event
     const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
-    if (event === null) return { ...facts, ...unforeseenFacts(data, this.#usage) }
+    if (event === null) return { ...facts, ...unknownFrameFacts(data, this.#usage) }
     this.#type = textOf(event.type) ?? name ?? ''
     if (isForeign('messages', this.#type, event)) facts.foreign = true
-    if (isUnforeseen(this.#type, event)) return { ...facts, ...unforeseenFacts(event, this.#usage) }
+    if (isUnforeseen(this.#type, event)) return { ...facts, ...unknownFrameFacts(event, this.#usage) }
     if (this.#type === 'message_start' && isObject(event.message)) {
       this.#hasBegun = true
       // Its output count is of what was produced when it was sent, nothing, and says nothing of the end.

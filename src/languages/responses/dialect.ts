@@ -21,7 +21,7 @@ import { addDescribed, addMember, addRest } from '../reading/texts/request-texts
 import { itemHolders, spelledTexts } from '../reading/texts/text-members.ts'
 import type { TextSlot } from '../reading/texts/text-slot.ts'
 import { FoundSlot, slotsOf, textLength } from '../reading/texts/texts.ts'
-import { besideSlots, textsBeside } from '../reading/texts/top-level-texts.ts'
+import { topLevelSlots, topLevelTexts } from '../reading/texts/top-level-texts.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './answer.ts'
 import { responsesReader } from './stream-reader.ts'
 import { echoedTexts, isList, itemTexts, readApart, roleOf } from './texts.ts'
@@ -76,8 +76,8 @@ export const responses: Dialect = {
     isObject(body)
       ? [
           ...objectsOf(body.output).flatMap(itemSlots),
-          ...textsBeside(body, 'output', exceptOutput),
-          ...besideSlots(echoedTexts(body, asked), 'output'),
+          ...topLevelTexts(body, 'output', exceptOutput),
+          ...topLevelSlots(echoedTexts(body, asked), 'output'),
         ]
       : [],
 

@@ -11,7 +11,7 @@ import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Us
 import { parseFrame } from '../reading/frames/non-finite.ts'
 import { OpenChannels } from '../reading/frames/open-channels.ts'
 import { frameBytes, kindOfStem, OpenFrame } from '../reading/frames/open-frame.ts'
-import { isForeign, isTwofold, Unforeseen, unforeseenFacts } from '../reading/frames/unknown-frames.ts'
+import { isForeign, isTwofold, Unforeseen, unknownFrameFacts } from '../reading/frames/unknown-frames.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { eventHolders, holdsNoText } from '../reading/texts/text-members.ts'
 import { objectWith, stepOfName } from '../reading/texts/text-paths.ts'
@@ -54,10 +54,10 @@ class ResponsesReader implements StreamReader {
     const event = parseFrame(data)
     this.#event = event
     const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
-    if (event === null) return { ...facts, ...unforeseenFacts(data, this.#usage) }
+    if (event === null) return { ...facts, ...unknownFrameFacts(data, this.#usage) }
     this.#type = textOf(event.type) ?? name ?? ''
     if (isForeign('responses', this.#type, event)) facts.foreign = true
-    if (isUnforeseen(this.#type, event)) return { ...facts, ...unforeseenFacts(event, this.#usage) }
+    if (isUnforeseen(this.#type, event)) return { ...facts, ...unknownFrameFacts(event, this.#usage) }
     if (typeof event.sequence_number === 'number') this.#lastNumber = event.sequence_number
     if (isObject(event.response)) {
       this.#response ??= event.response

@@ -5,7 +5,7 @@
 
 import { isGiven, isObject, type JsonObject, textOf } from '../reading/json-value.ts'
 import { isKnownLabel } from '../reading/texts/known-labels.ts'
-import type { AskedTexts } from '../reading/texts/request-echo.ts'
+import type { RequestEcho } from '../reading/texts/request-echo.ts'
 import { isUnread } from '../reading/texts/request-texts.ts'
 import { unsignItem } from '../reading/texts/signed-reasoning.ts'
 import type { TextKind } from '../reading/texts/text-slot.ts'
@@ -27,7 +27,7 @@ export const readApart: ReadonlySet<string> = new Set(['output', ...echoes, ...s
  * itself is told to it. Of settings words of the language and names of properties are none either, and what else stands
  * there is as a name: no word of the answer's.
  */
-export function echoedTexts(response: JsonObject, asked: AskedTexts | undefined): FoundText[] {
+export function echoedTexts(response: JsonObject, asked: RequestEcho | undefined): FoundText[] {
   const texts: FoundText[] = []
   for (const member of echoes) {
     if (!isGiven(response[member])) continue

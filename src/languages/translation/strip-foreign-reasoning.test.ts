@@ -3,7 +3,7 @@ import type { NeutralAnswer, NeutralPart } from '../neutral.ts'
 import { isObject, type JsonObject } from '../reading/json-value.ts'
 import { asked } from '../testing/clients.ts'
 import { languages } from './languages.ts'
-import { mayHoldMarks, withoutMarkedThoughts } from './strip-foreign-reasoning.ts'
+import { mayHoldMarks, withoutForeignReasoning } from './strip-foreign-reasoning.ts'
 
 const at = ''
 const foreign: readonly NeutralPart[] = [
@@ -40,7 +40,7 @@ for (const family of ['chat', 'responses', 'messages'] as const) {
   test(`${family}: another provider’s thoughts are left out, and all else stays`, () => {
     const body = broughtBack(family, [...foreign, ...spoken])
     expect(mayHoldMarks(Buffer.from(JSON.stringify(body)))).toBe(true)
-    const without = withoutMarkedThoughts(family, body)
+    const without = withoutForeignReasoning(family, body)
     const text = JSON.stringify(without?.value)
     expect(text).not.toContain('gatehouse.')
     expect(text).not.toContain('Hm')
@@ -52,13 +52,13 @@ for (const family of ['chat', 'responses', 'messages'] as const) {
   test(`${family}: the provider’s own thoughts stay`, () => {
     const own = foreign.map((part) => (part.kind === 'thought' ? { ...part, language: family } : part))
     const body = broughtBack(family, [...own, ...spoken.slice(0, 1)])
-    expect(withoutMarkedThoughts(family, body)).toBeNull()
+    expect(withoutForeignReasoning(family, body)).toBeNull()
   })
 }
 
 for (const family of ['chat', 'responses', 'messages'] as const) {
   test(`${family}: a message of nothing but another provider’s thoughts is left out`, () => {
-    expect(withoutMarkedThoughts(family, broughtBack(family, foreign))?.value).toEqual([])
+    expect(withoutForeignReasoning(family, broughtBack(family, foreign))?.value).toEqual([])
   })
 }
 
@@ -67,9 +67,9 @@ test('a call whose signature has no mark keeps it, also where the mark stands el
   const other = { extra_content: { google: { thought_signature: 'gatehouse.gemini..Y2FsbA' } } }
   const item = { type: 'function_call', call_id: 'call_1', name: 'look', arguments: '{}' }
   const said = { role: 'user', content: 'What is gatehouse.gemini..Y2FsbA?' }
-  expect(withoutMarkedThoughts('responses', { input: [said, { ...item, ...own }] })).toBeNull()
+  expect(withoutForeignReasoning('responses', { input: [said, { ...item, ...own }] })).toBeNull()
   expect(
-    withoutMarkedThoughts('responses', {
+    withoutForeignReasoning('responses', {
       input: [
         { ...item, ...own },
         { ...item, ...other },
@@ -78,8 +78,8 @@ test('a call whose signature has no mark keeps it, also where the mark stands el
   ).toEqual([{ ...item, ...own }, item])
   const call = { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } }
   const calling = (...calls: object[]) => ({ role: 'assistant', content: null, tool_calls: calls })
-  expect(withoutMarkedThoughts('chat', { messages: [said, calling({ ...call, ...own })] })).toBeNull()
+  expect(withoutForeignReasoning('chat', { messages: [said, calling({ ...call, ...own })] })).toBeNull()
   expect(
-    withoutMarkedThoughts('chat', { messages: [calling({ ...call, ...own }, { ...call, ...other })] })?.value,
+    withoutForeignReasoning('chat', { messages: [calling({ ...call, ...own }, { ...call, ...other })] })?.value,
   ).toEqual([calling({ ...call, ...own }, call)])
 })

@@ -31,7 +31,7 @@ export const mayHoldMarks = (body: Uint8Array): boolean => Buffer.prototype.incl
 const marksBegin = Buffer.from(markBegins)
 
 /** Null where nothing is marked. */
-export function withoutMarkedThoughts(family: Family, body: Readonly<JsonObject>): MemberWithoutMarks | null {
+export function withoutForeignReasoning(family: Family, body: Readonly<JsonObject>): MemberWithoutMarks | null {
   const member = family === 'responses' ? 'input' : 'messages'
   const given = body[member]
   const without = withoutMarksOf[family]

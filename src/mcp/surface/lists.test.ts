@@ -45,7 +45,7 @@ function sessionWith(
     ...{ id: crypto.randomUUID(), label: 'l', token, owner: 'o', servers, governor },
     protocolVersion: '2025-11-25',
     capabilities: {},
-    letFall: () => undefined,
+    evicted: () => undefined,
   })
   const missing: string[] = []
   const repeating: string[] = []

@@ -30,7 +30,7 @@ function sessionWith(connect: (caller: McpCaller) => Promise<McpConnection>, cap
       tell: async (_, { params }) => params,
       mayTell: () => true,
     },
-    letFall: () => undefined,
+    evicted: () => undefined,
   })
 }
 

@@ -56,7 +56,7 @@ export interface SessionOptions {
   readonly servers: McpServers
   readonly governor: SessionGovernor
   /** Told of each thing that a server said and that found no room. */
-  letFall(): void
+  evicted(): void
 }
 
 /** From this version on, a stream begins with an event without data. */
@@ -292,7 +292,7 @@ export class McpSession {
       const governed = await this.#options.governor.tell(this, { server, method, params })
       if (governed !== null) send(notificationText(method, governed))
     })
-    if (taken === false) this.#options.letFall()
+    if (taken === false) this.#options.evicted()
   }
 
   #receiveNotification(method: string, params: Json): void {

@@ -15,7 +15,7 @@ function sessionOf(id: string, owner: string): McpSession {
       tell: async () => null,
       mayTell: () => true,
     },
-    letFall: () => undefined,
+    evicted: () => undefined,
   })
 }
 

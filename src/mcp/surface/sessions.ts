@@ -28,7 +28,7 @@ export class McpSessions {
   readonly #kept = new Map<string, Kept>()
 
   /** What servers said to sessions and found no room, since the start. */
-  letFall = 0
+  evicted = 0
 
   constructor(limits: SessionLimits) {
     this.#limits = limits

@@ -74,9 +74,9 @@ const preview = (dependencies: OAuthDependencies): AnyRoute =>
     reply: z.union([question, errorPage, redirection]),
     async handle({ body }, request) {
       const session = await requireBrowserSession(request, dependencies)
-      const considered = await consider(dependencies, parametersOfObject(body))
-      if (considered.kind !== 'ask') return { reply: refusalReply(considered) }
-      return { reply: await questionOf(dependencies, considered.authorization, session) }
+      const evaluated = await consider(dependencies, parametersOfObject(body))
+      if (evaluated.kind !== 'ask') return { reply: refusalReply(evaluated) }
+      return { reply: await questionOf(dependencies, evaluated.authorization, session) }
     },
   })
 
@@ -99,9 +99,9 @@ const decision = (dependencies: OAuthDependencies): AnyRoute =>
       request,
     ) {
       const session = await requireBrowserSession(request, dependencies)
-      const considered = await consider(dependencies, parametersOfObject(query))
-      if (considered.kind !== 'ask') return { reply: refusalReply(considered) }
-      const { authorization } = considered
+      const evaluated = await consider(dependencies, parametersOfObject(query))
+      if (evaluated.kind !== 'ask') return { reply: refusalReply(evaluated) }
+      const { authorization } = evaluated
       if (shownUser !== undefined) requireAccount(session, shownUser)
       if (!approve) return { reply: { redirect_to: await deny(dependencies, authorization, session, requestId) } }
       requireShown(authorization, shown)
@@ -152,10 +152,10 @@ async function consider(dependencies: OAuthDependencies, parameters: Parameters)
   )
 }
 
-const refusalReply = (considered: Exclude<Considered, { kind: 'ask' }>) =>
-  considered.kind === 'redirect'
-    ? { redirect_to: considered.to }
-    : { error_page: { error: considered.refusal.error, message: considered.refusal.description } }
+const refusalReply = (evaluated: Exclude<Considered, { kind: 'ask' }>) =>
+  evaluated.kind === 'redirect'
+    ? { redirect_to: evaluated.to }
+    : { error_page: { error: evaluated.refusal.error, message: evaluated.refusal.description } }
 
 async function questionOf(
   { ledger }: OAuthDependencies,

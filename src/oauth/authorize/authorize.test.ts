@@ -44,10 +44,10 @@ function consider(
 
 /** What the application is told, or `page: …` where the person is shown the error instead. */
 function outcome(...args: Parameters<typeof consider>): string {
-  const considered = consider(...args)
-  if (considered.kind === 'ask') return 'asked'
-  if (considered.kind === 'page') return `page: ${considered.refusal.error}`
-  const { origin, pathname, searchParams } = new URL(considered.to)
+  const evaluated = consider(...args)
+  if (evaluated.kind === 'ask') return 'asked'
+  if (evaluated.kind === 'page') return `page: ${evaluated.refusal.error}`
+  const { origin, pathname, searchParams } = new URL(evaluated.to)
   expect([origin + pathname, searchParams.get('iss')]).toEqual([testRedirect, issuer])
   return `${searchParams.get('error')}, state ${searchParams.get('state')}`
 }
@@ -190,8 +190,8 @@ test('what nobody knows is ignored, however often it comes', () => {
 test('state is optional and comes back byte for byte', () => {
   expect(consider({ state: '' })).toMatchObject({ kind: 'ask', authorization: { state: null } })
   const state = 'a+b %2B/ü&=#?"\u2028'
-  const considered = consider({ state, response_type: 'token' })
-  expect(considered.kind === 'redirect' && new URL(considered.to).searchParams.get('state')).toBe(state)
+  const evaluated = consider({ state, response_type: 'token' })
+  expect(evaluated.kind === 'redirect' && new URL(evaluated.to).searchParams.get('state')).toBe(state)
 })
 
 test('without a scope the active ones that are registered are asked for', () => {

@@ -5,7 +5,7 @@ import { Failure } from '../../failure.ts'
 import { TooMuchWork } from '../../inspection/work-budget.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import { withDoubles } from '../../lib/json/exact-json.ts'
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { type Decision, everyStage, type PolicyTools, policyKind } from './kind.ts'
 import { SchemaSteps } from './schema-steps.ts'
 
@@ -64,7 +64,7 @@ async function wrongInTurns(
 ): Promise<readonly string[]> {
   const wrong: string[] = []
   for (const slot of slots) {
-    await turn()
+    await yieldToEventLoop()
     tools.throwIfCut()
     if (isWrong(slot)) wrong.push(slot.member)
   }

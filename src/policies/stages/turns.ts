@@ -2,7 +2,7 @@
  * One thread serves all callers: what takes long is done a piece at a time, everybody else has a turn between, and it
  * stops at the next turn once nobody waits for it any more.
  */
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 
 export interface TurnTaker {
   /** Milliseconds that only grow. */
@@ -30,7 +30,7 @@ export class Turns {
 
   /** Lets the others have their turn. */
   async take(): Promise<void> {
-    await turn()
+    await yieldToEventLoop()
     this.#taker.tools.throwIfCut()
     this.#since = this.#taker.now()
   }

@@ -6,7 +6,7 @@
 import type { Verdict } from '../../events/event.ts'
 import { Failure } from '../../failure.ts'
 import type { Dialect } from '../../languages/dialect.ts'
-import { AskedTexts } from '../../languages/reading/texts/request-echo.ts'
+import { RequestEcho } from '../../languages/reading/texts/request-echo.ts'
 import { globMatches } from '../../tokens/governed-token.ts'
 import { compilePolicy } from '../chain.ts'
 import { ModelView, type PolicyContext, RequestView, ResponseView, type TokenView } from '../conditions/context.ts'
@@ -86,7 +86,7 @@ export async function tryPolicies(
   }
   await run('pre_request', { context, body: request, texts, placeholders })
   if (response !== null && !['block', 'deny', 'escalate'].includes(verdict)) {
-    const asked = new AskedTexts(request)
+    const asked = new RequestEcho(request)
     const answered = { ...context, response: responseView(dialect, response, asked) }
     const answerTexts = () => dialect.answerText(response.body, asked)
     for (const stage of ['post_request', 'pre_response'] as const) {
@@ -109,7 +109,7 @@ function readFacts(dialect: Dialect, request: Record<string, unknown>) {
 const responseView = (
   dialect: Dialect,
   { status, body }: { status: number; body: Record<string, unknown> },
-  asked: AskedTexts,
+  asked: RequestEcho,
 ) => new ResponseView({ status, texts: () => dialect.answerText(body, asked), toolCalls: () => calledTools(body) })
 
 export const isFor = ({ targets: { models, families } }: StoredPolicy, { family }: Dialect, model: string): boolean =>

@@ -5,7 +5,7 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { Failure } from '../../failure.ts'
-import { turn } from '../../lib/yield-to-event-loop.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Reader } from '../open.ts'
 import { asBytes, storedBytes } from './stored-text.ts'
 
@@ -50,7 +50,7 @@ async function firstDamaged(database: Reader, table: string, columns: readonly s
     const last = rows.at(-1)
     if (last === undefined || rows.length < rowsAtOnce) return null
     behind = last.id
-    await turn()
+    await yieldToEventLoop()
   }
 }
 

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { type Database, databaseTime, openDatabase } from '../../store/open.ts'
 import { migrateLedger } from '../../store/schema/migrate.ts'
 import { temporaryDirectory } from '../../store/testing/store.ts'
-import { LedgerMarks } from './ledger-epoch.ts'
+import { LedgerEpoch } from './ledger-epoch.ts'
 
 let directory: string
 let ledger: Database
@@ -20,13 +20,13 @@ afterEach(() => {
 })
 
 const run = (sql: string) => ledger.write([{ sql, args: [] }])
-async function count(marks: LedgerMarks): Promise<void> {
+async function count(marks: LedgerEpoch): Promise<void> {
   await ledger.write([marks.count()])
   marks.made()
 }
 
 test('a ledger that lacks a transaction of anybody is behind, and what was known of it stays known', async () => {
-  const [own, other] = [new LedgerMarks('own'), new LedgerMarks('other')]
+  const [own, other] = [new LedgerEpoch('own'), new LedgerEpoch('other')]
   await count(own)
   await count(other)
   expect(await own.read(ledger)).toBe(true)
@@ -36,7 +36,7 @@ test('a ledger that lacks a transaction of anybody is behind, and what was known
 })
 
 test('a control plane that has written nothing for a day is forgotten, and not taken for lost', async () => {
-  const [own, former] = [new LedgerMarks('own'), new LedgerMarks('former')]
+  const [own, former] = [new LedgerEpoch('own'), new LedgerEpoch('former')]
   await count(own)
   await count(former)
   expect(await own.read(ledger)).toBe(true)
@@ -46,9 +46,9 @@ test('a control plane that has written nothing for a day is forgotten, and not t
 })
 
 test('of control planes that were started over and over the latest are remembered, and none is taken for lost', async () => {
-  const own = new LedgerMarks('own')
+  const own = new LedgerEpoch('own')
   for (let start = 0; start < 120; start += 1) {
-    await count(new LedgerMarks(`start ${start}`))
+    await count(new LedgerEpoch(`start ${start}`))
     await run(`update ledger_marks set at = ${databaseTime} - ${1000 - start} where writer = 'start ${start}'`)
     if (start % 30 === 0) expect(await own.read(ledger)).toBe(true)
   }
@@ -72,15 +72,15 @@ test('whoever starts, ends and writes when: only what was put back is behind, an
     fc.asyncProperty(fc.array(anyStep, { minLength: 5, maxLength: 30 }), async (steps) => {
       await run('delete from ledger_marks')
       let started = 1
-      let running = [new LedgerMarks('start 0')]
-      const at = (which: number) => running[which % running.length] ?? new LedgerMarks('nobody')
+      let running = [new LedgerEpoch('start 0')]
+      const at = (which: number) => running[which % running.length] ?? new LedgerEpoch('nobody')
       const tidyAll = async () => {
         for (const marks of running) await ledger.write(marks.tidy())
       }
       const readAll = () => Promise.all(running.map((marks) => marks.read(ledger)))
       for (const step of steps) {
         if (step.what === 'count') await count(at(step.which))
-        if (step.what === 'start') running.push(new LedgerMarks(`start ${started++}`))
+        if (step.what === 'start') running.push(new LedgerEpoch(`start ${started++}`))
         if (step.what === 'end') running = running.filter((marks) => marks !== at(step.which) || running.length === 1)
         if (step.what === 'put back') {
           const copy = await written()

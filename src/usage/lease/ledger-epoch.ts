@@ -29,7 +29,7 @@ export const isBehind = (marks: string): string => `exists (select 1 from json_e
   left join ledger_marks m on m.writer = known.value ->> 'writer'
   where coalesce(m.written, 0) < known.value ->> 'written')`
 
-export class LedgerMarks {
+export class LedgerEpoch {
   readonly #writer: string
   /** How many transactions of this process are known to have been made: there may be more, of which no answer came. */
   #made = 0

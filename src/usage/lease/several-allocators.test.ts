@@ -7,17 +7,17 @@ import { silentLog } from '../../lib/log/log.ts'
 import { type Database, openDatabase } from '../../store/open.ts'
 import { ledgerMigrations, migrate } from '../../store/schema/migrate.ts'
 import { temporaryDirectory } from '../../store/testing/store.ts'
-import { Authority } from './allocator/allocator.ts'
+import { Allocator } from './allocator/allocator.ts'
 import { sqlLedger } from './allocator/sql-ledger.ts'
 import type { LeaseRequest } from './lease.ts'
-import { LedgerMarks } from './ledger-epoch.ts'
+import { LedgerEpoch } from './ledger-epoch.ts'
 import type { UsageSignal } from './recall-peers.ts'
 
 const account = 'token/t/requests'
 const limit = 50
 let directory: string
 let ledgers: Database[]
-let authorities: Map<string, Authority>
+let authorities: Map<string, Allocator>
 let recalls: string[]
 let signals: UsageSignal[]
 let lossy: boolean
@@ -36,11 +36,11 @@ async function start(worker: string): Promise<void> {
       args: [worker, systemClock.now()],
     },
   ])
-  const authority = new Authority({
+  const authority = new Allocator({
     floors: async (accounts) => new Map(accounts.map((name) => [name, 1])),
     ledger: sqlLedger({
       ledger,
-      marks: new LedgerMarks(newId()),
+      marks: new LedgerEpoch(newId()),
       clock: systemClock,
       onLost: () => undefined,
       workers: () => [],

@@ -9,7 +9,7 @@
  */
 import { silentLog } from '../../lib/log/log.ts'
 import { type Held, type Reservation, UsageRefused } from '../allowance.ts'
-import { Authority } from '../lease/allocator/allocator.ts'
+import { Allocator } from '../lease/allocator/allocator.ts'
 import type {
   CellLedger,
   ForgottenGrants,
@@ -457,7 +457,7 @@ class Memory {
 
 interface ControlPlane {
   /** The real thing; another one after each crash. */
-  authority: Authority
+  authority: Allocator
   memory: Memory
   startedAt: number
   /** Workers that were asked to connect again, with when they had last said hello. */
@@ -653,7 +653,7 @@ export class World {
     })
   }
 
-  #startAuthority(index: number, generation: number, memory: Memory): Authority {
+  #startAuthority(index: number, generation: number, memory: Memory): Allocator {
     const alive = () => this.#controlPlanes[index]?.generation === generation && this.#controlPlanes[index].up
     const own = () => this.workers.filter(({ connected, home }) => connected && home === index)
     const later = <Result>(work: () => Result) =>
@@ -667,7 +667,7 @@ export class World {
           })
         })
       })
-    return new Authority({
+    return new Allocator({
       floors: async (accounts) => new Map(accounts.map((name) => [name, 1])),
       ledger: this.#ledgerOf(index, memory, later),
       limits: {

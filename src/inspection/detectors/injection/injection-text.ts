@@ -6,7 +6,7 @@
  * It also notes what shows in the source only: how often a word stands in a row, and how many characters are invisible.
  */
 import { foldForPattern, isIgnorable } from '../../folding/fold.ts'
-import { remembering } from '../../folding/memoize.ts'
+import { memoized } from '../../folding/memoize.ts'
 
 export interface Stretch {
   readonly start: number
@@ -136,7 +136,7 @@ const latin = /^[A-Za-z]/
 const comparablesKept = 8192
 
 /** A character as signals read it: folded, Latin letters without accents, tag characters as what they hide. */
-const comparable = remembering((codePoint): string => {
+const comparable = memoized((codePoint): string => {
   if (codePoint >= minTag && codePoint <= maxTag) return String.fromCodePoint(codePoint - tagsAt)
   let plain = ''
   for (const folded of foldForPattern(codePoint)) {

@@ -6,7 +6,7 @@ import type { FrameText, StreamReader } from '../../dialect.ts'
 import { messagesReader } from '../../messages/stream-reader.ts'
 import { start } from '../../testing/streams.ts'
 import { parseObject } from '../json-value.ts'
-import { AlikeFrames } from './frame-template-cache.ts'
+import { FrameTemplateCache } from './frame-template-cache.ts'
 
 const said = fc.oneof(
   {
@@ -150,7 +150,7 @@ for (const [language, reader, texts] of [
 const chunkOf = (content: string, more = '') =>
   `{"id":"c1","choices":[{"index":0,"delta":{"content":"${content}"},"finish_reason":null}]${more}}`
 const learned = () => {
-  const alike = new AlikeFrames(() => chatReader(start))
+  const alike = new FrameTemplateCache(() => chatReader(start))
   alike.learn({ event: null, data: chunkOf('one') }, 'content', 'one')
   return alike
 }
@@ -172,7 +172,7 @@ test.each([
 })
 
 test('padding may be another, where it says nothing', () => {
-  const alike = new AlikeFrames(() => chatReader(start))
+  const alike = new FrameTemplateCache(() => chatReader(start))
   alike.learn({ event: null, data: chunkOf('one', ',"obfuscation":"aB3"') }, 'content', 'one')
   const textOf = (padding: string) => alike.textOf({ event: null, data: chunkOf('two', `,"obfuscation":"${padding}"`) })
   expect([textOf('x'), textOf(''), textOf('a word'), textOf('\\"')]).toEqual(['two', 'two', null, null])
@@ -180,7 +180,7 @@ test('padding may be another, where it says nothing', () => {
 })
 
 test('padding that says something is not learned with its frame', () => {
-  const alike = new AlikeFrames(() => chatReader(start))
+  const alike = new FrameTemplateCache(() => chatReader(start))
   alike.learn({ event: null, data: chunkOf('one', ',"obfuscation":"a word"') }, 'content', 'one')
   expect(alike.textOf({ event: null, data: chunkOf('two', ',"obfuscation":"aB3"') })).toBeNull()
 })
@@ -206,7 +206,7 @@ test('frames that differ in text and padding alone are read as each of them is',
 })
 
 test('a frame that says its text twice is not learned', () => {
-  const alike = new AlikeFrames(() => chatReader(start))
+  const alike = new FrameTemplateCache(() => chatReader(start))
   const data = '{"choices":[{"delta":{"content":"one","x":{"content":"one"}}}]}'
   alike.learn({ event: null, data }, 'content', 'one')
   expect(alike.textOf({ event: null, data })).toBeNull()

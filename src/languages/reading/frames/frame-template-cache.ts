@@ -31,7 +31,7 @@ type OpenedPiece = Omit<StreamPiece, 'replace'>
 type FreshReader = () => StreamReader
 
 /** Follows the frames of one stream for its reader, which reads those that are not as the one before. */
-export class AlikeFrames {
+export class FrameTemplateCache {
   readonly #freshReader: FreshReader
   #form: Form | null = null
   #opened: readonly OpenedPiece[] | null = null

@@ -31,7 +31,7 @@ const escapedWord = /(?<!\\)(?:\\\\)*\\u00(?:3\d|[46][1-9a-f]|[57][\da])/i
 const keptUnits = 512
 
 /** The data of one stream that is no JSON object, in order. */
-export class LooseJson {
+export class MalformedJson {
   /** The end of what came since data that began an object, which later data may end; null before. */
   #begun: string | null = null
   /** An object of the language's words was let pass that lacks its end. */

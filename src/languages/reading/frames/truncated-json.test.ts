@@ -3,7 +3,7 @@ import { chat } from '../../chat/dialect.ts'
 import { messages } from '../../messages/dialect.ts'
 import { responses } from '../../responses/dialect.ts'
 import { factsOf, framesOf } from '../../testing/streams.ts'
-import { isCutOffObject } from './truncated-json.ts'
+import { isTruncatedObject } from './truncated-json.ts'
 
 const usage = { prompt_tokens: 10, completion_tokens: 12, total_tokens: 22, note: 'a "}" in \\ it' }
 const whole = JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [], usage: [usage, usage] })
@@ -11,7 +11,7 @@ const whole = JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices
 test('an object is cut off from its first member on, until its end is there', () => {
   const from = whole.indexOf(':') + 1
   for (let end = 0; end <= whole.length; end++) {
-    expect([end, isCutOffObject(whole.slice(0, end))]).toEqual([end, end >= from && end < whole.length])
+    expect([end, isTruncatedObject(whole.slice(0, end))]).toEqual([end, end >= from && end < whole.length])
   }
   for (const other of [
     `${whole},`,
@@ -22,7 +22,7 @@ test('an object is cut off from its first member on, until its end is there', ()
     '{"a", "b"',
     '',
   ]) {
-    expect([other, isCutOffObject(other)]).toEqual([other, false])
+    expect([other, isTruncatedObject(other)]).toEqual([other, false])
   }
 })
 

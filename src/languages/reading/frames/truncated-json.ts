@@ -5,7 +5,7 @@ const firstMember = /^\s*\{\s*"(?:[^"\\]|\\.)*"\s*:/s
  * Whether data is the beginning of a JSON object whose end is missing: a frame that was cut off, and no text of a model's.
  * What only has something behind it, or in it, that is no JSON is none.
  */
-export function isCutOffObject(data: string): boolean {
+export function isTruncatedObject(data: string): boolean {
   if (!firstMember.test(data)) return false
   let depth = 0
   let inString = false

@@ -9,9 +9,9 @@ import type { FrameFacts, FrameText, Usage } from '../../dialect.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from '../json-value.ts'
 import { objectWith } from '../texts/text-paths.ts'
 import { type FoundText, textLength, textsIn } from '../texts/texts.ts'
-import { LooseJson, stringOf } from './malformed-json.ts'
+import { MalformedJson, stringOf } from './malformed-json.ts'
 import { frameBytes, type OpenFrame } from './open-frame.ts'
-import { isCutOffObject } from './truncated-json.ts'
+import { isTruncatedObject } from './truncated-json.ts'
 
 type StreamLanguage = 'chat' | 'responses' | 'messages'
 
@@ -36,9 +36,9 @@ export const isTwofold = (name: string | null, { type }: JsonObject): boolean =>
 const isKnownEvent = (name: string): boolean => name.startsWith('response.') || messageEvents.has(name)
 
 /** What a frame in no form of the language means. Its text counts where the provider has not told what it used. */
-export const unforeseenFacts = (data: JsonObject | string, usage: Usage | null): FrameFacts => ({
+export const unknownFrameFacts = (data: JsonObject | string, usage: Usage | null): FrameFacts => ({
   terminal: false,
-  textLength: usage !== null || (typeof data === 'string' && isCutOffObject(data)) ? 0 : textLength(data),
+  textLength: usage !== null || (typeof data === 'string' && isTruncatedObject(data)) ? 0 : textLength(data),
   usage,
   error: null,
   ours: false,
@@ -58,7 +58,7 @@ const emptyFrame = new TextEncoder().encode('data:\n\n')
 
 export class Unforeseen {
   readonly #types = new Map<string, { place: string; type: string }>()
-  readonly #looseJson = new LooseJson()
+  readonly #looseJson = new MalformedJson()
 
   /** Adds all texts of a frame; `type`: its event's name, empty where it has none. */
   open(opened: OpenFrame, data: JsonObject, type: string): void {

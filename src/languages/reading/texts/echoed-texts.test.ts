@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { responses } from '../../responses/dialect.ts'
 import { framesOf, openNext, start } from '../../testing/streams.ts'
 import type { JsonObject } from '../json-value.ts'
-import { AskedTexts } from './request-echo.ts'
+import { RequestEcho } from './request-echo.ts'
 
 const mark = 'MARKED'
 const members = [
@@ -34,7 +34,7 @@ const { value: anything } = fc.letrec((tie) => ({
 const echo = fc.dictionary(fc.constantFrom(...members), anything, { minKeys: 1, maxKeys: 4 })
 
 /** The same response whole and at the end of a stream, once the mark was taken out of all texts that are found. */
-function withoutMark(response: JsonObject, asked: AskedTexts): JsonObject[] {
+function withoutMark(response: JsonObject, asked: RequestEcho): JsonObject[] {
   const whole = structuredClone(response)
   for (const slot of responses.answerText(whole, asked)) {
     expect(Object.keys(response)).toContain(slot.member)
@@ -43,7 +43,7 @@ function withoutMark(response: JsonObject, asked: AskedTexts): JsonObject[] {
   return [whole, ...['response.created', 'response.completed'].map((type) => passed({ type, response }, asked))]
 }
 
-function passed(event: JsonObject, asked: AskedTexts): JsonObject {
+function passed(event: JsonObject, asked: RequestEcho): JsonObject {
   const [frame] = framesOf(Buffer.from(`data: ${JSON.stringify(event)}\n\n`))
   if (frame === undefined) throw new Error('There is no frame')
   const opened = openNext(responses.reader({ ...start, asked }), frame)
@@ -59,7 +59,7 @@ test('what a provider says in a member that says the request again is read, whol
   fc.assert(
     fc.property(echo, (said) => {
       const response = { object: 'response', output: [], ...said }
-      for (const left of withoutMark(response, new AskedTexts({ input: 'other' }))) {
+      for (const left of withoutMark(response, new RequestEcho({ input: 'other' }))) {
         expect(JSON.stringify(left)).not.toContain(mark)
       }
     }),
@@ -72,7 +72,7 @@ test('what the request has itself is not, wherever it is said again', () => {
     fc.property(echo, (said) => {
       const response = { object: 'response', output: [], ...said }
       // Arguments are one text as they stand, whatever is around them.
-      for (const left of withoutMark(response, new AskedTexts({ model: 'm', asked: [said] }))) {
+      for (const left of withoutMark(response, new RequestEcho({ model: 'm', asked: [said] }))) {
         expect(left).toEqual(response)
       }
     }),
@@ -82,7 +82,7 @@ test('what the request has itself is not, wherever it is said again', () => {
 
 test('of settings that a provider fills in nothing is a word of the answer', () => {
   const parameters = { type: 'object', properties: { a: { type: 'string', description: 'told' } } }
-  const asked = new AskedTexts({ instructions: 'be', tools: [{ type: 'function', name: 'f', parameters }] })
+  const asked = new RequestEcho({ instructions: 'be', tools: [{ type: 'function', name: 'f', parameters }] })
   const response = {
     ...{ instructions: 'be', metadata: {}, truncation: 'disabled', tool_choice: 'auto', previous_response_id: null },
     ...{

@@ -2,7 +2,7 @@
 import { isObject } from '../json-value.ts'
 import { isArgumentsObject } from './texts.ts'
 
-export class AskedTexts {
+export class RequestEcho {
   readonly #body: unknown
   #texts: Set<string> | null = null
 

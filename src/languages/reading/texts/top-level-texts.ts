@@ -10,11 +10,11 @@ import type { TextSlot } from './text-slot.ts'
 import { FoundSlot, type FoundText, textsIn } from './texts.ts'
 
 /** All texts of a body but those of the objects in its list of this name; `except`: other members to leave out. */
-export const textsBeside = (body: JsonObject, listed: string, except?: ReadonlySet<string>): TextSlot[] =>
-  besideSlots(textsIn(body, { listed, ...(except !== undefined && { except }) }), listed)
+export const topLevelTexts = (body: JsonObject, listed: string, except?: ReadonlySet<string>): TextSlot[] =>
+  topLevelSlots(textsIn(body, { listed, ...(except !== undefined && { except }) }), listed)
 
 /** These texts as slots: those of the list's member are the answer's, and of the others nobody knows whose they are. */
-export const besideSlots = (texts: readonly FoundText[], listed: string): TextSlot[] =>
+export const topLevelSlots = (texts: readonly FoundText[], listed: string): TextSlot[] =>
   texts.map((found) => {
     const member = outermost(found.place)
     return new FoundSlot(found, { member, role: member === listed ? 'assistant' : null })

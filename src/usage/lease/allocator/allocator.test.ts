@@ -10,20 +10,20 @@ import { ledgerMigrations, migrate } from '../../../store/schema/migrate.ts'
 import { temporaryDirectory } from '../../../store/testing/store.ts'
 import { settlementStatements } from '../../settlement.ts'
 import type { LeaseRequest } from '../lease.ts'
-import { LedgerMarks } from '../ledger-epoch.ts'
+import { LedgerEpoch } from '../ledger-epoch.ts'
 import { noPeers } from '../recall-peers.ts'
-import { Authority } from './allocator.ts'
+import { Allocator } from './allocator.ts'
 import { resume } from './restored-ledger.ts'
 import { sqlLedger } from './sql-ledger.ts'
 
 const account = 'token/t/requests'
 let directory: string
 let ledger: Database
-let authority: Authority
+let authority: Allocator
 let limit: number
 let floor: number
 let recalls: string[]
-let marks: LedgerMarks
+let marks: LedgerEpoch
 /** Runs after the limits were read, before anything is granted by them. */
 let whenRead: () => void
 
@@ -44,8 +44,8 @@ beforeEach(async () => {
   floor = 1
   recalls = []
   whenRead = () => undefined
-  marks = new LedgerMarks(newId())
-  authority = new Authority({
+  marks = new LedgerEpoch(newId())
+  authority = new Allocator({
     floors: async (accounts) => new Map(accounts.map((name) => [name, floor])),
     ledger: sqlLedger({
       ledger,

@@ -27,7 +27,7 @@ import { Turn, type TurnOptions } from './allocation.ts'
 import { type Call, type Caller, type Game, newReply, toReply, type Waiting } from './allocation-input.ts'
 import type { AccountLimits, CellLedger, ForgottenGrants, HeldWorker } from './balance-ledger.ts'
 import { MessageNumbers } from './message-numbers.ts'
-import { WorkersElsewhere } from './other-workers.ts'
+import { OtherWorkers } from './other-workers.ts'
 import { RecallAnswers } from './recall-answers.ts'
 
 export interface AuthorityOptions extends TurnOptions {
@@ -50,13 +50,13 @@ const turnAttempts = 8
 /** How often an end game is looked at while nothing is heard. */
 const lookMs = 50
 
-export class Authority implements RecallReceiver {
+export class Allocator implements RecallReceiver {
   readonly #options: AuthorityOptions
   #inbox: Call[] = []
   readonly #games = new Map<string, Game>()
   #waiting: Waiting[] = []
   readonly #answers = new RecallAnswers()
-  readonly #elsewhere: WorkersElsewhere
+  readonly #elsewhere: OtherWorkers
   readonly #startedAt: number
   readonly #processes = new Map<string, MessageNumbers>()
   /** By worker, the stream on which it said hello last. */
@@ -70,7 +70,7 @@ export class Authority implements RecallReceiver {
   constructor(options: AuthorityOptions) {
     this.#options = options
     this.#startedAt = options.clock.now()
-    this.#elsewhere = new WorkersElsewhere(options)
+    this.#elsewhere = new OtherWorkers(options)
   }
 
   /**

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type TemporaryStore, temporaryStore } from '../../../store/testing/store.ts'
-import { LedgerMarks } from '../ledger-epoch.ts'
+import { LedgerEpoch } from '../ledger-epoch.ts'
 import { Compaction } from './compaction.ts'
 
 const day = 86_400_000
@@ -12,7 +12,7 @@ let compaction: Compaction
 beforeEach(async () => {
   store = await temporaryStore()
   monotonic = 0
-  compaction = new Compaction(store.ledger, { now: () => now, monotonic: () => monotonic }, new LedgerMarks('own'))
+  compaction = new Compaction(store.ledger, { now: () => now, monotonic: () => monotonic }, new LedgerEpoch('own'))
 })
 afterEach(() => store.remove())
 

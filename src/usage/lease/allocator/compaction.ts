@@ -14,7 +14,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { Database } from '../../../store/open.ts'
 import type { Statement } from '../../../store/statement.ts'
 import { longAgoMs } from '../../window.ts'
-import type { LedgerMarks } from '../ledger-epoch.ts'
+import type { LedgerEpoch } from '../ledger-epoch.ts'
 
 const batch = 200
 const everyMs = 60_000
@@ -38,10 +38,10 @@ const releasedWorkers = `select c.account, c.worker from workers l join usage_ce
 export class Compaction {
   readonly #ledger: Database
   readonly #clock: Clock
-  readonly #marks: Pick<LedgerMarks, 'tidy'>
+  readonly #marks: Pick<LedgerEpoch, 'tidy'>
   #nextAt = Number.NEGATIVE_INFINITY
 
-  constructor(ledger: Database, clock: Clock, marks: Pick<LedgerMarks, 'tidy'>) {
+  constructor(ledger: Database, clock: Clock, marks: Pick<LedgerEpoch, 'tidy'>) {
     this.#ledger = ledger
     this.#clock = clock
     this.#marks = marks

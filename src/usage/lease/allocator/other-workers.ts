@@ -16,7 +16,7 @@ export interface Elsewhere {
   asking(account: string): boolean
 }
 
-export interface WorkersElsewhereOptions {
+export interface OtherWorkersOptions {
   ledger: Pick<CellLedger, 'answers' | 'workersWithin'>
   workers: { connected(): readonly string[] }
   peers: RecallPeers
@@ -32,14 +32,14 @@ const calledForMs = mostUsageWaitMs + recallWaitMs
 const askingForMs = 500
 const lookMs = 100
 
-export class WorkersElsewhere {
-  readonly #options: WorkersElsewhereOptions
+export class OtherWorkers {
+  readonly #options: OtherWorkersOptions
   #lately: readonly string[] = []
   #readAt = Number.NEGATIVE_INFINITY
   /** When an account was last called back; monotonic. */
   readonly #calls = new Map<string, number>()
 
-  constructor(options: WorkersElsewhereOptions) {
+  constructor(options: OtherWorkersOptions) {
     this.#options = options
   }
 

@@ -50,7 +50,7 @@ export interface KnownWorker {
 }
 
 /**
- * The ledger has less than these marks (LedgerMarks.text) say: waits for the hellos of all workers that it knows, and of
+ * The ledger has less than these marks (LedgerEpoch.text) say: waits for the hellos of all workers that it knows, and of
  * those that the caller does. Then it has as much, so that this is done once. Breaks a guard where it has as much already.
  */
 export const awaitAll = (marks: string, workers: readonly KnownWorker[]): Statement[] => [

@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../../../store/testing/store.ts'
 import { readDepletion } from '../../api/depletion.ts'
 import { settlementStatements } from '../../settlement.ts'
 import { mostHeld, roundSize } from '../lease.ts'
-import { LedgerMarks } from '../ledger-epoch.ts'
+import { LedgerEpoch } from '../ledger-epoch.ts'
 import { sqlLedger } from './sql-ledger.ts'
 
 const worker = 'gateway/instance/0'
@@ -18,7 +18,7 @@ const account = 'token/t/requests'
 let directory: string
 let ledger: Database
 let lost: unknown[]
-let marks: LedgerMarks
+let marks: LedgerEpoch
 
 beforeEach(async () => {
   directory = temporaryDirectory()
@@ -32,7 +32,7 @@ beforeEach(async () => {
     })),
   )
   lost = []
-  marks = new LedgerMarks(newId())
+  marks = new LedgerEpoch(newId())
 })
 afterEach(() => {
   ledger.close()

@@ -7,7 +7,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import { type Database, databaseTime } from '../../../store/open.ts'
 import type { Statement } from '../../../store/statement.ts'
 import { type Hello, roundSize } from '../lease.ts'
-import { isBehind, type LedgerMarks } from '../ledger-epoch.ts'
+import { isBehind, type LedgerEpoch } from '../ledger-epoch.ts'
 import type {
   CellLedger,
   ForgottenGrants,
@@ -25,7 +25,7 @@ export type Losses = readonly { account: string; amount: number }[]
 
 export interface SqlLedgerOptions {
   ledger: Database
-  marks: LedgerMarks
+  marks: LedgerEpoch
   clock: Pick<Clock, 'now'>
   onLost(worker: string, losses: Losses): void
   /** The workers that this control plane remembers, which an older copy may not know. */
