@@ -1,5 +1,6 @@
 /** The shape of the code, read from its import statements and file names: what a review would have to look for. */
 import { expect, test } from 'bun:test'
+import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 
 const repository = resolve(import.meta.dir, '..')
@@ -211,12 +212,48 @@ test('a file that is longer than others says why in its header', () => {
   expect(silent.map(({ path }) => path)).toEqual([])
 })
 
+test("each room's README names every file or folder in it", async () => {
+  const present = [...new Bun.Glob('{src,cli,test}/**/README.md').scanSync({ cwd: repository })].toSorted()
+  const rooms = [...new Set(product.map(({ path }) => room(path)).filter((name) => !name.includes('.')))]
+  const readmeOf = (name: string): string => (name === 'cli' ? 'cli/README.md' : `src/${name}/README.md`)
+  expect([...rooms.map(readmeOf), 'test/README.md'].filter((path) => !present.includes(path))).toEqual([])
+  const named = await Promise.all(present.map(unnamedIn))
+  expect(named.flat()).toEqual([])
+})
+
+test('a README links to what is there', async () => {
+  const present = [...new Bun.Glob('{src,cli,test}/**/README.md').scanSync({ cwd: repository })]
+  const dead = await Promise.all(
+    present.map(async (path) => {
+      const text = await Bun.file(join(repository, path)).text()
+      const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, link = '']) => join(dirname(path), link))
+      return links.filter((link) => !existsSync(join(repository, link))).map((link) => `${path} -> ${link}`)
+    }),
+  )
+  expect(dead.flat()).toEqual([])
+})
+
 test('nothing is left half done or silenced', () => {
   const marks = /\b(TODO|FIXME|XXX|HACK)\b|@ts-ignore|@ts-nocheck|\bit\.only\(|\btest\.only\(/
   const self = 'test/architecture.test.ts'
   const marked = [...sources, ...tests].filter(({ path, text }) => path !== self && marks.test(text))
   expect(marked.map(({ path }) => path)).toEqual([])
 })
+
+/** What a README's folder holds and the README does not name: files beside tests, and folders. */
+async function unnamedIn(path: string): Promise<string[]> {
+  const folder = dirname(path)
+  const text = await Bun.file(join(repository, path)).text()
+  return readdirSync(join(repository, folder), { withFileTypes: true })
+    .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
+    .filter((name) => name !== 'README.md' && (folder === 'test' || !/\.test\.tsx?$/.test(name)))
+    .filter((name) => !names(text, name))
+    .map((name) => `${path}: ${name}`)
+}
+
+/** In code quotes, or as a link; a folder by its own README too. */
+const names = (text: string, name: string): boolean =>
+  [`\`${name}\``, `](${name})`, `](${name}README.md)`].some((form) => text.includes(form))
 
 /** Groups of files that reach each other (Tarjan, SIAM Journal on Computing 1(2), 1972). */
 function circles(imports: ReadonlyMap<string, readonly string[]>): string[][] {
