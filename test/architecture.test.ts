@@ -1,6 +1,6 @@
 /** The shape of the code, read from its import statements and file names: what a review would have to look for. */
 import { expect, test } from 'bun:test'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 
 const repository = resolve(import.meta.dir, '..')
@@ -231,6 +231,21 @@ test('a README links to what is there', async () => {
     }),
   )
   expect(dead.flat()).toEqual([])
+})
+
+test('a comment cites documents and rules that are there', () => {
+  const cited = [...sources, ...tests].flatMap(({ path, text }) => {
+    const joined = text.replaceAll(/\n\s*(?:\*|\/\/) ?/g, ' ')
+    const found = joined.matchAll(/(?<![\w./-])((?:[\w-]+\/)+README\.md)(?: rules? ((?:R?\d+(?:, | and )?)+))?/g)
+    return [...found].map(([, document = '', rules = '']) => ({ path, document, rules: rules.match(/R?\d+/g) ?? [] }))
+  })
+  const wrong = cited.filter(({ document, rules }) => {
+    const place = [`src/${document}`, document].find((name) => existsSync(join(repository, name)))
+    if (place === undefined) return true
+    const text = readFileSync(join(repository, place), 'utf8')
+    return rules.some((rule) => !new RegExp(`^#+ Rule ${rule}:`, 'm').test(text))
+  })
+  expect(wrong.map(({ path, document, rules }) => `${path}: ${document} ${rules.join(', ')}`)).toEqual([])
 })
 
 test('nothing is left half done or silenced', () => {
