@@ -212,25 +212,23 @@ test('a file that is longer than others says why in its header', () => {
   expect(silent.map(({ path }) => path)).toEqual([])
 })
 
-test("each room's README names every file or folder in it", async () => {
+test("each room's README names every file or folder in it", () => {
   const present = [...new Bun.Glob('{src,cli,test}/**/README.md').scanSync({ cwd: repository })].toSorted()
   const rooms = [...new Set(product.map(({ path }) => room(path)).filter((name) => !name.includes('.')))]
   const readmeOf = (name: string): string => (name === 'cli' ? 'cli/README.md' : `src/${name}/README.md`)
   expect([...rooms.map(readmeOf), 'test/README.md'].filter((path) => !present.includes(path))).toEqual([])
-  const named = await Promise.all(present.map(unnamedIn))
-  expect(named.flat()).toEqual([])
+  expect(present.flatMap(unnamedIn)).toEqual([])
 })
 
-test('a README links to what is there', async () => {
+test('a README links to files and headings that are there', () => {
   const present = [...new Bun.Glob('{src,cli,test}/**/README.md').scanSync({ cwd: repository })]
-  const dead = await Promise.all(
-    present.map(async (path) => {
-      const text = await Bun.file(join(repository, path)).text()
-      const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, link = '']) => join(dirname(path), link))
-      return links.filter((link) => !existsSync(join(repository, link))).map((link) => `${path} -> ${link}`)
-    }),
+  const dead = present.flatMap((path) =>
+    [...textOf(path).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)]
+      .map(([, link = '', heading = '']) => ({ to: link === '' ? path : join(dirname(path), link), heading }))
+      .filter(({ to, heading }) => !existsSync(join(repository, to)) || (heading !== '' && !hasHeading(to, heading)))
+      .map(({ to, heading }) => `${path} -> ${to} ${heading}`),
   )
-  expect(dead.flat()).toEqual([])
+  expect(dead).toEqual([])
 })
 
 test('a comment cites documents and rules that are there', () => {
@@ -242,8 +240,7 @@ test('a comment cites documents and rules that are there', () => {
   const wrong = cited.filter(({ document, rules }) => {
     const place = [`src/${document}`, document].find((name) => existsSync(join(repository, name)))
     if (place === undefined) return true
-    const text = readFileSync(join(repository, place), 'utf8')
-    return rules.some((rule) => !new RegExp(`^#+ Rule ${rule}:`, 'm').test(text))
+    return rules.some((rule) => !new RegExp(`^#+ Rule ${rule}:`, 'm').test(textOf(place)))
   })
   expect(wrong.map(({ path, document, rules }) => `${path}: ${document} ${rules.join(', ')}`)).toEqual([])
 })
@@ -256,15 +253,27 @@ test('nothing is left half done or silenced', () => {
 })
 
 /** What a README's folder holds and the README does not name: files beside tests, and folders. */
-async function unnamedIn(path: string): Promise<string[]> {
+function unnamedIn(path: string): string[] {
   const folder = dirname(path)
-  const text = await Bun.file(join(repository, path)).text()
+  const text = textOf(path)
   return readdirSync(join(repository, folder), { withFileTypes: true })
     .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
     .filter((name) => name !== 'README.md' && (folder === 'test' || !/\.test\.tsx?$/.test(name)))
     .filter((name) => !names(text, name))
     .map((name) => `${path}: ${name}`)
 }
+
+const textOf = (path: string): string => readFileSync(join(repository, path), 'utf8')
+
+/** Whether a document has a heading that is linked as `what-it-says`. */
+const hasHeading = (path: string, wanted: string): boolean =>
+  [...textOf(path).matchAll(/^#+ (.*)$/gm)].some(
+    ([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-') === wanted,
+  )
 
 /** In code quotes, or as a link; a folder by its own README too. */
 const names = (text: string, name: string): boolean =>
