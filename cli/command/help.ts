@@ -26,7 +26,7 @@ export function renderLeafHelp(path: string, { about, args }: { about: string; a
   return `${about}\n\nUsage: ${usage}\n\n${columns(rows)}`
 }
 
-function spelling(name: string, flag: ArgDef): string {
+export function spelling(name: string, flag: ArgDef): string {
   const alias = 'alias' in flag && typeof flag.alias === 'string' ? `-${flag.alias}, ` : ''
   return `${alias}--${name}${flag.type === 'boolean' ? '' : ` ${flag.valueHint ?? 'VALUE'}`}`
 }

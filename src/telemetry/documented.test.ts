@@ -9,7 +9,7 @@ import { noTracer } from './tracer.ts'
 const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
 
 const documented = async (section: string): Promise<Record<string, string>> => {
-  const text = await Bun.file(new URL('metrics.md', import.meta.url)).text()
+  const text = await Bun.file(new URL('../handbook/reference/metrics.md', import.meta.url)).text()
   const rows = (text.split(`## ${section}`)[1] ?? '').split('## ')[0]?.matchAll(/^\| `(\w+)` \| (\w+) \|/gm) ?? []
   return Object.fromEntries([...rows].map(([, name = '', type = '']) => [name, type]))
 }

@@ -1,7 +1,7 @@
 /**
  * What the gateway counts about itself. Labels are bounded: families, verdicts, status classes, kinds of policies, codes
  * and reasons of ours; never a token, a user, a request id or a model name that a caller made up. What there is stands in
- * telemetry/metrics.md.
+ * handbook/reference/metrics.md.
  */
 import type { CostAttribution } from '../../events/event.ts'
 import { failures } from '../../failure.ts'

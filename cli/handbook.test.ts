@@ -1,0 +1,69 @@
+import { expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { policyKinds } from '../src/policies/kinds/index.ts'
+import { handbookFolder, referencePages, withConfigTables } from '../test/support/handbook-reference.ts'
+import { commands } from './main.ts'
+import { recordingTerminal } from './testing/terminal.ts'
+
+const page = (path: string): Promise<string> => Bun.file(new URL(path, handbookFolder)).text()
+const paths = readdirSync(fileURLToPath(handbookFolder), { recursive: true, encoding: 'utf8' }).filter((path) =>
+  path.endsWith('.md'),
+)
+const repository = new URL('../', import.meta.url)
+const readme = await Bun.file(new URL('README.md', repository)).text()
+const texts = await Promise.all(paths.map(async (path) => ({ path: `src/handbook/${path}`, text: await page(path) })))
+const documents = [...texts, { path: 'README.md', text: readme }]
+
+test('the reference pages are what the code says (write them anew: bun test/support/handbook-reference.ts)', async () => {
+  for (const [path, text] of Object.entries(await referencePages())) expect(await page(path)).toBe(text)
+})
+
+test('each policy kind has a page with its configuration and an example (write the tables anew as above)', async () => {
+  for (const kind of policyKinds.keys()) {
+    const text = await page(`policies/${kind}.md`)
+    expect(text).toBe(withConfigTables(text))
+    expect(text).toContain(`kind: ${kind}\n`)
+    expect(await page('policies.md')).toContain(`(policies/${kind}.md)`)
+  }
+})
+
+test('the handbook names every command', async () => {
+  const reference = await page('reference/commands.md')
+  for (const [name, load] of Object.entries(commands(recordingTerminal()).commands)) {
+    const node = await load()
+    const all = 'commands' in node ? Object.keys(node.commands).map((child) => `${name} ${child}`) : [name]
+    for (const path of all) expect(reference).toContain(`## \`gatehouse ${path}`)
+  }
+})
+
+test('the table of contents names every page that is not a policy kind', async () => {
+  const contents = await page('index.md')
+  const named = paths.filter((path) => path !== 'index.md' && !path.startsWith('policies/'))
+  expect(named.filter((path) => !contents.includes(`](${path})`))).toEqual([])
+})
+
+test('every link between documents leads to a file', async () => {
+  const links = documents.flatMap(({ path, text }) =>
+    [...text.matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)/g)].map(([, link = '']) => ({ path, link })),
+  )
+  expect(links.length).toBeGreaterThan(50)
+  const broken: typeof links = []
+  for (const each of links) {
+    if (!(await Bun.file(new URL(each.link, new URL(each.path, repository))).exists())) broken.push(each)
+  }
+  expect(broken).toEqual([])
+})
+
+test('every file of the source that a document names is there', async () => {
+  const named = documents.flatMap(({ text }) =>
+    [...text.matchAll(/`((?:cli|src|test)\/[\w/-]+\.(?:test\.)?(?:ts|md))`/g)].map(([, path]) => path ?? ''),
+  )
+  expect(named.length).toBeGreaterThan(20)
+  const present = await Promise.all(named.map((path) => Bun.file(new URL(path, repository)).exists()))
+  expect(named.filter((_, index) => !present[index])).toEqual([])
+})
+
+test('the README has at most 200 lines', () => {
+  expect(readme.split('\n').length).toBeLessThanOrEqual(201)
+})
