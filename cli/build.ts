@@ -6,9 +6,7 @@
  * data directory and opens, and (2) libSQL's two loaders are rewritten to take what was opened there. A rewrite that no
  * longer fits libSQL's text stops the build.
  *
- * The thread that counts tokens is an entry of its own: `src/usage/pricing/token-counter.ts` starts it by the path of its source.
- *
- * The console's browser app is bundled first (`src/console/bundle.ts`) and goes in as text.
+ * The console's browser app is bundled first (`src/console/bundle.ts`) and goes in as text. So do the handbook's pages.
  *
  * Bytecode goes in beside the text, so that no start compiles what the build could: a command starts in a third of the
  * time. It is split where the source imports later on, so that a process reads only the parts it runs. Identifiers are
@@ -21,6 +19,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { BunPlugin } from 'bun'
 import { bundleConsole, type ConsoleAsset } from '../src/console/bundle.ts'
+import { type HandbookPage, readPages } from '../src/handbook/read-pages.ts'
 
 interface Target {
   bun: Bun.Build.CompileTarget
@@ -89,6 +88,19 @@ function embedConsole(assets: readonly ConsoleAsset[]): BunPlugin {
   }
 }
 
+/** Carries the handbook's pages, read once here, in place of what reads them from files. */
+function embedHandbook(pages: readonly HandbookPage[]): BunPlugin {
+  return {
+    name: 'embed the handbook',
+    setup(build) {
+      build.onLoad({ filter: /\/src\/handbook\/pages\.ts$/ }, () => ({
+        loader: 'ts',
+        contents: `const pages = ${JSON.stringify(pages)}\nexport const handbookPages = async () => pages\n`,
+      }))
+    },
+  }
+}
+
 /** The version of libSQL that the lock file pins; its addons have the same. */
 async function libsqlVersion(): Promise<string> {
   const { version }: { version?: unknown } = await Bun.file(join(root, 'node_modules/libsql/package.json')).json()
@@ -132,7 +144,7 @@ async function build(targetName: string, outfile: string): Promise<void> {
       splitting: true,
       format: 'esm',
       compile: { target: target.bun, outfile, autoloadDotenv: false, autoloadBunfig: false },
-      plugins: [await embedAddon(addon.file), embedConsole(await bundleConsole())],
+      plugins: [await embedAddon(addon.file), embedConsole(await bundleConsole()), embedHandbook(await readPages())],
     })
     if (!success) throw new BuildError(logs.join('\n'))
   } finally {

@@ -33,6 +33,7 @@ export const commands = (terminal: Terminal): Group => ({
     install: async () => (await import('./install/install.ts')).install(terminal),
     completion: async () => (await import('./command/completion.ts')).completion(terminal, () => commands(terminal)),
     openapi: async () => (await import('./commands/openapi.ts')).openapi(terminal),
+    help: async () => (await import('./commands/help.ts')).help(terminal),
     version: async () => (await import('./commands/version.ts')).showVersion(terminal),
   },
 })

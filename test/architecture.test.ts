@@ -11,7 +11,7 @@ const repository = resolve(import.meta.dir, '..')
  */
 const floors: readonly (readonly string[])[] = [
   ['lib', 'failure.ts', 'version.ts'],
-  ['config.ts', 'store', 'languages'],
+  ['config.ts', 'handbook', 'store', 'languages'],
   ['identity', 'inspection'],
   ['api'],
   ['events'],

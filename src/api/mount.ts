@@ -6,7 +6,8 @@
  *
  * Whatever is thrown on the way becomes an answer in one place (`answer.ts`).
  */
-import { asFailure, Failure, severalHosts } from '../failure.ts'
+import { asFailure, Failure } from '../failure.ts'
+import { handbookPaths, handbookResponse } from '../handbook/site.ts'
 import { notDelegated } from '../identity/delegation.ts'
 import { isPermission } from '../identity/permissions.ts'
 import { anonymous, type Principal } from '../identity/principal.ts'
@@ -89,6 +90,7 @@ export function mount(options: MountOptions): { fetch(request: Request): Promise
     return jsonResponse(200, document)
   })
   for (const { path, respond } of documentationPage()) serve('GET', path, respond)
+  for (const path of handbookPaths) serve('GET', path, handbookResponse)
   const answer = createRouter({
     calls,
     failed: (error, request) => failureResponse(error, answerContext(request)),
