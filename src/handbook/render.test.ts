@@ -6,7 +6,10 @@ const page = (text: string, path = 'tokens') => ({ path, title: 'Tokens', text }
 
 test('links lead to pages of the handbook or to another host by https, and nowhere else', () => {
   const html = pageHtml(
-    page('[a](people.md#roles) [b](../people.md) [c](https://example.com) [d](javascript:alert) [e](#x)', 'policies/pii'),
+    page(
+      '[a](people.md#roles) [b](../people.md) [c](https://example.com) [d](javascript:alert) [e](#x)',
+      'policies/pii',
+    ),
   )
   expect([...html.matchAll(/<a[^>]*>/g)].map(([tag]) => tag)).toEqual([
     '<a href="/docs/handbook/policies/people#roles">',
@@ -27,7 +30,11 @@ test('every link of every page leads to a page', async () => {
   const pages = await handbookPages()
   const known = new Set(pages.map(({ path }) => (path === 'index' ? '/docs/handbook' : `/docs/handbook/${path}`)))
   const links = pages.flatMap((each) =>
-    [...pageHtml(each).matchAll(/<a(?: href="(\/[^"#]*)[^"]*")?>/g)].map(([tag, target]) => ({ at: each.path, tag, target })),
+    [...pageHtml(each).matchAll(/<a(?: href="(\/[^"#]*)[^"]*")?>/g)].map(([tag, target]) => ({
+      at: each.path,
+      tag,
+      target,
+    })),
   )
   expect(links.length).toBeGreaterThan(50)
   expect(links.filter(({ target }) => target === undefined || !known.has(target))).toEqual([])

@@ -35,10 +35,13 @@ export function pageHtml({ path, text }: HandbookPage): string {
 
 /** For a terminal, without escape sequences. Links to other pages become the topics to ask for. */
 export function pageText({ path, text }: HandbookPage, columns: number): string {
-  const linked = withoutComments(text).replaceAll(/\[([^\]]+)\]\(([^)\s]+)\)/g, (whole, label: string, link: string) => {
-    const target = linkedPage(path, link)
-    return target === null ? whole : `${label} (help ${target.path})`
-  })
+  const linked = withoutComments(text).replaceAll(
+    /\[([^\]]+)\]\(([^)\s]+)\)/g,
+    (whole, label: string, link: string) => {
+      const target = linkedPage(path, link)
+      return target === null ? whole : `${label} (help ${target.path})`
+    },
+  )
   return Bun.stripANSI(Bun.markdown.ansi(linked, { columns }))
 }
 

@@ -80,7 +80,7 @@ const styleSheet = (): Response =>
   })
 
 /** The patterns of the handbook's addresses, for the router. */
-export const handbookPaths = [handbookRoot, `${handbookRoot}/{page}`, `${handbookRoot}/{folder}/{page}`] as const
+export const handbookPaths = [handbookRoot, `${handbookRoot}/{page}`, `${handbookRoot}/{page}/{part}`] as const
 
 /** Answers a request to one of them. Throws `not_found` for a page that there is not. */
 export async function handbookResponse(request: Request): Promise<Response> {

@@ -3,7 +3,7 @@
  * each policy kind. `bun test/support/handbook-reference.ts` writes the files; a test compares them.
  */
 import { z } from 'zod'
-import { type Group, type Leaf } from '../../cli/command/command.ts'
+import type { Group, Leaf } from '../../cli/command/command.ts'
 import { spelling } from '../../cli/command/help.ts'
 import { commands } from '../../cli/main.ts'
 import { recordingTerminal } from '../../cli/testing/terminal.ts'
@@ -178,7 +178,11 @@ export function configTable(kind: string): string {
     Object.entries(schema.properties ?? {}).map(([name, member]) => [
       `\`${name}\``,
       typeOf(member),
-      schema.required?.includes(name) ? 'required' : member.default === undefined ? '' : `\`${JSON.stringify(member.default)}\``,
+      schema.required?.includes(name)
+        ? 'required'
+        : member.default === undefined
+          ? ''
+          : `\`${JSON.stringify(member.default)}\``,
       member.description ?? '',
     ]),
   )
@@ -187,12 +191,13 @@ export function configTable(kind: string): string {
 /** A page with each table of a configuration filled in. */
 export const withConfigTables = (page: string): string =>
   page.replace(
-    /<!-- config ([\w-]+) -->\n[^]*?<!-- end -->/g,
+    /<!-- config ([\w-]+) -->\n[\s\S]*?<!-- end -->/g,
     (_, kind: string) => `<!-- config ${kind} -->\n\n${configTable(kind)}\n\n<!-- end -->`,
   )
 
 if (import.meta.main) {
-  for (const [path, text] of Object.entries(await referencePages())) await Bun.write(new URL(path, handbookFolder), text)
+  for (const [path, text] of Object.entries(await referencePages()))
+    await Bun.write(new URL(path, handbookFolder), text)
   for (const kind of policyKinds.keys()) {
     const file = new URL(`policies/${kind}.md`, handbookFolder)
     await Bun.write(file, withConfigTables(await Bun.file(file).text()))
