@@ -7,8 +7,8 @@ import { commands } from './main.ts'
 import { recordingTerminal } from './testing/terminal.ts'
 
 const page = (path: string): Promise<string> => Bun.file(new URL(path, handbookFolder)).text()
-const paths = readdirSync(fileURLToPath(handbookFolder), { recursive: true, encoding: 'utf8' }).filter((path) =>
-  path.endsWith('.md'),
+const paths = readdirSync(fileURLToPath(handbookFolder), { recursive: true, encoding: 'utf8' }).filter(
+  (path) => path.endsWith('.md') && path !== 'README.md',
 )
 const repository = new URL('../', import.meta.url)
 const readme = await Bun.file(new URL('README.md', repository)).text()

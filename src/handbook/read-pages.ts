@@ -12,7 +12,9 @@ export interface HandbookPage {
 }
 
 export async function readPages(): Promise<HandbookPage[]> {
-  const files = await Array.fromAsync(new Bun.Glob('**/*.md').scan(import.meta.dir))
+  const found = await Array.fromAsync(new Bun.Glob('**/*.md').scan(import.meta.dir))
+  // The README is for those who change the handbook.
+  const files = found.filter((file) => file !== 'README.md')
   return await Promise.all(
     files.toSorted().map(async (file) => {
       const text = await Bun.file(join(import.meta.dir, file)).text()
