@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { policyKinds } from '../src/policies/kinds/index.ts'
 import { handbookFolder, referencePages, withConfigTables } from '../test/support/handbook-reference.ts'
+import { checkArguments, type Group, type Leaf } from './command/command.ts'
 import { commands } from './main.ts'
 import { recordingTerminal } from './testing/terminal.ts'
 
@@ -67,3 +68,66 @@ test('every file of the source that a document names is there', async () => {
 test('the README has at most 200 lines', () => {
   expect(readme.split('\n').length).toBeLessThanOrEqual(201)
 })
+
+/** The words of a line as a shell would part them; what is substituted stays as it is written. */
+const words = (line: string): string[] =>
+  [...line.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word.replaceAll(/['"]/g, ''))
+
+/** The commands of this product in a block: `gatehouse …`, up to a pipe, a redirection or the end of a substitution. */
+function commandLines(block: string): string[][] {
+  const joined = block.replaceAll(/\\\n\s*/g, ' ')
+  return [
+    ...joined.matchAll(
+      /(?:^|[$][(]|&& )(?:[A-Z_]+=(?:"[^"]*"|\S*) )*(?:dist\/)?gatehouse ((?:'[^']*'|"[^"]*"|[^\n|><)'"&;])*)/gm,
+    ),
+  ].map(([, rest = '']) => words(rest.replace(/ #.*$/, '')))
+}
+
+/** Hidden on purpose: a gateway beside another one on a host that shares the state's file. */
+const hidden = new Set(['--state-file'])
+
+test('every command line in a document is one that the executable would take', async () => {
+  const wrong: string[] = []
+  let checked = 0
+  for (const { path, text } of documents) {
+    for (const [, block = ''] of text.matchAll(/^```sh[^\n]*\n([\s\S]*?)^```$/gm)) {
+      for (const line of commandLines(block)) {
+        checked += 1
+        const fault = await faultOf(line)
+        if (fault !== null) wrong.push(`${path}: gatehouse ${line.join(' ')}: ${fault}`)
+      }
+    }
+  }
+  expect(wrong).toEqual([])
+  expect(checked).toBeGreaterThan(80)
+})
+
+async function faultOf(line: readonly string[]): Promise<string | null> {
+  let node: Leaf | Group = commands(recordingTerminal())
+  let rest = [...line]
+  while ('commands' in node) {
+    const [name = ''] = rest
+    const load: (() => Promise<Leaf | Group>) | undefined = node.commands[name]
+    if (load) {
+      node = await load()
+      rest = rest.slice(1)
+    } else if (node.otherwise) node = await node.otherwise()
+    else return `there is no command "${name}"`
+  }
+  const shown = rest.flatMap((word, index) => (hidden.has(word) || hidden.has(rest[index - 1] ?? '') ? [] : [word]))
+  try {
+    checkArguments(gathered(shown), node.args)
+    return null
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** A flag that is repeatable counts once. */
+const gathered = (line: readonly string[]): string[] =>
+  line.filter((word, index) => {
+    const again = word.startsWith('--') && line.indexOf(word) < index
+    const valueOfAgain =
+      index > 0 && line[index - 1]?.startsWith('--') && line.indexOf(line[index - 1] ?? '') < index - 1
+    return !again && !valueOfAgain
+  })

@@ -62,10 +62,18 @@ ${content}
     },
   )
 
+/** A line of Markdown without the marks of headings, lists, tables and code. */
+const plain = (line: string): string =>
+  line
+    .replace(/^[#|\s-]+/, '')
+    .replaceAll('`', '')
+    .replaceAll(/[\s|]*\|[\s|]*/g, ' · ')
+    .replace(/ · $/, '')
+
 function searchResult(pages: readonly HandbookPage[], asked: string): Response {
   const items = searchPages(pages, asked).map(
     ({ page, line }) =>
-      `<li><a href="${addressOf(page.path)}">${escaped(page.title)}</a><br>${escaped(line.replace(/^[#|\s-]+/, ''))}</li>`,
+      `<li><a href="${addressOf(page.path)}">${escaped(page.title)}</a><br>${escaped(plain(line))}</li>`,
   )
   const found = items.length === 0 ? '<p>No page has these words.</p>' : `<ul>\n${items.join('\n')}\n</ul>`
   return htmlPage('Search', `<h1>Search</h1>\n${found}`, asked)
