@@ -17,3 +17,20 @@ test('the documentation page is drawn with its styles, and one that comes with d
   const colour = `getComputedStyle(document.querySelector('h1')).color`
   expect(await page.evaluate(colour)).not.toBe('rgb(1, 2, 3)')
 })
+
+test('the handbook is read and searched in a browser, under a policy that allows its style sheet only', async () => {
+  const { browser, gatehouse } = await sharedConsole()
+  await using context = await browser.newContext()
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', (message) => complaints.push(message.text()))
+  await page.goto(`${gatehouse.baseUrl}/docs/handbook`)
+  await page.getByRole('link', { name: 'Operations' }).click()
+  await page.getByRole('heading', { name: 'Operations', level: 1 }).waitFor()
+  expect(await page.evaluate(`getComputedStyle(document.body).maxWidth`)).toBe('896px')
+  await page.getByRole('searchbox').fill('emergency revoke')
+  await page.getByRole('searchbox').press('Enter')
+  await page.getByRole('link', { name: 'Tokens', exact: true }).click()
+  await page.getByRole('heading', { name: 'Tokens', level: 1 }).waitFor()
+  expect(complaints).toEqual([])
+})
