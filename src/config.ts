@@ -1,7 +1,7 @@
 /**
  * Every setting, once: its form, its default and what it means. From this table come the names in the file
  * (`drain_seconds`), the environment (`SERVICE_DRAIN_SECONDS`), the flags (`--drain-seconds`), the help text, `config
- * explain` and the README's list. Precedence: default < file < environment < flag (contract section 1).
+ * explain` and the handbook's list. Precedence: default < file < environment < flag (contract section 1).
  */
 import { Failure } from './failure.ts'
 import { address, databaseUrl, httpUrl, origin } from './lib/settings/address-setting.ts'
