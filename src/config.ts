@@ -1,7 +1,7 @@
 /**
  * Every setting, once: its form, its default and what it means. From this table come the names in the file
  * (`drain_seconds`), the environment (`SERVICE_DRAIN_SECONDS`), the flags (`--drain-seconds`), the help text, `config
- * explain` and the handbook's list. Precedence: default < file < environment < flag (contract section 1).
+ * explain` and the handbook's list. Precedence: default < file < environment < flag (cli/README.md).
  */
 import { Failure } from './failure.ts'
 import { address, databaseUrl, httpUrl, origin } from './lib/settings/address-setting.ts'
@@ -9,7 +9,7 @@ import { oneOf, type Setting, text, UnfitValue, whole } from './lib/settings/set
 
 const filled = text.refine((written) => written !== '', 'Write something, or leave it out')
 
-/** What a person may delegate to an application (contract section 5). */
+/** What a person may delegate to an application (oauth/README.md). */
 export const delegableScopes = [
   'gateway:invoke',
   'mcp:invoke',

@@ -1,7 +1,8 @@
 /**
  * Everything that can be refused or go wrong, in one table: the stable code, the HTTP status, the error type and what
- * to do about it (service.md Errors; contract section 2). Throw a Failure anywhere; one place for each surface (the
- * control plane, each gateway dialect, the command line) turns it into output. Codes are API, messages are not.
+ * to do about it (handbook/reference/errors.md; handbook/reference/http.md). Throw a Failure anywhere; one place for
+ * each surface (the control plane, each gateway dialect, the command line) turns it into output. Codes are API,
+ * messages are not.
  */
 
 interface Row {
@@ -95,7 +96,7 @@ export const failures = {
   token_not_active: row(409, 'invalid_request_error', 'The token is not active'),
   token_already_rotated: row(409, 'invalid_request_error', 'The token has already been rotated'),
 
-  // Policies (contract section 7)
+  // Policies (policies/README.md)
   content_policy_violation: row(400, 'invalid_request_error', 'A policy blocked this'),
   policy_denied: row(403, 'access_denied', 'A policy denied this request'),
   policy_rate_limited: row(429, 'rate_limit_exceeded', 'A policy limits how often this may be asked'),
@@ -107,7 +108,7 @@ export const failures = {
   'policy.escalated': row(403, 'access_denied', 'A person has to decide about this request'),
   pattern_unbounded: row(422, 'invalid_request_error', 'A pattern for streams must have a bounded length'),
 
-  // Usage (contract section 8)
+  // Usage (usage/README.md)
   'tokens.budget_exhausted': row(402, 'cost_budget_exceeded', 'The budget of the token is used up'),
   'tokens.request_limit_exhausted': row(403, 'access_denied', 'The requests of the token are used up'),
   'tokens.model_unpriced': row(
@@ -222,7 +223,7 @@ export const failures = {
 
 export type FailureCode = keyof typeof failures
 
-/** What a policy decided, as bodies and frames tell it at their top level (contract section 7). */
+/** What a policy decided, as bodies and frames tell it at their top level (policies/README.md). */
 export interface Verdictan {
   /** In upper case. */
   verdict: string
@@ -271,7 +272,10 @@ export class Failure extends Error {
 export const asFailure = (thrown: unknown): Failure =>
   thrown instanceof Failure ? thrown : new Failure('internal', { cause: thrown })
 
-/** The envelope of every route but OAuth's and the messages dialect's (service.md Errors, contract section 2). */
+/**
+ * The envelope of every route but OAuth's and the messages dialect's (handbook/reference/errors.md,
+ * handbook/reference/http.md).
+ */
 export const envelope = (failure: Failure, requestId: string) => ({
   error: { message: failure.message, type: failure.type, param: failure.param, code: failure.code, ...failure.extra },
   request_id: requestId,
@@ -281,8 +285,8 @@ export const envelope = (failure: Failure, requestId: string) => ({
 const retryableClientErrors = new Set([408, 409, 429])
 
 /**
- * Whether an answer must carry `x-should-retry: false` (service.md Errors): every 4xx but 408, 409 and 429, and the
- * two usage refusals that waiting does not mend.
+ * Whether an answer must carry `x-should-retry: false` (handbook/reference/errors.md): every 4xx but 408, 409 and 429,
+ * and the two usage refusals that waiting does not mend.
  */
 export const mustNotRetry = (status: number, code: string | null): boolean =>
   (status >= 400 && status < 500 && !retryableClientErrors.has(status)) ||

@@ -1,2 +1,2 @@
-/** The one version, shown by `version`, `/healthz`, `/v1/openapi.json` and bootstrap (contract section 1). */
+/** The one version, shown by `version`, `/healthz`, `/v1/openapi.json` and bootstrap (src/README.md). */
 export const version = '0.2.0'

@@ -1,4 +1,4 @@
-/** Turns what was thrown into the lines on stderr and the exit code: 1 failed, 2 usage (contract section 12). */
+/** Turns what was thrown into the lines on stderr and the exit code: 1 failed, 2 usage (cli/README.md). */
 import { asFailure, type Failure, type FailureCode } from '../../src/failure.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 

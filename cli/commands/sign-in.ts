@@ -1,5 +1,5 @@
 /**
- * How `auth login` gets a session (contract section 4; the flow for native programs, RFC 8252, with PKCE, RFC 7636):
+ * How `auth login` gets a session (handbook/people.md; the flow for native programs, RFC 8252, with PKCE, RFC 7636):
  * the person opens a page of the control plane, approves there, and a code comes back, to a listener on loopback or by
  * hand. The verifier never leaves this process but for the exchange.
  */

@@ -1,5 +1,5 @@
 /**
- * What a start says (contract section 1): where everything is; on the first start of an installation the administrator
+ * What a start says (cli/README.md): where everything is; on the first start of an installation the administrator
  * token, once; and until an owner has a password a link that sets it, another one at each start. Both are printed only
  * where a person reads or a program asked for JSON; otherwise they go to files, so that they do not end in a container's
  * log.

@@ -57,7 +57,7 @@ export const controlPlaneCommand = (terminal: Terminal): Leaf =>
 const databasesWaitMilliseconds = 10_000
 
 /**
- * One process opens the databases for writing (protocols section 7). This lock is apart from the supervisor's: a
+ * One process opens the databases for writing (store/README.md). This lock is apart from the supervisor's: a
  * control plane that outlives its supervisor for a moment keeps its successor waiting.
  */
 async function holdDatabases(data: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { Failure } from '../../src/failure.ts'
 
-/** Where a command reads from and writes to: data on stdout, everything else on stderr (contract section 12). */
+/** Where a command reads from and writes to: data on stdout, everything else on stderr (cli/README.md). */
 export interface Terminal {
   /** The name the executable was called by, for help and advice. */
   name: string

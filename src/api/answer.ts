@@ -15,7 +15,10 @@ const securityHeaders: Readonly<Record<string, string>> = {
   'x-content-type-options': 'nosniff',
 }
 
-/** The client's `x-request-id` where it has the right form and is no secret, otherwise a new one (contract section 2). */
+/**
+ * The client's `x-request-id` where it has the right form and is no secret, otherwise a new one
+ * (handbook/reference/http.md).
+ */
 export function requestIdOf(request: Request, newId: NewId): string {
   const sent = request.headers.get('x-request-id')
   return sent !== null && isRequestId(sent) && !holdsSecret(sent) ? sent : newId()
@@ -72,7 +75,9 @@ export function failureOf(thrown: unknown): Failure {
 /** What failed first. Errors around it, such as those of a query builder, may quote the values that were sent. */
 const rootCause = (error: Error): Error => (error.cause instanceof Error ? rootCause(error.cause) : error)
 
-/** A store that fails is never the caller's fault (contract section 2); a broken constraint is a defect of ours. */
+/**
+ * A store that fails is never the caller's fault (handbook/reference/http.md); a broken constraint is a defect of ours.
+ */
 function databaseFailed(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false
   if (thrown.name === 'LibsqlError') return !/constraint failed/i.test(thrown.message)

@@ -1,6 +1,6 @@
 /**
  * Cursors: where a page ended, with a digest of that and of the query it belongs to. Not secret, only of no use with
- * another query (contract section 2, Pages) or once a character of it is another.
+ * another query (handbook/reference/http.md) or once a character of it is another.
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'

@@ -1,7 +1,7 @@
 import { version } from '../version.ts'
 import { jsonResponse } from './answer.ts'
 
-/** What a process says of itself to those who run it: alive, able to answer, counted (contract section 2). */
+/** What a process says of itself to those who run it: alive, able to answer, counted (handbook/reference/http.md). */
 export interface Health {
   /** `reason` says in words what is missing, or what is wrong though it can answer. */
   ready(): { ok: boolean; reason?: string | undefined }

@@ -1,6 +1,6 @@
 /**
- * `Idempotency-Key` (contract section 2): the first answer of a key is kept for 24 hours and given again. A key is
- * claimed by one statement before the handler runs, so of two simultaneous requests one runs and one gets 409.
+ * `Idempotency-Key` (handbook/reference/http.md): the first answer of a key is kept for 24 hours and given again. A key
+ * is claimed by one statement before the handler runs, so of two simultaneous requests one runs and one gets 409.
  *
  * Only an answer of success is kept: a request that was refused has changed nothing and may run again; one that failed
  * on our side may have been done, and its key stays taken for a minute. An answer with a

@@ -1,4 +1,4 @@
-/** The whole way of a call, rule by rule; long because each rule of contract section 2 has its test here. */
+/** The whole way of a call, rule by rule; long because each convention of api/README.md has its test here. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { z } from 'zod'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases } from '../events/testing/ledger.ts'

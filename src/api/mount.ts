@@ -6,7 +6,7 @@
  *
  * Whatever is thrown on the way becomes an answer in one place (`answer.ts`).
  */
-import { asFailure, Failure } from '../failure.ts'
+import { asFailure, Failure, severalHosts } from '../failure.ts'
 import { handbookPaths, handbookResponse } from '../handbook/site.ts'
 import { notDelegated } from '../identity/delegation.ts'
 import { isPermission } from '../identity/permissions.ts'
@@ -181,7 +181,7 @@ function mayCall(route: AnyRoute, principal: Principal): boolean {
   const { access } = route
   if (access === 'public') return true
   if (principal.kind === 'anonymous') return false
-  // What only a person can be asked for is in no scope (service.md Authentication, 11).
+  // What only a person can be asked for is in no scope (oauth/README.md).
   if (access === 'signed-in') return principal.delegation === undefined
   if (access === 'runtime:session') return principal.kind === 'runtime'
   return principal.permissions.has(access) && beyondToken(route, principal) === null

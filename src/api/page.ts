@@ -1,4 +1,4 @@
-/** Pages of records (contract section 2): in the order they were made, by a cursor bound to its filters. */
+/** Pages of records (handbook/reference/http.md): in the order they were made, by a cursor bound to its filters. */
 import { z } from 'zod'
 import { readCursor, writeCursor } from './cursor.ts'
 

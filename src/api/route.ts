@@ -75,7 +75,7 @@ export interface GatewayRouteDescription {
   family: string
   summary: string
   permission: Permission
-  /** The policy stages this family supports (service.md Limits). */
+  /** The policy stages this family supports (policies/README.md). */
   policyStages: readonly string[]
   request?: z.ZodType
   /** The content type of the request where it is not JSON. */

@@ -1,4 +1,4 @@
-/** The control plane's two databases: files of its data directory, or those of libSQL servers (contract section 11). */
+/** The control plane's two databases: files of its data directory, or those of libSQL servers (fleet/README.md). */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Settings } from '../config.ts'

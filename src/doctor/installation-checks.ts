@@ -173,7 +173,7 @@ function workerFindings(worker: WorkerFacts, now: number): Finding[] {
   return [warn(behind, 'Look again in a few seconds; where it stays so, doctor --data DIR on its host'), ...other]
 }
 
-/** Whoever had a revoked runtime token may have had the keys that its gateway was given (protocols section 5). */
+/** Whoever had a revoked runtime token may have had the keys that its gateway was given (fleet/README.md, Trust). */
 const keysToRotate: Check<InstallationFacts> = ({ revoked, gateways, providers, keyChanges }) => {
   if (revoked === null || gateways === null || providers === null) return null
   return revoked.flatMap(({ id, name, bindings, revocation }) => {

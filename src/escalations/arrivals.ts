@@ -1,8 +1,8 @@
 /**
- * How a request that waits for a person comes into the queue. A gateway may post only its own kinds of events (protocols
- * section 5), so it is the control plane that queues: what a `decision` event says of an escalation is kept in the
- * transaction that takes the event in, and each such arrival becomes a record, or another attempt of one that waits
- * already, once. Whoever dies between the two leaves the arrival for the next to find.
+ * How a request that waits for a person comes into the queue. A gateway may post only its own kinds of events
+ * (fleet/README.md, Trust), so it is the control plane that queues: what a `decision` event says of an escalation is
+ * kept in the transaction that takes the event in, and each such arrival becomes a record, or another attempt of one
+ * that waits already, once. Whoever dies between the two leaves the arrival for the next to find.
  */
 import { z } from 'zod'
 import { type Event, eventSchema } from '../events/event.ts'

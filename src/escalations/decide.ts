@@ -1,5 +1,5 @@
 /**
- * What a reviewer does with a request that waits (contract section 10). A decision sends nothing again: with
+ * What a reviewer does with a request that waits (escalations/README.md). A decision sends nothing again: with
  * `grant_once_seconds` the same token may send the same request once within that time. Nobody decides about a request of
  * their own.
  */

@@ -1,4 +1,4 @@
-/** A request that waits, or waited, for a person (contract section 10): its row, its record, who may see it. */
+/** A request that waits, or waited, for a person (escalations/README.md): its row, its record, who may see it. */
 import { z } from 'zod'
 import { seenBy, visibilityFor } from '../events/query/query.ts'
 import { Failure } from '../failure.ts'

@@ -1,4 +1,4 @@
-/** `/v1/escalations`: the queue that people decide about (contract section 10). */
+/** `/v1/escalations`: the queue that people decide about (escalations/README.md). */
 
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'

@@ -1,5 +1,6 @@
 /**
- * Changes a thing and records it, though the thing and its record lie in two databases (protocols section 6):
+ * Changes a thing and records it, though the thing and its record lie in two databases (events/README.md, A change and
+ * its event):
  *
  *   1. ledger   the change is pending: its event, its ledger statements
  *   2. state    version + 1, the event id in `change_log` with the guard, the statements; one transaction
@@ -12,7 +13,7 @@
  *
  * The event of a state change carries the version that the change made as its `config_version`. The nonce of a version
  * is the id of the change that made it (`lost-…` where that was dropped), so that `change_log` can tell which pairs of
- * version and nonce are of its history (protocols section 4, rule 1); events carry it as `config_id`.
+ * version and nonce are of its history (fleet/README.md rule R1); events carry it as `config_id`.
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'

@@ -7,7 +7,7 @@ import { type Event, type EventType, nobody, type Verdict } from './event.ts'
 
 export interface ControlPlaneEvent {
   type: EventType
-  /** Default allow; a refused action is deny (contract section 9). */
+  /** Default allow; a refused action is deny (events/README.md). */
   verdict?: Verdict
   /** Default `ok`; otherwise a stable dotted word. */
   reason?: string

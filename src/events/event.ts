@@ -1,5 +1,5 @@
 /**
- * What an event is (service.md Events; contract section 9). An event's body is the exact JSON text that was written,
+ * What an event is (events/README.md). An event's body is the exact JSON text that was written,
  * shipped, chained and stored; the ledger's columns are read from it and never the other way round.
  */
 import { z } from 'zod'
@@ -85,7 +85,7 @@ export const eventTypes = [
 ] as const
 export type EventType = (typeof eventTypes)[number]
 
-/** The only types a gateway may post for its worker (protocols section 5). */
+/** The only types a gateway may post for its worker (fleet/README.md, Trust). */
 export const isGatewayEventType = (type: string): boolean =>
   type.startsWith('gateway.') || type === 'decision' || type.startsWith('auth.')
 

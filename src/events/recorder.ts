@@ -1,8 +1,9 @@
 /**
- * How the control plane changes anything: a change and its event are one, though they lie in two databases (protocols
- * section 6). Ledger: the change is pending. State: the change, with its event id in `change_log`. Ledger: applied, the
- * event appended to the control plane's chain. What is found pending for more than 5 s is settled by looking for its id
- * in `change_log`; where it is missing, a row with applied = 0 makes its late writer fail, and the pending is dropped.
+ * How the control plane changes anything: a change and its event are one, though they lie in two databases
+ * (events/README.md, A change and its event). Ledger: the change is pending. State: the change, with its event id in
+ * `change_log`. Ledger: applied, the event appended to the control plane's chain. What is found pending for more than 5
+ * s is settled by looking for its id in `change_log`; where it is missing, a row with applied = 0 makes its late writer
+ * fail, and the pending is dropped.
  */
 import type { Failure } from '../failure.ts'
 import type { Head } from '../store/propagation.ts'

@@ -311,7 +311,7 @@ describe('GET /v1/events/export', () => {
     expect(read).toBeLessThanOrEqual(1500)
   })
 
-  test('gives the columns of service.md as CSV, quoted, with formulas made harmless', async () => {
+  test('gives the documented columns as CSV, quoted, with formulas made harmless', async () => {
     await record([event(1, { event_id: '01900000-0000-7000-8000-000000000001', request_id: '=1+1,"x"' })])
     expect(await exported('csv')).toBe(
       'event_id,timestamp,event_type,request_id,verdict,reason_code,config_version\r\n' +

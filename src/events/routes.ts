@@ -1,4 +1,4 @@
-/** Events by query: GET /v1/events (service.md Events; contract section 9). */
+/** Events by query: GET /v1/events (events/README.md). */
 import { z } from 'zod'
 import { pageLimit } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'

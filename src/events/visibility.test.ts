@@ -56,7 +56,7 @@ const cases: Case[] = [
   { who: 'nobody', principal: { kind: 'anonymous', roles: [] }, sees: only() },
 ]
 
-test.each(cases)('$who sees what the contract says', ({ principal, sees }) => {
+test.each(cases)('$who sees what the README says', ({ principal, sees }) => {
   const teams = principal.userId === undefined ? [] : ['of-user-1', 'of-user-2']
   expect(visibilityOf({ ...anonymous, ...principal }, { teams, tokens: [] })).toEqual(sees)
 })

@@ -1,4 +1,4 @@
-/** Which events a caller sees, in query, export and jobs alike (contract section 9, "Who sees what"). */
+/** Which events a caller sees, in query, export and jobs alike (events/README.md). */
 import type { Principal } from '../identity/principal.ts'
 
 export interface Visibility {

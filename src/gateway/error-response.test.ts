@@ -18,7 +18,7 @@ interface Row {
   details?: FailureDetails
 }
 
-/** service.md Errors, row by row. */
+/** Every kind of refusal, row by row. */
 const rows: readonly Row[] = [
   {
     code: 'content_policy_violation',

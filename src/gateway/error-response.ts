@@ -55,7 +55,7 @@ function reasonOf(exchange: Exchange, failure: Failure): string {
 }
 
 /**
- * The answer of a request that waits for a person (contract section 6, Escalation): 200 in the family's own form, as a
+ * The answer of a request that waits for a person (gateway/README.md, Escalations): 200 in the family's own form, as a
  * stream where one was asked for. Null where this is no escalation, or the family has no such form and answers 403.
  */
 function escalationAnswer({ id, dialect, facts, requestId }: Exchange, failure: Failure): Response | null {
@@ -105,7 +105,7 @@ function answerHeaders(
   verdict: Verdict | null,
 ): Record<string, string> {
   const headers: Record<string, string> = { 'content-type': 'application/json', 'x-request-id': requestId }
-  // Where clients of this language look for it (contract section 2).
+  // Where clients of this language look for it (handbook/reference/http.md).
   if (family === 'messages') headers['request-id'] = requestId
   if (verdict !== null) headers['x-service-verdict'] = verdict.toUpperCase()
   return headers

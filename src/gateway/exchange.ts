@@ -152,7 +152,7 @@ export interface Exchange extends Placed {
   promptRedacted: string | null
   /** The path that is or will be tried; the first of `paths` until one fails. */
   model: ResolvedModel | null
-  /** The models that may answer, the one that was asked for first, then its fallbacks (contract section 6, Paths). */
+  /** The models that may answer, the one that was asked for first, then its fallbacks (gateway/README.md, Paths). */
   paths: readonly ResolvedModel[]
   chain: PolicyChain | null
   /** What policies read of the request; null where none looks at it. */

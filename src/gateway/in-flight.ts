@@ -3,9 +3,9 @@
  * is held against the deadlines. One sweep every few milliseconds serves all of them, where a timer and a listener for
  * each request would cost more than the rest of its admission; it stops while nothing runs.
  *
- * Five deadlines (contract section 2): the request's body, the connection, the provider's first byte, its silence
- * within an answer, the answer in all. The second and third end a call, after which another path may be tried; the
- * others end the exchange, the last two once its answer has begun.
+ * Five deadlines (handbook/reference/http.md): the request's body, the connection, the provider's first byte, its
+ * silence within an answer, the answer in all. The second and third end a call, after which another path may be tried;
+ * the others end the exchange, the last two once its answer has begun.
  */
 
 import type { Settings } from '../config.ts'

@@ -1,6 +1,7 @@
 /**
  * Model discovery: the models of the catalog that this token may use, in one page that the OpenAI and the Anthropic
- * client both read (contract section 6). It calls no provider, so nothing is opened; its outcome is recorded like others.
+ * client both read (gateway/README.md). It calls no provider, so nothing is opened; its outcome is recorded like
+ * others.
  */
 import { Failure } from '../failure.ts'
 import type { CatalogModel, StateView } from '../fleet/protocol/worker.ts'

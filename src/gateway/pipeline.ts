@@ -1,5 +1,5 @@
 /**
- * The page to read first: the life of one governed request, in order (contract section 6). Each stage takes the exchange
+ * The page to read first: the life of one governed request, in order (gateway/README.md). Each stage takes the exchange
  * and makes it richer, or throws a Failure; `error-response.ts` is the one place that turns a Failure into the caller's dialect.
  * A stage that waits for nothing returns nothing, so that the common path is not cut into turns of the event loop.
  */

@@ -1,4 +1,4 @@
-/** The caller's label of its request: `x-request-id` (contract section 2). */
+/** The caller's label of its request: `x-request-id` (handbook/reference/http.md). */
 import { Failure } from '../failure.ts'
 import { isRequestId } from '../lib/http/request-id.ts'
 import type { NewId } from '../lib/ids.ts'

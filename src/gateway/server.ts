@@ -91,7 +91,7 @@ export interface GatewayServer {
   readonly websocket: SocketHandlers
   /** Loads what the first request to a real provider, and all beside it, would otherwise stand still for. */
   warm(): Promise<void>
-  /** Ends what runs for these tokens, and their connections (contract section 3, emergency revoke). */
+  /** Ends what runs for these tokens, and their connections (handbook/tokens.md). */
   cutTokens(tokenHashes: readonly string[]): void
   /**
    * Refuses what is new, lets what runs finish within `drain_seconds`, cuts the rest with its outcome recorded. Then

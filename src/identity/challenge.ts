@@ -2,7 +2,7 @@
 import type { Failure } from '../failure.ts'
 
 /**
- * Null where the refusal carries none: no 403 but that of a missing scope does (contract section 5). Without a credential
+ * Null where the refusal carries none: no 403 but that of a missing scope does (oauth/README.md). Without a credential
  * there is no error code. `origin` is where the resource's metadata is served, null where that is not known yet; `path` is
  * the resource's own there.
  */

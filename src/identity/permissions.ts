@@ -1,4 +1,4 @@
-/** Permissions, the roles that hold them, and which purposes may hold which roles (contract section 3). */
+/** Permissions, the roles that hold them, and which purposes may hold which roles (identity/README.md). */
 
 export const permissions = [
   'tokens:read',

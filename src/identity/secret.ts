@@ -1,5 +1,5 @@
 /**
- * The form of every secret this product hands out (contract section 3): a prefix that says what it is, 30 base62
+ * The form of every secret this product hands out (identity/README.md): a prefix that says what it is, 30 base62
  * characters of randomness (178 bits), and 6 that are the CRC32 of all before them, so that a mistyped or made-up
  * secret is refused without a look-up. Only the SHA-256 of a secret is stored: with 178 bits of entropy a slow hash
  * would add nothing.

@@ -1,5 +1,5 @@
 /**
- * Inspects a streamed answer frame by frame, in any dialect (protocols section 9).
+ * Inspects a streamed answer frame by frame, in any dialect (inspection/README.md).
  *
  * 1. Each channel (a field of a choice) is one text on its way through the rules. A frame leaves with the part of its
  *    text that is safe; where all of it is, these are the bytes that came.

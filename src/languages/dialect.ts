@@ -37,7 +37,7 @@ export interface RequestFacts {
   choices: number
   /** The input is more than the body holds (`previous_response_id`, remote files): a model's window bounds it. */
   beyondBody: boolean
-  /** The member whose cost has no bound (protocols section 2, rule 20); null where there is none. */
+  /** The member whose cost has no bound (usage/pricing/README.md); null where there is none. */
   unbounded: string | null
   /**
    * The most uses of tools that the provider runs and charges for itself, where they have a maximum; each may take the
@@ -75,7 +75,7 @@ export interface Usage {
 
 /** What one SSE frame means to the gateway. */
 export interface FrameFacts {
-  /** The frame ends the answer: it waits for the outcome to be recorded (protocols section 3). */
+  /** The frame ends the answer: it waits for the outcome to be recorded (fleet/outbox/README.md rule 4). */
   terminal: boolean
   /** Characters of generated text in it, for estimates. */
   textLength: number

@@ -8,7 +8,7 @@ export interface Clock {
 
 export const systemClock: Clock = { now: Date.now, monotonic: () => performance.now() }
 
-/** RFC 3339 in UTC with milliseconds, the one form of time outside (contract section 2). */
+/** RFC 3339 in UTC with milliseconds, the one form of time outside (handbook/reference/http.md). */
 export function timestamp(milliseconds: number): string {
   // All events of one tick tell the same time, and making the text costs more than the rest of an event's frame.
   if (milliseconds !== lastMilliseconds) {

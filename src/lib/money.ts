@@ -1,4 +1,4 @@
-/** Money: a decimal number of dollars outside, integer nano-dollars inside (contract section 2). */
+/** Money: a decimal number of dollars outside, integer nano-dollars inside (handbook/reference/http.md). */
 const nanoInUnit = 1_000_000_000
 
 /** The largest amount whose nano-dollars are still exact integers in every part of the product. */

@@ -1,7 +1,7 @@
 /**
- * The workers of one gateway: processes that share a port, so that a host's cores are used (architecture, Processes).
- * Each is a worker of its own with a directory of its own; they share the state file and nothing else, and the kernel
- * deals connections out among them.
+ * The workers of one gateway: processes that share a port, so that a host's cores are used (src/README.md, The
+ * processes). Each is a worker of its own with a directory of its own; they share the state file and nothing else, and
+ * the kernel deals connections out among them.
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

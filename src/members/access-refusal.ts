@@ -1,4 +1,4 @@
-/** A change that its caller had no permission for leaves an event of its own (contract section 9). */
+/** A change that its caller had no permission for leaves an event of its own (events/README.md). */
 import type { Recorder } from '../events/recorder.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'

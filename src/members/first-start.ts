@@ -1,5 +1,5 @@
 /**
- * What a new installation begins with (contract section 1): the organization, team `default`, an owner in it, a gateway
+ * What a new installation begins with (members/README.md): the organization, team `default`, an owner in it, a gateway
  * with its runtime token, an administrator token. Safe against crashes and against several processes starting at once:
  *
  *   1. One ledger transaction makes the organization, whose table holds one row at most, and with it everything that is

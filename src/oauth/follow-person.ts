@@ -1,5 +1,5 @@
 /**
- * Keeps access tokens at what their person may do (contract section 11). A change of a person's role, standing or teams
+ * Keeps access tokens at what their person may do (oauth/README.md). A change of a person's role, standing or teams
  * is one of the ledger; with it, in the same transaction, goes a mark that the tokens in the state must follow. They do
  * so right after, and where the process died before that, `settleOAuth` finds the mark.
  * Who is disabled loses all approvals in that transaction, so that none comes back with them.

@@ -1,4 +1,4 @@
-/** All routes of the OAuth server (contract section 5). */
+/** All routes of the OAuth server (oauth/README.md). */
 import type { AnyRoute } from '../api/route.ts'
 import { authorizeRoutes } from './authorize/authorize-routes.ts'
 import { clientRoutes } from './clients/client-routes.ts'

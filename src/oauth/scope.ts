@@ -1,5 +1,5 @@
 /**
- * The scope registry: what a person may delegate, in a sentence each, and which of it is active (contract section 5). A
+ * The scope registry: what a person may delegate, in a sentence each, and which of it is active (oauth/README.md). A
  * scope is a permission; a token permits what is both in its scope and held by its person.
  */
 import { delegableScopes } from '../config.ts'

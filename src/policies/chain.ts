@@ -24,7 +24,7 @@ import { policyKinds } from './kinds/index.ts'
 import type { CompiledPolicy } from './kinds/kind.ts'
 import type { StoredPolicy } from './stored-policy.ts'
 
-/** What one policy said at one stage, as events show it (contract section 9). */
+/** What one policy said at one stage, as events show it (events/README.md). */
 export interface PolicyResult {
   policy_id: string
   kind: string

@@ -1,4 +1,4 @@
-/** `/v1/policies` (contract section 7). */
+/** `/v1/policies` (policies/README.md). */
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
 import { entityTag, requireVersion } from '../api/entity-tag.ts'

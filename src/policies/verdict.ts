@@ -1,4 +1,4 @@
-/** How verdicts combine (contract section 7): the strongest of all that were enforced is the request's. */
+/** How verdicts combine (policies/README.md): the strongest of all that were enforced is the request's. */
 import type { Verdict } from '../events/event.ts'
 
 const byStrength: readonly Verdict[] = [

@@ -1,7 +1,8 @@
 /**
- * A provider's credentials at rest (contract section 6, protocols section 5): sealed in the state under a data key of
- * its own, which lies in the ledger under the master key and reaches the gateways that may use the provider by bootstrap.
- * A new credential is sealed under the same key, so that a rotation reaches gateways with the state and with no gap.
+ * A provider's credentials at rest (providers/README.md, fleet/README.md, Trust): sealed in the state under a data key
+ * of its own, which lies in the ledger under the master key and reaches the gateways that may use the provider by
+ * bootstrap. A new credential is sealed under the same key, so that a rotation reaches gateways with the state and with
+ * no gap.
  */
 import { seal, unseal } from '../lib/seal.ts'
 import { keepSecret, openSecret } from '../store/keys/master-key.ts'

@@ -1,4 +1,6 @@
-/** What a provider's record may hold when it is written (contract section 6), and what of it is shown: no credential. */
+/**
+ * What a provider's record may hold when it is written (providers/README.md), and what of it is shown: no credential.
+ */
 import { z } from 'zod'
 import { recordName } from './catalog/catalog-change.ts'
 import { priceRecordSchema } from './prices/price-record.ts'

@@ -1,5 +1,5 @@
 /**
- * The catalog by its API, on real files: every field of contract section 6, what each refuses, and that no credential ever
+ * The catalog by its API, on real files: every field of its records, what each refuses, and that no credential ever
  * comes out. Long because the three kinds of records are held to the same promises side by side.
  */
 import { Database } from 'bun:sqlite'

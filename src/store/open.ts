@@ -1,6 +1,6 @@
 /**
  * Opens a libSQL database file for writing (for one of a server see remote.ts): the one process that does so for a
- * file, through one connection (protocols section 7; local-connection.ts). libSQL's own defaults are
+ * file, through one connection (store/README.md; local-connection.ts). libSQL's own defaults are
  * journal_mode=delete and busy_timeout=0; hence the pragmas here.
  *
  * The native addon blocks the thread it is called on and can abort the process, so only the control plane may load it:

@@ -8,7 +8,7 @@ export const headSchema = z.object({
 })
 export type Head = z.infer<typeof headSchema>
 
-/** What a mutation that takes rights away answers with (contract section 11). */
+/** What a mutation that takes rights away answers with (fleet/README.md). */
 export const propagationSchema = z.object({
   connected: z.number().int().describe('Workers that heartbeat within the last 3 s'),
   acknowledged: z.number().int().describe('Those of them that have made the denial durable'),
@@ -39,7 +39,7 @@ export interface Fleet {
   ): void
   /**
    * Waits until every worker that heartbeat within 3 s has acknowledged `version`, or 2 s, and says who has and who has not
-   * (protocols section 4, rule 5).
+   * (fleet/README.md rule R5).
    */
   propagation(version: number): Promise<Propagation>
 }

@@ -1,7 +1,7 @@
 /**
- * What a local database file has its write-ahead log wait for the disk with, off the thread that writes (protocols
- * section 7): a disk takes from one to hundreds of milliseconds to have something safe, in which nothing else is done
- * where a transaction waits for it.
+ * What a local database file has its write-ahead log wait for the disk with, off the thread that writes
+ * (store/README.md): a disk takes from one to hundreds of milliseconds to have something safe, in which nothing else is
+ * done where a transaction waits for it.
  *
  *   - `flush` waits until all that was committed before is safe from a crash of the host. For what is committed without
  *     waiting, and acknowledged only then; a file that was cut off there is sound, and ends with an earlier transaction.

@@ -1,6 +1,6 @@
 /**
- * What the control plane counts, as Prometheus text (contract section 2). Labels are bounded: a route's pattern and
- * never an address, a class of status, an event type; never a token, a user or a request id.
+ * What the control plane counts, as Prometheus text (handbook/reference/http.md). Labels are bounded: a route's pattern
+ * and never an address, a class of status, an event type; never a token, a user or a request id.
  */
 import type { Event } from '../events/event.ts'
 import {

@@ -146,7 +146,7 @@ const narrowerRole = (given: Role, own: Role): readonly Role[] => {
   return rolesWithin([given], [own]) ? [own] : []
 }
 
-/** The purpose bounds the roles, whatever they are (contract section 3, Permissions). */
+/** The purpose bounds the roles, whatever they are (identity/README.md). */
 function permissionsWithin(purpose: string, roles: readonly Role[]): ReadonlySet<Permission> {
   const runtime = purpose === 'gateway_runtime'
   return new Set([...permissionsOf(roles)].filter((permission) => (permission === 'runtime:connect') === runtime))
@@ -165,7 +165,7 @@ async function sessionPrincipal(options: AuthenticatorOptions, hash: string): Pr
   if (row === undefined) throw new Failure('invalid_api_token')
   const session = fromRow(runtimeSessions, row)
   if (clock.now() >= session.expiresAt) throw new Failure('session_expired')
-  // A session ends with the runtime token it was given for (protocols section 5).
+  // A session ends with the runtime token it was given for (fleet/README.md, Trust).
   const [token] = await state.read('select * from tokens where id = ? and deleted = 0', [session.tokenId])
   if (token === undefined) throw new Failure('invalid_api_token')
   const status = tokenStatus(fromRow(tokens, token), clock.now())

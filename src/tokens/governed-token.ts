@@ -28,13 +28,13 @@ export interface GovernedToken {
   roles: readonly Role[]
   ownerKind: 'user' | 'team'
   ownerId: string
-  /** The team whose readers see this token's events (contract section 3, owner). */
+  /** The team whose readers see this token's events (handbook/tokens.md). */
   eventTeamId: string | null
   policyIds: readonly string[]
   accessPolicyIds: readonly string[]
   budgetId: string | null
   metadataTrust: 'none' | 'caller'
-  /** The limits that a request draws on, its own first (protocols section 2, rule 1). */
+  /** The limits that a request draws on, its own first (usage/lease/README.md rule 1). */
   accounts: readonly TokenAccount[]
   /** Milliseconds since the epoch; null where it never comes. */
   expiresAt: number | null
@@ -70,7 +70,7 @@ export function tokenStatus(
   return 'active'
 }
 
-/** Matches a model id against a filter of exact names and `*` globs (contract section 6). */
+/** Matches a model id against a filter of exact names and `*` globs (gateway/README.md). */
 export function modelAllowed(filter: readonly string[] | null, model: string): boolean {
   return filter === null || someGlobMatches(filter, model)
 }

@@ -1,4 +1,4 @@
-/** The life of a token by its routes, rule by rule; long because each rule of contract section 3 has its test here. */
+/** The life of a token by its routes, rule by rule; long because each rule of tokens has its test here. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { hashSecret } from '../identity/secret.ts'
 import { firstStart } from '../members/first-start.ts'

@@ -1,5 +1,5 @@
 /**
- * A token as the API shows it (contract section 3, Record). The secret is not among what it is made from. Status is
+ * A token as the API shows it (handbook/tokens.md). The secret is not among what it is made from. Status is
  * computed for the instant of reading; the counts of depletion are null where nothing counts them.
  */
 import { z } from 'zod'

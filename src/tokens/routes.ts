@@ -1,4 +1,4 @@
-/** The routes of `/v1/tokens` (contract section 3). */
+/** The routes of `/v1/tokens` (handbook/tokens.md). */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../api/route.ts'
 import type { Database } from '../store/open.ts'

@@ -47,7 +47,7 @@ export interface StateOnly {
   /** SHA-256 of the secret. */
   hash: string
   eventTeamId: string | null
-  /** The usage accounts that a request of this token draws on (protocols section 2, rule 1). */
+  /** The usage accounts that a request of this token draws on (usage/lease/README.md rule 1). */
   accountIds: readonly string[]
 }
 

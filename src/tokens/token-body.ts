@@ -1,5 +1,5 @@
 /**
- * What callers send about tokens (contract section 3), and how it is read: limits stand at the top level or in
+ * What callers send about tokens (handbook/tokens.md), and how it is read: limits stand at the top level or in
  * `bindings`, an expiry is a length or an instant. Null means no limit. Absent means what the token inherits: from the
  * token that makes it, or from its source.
  */

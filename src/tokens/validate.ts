@@ -1,4 +1,6 @@
-/** Whether a secret is one of a usable token, for programs that take tokens of this installation (contract section 3). */
+/**
+ * Whether a secret is one of a usable token, for programs that take tokens of this installation (handbook/tokens.md).
+ */
 import { z } from 'zod'
 import type { Principal } from '../identity/principal.ts'
 import { hashSecret, secretKind } from '../identity/secret.ts'

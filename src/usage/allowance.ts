@@ -1,5 +1,5 @@
 /**
- * What a request asks of the limits it draws on, and what it gets (protocols section 2). An account is one limit: a
+ * What a request asks of the limits it draws on, and what it gets (usage/lease/README.md). An account is one limit: a
  * token's requests, a token's money, a budget's window. Amounts are requests, or nano-dollars.
  */
 

@@ -1,4 +1,4 @@
-/** Which limits a request draws on, and how a refusal of one is told (protocols section 2, rules 1, 8, 12). */
+/** Which limits a request draws on, and how a refusal of one is told (usage/lease/README.md rules 1, 8 and 12). */
 
 import { Failure } from '../failure.ts'
 import { fromNano } from '../lib/money.ts'
@@ -12,7 +12,7 @@ export type SpendOwner = string
 
 type Spender = Pick<GovernedToken, 'accounts' | 'budgetId' | 'teamId' | 'userId' | 'ownerKind' | 'ownerId'>
 
-/** Who pays (contract section 8): whom the gateway's record names, else the token's user, else its owner. */
+/** Who pays (usage/README.md): whom the gateway's record names, else the token's user, else its owner. */
 export const spendOwnerOf = (
   token: Pick<GovernedToken, 'userId' | 'ownerKind' | 'ownerId'>,
   gatewayOwner: SpendOwner | null,

@@ -1,5 +1,5 @@
 /**
- * What providers charge beyond the most that a request could cost by their list prices (protocols section 2, rule 19).
+ * What providers charge beyond the most that a request could cost by their list prices (usage/lease/README.md rule 19).
  *
  * 1. A gateway compares what a provider reports with the bound of the request, and says in the outcome by how much the
  *    bound was exceeded.

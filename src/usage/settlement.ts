@@ -1,7 +1,7 @@
 /**
  * Books what outcomes say was used, in the transaction that appends them to the worker's chain: so each counts exactly
- * once, and there is no other report of use (protocols section 2, rule 5). A worker books on its own cells only. What a
- * provider charged beyond all that the worker had been granted is booked in full and granted afterwards (rule 19): it
+ * once, and there is no other report of use (usage/lease/README.md rule 5). A worker books on its own cells only. What
+ * a provider charged beyond all that the worker had been granted is booked in full and granted afterwards (rule 19): it
  * takes from what others may have, and the account stays open while anything is left. A claim on an account that the
  * worker never held, or after an operator released the worker, is refused and recorded.
  *

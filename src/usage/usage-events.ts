@@ -66,7 +66,7 @@ export class UsageEvents {
 
   /**
    * Something was used of these accounts, or their limits have changed. A budget is used up when what is left cannot pay
-   * the cheapest request that its token may make (protocols section 2, rule 18), whether or not it ever paid for one.
+   * the cheapest request that its token may make (usage/lease/README.md rule 18), whether or not it ever paid for one.
    * `requestOf` names, by account, the request that used it last.
    */
   async used(accounts: readonly string[], requestOf: ReadonlyMap<string, string | null> = new Map()): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The refusals of the gateway on every family, row by row (service.md, Status and code table; on messages its Messages
- * route error format). What needs a provider is in `families.test.ts`, what needs limits with the limits.
+ * The refusals of the gateway on every family, row by row. What needs a provider is in `families.test.ts`, what needs
+ * limits with the limits.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'

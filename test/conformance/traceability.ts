@@ -37,7 +37,7 @@ const lookedAt = 'without a client or a token says what is missing'
 export const traceability: readonly Traced[] = [
   row('page: one client_id', 'RFC 6749 §4.1.1', authorize, 'a request with no client_id, an empty one or two'),
   row('page: known client', 'RFC 6749 §4.1.2.1', authorize, 'a client that is not registered'),
-  row('page: one redirect_uri', 'contract §5', authorize, 'a request with no redirect_uri, an empty one or two'),
+  row('page: one redirect_uri', 'oauth/README.md', authorize, 'a request with no redirect_uri, an empty one or two'),
   row(
     'page: registered redirect_uri, compared as a string',
     'RFC 6749 §3.1.2.3, RFC 9700 §4.1.3',
@@ -74,11 +74,11 @@ export const traceability: readonly Traced[] = [
   row('authorize: scope in its form', 'RFC 6749 §3.3', authorize, 'a scope of another form'),
   row(
     'authorize: registered scope',
-    'service.md OAuth client, RFC 6749 §3.3',
+    'oauth/README.md, RFC 6749 §3.3',
     authorize,
     'a scope that the client is not registered for',
   ),
-  row('authorize: active scope', 'contract §5', authorize, 'a scope that is not active'),
+  row('authorize: active scope', 'oauth/README.md', authorize, 'a scope that is not active'),
   row('authorize: known resource', 'RFC 8707 §2', authorize, 'a resource that is none of ours'),
 
   row(
@@ -92,7 +92,7 @@ export const traceability: readonly Traced[] = [
   row('token: client_id given', 'RFC 6749 §3.2.1', token, inForm),
   row('token: known client', 'RFC 6749 §5.2', token, inForm),
   row('code: code given', 'RFC 6749 §4.1.3', token, inForm),
-  row('code: redirect_uri given', 'contract §5', token, inForm),
+  row('code: redirect_uri given', 'oauth/README.md', token, inForm),
   row('code: code_verifier given', 'RFC 7636 §4.5', token, inForm),
   row('code: code_verifier in its form', 'RFC 7636 §4.1', token, 'with a verifier that is none is an invalid request'),
   row('code: known code', 'RFC 6749 §5.2', token, inForm),
@@ -114,7 +114,7 @@ export const traceability: readonly Traced[] = [
   row('code: approval in force', 'RFC 6749 §5.2', token, 'of a person who was disabled meanwhile gives nothing'),
   row(
     'code: client in service',
-    'service.md OAuth states, RFC 6749 §5.2',
+    'oauth/README.md, RFC 6749 §5.2',
     token,
     'gets neither consent nor tokens, keeps its access tokens, and may revoke them',
   ),
@@ -133,7 +133,7 @@ export const traceability: readonly Traced[] = [
     token,
     'of another client is refused and stays good for its own',
   ),
-  row('refresh: refresh token in time', 'contract §5', access, expiry),
+  row('refresh: refresh token in time', 'oauth/README.md', access, expiry),
   row(
     'refresh: approval in force',
     'RFC 6749 §5.2',
@@ -142,7 +142,7 @@ export const traceability: readonly Traced[] = [
   ),
   row(
     'refresh: client in service',
-    'service.md OAuth states, RFC 6749 §5.2',
+    'oauth/README.md, RFC 6749 §5.2',
     token,
     'gets neither consent nor tokens, keeps its access tokens, and may revoke them',
   ),
@@ -154,13 +154,13 @@ export const traceability: readonly Traced[] = [
   ),
   row(
     'code: scope still registered and active',
-    'contract §5',
+    'oauth/README.md',
     token,
     'of a scope that the client lost meanwhile gives nothing',
   ),
   row(
     'refresh: scope still registered and active',
-    'contract §5',
+    'oauth/README.md',
     token,
     'of a scope that the client lost is refused until less is asked for',
   ),
@@ -177,7 +177,7 @@ export const traceability: readonly Traced[] = [
 
   row(
     'redirect URIs are HTTPS, or HTTP on loopback, without user information or fragment',
-    'service.md Authentication 10, RFC 6749 §3.1.2',
+    'oauth/README.md, RFC 6749 §3.1.2',
     redirects,
     'what could be read in two ways, or leads elsewhere, cannot be registered',
   ),
@@ -228,12 +228,12 @@ export const traceability: readonly Traced[] = [
   ),
   row(
     'a JSON parameter is text',
-    'contract §5',
+    'oauth/README.md',
     token,
     'is JSON that holds anything but text where text belongs, and not where nobody looks',
   ),
   row('the decision cannot be framed', 'RFC 6749 §10.13, RFC 9700 §4.16', attacks, 'cannot be framed'),
-  row('the retired route is gone', 'service.md Versioning 5', preview, 'the retired route is gone'),
+  row('the retired route is gone', 'oauth/README.md', preview, 'the retired route is gone'),
   row(
     'PKCE cannot be left out or weakened',
     'RFC 9700 §2.1.1, §4.8',
@@ -330,36 +330,41 @@ export const traceability: readonly Traced[] = [
   row('a token opens its resource alone', 'RFC 8707 §2', attacks, 'of one resource do not open another'),
   row(
     'a token acts as its person, through the application',
-    'contract §5',
+    'oauth/README.md',
     gateway,
     'a request belongs to the person, through the application',
   ),
   row(
     'tokens follow their person',
-    'contract §11',
+    'fleet/README.md',
     access,
     'whose role changes changes what their tokens permit, both ways',
   ),
   row(
     'gateways find tokens in the state',
-    'contract §11',
+    'fleet/README.md',
     state,
     'a token is seen as soon as it is committed, as that of its person',
   ),
-  row('revoked tokens open nothing', 'contract §11', attacks, 'that were revoked open nothing from the answer on'),
+  row('revoked tokens open nothing', 'fleet/README.md', attacks, 'that were revoked open nothing from the answer on'),
   row(
     'a crash issues nothing twice',
-    'protocols §6',
+    'events/proof/README.md',
     attacks,
     'kill -9 between the steps of redemptions leaves no token that nobody was given',
   ),
   row(
     'an outage costs nobody an approval',
-    'contract §2',
+    'handbook/reference/http.md',
     token,
     'says so in the form of RFC 6749, and costs nobody an approval',
   ),
-  row('no secret is kept or logged', 'contract §3', attacks, 'no secret of the flow is in any file or in the log'),
+  row(
+    'no secret is kept or logged',
+    'handbook/tokens.md',
+    attacks,
+    'no secret of the flow is in any file or in the log',
+  ),
 
   row(
     'endpoint: POST alone',
@@ -405,13 +410,13 @@ export const traceability: readonly Traced[] = [
   ),
   row(
     'client: no dynamic registration',
-    'contract §5',
+    'oauth/README.md',
     crafted,
     'nobody registers an application, or learns of a token, who is not let in',
   ),
   row(
     'access: reads only, whoever its person is',
-    'contract §5',
+    'oauth/README.md',
     crafted,
     'an access token of an owner with every scope changes nothing',
   ),

@@ -15,7 +15,7 @@ export interface FamilyFixture {
   stream: Reply | null
   /** What an error of the gateway's own looks like. */
   errors: 'envelope' | 'messages'
-  /** Its output can be governed (service.md, Policy-stage support). */
+  /** Its output can be governed (policies/README.md). */
   outputStages: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Events as lines of text, and verdicts as people write them (service.md, CLI behavior). */
+/** Events as lines of text, and verdicts as people write them (cli/README.md). */
 import { z } from 'zod'
 import type { Verdict } from '../../../src/events/event.ts'
 import { Failure } from '../../../src/failure.ts'
@@ -42,7 +42,7 @@ export function storedVerdict(word: string): string {
 }
 
 /**
- * The line that service.md gives: time, event type, verdict, model, policy. Events have no fields of the names `time`,
+ * The documented line: time, event type, verdict, model, policy. Events have no fields of the names `time`,
  * `model` and `policy`, so those print as `-`; `--wide` prints what events do hold.
  */
 export const eventLine = (event: ListedEvent): string =>

@@ -1,4 +1,4 @@
-/** `events tail` and `events export` (service.md, CLI behavior). */
+/** `events tail` and `events export` (cli/README.md). */
 import { Failure } from '../../../src/failure.ts'
 import { createApi } from '../../command/api.ts'
 import { command, type Group, type Leaf } from '../../command/command.ts'

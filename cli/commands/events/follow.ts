@@ -1,5 +1,5 @@
 /**
- * `events tail --follow` (service.md, CLI behavior): reads the window, all its pages, then polls. The newest timestamp
+ * `events tail --follow` (cli/README.md): reads the window, all its pages, then polls. The newest timestamp
  * seen is the next lower bound, which is inclusive, so the events at that timestamp come again and are left out by id.
  * Events that arrive later with an older timestamp are missed: the lower bound has passed them.
  *

@@ -1,4 +1,4 @@
-/** `token …`: making and reading tokens (service.md, Token management); what changes them is in `token-change.ts`. */
+/** `token …`: making and reading tokens (cli/README.md); what changes them is in `token-change.ts`. */
 import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
 import { command, type Group, type Leaf } from '../../command/command.ts'

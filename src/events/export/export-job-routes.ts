@@ -1,5 +1,5 @@
 /**
- * Exports made in the background: POST and GET /v1/exports/jobs (contract section 9). Each sees those it made, and a
+ * Exports made in the background: POST and GET /v1/exports/jobs (events/README.md). Each sees those it made, and a
  * token those of the tokens it was rotated from; a file is given out while its caller sees all that it was made of.
  */
 import { z } from 'zod'

@@ -1,7 +1,7 @@
 /**
  * How rows come into `events`: at the end of one chain, in one transaction that breaks where the chain has grown
- * meanwhile, so that two writers never make it fork (protocols section 6). The columns are read from the body here and
- * nowhere else; a time later than the receipt is clamped in the column only (protocols section 7).
+ * meanwhile, so that two writers never make it fork (events/proof/README.md). The columns are read from the body here
+ * and nowhere else; a time later than the receipt is clamped in the column only (events/README.md).
  */
 import { Failure } from '../../failure.ts'
 import { asBytes, storedText } from '../../store/damage/stored-text.ts'

@@ -1,6 +1,6 @@
 /**
- * The hash chain that events stand in (protocols section 6): d0 = SHA-256(domain ‖ chain id), dn = SHA-256(dn−1 ‖ n ‖
- * SHA-256(body)), n as eight bytes big-endian, over the exact bytes of the body. Digests are lower-case hex outside.
+ * The hash chain that events stand in (events/proof/README.md): d0 = SHA-256(domain ‖ chain id), dn = SHA-256(dn−1 ‖ n
+ * ‖ SHA-256(body)), n as eight bytes big-endian, over the exact bytes of the body. Digests are lower-case hex outside.
  */
 const domain = 'gatehouse.events.v1'
 

@@ -1,9 +1,9 @@
 /**
- * Takes a gateway worker's events into the ledger, each exactly once and in the order of the worker's chain (protocols
- * section 6). A batch that was taken already, in whole or in part, is accepted again: the answer is always the head, from
- * which the worker goes on. A body is stored as it came; nothing in it is trusted that the poster could forge: what is not a
- * valid event of a type that gateways may post, under the poster's own gateway id and an event id of its own, keeps its
- * place in the chain as quarantined (quarantine.ts).
+ * Takes a gateway worker's events into the ledger, each exactly once and in the order of the worker's chain
+ * (events/proof/README.md). A batch that was taken already, in whole or in part, is accepted again: the answer is
+ * always the head, from which the worker goes on. A body is stored as it came; nothing in it is trusted that the poster
+ * could forge: what is not a valid event of a type that gateways may post, under the poster's own gateway id and an
+ * event id of its own, keeps its place in the chain as quarantined (quarantine.ts).
  */
 import { Failure } from '../../failure.ts'
 import type { NewId } from '../../lib/ids.ts'

@@ -1,6 +1,6 @@
 /**
  * How many events one transaction takes in, so that grants, acknowledgements and reads never wait long behind it
- * (protocols section 7: ingest batches stay under 5 ms). What a machine manages in that time is not known beforehand and
+ * (events/README.md: ingest batches stay under 5 ms). What a machine manages in that time is not known beforehand and
  * changes with what else it does, so each slice's duration decides on those after it. They aim at half of that time: the
  * more of it they need, the more of them are those whose thread the machine takes the processor from meanwhile.
  *

@@ -1,8 +1,8 @@
 /**
- * The key that a control plane signs checkpoints and floors with (protocols section 6; Ed25519, RFC 8032). The private
- * key is a file outside the databases: whoever can write these can alter events, but not make them look untouched. The
- * public key stands in the ledger under its id, the SHA-256 of its 32 bytes, which is what an auditor notes elsewhere: a
- * ledger that was rewritten under another key shows another id.
+ * The key that a control plane signs checkpoints and floors with (events/proof/README.md; Ed25519, RFC 8032). The
+ * private key is a file outside the databases: whoever can write these can alter events, but not make them look
+ * untouched. The public key stands in the ledger under its id, the SHA-256 of its 32 bytes, which is what an auditor
+ * notes elsewhere: a ledger that was rewritten under another key shows another id.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { Failure } from '../../failure.ts'

@@ -1,7 +1,7 @@
 /**
- * Signs where all chains stand, every minute with news (protocols section 6): into the one `state` row that every host
- * copies and thereby witnesses, into one log line, and into the ledger, which keeps some of the former ones, so that a
- * finding can be narrowed down. Of several control planes one signs a minute: the others find the row changed.
+ * Signs where all chains stand, every minute with news (events/proof/README.md): into the one `state` row that every
+ * host copies and thereby witnesses, into one log line, and into the ledger, which keeps some of the former ones, so
+ * that a finding can be narrowed down. Of several control planes one signs a minute: the others find the row changed.
  *
  * A chain that no longer holds what was signed of it before keeps its former head: a checkpoint never covers up what
  * the one before it shows.

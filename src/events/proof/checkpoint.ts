@@ -1,6 +1,6 @@
 /**
- * A checkpoint: where every chain stood at an instant, signed (protocols section 6). Beside the chain's own digest it
- * holds a second one, over what the ledger adds to each body (arrivals.ts), so that no column is left uncovered.
+ * A checkpoint: where every chain stood at an instant, signed (events/proof/README.md). Beside the chain's own digest
+ * it holds a second one, over what the ledger adds to each body (arrivals.ts), so that no column is left uncovered.
  */
 import { z } from 'zod'
 import { timestamp } from '../../lib/clock.ts'

@@ -1,7 +1,7 @@
 /**
  * A state that was restored from an older copy has the checkpoint of then, and a new one has none. The newest is signed
  * as before in the ledger, so it is put in the state again: hosts that have seen it need not take a restored state for
- * one that hides something (protocols section 6).
+ * one that hides something (events/proof/README.md).
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'

@@ -1,7 +1,7 @@
 /**
- * The newest checkpoint that a process has seen, in a file outside the databases (protocols section 6): whoever rewrites
- * these, checkpoints and all, does not reach it. Gateways keep one each, and so does a control plane, which holds every
- * verification against its own.
+ * The newest checkpoint that a process has seen, in a file outside the databases (events/proof/README.md): whoever
+ * rewrites these, checkpoints and all, does not reach it. Gateways keep one each, and so does a control plane, which
+ * holds every verification against its own.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { signedSchema, wentBack } from './checkpoint.ts'

@@ -1,5 +1,5 @@
 /**
- * Follows one chain through its rows and says what is not as it was written (protocols section 6):
+ * Follows one chain through its rows and says what is not as it was written (events/proof/README.md):
  *
  *   each row     its digest follows from the one before and its body; its columns say what its body says; its number is
  *                the next one; its position comes after the one before

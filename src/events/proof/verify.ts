@@ -1,9 +1,9 @@
 /**
- * Says whether any event was altered, removed or inserted since it was written (contract section 9; protocols section
- * 6): every row is held against its chain, its columns against its body, every chain against what checkpoints, floors
- * and witnesses say of it, and where all is well the sums that charts show against the events (verify-sums.ts). It reads
- * in slices of a few milliseconds, between which everything else has its turn, and at memory that grows with the number
- * of chains and with the sums of one day only.
+ * Says whether any event was altered, removed or inserted since it was written (events/README.md;
+ * events/proof/README.md): every row is held against its chain, its columns against its body, every chain against what
+ * checkpoints, floors and witnesses say of it, and where all is well the sums that charts show against the events
+ * (verify-sums.ts). It reads in slices of a few milliseconds, between which everything else has its turn, and at memory
+ * that grows with the number of chains and with the sums of one day only.
  *
  * Not covered is what came after the newest checkpoint, unless a gateway still holds it: it ships such events again, and
  * another content under their numbers is refused as a fork. The lines say of each chain up to where it is covered.

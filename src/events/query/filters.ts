@@ -7,7 +7,7 @@ import type { Statement } from '../../store/statement.ts'
 import { eventTypes, verdicts } from '../event.ts'
 import { untilSchema } from './since.ts'
 
-/** `until` and what follows it are additions to what service.md names, for finding one exchange. */
+/** `until` and what follows it are for finding one exchange. */
 export const eventFilters = {
   event_type: z.enum(eventTypes).optional(),
   gateway_id: z.uuid().optional(),

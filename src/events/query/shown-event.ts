@@ -67,7 +67,7 @@ function byBody(row: Row): Shown | null {
     const at = Date.parse(event.timestamp)
     if (at <= Number(row.received_at)) return { event, json }
     if (Number.isNaN(at)) return null
-    // At most its receipt, as filters have it too (protocols section 7), whatever a worker has claimed.
+    // At most its receipt, as filters have it too (events/README.md), whatever a worker has claimed.
     const clamped = { ...event, timestamp: instantOf({ timestamp: row.received_at }) }
     return { event: clamped, json: JSON.stringify(clamped) }
   } catch {

@@ -1,4 +1,7 @@
-/** Where a chain begins once retention has removed what was before (protocols section 6): signed, so that nobody else can. */
+/**
+ * Where a chain begins once retention has removed what was before (events/proof/README.md): signed, so that nobody else
+ * can.
+ */
 import { z } from 'zod'
 import { timestamp } from '../../lib/clock.ts'
 import { cellsOf, integerCell, named, readCells, textCell } from '../../store/damage/stored-cells.ts'

@@ -1,7 +1,8 @@
 /**
  * Removes what is older than `event_retention_days`: of each chain, a living worker's or a dead one's, whole prefixes in
- * small batches, and in the transaction of each batch the signed floor that says so (protocols section 6). Between two
- * batches everything else has its turn, and a batch that took long is followed by a smaller one, so that no read waits.
+ * small batches, and in the transaction of each batch the signed floor that says so (events/proof/README.md). Between
+ * two batches everything else has its turn, and a batch that took long is followed by a smaller one, so that no read
+ * waits.
  *
  * What does not verify is not removed: it is what an auditor will want to see.
  */

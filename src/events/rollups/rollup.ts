@@ -1,5 +1,5 @@
 /**
- * Sums for charts, kept so that no chart reads the events themselves (contract section 9). Each outcome of a request
+ * Sums for charts, kept so that no chart reads the events themselves (events/README.md). Each outcome of a request
  * counts in one row of each of these groups, by minute, hour and day, and within each by verdict:
  *
  *   kind     key         scopes                          steps

@@ -1,6 +1,6 @@
 /**
  * What a worker keeps in its data directory beside the outbox: which instance it is, the keys it was given, sealed under
- * the runtime token (protocols section 5), and when it was last fresh. Each file is replaced as a whole by rename.
+ * the runtime token (fleet/README.md, Trust), and when it was last fresh. Each file is replaced as a whole by rename.
  */
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

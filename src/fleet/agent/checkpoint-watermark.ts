@@ -1,6 +1,6 @@
 /**
- * What a gateway has seen of the checkpoints in the state that it reads (protocols section 6): it keeps the highest one
- * in its data directory and compares. A state whose checkpoint is older than that, other under the same number, of
+ * What a gateway has seen of the checkpoints in the state that it reads (events/proof/README.md): it keeps the highest
+ * one in its data directory and compares. A state whose checkpoint is older than that, other under the same number, of
  * another series, or has a chain end before where it ended or not at all, was put back or rewritten: that is logged,
  * counted and recorded as an event, once for each such checkpoint.
  */

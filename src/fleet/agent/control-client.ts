@@ -74,7 +74,7 @@ export function isPrivate(url: string): boolean {
 
 /**
  * Throws `invalid_parameter` where secrets would cross a network in the clear: plain http is for a control plane on
- * this host only (protocols section 5).
+ * this host only (fleet/README.md, Trust).
  */
 export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
   const { origin } = new URL(apiUrl)

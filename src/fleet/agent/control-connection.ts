@@ -1,5 +1,5 @@
 /**
- * Keeps one worker connected to its control plane (protocols sections 1, 4, 5): bootstrap and renewal of the session,
+ * Keeps one worker connected to its control plane (fleet/README.md): bootstrap and renewal of the session,
  * the change stream, the heartbeat, and shipping. Everything is tried again with backoff until `stop`.
  *
  * A change: its tokens are denied in memory in the same tick, the denial is committed to the outbox, then acknowledged

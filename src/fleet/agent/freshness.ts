@@ -1,5 +1,5 @@
 /**
- * How old the newest news of the primary are (protocols section 4, rule 3). News that the primary was at a head count, as
+ * How old the newest news of the primary are (fleet/README.md rule R3). News that the primary was at a head count, as
  * of the instant at which they were asked for, once the state that is read has come to that head: denials arrive by
  * themselves, policies and limits only with the state.
  */

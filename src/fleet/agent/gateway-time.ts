@@ -1,7 +1,8 @@
 /**
- * The control plane's time, by the monotonic clock and an offset (protocols section 7). What was asked for at one instant
- * and has come at another was said between the two: each such answer bounds the offset from both sides, and moves it only
- * where it is out of bounds. So one late answer does not make the gateway late, and a clock that drifts is followed.
+ * The control plane's time, by the monotonic clock and an offset (fleet/README.md, Clocks). What was asked for at one
+ * instant and has come at another was said between the two: each such answer bounds the offset from both sides, and
+ * moves it only where it is out of bounds. So one late answer does not make the gateway late, and a clock that drifts
+ * is followed.
  */
 import type { Clock } from '../../lib/clock.ts'
 

@@ -1,6 +1,6 @@
 /**
  * The newest head of the state that the ledger knows of, kept with each change (events/change.ts): a state that does not
- * know it was restored from an older copy, or is another one (protocols section 4, rule 1). Looked at by each control plane
+ * know it was restored from an older copy, or is another one (fleet/README.md rule R1). Looked at by each control plane
  * when it starts and with each head that is new to it.
  */
 import type { Log } from '../../lib/log/log.ts'

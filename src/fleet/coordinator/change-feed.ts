@@ -1,5 +1,5 @@
 /**
- * What workers connected here are told of changes (protocols section 4, rule 4). A change of this control plane, or of a
+ * What workers connected here are told of changes (fleet/README.md rule R4). A change of this control plane, or of a
  * peer that has signalled it, goes out at once. Where versions were passed over, since a signal was lost or came out of
  * order, the denials between are read from the state itself: every token that has changed since. So whoever has the
  * primary finds all denials, within the second in which each control plane reads the head.

@@ -1,6 +1,6 @@
 /**
  * The control plane's side of the fleet: the four calls of gateways (fleet/protocol/wire.ts), what is pushed to their workers, and what
- * a change that takes rights away answers with (protocols sections 1, 4, 5).
+ * a change that takes rights away answers with (fleet/README.md).
  */
 
 import type { AnyRoute } from '../../api/route.ts'

@@ -1,6 +1,6 @@
 /**
- * Which instances a gateway record may have (protocols section 5): how many, and from which addresses. Looked at when an
- * instance starts, by bootstrap; its first hello is an event.
+ * Which instances a gateway record may have (fleet/README.md, Trust): how many, and from which addresses. Looked at
+ * when an instance starts, by bootstrap; its first hello is an event.
  *
  * An instance counts while it has a session: one that ends without a goodbye counts for up to 15 minutes more.
  */

@@ -1,4 +1,4 @@
-/** Who has a change, said to whoever made it (protocols section 4, rule 5). */
+/** Who has a change, said to whoever made it (fleet/README.md rule R5). */
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { Propagation } from '../../store/propagation.ts'
 import type { WorkerRegistry, WorkerStanding } from './worker-registry.ts'

@@ -1,6 +1,6 @@
 /**
  * Which database keeps gateways from learning of changes, for whoever runs the control plane: its own readiness does not
- * depend on it, because what is cached serves on (contract section 2).
+ * depend on it, because what is cached serves on (handbook/reference/http.md).
  */
 import { hostFaultAdvice, hostFaultOf } from '../../lib/log/host-fault.ts'
 import { stallMs } from './stalls.ts'

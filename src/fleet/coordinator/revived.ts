@@ -1,6 +1,6 @@
 /**
  * Tokens that a new copy of the state would let in again though they were refused before: the primary was restored from
- * an older copy, or replaced (protocols section 4, rule 1). What this host knows of it is the copy it has read so far
+ * an older copy, or replaced (fleet/README.md rule R1). What this host knows of it is the copy it has read so far
  * and the denials in its journal; both are held against the new copy, token by token.
  *
  * A token that was only narrowed is found where its denial is still in the journal, not by the former copy alone.

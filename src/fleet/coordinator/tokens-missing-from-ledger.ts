@@ -10,8 +10,8 @@
  * All tokens of both are compared, page by page, where something shows that the ledger is an older copy: somebody else
  * found it so (usage/lease/allocator/restored-ledger.ts); the newest token is of a version of the state that it never saw, and nothing is
  * pending; or it has fewer tokens. Those are deleted from neither, and one that is being made is pending in the ledger
- * (protocols section 6): so it has as many as the state, and by some more where a state was restored that lost them, but
- * never fewer of these.
+ * (events/README.md, A change and its event): so it has as many as the state, and by some more where a state was
+ * restored that lost them, but never fewer of these.
  */
 import { keepSeen } from '../../events/change.ts'
 import { Failure } from '../../failure.ts'

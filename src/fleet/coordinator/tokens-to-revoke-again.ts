@@ -1,6 +1,6 @@
 /**
  * A primary that was restored from an older copy has tokens in it as they were before they were revoked, rotated or
- * narrowed (protocols section 4, rule 1). Two know better, and by each such tokens are revoked again:
+ * narrowed (fleet/README.md rule R1). Two know better, and by each such tokens are revoked again:
  *
  *   the ledger   which was not restored with it, has the records of tokens that ended
  *   workers        have denied tokens at versions that the restored state has not given them

@@ -1,8 +1,8 @@
 /**
- * What an instance takes over from the one before it on the same data directory, whose chain could not go on (protocols
- * section 3): events that may not have reached the ledger. They keep their ids, so that one that did is recognised there,
- * and get numbers of the new chain. What they used of limits is not counted again: the former worker's shares stay spent
- * until they are released (protocols section 2, rule 14).
+ * What an instance takes over from the one before it on the same data directory, whose chain could not go on
+ * (fleet/outbox/README.md): events that may not have reached the ledger. They keep their ids, so that one that did is
+ * recognised there, and get numbers of the new chain. What they used of limits is not counted again: the former
+ * worker's shares stay spent until they are released (usage/lease/README.md rule 14).
  */
 import { type Event, nobody } from '../../events/event.ts'
 import { timestamp } from '../../lib/clock.ts'

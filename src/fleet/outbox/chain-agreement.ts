@@ -1,7 +1,8 @@
 /**
- * Whether a worker's chain and the ledger's are one (protocols section 3). A host that went down may have taken the last
- * 100 ms of the outbox with it, events that were shipped among them; what is written then has the same numbers, and only
- * digests tell. They are computed over the worker's own records, from a place at which both were known to be the same.
+ * Whether a worker's chain and the ledger's are one (fleet/outbox/README.md). A host that went down may have taken the
+ * last 100 ms of the outbox with it, events that were shipped among them; what is written then has the same numbers,
+ * and only digests tell. They are computed over the worker's own records, from a place at which both were known to be
+ * the same.
  */
 import { chainNext } from '../../events/log/chain.ts'
 import { asFailure } from '../../failure.ts'

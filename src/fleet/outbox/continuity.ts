@@ -1,6 +1,7 @@
 /**
- * What keeps a worker's chain one over hellos, restarts and crashes of the host (protocols section 3): how far worker and
- * ledger are known to be the same, whether they have parted, and what becomes of the events of an instance that ended.
+ * What keeps a worker's chain one over hellos, restarts and crashes of the host (fleet/outbox/README.md): how far
+ * worker and ledger are known to be the same, whether they have parted, and what becomes of the events of an instance
+ * that ended.
  */
 import { rmSync } from 'node:fs'
 import type { Clock } from '../../lib/clock.ts'

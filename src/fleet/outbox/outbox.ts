@@ -1,5 +1,5 @@
 /**
- * The journal of one worker (protocols section 3): an append-only file of segments, from which events are shipped.
+ * The journal of one worker (fleet/outbox/README.md): an append-only file of segments, from which events are shipped.
  *
  * What is appended in one tick is one batch, written by one synchronous write at the tick's end into space allocated
  * before; its promise resolves when write() has returned, and the records then survive any kill of the process. Against

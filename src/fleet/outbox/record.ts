@@ -1,6 +1,7 @@
 /**
- * A record of the outbox (protocols section 3): `u32 length, u32 crc32, u64 seq, body`, big-endian; length counts the
- * body, the checksum covers seq and body, and a body is one kind byte and JSON. A length of 0 is space not yet written.
+ * A record of the outbox (fleet/outbox/README.md): `u32 length, u32 crc32, u64 seq, body`, big-endian; length counts
+ * the body, the checksum covers seq and body, and a body is one kind byte and JSON. A length of 0 is space not yet
+ * written.
  */
 import { z } from 'zod'
 import type { RecordedUse } from '../../usage/rate/rate.ts'

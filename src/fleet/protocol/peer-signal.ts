@@ -1,5 +1,5 @@
 /**
- * What control planes tell one another over HTTP (protocols section 4, rule 4): hints that make waiting short. Whatever is
+ * What control planes tell one another over HTTP (fleet/README.md rule R4): hints that make waiting short. Whatever is
  * lost is found in the databases, which each control plane reads every second. Signals hold no secret: hashes, names.
  *
  * A signal carries `<sender>;<number>;<HMAC-SHA-256>` under a key that is derived from the master key (HKDF, RFC 5869),

@@ -1,5 +1,5 @@
 /**
- * What a gateway and a control plane say to each other (contract section 11; protocols sections 1, 4, 5):
+ * What a gateway and a control plane say to each other (fleet/README.md):
  *
  *   POST /v1/gateway-runtime/bootstrap   runtime token     → session credential, keys, limits, where the state is
  *   GET  /v1/gateway-runtime/stream      session, ?worker=n  → SSE: hello, change, fenced
@@ -25,7 +25,7 @@ export const bootstrapRequestSchema = z.strictObject({
   workers: z.number().int().min(1).max(64),
 })
 
-/** Where a database is read from, with a credential that reads it and nothing else (protocols section 5). */
+/** Where a database is read from, with a credential that reads it and nothing else (fleet/README.md, Trust). */
 export const replicaSourceSchema = z.object({
   kind: z.literal('replica'),
   url: z.string().describe('https://, or http:// on loopback; where its server has namespaces, the host names one'),
@@ -164,8 +164,8 @@ export const heartbeatReplySchema = z.object({
 export type HeartbeatReply = z.infer<typeof heartbeatReplySchema>
 
 /**
- * A worker whose history is unknown tells, before it lets its replica go, what it has denied (protocols section 4, rule
- * 1). Tokens that the restored state holds as they were before a denial's version are revoked again. Told in pieces
+ * A worker whose history is unknown tells, before it lets its replica go, what it has denied (fleet/README.md rule R1).
+ * Tokens that the restored state holds as they were before a denial's version are revoked again. Told in pieces
  * where there are more; an answer says that these are durable.
  */
 export const denialsLimit = 1000

@@ -16,7 +16,7 @@ import type { LimitSet } from '../../usage/limits.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import type { Rates } from '../../usage/rate/rates.ts'
 
-/** The journal of one worker (protocols section 3). All writes of one tick are one write to the file. */
+/** The journal of one worker (fleet/outbox/README.md). All writes of one tick are one write to the file. */
 export interface Journal {
   /**
    * Writes the open record of an exchange and sets aside the space of its outcome; resolves when it is committed.
@@ -59,7 +59,7 @@ export interface GatewayRecord {
   promptCaching: boolean
 }
 
-/** A reviewer's leave to send one request once (contract section 10); the account `grant/<id>` counts that. */
+/** A reviewer's leave to send one request once (escalations/README.md); the account `grant/<id>` counts that. */
 export interface Grant {
   id: string
   /** Milliseconds since the epoch. */

@@ -1,7 +1,7 @@
 /**
  * Stands on loopback between the native replica and its primary, because the native code waits without limit, gives up
  * at its first start without a primary, and replaces its file in place where the primary's log is another (facts of
- * libSQL; protocols sections 5, 7). For each request it
+ * libSQL; fleet/README.md, Trust; fleet/replica/README.md). For each request it
  *
  *   1. answers `/info` 404: the replica then starts without asking its primary,
  *   2. lets through the calls of replication only, from the replicator that holds this start's secret,

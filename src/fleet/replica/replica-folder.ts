@@ -1,6 +1,6 @@
 /**
- * The folders of a sidecar's replica (protocols section 7). Each history of the primary is built in a folder of its own
- * and is what gateways read once `current` names it, by one rename:
+ * The folders of a sidecar's replica (fleet/replica/README.md). Each history of the primary is built in a folder of its
+ * own and is what gateways read once `current` names it, by one rename:
  *
  *   replica/current -> 3
  *   replica/3/state.db, -wal, -shm, -client_wal_index   libSQL's four files, which are whole only together

@@ -1,6 +1,6 @@
 /**
- * Keeps a sidecar's replica of `state` (protocols sections 4, 7): the folder that the gateway reads, the replicator that
- * brings it on, the forwarder between that and the primary.
+ * Keeps a sidecar's replica of `state` (fleet/replica/README.md): the folder that the gateway reads, the replicator
+ * that brings it on, the forwarder between that and the primary.
  *
  *   follow   a sound folder is named: the replicator brings it on, and each sync is news for the gateway
  *   build    there is none, the files are damaged, the primary has another log or another history: a new folder is

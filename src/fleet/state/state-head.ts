@@ -1,6 +1,6 @@
 /**
  * The head of the state as this control plane last read it from the primary. A heartbeat may call a worker fresh only if that
- * was within the last second (protocols section 4, rule 3); a change of our own counts as known when it is announced.
+ * was within the last second (fleet/README.md rule R3); a change of our own counts as known when it is announced.
  *
  * What is read is believed over what was known: where the primary has less than it had before the read began, or something
  * else under the same version, it was restored from an older copy or replaced, and whoever listens is told.

@@ -1,5 +1,5 @@
 /**
- * The state database as a gateway reads it (protocols sections 7, 8): read-only, by bun:sqlite, from a file that
+ * The state database as a gateway reads it (fleet/state/README.md): read-only, by bun:sqlite, from a file that
  * another process keeps current.
  *
  * The catalog is in memory. A token's record is compiled on first use by one indexed read and kept in an LRU, from

@@ -1,7 +1,7 @@
 /**
  * For tests: a control plane that has the fleet's routes only, on a real ledger, and workers that talk to it over
  * loopback. The state database is written through bun:sqlite, because workers in the same process read it so: a process
- * must not have one file open in two SQLite libraries (protocols section 7).
+ * must not have one file open in two SQLite libraries (store/README.md).
  */
 import { Database as Sqlite } from 'bun:sqlite'
 import { mkdtempSync, renameSync, rmSync } from 'node:fs'

@@ -114,7 +114,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
   return event
 }
 
-/** The caller's own metadata, where its token is trusted with it (contract section 3); as much as providers take. */
+/** The caller's own metadata, where its token is trusted with it (handbook/tokens.md); as much as providers take. */
 function trustedMetadata(exchange: Exchange): Record<string, string> | null {
   const given = exchange.token?.metadataTrust === 'caller' ? exchange.parsed?.metadata : null
   return typeof given === 'object' && given !== null ? recordedMetadata(exchange, given) : null

@@ -1,7 +1,7 @@
 /**
  * Writes the open record before anything is sent to a provider: from here on a gateway killed at any instant leaves an
- * outcome all the same, because its restart writes the `interrupted` one (protocols section 3). Room is set aside for
- * all that may end the exchange: a full disk refuses it here, not when it has been paid for.
+ * outcome all the same, because its restart writes the `interrupted` one (fleet/outbox/README.md rule 4). Room is set
+ * aside for all that may end the exchange: a full disk refuses it here, not when it has been paid for.
  */
 import { lookAtToken } from '../admission/authenticate.ts'
 import type { Gateway } from '../context.ts'

@@ -1,5 +1,5 @@
 /**
- * The text of a request as its record keeps it, where `capture_prompt_bytes` asks for that (contract section 9): what the
+ * The text of a request as its record keeps it, where `capture_prompt_bytes` asks for that (events/README.md): what the
  * policies left of it, after personal data and secrets of every kind were taken out, whatever policies there are.
  *
  * 1. What any text policy of the chain would block or redact is taken out too, whether or not the chain came as far as

@@ -1,5 +1,5 @@
 /**
- * What an exchange cost, and what is booked of the limits it drew on (contract section 8, Settlement).
+ * What an exchange cost, and what is booked of the limits it drew on (usage/pricing/README.md).
  *
  * The provider's own counts where it gave them (`usage.ts`), those of earlier attempts included. Otherwise input and what
  * was produced, estimated from the text: for answers that arrived, callers that left, and broken streams of which

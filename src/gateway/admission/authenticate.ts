@@ -44,7 +44,7 @@ export function identify(exchange: Exchange, gateway: Gateway): void {
 /** Routes that Anthropic's clients call with `x-api-key`. */
 const apiKeyFamilies: ReadonlySet<string> = new Set(['messages', 'models'])
 
-/** Counts only where clients send it, and where there is no Authorization (contract section 6). */
+/** Counts only where clients send it, and where there is no Authorization (gateway/README.md). */
 function apiKey({ request: { headers }, family }: Exchange): string | null {
   const key = apiKeyFamilies.has(family) ? (headers.get('x-api-key') ?? '') : ''
   return key === '' ? null : key
@@ -52,7 +52,7 @@ function apiKey({ request: { headers }, family }: Exchange): string | null {
 
 /**
  * Looks at the token's record as it is now: on arrival, and again after every wait, because it may have been revoked
- * meanwhile (protocols section 4, rule 6).
+ * meanwhile (fleet/README.md rule R6).
  */
 export function lookAtToken(
   exchange: Pick<Exchange, 'tokenHash' | 'token' | 'family'>,
@@ -69,7 +69,7 @@ export function lookAtToken(
   if (token.delegation !== undefined) requireAudience(token.delegation, resourceOf(exchange.family, worker.standing))
 }
 
-/** The MCP surface is a resource of its own (RFC 8707; contract section 5). */
+/** The MCP surface is a resource of its own (RFC 8707; oauth/README.md). */
 const resourceOf = (family: string, { gatewayUrl }: Gateway['worker']['standing']): string =>
   family === 'mcp' ? `${gatewayUrl}/mcp` : gatewayUrl
 

@@ -1,4 +1,4 @@
-/** Whether this token may call a gateway route at all, and this gateway (contract section 6, bindings). */
+/** Whether this token may call a gateway route at all, and this gateway (gateway/README.md, Order of checks). */
 import { Failure } from '../../failure.ts'
 import { notDelegated } from '../../identity/delegation.ts'
 import { type Permission, permissionsOf, type Role, roles } from '../../identity/permissions.ts'

@@ -1,5 +1,5 @@
 /**
- * A disposable token whose limit is used up is refused where it is shown (contract section 6, order of checks), as far
+ * A disposable token whose limit is used up is refused where it is shown (gateway/README.md, Order of checks), as far
  * as the worker already knows it; what it has yet to ask for is asked when the request reserves, or, where it reserves
  * nothing, by a reservation that is given back (`check-depletion.ts`).
  */

@@ -1,7 +1,8 @@
 /**
- * Which models may answer: the one that was asked for, then its fallbacks in the order of the catalog's record (contract
- * section 6). A model that the catalog lists is its provider's; one that it does not list is the first provider's that
- * takes such models and that the token may use, one that speaks the caller's language before one that is translated for.
+ * Which models may answer: the one that was asked for, then its fallbacks in the order of the catalog's record
+ * (gateway/README.md). A model that the catalog lists is its provider's; one that it does not list is the first
+ * provider's that takes such models and that the token may use, one that speaks the caller's language before one that
+ * is translated for.
  *
  * The model that was asked for has to be known and allowed: 404 `model_not_found` (503 while its provider's key is still
  * on the way, 400 `model_family_unsupported` where the route is another than it serves), and allowed by the token's

@@ -1,4 +1,4 @@
-/** The policies that hold for this request, and whether its family has the stages they need (contract section 6). */
+/** The policies that hold for this request, and whether its family has the stages they need (gateway/README.md). */
 
 import { Failure } from '../../failure.ts'
 import type { Family } from '../../languages/dialect.ts'

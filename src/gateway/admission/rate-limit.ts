@@ -1,5 +1,5 @@
 /**
- * Requests and tokens a minute: consumer groups, access policies, the token's own (contract section 8). Tokens are taken
+ * Requests and tokens a minute: consumer groups, access policies, the token's own (usage/README.md). Tokens are taken
  * by an estimate, corrected when the answer says how many they were; a request that is refused later on gives back what
  * it took.
  */

@@ -1,6 +1,6 @@
 /**
- * Sets aside what the request may cost at most, on every limit it draws on, all or none (contract section 8; protocols
- * section 2). Where a worker's balances suffice nothing is waited for.
+ * Sets aside what the request may cost at most, on every limit it draws on, all or none (usage/README.md;
+ * usage/lease/README.md). Where a worker's balances suffice nothing is waited for.
  *
  * 1. What each path costs is looked up once, so that the outcome is settled at the prices of the admission.
  * 2. A token without limits of money needs no bound. Otherwise the dearest path is bounded; a fallback that has no

@@ -1,7 +1,7 @@
 /**
- * A reviewer's leave for one token to send one request once (contract section 10). Which leave there is stands in the
- * state; that it is used once, on whatever gateway, is an account of limit 1 (protocols section 1). What is held of it is
- * booked with the outcome, or given back where nothing was sent.
+ * A reviewer's leave for one token to send one request once (escalations/README.md). Which leave there is stands in the
+ * state; that it is used once, on whatever gateway, is an account of limit 1 (usage/lease/README.md rule 1). What is
+ * held of it is booked with the outcome, or given back where nothing was sent.
  */
 import type { Event, Verdict } from '../../events/event.ts'
 import type { Said, StageOutcome } from '../../policies/stages/run-stage.ts'

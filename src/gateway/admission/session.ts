@@ -1,6 +1,6 @@
 /**
- * The session that a request belongs to: `session_id` of the body or `x-session-id`, which must agree (contract section
- * 6). It is the gateway's own: the provider sees neither.
+ * The session that a request belongs to: `session_id` of the body or `x-session-id`, which must agree
+ * (gateway/README.md). It is the gateway's own: the provider sees neither.
  */
 
 import { Failure } from '../../failure.ts'

@@ -1,5 +1,5 @@
 /**
- * What a server was not approved to offer is not there, wherever its caller heard of it (contract section 6, `/mcp`):
+ * What a server was not approved to offer is not there, wherever its caller heard of it (gateway/README.md, MCP):
  * a tool or prompt by its name, a resource by its address, which an approved resource has or an approved template stands
  * for. Another address, as of a link in a result, has no definition to change: where a server is trusted on first use it
  * is passed on, where approval is required it is not to be had.

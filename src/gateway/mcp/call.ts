@@ -1,5 +1,5 @@
 /**
- * A request of a caller to one MCP server, as stages (contract section 6, `/mcp`): read, routed by its published name,
+ * A request of a caller to one MCP server, as stages (gateway/README.md, MCP): read, routed by its published name,
  * and, admitted by the stages that every request goes through, sent. What comes back is looked at by policies and
  * recorded before it leaves.
  *

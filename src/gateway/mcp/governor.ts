@@ -1,5 +1,5 @@
 /**
- * What an MCP server asks of a caller, or says to it, under the caller's policies (contract section 6, `/mcp`): text that
+ * What an MCP server asks of a caller, or says to it, under the caller's policies (gateway/README.md, MCP): text that
  * leaves to the caller passes pre_response policies (and post_request, which see it as it came), the caller's answer
  * pre_request ones. Each request is an exchange of its own, with its own outcome. A notification is one only where a
  * policy found something in it: most say nothing worth a record.

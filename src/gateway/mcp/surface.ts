@@ -1,5 +1,5 @@
 /**
- * `/mcp`, Streamable HTTP of MCP 2025-11-25 and 2025-06-18 (contract section 6):
+ * `/mcp`, Streamable HTTP of MCP 2025-11-25 and 2025-06-18 (gateway/README.md):
  *
  *   POST    one JSON-RPC message. A request is answered as JSON, or as SSE where something is said before its result or
  *           the caller takes nothing else; anything else is 202.
@@ -127,7 +127,7 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
   }
 }
 
-/** Every answer says the request's id (contract section 2). */
+/** Every answer says the request's id (handbook/reference/http.md). */
 function named(answer: Response, requestId: string): Response {
   answer.headers.set('x-request-id', requestId)
   return answer

@@ -1,7 +1,7 @@
 /**
  * What a policy's verdict is to the caller and to the record: the failure that ends a request, and one `decision` event
- * for each verdict other than allow (contract section 7). The event of a policy that asked for a person says
- * approval_required and carries what the control plane queues (contract section 10).
+ * for each verdict other than allow (policies/README.md). The event of a policy that asked for a person says
+ * approval_required and carries what the control plane queues (escalations/README.md).
  */
 
 import type { Event, Verdict } from '../../events/event.ts'

@@ -1,5 +1,5 @@
 /**
- * What the policies say of the request, before anything is reserved or sent (contract section 7, pre_request).
+ * What the policies say of the request, before anything is reserved or sent (policies/README.md).
  *
  * 1. The stage's policies run in order; redact and rewrite change the members they touched and no others.
  * 2. A verdict that ends the request is thrown. One that asks for a person is first looked up among the grants: a

@@ -1,6 +1,6 @@
 /**
- * What the policies say of the answer (contract section 7): post_request of what the provider sent, then pre_response of
- * what is about to go out. A whole answer is looked at here, a provider's refusal too; for a stream this makes the
+ * What the policies say of the answer (policies/README.md): post_request of what the provider sent, then pre_response
+ * of what is about to go out. A whole answer is looked at here, a provider's refusal too; for a stream this makes the
  * inspection that the relay passes every frame through (`policed-stream.ts`). Where the answer is translated, both look
  * at what it became, but for what `upstream-inspection.ts` says.
  */

@@ -1,5 +1,5 @@
 /**
- * Where streaming inspection meets the relay (protocols section 9). The relay cuts the stream into frames, reads what
+ * Where streaming inspection meets the relay (inspection/README.md). The relay cuts the stream into frames, reads what
  * each means, and hands every one to the exchange's inspection, in order; what comes back is what the caller gets.
  *
  * An inspection opens frames with the exchange's reader (`open`, `delta`), holds back what may still become a match, and

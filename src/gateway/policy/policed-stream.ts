@@ -1,5 +1,5 @@
 /**
- * A streamed answer under policies (protocols section 9).
+ * A streamed answer under policies (inspection/README.md).
  *
  * - Text policies run while it streams, in the order of the chain, post_request before pre_response: `StreamInspector`
  *   holds back only what may still become a match. What was redacted in the request is put back last.

@@ -1,7 +1,8 @@
 /**
- * post_request policies on what a provider of another language than the caller's sent, before it is translated (contract
- * section 7), read by the dialect of the provider's language; pre_response then looks at what it became. Of a language
- * that no dialect reads, Gemini's and Bedrock's own, both look behind the translation, as they do at every error.
+ * post_request policies on what a provider of another language than the caller's sent, before it is translated
+ * (policies/README.md), read by the dialect of the provider's language; pre_response then looks at what it became. Of a
+ * language that no dialect reads, Gemini's and Bedrock's own, both look behind the translation, as they do at every
+ * error.
  *
  * - What it tells (usage, how much text, the first token) is noted here: it may be held or stopped before it is translated.
  * - A whole answer is read when it is asked for, and goes on as the JSON that policies left. A stream goes on frame by

@@ -1,6 +1,6 @@
 /**
  * The bytes that are sent to a provider: the caller's own, with single outermost members of the JSON, or fields of the
- * form, written anew, left out or added, and all other bytes kept (contract section 6).
+ * form, written anew, left out or added, and all other bytes kept (gateway/README.md).
  */
 
 import { editForm, type FormParts } from '../../lib/http/multipart.ts'

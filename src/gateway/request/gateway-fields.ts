@@ -1,6 +1,6 @@
 /**
  * Members of a request that mean something to the gateway and are written otherwise for the provider, each by an edit of
- * that member alone (contract section 6):
+ * that member alone (gateway/README.md):
  *
  * - `cache_control` on chat and responses asks for prompt caching. Where the gateway's record allows it and the provider
  *   is one that takes a key for it, it becomes `prompt_cache_key`; where the provider's language has markers, one of them

@@ -70,7 +70,7 @@ export function headersToCaller(exchange: Exchange, upstream: Response, now: num
     'x-request-id': exchange.requestId,
     'x-service-verdict': failed ? 'ERROR' : exchange.verdict.toUpperCase(),
   }
-  // Where clients of this language look for it (contract section 2).
+  // Where clients of this language look for it (handbook/reference/http.md).
   if (exchange.dialect.family === 'messages') headers['request-id'] = exchange.requestId
   for (const name of toCaller[exchange.dialect.family] ?? toEveryCaller) {
     const value = upstream.headers.get(name)

@@ -1,5 +1,5 @@
 /**
- * A request whose provider speaks another language than the caller (contract section 6, Providers): it is read into the
+ * A request whose provider speaks another language than the caller (languages/README.md): it is read into the
  * neutral form once and written for each path that needs it, before anything is reserved or sent. What the provider of
  * the model that was asked for cannot be told is refused with the field named; a fallback that cannot is left out.
  *

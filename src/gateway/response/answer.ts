@@ -159,7 +159,7 @@ async function evaluated(
 
 /**
  * The provider's own refusal passes with its status and body, whatever that is, unless the dialect's clients would not
- * read it (service.md Errors, rule 2), or policies look at answers: a refusal may say again what the request held.
+ * read it (handbook/reference/errors.md), or policies look at answers: a refusal may say again what the request held.
  */
 async function passError(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const { status } = upstream

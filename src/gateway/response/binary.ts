@@ -1,6 +1,6 @@
 /**
  * Passes on an answer that is neither JSON nor events, such as audio: in pieces as they come, with the last one held back
- * until the outcome is committed (protocols section 3, a body without frames), so that whoever has the whole of it can
+ * until the outcome is committed (fleet/outbox/README.md rule 4), so that whoever has the whole of it can
  * find its event.
  *
  * 1. Nothing can go out before the second piece is there, so the answer begins only then: what goes wrong until then is

@@ -1,7 +1,7 @@
 /**
  * Relays a provider's event stream: whole frames, in order, as soon as they are there, the bytes that came. The frame
- * that ends the answer waits until the outcome is committed (protocols section 3), so that whoever saw the end of an
- * answer can find its event.
+ * that ends the answer waits until the outcome is committed (fleet/outbox/README.md rule 4), so that whoever saw the
+ * end of an answer can find its event.
  *
  * 1. Each pull of the caller's side reads the provider until there is something to pass on; a slow caller therefore
  *    slows the provider, and nothing piles up here.

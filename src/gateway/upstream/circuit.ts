@@ -1,7 +1,7 @@
 /**
- * Which paths are worth trying, one circuit for each model at each provider (contract section 6, Paths; lib/circuits.ts).
- * An open one is passed over while another path can be tried. Nothing is refused because of it: where every path is open,
- * the first is tried.
+ * Which paths are worth trying, one circuit for each model at each provider (gateway/README.md, Paths;
+ * lib/circuits.ts). An open one is passed over while another path can be tried. Nothing is refused because of it: where
+ * every path is open, the first is tried.
  *
  * Callers choose the names of unlisted models, so the number of circuits is bounded.
  */

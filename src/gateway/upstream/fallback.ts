@@ -1,5 +1,5 @@
 /**
- * Gets the request answered by one of its paths (contract section 6, Paths): the model that was asked for, then its
+ * Gets the request answered by one of its paths (gateway/README.md, Paths): the model that was asked for, then its
  * fallbacks in order.
  *
  * 1. A path whose circuit is open is passed over while there is another; where all are, the first is tried.
@@ -7,7 +7,7 @@
  *    once more where `retry.ts` allows, then the next. Each try is looked at anew: the token may have been revoked
  *    meanwhile, and everything has to happen within one total deadline.
  * 3. What a failed try has already cost by its provider's own report must be paid beside the next one's bound; where the
- *    budget cannot, nothing more is tried (protocols section 2, rule 16).
+ *    budget cannot, nothing more is tried (usage/lease/README.md rule 16).
  * 4. The last try's failure is the caller's: the provider's own status and body, or `provider_primary_path_error`.
  *
  * Nothing is tried again once a byte was passed to the caller. The caller's leaving ends a call or a wait at once.

@@ -1,6 +1,6 @@
 /**
  * A stream whose first event is the provider's error, before anything was passed on: a refusal like one by an HTTP
- * status, which decides whether another path is asked and what the caller is told (contract section 6, Paths).
+ * status, which decides whether another path is asked and what the caller is told (gateway/README.md, Paths).
  */
 import { statusOfError } from '../../languages/reading/frames/error-status.ts'
 import { isGiven, isObject, type JsonObject, parseObject } from '../../languages/reading/json-value.ts'

@@ -1,5 +1,5 @@
 /**
- * When one path is tried again before the next one is (contract section 6, Paths): once or as often as configured, where
+ * When one path is tried again before the next one is (gateway/README.md, Paths): once or as often as configured, where
  * the wait that the provider asks for, or a short one of our own, is not longer than a request may wait. A timeout is
  * not tried again on its path: it has cost its time already.
  */

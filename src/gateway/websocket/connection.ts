@@ -1,6 +1,6 @@
 /**
  * One WebSocket of an application: its text frames are requests, answered one after the other, each as if it had come
- * by itself (contract section 6, WebSocket).
+ * by itself (gateway/README.md, WebSocket).
  *
  * - Frames that come while one is answered wait, in order, up to a number and a size; beyond, 1013: a peer that asks
  *   faster than it is answered must wait itself, because a WebSocket cannot be told to pause.

@@ -1,5 +1,5 @@
 /**
- * A text frame of a WebSocket as the request that it is, and answers to it as frames (contract section 6, WebSocket).
+ * A text frame of a WebSocket as the request that it is, and answers to it as frames (gateway/README.md, WebSocket).
  *
  * In: the frame's text is the request's body, every byte of it, but for what only a connection can mean: on responses
  * the `type` of the event is left out, and both families are streamed, whether the frame says so or not. Out: the

@@ -24,7 +24,7 @@ export interface Scanner {
   advance(ended: boolean, found: Match[]): void
   /** No match that is still to be told starts before this offset. */
   readonly liveFrom: number
-  /** Where a start stands that has been live for too long (protocols section 9); null while there is none. */
+  /** Where a start stands that has been live for too long (inspection/README.md); null while there is none. */
   readonly overflowAt: number | null
 }
 

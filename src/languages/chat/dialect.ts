@@ -1,6 +1,6 @@
 /**
  * Chat completions, the language of `POST /v1/chat/completions`: JSON or SSE, a stream ended by `data: [DONE]`, errors in
- * the envelope of service.md. Bodies are the provider's and the caller's own; only what the gateway acts on is read.
+ * the product's error envelope. Bodies are the provider's and the caller's own; only what the gateway acts on is read.
  */
 import { envelope, type Verdictan } from '../../failure.ts'
 import { type Dialect, estimateTokens, type RequestFacts } from '../dialect.ts'
@@ -140,7 +140,7 @@ function addChoice(slots: TextSlot[], choice: JsonObject): void {
   for (const found of [...textsIn(choice), ...spelled]) slots.push(new FoundSlot(found, owner))
 }
 
-/** An answer without content, which waits for a person (service.md Escalation). */
+/** An answer without content, which waits for a person (gateway/README.md, Escalations). */
 function escalation({ model }: RequestFacts, verdictan: Verdictan, exchangeId: string): JsonObject {
   return {
     id: `chatcmpl-${plainId(exchangeId)}`,

@@ -1,6 +1,6 @@
 /**
  * Completions, `POST /v1/completions`: the legacy text language, JSON or SSE ended by `data: [DONE]`. Policies read the
- * prompt and the suffix; there is no governance of what comes back (service.md, Policy-stage support).
+ * prompt and the suffix; there is no governance of what comes back (policies/README.md).
  */
 import type { Verdictan } from '../../failure.ts'
 import { readUsage } from '../chat/answer.ts'
@@ -57,7 +57,7 @@ function promptsOf(prompt: unknown): number {
 const generatedLength = (choices: unknown): number =>
   objectsOf(choices).reduce((length, { text }) => length + (textOf(text)?.length ?? 0), 0)
 
-/** An answer without text, which waits for a person (contract section 6, Escalation). */
+/** An answer without text, which waits for a person (gateway/README.md, Escalations). */
 function waitingAnswer(model: string, verdictan: Verdictan, exchangeId: string): JsonObject {
   return {
     id: `cmpl-${plainId(exchangeId)}`,

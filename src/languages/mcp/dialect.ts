@@ -1,5 +1,5 @@
 /**
- * MCP, `POST /mcp`: JSON-RPC messages between a caller and the servers behind the gateway (contract section 6). What
+ * MCP, `POST /mcp`: JSON-RPC messages between a caller and the servers behind the gateway (gateway/README.md). What
  * policies are shown of a message is made from it, not the message itself:
  *
  *   request   `{method, params, tools: [{name}]}`, where `tools` names what is called as callers know it:
@@ -116,7 +116,7 @@ const waitingText = 'A person has to decide about this call before it is made. I
 const heldText =
   'This was done, and a person has to decide about its result, which is held. To send it again with leave does it again.'
 
-/** What a model reads where a person has to decide (contract section 6, Escalation). */
+/** What a model reads where a person has to decide (gateway/README.md, Escalations). */
 const waitingResult = ({ sent }: Asked, verdictan: Verdictan): JsonObject => ({
   ...failedResult(sent ? heldText : waitingText),
   verdictan,

@@ -1,6 +1,6 @@
 /**
  * The messages language of `POST /v1/messages`: content blocks, JSON or SSE, streams between `message_start` and
- * `message_stop`, and errors of its own form for everything that the gateway refuses (service.md, Messages route).
+ * `message_stop`, and errors of its own form for everything that the gateway refuses (handbook/reference/http.md).
  */
 import { Failure } from '../../failure.ts'
 import { type Dialect, estimateTokens } from '../dialect.ts'

@@ -1,5 +1,5 @@
 /**
- * Errors in the form of the messages language (service.md, Messages route error format): `type: error`, an error with
+ * Errors in the form of the messages language (handbook/reference/errors.md): `type: error`, an error with
  * type, message and code, and the request id. The type follows from the status.
  */
 import { envelope, Failure } from '../../failure.ts'

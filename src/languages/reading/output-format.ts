@@ -1,5 +1,5 @@
 /**
- * The form of the output that a request asks for (service.md, Gateway routes): `response_format` of chat and responses,
+ * The form of the output that a request asks for (handbook/reference/http.md): `response_format` of chat and responses,
  * and `text.format`, in which responses says the same with the schema's members beside the type.
  */
 import { Failure } from '../../failure.ts'

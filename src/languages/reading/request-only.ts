@@ -1,5 +1,5 @@
 /**
- * What the families have in common whose answers no policy reads (service.md Limits): policies see the request alone,
+ * What the families have in common whose answers no policy reads (policies/README.md): policies see the request alone,
  * errors are in the envelope, a request that waits for a person is refused with 403 `policy.escalated`.
  */
 import { envelope } from '../../failure.ts'

@@ -63,7 +63,7 @@ export const ownResponse = (model: string, exchangeId: string): JsonObject => ({
   usage: null,
 })
 
-/** What makes a response one that waits for a person (contract section 6, Escalation). */
+/** What makes a response one that waits for a person (gateway/README.md, Escalations). */
 export const waiting = (verdictan: Verdictan): JsonObject => ({
   status: 'incomplete',
   incomplete_details: { reason: 'content_filter' },

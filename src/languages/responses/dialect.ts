@@ -102,7 +102,10 @@ const runByCaller = new Set([
 
 const unboundedMember = (body: Readonly<JsonObject>): string | null => (body.background === true ? 'background' : null)
 
-/** `response_format` is `text.format` by another name: both may be given only where they say the same (contract section 6). */
+/**
+ * `response_format` is `text.format` by another name: both may be given only where they say the same
+ * (gateway/README.md).
+ */
 function checkFormat({ response_format: format, text }: Readonly<JsonObject>): void {
   if (isGiven(text) && !isObject(text)) {
     throw new Failure('invalid_parameter', { param: 'text', message: 'text must be an object' })

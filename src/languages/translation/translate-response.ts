@@ -1,6 +1,6 @@
 /**
  * A provider's answer in the caller's language, as a Response that the gateway takes like any other: its stages, policies
- * and usage see only the caller's language (contract section 6).
+ * and usage see only the caller's language (gateway/README.md).
  *
  * - A stream is read when it is asked for, frame by frame as the bytes complete them, and written out at once; one that
  *   breaks off or ends without its end does so here too, since whoever relays it has to see that.

@@ -1,6 +1,6 @@
 /** Addresses to listen at, as `HOST:PORT`. */
 
-/** The largest request line and header block that a listener reads (contract section 2, Limits). */
+/** The largest request line and header block that a listener reads (gateway/README.md, Limits). */
 const headerBlockBytes = 32 * 1024
 
 interface HostAndPort {

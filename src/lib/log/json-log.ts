@@ -1,6 +1,6 @@
 /**
- * The log of a server process: pino's JSON lines, written at once and in order (contract section 14); on a terminal lines
- * of plain text.
+ * The log of a server process: pino's JSON lines, written at once and in order (telemetry/README.md); on a terminal
+ * lines of plain text.
  */
 import { writeSync } from 'node:fs'
 import { isatty } from 'node:tty'

@@ -1,4 +1,4 @@
-/** What an MCP server's record may hold when it is written (contract section 6), and what of it is shown: no secret. */
+/** What an MCP server's record may hold when it is written (mcp/README.md), and what of it is shown: no secret. */
 import { z } from 'zod'
 import { noSecret } from '../../identity/free-text.ts'
 import { recordName } from '../../providers/catalog/catalog-change.ts'

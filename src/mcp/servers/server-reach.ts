@@ -1,4 +1,4 @@
-/** How an MCP server may be reached (contract section 6): by the rules that hold whoever writes it down. */
+/** How an MCP server may be reached (mcp/README.md): by the rules that hold whoever writes it down. */
 import { checkedUrl } from '../../providers/base-url.ts'
 import { type CatalogDependencies, wrong } from '../../providers/catalog/catalog-change.ts'
 import type { Command, OAuthFields } from '../catalog/server-body.ts'

@@ -1,4 +1,7 @@
-/** People: their record, how their e-mail address is written, and who may change whom (contract sections 3 and 4). */
+/**
+ * People: their record, how their e-mail address is written, and who may change whom (handbook/tokens.md,
+ * handbook/people.md).
+ */
 
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'

@@ -1,4 +1,4 @@
-/** The routes that turn a program's code into a session or a token (contract sections 3 and 4). */
+/** The routes that turn a program's code into a session or a token (handbook/tokens.md, handbook/people.md). */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { timestamp } from '../../lib/clock.ts'

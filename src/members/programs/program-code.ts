@@ -1,5 +1,5 @@
 /**
- * How a person hands a program a session or a token without telling it a password (contract section 4): the program
+ * How a person hands a program a session or a token without telling it a password (handbook/people.md): the program
  * opens a page in the browser with a challenge, the person approves, the program gets a code and proves with the
  * verifier that it is the one that asked (PKCE, RFC 7636; the flow for native programs, RFC 8252).
  *

@@ -1,6 +1,7 @@
 /**
- * `/v1/auth/programs/…`: what the console's page `authorize-program` asks and tells (contract section 4). The page shows
- * which program wants in; the person's word becomes a redirect, or a code to type, that is made here and not there.
+ * `/v1/auth/programs/…`: what the console's page `authorize-program` asks and tells (handbook/people.md). The page
+ * shows which program wants in; the person's word becomes a redirect, or a code to type, that is made here and not
+ * there.
  *
  * Both calls are a signed-in browser's own: held to our pages and to the session's CSRF token like any write by cookie.
  * A program that has a session already cannot let another one in.

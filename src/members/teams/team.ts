@@ -36,5 +36,5 @@ export async function findTeam(ledger: Database, id: string): Promise<TeamRow | 
   return row ?? null
 }
 
-/** The team that owns what has no other owner (contract section 3); it keeps its name and cannot be deleted. */
+/** The team that owns what has no other owner (handbook/tokens.md); it keeps its name and cannot be deleted. */
 export const defaultTeamName = 'default'

@@ -1,5 +1,5 @@
 /**
- * What the consent page calls (contract section 5): a preview of what is asked, and the decision. Both take the query of
+ * What the consent page calls (oauth/README.md): a preview of what is asked, and the decision. Both take the query of
  * the page as it came, as members of a JSON object; a name that came several times is a list. Both answer with what the
  * page shall do: show the request, show an error, or send the browser to an address that was built here.
  *

@@ -39,7 +39,7 @@ export const pageChecks: readonly Check<AuthorizeFacts>[] = [
   },
   {
     name: 'one redirect_uri',
-    source: 'contract §5',
+    source: 'oauth/README.md',
     check: ({ parameters }) =>
       single(parameters, 'redirect_uri') === null ? refuse('invalid_request', 'redirect_uri must be given once') : null,
   },
@@ -116,7 +116,7 @@ export const redirectChecks: readonly Check<AuthorizeFacts>[] = [
   },
   {
     name: 'registered scope',
-    source: 'service.md OAuth client, RFC 6749 §3.3',
+    source: 'oauth/README.md, RFC 6749 §3.3',
     check: (facts) =>
       scopeOf(facts).every((word) => facts.client?.scope.includes(word))
         ? null
@@ -124,7 +124,7 @@ export const redirectChecks: readonly Check<AuthorizeFacts>[] = [
   },
   {
     name: 'active scope',
-    source: 'contract §5',
+    source: 'oauth/README.md',
     check: (facts) => {
       const scope = scopeOf(facts)
       return scope.length > 0 && scope.every((word) => isScope(word) && facts.active.includes(word))

@@ -25,7 +25,7 @@ export interface Refusal {
 
 export interface Check<Facts> {
   name: string
-  /** `RFC 6749 §4.1.1`, or the contract's section. */
+  /** `RFC 6749 §4.1.1`, or `oauth/README.md`. */
   source: string
   check(facts: Facts): Refusal | null
 }

@@ -1,5 +1,5 @@
 /**
- * Where a person is sent back to (service.md Authentication, 10). A redirect URI is compared as a string and never
+ * Where a person is sent back to (oauth/README.md). A redirect URI is compared as a string and never
  * parsed for comparing (RFC 9700 section 4.1.3), so it is registered in the one spelling that parsers agree on: no
  * upper-case host, default port, dot segment or backslash. Loopback ports are exact too, a stated deviation from RFC
  * 8252 section 7.3.

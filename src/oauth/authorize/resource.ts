@@ -1,4 +1,4 @@
-/** The resources a token can be for (RFC 8707; contract section 5): the control plane, the gateway, its MCP surface. */
+/** The resources a token can be for (RFC 8707; oauth/README.md): the control plane, the gateway, its MCP surface. */
 
 export interface Resources {
   baseUrl: string

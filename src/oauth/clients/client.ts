@@ -1,4 +1,4 @@
-/** Applications: public clients, registered beforehand (contract section 5; names of RFC 7591 section 2). */
+/** Applications: public clients, registered beforehand (oauth/README.md; names of RFC 7591 section 2). */
 import { z } from 'zod'
 import { nameText } from '../../identity/free-text.ts'
 import type { Database } from '../../store/open.ts'

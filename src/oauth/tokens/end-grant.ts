@@ -1,6 +1,6 @@
 /**
  * Ends what a person approved: no code or refresh token of it works from the first step on, no access token from the
- * second on, which gateways hear of like of any revocation (protocols section 4).
+ * second on, which gateways hear of like of any revocation (fleet/README.md, Revocation).
  *
  *   1. ledger   the grant is revoked
  *   2. state    its access tokens are revoked; ledger: the grant has ended; one change with its event

@@ -89,7 +89,7 @@ const inForce: Check<GrantFacts> = {
 
 const clientInService: Check<GrantFacts> = {
   name: 'client in service',
-  source: 'service.md OAuth states, RFC 6749 §5.2',
+  source: 'oauth/README.md, RFC 6749 §5.2',
   check: ({ client }) =>
     client?.deactivatedAt === null ? null : refuse('unauthorized_client', 'The application is deactivated'),
 }
@@ -108,7 +108,7 @@ const approvedResource: Check<GrantFacts> = {
 function scopeStands<Facts extends GrantFacts>(scopeOf: (facts: Facts) => readonly string[] | null): Check<Facts> {
   return {
     name: 'scope still registered and active',
-    source: 'contract §5',
+    source: 'oauth/README.md',
     check: (facts) =>
       scopeOf(facts)?.every(
         (word) => isScope(word) && facts.active.includes(word) && facts.client?.scope.includes(word),
@@ -120,7 +120,7 @@ function scopeStands<Facts extends GrantFacts>(scopeOf: (facts: Facts) => readon
 
 export const codeChecks: readonly Check<GrantFacts>[] = [
   required('code', 'RFC 6749 §4.1.3'),
-  required('redirect_uri', 'contract §5'),
+  required('redirect_uri', 'oauth/README.md'),
   required('code_verifier', 'RFC 7636 §4.5'),
   {
     name: 'code_verifier in its form',
@@ -189,7 +189,7 @@ export const refreshChecks: readonly Check<RefreshFacts>[] = [
   ownGrant('refresh token', 'RFC 6749 §6, §10.4'),
   {
     name: 'refresh token in time',
-    source: 'contract §5',
+    source: 'oauth/README.md',
     check: ({ refresh, grant, now }) =>
       now < (refresh?.expiresAt ?? 0) && now < (grant?.expiresAt ?? 0)
         ? null

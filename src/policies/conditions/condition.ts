@@ -1,5 +1,5 @@
 /**
- * Conditions in CEL (`when`, contract section 7): parsed, type-checked and bounded in cost when a policy is saved, then
+ * Conditions in CEL (`when`, policies/README.md): parsed, type-checked and bounded in cost when a policy is saved, then
  * evaluated for each request in well under a microsecond.
  *
  * An expression cannot loop but over a list of the request, and its cost is at most linear in the request: a macro

@@ -1,5 +1,5 @@
 /**
- * What conditions read (contract section 7): `request`, `response`, `token`, `model`, `now`. Classes, because the
+ * What conditions read (policies/README.md): `request`, `response`, `token`, `model`, `now`. Classes, because the
  * condition language knows its types by them, with what costs something (joining texts, listing tools) made when it is
  * first asked for: most conditions ask for none of it.
  */

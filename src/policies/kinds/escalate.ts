@@ -1,4 +1,4 @@
-/** Puts whatever its condition matches before a person (contract section 10). */
+/** Puts whatever its condition matches before a person (escalations/README.md). */
 import { z } from 'zod'
 import { everyStage, policyKind } from './kind.ts'
 import { reasonCode } from './reason-code.ts'

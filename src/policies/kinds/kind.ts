@@ -12,7 +12,7 @@
  *
  * A kind keeps nothing between requests, writes nothing and logs nothing; what it throws is its policy being broken, and
  * `when_broken` decides. Order, targets, `when`, mode and the combination of verdicts are the chain's business
- * (`../chain.ts`, contract section 7).
+ * (`../chain.ts`, policies/README.md).
  */
 import { z } from 'zod'
 import type { Verdict } from '../../events/event.ts'

@@ -1,5 +1,5 @@
 /**
- * Runs the policies of one stage over a request or a whole answer (contract section 7). In order: condition, then what
+ * Runs the policies of one stage over a request or a whole answer (policies/README.md). In order: condition, then what
  * the policy says; redact and rewrite change the texts and members that the next policy sees; block, deny and escalate
  * end the chain. What a policy that is only monitored says is recorded and not applied. A policy that throws follows its
  * `when_broken` and says so either way.

@@ -1,4 +1,6 @@
-/** Trying policies before anybody feels them: on a request that is given, and on what was recorded (contract section 7). */
+/**
+ * Trying policies before anybody feels them: on a request that is given, and on what was recorded (policies/README.md).
+ */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { verdicts } from '../../events/event.ts'

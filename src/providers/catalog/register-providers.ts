@@ -1,5 +1,5 @@
 /**
- * The providers that a start makes by itself (contract section 1): the simulator, and one for each key in the
+ * The providers that a start makes by itself (providers/README.md): the simulator, and one for each key in the
  * environment. A start finds what an earlier one made by its origin, whatever its name is now, and writes only what
  * differs: the base URL and the key of the environment. So starting again, or several at once, changes nothing. What a
  * person decided stays: a new name, models that were deleted or serve another provider, and a deleted provider, which

@@ -1,7 +1,7 @@
 /**
  * What each model costs, and how much it can read and write at once: the operator's price of the model first, then the
- * embedded table's, then the default of its provider (contract section 8). The table is loaded when it is first needed,
- * which takes a moment once for each process; from then on every answer is a look-up.
+ * embedded table's, then the default of its provider (providers/README.md). The table is loaded when it is first
+ * needed, which takes a moment once for each process; from then on every answer is a look-up.
  */
 import { LRUCache } from 'lru-cache'
 import type { Price } from './price.ts'

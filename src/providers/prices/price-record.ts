@@ -1,6 +1,6 @@
 /**
- * A price as an operator writes it and as records hold it (contract section 6): decimal dollars a million tokens. What a
- * tier or a price leaves out costs what plain input or output does.
+ * A price as an operator writes it and as records hold it (providers/README.md): decimal dollars a million tokens. What
+ * a tier or a price leaves out costs what plain input or output does.
  */
 import { z } from 'zod'
 import { fromNano, toNano } from '../../lib/money.ts'

@@ -1,5 +1,5 @@
 /**
- * The key that everything kept in the ledger's `secrets` is sealed under (protocols section 5). It comes from
+ * The key that everything kept in the ledger's `secrets` is sealed under (fleet/README.md, Trust). It comes from
  * SERVICE_MASTER_KEY, otherwise from the file `master-key` of the data directory, which is made on first start. A key
  * that does not open what is already sealed is an error at start: going on would make secrets that nobody can read
  * together with the old ones.

@@ -1,6 +1,6 @@
 /**
- * What a gateway on another host reads the state with, and nothing else (protocols section 5): a JSON Web Token for ten
- * minutes, signed with the Ed25519 key that the state's server trusts (RFC 8037), in sqld's form of claims
+ * What a gateway on another host reads the state with, and nothing else (fleet/README.md, Trust): a JSON Web Token for
+ * ten minutes, signed with the Ed25519 key that the state's server trusts (RFC 8037), in sqld's form of claims
  * `{"p":{"ro":{"ns":[name]}}}`. Its shorter form, `{"a":"ro"}`, opens every namespace of a server, the ledger's too.
  *
  * Where there is no key, one static token is handed to all. Either is tried at start: it must open the state, and it

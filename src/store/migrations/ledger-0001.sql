@@ -70,7 +70,8 @@ create table tokens (
 create index tokens_team on tokens (team_id);
 create index tokens_gateway on tokens (gateway_id);
 
--- A change that was announced here and not yet confirmed from the state database (protocols section 6).
+-- A change that was announced here and not yet confirmed from the state database (events/README.md, A change and its
+-- event).
 create table pending_changes (
   event_id text primary key,
   statements text not null,

@@ -1,5 +1,5 @@
--- Usage: what each worker was granted, returned and settled of each account (protocols section 2). Counters only grow.
--- That a worker's cell never settles more than it was granted is held here, whatever the code does.
+-- Usage: what each worker was granted, returned and settled of each account (usage/lease/README.md). Counters only
+-- grow. That a worker's cell never settles more than it was granted is held here, whatever the code does.
 create table usage_cells (
   account text not null,
   worker text not null,

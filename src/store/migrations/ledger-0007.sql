@@ -8,7 +8,7 @@ create table limit_names (
 create index limit_names_kind on limit_names (kind, id);
 create index limit_names_name on limit_names (kind, name);
 
--- Requests or tokens a minute as slots (protocols section 2, rule 21): what each worker was granted and has returned of
+-- Requests or tokens a minute as slots (usage/rate/README.md): what each worker was granted and has returned of
 -- each limit, in counters that only grow, when it last said so, and the last call for slots that it has followed. A worker
 -- that is not heard of loses what it holds.
 create table rate_holdings (

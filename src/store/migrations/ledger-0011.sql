@@ -1,4 +1,4 @@
--- What proves the events (protocols section 6). The public keys of control planes, by the SHA-256 of each.
+-- What proves the events (events/proof/README.md). The public keys of control planes, by the SHA-256 of each.
 create table checkpoint_keys (
   id text primary key,
   public_key text not null,

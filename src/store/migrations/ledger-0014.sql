@@ -1,4 +1,4 @@
--- OAuth 2.0 (contract section 5): applications, what people approved for them, and refresh tokens. Codes and refresh
+-- OAuth 2.0 (oauth/README.md): applications, what people approved for them, and refresh tokens. Codes and refresh
 -- tokens are here as SHA-256 only; access tokens are in the state, where gateways find them.
 create table oauth_clients (
   id text primary key,

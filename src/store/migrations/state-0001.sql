@@ -1,5 +1,5 @@
 -- What gateways decide by. Copied to every host: no name, metadata, creator, prefix or last use belongs here
--- (protocols section 5). Every row has the version that last changed it; a deletion is a row with deleted = 1.
+-- (fleet/README.md, Trust). Every row has the version that last changed it; a deletion is a row with deleted = 1.
 create table state_head (
   id integer primary key check (id = 1),
   version integer not null,
@@ -9,8 +9,9 @@ create table state_head (
   floor integer not null
 );
 
--- Which change of the ledger made it here (protocols section 6). A change whose guard does not hold breaks the check
--- and with it the transaction; a settled-as-lost change is a row with applied = 0, which its late writer trips over.
+-- Which change of the ledger made it here (events/README.md, A change and its event). A change whose guard does not
+-- hold breaks the check and with it the transaction; a settled-as-lost change is a row with applied = 0, which its late
+-- writer trips over.
 create table change_log (
   event_id text primary key,
   version integer not null,

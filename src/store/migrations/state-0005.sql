@@ -1,4 +1,4 @@
--- The accounts of tokens: which limits a request draws on (protocols section 2, rule 1). An account has the id of the
+-- The accounts of tokens: which limits a request draws on (usage/lease/README.md rule 1). An account has the id of the
 -- token it was made with; a rotation keeps it, a clone draws on its source's beside its own. No row: no limit.
 create table accounts (
   id text primary key,

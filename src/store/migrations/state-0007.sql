@@ -1,4 +1,4 @@
--- OAuth access tokens, by which gateways admit (contract section 11). `permissions` is the part of the scope that the
+-- OAuth access tokens, by which gateways admit (oauth/README.md). `permissions` is the part of the scope that the
 -- person holds, kept current with the person's role and standing; `team_ids` are the person's, the first of them the one
 -- whose readers see the token's events. Lists are JSON; no resources means all.
 create table oauth_tokens (

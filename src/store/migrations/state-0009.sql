@@ -1,4 +1,4 @@
--- MCP servers (contract section 6), with what of their offers may be shown.
+-- MCP servers (mcp/README.md), with what of their offers may be shown.
 create table mcp_servers (
   id text primary key,
   name text not null,

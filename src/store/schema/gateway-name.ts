@@ -1,6 +1,6 @@
 /**
  * What a gateway is called, for people: the ledger keeps the name, and `state` a digest of it, by which no two gateways
- * take one name at the same time (protocols section 5: `state` holds no name).
+ * take one name at the same time (fleet/README.md, Trust: `state` holds no name).
  */
 
 import type { Database } from '../open.ts'

@@ -1,7 +1,7 @@
 /**
- * The `state` database as code sees it: what gateways decide by, replicated to every host (architecture, Two databases).
- * The migrations make the tables; a test holds these definitions against them. JSON columns are text here and parsed
- * where they are read. Times are milliseconds since the epoch, money integer nano-units.
+ * The `state` database as code sees it: what gateways decide by, replicated to every host (src/README.md, The two
+ * databases). The migrations make the tables; a test holds these definitions against them. JSON columns are text here
+ * and parsed where they are read. Times are milliseconds since the epoch, money integer nano-units.
  */
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 

@@ -1,4 +1,4 @@
-/** The routes that change a token or make one from another (contract section 3). */
+/** The routes that change a token or make one from another (handbook/tokens.md). */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { noteText } from '../../identity/free-text.ts'

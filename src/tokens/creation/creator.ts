@@ -1,5 +1,5 @@
 /**
- * How the token that makes another one bounds it (contract section 3, Creation rules). Making is create, clone and rotate.
+ * How the token that makes another one bounds it (handbook/tokens.md). Making is create, clone and rotate.
  *
  *   1. What the request leaves out is inherited from the creator where the creator is narrower (`withinCreator`).
  *   2. What the request asks for beyond the creator is refused (`checkGrant` in rules.ts).

@@ -1,5 +1,5 @@
 /**
- * Decides whether one token's scope is equal to or narrower than another's (service.md, Clone with narrower scope): no
+ * Decides whether one token's scope is equal to or narrower than another's (tokens/README.md): no
  * request may be allowed to the narrower one that the wider one would be denied. Each limit has its own rule, all of
  * them reflexive and transitive; an absent limit is the widest. Attached policies only deny, so more of them is
  * narrower. Metadata is compared apart (`metadataWidened`), because its keys may be added but not changed.

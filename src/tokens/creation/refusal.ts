@@ -1,4 +1,4 @@
-/** A change of tokens that its caller may not make leaves an event too, with verdict deny (contract section 9). */
+/** A change of tokens that its caller may not make leaves an event too, with verdict deny (events/README.md). */
 import { versionNow } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event.ts'
 import { Failure } from '../../failure.ts'

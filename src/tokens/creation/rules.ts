@@ -1,5 +1,5 @@
 /**
- * The rules of making a token (contract section 3, Creation rules), apart from where the rows go: what a body means,
+ * The rules of making a token (handbook/tokens.md), apart from where the rows go: what a body means,
  * what a profile needs, which ids must exist, and that nobody gives what they do not hold.
  */
 import { Failure } from '../../failure.ts'

@@ -1,5 +1,5 @@
 /**
- * Lifecycle alerts (contract section 3): what somebody should look at before, or after, a token stops working. Computed
+ * Lifecycle alerts (handbook/tokens.md): what somebody should look at before, or after, a token stops working. Computed
  * when read, by thresholds that are settings.
  */
 

@@ -1,5 +1,5 @@
 /**
- * When each token was last used, to the minute (contract section 3). Nothing is written on a call: uses on the control
+ * When each token was last used, to the minute (handbook/tokens.md). Nothing is written on a call: uses on the control
  * plane wait in memory, uses on gateways stand in the events that they ship, and `flush` writes both. Events are read in
  * slices, so that what is taken in meanwhile hardly waits, and as many a flush as gateways can ship until the next.
  * What waits in memory is lost with the process; it is at most what happened since the last flush.

@@ -1,6 +1,6 @@
 /**
  * Budgets, consumer groups and access policies as their routes see them: what differs between the three. Gateways read
- * the rows in `state`; names are the ledger's (architecture, Two databases).
+ * the rows in `state`; names are the ledger's (src/README.md, The two databases).
  */
 
 import { z } from 'zod'

@@ -1,5 +1,5 @@
 /**
- * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies` (contract section 6): the same five calls on each. A change
+ * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies` (usage/README.md): the same five calls on each. A change
  * is one of the state, which gateways follow, and its event; the name alone is kept in the ledger.
  */
 

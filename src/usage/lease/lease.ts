@@ -1,5 +1,6 @@
 /**
- * What a worker and the control plane say to each other about usage, and the arithmetic both go by (protocols section 2).
+ * What a worker and the control plane say to each other about usage, and the arithmetic both go by
+ * (usage/lease/README.md).
  *
  * An account is one limit. cell(account, worker) holds three counters that only grow: granted (the control plane raises
  * it), returned and settled (the worker does). Every message carries totals and its receiver takes the maximum, so loss,

@@ -1,6 +1,7 @@
 /**
- * What control planes on one ledger say to each other about usage (protocols section 2, rules 10, 15 and 21). Cells live
- * in the ledger; the workers that hold them are each connected to one control plane, which alone can speak to them.
+ * What control planes on one ledger say to each other about usage (usage/lease/README.md rules 10, 15 and 21). Cells
+ * live in the ledger; the workers that hold them are each connected to one control plane, which alone can speak to
+ * them.
  *
  *   recall     somebody waits for amounts of these accounts, by their booked names: whoever has workers that hold some
  *              calls them back. What such a worker answers is written to the ledger (`usage_answers`), where all read it

@@ -1,5 +1,5 @@
 /**
- * The most that a request can cost, before it is sent (protocols section 2, rule 20).
+ * The most that a request can cost, before it is sent (usage/pricing/README.md).
  *
  * 1. Input: no tokenizer makes more tokens than there are UTF-8 bytes, so the body's length and an allowance for what
  *    templates put around each message bound it, or the model's context window where that is smaller. What the body does

@@ -1,6 +1,6 @@
 /**
  * What the cheapest request costs that a token may make: one token of input and one of output of the cheapest model
- * (protocols section 2, rule 18). With less left its budget is used up. Pure: catalog and token go in.
+ * (usage/lease/README.md rule 18). With less left its budget is used up. Pure: catalog and token go in.
  *
  * Never more than the truth, so that nothing counts as used up that could still pay for something: gateways that may use
  * fewer providers are not looked at, and of a provider that takes any model by name the least of all that it could be

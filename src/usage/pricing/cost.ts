@@ -1,6 +1,7 @@
 /**
  * What an answer cost, in whole nano-dollars: each part of the usage at its own rate of the tier that the actual input
- * falls in, times what the service tier costs that the answer was made in, added up exactly and rounded up once (contract section 8, Settlement).
+ * falls in, times what the service tier costs that the answer was made in, added up exactly and rounded up once
+ * (usage/pricing/README.md).
  */
 import type { Family, Usage } from '../../languages/dialect.ts'
 import { nanoOf, type Price, Sum, tierOf } from '../../providers/prices/price.ts'

@@ -117,7 +117,7 @@ function groupsOf(
   return found
 }
 
-/** What a refused limit is to the caller (contract section 8). `resource` names the token. */
+/** What a refused limit is to the caller (usage/README.md). `resource` names the token. */
 export function rateFailure({ account, reason, retryAfter, absent }: RateRefused, resource: string): Failure {
   if (reason === 'unknown') {
     const message = `The limits a minute of ${resource} cannot be asked about at the moment: retry shortly`

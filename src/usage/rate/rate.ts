@@ -1,5 +1,5 @@
 /**
- * Limits of requests and tokens a minute (protocols section 2, rule 21). A limit is N slots. A slot that was used may be
+ * Limits of requests and tokens a minute (usage/rate/README.md). A limit is N slots. A slot that was used may be
  * used again 60 s later by the clock of the worker that holds it, and only slots that are cold, unused for 60 s, move from
  * one worker to another: so in no 60 s, on no number of gateways, are there more than N uses.
  *

@@ -1,7 +1,7 @@
 /**
- * The `Idempotency-Key` of what is sent (contract section 2). Where no answer says what became of a write, the next one
- * with the same content is its repetition and goes under the same key, so that nothing is made twice. Whatever else is
- * written comes between, and ends that: by then the same content is meant anew.
+ * The `Idempotency-Key` of what is sent (handbook/reference/http.md). Where no answer says what became of a write, the
+ * next one with the same content is its repetition and goes under the same key, so that nothing is made twice. Whatever
+ * else is written comes between, and ends that: by then the same content is meant anew.
  */
 
 /** POSTs that change nothing that lasts, or are good for once by themselves. */

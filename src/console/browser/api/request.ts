@@ -6,7 +6,7 @@ import { caller, csrfToken, sessionEnded, take } from '../session.ts'
 import type { Caller } from './caller.ts'
 import { repeatable } from './repetition.ts'
 
-/** What the API refused, in its own words (contract section 2). */
+/** What the API refused, in its own words (handbook/reference/http.md). */
 export class Refusal extends Error {
   readonly status: number
   readonly code: string

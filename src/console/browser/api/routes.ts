@@ -25,7 +25,7 @@ interface SignedIn {
   csrf_token: string
 }
 
-/** How far a change has reached when its answer comes (contract section 11). */
+/** How far a change has reached when its answer comes (fleet/README.md). */
 export interface Propagation {
   connected: number
   acknowledged: number

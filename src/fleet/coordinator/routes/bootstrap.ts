@@ -1,7 +1,7 @@
 /**
- * Bootstrap (protocols section 5): a runtime token gets a session credential bound to its gateway and instance, and the
- * keys that this gateway may have: the data keys of the providers it may use and of MCP servers, and the prompt-hash key.
- * The master key that opens them never leaves the control plane.
+ * Bootstrap (fleet/README.md, Trust): a runtime token gets a session credential bound to its gateway and instance, and
+ * the keys that this gateway may have: the data keys of the providers it may use and of MCP servers, and the
+ * prompt-hash key. The master key that opens them never leaves the control plane.
  */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../../../api/route.ts'

@@ -1,4 +1,4 @@
-/** Takes a worker's events in: NDJSON whose exact bytes are chained and stored (protocols section 6). */
+/** Takes a worker's events in: NDJSON whose exact bytes are chained and stored (events/proof/README.md). */
 
 import { type AnyRoute, route } from '../../../api/route.ts'
 import { arrivalStatements } from '../../../escalations/arrivals.ts'

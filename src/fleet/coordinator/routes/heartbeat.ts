@@ -1,4 +1,4 @@
-/** The heartbeat of a worker (protocols section 4, rule 3): what it has acknowledged, and whether its news are fresh. */
+/** The heartbeat of a worker (fleet/README.md rule R3): what it has acknowledged, and whether its news are fresh. */
 import type { z } from 'zod'
 import { type AnyRoute, route } from '../../../api/route.ts'
 import { Failure } from '../../../failure.ts'

@@ -1,4 +1,4 @@
-/** A worker asks for shares of limits and gives some back (protocols section 2; usage/lease/lease.ts). */
+/** A worker asks for shares of limits and gives some back (usage/lease/README.md; usage/lease/lease.ts). */
 import { type AnyRoute, route } from '../../../api/route.ts'
 import { leasesReplySchema, leasesRequestSchema } from '../../protocol/wire.ts'
 import type { UsageControl } from '../usage.ts'

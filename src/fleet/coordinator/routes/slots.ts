@@ -1,4 +1,4 @@
-/** Slots of limits a minute for a worker (protocols section 2, rule 21; usage/rate/rate.ts). */
+/** Slots of limits a minute for a worker (usage/rate/README.md; usage/rate/rate.ts). */
 import { type AnyRoute, route } from '../../../api/route.ts'
 import type { LimitRows } from '../../../store/limit-rows.ts'
 import { noPeers, type RecallPeers } from '../../../usage/lease/recall-peers.ts'

@@ -1,5 +1,5 @@
 /**
- * The change stream of a worker (protocols sections 1, 4). Opening it takes the worker over. The order matters: the worker is
+ * The change stream of a worker (fleet/README.md). Opening it takes the worker over. The order matters: the worker is
  * registered, so that changes reach it from now on; its row is committed; then the head is read and said. Changes that
  * came in between wait behind the hello.
  */

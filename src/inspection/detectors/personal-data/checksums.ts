@@ -121,6 +121,8 @@ export function isIpv6(text: string): boolean {
   return groups.length > 2 && groups.length <= 7 && /\d/.test(text)
 }
 
-/** One of this product's own secrets: its last six characters are the checksum of what precedes (contract section 3). */
+/**
+ * One of this product's own secrets: its last six characters are the checksum of what precedes (identity/README.md).
+ */
 export const isOwnSecret = (text: string): boolean =>
   encodeBase62(Bun.hash.crc32(text.slice(0, -6)), 6) === text.slice(-6)

@@ -1,5 +1,5 @@
 /**
- * Frames in no form that a stream's language has. What is unknown in them is text (protocols section 9), and may go on
+ * Frames in no form that a stream's language has. What is unknown in them is text (inspection/README.md), and may go on
  * from one to the next: each place of such frames is one text, which is inspected as those that the language knows.
  *
  * A frame that another language says is not passed on at all: whoever sent it was asked in the wrong one, or lies.

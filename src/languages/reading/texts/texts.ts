@@ -1,9 +1,9 @@
 /**
  * Finds the texts in a part of a body or frame: every string, however deep, but those that are known to be none. So a
- * field that a provider invents is inspected like any other (protocols section 9), and what is left out is known to say
- * nothing (`known-labels.ts`): labels, ids, and encoded bytes, which no policy of text could read, but for files that are
- * text (`encoded-text.ts`). Names, of tools above all, are texts: a model writes them. A label that says something else
- * is read as a name is.
+ * field that a provider invents is inspected like any other (inspection/README.md), and what is left out is known to
+ * say nothing (`known-labels.ts`): labels, ids, and encoded bytes, which no policy of text could read, but for files
+ * that are text (`encoded-text.ts`). Names, of tools above all, are texts: a model writes them. A label that says
+ * something else is read as a name is.
  *
  * Longer than most: one walk knows every form of text, and how each is put back.
  */

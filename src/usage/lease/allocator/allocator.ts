@@ -37,8 +37,8 @@ export interface AuthorityOptions extends TurnOptions {
   /** Runs it after so long; 0 is the end of this tick. */
   after(milliseconds: number, work: () => void): void
   /**
-   * How much must be left of accounts of money so that they are not used up: what the cheapest request costs (protocols
-   * section 2, rule 18).
+   * How much must be left of accounts of money so that they are not used up: what the cheapest request costs
+   * (usage/lease/README.md rule 18).
    */
   floors(accounts: readonly string[]): Promise<ReadonlyMap<string, number>>
   /** The ledger was found to be an older copy: workers are to connect again. */

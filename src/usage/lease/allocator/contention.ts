@@ -1,6 +1,7 @@
 /**
  * The end of an account: less is free than is asked for, so what other workers hold is called back before anybody gets
- * less or is refused (protocols section 2, rules 10 and 11). Pure: what is known goes in, what each need gets comes out.
+ * less or is refused (usage/lease/README.md rules 10 and 11). Pure: what is known goes in, what each need gets comes
+ * out.
  */
 
 import { type CellReport, inRound, outstanding, recallWaitMs } from '../lease.ts'

@@ -1,7 +1,8 @@
 /**
- * A ledger that was restored from an older copy has forgotten grants, and what they were spent on (protocols section 2,
- * rule 17). From the moment that this is noticed nothing is granted to anybody until every worker that was there within a
- * day before the copy was made has said hello, and with it what it holds, or an operator says that it will not.
+ * A ledger that was restored from an older copy has forgotten grants, and what they were spent on
+ * (usage/lease/README.md rule 17). From the moment that this is noticed nothing is granted to anybody until every
+ * worker that was there within a day before the copy was made has said hello, and with it what it holds, or an operator
+ * says that it will not.
  *
  * It is noticed by what others know and the ledger does not:
  *

@@ -166,7 +166,7 @@ export class WorkerUsage implements Allowances {
 
   /**
    * The worker's memory is an older copy, and nobody can say what its former process spent of what it held: all of that
-   * counts as spent (protocols section 2, rule 14). Resolves when the control plane knows, or cannot be told.
+   * counts as spent (usage/lease/README.md rule 14). Resolves when the control plane knows, or cannot be told.
    */
   async giveUp(): Promise<void> {
     this.#stopped = true

@@ -1,5 +1,5 @@
 /**
- * Making a token: general governed ones only (service.md; gateway-runtime and integration tokens come from the command
+ * Making a token: general governed ones only (gateway-runtime and integration tokens come from the command
  * line or the API). A role comes first: until it is chosen there is nothing else to fill in.
  */
 import { useState } from 'preact/hooks'
