@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import type { WebSocket as WebSocketClient } from 'ws'
 
 const { WebSocket }: { WebSocket: typeof WebSocketClient } = createRequire(import.meta.url)(
-  '../../node_modules/ws/index.js',
+  '../../../node_modules/ws/index.js',
 )
 
 export interface Spoken {

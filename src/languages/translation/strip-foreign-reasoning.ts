@@ -6,7 +6,7 @@
  * own provider with the next turn that goes to it.
  *
  * Left out as well, and for good, are thoughts of a messages provider that a policy altered: nobody signed what they say
- * now (`../dialects/signed-thoughts.ts`).
+ * now (`src/languages/reading/texts/signed-reasoning.ts`).
  *
  * A message that held nothing else is left out whole, since providers refuse an empty one. What has no mark of its own
  * stays as it is, also beside what has one.

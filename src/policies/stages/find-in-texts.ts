@@ -1,7 +1,7 @@
 /**
  * What a text policy finds in the texts of a request or a whole answer. One thread reads for all callers: texts that are
  * long together are read a piece at a time, and everybody else has a turn between. What is found is the same either way
- * (`../inspection/channel.ts`).
+ * (`src/inspection/channel.ts`).
  */
 
 import { Channel, followWhole, mayFind, type PassedWhole } from '../../inspection/channel.ts'

@@ -108,7 +108,7 @@ export class ThreadTokenCounter implements TokenCounter {
 /** In the executable, where code is in chunks, the thread's file stands where the source has it. */
 function startThread(): TokenizerThread {
   const isCompiled = import.meta.url.includes('/$bunfs/')
-  const file = isCompiled ? './src/usage/tokenizer-thread.ts' : './tokenizer-thread.ts'
+  const file = isCompiled ? './src/usage/pricing/tokenizer-thread.ts' : './tokenizer-thread.ts'
   const thread = new Worker(new URL(file, import.meta.url).href)
   // It keeps no process alive.
   thread.unref()

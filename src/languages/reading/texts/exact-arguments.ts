@@ -1,7 +1,7 @@
 /**
  * The arguments of tools that are objects are one text to policies, and go on as the bytes that came: what policies look
  * at must have the same digits. Of a body that holds a number which no double does, those objects are read exactly
- * (`../lib/exact-json.ts`); all its other numbers stay doubles, for whoever calculates with them.
+ * (`src/lib/json/exact-json.ts`); all its other numbers stay doubles, for whoever calculates with them.
  */
 import { holdsInexact, parseExactObject } from '../../../lib/json/exact-json.ts'
 import { isObject, type JsonObject } from '../json-value.ts'

@@ -1,7 +1,7 @@
 /**
  * What vouches for the text of a thought: its signature, which its provider checks against the text. Where the text was
  * altered the signature goes, because thinking that is not what was signed is refused in the next turn. Of one that the
- * gateway has marked (`../translation/signature.ts`) the mark stays: it says whose thought that is. Providers of messages
+ * gateway has marked (`src/languages/translation/signature.ts`) the mark stays: it says whose thought that is. Providers of messages
  * refuse thinking without a signature too, so there a mark takes its place, and the thought is left out on its way back.
  */
 import { type JsonObject, textOf } from '../json-value.ts'
