@@ -5,7 +5,7 @@ const frame = (functionName: string, url = '') => ({ functionName, url })
 const nodes = [
   { id: 1, callFrame: frame('(root)'), children: [2, 5] },
   { id: 2, callFrame: frame('govern', 'file:///root/src/gateway/govern.ts'), children: [3] },
-  { id: 3, callFrame: frame('step', 'file:///root/src/events/chain.ts'), children: [4] },
+  { id: 3, callFrame: frame('step', 'file:///root/src/events/log/chain.ts'), children: [4] },
   { id: 4, callFrame: frame('hash') },
   { id: 5, callFrame: frame('', 'file:///root/node_modules/zod/core.js') },
 ]
