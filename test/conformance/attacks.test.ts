@@ -351,12 +351,18 @@ test('kill -9 between the steps of redemptions leaves no token that nobody was g
     const client = await register(killed)
     const given: Tokens[] = []
     let interrupted = 0
-    for (let round = 0; round < 3; round += 1) {
-      const requests = await Promise.all(
-        Array.from({ length: 12 }, async () => (await approvedCode(killed, client, who)).request),
-      )
+    const codes = () =>
+      Promise.all(Array.from({ length: 12 }, async () => (await approvedCode(killed, client, who)).request))
+    // How long so many redemptions take here says when to kill; further rounds come only where each kill came too late.
+    const undisturbed = await codes()
+    const start = performance.now()
+    const first = await Promise.all(undisturbed.map((request) => post(killed, '/v1/oauth/token', request)))
+    given.push(...first.map(tokensOf))
+    const took = performance.now() - start
+    for (let round = 0; round < 3 || (interrupted === 0 && round < 12); round += 1) {
+      const requests = await codes()
       const sent = requests.map((request) => post(killed, '/v1/oauth/token', request).catch(() => null))
-      await Bun.sleep(5 + 15 * round)
+      await Bun.sleep((took * (1 + (round % 3))) / 4)
       signal(killed.controlPlanePid(), 'SIGKILL')
       const answers = await Promise.all(sent)
       await eventually(async () => expect((await fetch(`${killed.baseUrl}/readyz`)).status).toBe(200))
