@@ -353,22 +353,27 @@ test('kill -9 between the steps of redemptions leaves no token that nobody was g
     let interrupted = 0
     const codes = () =>
       Promise.all(Array.from({ length: 12 }, async () => (await approvedCode(killed, client, who)).request))
-    // How long so many redemptions take here says when to kill; further rounds come only where each kill came too late.
+    // The first delay is half of what an undisturbed batch takes; then each round corrects the next one's.
     const undisturbed = await codes()
     const start = performance.now()
     const first = await Promise.all(undisturbed.map((request) => post(killed, '/v1/oauth/token', request)))
     given.push(...first.map(tokensOf))
-    const took = performance.now() - start
+    let killAfterMs = (performance.now() - start) / 2
     for (let round = 0; round < 3 || (interrupted === 0 && round < 12); round += 1) {
       const requests = await codes()
+      // Finding the process takes longer than a redemption, so it is found before the requests are sent.
+      const pid = killed.controlPlanePid()
       const sent = requests.map((request) => post(killed, '/v1/oauth/token', request).catch(() => null))
-      await Bun.sleep((took * (1 + (round % 3))) / 4)
-      signal(killed.controlPlanePid(), 'SIGKILL')
+      await Bun.sleep(killAfterMs)
+      signal(pid, 'SIGKILL')
       const answers = await Promise.all(sent)
+      const unanswered = answers.filter((answer) => answer === null).length
+      interrupted += unanswered
+      if (unanswered === 0) killAfterMs /= 2
+      if (unanswered === answers.length) killAfterMs *= 1.5
       await eventually(async () => expect((await fetch(`${killed.baseUrl}/readyz`)).status).toBe(200))
       for (const [index, answer] of answers.entries()) {
-        // Whoever got no answer tries again: the code is still good, or gone with all that it gave.
-        if (answer === null) interrupted += 1
+        // A client without an answer tries again: the code is still good, or it is gone with all the tokens that it gave.
         const last = answer ?? (await post(killed, '/v1/oauth/token', requests[index] ?? {}))
         if (last.status === 200) given.push(tokensOf(last))
         else expect(last).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
