@@ -1,6 +1,7 @@
 import { afterAll, afterEach, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { Registry } from 'prom-client'
 import { workerDirectory } from '../lib/worker.ts'
 import { temporaryDirectory } from '../store/testing/store.ts'
 import { joinSiblings, type Siblings } from './siblings.ts'
@@ -19,7 +20,7 @@ function joinAs(index: number, start: string, answer: () => Promise<Response>): 
   const siblings = joinSiblings({
     worker: { index, count: 2 },
     ...{ directory, start, secret: `secret of ${start}` },
-    own: () => '',
+    own: () => new Registry(),
     answer(request) {
       seen.push(request)
       return answer()

@@ -6,12 +6,13 @@
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Registry } from 'prom-client'
 import { z } from 'zod'
 import type { McpNeighbours, PassedRequest } from '../gateway/mcp/neighbours.ts'
 import type { Listener } from '../gateway/server.ts'
 import { sameText } from '../lib/same-text.ts'
 import { type Worker, workerDirectory } from '../lib/worker.ts'
-import { joinedText } from '../telemetry/exposition.ts'
+import { joinedMetrics, type ProcessMetrics, processMetrics } from '../telemetry/joined-metrics.ts'
 
 const addressFile = 'sibling.json'
 /** `start` names one start of a worker: sessions of an earlier one are gone. */
@@ -35,8 +36,8 @@ export interface SiblingOptions {
   secret: string
   /** Another word for each start. */
   start: string
-  /** This worker's own figures. */
-  own(): string
+  /** This worker's own metrics. */
+  own(): Registry
   /** Answers a request of an MCP session that a sibling was asked for. */
   answer(request: Request, server: Listener): Promise<Response>
 }
@@ -47,11 +48,12 @@ export function joinSiblings({ worker, directory, secret, start, own, answer }: 
     port: 0,
     development: false,
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    fetch(request, server) {
+    async fetch(request, server) {
       if (!sameText(request.headers.get(secretHeader) ?? '', secret)) return new Response(null, { status: 404 })
       // It is between siblings: conditions of policies may read what a caller sent.
       request.headers.delete(secretHeader)
-      return new URL(request.url).pathname === figuresPath ? new Response(own()) : answer(request, server)
+      if (new URL(request.url).pathname !== figuresPath) return await answer(request, server)
+      return Response.json(await own().getMetricsAsJSON())
     },
   })
   const file = (index: number) => join(workerDirectory(directory, index), addressFile)
@@ -76,12 +78,11 @@ export function joinSiblings({ worker, directory, secret, start, own, answer }: 
       return address === null ? null : (request) => pass(address, request)
     },
     async metrics() {
-      const texts = await Promise.all(
-        Array.from({ length: worker.count }, async (_, index): Promise<[string, string]> => {
-          return [String(index), index === worker.index ? own() : await figuresOf(file(index))]
-        }),
-      )
-      return joinedText(new Map(texts))
+      const workers = Array.from({ length: worker.count }, async (_, index) => {
+        const figures = index === worker.index ? await own().getMetricsAsJSON() : await figuresOf(file(index))
+        return [String(index), figures] as const
+      })
+      return await joinedMetrics(await Promise.all(workers))
     },
     close() {
       rmSync(file(worker.index), { force: true })
@@ -107,17 +108,17 @@ function pass({ port, secret }: Address, { method, headers, body, signal }: Pass
 }
 
 /** Empty where it does not answer. */
-async function figuresOf(file: string): Promise<string> {
+async function figuresOf(file: string): Promise<ProcessMetrics> {
   const address = readAddress(file)
-  if (address === null) return ''
+  if (address === null) return []
   try {
     const answer = await fetch(`http://127.0.0.1:${address.port}${figuresPath}`, {
       headers: { [secretHeader]: address.secret },
       signal: AbortSignal.timeout(patienceMilliseconds),
     })
-    return answer.ok ? await answer.text() : ''
+    return answer.ok ? processMetrics.parse(await answer.json()) : []
   } catch {
     // It has ended: the others' figures are worth having.
-    return ''
+    return []
   }
 }

@@ -90,7 +90,7 @@ test('the process answers for itself: alive, ready, described, counted', async (
   await running.chat({ ...question, model: 'simulator/echo' })
   const text = await (await get('/metrics')).text()
   expect(text).toContain('gatehouse_requests_total{family="chat",verdict="allow",status="2xx"} 1\n')
-  expect(text).toContain('gatehouse_request_duration_seconds_bucket{family="chat",le="+Inf"}')
+  expect(text).toContain('gatehouse_request_duration_seconds_bucket{le="+Inf",family="chat"}')
   expect(text).toContain('gatehouse_outbox_unshipped_events 0\n')
   expect(text).not.toContain(running.secret)
 })

@@ -3,6 +3,7 @@
  * measurable and there are few routes. Requests to models and model discovery run through `pipeline.ts`; the rest answers
  * for the process itself. Any other path is 404 and never forwarded.
  */
+import type { Registry } from 'prom-client'
 import type { Settings } from '../config.ts'
 import { Failure, severalHosts } from '../failure.ts'
 import type { Journal, Readiness, Standing, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
@@ -98,7 +99,8 @@ export interface GatewayServer {
    * the servers that requests came from take no more, and have what is left of that time to send what was answered.
    */
   drain(): Promise<void>
-  metrics(): string
+  /** Its metrics as they are now. */
+  metrics(): Registry
 }
 
 /** Inference by path; the route of each is its dialect's. */
@@ -171,7 +173,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   /** The servers that requests came from: that of callers, and that of siblings where there are any. */
   const listeners = new Set<Listener>()
   const metrics = () =>
-    meter.text({
+    meter.read({
       inFlight: running.size,
       worker: worker.counters,
       memory,
@@ -181,7 +183,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     })
   const itself: ProcessEndpoint = {
     ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : worker.ready()),
-    metrics: allMetrics ?? (async () => metrics()),
+    metrics: allMetrics ?? (() => metrics().metrics()),
     openapi: () => documents.openapi(),
     resources() {
       const { gatewayUrl, baseUrl } = worker.standing

@@ -25,7 +25,7 @@ test('the list names each metric of the gateway with its type', async () => {
   const mcp = { sessions: 0, strays: 0, evicted: 0 }
   const { counters: worker } = createTestWorker()
   const readings = { inFlight: 0, memory: testMemory(), worker, openCircuits: 0, spans: noTracer.counters, mcp }
-  expect(told(createMeter().text(readings))).toEqual(await documented('The gateway'))
+  expect(told(await createMeter().read(readings).metrics())).toEqual(await documented('The gateway'))
 })
 
 test('the list names each metric of the control plane with its type', async () => {

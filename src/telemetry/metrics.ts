@@ -2,18 +2,8 @@
  * What the control plane counts, as Prometheus text (handbook/reference/http.md). Labels are bounded: a route's pattern
  * and never an address, a class of status, an event type; never a token, a user or a request id.
  */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Event } from '../events/event.ts'
-import {
-  count,
-  counterText,
-  gaugeText,
-  type Histogram,
-  histogram,
-  histogramsText,
-  histogramText,
-  type LabelledCounts,
-  observe,
-} from './exposition.ts'
 
 export interface ControlPlaneMetrics {
   /** `path` is the route's pattern, or null where there was no such route. */
@@ -50,77 +40,90 @@ export interface ControlPlaneReadings {
 }
 
 export function createControlPlaneMetrics(readings: ControlPlaneReadings): ControlPlaneMetrics {
-  const requests: LabelledCounts = new Map()
-  const durations = new Map<string, Histogram>()
-  const events: LabelledCounts = new Map()
-  const slices = histogram(sliceBounds)
-  const propagations = histogram(propagationBounds)
-  let runtime: Promise<() => Promise<string>> | null = null
+  const registry = new Registry()
+  const registers = [registry]
+  const requests = new Counter({
+    name: 'gatehouse_http_requests_total',
+    help: 'Answers of the control plane by route pattern and status',
+    labelNames: ['method', 'route', 'status'],
+    registers,
+  })
+  const durations = new Histogram({
+    name: 'gatehouse_http_request_seconds',
+    help: "Time until an answer's headers, by route pattern",
+    labelNames: ['route'],
+    buckets: answerBounds,
+    registers,
+  })
+  const events = new Counter({
+    name: 'gatehouse_events_ingested_total',
+    help: 'Events taken from gateways, by type',
+    labelNames: ['type'],
+    registers,
+  })
+  const slices = new Histogram({
+    name: 'gatehouse_ingest_slice_seconds',
+    help: 'Time that one transaction of events from gateways held the ledger',
+    buckets: sliceBounds,
+    registers,
+  })
+  const propagations = new Histogram({
+    name: 'gatehouse_propagation_seconds',
+    help: 'Time from a change to the last acknowledgement that was waited for',
+    buckets: propagationBounds,
+    registers,
+  })
+  new Gauge({
+    name: 'gatehouse_connected_workers',
+    help: 'Gateway workers that some control plane heard of in the last seconds',
+    registers,
+    async collect() {
+      this.set(await readings.connectedWorkers())
+    },
+  })
+  new Gauge({
+    name: 'gatehouse_state_read_age_seconds',
+    help: 'Time since the state database was last read',
+    registers,
+    collect() {
+      this.set(readings.stateReads().ageSeconds)
+    },
+  })
+  new Counter({
+    name: 'gatehouse_state_stalls_total',
+    help: 'Times at which the state database was not read for more than three seconds',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(readings.stateReads().stalls)
+    },
+  })
+  new Counter({
+    name: 'gatehouse_state_stall_seconds_total',
+    help: 'Time that these stalls lasted together',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(readings.stateReads().stallSeconds)
+    },
+  })
+  let measuresProcess = false
   return {
     answered({ method, path, status, seconds }) {
       const route = path ?? 'none'
-      count(requests, `method="${knownMethods.has(method) ? method : 'other'}",route="${route}",status="${status}"`)
-      const known = durations.get(route) ?? histogram(answerBounds)
-      durations.set(route, known)
-      observe(known, seconds)
+      requests.inc({ method: knownMethods.has(method) ? method : 'other', route, status })
+      durations.observe({ route }, seconds)
     },
     ingested(taken) {
-      for (const { event_type } of taken) count(events, `type="${event_type}"`)
+      for (const { event_type: type } of taken) events.inc({ type })
     },
-    sliced: (seconds) => observe(slices, seconds),
-    propagated: (seconds) => observe(propagations, seconds),
-    async text() {
-      runtime ??= runtimeFigures()
-      const { ageSeconds, stalls, stallSeconds } = readings.stateReads()
-      return [
-        counterText(
-          'gatehouse_http_requests_total',
-          'Answers of the control plane by route pattern and status',
-          requests,
-        ),
-        histogramsText(
-          'gatehouse_http_request_seconds',
-          "Time until an answer's headers, by route pattern",
-          'route',
-          durations,
-        ),
-        counterText('gatehouse_events_ingested_total', 'Events taken from gateways, by type', events),
-        histogramText(
-          'gatehouse_ingest_slice_seconds',
-          'Time that one transaction of events from gateways held the ledger',
-          slices,
-        ),
-        histogramText(
-          'gatehouse_propagation_seconds',
-          'Time from a change to the last acknowledgement that was waited for',
-          propagations,
-        ),
-        gaugeText(
-          'gatehouse_connected_workers',
-          'Gateway workers that some control plane heard of in the last seconds',
-          await readings.connectedWorkers(),
-        ),
-        gaugeText('gatehouse_state_read_age_seconds', 'Time since the state database was last read', ageSeconds),
-        counterText(
-          'gatehouse_state_stalls_total',
-          'Times at which the state database was not read for more than three seconds',
-          new Map([['', stalls]]),
-        ),
-        counterText(
-          'gatehouse_state_stall_seconds_total',
-          'Time that these stalls lasted together',
-          new Map([['', stallSeconds]]),
-        ),
-        await (await runtime)(),
-      ].join('')
+    sliced: (seconds) => slices.observe(seconds),
+    propagated: (seconds) => propagations.observe(seconds),
+    text() {
+      // It measures the event loop all the time, so it begins when somebody asks for the first time.
+      if (!measuresProcess) collectDefaultMetrics({ register: registry, prefix: 'gatehouse_' })
+      measuresProcess = true
+      return registry.metrics()
     },
   }
-}
-
-/** What the runtime tells of the process. Loaded when it is first asked for: no start needs it. */
-async function runtimeFigures(): Promise<() => Promise<string>> {
-  const { collectDefaultMetrics, Registry } = await import('prom-client')
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry, prefix: 'gatehouse_' })
-  return () => registry.metrics()
 }

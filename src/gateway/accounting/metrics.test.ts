@@ -4,29 +4,27 @@ import { completion, question, startTestGateway, type TestGateway } from '../tes
 let gateway: TestGateway
 afterEach(() => gateway.stop())
 
-const count = (name: string): number => {
-  const line = gateway.gateway
-    .metrics()
-    .split('\n')
-    .find((each) => each.startsWith(`${name} `))
+const count = async (name: string): Promise<number> => {
+  const text = await gateway.gateway.metrics().metrics()
+  const line = text.split('\n').find((each) => each.startsWith(`${name} `))
   return Number(line?.slice(name.length + 1) ?? Number.NaN)
 }
 
 test('what was used is counted, and what was refused by its code', async () => {
   gateway = await startTestGateway(() => Response.json(completion))
-  expect(count('gatehouse_cost_usd_total')).toBe(0)
+  expect(await count('gatehouse_cost_usd_total')).toBe(0)
   await (await gateway.chat(question)).text()
   await (await gateway.chat(question, { secret: 'nobody' })).text()
-  expect(count('gatehouse_tokens_total{direction="input"}')).toBe(11)
-  expect(count('gatehouse_tokens_total{direction="output"}')).toBe(7)
-  expect(count('gatehouse_refusals_total{code="invalid_api_token"}')).toBe(1)
-  expect(count('gatehouse_request_duration_seconds_count{family="chat"}')).toBe(2)
+  expect(await count('gatehouse_tokens_total{direction="input"}')).toBe(11)
+  expect(await count('gatehouse_tokens_total{direction="output"}')).toBe(7)
+  expect(await count('gatehouse_refusals_total{code="invalid_api_token"}')).toBe(1)
+  expect(await count('gatehouse_request_duration_seconds_count{family="chat"}')).toBe(2)
 })
 
 test('a path that keeps failing shows as an open circuit', async () => {
   gateway = await startTestGateway(() => new Response('no', { status: 500 }), { circuit_failures: 1, path_retries: 0 })
-  expect(count('gatehouse_circuits_open')).toBe(0)
+  expect(await count('gatehouse_circuits_open')).toBe(0)
   await (await gateway.chat(question)).text()
-  expect(count('gatehouse_circuits_open')).toBe(1)
-  expect(count('gatehouse_upstream_errors_total{reason="provider.error"}')).toBe(1)
+  expect(await count('gatehouse_circuits_open')).toBe(1)
+  expect(await count('gatehouse_upstream_errors_total{reason="provider.error"}')).toBe(1)
 })

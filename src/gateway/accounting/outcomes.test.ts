@@ -171,7 +171,7 @@ test('a caller that leaves while it sends its body is recorded', async () => {
   const socket = connect(Number(new URL(running.url).port), '127.0.0.1')
   const head = `Host: x\r\nAuthorization: Bearer ${running.secret}\r\nContent-Length: 100`
   socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${head}\r\n\r\n{"model"`)
-  await eventually(() => running.gateway.metrics().includes('gatehouse_requests_in_flight 1\n'))
+  await eventually(async () => (await running.gateway.metrics().metrics()).includes('gatehouse_requests_in_flight 1\n'))
   socket.destroy()
   await eventually(() => running.worker.journal.outcomes().length > 0)
   expect(running.worker.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'client.left' }])

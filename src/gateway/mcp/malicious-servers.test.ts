@@ -238,7 +238,7 @@ test('what waits of one server’s words keeps no other server’s answer', asyn
   )
   const caller = await openCaller(guarded)
   const waiting = caller.call('evil__t')
-  await eventually(() => guarded.gateway.metrics().includes('reason="no_room"} 1'))
+  await eventually(async () => (await guarded.gateway.metrics().metrics()).includes('reason="no_room"} 1'))
   expect(await caller.call('good__t')).toMatchObject(passed)
   slow.resolve()
   await waiting

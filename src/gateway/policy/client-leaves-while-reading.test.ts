@@ -2,7 +2,7 @@
 import { afterEach, expect, spyOn, test } from 'bun:test'
 import { hashSecret } from '../../identity/secret.ts'
 import { Channel } from '../../inspection/channel.ts'
-import { PatternSearch } from '../../policies/conditions/pattern-search.ts'
+import { Follower } from '../../inspection/detectors/text-matcher.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
 import { completion, eventually, question, type TestGateway } from '../testing/gateway.ts'
 import { policy, startPoliced } from '../testing/policies.ts'
@@ -33,9 +33,13 @@ const answerFilter = {
   stages: ['post_request'] satisfies StoredPolicy['stages'],
 }
 
+interface Reader {
+  push(piece: string, last?: boolean): unknown
+}
+
 const cases = [
   ['a text policy reads the request', filter, Channel],
-  ['a condition searches the request', condition, PatternSearch],
+  ['a condition searches the request', condition, Follower],
   ['a text policy reads the answer', answerFilter, Channel],
 ] as const
 
@@ -49,15 +53,13 @@ test.each(cases)('stops at the next turn where the exchange is cut while %s', as
   running = gateway
   let pieces = 0
   let units = 0
-  const { push } = reader.prototype
-  const spy = spyOn(reader.prototype, 'push').mockImplementation(function (
-    this: Channel & PatternSearch,
-    piece: string,
-  ) {
+  const prototype: Reader = reader.prototype
+  const { push } = prototype
+  const spy = spyOn(prototype, 'push').mockImplementation(function (this: Reader, piece, last) {
     pieces += 1
     units += piece.length
     if (pieces === piecesUntilCut) gateway.gateway.cutTokens([hashSecret(gateway.secret)])
-    return push.call(this, piece)
+    return push.call(this, piece, last)
   })
   try {
     const content = ofAnswer ? 'hello' : long

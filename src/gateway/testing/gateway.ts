@@ -104,9 +104,9 @@ export function testListener() {
 }
 
 /** Waits until something holds, for what happens on another connection. */
-export async function eventually(holds: () => boolean): Promise<void> {
+export async function eventually(holds: () => boolean | Promise<boolean>): Promise<void> {
   for (let round = 0; round < 5000; round++) {
-    if (holds()) return
+    if (await holds()) return
     await Bun.sleep(4)
   }
   throw new Error(`It never came true: ${holds}`)

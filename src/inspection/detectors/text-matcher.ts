@@ -64,7 +64,7 @@ interface Stretch {
   closed: boolean
 }
 
-class Follower implements TextFollower {
+export class Follower implements TextFollower {
   readonly #text = new HeldText()
   readonly #scanner: Scanner
   readonly #found: Match[] = []

@@ -1,12 +1,11 @@
 /**
- * What conditions search long texts for. A condition is evaluated at once, and a pattern needs a tenth of a second for a
+ * What conditions search long texts for. A condition is evaluated at once, and a pattern needs tens of milliseconds for a
  * megabyte: a search of a long text ends the evaluation, is done in turns, and the condition is evaluated again with what
  * it came to. Expressions are pure, so that this is the same.
  */
-import type { RE2JS } from 're2js'
+import type { TextMatcher } from '../../inspection/detectors/text-matcher.ts'
 import { Turns, type TurnTaker } from '../stages/turns.ts'
 import type { PolicyContext } from './context.ts'
-import { patternSearch } from './pattern-search.ts'
 
 /** UTF-16 units that a pattern is looked for in at once. */
 const longUnits = 16 * 1024
@@ -14,7 +13,7 @@ const pieceUnits = 256
 
 interface Search {
   readonly text: string
-  readonly pattern: RE2JS
+  readonly pattern: TextMatcher
   found: boolean | null
 }
 
@@ -43,11 +42,11 @@ export function withSearches(context: PolicyContext, evaluate: (context: PolicyC
 }
 
 /** Whether the pattern is found. Throws `UnfinishedSearch` where the text is long and that is not known yet. */
-export function isFound(text: string, pattern: RE2JS): boolean {
-  return text.length <= longUnits ? pattern.matcher(text).find() : isFoundInLong(text, pattern)
+export function isFound(text: string, pattern: TextMatcher): boolean {
+  return text.length <= longUnits ? pattern.matches(text).length > 0 : isFoundInLong(text, pattern)
 }
 
-function isFoundInLong(text: string, pattern: RE2JS): boolean {
+function isFoundInLong(text: string, pattern: TextMatcher): boolean {
   current ??= []
   const known = current.find((search) => search.pattern === pattern && search.text === text)
   if (known === undefined) current.push({ text, pattern, found: null })
@@ -90,13 +89,11 @@ async function holdsLater(
 }
 
 async function searchInTurns({ text, pattern }: Search, taker: TurnTaker): Promise<boolean> {
-  const search = patternSearch(pattern)
-  if (search === null) return pattern.matcher(text).find()
+  const follower = pattern.follow()
   const turns = new Turns(taker)
-  for (let at = 0; at < text.length && !search.found; at += pieceUnits) {
+  for (let at = 0; at < text.length; at += pieceUnits) {
     if (turns.isDue) await turns.take()
-    search.push(text.slice(at, at + pieceUnits))
+    if (follower.push(text.slice(at, at + pieceUnits), false).matches.length > 0) return true
   }
-  search.end()
-  return search.found
+  return follower.push('', true).matches.length > 0
 }
