@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'bun:test'
 import { chat } from '../languages/chat/dialect.ts'
+import { routeOf } from '../languages/families.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { beginExchange, type Exchange } from './exchange.ts'
@@ -19,7 +20,7 @@ function begin(change: Partial<Exchange>): number[] {
       request: new Request('http://localhost/v1/chat/completions', { method: 'POST' }),
       connection: listener,
       requestId: 'r',
-      route: chat.route,
+      route: routeOf('chat'),
       family: chat.family,
       dialect: chat,
     },

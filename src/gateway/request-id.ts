@@ -1,5 +1,6 @@
 /** The caller's label of its request: `x-request-id` (handbook/reference/http.md). */
 import { Failure } from '../failure.ts'
+import { families } from '../languages/families.ts'
 import { isRequestId } from '../lib/http/request-id.ts'
 import type { NewId } from '../lib/ids.ts'
 import { withoutSecrets } from './accounting/redaction.ts'
@@ -11,9 +12,9 @@ export function requestIdOf(request: Request, newId: NewId): string {
   return given !== null && isRequestId(given) && withoutSecrets(given) === given ? given : newId()
 }
 
-/** On messages a label that has not the form of one is refused instead of replaced. */
+/** Some families, as messages, refuse a label of another form instead of replacing it. */
 export function checkRequestId({ dialect, request }: Exchange): void {
-  if (!dialect.strictRequestId) return
+  if (families[dialect.family].strictRequestId !== true) return
   const given = request.headers.get('x-request-id')
   if (given !== null && !isRequestId(given)) throw new Failure('invalid_request_id')
 }

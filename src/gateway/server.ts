@@ -9,6 +9,7 @@ import { Failure, severalHosts } from '../failure.ts'
 import type { Journal, Readiness, Standing, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
 import { chat } from '../languages/chat/dialect.ts'
 import type { Dialect } from '../languages/dialect.ts'
+import { families, modelFamilies, routeOf } from '../languages/families.ts'
 import { dialects } from '../languages/index.ts'
 import { withoutRequest } from '../languages/mcp/dialect.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -103,11 +104,11 @@ export interface GatewayServer {
   metrics(): Registry
 }
 
-/** Inference by path; the route of each is its dialect's. */
+/** The routes of the families that models answer, by path. */
 const inferenceRoutes: ReadonlyMap<string, GovernedRoute> = new Map(
-  dialects.map((dialect) => [
-    dialect.route.slice(dialect.route.indexOf(' ') + 1),
-    { route: dialect.route, family: dialect.family, dialect, stages: inferenceStages },
+  modelFamilies.map((family) => [
+    families[family].path,
+    { route: routeOf(family), family, dialect: dialects[family], stages: inferenceStages },
   ]),
 )
 

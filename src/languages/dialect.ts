@@ -6,24 +6,9 @@
 
 import type { Failure, Verdictan } from '../failure.ts'
 import type { SseFrame } from '../lib/http/sse.ts'
+import type { Family } from './families.ts'
 import type { RequestEcho } from './reading/texts/request-echo.ts'
 import type { TextKind, TextSlot } from './reading/texts/text-slot.ts'
-
-/** Languages in which models are asked. */
-export type ModelFamily =
-  | 'chat'
-  | 'responses'
-  | 'messages'
-  | 'embeddings'
-  | 'transcriptions'
-  | 'speech'
-  | 'completions'
-  | 'moderations'
-
-/** `mcp`: tools, prompts and resources, which no model answers. */
-export type Family = ModelFamily | 'mcp'
-
-export type PolicyStage = 'pre_request' | 'post_request' | 'pre_response'
 
 /** The fields of a request that the gateway acts on. */
 export interface RequestFacts {
@@ -188,12 +173,6 @@ export interface AnswerFacts {
 
 export interface Dialect {
   family: Family
-  /** `POST /v1/chat/completions` */
-  route: string
-  policyStages: readonly PolicyStage[]
-  requestForm: 'json' | 'multipart'
-  /** Whether an `x-request-id` that has not the form of one is refused, as on messages, instead of replaced. */
-  strictRequestId: boolean
   /** Reads a parsed body. Throws `invalid_parameter` naming the field where the gateway cannot act without it. */
   read(body: Readonly<Record<string, unknown>>): RequestFacts
   /** The texts of a request's parsed body, in order. */
@@ -203,11 +182,6 @@ export interface Dialect {
    * none does. Absent where the family takes none.
    */
   tokenInput?(body: Readonly<Record<string, unknown>>): string | null
-  /**
-   * Types of whole answers that are no JSON, as the beginning of a Content-Type: audio, subtitles. They are passed on in
-   * pieces, unread. Absent where every whole answer is JSON.
-   */
-  plainAnswers?: readonly string[]
   /** Reads a whole JSON answer. `body` is what the provider sent, parsed. */
   readAnswer(body: unknown): AnswerFacts
   /** The texts of a whole JSON answer. `asked`: of the request, where it is known. */

@@ -1,4 +1,4 @@
-/** Every dialect the gateway speaks. Adding one is its file and its line here. */
+/** The dialect of every family. Adding one is its folder, its row in `families.ts` and its line here. */
 
 import { speech } from './audio/speech.ts'
 import { transcriptions } from './audio/transcriptions.ts'
@@ -6,11 +6,13 @@ import { chat } from './chat/dialect.ts'
 import { completions } from './completions/dialect.ts'
 import type { Dialect } from './dialect.ts'
 import { embeddings } from './embeddings/dialect.ts'
+import type { Family } from './families.ts'
+import { mcp } from './mcp/dialect.ts'
 import { messages } from './messages/dialect.ts'
 import { moderations } from './moderations/dialect.ts'
 import { responses } from './responses/dialect.ts'
 
-export const dialects: readonly Dialect[] = [
+export const dialects: Readonly<Record<Family, Dialect>> = {
   chat,
   responses,
   messages,
@@ -19,4 +21,5 @@ export const dialects: readonly Dialect[] = [
   speech,
   completions,
   moderations,
-]
+  mcp,
+}

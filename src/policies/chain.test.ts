@@ -1,9 +1,10 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { verdicts } from '../events/event.ts'
+import { familyNames } from '../languages/families.ts'
 import { type ChainSubject, compilePolicySet, matches } from './chain.ts'
 import { ModelView } from './conditions/context.ts'
-import { families, type PolicyTargets, type StoredPolicy } from './stored-policy.ts'
+import type { PolicyTargets, StoredPolicy } from './stored-policy.ts'
 import { endsChain, stronger } from './verdict.ts'
 
 const policy = (id: string, change: Partial<StoredPolicy> = {}): StoredPolicy => ({
@@ -102,7 +103,7 @@ const subjects: fc.Arbitrary<ChainSubject> = fc.record({
   teamId: fc.constantFrom('team1', 'team2', null),
   policyIds: some(['p0', 'p1', 'p2']),
   model: fc.constantFrom('gpt-4o', 'claude', 'other'),
-  family: fc.constantFrom(...families),
+  family: fc.constantFrom(...familyNames),
 })
 
 test('a chain looked up holds exactly the policies that match, whatever was looked up before', () => {

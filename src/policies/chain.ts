@@ -16,7 +16,7 @@
  */
 
 import type { Verdict } from '../events/event.ts'
-import type { Family, PolicyStage } from '../languages/dialect.ts'
+import type { Family, PolicyStage } from '../languages/families.ts'
 import { someGlobMatches } from '../tokens/governed-token.ts'
 import { type Condition, compileWhen, readsResponse } from './conditions/condition.ts'
 import type { ModelView } from './conditions/context.ts'

@@ -7,17 +7,11 @@
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { nameText } from '../identity/free-text.ts'
+import { policyStages } from '../languages/families.ts'
 import { compileWhen, maxWhenLength, readsResponse } from './conditions/condition.ts'
 import { policyKinds } from './kinds/index.ts'
 import type { PolicyKind, TextPolicy } from './kinds/kind.ts'
-import {
-  brokenChoices,
-  type PolicyTargets,
-  policyModes,
-  policyStages,
-  type StoredPolicy,
-  targetsSchema,
-} from './stored-policy.ts'
+import { brokenChoices, type PolicyTargets, policyModes, type StoredPolicy, targetsSchema } from './stored-policy.ts'
 
 const shape = {
   name: nameText(200).describe('What people call it; each name once'),

@@ -1,6 +1,7 @@
 /** A policy as the API shows it: the state's row with the name that the ledger keeps. */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
+import { policyStages } from '../languages/families.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import {
@@ -8,7 +9,6 @@ import {
   openPolicy,
   policyColumns,
   policyModes,
-  policyStages,
   type StoredPolicy,
   targetsSchema,
 } from './stored-policy.ts'

@@ -1,21 +1,9 @@
 /** A policy as the state database holds it: all that gateways need, and nothing that is for people only. */
 import { z } from 'zod'
-import type { PolicyStage } from '../languages/dialect.ts'
+import { familyNames, type PolicyStage, policyStages } from '../languages/families.ts'
 
-export const policyStages = ['pre_request', 'post_request', 'pre_response'] as const satisfies readonly PolicyStage[]
 export const policyModes = ['enforce', 'monitor'] as const
 export const brokenChoices = ['deny', 'allow'] as const
-export const families = [
-  'chat',
-  'responses',
-  'messages',
-  'embeddings',
-  'transcriptions',
-  'speech',
-  'completions',
-  'moderations',
-  'mcp',
-] as const
 
 /** Whom and what a policy is for; a list that is absent leaves that question open. */
 export interface PolicyTargets {
@@ -52,7 +40,7 @@ export const targetsSchema = z.strictObject({
     .optional()
     .describe('These and what was cloned or rotated from them; empty: only tokens that name the policy'),
   models: z.array(z.string().min(1).max(200)).min(1).max(1000).optional().describe('Exact ids or * globs'),
-  families: z.array(z.enum(families)).min(1).optional(),
+  families: z.array(z.enum(familyNames)).min(1).optional(),
 })
 
 const json = <Schema extends z.ZodType>(schema: Schema) =>

@@ -2,7 +2,7 @@
  * A provider kind says how to reach one sort of provider: the address for a family, the credential's headers. Most are
  * reached by fetch; the simulator answers in the process. Adding one is a file and a line in `providers/kinds/index.ts`.
  */
-import type { Family } from '../languages/dialect.ts'
+import { type Family, isTranslated } from '../languages/families.ts'
 import type { LanguageName } from '../languages/neutral.ts'
 import type { ModelNames } from './model-name.ts'
 import type { Price } from './prices/price.ts'
@@ -75,12 +75,9 @@ export interface ProviderKind {
   send(provider: Provider, call: UpstreamCall, fetch: Fetch): Promise<Response>
 }
 
-/** The families that are translated into each other. */
-export const textFamilies: ReadonlySet<Family> = new Set<Family>(['chat', 'responses', 'messages'])
-
 /** The language in which a kind is asked for a family that it does not speak; null where it speaks it, or cannot be asked. */
 export const languageFor = ({ families, language }: ProviderKind, family: Family): LanguageName | null =>
-  language === undefined || families.includes(family) || !textFamilies.has(family) ? null : language
+  language === undefined || families.includes(family) || !isTranslated(family) ? null : language
 
 /**
  * The languages in which a model may be asked for a family, the first one first; none where it speaks the family itself or
@@ -92,7 +89,7 @@ export function languagesFor(
   listed: readonly Family[] | null,
 ): readonly LanguageName[] {
   const { language, further, families } = kind
-  if (language === undefined || !textFamilies.has(family)) return none
+  if (language === undefined || !isTranslated(family)) return none
   const told = listed === null ? none : textOf(kind, listed)
   const spoken: readonly Family[] = told.length === 0 ? families : told
   if (spoken.includes(family)) return none
@@ -106,15 +103,14 @@ const none: readonly never[] = []
 
 /** The text families among these that a kind speaks itself. */
 const textOf = ({ families }: ProviderKind, listed: readonly Family[]): readonly Family[] =>
-  listed.filter((name) => textFamilies.has(name) && families.includes(name))
+  listed.filter((name) => isTranslated(name) && families.includes(name))
 
 /**
  * Whether a model whose record lists these families may be asked for one: for a text family also where the provider
  * speaks another one that is listed, since they are translated into each other.
  */
 export const servesListed = (kind: ProviderKind, listed: readonly Family[], family: Family): boolean =>
-  listed.includes(family) ||
-  (kind.language !== undefined && textFamilies.has(family) && textOf(kind, listed).length > 0)
+  listed.includes(family) || (kind.language !== undefined && isTranslated(family) && textOf(kind, listed).length > 0)
 
 export const serves = (kind: ProviderKind, family: Family): boolean =>
   kind.families.includes(family) || languageFor(kind, family) !== null

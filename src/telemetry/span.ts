@@ -3,6 +3,8 @@
  * conventions of OpenTelemetry, which are still in development, so what is used of them stands here. Never in a span: texts, secrets.
  */
 
+import { families, isFamily } from '../languages/families.ts'
+
 export type AttributeValue = string | number | boolean | string[]
 
 /** One span, as an exporter takes it. Times are milliseconds since the epoch. */
@@ -22,15 +24,8 @@ export interface Span {
 }
 
 /** What a family of routes does, by the conventions' well-known values where there is one. */
-const operations: Readonly<Record<string, string>> = {
-  chat: 'chat',
-  responses: 'chat',
-  messages: 'chat',
-  completions: 'text_completion',
-  embeddings: 'embeddings',
-}
-
-export const operationOf = (family: string): string => operations[family] ?? family
+export const operationOf = (family: string): string =>
+  (isFamily(family) ? families[family].operation : undefined) ?? family
 
 /** The conventions' names of providers, by our kinds of them. */
 const providerNames: Readonly<Record<string, string>> = {

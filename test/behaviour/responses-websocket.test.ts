@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import OpenAI from 'openai'
 import { ResponsesWS } from 'openai/resources/responses/ws'
 import { speak } from '../../src/gateway/testing/socket.ts'
-import { dialects } from '../../src/languages/index.ts'
 import { createToken, revoke } from '../support/client.ts'
 import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 
@@ -15,9 +14,7 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(() => gatehouse?.stop())
 
-const spoken = dialects.some(({ family }) => family === 'responses')
-
-describe.skipIf(!spoken)('responses over a WebSocket', () => {
+describe('responses over a WebSocket', () => {
   test('the SDK gets the events of each request in order, and an error for what is refused', async () => {
     const { token_value: apiKey, id } = await createToken(gatehouse)
     const socket = new ResponsesWS(new OpenAI({ apiKey, baseURL: `${gatehouse.gatewayUrl}/v1` }))

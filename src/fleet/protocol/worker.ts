@@ -4,7 +4,7 @@
  */
 
 import type { Event } from '../../events/event.ts'
-import type { Family } from '../../languages/dialect.ts'
+import type { Family } from '../../languages/families.ts'
 import type { McpSource } from '../../mcp/servers/server-source.ts'
 import type { PolicySet } from '../../policies/chain.ts'
 import type { Price } from '../../providers/prices/price.ts'

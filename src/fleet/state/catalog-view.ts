@@ -5,7 +5,7 @@
  */
 import type { Database } from 'bun:sqlite'
 import { z } from 'zod'
-import type { ModelFamily } from '../../languages/dialect.ts'
+import { isModelFamily } from '../../languages/families.ts'
 import { unseal } from '../../lib/seal.ts'
 import { compilePriceText } from '../../providers/prices/price-record.ts'
 import type { Provider, ProviderTimeouts } from '../../providers/provider.ts'
@@ -139,25 +139,12 @@ function readProviders(database: Database, gateway: GatewayRow | null, keys: Dat
   }
 }
 
-const families: Readonly<Record<ModelFamily, true>> = {
-  chat: true,
-  responses: true,
-  messages: true,
-  embeddings: true,
-  transcriptions: true,
-  speech: true,
-  completions: true,
-  moderations: true,
-}
-
-const isFamily = (name: string): name is ModelFamily => Object.hasOwn(families, name)
-
 const compileModel = (row: ModelRow): CatalogModel => ({
   id: row.id,
   providerId: row.provider_id,
   upstreamModel: row.upstream_model ?? row.id,
   // A family that this version does not know is one it does not serve.
-  families: idsSchema.parse(JSON.parse(row.families ?? 'null'))?.filter(isFamily) ?? null,
+  families: idsSchema.parse(JSON.parse(row.families ?? 'null'))?.filter(isModelFamily) ?? null,
   price: compilePriceText(row.price, 'operator'),
   maxOutputTokens: row.max_output_tokens,
   fallbacks: idsSchema.parse(JSON.parse(row.fallbacks ?? 'null')) ?? [],

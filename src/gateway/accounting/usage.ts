@@ -12,6 +12,7 @@
  * Whatever has an estimate in it is flagged.
  */
 import { estimateTokens, type Usage } from '../../languages/dialect.ts'
+import { families } from '../../languages/families.ts'
 import type { Exchange } from '../exchange.ts'
 
 /** A usual rate of recorded speech, for answers that do not say how long it was. */
@@ -73,12 +74,12 @@ export function withinInput(usage: Usage): Usage {
 /** What it used by its text alone. */
 export function estimateOf(exchange: Exchange): Usage {
   const { facts, relayedText, dialect, parsed, bodyLength, attempts, unreportedInput } = exchange
-  const spoken = dialect.family === 'speech' && attempts.length > 0 ? spokenCharacters(parsed) : 0
+  const spoken = families[dialect.family].gives === 'sound' && attempts.length > 0 ? spokenCharacters(parsed) : 0
   return {
     ...nothing,
     inputTokens: unreportedInput ?? facts?.inputEstimate ?? 0,
     outputTokens: estimateTokens(relayedText) + Math.ceil(spoken * spokenTokensPerCharacter),
-    audioSeconds: dialect.family === 'transcriptions' ? bodyLength / audioBytesPerSecond : null,
+    audioSeconds: families[dialect.family].takes === 'sound' ? bodyLength / audioBytesPerSecond : null,
   }
 }
 

@@ -2,12 +2,13 @@
 import { Failure } from '../../failure.ts'
 import { notDelegated } from '../../identity/delegation.ts'
 import { type Permission, permissionsOf, type Role, roles } from '../../identity/permissions.ts'
+import { type Family, families, isFamily } from '../../languages/families.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { lookAtToken } from './authenticate.ts'
 
-type Invoking = Extract<Permission, 'gateway:invoke' | 'mcp:invoke'>
+type Invoking = (typeof families)[Family]['permission'] & Permission
 const rolesWith = (needed: Invoking): ReadonlySet<Role> =>
   new Set(roles.filter((role) => permissionsOf([role]).has(needed)))
 const invokingRoles: Readonly<Record<Invoking, ReadonlySet<Role>>> = {
@@ -20,7 +21,7 @@ export function admitToken(exchange: Exchange, gateway: Gateway): void {
   lookAtToken(exchange, gateway)
   const token = required(exchange.token)
   if (token.purpose === 'gateway_runtime') throw new Failure('tokens.purpose_not_allowed')
-  requireInvoking(token, exchange.family === 'mcp' ? 'mcp:invoke' : 'gateway:invoke')
+  requireInvoking(token, isFamily(exchange.family) ? families[exchange.family].permission : 'gateway:invoke')
   if (token.gatewayId !== null && token.gatewayId !== gateway.worker.standing.gatewayId) {
     throw new Failure('tokens.gateway_not_allowed')
   }

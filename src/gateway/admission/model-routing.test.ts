@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { Failure } from '../../failure.ts'
 import { chat } from '../../languages/chat/dialect.ts'
-import type { Family } from '../../languages/dialect.ts'
+import { type Family, routeOf } from '../../languages/families.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
@@ -30,7 +30,7 @@ function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Fa
       request: new Request('http://localhost/'),
       connection: null,
       requestId: 'r',
-      route: chat.route,
+      route: routeOf('chat'),
       family,
       dialect: { ...chat, family },
     },

@@ -13,7 +13,7 @@
 
 import { Failure } from '../../failure.ts'
 import type { CatalogModel, StateView } from '../../fleet/protocol/worker.ts'
-import type { Family } from '../../languages/dialect.ts'
+import type { Family } from '../../languages/families.ts'
 import { providerKinds } from '../../providers/kinds/index.ts'
 import { isModelName, type ModelNames, namesInAnyCase } from '../../providers/model-name.ts'
 import { type Provider, type ProviderKind, serves, servesListed } from '../../providers/provider.ts'

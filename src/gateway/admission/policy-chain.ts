@@ -1,7 +1,7 @@
 /** The policies that hold for this request, and whether its family has the stages they need (gateway/README.md). */
 
 import { Failure } from '../../failure.ts'
-import type { Family } from '../../languages/dialect.ts'
+import { type Family, families } from '../../languages/families.ts'
 import type { PolicyChain, PolicySet } from '../../policies/chain.ts'
 import type { ModelNames } from '../../providers/model-name.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
@@ -10,7 +10,7 @@ import { type Exchange, required } from '../exchange.ts'
 
 /** A stage that the family lacks is never skipped: the chain is refused, whatever its policies' `when` and `mode` say. */
 export function fitChain(exchange: Exchange, gateway: Gateway): void {
-  const { policyStages } = exchange.dialect
+  const { policyStages } = families[exchange.dialect.family]
   const { model } = exchange
   const chain = chainFor(exchange, gateway, model ?? { id: required(exchange.facts).model, aliases: [] })
   exchange.chain = chain

@@ -4,7 +4,7 @@
  */
 
 import { Failure } from '../../failure.ts'
-import type { Family } from '../../languages/dialect.ts'
+import type { Family } from '../../languages/families.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 

@@ -1,8 +1,7 @@
-/** The gateway's routes as `/v1/openapi.json` shows them: one for each dialect, and model discovery. */
+/** The gateway's routes as `/v1/openapi.json` shows them: one for each family, and model discovery. */
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/route.ts'
-import { dialects } from '../../languages/index.ts'
-import { mcp } from '../../languages/mcp/dialect.ts'
+import { type Family, families, modelFamilies } from '../../languages/families.ts'
 import { familySchemas } from './route-schemas.ts'
 import { socketRouteDescriptions } from './websocket-routes.ts'
 
@@ -24,17 +23,13 @@ const modelPageReply = z.object({
   last_id: z.string().nullable(),
 })
 
-const inference: readonly GatewayRouteDescription[] = dialects.map(({ family, route, policyStages }) => ({
-  method: 'POST',
-  path: route.slice(route.indexOf(' ') + 1),
-  family,
-  permission: 'gateway:invoke',
-  policyStages,
-  ...familySchemas[family],
-}))
+const posted = (family: Family): GatewayRouteDescription => {
+  const { path, permission, policyStages } = families[family]
+  return { method: 'POST', path, family, permission, policyStages, ...familySchemas[family] }
+}
 
 export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
-  ...inference,
+  ...modelFamilies.map(posted),
   {
     method: 'GET',
     path: '/v1/models',
@@ -55,20 +50,13 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     reply: modelReply,
     takesApiKey: true,
   },
-  {
-    method: 'POST',
-    path: '/mcp',
-    family: 'mcp',
-    permission: 'mcp:invoke',
-    policyStages: mcp.policyStages,
-    ...familySchemas.mcp,
-  },
+  posted('mcp'),
   {
     method: 'GET',
-    path: '/mcp',
+    path: families.mcp.path,
     family: 'mcp',
     summary: 'Open the stream of what the MCP surface says by itself; DELETE ends the session',
-    permission: 'mcp:invoke',
+    permission: families.mcp.permission,
     policyStages: [],
     alsoAnswers: ['text/event-stream'],
   },

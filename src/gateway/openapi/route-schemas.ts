@@ -5,7 +5,7 @@
  */
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/route.ts'
-import type { Family } from '../../languages/dialect.ts'
+import type { Family } from '../../languages/families.ts'
 
 type Described = Pick<
   GatewayRouteDescription,

@@ -1,7 +1,7 @@
 /** The WebSocket paths as `/v1/openapi.json` shows them; OpenAPI describes the opening handshake and one frame. */
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/route.ts'
-import { dialects } from '../../languages/index.ts'
+import { families, familyNames, hasSockets, type SocketFamily } from '../../languages/families.ts'
 
 const errorFrame = z.looseObject({
   type: z.literal('error'),
@@ -11,30 +11,21 @@ const errorFrame = z.looseObject({
   verdictan: z.looseObject({ verdict: z.string(), reason_code: z.string() }).optional(),
 })
 
-const policyStages = ['pre_request', 'post_request', 'pre_response']
+/** What a frame of each family's WebSocket holds. */
+const summaries: Readonly<Record<SocketFamily, string>> = {
+  chat: 'Open a WebSocket: each text frame is a chat request, answered by its events, one a frame, and [DONE]',
+  responses: 'Open a WebSocket: each text frame is a response.create event, answered by its events, one a frame',
+}
 
-const described: readonly GatewayRouteDescription[] = [
-  {
-    method: 'GET',
-    path: '/v1/chat/completions/ws',
-    family: 'chat',
-    summary: 'Open a WebSocket: each text frame is a chat request, answered by its events, one a frame, and [DONE]',
-    permission: 'gateway:invoke',
-    policyStages,
-    reply: errorFrame,
-  },
-  {
-    method: 'GET',
-    path: '/v1/responses/ws',
-    family: 'responses',
-    summary: 'Open a WebSocket: each text frame is a response.create event, answered by its events, one a frame',
-    permission: 'gateway:invoke',
-    policyStages,
-    reply: errorFrame,
-  },
-]
-
-/** Those whose frames a dialect here can read. */
-export const socketRouteDescriptions: readonly GatewayRouteDescription[] = described.filter((route) =>
-  dialects.some(({ family }) => family === route.family),
-)
+/** A path that requests without an upgrade share is described with those. */
+export const socketRouteDescriptions: readonly GatewayRouteDescription[] = familyNames
+  .filter(hasSockets)
+  .flatMap((family) => {
+    const { webSockets = [], permission, policyStages } = families[family]
+    return webSockets
+      .filter(({ shared }) => shared !== true)
+      .map(({ path }): GatewayRouteDescription => {
+        const summary = summaries[family]
+        return { method: 'GET', path, family, summary, permission, policyStages, reply: errorFrame }
+      })
+  })

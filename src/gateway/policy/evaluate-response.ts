@@ -6,7 +6,8 @@
  */
 
 import { inspectSlots } from '../../inspection/slots.ts'
-import type { Dialect, PolicyStage } from '../../languages/dialect.ts'
+import type { Dialect } from '../../languages/dialect.ts'
+import type { PolicyStage } from '../../languages/families.ts'
 import { dropLogprobs } from '../../languages/reading/texts/logprobs.ts'
 import { RequestEcho } from '../../languages/reading/texts/request-echo.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'

@@ -1,5 +1,5 @@
 /** What policies are shown of an exchange, and what they may use of the world. */
-import type { PolicyStage } from '../../languages/dialect.ts'
+import type { PolicyStage } from '../../languages/families.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
 import { isObject, ModelView, type PolicyContext, RequestView, TokenView } from '../../policies/conditions/context.ts'
 import type { PolicyTools } from '../../policies/kinds/kind.ts'

@@ -13,6 +13,7 @@
 import { Failure } from '../../failure.ts'
 import { inParts } from '../../languages/chat/parts.ts'
 import type { Dialect, StreamReader } from '../../languages/dialect.ts'
+import { isFamily } from '../../languages/families.ts'
 import { dialects } from '../../languages/index.ts'
 import type { LanguageName } from '../../languages/neutral.ts'
 import { isObject } from '../../languages/reading/json-value.ts'
@@ -42,7 +43,7 @@ export function inspectedUpstream(
   upstream: Response,
   language: LanguageName,
 ): Response {
-  const dialect = dialects.find(({ family }) => family === language)
+  const dialect = isFamily(language) ? dialects[language] : undefined
   const isAsked = exchange.chain !== null && exchange.chain.at('post_request').length > 0
   if (!isAsked || dialect === undefined || !upstream.ok || upstream.body === null) return upstream
   const isStream = (upstream.headers.get('content-type') ?? '').toLowerCase().startsWith('text/event-stream')

@@ -5,7 +5,7 @@
  */
 
 import { mustNotRetry } from '../../failure.ts'
-import type { Family } from '../../languages/dialect.ts'
+import type { Family } from '../../languages/families.ts'
 import type { TraceHeaders } from '../../telemetry/trace-context.ts'
 import type { Exchange } from '../exchange.ts'
 import { textWithoutKey } from '../upstream/mask-provider-key.ts'

@@ -5,6 +5,7 @@
  */
 import type { Settings } from '../../config.ts'
 import { Failure, notAnObject } from '../../failure.ts'
+import { families } from '../../languages/families.ts'
 import { type JsonObject, parseObject } from '../../languages/reading/json-value.ts'
 import { readArgumentsExactly } from '../../languages/reading/texts/exact-arguments.ts'
 import { boundaryOf, type FormParts, formParts } from '../../lib/http/multipart.ts'
@@ -23,7 +24,7 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 export function readRequest(exchange: Exchange, { settings, clock }: Gateway): Promise<void> | void {
   checkRequestId(exchange)
   const { dialect, body } = exchange
-  const isForm = dialect.requestForm === 'multipart'
+  const isForm = families[dialect.family].takes === 'sound'
   const type = isForm ? formBoundary(exchange) : jsonType(exchange)
   const read = isForm ? readForm : readJson
   if (body !== null) return read(exchange, body, type, settings)

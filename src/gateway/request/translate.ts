@@ -9,7 +9,7 @@
  */
 
 import { Failure } from '../../failure.ts'
-import type { Family } from '../../languages/dialect.ts'
+import { type Family, isTranslated } from '../../languages/families.ts'
 import type { LanguageName, NeutralPart, NeutralRequest } from '../../languages/neutral.ts'
 import { isObject, type JsonObject } from '../../languages/reading/json-value.ts'
 import { withCacheAtEnd } from '../../languages/translation/cache-marker.ts'
@@ -79,8 +79,7 @@ export const translatedRequest = (
 
 /** The language that a text family's callers speak. Throws `internal` where the tables of languages do not agree. */
 export function callerLanguageOf(family: Family): CallerLanguage {
-  const spoken = family === 'chat' || family === 'responses' || family === 'messages' ? languages[family] : null
-  return required(spoken?.caller ?? null)
+  return required(isTranslated(family) ? languages[family].caller : null)
 }
 
 export const providerLanguageOf = (name: LanguageName): ProviderLanguage => languages[name].provider

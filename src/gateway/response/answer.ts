@@ -5,7 +5,7 @@
  */
 
 import { Failure } from '../../failure.ts'
-import type { Family } from '../../languages/dialect.ts'
+import { type Family, families } from '../../languages/families.ts'
 import { isGiven, isObject, type JsonObject, parseObject } from '../../languages/reading/json-value.ts'
 import { readArgumentsExactly } from '../../languages/reading/texts/exact-arguments.ts'
 import { UnreadableAnswer } from '../../languages/translation/translate-response.ts'
@@ -21,7 +21,7 @@ import { evaluateAnswer, isAnswerEvaluated } from '../policy/evaluate-response.t
 import { headersToCaller } from '../request/headers.ts'
 import { withoutKey, withoutWholeKey } from '../upstream/mask-provider-key.ts'
 import { unusable } from '../upstream/provider-failure.ts'
-import { relayPlain } from './binary.ts'
+import { isTranscript, relayPlain } from './binary.ts'
 import { relayStream } from './sse.ts'
 
 /** An answer that is no JSON is read whole before it is passed on where its declared length is no more than this. */
@@ -44,7 +44,7 @@ export function passAnswer(exchange: Exchange, gateway: Gateway): Promise<void> 
 
 /** Whether the family answers in this type beside JSON. */
 function isPlain({ dialect }: Exchange, type: string): boolean {
-  for (const start of dialect.plainAnswers ?? none) if (type.startsWith(start)) return true
+  for (const start of families[dialect.family].plainAnswers ?? none) if (type.startsWith(start)) return true
   return false
 }
 
@@ -57,7 +57,7 @@ function isSmall({ headers }: Response): boolean {
 
 async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const bytes = await readWhole(exchange, gateway, upstream)
-  if (exchange.dialect.family === 'transcriptions') exchange.relayedText = bytes.length
+  if (isTranscript(exchange)) exchange.relayedText = bytes.length
   await settle(exchange, gateway, answered(exchange, upstream.status))
   answerWith(exchange, gateway, upstream, bytes)
 }
@@ -95,24 +95,14 @@ function noteAnswer(exchange: Exchange, body: unknown): void {
   exchange.relayedText = textLength
 }
 
-/** The list that an answer of a family brings, and whether it may be empty: a model may have nothing to say. */
-const answerLists: Readonly<Partial<Record<Family, { member: string; mayBeEmpty: boolean }>>> = {
-  chat: { member: 'choices', mayBeEmpty: false },
-  completions: { member: 'choices', mayBeEmpty: false },
-  embeddings: { member: 'data', mayBeEmpty: false },
-  moderations: { member: 'results', mayBeEmpty: false },
-  messages: { member: 'content', mayBeEmpty: true },
-  responses: { member: 'output', mayBeEmpty: true },
-}
-
-/** Members of which an answer of the other families has one. */
+/** An answer of a family that has no list of its own holds one of these members. */
 const otherAnswers = ['choices', 'output', 'content', 'data', 'results', 'text'] as const
 
 const isObjectOrList = (value: unknown): boolean => typeof value === 'object' && value !== null
 
 /** Lists in other forms, which lenient clients read, are answers too: policies look at them as they are. */
 function isAnswer(family: Family, body: JsonObject): boolean {
-  const known = answerLists[family]
+  const known = families[family].answerList
   if (known === undefined) return otherAnswers.some((member) => isGiven(body[member]))
   const list = body[known.member]
   if (Array.isArray(list)) return list.length === 0 ? known.mayBeEmpty : list.some(isObjectOrList)

@@ -11,6 +11,7 @@
  *    end, so that nobody takes the part for the whole.
  */
 import { Failure } from '../../failure.ts'
+import { families } from '../../languages/families.ts'
 import { logUnrecorded, settle } from '../accounting/exchange-record.ts'
 import { answered } from '../accounting/outcome.ts'
 import { callerLeft } from '../client-disconnect.ts'
@@ -19,6 +20,9 @@ import type { Exchange, ReasonCode } from '../exchange.ts'
 import { headersToCaller } from '../request/headers.ts'
 import type { ByteReader } from '../request/read-with-limit.ts'
 import { unusable } from '../upstream/provider-failure.ts'
+
+/** Of a transcript the bytes are its text; of sound nothing is. */
+export const isTranscript = ({ dialect }: Exchange): boolean => families[dialect.family].takes === 'sound'
 
 /** Makes the answer once its second piece is there, or its end. */
 export async function relayPlain(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
@@ -110,8 +114,7 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
       const { done, value } = await this.#reader.read()
       if (done) return null
       this.#received += value.length
-      // Of a transcript the bytes are its text; of sound nothing is.
-      if (exchange.dialect.family === 'transcriptions') exchange.relayedText += value.length
+      if (isTranscript(exchange)) exchange.relayedText += value.length
       return this.#received > this.#gateway.settings.answer_limit_bytes ? 'provider.answer_too_large' : value
     } catch {
       // Why it broke is on the exchange where it was cut; otherwise the connection did, and the outcome says so.

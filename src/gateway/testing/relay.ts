@@ -2,6 +2,7 @@
 
 import type { Failure } from '../../failure.ts'
 import type { Dialect, FrameFacts, StreamReader } from '../../languages/dialect.ts'
+import { routeOf } from '../../languages/families.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { SseFrame } from '../../lib/http/sse.ts'
 import { newId } from '../../lib/ids.ts'
@@ -110,7 +111,13 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
     },
   }
   const request = new Request('http://localhost/', { method: 'POST' })
-  const beginning = { request, connection: null, requestId: 'request-1', route: dialect.route, family: dialect.family }
+  const beginning = {
+    request,
+    connection: null,
+    requestId: 'request-1',
+    route: routeOf(dialect.family),
+    family: dialect.family,
+  }
   const exchange = beginExchange({ ...beginning, dialect }, gateway)
   exchange.facts = dialect.read({ model: 'm', stream })
   exchange.attempts.push({

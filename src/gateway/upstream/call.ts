@@ -5,6 +5,7 @@
  */
 
 import { Failure } from '../../failure.ts'
+import { isTranslated } from '../../languages/families.ts'
 import type { LanguageName, NeutralEvent } from '../../languages/neutral.ts'
 import { markBegins } from '../../languages/reading/texts/signed-reasoning.ts'
 import {
@@ -14,7 +15,7 @@ import {
 } from '../../languages/translation/strip-foreign-reasoning.ts'
 import { translated, UnreadableAnswer } from '../../languages/translation/translate-response.ts'
 import { lacksDescriptor } from '../../lib/log/host-fault.ts'
-import { textFamilies, type UpstreamCall } from '../../providers/provider.ts'
+import type { UpstreamCall } from '../../providers/provider.ts'
 import { InvalidStatus } from '../../providers/send-request.ts'
 import { endAttempt } from '../accounting/exchange-record.ts'
 import { traceHeadersOf } from '../accounting/spans.ts'
@@ -272,7 +273,7 @@ function ownBody(exchange: Exchange): Uint8Array {
  * would refuse; null where there is none.
  */
 function unmarkedMember({ dialect, parsed, edits }: Exchange, body: Uint8Array): MemberWithoutMarks | null {
-  if (!textFamilies.has(dialect.family)) return null
+  if (!isTranslated(dialect.family)) return null
   const holdsMarks = mayHoldMarks(body) || edits.get('messages')?.includes(markBegins) === true
   if (!holdsMarks) return null
   return withoutForeignReasoning(dialect.family, required(parsed))

@@ -9,6 +9,7 @@
 
 import { envelope, Failure } from '../../failure.ts'
 import type { Dialect } from '../../languages/dialect.ts'
+import { families, familyNames } from '../../languages/families.ts'
 import { dialects } from '../../languages/index.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { authenticate } from '../admission/authenticate.ts'
@@ -62,18 +63,13 @@ export type GovernFrame = (route: SocketRoute, arrival: FrameArrival) => Promise
 const idleSeconds = 120
 const waitingFrames = 2
 
-const paths: readonly { path: string; family: Dialect['family']; shared: boolean }[] = [
-  { path: '/v1/chat/completions/ws', family: 'chat', shared: false },
-  { path: '/v1/responses/ws', family: 'responses', shared: false },
-  // Where the OpenAI SDK dials.
-  { path: '/v1/responses', family: 'responses', shared: true },
-]
-
 const routes: ReadonlyMap<string, SocketRoute> = new Map(
-  paths.flatMap(({ path, family, shared }) => {
-    const dialect = dialects.find((each) => each.family === family)
-    if (dialect === undefined) return []
-    return [[path, { route: `GET ${path}`, path, dialect, frames: overSocket(dialect), shared }] as const]
+  familyNames.flatMap((family) => {
+    const dialect = dialects[family]
+    const frames = overSocket(dialect)
+    return (families[family].webSockets ?? []).map(
+      ({ path, shared = false }) => [path, { route: `GET ${path}`, path, dialect, frames, shared }] as const,
+    )
   }),
 )
 

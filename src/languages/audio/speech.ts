@@ -16,8 +16,6 @@ const settings = ['voice', 'response_format', 'stream_format', 'speed'] as const
 export const speech: Dialect = {
   ...requestOnly,
   family: 'speech',
-  route: 'POST /v1/audio/speech',
-  plainAnswers: ['audio/', 'application/octet-stream'],
 
   read: (body) => ({
     model: modelOf(body),

@@ -31,9 +31,6 @@ const bytesPerToken = 1600
 export const transcriptions: Dialect = {
   ...requestOnly,
   family: 'transcriptions',
-  route: 'POST /v1/audio/transcriptions',
-  requestForm: 'multipart',
-  plainAnswers: ['text/plain', 'text/vtt', 'text/srt', 'application/x-subrip'],
 
   read: (body) => ({
     model: modelOf(body),

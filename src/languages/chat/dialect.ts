@@ -29,10 +29,6 @@ import { chatReader } from './stream-reader.ts'
 
 export const chat: Dialect = {
   family: 'chat',
-  route: 'POST /v1/chat/completions',
-  policyStages: ['pre_request', 'post_request', 'pre_response'],
-  requestForm: 'json',
-  strictRequestId: false,
 
   read(body) {
     const model = modelOf(body)

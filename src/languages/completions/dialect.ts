@@ -13,7 +13,6 @@ import { inputLength, requestOnly, textsOfRequest, tokenMember } from '../readin
 export const completions: Dialect = {
   ...requestOnly,
   family: 'completions',
-  route: 'POST /v1/completions',
 
   read: (body) => ({
     model: modelOf(body),

@@ -8,7 +8,6 @@ import { inputLength, requestOnly, textsOfRequest, tokenMember } from '../readin
 export const embeddings: Dialect = {
   ...requestOnly,
   family: 'embeddings',
-  route: 'POST /v1/embeddings',
 
   read: (body) => ({
     model: modelOf(body),

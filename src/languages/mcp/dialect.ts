@@ -26,8 +26,6 @@ import { replacedArguments, slotsOf, textsIn } from '../reading/texts/texts.ts'
 export const mcp: Dialect = {
   ...requestOnly,
   family: 'mcp',
-  route: 'POST /mcp',
-  policyStages: ['pre_request', 'post_request', 'pre_response'],
   read: factsOf,
   requestText: ({ params }) =>
     isObject(params) ? [...memberSlots(params, 'params', 'assistant'), ...decodedAddress(params)] : [],

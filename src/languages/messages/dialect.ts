@@ -19,10 +19,6 @@ import { addContent, addMessages, blockSlots, generatedLength, ownMessage, readU
 
 export const messages: Dialect = {
   family: 'messages',
-  route: 'POST /v1/messages',
-  policyStages: ['pre_request', 'post_request', 'pre_response'],
-  requestForm: 'json',
-  strictRequestId: true,
 
   read(body) {
     const model = modelOf(body)

@@ -13,7 +13,6 @@ const defaultModel = 'omni-moderation-latest'
 export const moderations: Dialect = {
   ...requestOnly,
   family: 'moderations',
-  route: 'POST /v1/moderations',
 
   read: (body) => ({
     model: body.model === undefined || body.model === null ? defaultModel : modelOf(body),

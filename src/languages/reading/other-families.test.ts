@@ -9,6 +9,7 @@ import { chat } from '../chat/dialect.ts'
 import { completions } from '../completions/dialect.ts'
 import type { Dialect } from '../dialect.ts'
 import { embeddings } from '../embeddings/dialect.ts'
+import { families as rows } from '../families.ts'
 import { messages } from '../messages/dialect.ts'
 import { moderations } from '../moderations/dialect.ts'
 import { responses } from '../responses/dialect.ts'
@@ -23,7 +24,7 @@ function shouted(dialect: Dialect, body: Record<string, unknown>): Record<string
 
 test('only the request is open to policies, and an escalation is refused, but for completions', () => {
   for (const dialect of families) {
-    expect(dialect.policyStages).toEqual(['pre_request'])
+    expect(rows[dialect.family].policyStages).toEqual(['pre_request'])
     expect(dialect.answerText({ choices: [{ text: 'x' }] })).toEqual([])
   }
   const refusing = families.filter(({ family }) => family !== 'completions')

@@ -1,5 +1,5 @@
 /** Which members of a request's body limit its output, in each language: what a clamp writes. */
-import type { Family } from '../dialect.ts'
+import type { Family } from '../families.ts'
 import { isGiven } from './json-value.ts'
 
 const chatMembers = ['max_completion_tokens', 'max_tokens']

@@ -9,9 +9,6 @@ import { addMember, addRest } from './texts/request-texts.ts'
 import type { TextSlot } from './texts/text-slot.ts'
 
 export const requestOnly = {
-  policyStages: ['pre_request'],
-  requestForm: 'json',
-  strictRequestId: false,
   answerText: () => [],
   errorBody: envelope,
   providerError: () => null,

@@ -28,10 +28,6 @@ import { echoedTexts, isList, itemTexts, readApart, roleOf } from './texts.ts'
 
 export const responses: Dialect = {
   family: 'responses',
-  route: 'POST /v1/responses',
-  policyStages: ['pre_request', 'post_request', 'pre_response'],
-  requestForm: 'json',
-  strictRequestId: false,
 
   read(body) {
     const model = modelOf(body)

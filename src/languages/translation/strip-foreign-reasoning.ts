@@ -13,7 +13,7 @@
  */
 
 import { callSignatureIn } from '../chat/reasoning.ts'
-import type { Family } from '../dialect.ts'
+import { type Family, isTranslated, type TranslatedFamily } from '../families.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from '../reading/json-value.ts'
 import { markBegins } from '../reading/texts/signed-reasoning.ts'
 import { readMarkedSignature } from './signature.ts'
@@ -34,8 +34,8 @@ const marksBegin = Buffer.from(markBegins)
 export function withoutForeignReasoning(family: Family, body: Readonly<JsonObject>): MemberWithoutMarks | null {
   const member = family === 'responses' ? 'input' : 'messages'
   const given = body[member]
+  if (!Array.isArray(given) || !isTranslated(family)) return null
   const without = withoutMarksOf[family]
-  if (!Array.isArray(given) || without === undefined) return null
   let changed = false
   const value = given.flatMap((one: unknown) => {
     const kept = isObject(one) ? without(one) : one
@@ -48,7 +48,7 @@ export function withoutForeignReasoning(family: Family, body: Readonly<JsonObjec
 const isMarked = (text: unknown): boolean => typeof text === 'string' && readMarkedSignature(text) !== null
 
 /** Each gives the message or item itself, what is left of it, or null where nothing is. */
-const withoutMarksOf: Partial<Record<Family, (one: JsonObject) => JsonObject | null>> = {
+const withoutMarksOf: Readonly<Record<TranslatedFamily, (one: JsonObject) => JsonObject | null>> = {
   messages: (message) => {
     const { content } = message
     if (!Array.isArray(content)) return message

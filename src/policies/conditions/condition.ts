@@ -18,7 +18,7 @@ import { Failure } from '../../failure.ts'
 import { matcherOf, type TextMatcher } from '../../inspection/detectors/text-matcher.ts'
 import { patternDetector } from '../../inspection/regex/pattern-detector.ts'
 import { TooMuchWork } from '../../inspection/work-budget.ts'
-import type { PolicyStage } from '../../languages/dialect.ts'
+import type { PolicyStage } from '../../languages/families.ts'
 import { MessageView, ModelView, type PolicyContext, RequestView, ResponseView, TokenView } from './context.ts'
 import { isFound, withSearches } from './long-searches.ts'
 

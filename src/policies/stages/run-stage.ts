@@ -8,7 +8,8 @@
  */
 
 import type { Verdict } from '../../events/event.ts'
-import type { PolicyStage, RequestFacts } from '../../languages/dialect.ts'
+import type { RequestFacts } from '../../languages/dialect.ts'
+import type { PolicyStage } from '../../languages/families.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { ActivePolicy, PolicyResult } from '../chain.ts'
 import type { PolicyContext } from '../conditions/context.ts'

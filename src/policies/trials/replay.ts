@@ -12,6 +12,7 @@ import { firstPositionSince, seenBy } from '../../events/query/query.ts'
 import { beyondAll, positionOf, readShown, shownColumns } from '../../events/query/shown-event.ts'
 import type { Visibility } from '../../events/visibility.ts'
 import type { RequestFacts } from '../../languages/dialect.ts'
+import { families, type ModelFamily, modelFamilies, routeOf } from '../../languages/families.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
@@ -19,7 +20,7 @@ import { type ActivePolicy, compilePolicy, matches } from '../chain.ts'
 import { ModelView, RequestView, TokenView } from '../conditions/context.ts'
 import type { PolicyTools } from '../kinds/kind.ts'
 import { brokenReason, runStage } from '../stages/run-stage.ts'
-import { families, type StoredPolicy } from '../stored-policy.ts'
+import type { StoredPolicy } from '../stored-policy.ts'
 
 const pageEvents = 500
 const mostEvents = 20_000
@@ -132,22 +133,23 @@ async function replayEvent(replay: Replay, active: ActivePolicy, event: Event, f
   }
 }
 
-type Recorded = Pick<RequestFacts, 'model' | 'stream'> & { family: (typeof families)[number]; provider: string }
+type Recorded = Pick<RequestFacts, 'model' | 'stream'> & { family: ModelFamily; provider: string }
 
 /** Null where it did not come so far that its model was known. */
 function recordedRequest({ details }: Event): Recorded | null {
   const { route, model, provider, stream } = details ?? {}
-  const family = families.find((name) => typeof route === 'string' && familyOf(route) === name)
+  const family = typeof route === 'string' ? familyOf.get(route) : undefined
   if (family === undefined || typeof model !== 'string') return null
   return { family, model, stream: stream === true, provider: typeof provider === 'string' ? provider : '' }
 }
 
-/** `POST /v1/chat/completions` → `chat`; `GET /v1/responses/ws` → `responses`. */
-function familyOf(route: string): string {
-  const path = route.slice(route.indexOf('/v1/') + '/v1/'.length)
-  if (path.startsWith('chat/')) return 'chat'
-  return path.replace(/^audio\//, '').replace(/\/ws$/, '')
-}
+/** By the routes of events: `POST /v1/chat/completions` is chat, `GET /v1/responses/ws` is responses. */
+const familyOf: ReadonlyMap<string, ModelFamily> = new Map(
+  modelFamilies.flatMap((family) => [
+    [routeOf(family), family],
+    ...(families[family].webSockets ?? []).map(({ path }) => [`GET ${path}`, family] as const),
+  ]),
+)
 
 async function ask(
   { tools, clock }: Replay,

@@ -8,15 +8,15 @@ import { visibilityFor } from '../../events/query/query.ts'
 import { sinceInstant, sinceSchema } from '../../events/query/since.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
+import { familyNames, policyStages } from '../../languages/families.ts'
 import { dialects } from '../../languages/index.ts'
-import { mcp } from '../../languages/mcp/dialect.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
 import { TokenView } from '../conditions/context.ts'
 import type { PolicyTools } from '../kinds/kind.ts'
 import { checkContent, contentOf, createPolicyBody } from '../policy-body.ts'
 import { requirePolicy } from '../policy-record.ts'
-import { families, policyModes, policyStages, type StoredPolicy } from '../stored-policy.ts'
+import { policyModes, type StoredPolicy } from '../stored-policy.ts'
 import { replayPolicy } from './replay.ts'
 import { type Finding, tryPolicies } from './trial.ts'
 
@@ -38,7 +38,7 @@ const testBody = z.strictObject({
   request: object.describe("A request's body as an application would send it"),
   response: object.optional().describe("A whole answer's body, for the stages after the request"),
   response_status: z.number().int().min(100).max(599).default(200),
-  family: z.enum(families).default('chat').describe('The language of request and response'),
+  family: z.enum(familyNames).default('chat').describe('The language of request and response'),
   headers: z.record(z.string(), z.string()).default({}).describe("The request's headers"),
   provider: z.string().max(200).default('').describe('Who would answer, as conditions see it'),
   token: z
@@ -95,13 +95,11 @@ const test = ({ state, ledger, clock, policyTools }: TrialDependencies): AnyRout
     async handle({ body, principal, signal }) {
       requireMayCall(principal, body.policies)
       const policies = await policiesToTry({ state, ledger }, body)
-      const dialect = [...dialects, mcp].find(({ family }) => family === body.family)
-      if (dialect === undefined) throw new Failure('invalid_parameter', { param: 'family' })
-      const { token } = body
+      const { token, family } = body
       const outcome = await tryPolicies(
         policies.map(({ stored }) => stored),
         {
-          dialect,
+          dialect: dialects[family],
           request: body.request,
           response: body.response === undefined ? null : { status: body.response_status, body: body.response },
           headers: new Headers(body.headers),

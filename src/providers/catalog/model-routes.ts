@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
-import type { Family } from '../../languages/dialect.ts'
+import { modelFamilies } from '../../languages/families.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
 import { models } from '../../store/schema/state.ts'
@@ -31,17 +31,6 @@ const path = '/v1/catalog/models'
 const tag = 'Catalog'
 const fallbackLimit = 8
 
-const families = [
-  'chat',
-  'responses',
-  'messages',
-  'embeddings',
-  'transcriptions',
-  'speech',
-  'completions',
-  'moderations',
-] as const satisfies readonly Family[]
-
 /** An id is what callers ask for and globs are matched against; it may hold slashes, in a path written %2F. */
 const recordedId = z
   .string()
@@ -57,7 +46,7 @@ const fields = {
     .refine(...validModelName)
     .describe("The provider's name for it; absent: the id"),
   families: z
-    .array(z.enum(families))
+    .array(z.enum(modelFamilies))
     .min(1)
     .refine(distinct, 'A family is named twice')
     .describe("Those it serves; absent: all that its provider's kind does"),
@@ -93,7 +82,7 @@ const modelSchema = z.object({
   id: z.string(),
   provider_id: z.string(),
   upstream_model: z.string(),
-  families: z.array(z.enum(families)).nullable(),
+  families: z.array(z.enum(modelFamilies)).nullable(),
   price: priceRecordSchema.nullable(),
   max_output_tokens: z.number().int().nullable(),
   fallbacks: z.array(z.string()),

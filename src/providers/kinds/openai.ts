@@ -2,7 +2,7 @@
  * OpenAI, and everything that speaks its language by another base URL. The base follows the convention of the official
  * clients' `OPENAI_BASE_URL`, which includes `/v1`; a base that is only an origin gets it, a trailing slash is ignored.
  */
-import type { Family } from '../../languages/dialect.ts'
+import type { Family } from '../../languages/families.ts'
 import { withoutCollection } from '../model-name.ts'
 import type { ProviderKind } from '../provider.ts'
 import { addressBook, baseParts, operatorHeaders, post } from '../send-request.ts'

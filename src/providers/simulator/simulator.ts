@@ -4,7 +4,7 @@
  * message, `lorem` a fixed text as long as the caller's limit allows. Every answer names it, in its id or in
  * `system_fingerprint`; a token is a word. It stands in for no model: it understands nothing of what it is sent.
  */
-import type { Family } from '../../languages/dialect.ts'
+import { type Family, type ModelFamily, modelFamilies } from '../../languages/families.ts'
 import type { JsonObject } from '../../languages/reading/json-value.ts'
 import type { Provider, ProviderKind, UpstreamCall } from '../provider.ts'
 import { answerSpeech, answerTranscription } from './audio.ts'
@@ -16,7 +16,8 @@ import { answerEmbeddings, answerModerations } from './vectors.ts'
 
 type Answer = (call: UpstreamCall, body: JsonObject, model: SimulatedModel) => Response
 
-const answers: Readonly<Partial<Record<Family, Answer>>> = {
+/** All that take JSON. */
+const answers: Readonly<Record<Exclude<ModelFamily, 'transcriptions'>, Answer>> = {
   chat: answerChat,
   responses: answerResponses,
   messages: answerMessages,
@@ -28,15 +29,15 @@ const answers: Readonly<Partial<Record<Family, Answer>>> = {
 
 export const simulator: ProviderKind = {
   kind: 'simulator',
-  families: ['chat', 'responses', 'messages', 'embeddings', 'transcriptions', 'speech', 'completions', 'moderations'],
+  families: modelFamilies,
   async send(_provider: Provider, call: UpstreamCall): Promise<Response> {
     const model = simulatedModel(call.model)
     if (model === null) return noSuchModel(call.family)
     if (call.family === 'transcriptions') return answerTranscription(call, model)
-    const answer = answers[call.family]
-    if (answer === undefined) return noSuchModel(call.family)
+    if (call.family === 'mcp') return noSuchModel(call.family)
     const body = parsedBody(call)
-    return body === null ? refusal(400, 'invalid_request_body', 'The body is not an object') : answer(call, body, model)
+    if (body === null) return refusal(400, 'invalid_request_body', 'The body is not an object')
+    return answers[call.family](call, body, model)
   },
 }
 

@@ -21,7 +21,8 @@
  */
 
 import { Failure } from '../../failure.ts'
-import type { Family, RequestFacts } from '../../languages/dialect.ts'
+import type { RequestFacts } from '../../languages/dialect.ts'
+import { type Family, families } from '../../languages/families.ts'
 import { nanoOf, type Price, Sum } from '../../providers/prices/price.ts'
 import { multipleOf, priceInTier } from '../../providers/prices/service-tier.ts'
 import { audioCost } from './cost.ts'
@@ -97,10 +98,11 @@ export function boundOf(
   if (facts.unbounded !== null) throw boundless(facts.unbounded)
   // A surcharge that no list price tells.
   if (parsed?.inference_geo !== undefined) throw boundless('inference_geo')
-  if (family === 'transcriptions' && price.audioHour !== null) {
+  const { takes, gives } = families[family]
+  if (takes === 'sound' && price.audioHour !== null) {
     return fixedBound(price.request + audioCost(price.audioHour, request.body.length / leastAudioBytesPerSecond))
   }
-  if (family === 'speech' && price.character !== null) {
+  if (gives === 'sound' && price.character !== null) {
     return fixedBound(price.request + nanoOf(request.body.length, price.character))
   }
   return tokenBound(request, price, contextWindow, maxOutputTokens)
@@ -151,23 +153,20 @@ function tokenBound(
   }
 }
 
-/** Families that answer with vectors or verdicts: no output is billed. Their inputs are many, each with its own window. */
-const withoutOutput: ReadonlySet<Family> = new Set(['embeddings', 'moderations'])
-
 function inputBound(
   { family, facts, parsed, body, textTokens }: BoundedRequest,
   window: number | null,
   toolUses: number,
 ): InputBound {
-  if (facts.beyondBody || toolUses > 0 || family === 'transcriptions') {
-    if (window === null) throw boundless(toolUses > 0 ? 'tools' : family === 'transcriptions' ? 'file' : 'input')
+  const { takes, manyInputs } = families[family]
+  if (facts.beyondBody || toolUses > 0 || takes === 'sound') {
+    if (window === null) throw boundless(toolUses > 0 ? 'tools' : takes === 'sound' ? 'file' : 'input')
     return { tokens: window * (toolUses + 1), of: 'window' }
   }
   const tools = hasTools(parsed) ? toolAllowance : 0
   const counted = textTokens ?? Number.POSITIVE_INFINITY
   const most = Math.min(body.length, counted) + requestAllowance + messageAllowance * messagesOf(parsed) + tools
-  const manyInputs = withoutOutput.has(family) || family === 'completions'
-  if (window !== null && !manyInputs && window < most) return { tokens: window, of: 'window' }
+  if (window !== null && manyInputs !== true && window < most) return { tokens: window, of: 'window' }
   return { tokens: most, of: counted < body.length ? 'tokenizer' : 'bytes' }
 }
 
@@ -183,7 +182,7 @@ const hasTools = (parsed: BoundedRequest['parsed']): boolean =>
 const unbounded: Readonly<Partial<Record<Family, string>>> = { speech: 'input', responses: 'max_output_tokens' }
 
 function outputBound({ family, facts }: BoundedRequest, window: number | null, maxOutputTokens: number | null): number {
-  if (withoutOutput.has(family)) return 0
+  if (families[family].gives === 'numbers') return 0
   const { outputLimit } = facts
   if (outputLimit === null && maxOutputTokens === null && window === null) {
     throw boundless(unbounded[family] ?? 'max_tokens')
@@ -224,7 +223,8 @@ function dearest({ tiers }: Price, input: number, request: BoundedRequest): Rate
   return most
 }
 
-const maySound = ({ family, body }: BoundedRequest): boolean => family === 'transcriptions' || mayHold(body, 'audio')
+const maySound = ({ family, body }: BoundedRequest): boolean =>
+  families[family].takes === 'sound' || mayHold(body, 'audio')
 
 /**
  * Whether a text of ASCII stands in a body, or may: a letter or digit of it may be written as an escape (RFC 8259

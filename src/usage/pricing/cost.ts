@@ -3,7 +3,8 @@
  * falls in, times what the service tier costs that the answer was made in, added up exactly and rounded up once
  * (usage/pricing/README.md).
  */
-import type { Family, Usage } from '../../languages/dialect.ts'
+import type { Usage } from '../../languages/dialect.ts'
+import { type Family, families } from '../../languages/families.ts'
 import { nanoOf, type Price, Sum, tierOf } from '../../providers/prices/price.ts'
 import { priceInTier } from '../../providers/prices/service-tier.ts'
 
@@ -11,10 +12,11 @@ import { priceInTier } from '../../providers/prices/service-tier.ts'
 export function costOf(list: Price, family: Family, usage: Usage, characters = 0): number {
   const price = priceInTier(list, usage.serviceTier)
   const fees = price.request + (usage.toolUses ?? 0) * price.toolUse
-  if (price.audioHour !== null && family === 'transcriptions') {
+  const { takes, gives } = families[family]
+  if (price.audioHour !== null && takes === 'sound') {
     return fees + audioCost(price.audioHour, usage.audioSeconds ?? 0)
   }
-  if (price.character !== null && family === 'speech') return fees + nanoOf(characters, price.character)
+  if (price.character !== null && gives === 'sound') return fees + nanoOf(characters, price.character)
   return fees + tokenCost(price, family, usage)
 }
 
@@ -30,8 +32,8 @@ function tokenCost(price: Price, family: Family, usage: Usage): number {
   const tier = tierOf(price, input)
   if (tier === null) return 0
   // Where the provider does not say which tokens were sound, on audio routes all are taken for it.
-  const audioInput = usage.audioInputTokens ?? (family === 'transcriptions' ? input : 0)
-  const audioOutput = usage.audioOutputTokens ?? (family === 'speech' ? output : 0)
+  const audioInput = usage.audioInputTokens ?? (families[family].takes === 'sound' ? input : 0)
+  const audioOutput = usage.audioOutputTokens ?? (families[family].gives === 'sound' ? output : 0)
   const hourly = usage.cacheWriteHourTokens ?? 0
   const written = Math.max(0, (usage.cacheWriteTokens ?? 0) - hourly)
   const cached = usage.cachedInputTokens ?? 0

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { api, type Finding, type PolicyRecord, type Replay, type Trial } from '../../api/routes.ts'
+import { triedFamilies } from '../../families.ts'
 import { counted, milliseconds, number, words } from '../../formats.ts'
 import { useAction } from '../../parts/dialog.tsx'
 import { SelectField, TextArea } from '../../parts/field.tsx'
@@ -19,9 +20,7 @@ const sample = JSON.stringify(
   2,
 )
 
-const families = ['chat', 'responses', 'messages', 'embeddings', 'completions', 'moderations'].map(
-  (name) => [name, words(name)] as const,
-)
+const families = triedFamilies.map((name) => [name, words(name)] as const)
 
 interface Props {
   record: PolicyRecord | null

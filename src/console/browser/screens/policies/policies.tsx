@@ -3,6 +3,7 @@ import { useRef, useState } from 'preact/hooks'
 import { anyOf, href, queryValue } from '../../address.ts'
 import type { Refusal } from '../../api/request.ts'
 import { api, type PolicyRecord } from '../../api/routes.ts'
+import { families } from '../../families.ts'
 import { words } from '../../formats.ts'
 import { Filters } from '../../parts/filters.tsx'
 import { Head } from '../../parts/frame.tsx'
@@ -14,17 +15,6 @@ import { Empty } from '../../parts/table.tsx'
 import { say } from '../../parts/toast.tsx'
 import { may } from '../../session.ts'
 import { teamName, useTeams } from '../team-names.ts'
-
-const families = [
-  'chat',
-  'responses',
-  'messages',
-  'embeddings',
-  'transcriptions',
-  'speech',
-  'completions',
-  'moderations',
-]
 
 /** Every policy, in the order of the chain. */
 export async function readChain(signal?: AbortSignal): Promise<PolicyRecord[]> {

@@ -1,0 +1,153 @@
+/**
+ * Every API family, one row each: where applications reach it, which permission it needs, which policies run on it, what
+ * it takes and gives. All lists of families in the project follow from this table or are checked against it by types.
+ *
+ * To add a family: its folder, its row here, its dialect in `index.ts`. The compiler names what is then missing.
+ */
+
+export const policyStages = ['pre_request', 'post_request', 'pre_response'] as const
+export type PolicyStage = (typeof policyStages)[number]
+
+interface FamilyRow {
+  /** Requests are `POST` of this path. */
+  readonly path: string
+  readonly permission: 'gateway:invoke' | 'mcp:invoke'
+  readonly policyStages: readonly PolicyStage[]
+  /**
+   * Paths at which a WebSocket carries its requests. `shared`: a request without an upgrade means something else there,
+   * and the API description does not list it.
+   */
+  readonly webSockets?: readonly { readonly path: string; readonly shared?: true }[]
+  /** `sound`: an audio file, in a form. */
+  readonly takes: 'text' | 'sound'
+  /** `numbers`: vectors and verdicts, of which no output is billed. */
+  readonly gives: 'text' | 'sound' | 'numbers'
+  /** The input may be a list of inputs, each with the whole context window of the model. */
+  readonly manyInputs?: true
+  /** It is translated for providers that speak another language (`translation/languages.ts`). */
+  readonly translated?: true
+  /** The list that every whole answer has; absent where answers have other forms. */
+  readonly answerList?: { readonly member: string; readonly mayBeEmpty: boolean }
+  /**
+   * Types of whole answers that are not JSON, as the beginning of a Content-Type. They pass in pieces, unread. Absent
+   * where every whole answer is JSON.
+   */
+  readonly plainAnswers?: readonly string[]
+  /** An `x-request-id` of another form is refused with 400 instead of replaced. */
+  readonly strictRequestId?: true
+  /** `gen_ai.operation.name` of its spans; absent: the family's own name. */
+  readonly operation?: string
+}
+
+const requestOnly = ['pre_request'] as const satisfies readonly PolicyStage[]
+
+const rows = {
+  chat: {
+    path: '/v1/chat/completions',
+    permission: 'gateway:invoke',
+    policyStages,
+    webSockets: [{ path: '/v1/chat/completions/ws' }],
+    takes: 'text',
+    gives: 'text',
+    translated: true,
+    answerList: { member: 'choices', mayBeEmpty: false },
+    operation: 'chat',
+  },
+  responses: {
+    path: '/v1/responses',
+    permission: 'gateway:invoke',
+    policyStages,
+    // The OpenAI SDK dials the second one.
+    webSockets: [{ path: '/v1/responses/ws' }, { path: '/v1/responses', shared: true }],
+    takes: 'text',
+    gives: 'text',
+    translated: true,
+    answerList: { member: 'output', mayBeEmpty: true },
+    operation: 'chat',
+  },
+  messages: {
+    path: '/v1/messages',
+    permission: 'gateway:invoke',
+    policyStages,
+    takes: 'text',
+    gives: 'text',
+    translated: true,
+    answerList: { member: 'content', mayBeEmpty: true },
+    strictRequestId: true,
+    operation: 'chat',
+  },
+  embeddings: {
+    path: '/v1/embeddings',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'text',
+    gives: 'numbers',
+    manyInputs: true,
+    answerList: { member: 'data', mayBeEmpty: false },
+  },
+  transcriptions: {
+    path: '/v1/audio/transcriptions',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'sound',
+    gives: 'text',
+    plainAnswers: ['text/plain', 'text/vtt', 'text/srt', 'application/x-subrip'],
+  },
+  speech: {
+    path: '/v1/audio/speech',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'text',
+    gives: 'sound',
+    plainAnswers: ['audio/', 'application/octet-stream'],
+  },
+  completions: {
+    path: '/v1/completions',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'text',
+    gives: 'text',
+    manyInputs: true,
+    answerList: { member: 'choices', mayBeEmpty: false },
+    operation: 'text_completion',
+  },
+  moderations: {
+    path: '/v1/moderations',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'text',
+    gives: 'numbers',
+    manyInputs: true,
+    answerList: { member: 'results', mayBeEmpty: false },
+  },
+  /** Tools, prompts and resources, which no model answers. */
+  mcp: { path: '/mcp', permission: 'mcp:invoke', policyStages, takes: 'text', gives: 'text' },
+} as const satisfies Readonly<Record<string, FamilyRow>>
+
+type Rows = typeof rows
+
+export type Family = keyof Rows
+
+/** Families that models answer. */
+export type ModelFamily = Exclude<Family, 'mcp'>
+
+/** Families whose row has this member. */
+type FamilyWith<Member extends keyof FamilyRow> = {
+  [Name in Family]: Member extends keyof Rows[Name] ? Name : never
+}[Family]
+
+export type TranslatedFamily = FamilyWith<'translated'>
+export type SocketFamily = FamilyWith<'webSockets'>
+
+export const families: Readonly<Record<Family, FamilyRow>> = rows
+
+export const isFamily = (name: string): name is Family => Object.hasOwn(rows, name)
+export const isModelFamily = (name: string): name is ModelFamily => isFamily(name) && name !== 'mcp'
+export const isTranslated = (family: Family): family is TranslatedFamily => families[family].translated === true
+export const hasSockets = (family: Family): family is SocketFamily => families[family].webSockets !== undefined
+
+export const familyNames: readonly Family[] = Object.keys(rows).filter(isFamily)
+export const modelFamilies: readonly ModelFamily[] = familyNames.filter(isModelFamily)
+
+/** As events name it: `POST /v1/chat/completions`. */
+export const routeOf = (family: Family): string => `POST ${families[family].path}`
