@@ -295,7 +295,7 @@ export const traceability: readonly Traced[] = [
     'resources describe themselves',
     'RFC 9728 §2',
     gateway,
-    'the gateway says of itself and its MCP surface what they are',
+    'publishes the metadata of the gateway and of its MCP endpoint',
   ),
   row(
     'a library finds the server from the resource',
@@ -319,7 +319,7 @@ export const traceability: readonly Traced[] = [
     'a missing scope is named',
     'RFC 6750 §3.1',
     gateway,
-    'a scope that is missing is named, and no other 403 carries a challenge',
+    'names a missing scope in a challenge, and sends no challenge with any other 403',
   ),
   row(
     'tokens count in the header alone',
@@ -332,7 +332,7 @@ export const traceability: readonly Traced[] = [
     'a token acts as its person, through the application',
     'oauth/README.md',
     gateway,
-    'a request belongs to the person, through the application',
+    'records the person and the application of a request with an OAuth access token',
   ),
   row(
     'tokens follow their person',
