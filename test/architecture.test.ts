@@ -95,7 +95,7 @@ function importsOf({ path, text }: Source): string[] {
 
 const graph = new Map(product.map((source) => [source.path, importsOf(source)]))
 
-test('a room imports rooms of lower floors only', () => {
+test('rooms import only rooms of lower floors', () => {
   const upward = [...graph].flatMap(([path, imported]) =>
     imported
       .filter((to) => room(to) !== room(path) && !to.startsWith('node_modules/'))
@@ -105,13 +105,13 @@ test('a room imports rooms of lower floors only', () => {
   expect(upward).toEqual([])
 })
 
-test('every room has its floor', () => {
+test('every room has a floor', () => {
   const rooms = new Set(product.map(({ path }) => room(path)))
   expect([...rooms].filter((name) => floorOf(name) < 0)).toEqual([])
   expect(floors.flat().filter((name) => !rooms.has(name))).toEqual([])
 })
 
-test('a process loads nothing of rooms that belong to others', () => {
+test('a process loads only its own rooms', () => {
   const broken = [...graph].flatMap(([path, imported]) =>
     imported.filter((to) => never[room(path)]?.includes(room(to))).map((to) => `${path} -> ${to}`),
   )
@@ -122,21 +122,21 @@ test('no files import each other in a circle', () => {
   expect(circles(graph)).toEqual([])
 })
 
-test('a folder holds few enough files to be read at a glance', () => {
+test('every folder holds at most the allowed number of files', () => {
   const counts = new Map<string, number>()
   for (const { path } of product) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1)
   const crowded = [...counts].filter(([folder, count]) => count > (largerFolders[folder] ?? filesInFolder))
   expect(crowded).toEqual([])
 })
 
-test('the product imports nothing that only tests use', () => {
+test('product code imports nothing from testing folders', () => {
   const broken = [...graph].flatMap(([path, imported]) =>
     imported.filter((to) => to.includes('/testing/') || to.startsWith('test/')).map((to) => `${path} -> ${to}`),
   )
   expect(broken).toEqual([])
 })
 
-test('the browser part of the console takes nothing but types from the server', () => {
+test('the browser part of the console imports only types from the server', () => {
   const inBrowser = 'src/console/browser/'
   const broken = product
     .filter(({ path }) => path.startsWith(inBrowser))
@@ -146,14 +146,14 @@ test('the browser part of the console takes nothing but types from the server', 
   expect(broken).toEqual([])
 })
 
-test('Elysia is known to the place that matches paths, and to no other', () => {
+test('only the named files import Elysia', () => {
   const users = product
     .filter(({ imports }) => imports.some(({ path }) => path === 'elysia' || path.startsWith('@elysiajs/')))
     .map(({ path }) => path)
   expect(users.filter((path) => !elysiaFiles.includes(path))).toEqual([])
 })
 
-test('libSQL is imported by the files that open databases, and by the build', () => {
+test('only the named files import libSQL', () => {
   const users = product
     .filter(({ imports }) => imports.some(({ path }) => path === 'libsql' || path.startsWith('@libsql/')))
     .map(({ path }) => path)
@@ -167,7 +167,7 @@ test('libSQL is imported by the files that open databases, and by the build', ()
   expect(users.filter((path) => !known.includes(path))).toEqual([])
 })
 
-test('relative imports name the file they mean', () => {
+test('relative imports name an existing file with its extension', () => {
   const vague = [...sources, ...tests].flatMap(({ path, imports }) =>
     imports
       .filter((found) => found.path.startsWith('.') && !/\.(tsx?|sql|json|css|html|node|js)$/.test(found.path))
@@ -176,12 +176,12 @@ test('relative imports name the file they mean', () => {
   expect(vague).toEqual([])
 })
 
-test('no file only passes on what others export', () => {
+test('no file only re-exports others', () => {
   const barrels = sources.filter(({ text }) => /^export \* from /m.test(text)).map(({ path }) => path)
   expect(barrels).toEqual([])
 })
 
-test('what only tests import stands in a testing folder', () => {
+test('test-only modules stand in testing folders', () => {
   const importers = new Map<string, string[]>()
   for (const { path, imports } of [...sources, ...tests]) {
     for (const found of imports.filter(({ path: imported }) => imported.startsWith('.'))) {
@@ -197,14 +197,14 @@ test('what only tests import stands in a testing folder', () => {
   expect(unnamed).toEqual([])
 })
 
-test('every file is named after what it holds', () => {
+test('a file is named after one of its exports', () => {
   const named = [...sources, ...tests].filter(({ path }) =>
     bannedNames.test(basename(path).replace(/(\.test)?\.tsx?$/, '')),
   )
   expect(named.map(({ path }) => path)).toEqual([])
 })
 
-test('a file that is longer than others says why in its header', () => {
+test('a file above the line limit states the reason in its header', () => {
   const long = [...sources, ...tests]
     .filter(({ text }) => text.split('\n').length > lineLimit)
     .map(({ path, text }) => ({ path, header: /^(#!.*\n)?(\/\*\*[\s\S]*?\*\/)/.exec(text)?.[2] ?? '' }))
@@ -220,7 +220,7 @@ test("each room's README names every file or folder in it", () => {
   expect(present.flatMap(unnamedIn)).toEqual([])
 })
 
-test('a README links to files and headings that are there', () => {
+test('README links lead to existing files and headings', () => {
   const present = [...new Bun.Glob('{src,cli,test}/**/README.md').scanSync({ cwd: repository })]
   const dead = present.flatMap((path) =>
     [...textOf(path).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)]
@@ -231,7 +231,7 @@ test('a README links to files and headings that are there', () => {
   expect(dead).toEqual([])
 })
 
-test('a comment cites documents and rules that are there', () => {
+test('comments cite existing documents and rules', () => {
   const cited = [...sources, ...tests].flatMap(({ path, text }) => {
     const joined = text.replaceAll(/\n\s*(?:\*|\/\/) ?/g, ' ')
     const found = joined.matchAll(/(?<![\w./-])((?:[\w-]+\/)+README\.md)(?: rules? ((?:R?\d+(?:, | and )?)+))?/g)
@@ -245,7 +245,7 @@ test('a comment cites documents and rules that are there', () => {
   expect(wrong.map(({ path, document, rules }) => `${path}: ${document} ${rules.join(', ')}`)).toEqual([])
 })
 
-test('nothing is left half done or silenced', () => {
+test('no file holds a TODO, a stub or a silenced check', () => {
   const marks = /\b(TODO|FIXME|XXX|HACK)\b|@ts-ignore|@ts-nocheck|\bit\.only\(|\btest\.only\(/
   const self = 'test/architecture.test.ts'
   const marked = [...sources, ...tests].filter(({ path, text }) => path !== self && marks.test(text))

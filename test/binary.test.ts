@@ -48,7 +48,7 @@ const operateAlone = (...args: string[]) =>
     },
   })
 
-test('alone and with nowhere to unpack, it starts, migrates and serves', async () => {
+test('starts, migrates and serves from the executable alone with nowhere to unpack', async () => {
   const requestId = 'alone'
   const answer = await chat(gatehouse, { token: gatehouse.adminToken, model: 'simulator/echo', requestId })
   expect(answer.status).toBe(200)
@@ -58,11 +58,11 @@ test('alone and with nowhere to unpack, it starts, migrates and serves', async (
   console.info(`gatehouse is ${mebibytes} MiB and was ready after ${gatehouse.startUpMs.toFixed(0)} ms`)
 })
 
-test('it leaves nothing beside itself', () => {
+test('leaves no file beside the executable', () => {
   expect(readdirSync(alone)).toEqual(['gatehouse'])
 })
 
-test('the operator commands work alone', async () => {
+test('runs the operator commands from the executable alone', async () => {
   const listed = await operateAlone('token', 'list', '--json')
   expect([listed.code, listed.stderr]).toEqual([0, ''])
   expect(tokenPage.parse(JSON.parse(listed.stdout)).tokens.length).toBe(2)
@@ -72,7 +72,7 @@ test('the operator commands work alone', async () => {
   expect((await operateAlone('version')).stdout).toContain('0.2.0')
 })
 
-test('the native addon of libSQL is in the control plane only, never in the gateway', async () => {
+test('loads the libSQL addon in the control plane and never in the gateway', async () => {
   // The gateway has decided, read its state and shipped events: whatever it loads lazily is loaded by now.
   const token = await createToken(gatehouse)
   await (await chat(gatehouse, { token: token.token_value, model: 'simulator/echo' })).text()
@@ -82,7 +82,7 @@ test('the native addon of libSQL is in the control plane only, never in the gate
   expect(addons(gatehouse.gatewayPid())).toEqual([])
 })
 
-test('a stray .env and bunfig.toml in the working directory change nothing', async () => {
+test('ignores a stray .env and bunfig.toml in the working directory', async () => {
   const littered = join(directory, 'littered')
   mkdirSync(littered)
   writeFileSync(join(littered, '.env'), 'SERVICE_LOG_LEVEL=nonsense\nSERVICE_DATA=/proc/x\nOPENAI_API_KEY=sk-stray\n')

@@ -40,7 +40,7 @@ async function filesOf(page: Response): Promise<string[]> {
   return [...(await page.text()).matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => path)
 }
 
-test('every address below the path is the page, which lets nothing in that it does not use', async () => {
+test('serves the page at every path below its own, with a strict content security policy', async () => {
   for (const path of ['/console', '/console/', '/console/tokens/an-id', '/console/oauth/authorize?client_id=x']) {
     const page = await get(path)
     expect([path, page.status, page.headers.get('content-type')]).toEqual([path, 200, 'text/html; charset=utf-8'])
@@ -54,13 +54,13 @@ test('every address below the path is the page, which lets nothing in that it do
   }
 })
 
-test('the page has no script of its own, and what it is told cannot become one', async () => {
+test('serves a page without an inline script and escapes the data in it', async () => {
   const text = await (await get('/console')).text()
   expect(text.match(/<script/g)).toEqual(['<script'])
   expect(text).not.toMatch(/<style|style=|\son\w+=/)
 })
 
-test('the page says whether somebody is signed in, and comes also where that cannot be known', async () => {
+test('states in the page whether somebody is signed in, and serves it when that is unknown', async () => {
   const said = async (headers?: Record<string, string>) =>
     /&quot;signed_in&quot;:(\w+)/.exec(await (await get('/console', headers)).text())?.[1]
   expect([await said(), await said({ cookie: 'a=b' })]).toEqual(['false', 'true'])
@@ -69,13 +69,13 @@ test('the page says whether somebody is signed in, and comes also where that can
   ledger.answers = true
 })
 
-test('the page of somebody who is signed in asks who that is beside the script, and no other page does', async () => {
+test('preloads the session in the page of a signed-in person only', async () => {
   const asks = async (headers?: Record<string, string>) =>
     (await (await get('/console', headers)).text()).includes('rel="preload" as="fetch" href="/v1/auth/session"')
   expect([await asks(), await asks({ cookie: 'a=b' })]).toEqual([false, true])
 })
 
-test('whether there is an owner is told to the page for setting up alone', async () => {
+test('states whether an owner exists only in the setup page', async () => {
   const said = async (path: string) => /&quot;set_up&quot;:(\w+)/.exec(await (await get(path)).text())?.[1]
   expect([await said('/console/setup'), await said('/console'), await said('/console/tokens')]).toEqual([
     'true',
@@ -84,7 +84,7 @@ test('whether there is an owner is told to the page for setting up alone', async
   ])
 })
 
-test('its files are its own, keep their name as long as their content, and are compressed where that is understood', async () => {
+test('serves its files under names made from their content, compressed when the browser accepts it', async () => {
   const first = await filesOf(await get('/console'))
   const script = await (await get(first.find((path) => path.endsWith('.js')) ?? '')).text()
   const later = new Set([...script.matchAll(/chunk-\w+\.js/g)].map(([name]) => `/console/assets/${name}`))
@@ -106,14 +106,14 @@ test('its files are its own, keep their name as long as their content, and are c
   expect(compressed).toBeLessThan(150_000)
 })
 
-test('what is no file of it is not there, and nothing is written to it', async () => {
+test('answers 404 for an unknown file and 405 for a write', async () => {
   expect((await get('/console/assets/main-0.js')).status).toBe(404)
   expect((await get('/console/assets/..%2Fmain.tsx')).status).toBe(404)
   expect((await get('/consoles')).status).toBe(404)
   expect((await get('/console/tokens', {}, 'POST')).status).toBe(405)
 })
 
-test('a console at the root of its origin leaves the addresses of the API alone', async () => {
+test('leaves the API addresses alone when the console is at the root of its origin', async () => {
   const root = serve('https://console.example.com/')
   const at = async (path: string) => (await root.fetch(new Request(`http://localhost:7070${path}`))).status
   expect(await Promise.all(['/', '/tokens', '/v1/nothing', '/.well-known/nothing'].map(at))).toEqual([

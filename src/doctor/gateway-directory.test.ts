@@ -44,7 +44,7 @@ async function formerWorker(): Promise<{ directory: string; token: string; insta
   return { directory, token, instanceId }
 }
 
-test('what a worker has kept is read, and nothing of it is changed', async () => {
+test('reads what each worker left in the directory and changes none of it', async () => {
   const { directory, token, instanceId } = await formerWorker()
   const before = contentOf(directory)
   const facts = readGatewayDirectory(directory, { token, isWritten: false })
@@ -58,7 +58,7 @@ test('what a worker has kept is read, and nothing of it is changed', async () =>
   expect(contentOf(directory)).toEqual(before)
 })
 
-test('a damaged outbox is named and left as it is', async () => {
+test('reports a damaged outbox and leaves it unchanged', async () => {
   const { directory, token, instanceId } = await formerWorker()
   const segment = join(directory, 'worker/outbox', instanceId, '0', '00000001.segment')
   const bytes = readFileSync(segment)
@@ -70,7 +70,7 @@ test('a damaged outbox is named and left as it is', async () => {
   expect(contentOf(directory)).toEqual(before)
 })
 
-test('whatever lies in the place of the files, it is a fact', () => {
+test('reports a fact when something else stands where a file is expected', () => {
   const directory = join(root, 'garbage')
   mkdirSync(join(directory, 'worker/outbox'), { recursive: true })
   expect(readGatewayDirectory(directory, { token: 'gth_x', isWritten: false })).toEqual({
@@ -91,7 +91,7 @@ test('whatever lies in the place of the files, it is a fact', () => {
   expect(facts.replica?.kind).toBe('unreadable')
 })
 
-test('a copy of the state is named with what is wrong with it', () => {
+test('reports what is wrong with the replica of the state', () => {
   const directory = join(root, 'replica-of-it')
   const replica = join(directory, 'replica')
   const read = () => readGatewayDirectory(directory, { token: null, isWritten: false }).replica
@@ -106,7 +106,7 @@ test('a copy of the state is named with what is wrong with it', () => {
   expect(read()).toMatchObject({ kind: 'sound', folder: 4, state: { kind: 'unreadable' } })
 })
 
-test('a file that is no database, or none at all, has no version', () => {
+test('reports no version for a missing file or a file that is no database', () => {
   writeFileSync(join(root, 'other.db'), 'x'.repeat(5000))
   expect(readVersion(join(root, 'other.db')).kind).toBe('unreadable')
   expect(readVersion(join(root, 'missing.db')).kind).toBe('unreadable')

@@ -72,7 +72,7 @@ function said(check: keyof typeof hostChecks, facts: HostFacts): string {
   return found.map(({ level, what }) => `${level} ${what}`).join('\n')
 }
 
-test('of a sound host everything is ok', () => {
+test('reports ok for every check of a healthy host', () => {
   const findings = examine(hostChecks, sound)
   expect(findings.filter(({ level }) => level !== 'ok')).toEqual([])
   expect(findings.map(({ check }) => check)).toEqual([
@@ -92,27 +92,27 @@ test('of a sound host everything is ok', () => {
   ])
 })
 
-test('a directory that is missing is the one thing said of it', () => {
+test('reports a missing directory as the only finding', () => {
   const facts = { ...stopped, worker: null, directory: { ...sound.directory, missing: 'there is none' } }
   expect(said('directory', facts)).toBe('fail The data directory /data cannot be used: there is none')
   const others = examine(hostChecks, facts).map(({ check }) => check)
   expect(others).toEqual(['directory', 'address', 'token'])
 })
 
-test('a directory must be closed to others, of this user and writable', () => {
+test('fails a directory that others can read, that belongs to another user or that is not writable', () => {
   expect(said('mode', directory({ mode: 0o755 }))).toBe('warn It is open to other users, mode 0755')
   expect(said('owner', directory({ owner: 0 }))).toContain('warn It belongs to user 0, and doctor runs as 7')
   expect(said('writable', directory({ writable: false }))).toBe('fail It cannot be written')
 })
 
-test('the disk must have room for what the outbox may still take', () => {
+test('fails a disk without room for a full outbox', () => {
   expect(said('space', directory({ free: 7 * mebibyte }))).toContain('warn The outbox may grow by 1016.0 MiB')
   expect(said('space', directory({ free: 1015 * mebibyte }))).toContain('warn The outbox may grow by 1016.0 MiB')
   expect(said('space', directory({ free: 1016 * mebibyte }))).toContain('ok ')
   expect(said('space', directory({ free: null }))).toBe('')
 })
 
-test('a full disk is told by what the gateway says: it serves from what its outbox has set aside', () => {
+test('reports a full disk when the gateway says that it serves from its outbox reserve', () => {
   const full = directory({ free: 0 })
   expect(said('space', full)).toBe(
     'warn The disk is full, 0.0 MiB are free: the outbox stays at the 8.0 MiB that it has; the gateway serves until those are full, then refuses new requests',
@@ -125,7 +125,7 @@ test('a full disk is told by what the gateway says: it serves from what its outb
   )
 })
 
-test('it is said which process runs, or that none does', () => {
+test('reports which process runs, or that none does', () => {
   expect(said('running', stopped)).toBe('fail Nothing runs here')
   const waiting: HostFacts = { ...stopped, holders: { ...stopped.holders, supervisor: { kind: 'held', pid: 11 } } }
   expect(said('running', waiting)).toContain('fail No gateway runs here, though its supervisor does, process 11')
@@ -133,26 +133,26 @@ test('it is said which process runs, or that none does', () => {
   expect(said('running', unknown)).toContain('warn Whether a gateway runs here cannot be told')
 })
 
-test('a copied directory whose instance was taken over is said to be so', () => {
+test('reports a copied directory whose instance another gateway took over', () => {
   expect(said('fenced', stopped)).toBe('')
   expect(said('fenced', withWorker({ fencedAt: now }, stopped))).toStartWith(
     'fail Another process took over this instance, at 2026-05-01T12:00:00.000Z: the data directory was copied',
   )
 })
 
-test('a damaged identity keeps a gateway from starting', () => {
+test('fails a damaged identity, because the gateway would not start', () => {
   expect(said('instance', withWorker({ instance: { kind: 'damaged' } }))).toContain('fail gateway/worker/instance.json')
   expect(said('instance', withWorker({ instance: { kind: 'none' } }))).toBe('')
 })
 
-test('what is kept of a bootstrap matters as far as the control plane is away', () => {
+test('checks the kept bootstrap only when the control plane is unreachable', () => {
   expect(said('bootstrap', withWorker({ kept: 'sealed' }))).toContain('warn What the last bootstrap gave does not open')
   expect(said('bootstrap', withWorker({ kept: 'none' }))).toContain('warn Nothing of a bootstrap is kept')
   expect(said('bootstrap', withWorker({ kept: 'none' }, { ...sound, controlPlane: away }))).toContain('fail Nothing')
   expect(said('bootstrap', withWorker({ kept: 'unchecked' }))).toBe('')
 })
 
-test('a copy of the state that is missing, damaged or unreadable is named', () => {
+test('reports a missing, damaged or unreadable replica of the state', () => {
   const replica = (found: GatewayDirectoryFacts['replica'], facts = sound) =>
     said('replica', withWorker({ replica: found }, facts))
   const fault = { kind: 'damaged', folder: 2, fault: 'state.db is missing' } as const
@@ -166,7 +166,7 @@ test('a copy of the state that is missing, damaged or unreadable is named', () =
   )
 })
 
-test('a state beside its control plane that cannot be read fails', () => {
+test('fails an unreadable state beside its control plane', () => {
   const read = { kind: 'read', version: 4, readsFrom: '0.2.0' } as const
   expect(said('state', { ...sound, state: read })).toBe('ok The state is at version 4')
   expect(said('state', { ...sound, state: { kind: 'unreadable', reason: 'it has no head' } })).toBe(
@@ -174,14 +174,14 @@ test('a state beside its control plane that cannot be read fails', () => {
   )
 })
 
-test('what a start would be refused for is said once, also where the state is what cannot be read', () => {
+test('reports a cause that prevents a start once, even when it is the unreadable state', () => {
   const faults = [{ level: 'fail', what: 'state.db is damaged', todo: 'Restore it' }] as const
   const facts = { ...sound, faults, state: { kind: 'unreadable', reason: 'file is not a database' } } as const
   expect(said('faults', facts)).toBe('fail state.db is damaged')
   expect(said('state', facts)).toBe('')
 })
 
-test('it is said how old the last news are, and until when it serves', () => {
+test('reports the age of the replica and until when the gateway may serve from it', () => {
   const gateway = { url: '', readiness: silent, unshipped: null }
   const at = (freshAt: number | null, facts: HostFacts = { ...sound, gateway }) =>
     said('freshness', withWorker({ freshAt }, facts))
@@ -197,20 +197,20 @@ test('it is said how old the last news are, and until when it serves', () => {
   )
 })
 
-test('a state that only a later version can read asks for an upgrade', () => {
+test('asks for an upgrade when only a later version can read the state', () => {
   const state = { kind: 'read', version: 4, readsFrom: '99.0.0' } as const
   const tooNew = `fail The state is for version 99.0.0 or later, and this is ${version}`
   expect(said('state', { ...sound, state })).toBe(tooNew)
   expect(said('replica', withWorker({ replica: { kind: 'sound', folder: 2, state } }))).toBe(tooNew)
 })
 
-test('news that are young, and still too old for a gateway that may serve by them for less, fail', () => {
+test('fails a replica that is older than this gateway may serve from', () => {
   const facts = withWorker({ freshAt: now - 9000, maxStalenessSeconds: 6 })
   const running = { ...facts, gateway: { url: '', readiness: says({ ok: false, staleness_seconds: 9 }), unshipped: 0 } }
   expect(said('freshness', running)).toContain('too old to serve by')
 })
 
-test('of what is no control plane nothing else is said', () => {
+test('reports no other finding for a server that is no control plane', () => {
   const health = says({ hello: 'world' }, 404)
   const other: ControlPlaneFacts = {
     ...controlPlane,
@@ -221,13 +221,13 @@ test('of what is no control plane nothing else is said', () => {
   expect(examine(controlPlaneChecks, other).map(({ check }) => check)).toEqual(['reachable'])
 })
 
-test('what a running gateway says of its news counts more than what it has kept', () => {
+test('prefers the replica age that the running gateway reports to the one on disk', () => {
   const readiness = says({ ok: true, staleness_seconds: 2 })
   const facts = { ...sound, gateway: { url: '', readiness, unshipped: 0 } }
   expect(said('freshness', withWorker({ freshAt: now - 301_000 }, facts))).toContain('ok ')
 })
 
-test('what the outbox holds back is counted', () => {
+test('counts the events that wait in the outbox', () => {
   const unshipped = { ...sound, gateway: { url: '', readiness: silent, unshipped: 3 } }
   expect(said('outbox', unshipped)).toBe('ok The outbox takes 8.0 MiB; 3 events are not acknowledged yet')
   expect(said('outbox', { ...unshipped, controlPlane: away })).toContain('warn ')
@@ -241,7 +241,7 @@ test('what the outbox holds back is counted', () => {
   expect(said('outbox', unreadable)).toBe('fail The outbox cannot be read: EACCES')
 })
 
-test('an outbox of which a start would drop something is named by segment and byte', () => {
+test('names segment and byte of outbox data that a start would drop', () => {
   expect(said('damage', withWorker({ outbox: stoppedOutbox }, stopped))).toBe('')
   const damage = { segment: 3, offset: 512 }
   expect(said('damage', withWorker({ outbox: { ...stoppedOutbox, damage } }, stopped))).toContain(
@@ -249,7 +249,7 @@ test('an outbox of which a start would drop something is named by segment and by
   )
 })
 
-test('a gateway that hangs, is unready or is another server is said to be so', () => {
+test('reports a gateway that hangs, is not ready or is another server', () => {
   const answering = (readiness: Answer) =>
     said('gateway', { ...sound, gateway: { url: 'http://127.0.0.1:7080', readiness, unshipped: 0 } })
   expect(answering(silent)).toContain('fail The gateway does not answer at http://127.0.0.1:7080: no answer')
@@ -260,13 +260,13 @@ test('a gateway that hangs, is unready or is another server is said to be so', (
   expect(answering(says(undefined))).toBe('fail What answers at http://127.0.0.1:7080 is no gateway')
 })
 
-test('the address must be known, and keep secrets from the network', () => {
+test('fails an unknown address, and one that sends secrets in clear text over a network', () => {
   expect(said('address', { ...sound, controlPlane: null })).toBe('fail Nothing says where the control plane is')
   const clear = { ...controlPlane, url: 'http://10.0.0.1:7070', private: false, caller: { kind: 'kept' } as const }
   expect(said('address', { ...sound, controlPlane: clear })).toContain('fail ')
 })
 
-test('the token must be one of a gateway, and in force', () => {
+test('fails a token that is not a valid runtime token', () => {
   const caller = (found: ControlPlaneFacts['caller']) =>
     said('token', { ...sound, controlPlane: { ...controlPlane, caller: found } })
   expect(caller({ kind: 'none' })).toContain('warn There is no token here')
@@ -277,7 +277,7 @@ test('the token must be one of a gateway, and in force', () => {
   expect(caller({ kind: 'silent' })).toBe('')
 })
 
-test('each worker has its own findings, by its number; one that has ended for good is not missed', () => {
+test('reports findings for each worker by number and ignores a worker that was removed', () => {
   const workerFacts = (index: number, change: Partial<HostFacts['workers'][number]> = {}) =>
     ({
       index,

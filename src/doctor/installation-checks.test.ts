@@ -71,7 +71,7 @@ const caller = (found: ControlPlaneFacts['caller'], encrypted = true) =>
 const saidOfWorker = (change: Partial<WorkerFacts>): string =>
   said('workers', { workers: [worker, { ...worker, ...change }] })
 
-test('of a sound installation everything is ok', () => {
+test('reports ok for every check of a healthy installation', () => {
   const findings = [...examine(controlPlaneChecks, controlPlane), ...examine(installationChecks, sound)]
   expect(findings.map(({ level, check }) => `${level} ${check}`)).toEqual([
     'ok reachable',
@@ -83,7 +83,7 @@ test('of a sound installation everything is ok', () => {
   ])
 })
 
-test('a control plane may be away, another server, of another version, unready, of another time', () => {
+test('reports a control plane that is unreachable, another server, another version, not ready or off the clock', () => {
   const silent = { kind: 'silent', reason: 'nothing listens there' } as const
   expect(saidOfPlane('reachable', { health: silent })).toContain('cannot be reached: nothing listens there')
   expect(saidOfPlane('reachable', { health: says('hello') })).toContain('fail What answers at')
@@ -100,7 +100,7 @@ test('a control plane may be away, another server, of another version, unready, 
   expect(clock(null)).toBe('')
 })
 
-test('a token may be missing, refused, of a gateway, or sent in the clear', () => {
+test('reports a token that is missing, refused, bound to a gateway or sent in clear text', () => {
   expect(caller({ kind: 'none' })).toContain('warn There is no token')
   expect(caller({ kind: 'refused', status: 401, code: 'invalid_api_token' })).toContain('401 invalid_api_token')
   const silent = caller({ kind: 'refused', status: 503, code: 'dependency_unavailable' })
@@ -112,7 +112,7 @@ test('a token may be missing, refused, of a gateway, or sent in the clear', () =
   expect(caller(controlPlane.caller, false)).toContain('warn The token crosses the network in the clear')
 })
 
-test('what an absent gateway holds of a limit a minute is named', () => {
+test('names the rate limits that an unreachable gateway still holds', () => {
   const absent = [{ account: 'token/t/requests', absent: 990, absent_until: at(-60) }]
   expect(said('rates', { absent })).toBe(
     `warn 990 a minute of token/t/requests are held until ${at(-60)} by a gateway that does not answer, and refused to others`,
@@ -120,7 +120,7 @@ test('what an absent gateway holds of a limit a minute is named', () => {
   expect([said('rates', { absent: [] }), said('rates', { absent: null })]).toEqual(['', ''])
 })
 
-test('workers may be unreachable, stale, behind, of another version, or gone', () => {
+test('reports workers that are unreachable, stale, behind, of another version or lost', () => {
   expect(saidOfWorker({ connected: false, last_heartbeat_at: at(20), serves_until: at(-280) })).toContain(
     `warn Worker gateway/instance/0 of shop is unreachable: it serves by what it knows until ${at(-280)}`,
   )
@@ -133,7 +133,7 @@ test('workers may be unreachable, stale, behind, of another version, or gone', (
   expect(said('workers', { workers: null })).toContain('cannot be seen')
 })
 
-test('after a restore it is said what came back, what waits and what nobody kept', () => {
+test('reports after a restore which tokens came back, wait for revocation or are missing', () => {
   expect(said('restored', { restores: [now - 5000, now - 9000] })).toContain(
     `warn The state was restored from an older copy at ${at(5)}: 2 tokens that had ended came back`,
   )
@@ -167,7 +167,7 @@ test('names each provider that charged more than its list price, and each worker
   ).toBe('')
 })
 
-test('a revoked runtime token names the keys that its gateway had and that were not changed since', () => {
+test('names the provider keys of a revoked gateway that were not changed since', () => {
   const revoked = [{ id: 'id', name: 'edge', bindings: { gateway_id: 'gateway' }, revocation: { at: at(3 * day) } }]
   expect(said('keys', { revoked })).toContain('the keys of openai, spare')
   const keyChanges = new Map([

@@ -11,7 +11,7 @@ function serve(answer: (request: Request) => Response | Promise<Response>) {
   return { url: server.url.origin, [Symbol.asyncDispose]: () => server.stop(true) }
 }
 
-test('who hangs, before or within the answer, is given up soon', async () => {
+test('gives up soon on a server that hangs before or within its answer', async () => {
   await using mute = serve(() => new Promise(() => undefined))
   await using halting = serve(
     () =>
@@ -28,7 +28,7 @@ test('who hangs, before or within the answer, is given up soon', async () => {
   ])
 })
 
-test('where nothing listens, and what is no JSON, is said', async () => {
+test('reports a closed port and an answer that is no JSON', async () => {
   const gone = serve(() => new Response('bye'))
   await gone[Symbol.asyncDispose]()
   expect(await probe(gone.url)).toEqual({ kind: 'silent', reason: 'nothing listens there' })
@@ -36,14 +36,14 @@ test('where nothing listens, and what is no JSON, is said', async () => {
   expect(await probe(other.url)).toMatchObject({ kind: 'answered', status: 418, body: undefined, aheadMs: null })
 })
 
-test('the other clock is compared by the Date of its answer', async () => {
+test('compares clocks by the Date header of the answer', async () => {
   const ahead = new Date(Date.now() + 600_000).toUTCString()
   await using server = serve(() => new Response('{}', { headers: { date: ahead } }))
   const answer = await probe(server.url)
   expect(answer.kind === 'answered' && Math.abs((answer.aheadMs ?? 0) - 600_000)).toBeLessThan(60_000)
 })
 
-test('a token is sent to where it is asked about, and followed nowhere else', async () => {
+test('sends a token only to its own address and follows no redirect', async () => {
   const asked: string[] = []
   await using elsewhere = serve((request) => {
     asked.push(`elsewhere ${request.headers.get('authorization')}`)
@@ -58,7 +58,7 @@ test('a token is sent to where it is asked about, and followed nowhere else', as
   expect(facts.caller).toEqual({ kind: 'refused', status: 302, code: 'no code' })
 })
 
-test('a token is not sent where a network would see it, unless that is asked for', async () => {
+test('sends no token over a network in clear text unless that is allowed', async () => {
   const asked: (string | undefined)[] = []
   const memoized = async (_url: string, token?: string) => {
     asked.push(token)

@@ -28,8 +28,8 @@ afterAll(async () => {
 const hello = [{ role: 'user' as const, content: 'Good morning to you' }]
 const wave = () => new File([new Uint8Array(3200)], 'speech.wav', { type: 'audio/wav' })
 
-describe('the OpenAI client', () => {
-  test('reads chat completions, whole and put together from a stream', async () => {
+describe('the official OpenAI client', () => {
+  test('reads whole and streamed chat completions', async () => {
     const whole = await openai.chat.completions.create({ model: echo, messages: hello })
     expect(whole.choices[0]?.message.content).toBe('Good morning to you')
     const streamed = await openai.chat.completions.stream({ model: echo, messages: hello }).finalChatCompletion()
@@ -37,7 +37,7 @@ describe('the OpenAI client', () => {
     expect(streamed.usage ?? null).toBeNull()
   })
 
-  test('reads responses, whole and put together from a stream', async () => {
+  test('reads whole and streamed responses', async () => {
     const whole = await openai.responses.create({ model: echo, input: 'Good morning to you' })
     expect(whole.output_text).toBe('Good morning to you')
     expect(whole.usage?.total_tokens).toBe(8)
@@ -47,7 +47,7 @@ describe('the OpenAI client', () => {
     expect([cut.status, cut.output_text]).toEqual(['incomplete', 'Lorem ipsum dolor'])
   })
 
-  test('reads embeddings as numbers and as base64, near where texts are alike', async () => {
+  test('reads embeddings as numbers and as base64, close together for similar texts', async () => {
     const input = ['a cat sat down', 'a cat sat up', 'entirely other words here']
     const { data, usage } = await openai.embeddings.create({ model: echo, input, dimensions: 512 })
     expect(data.map(({ embedding }) => embedding.length)).toEqual([512, 512, 512])
@@ -60,7 +60,7 @@ describe('the OpenAI client', () => {
     expect(floats.data[0]?.embedding.length).toBe(256)
   })
 
-  test('reads a transcript in every format, and put together from a stream', async () => {
+  test('reads a transcript in every format and as a stream', async () => {
     const transcript = 'Simulated transcript of speech.wav, 3200 bytes.'
     const ask = { model: echo, file: wave() }
     expect((await openai.audio.transcriptions.create(ask)).text).toBe(transcript)
@@ -79,7 +79,7 @@ describe('the OpenAI client', () => {
     expect([text, done]).toEqual([transcript, transcript])
   })
 
-  test('reads speech as a file that can be played, and as events', async () => {
+  test('reads speech as a playable file and as events', async () => {
     const ask = { model: echo, voice: 'alloy', input: 'three short words' }
     const spoken = await openai.audio.speech.create(ask)
     expect(spoken.headers.get('content-type')).toBe('audio/wav')
@@ -92,7 +92,7 @@ describe('the OpenAI client', () => {
     expect(events).toContain('event: speech.audio.done')
   })
 
-  test('reads legacy completions, whole and streamed, and moderations', async () => {
+  test('reads whole and streamed legacy completions, and moderations', async () => {
     const whole = await openai.completions.create({ model: echo, prompt: ['one two', 'three'], n: 2 })
     expect(whole.choices.map(({ text }) => text)).toEqual(['one two', 'one two', 'three', 'three'])
     let text = ''
@@ -112,10 +112,10 @@ describe('the OpenAI client', () => {
   })
 })
 
-describe('the Anthropic client', () => {
+describe('the official Anthropic client', () => {
   const ask = { model: echo, max_tokens: 100, messages: hello }
 
-  test('reads messages, whole and put together from a stream', async () => {
+  test('reads whole and streamed messages', async () => {
     const whole = await anthropic.messages.create(ask)
     expect(whole).toMatchObject({ content: [{ type: 'text', text: 'Good morning to you' }], stop_reason: 'end_turn' })
     expect(whole._request_id).toBeTruthy()
@@ -125,7 +125,7 @@ describe('the Anthropic client', () => {
     expect(cut.stop_reason).toBe('max_tokens')
   })
 
-  test('lists the models, by either of its credentials', async () => {
+  test('lists the models with either credential header', async () => {
     const byToken = new Anthropic({ authToken: running.secret, apiKey: null, baseURL: running.url })
     for (const client of [anthropic, byToken]) {
       const ids: string[] = []
@@ -134,7 +134,7 @@ describe('the Anthropic client', () => {
     }
   })
 
-  test('raises typed errors that name the request', async () => {
+  test('raises typed errors with the request id', async () => {
     const stranger = new Anthropic({ apiKey: 'gth_nothing', baseURL: running.url, maxRetries: 0 })
     const refused = await stranger.messages.create(ask).catch((error: unknown) => error)
     expect(refused).toBeInstanceOf(Anthropic.AuthenticationError)
@@ -143,7 +143,7 @@ describe('the Anthropic client', () => {
 })
 
 describe('the AI SDK', () => {
-  test('generates and streams text in all three text languages, and embeds', async () => {
+  test('generates and streams text by chat, responses and messages, and embeds', async () => {
     const provider = createOpenAI({ apiKey: running.secret, baseURL: `${running.url}/v1` })
     const messages = createAnthropic({ apiKey: running.secret, baseURL: `${running.url}/v1` })
     const prompt = 'Good morning to you'

@@ -71,7 +71,7 @@ test.each(asked)('%s', async (line, body) => {
   }
 })
 
-test('a caller that may still be sending keeps its connection until it has read its answer', async () => {
+test('keeps the connection of a client that is still sending until it has read the answer', async () => {
   const chunks = new ReadableStream({
     async pull(controller) {
       controller.enqueue(new TextEncoder().encode(' '))
@@ -85,7 +85,7 @@ test('a caller that may still be sending keeps its connection until it has read 
   }
 })
 
-test('so does one that does not finish a short body at once', async () => {
+test('keeps the connection of a client that does not finish a short body at once', async () => {
   const head = ['POST /v1/chat/completions HTTP/1.1', 'Host: localhost', `Content-Length: ${json.length}`]
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const socket = connect(Number(new URL(running.url).port), '127.0.0.1', () => {
@@ -97,7 +97,7 @@ test('so does one that does not finish a short body at once', async () => {
   expect(await promise.finally(() => socket.destroy())).not.toMatch(/^connection:/im)
 })
 
-test('an answer that was asked for before, whole or a stream', async () => {
+test('closes a keep-alive connection after a whole or streamed answer that was requested before the drain', async () => {
   held.resolve()
   for (const answer of await Promise.all(answers)) {
     expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close'])

@@ -57,7 +57,7 @@ const rows: readonly Row[] = [
   { code: 'provider_primary_path_error', status: 502, verdict: 'ERROR', final: false },
 ]
 
-test('a refusal has the status, verdict and advice of its row, in every text dialect', async () => {
+test('writes each error with the status, verdict and retry advice of its row in every text dialect', async () => {
   for (const { code, status, verdict, final, retryAfter = null, details } of rows) {
     for (const dialect of [chat, responses, messages]) {
       const failure = new Failure(code, details)
@@ -82,7 +82,7 @@ const refused = async (dialect: Dialect, stream: boolean) => {
   return { answer, outcome: worker.journal.outcomes()[0] }
 }
 
-test('an escalated request is answered in the form of its family, whole or streamed', async () => {
+test('answers an escalated request in the form of its family, whole or streamed', async () => {
   for (const dialect of [chat, responses, messages]) {
     const whole = await refused(dialect, false)
     expect([whole.answer.status, whole.answer.headers.get('x-service-verdict')]).toEqual([200, 'ESCALATE'])
@@ -95,7 +95,7 @@ test('an escalated request is answered in the form of its family, whole or strea
   }
 })
 
-test('a family that has no form for an escalation answers 403', async () => {
+test('answers 403 to an escalated request of a family without an escalation form', async () => {
   const { answer, outcome } = await refused({ ...chat, escalation: () => null }, false)
   expect([answer.status, answer.headers.get('x-service-verdict')]).toEqual([403, 'ESCALATE'])
   expect(await answer.json()).toMatchObject({

@@ -23,7 +23,7 @@ async function written(text: string): Promise<string> {
 const itself = ['/healthz', '/readyz', '/metrics', '/v1/openapi.json', '/.well-known/oauth-protected-resource']
 const pathOf = ({ path }: GatewayRouteDescription) => path.replace('{model_id}', 'maker/model')
 
-test('a method that a route does not have is 405, and Allow says which it has', async () => {
+test('answers 405 with an Allow header to a method that the route does not have', async () => {
   const served = Map.groupBy(gatewayRouteDescriptions, pathOf)
   const routes = [...served].map(([path, routes]): [string, string[]] => [path, routes.map(({ method }) => method)])
   for (const [path, methods] of [...routes, ...itself.map((path): [string, string[]] => [path, ['GET', 'HEAD']])]) {
@@ -40,7 +40,7 @@ test('a method that a route does not have is 405, and Allow says which it has', 
   }
 })
 
-test('a request that names its host twice is refused with 400 on every route', async () => {
+test('refuses a request with two Host headers with 400 on every route', async () => {
   for (const path of [...gatewayRouteDescriptions.map(pathOf), ...itself, '/nothing']) {
     for (const hosts of ['Host: a\r\nHost: b', 'Host: a\r\nHost: a', 'Host: a, b']) {
       const answer = await written(
@@ -53,7 +53,7 @@ test('a request that names its host twice is refused with 400 on every route', a
   }
 })
 
-test('a body that is JSON and no object is told that it must be one', async () => {
+test('names the problem when the body is JSON but no object', async () => {
   for (const path of ['/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/embeddings']) {
     for (const [body, message] of [
       ['[]', 'not an object'],
@@ -79,7 +79,7 @@ test('a body that is JSON and no object is told that it must be one', async () =
   }
 })
 
-test('GET and DELETE of /mcp are refused by HTTP: 401 without a credential, 403 without the permission', async () => {
+test('refuses GET and DELETE of /mcp with 401 without a credential and 403 without the permission', async () => {
   const auditor = gateway.worker.addToken({ roles: ['auditor'] })
   const elsewhere = gateway.worker.addToken({ gatewayId: 'another' })
   for (const method of ['GET', 'DELETE']) {
@@ -96,7 +96,7 @@ test('GET and DELETE of /mcp are refused by HTTP: 401 without a credential, 403 
   }
 })
 
-test('every answer of /mcp says the request’s id', async () => {
+test('sends the request id with every answer of /mcp', async () => {
   const caller: TestCaller = await gateway.caller()
   const own = { 'x-request-id': 'mine-1' }
   const say = (message: object) => caller.post({ jsonrpc: '2.0', ...message }, own)

@@ -31,13 +31,13 @@ function begin(change: Partial<Exchange>): number[] {
   return limits
 }
 
-test('while a body comes its own limit holds, not the one that the server has for connections on which nothing does', async () => {
+test('applies the body timeout, not the idle timeout of the server, while a body arrives', async () => {
   const limits = begin({ bodyUntil: systemClock.monotonic() + 60_000 })
   await eventually(() => limits.includes(0))
   expect(exchange.cut).toBeNull()
 })
 
-test('once it is answered the connection has a limit again, or one whose caller is gone would stay for ever', async () => {
+test('restores the idle timeout after the answer', async () => {
   const limits = begin({ bodyUntil: systemClock.monotonic() + 60_000 })
   await eventually(() => limits.includes(0))
   running.remove(exchange)
@@ -47,7 +47,7 @@ test('once it is answered the connection has a limit again, or one whose caller 
   expect(limits.filter((limit) => limit === 120)).toHaveLength(1)
 })
 
-test('a body that has not come by then ends its exchange', async () => {
+test('ends the exchange when the body does not arrive in time', async () => {
   begin({ bodyUntil: systemClock.monotonic() - 1 })
   await eventually(() => exchange.cut !== null)
   expect(exchange.cut?.reason).toBe('request_timeout')

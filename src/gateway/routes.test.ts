@@ -19,12 +19,12 @@ afterAll(() => running.stop())
 const get = (path: string, secret = running.secret) =>
   fetch(`${running.url}${path}`, { headers: { authorization: `Bearer ${secret}` } })
 
-test('what the process says about itself can be asked for by HEAD', async () => {
+test('answers HEAD on the process endpoints', async () => {
   const answer = await fetch(`${running.url}/healthz`, { method: 'HEAD' })
   expect([answer.status, await answer.text()]).toEqual([200, ''])
 })
 
-test('GET /v1/models lists what the token may use, in the form both clients read', async () => {
+test('lists the models of the token on GET /v1/models in the form both clients read', async () => {
   const response = await get('/v1/models')
   expect(response.headers.get('x-service-verdict')).toBe('ALLOW')
   expect(await response.json()).toEqual({
@@ -46,7 +46,7 @@ test('GET /v1/models lists what the token may use, in the form both clients read
   expect(await (await get('/v1/models', narrow)).json()).toMatchObject({ first_id: 'simulator/lorem' })
 })
 
-test('GET /v1/models/{id} takes slashes as they are or encoded, and hides what the token may not use', async () => {
+test('accepts plain and encoded slashes in GET /v1/models/{id} and hides forbidden models', async () => {
   for (const path of ['/v1/models/simulator/echo', '/v1/models/simulator%2Fecho']) {
     expect(await (await get(path)).json()).toMatchObject({ id: 'simulator/echo' })
   }
@@ -61,14 +61,14 @@ test('GET /v1/models/{id} takes slashes as they are or encoded, and hides what t
   expect((await fetch(`${running.url}/v1/models`)).status).toBe(401)
 })
 
-test('model discovery leaves its outcome event', async () => {
+test('records an outcome for model discovery', async () => {
   const before = running.worker.journal.outcomes().length
   await get('/v1/models')
   const events = running.worker.journal.outcomes().slice(before)
   expect(events).toMatchObject([{ verdict: 'allow', reason_code: 'ok', details: { route: 'GET /v1/models' } }])
 })
 
-test('every other path is 404, another method 405, and nothing is forwarded', async () => {
+test('answers 404 to an unknown path and 405 to another method, and forwards nothing', async () => {
   for (const path of ['/', '/v1/files', '/v1/models/', '/v1/chat/completions/']) {
     const response = await get(path)
     expect([path, response.status]).toEqual([path, 404])
@@ -80,7 +80,7 @@ test('every other path is 404, another method 405, and nothing is forwarded', as
   expect(running.seen.length).toBe(0)
 })
 
-test('the process answers for itself: alive, ready, described, counted', async () => {
+test('answers /livez, /readyz, /openapi.json and /metrics itself', async () => {
   expect(await (await get('/healthz')).json()).toEqual({ status: 'ok', version: '0.2.0' })
   expect(await (await get('/readyz')).json()).toEqual({ ok: true })
   running.worker.stale = 'token_state_stale'
@@ -95,14 +95,14 @@ test('the process answers for itself: alive, ready, described, counted', async (
   expect(text).not.toContain(running.secret)
 })
 
-test('the described routes are the served ones', async () => {
+test('serves exactly the described routes', async () => {
   for (const { method, path } of gatewayRouteDescriptions) {
     const response = await fetch(running.url + path.replace('{model_id}', 'x'), { method })
     expect([path, response.status]).toEqual([path, path.endsWith('/ws') ? 426 : 401])
   }
 })
 
-test('a gateway that does not know yet who it is refuses without recording an event of nobody', async () => {
+test('refuses requests before the gateway knows its identity and records no event', async () => {
   const { journal, standing } = running.worker
   const { gatewayId } = standing
   const before = journal.outcomes().length
@@ -114,7 +114,7 @@ test('a gateway that does not know yet who it is refuses without recording an ev
   expect(journal.outcomes()).toHaveLength(before)
 })
 
-test('x-api-key is a credential where Anthropic’s clients send it, and Authorization wins', async () => {
+test('accepts x-api-key on the Anthropic routes, and prefers Authorization', async () => {
   const ask = (path: string, headers: Record<string, string>) =>
     fetch(running.url + path, {
       method: path === '/v1/models' ? 'GET' : 'POST',
@@ -131,7 +131,7 @@ test('x-api-key is a credential where Anthropic’s clients send it, and Authori
   expect((await ask('/v1/chat/completions', { 'x-api-key': secret })).status).toBe(401)
 })
 
-test('everything that is refused on messages, and below, is said in their form', async () => {
+test('answers every refusal below /v1/messages in the messages form', async () => {
   const authorization = `Bearer ${running.secret}`
   const json = { authorization, 'content-type': 'application/json' }
   const ask = async (init: RequestInit, path = '/v1/messages') => {

@@ -40,8 +40,8 @@ async function errorOf(response: Response) {
 const post = (headers: Record<string, string>, body: string | Uint8Array | ReadableStream = JSON.stringify(question)) =>
   fetch(`${running.url}/v1/chat/completions`, { method: 'POST', headers, body })
 
-describe('who may call', () => {
-  test('a request without a usable Authorization header is missing_api_key', async () => {
+describe('authentication', () => {
+  test('answers missing_api_key without a usable Authorization header', async () => {
     for (const headers of [{}, { authorization: 'Basic abc' }, { authorization: 'Bearer ' }]) {
       expect(await errorOf(await post(headers as Record<string, string>))).toMatchObject({
         status: 401,
@@ -50,7 +50,7 @@ describe('who may call', () => {
     }
   })
 
-  test('what is no token of ours is invalid_api_token without a look-up', async () => {
+  test('answers invalid_api_token without a lookup for a secret of another form', async () => {
     running.worker.broken = true
     const mistyped = running.secret.slice(0, -1) + (running.secret.endsWith('0') ? '1' : '0')
     for (const secret of ['sk-something', mistyped]) {
@@ -59,7 +59,7 @@ describe('who may call', () => {
     }
   })
 
-  test('a state that cannot be read is 503, never a bad credential', async () => {
+  test('answers 503 when the state cannot be read, never invalid_api_token', async () => {
     running.worker.broken = true
     expect(await errorOf(await running.chat(question))).toMatchObject({ status: 503, code: 'dependency_unavailable' })
     running.worker.broken = false
@@ -67,7 +67,7 @@ describe('who may call', () => {
     expect(await errorOf(await running.chat(question))).toMatchObject({ status: 503, code: 'token_state_stale' })
   })
 
-  test('revoked, rotated and expired tokens are named with their cause and never shown', async () => {
+  test('names the cause for revoked, rotated and expired tokens and never shows them', async () => {
     const past = Date.now() - 1000
     const cases = [
       { members: { revokedAt: past }, code: 'invalid_api_token', cause: 'revoked' },
@@ -84,12 +84,12 @@ describe('who may call', () => {
     }
   })
 
-  test('a denied token is refused though its record still looks active', async () => {
+  test('refuses a token with a revocation entry although its record is still active', async () => {
     for (const hash of running.worker.tokens.keys()) running.worker.denials.add(hash)
     expect(await errorOf(await running.chat(question))).toMatchObject({ status: 401, code: 'invalid_api_token' })
   })
 
-  test('purpose, permission and bindings deny with their own codes', async () => {
+  test('refuses by purpose, permission and bindings, each with its own code', async () => {
     running.worker.catalog.push(
       testModel({ id: 'listed', providerId: 'provider-upstream', upstreamModel: 'listed', createdAt: 0 }),
     )
@@ -112,7 +112,7 @@ describe('who may call', () => {
     expect(running.seen.length).toBe(1)
   })
 
-  test('a token revoked while its request waits for the open record is not dispatched', async () => {
+  test('does not dispatch a request whose token is revoked while the open record is written', async () => {
     const { journal, tokens, denials } = running.worker
     const open = journal.open.bind(journal)
     journal.open = async (id, ...rest) => {
@@ -125,8 +125,8 @@ describe('who may call', () => {
   })
 })
 
-describe('what may be sent', () => {
-  test('a body over the limit is refused at once by its Content-Length, and while counted without one', async () => {
+describe('request bodies', () => {
+  test('refuses a body over the limit by its Content-Length, or while reading without one', async () => {
     const big = JSON.stringify({ ...question, pad: 'x'.repeat(5000) })
     const authorization = `Bearer ${running.secret}`
     expect(await errorOf(await post({ authorization }, big))).toMatchObject({ status: 413, code: 'request_too_large' })
@@ -142,7 +142,7 @@ describe('what may be sent', () => {
     })
   })
 
-  test('what is no unambiguous JSON object in UTF-8 is invalid_json', async () => {
+  test('answers invalid_json for an ambiguous object, another value or invalid UTF-8', async () => {
     const bodies = ['{"model":"a"', '[]', '"text"', '', 'null', '{"model":"a","model":"b","messages":[]}']
     for (const body of [...bodies, new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])]) {
       expect(await errorOf(await running.chat(body))).toMatchObject({ status: 400, code: 'invalid_json' })
@@ -151,7 +151,7 @@ describe('what may be sent', () => {
     expect(await errorOf(await running.chat(deep))).toMatchObject({ status: 400, code: 'json_too_deep' })
   })
 
-  test('a missing model is a field error, an unknown one is not found', async () => {
+  test('answers a field error for a missing model and not found for an unknown one', async () => {
     expect(await errorOf(await running.chat({ messages: [] }))).toMatchObject({ status: 422, param: 'model' })
     running.worker.upstreams.splice(0, 1, testProvider({ allowUnlistedModels: false }))
     expect(await errorOf(await running.chat(question))).toMatchObject({
@@ -161,7 +161,7 @@ describe('what may be sent', () => {
     })
   })
 
-  test('bytes are forwarded as they came, chunked or not', async () => {
+  test('forwards the bytes unchanged, chunked or not', async () => {
     const odd =
       '{ "model" : "gpt-test",\n "temperature": 1.0, "messages":[{"role":"user","content":"\\u00e9 é"}], "x":1e2 }'
     await running.chat(odd)
@@ -177,7 +177,7 @@ describe('what may be sent', () => {
     expect(running.seen.map(({ body }) => body)).toEqual([odd, odd])
   })
 
-  test('a model alias changes its own value and no other byte', async () => {
+  test('changes only the model value for an alias', async () => {
     running.worker.catalog.push(
       testModel({
         id: 'alias',
@@ -190,7 +190,7 @@ describe('what may be sent', () => {
     expect(running.seen[0]?.body).toBe('{"a":1.0, "model" : "real-model","messages":[]}')
   })
 
-  test('only listed headers reach the provider, with its own credential', async () => {
+  test('forwards only listed headers, with the provider’s own credential', async () => {
     await running.chat(question, {
       headers: {
         cookie: 'a=b',
@@ -208,8 +208,8 @@ describe('what may be sent', () => {
   })
 })
 
-describe('what comes back', () => {
-  test('a JSON answer is passed on byte for byte with its length, after its outcome', async () => {
+describe('answers', () => {
+  test('passes a JSON answer byte for byte with its length, after its outcome', async () => {
     const odd = `{ "choices":[{ }], "usage":{"prompt_tokens":5,"completion_tokens":1}, "n":1.0 }`
     answer = () =>
       new Response(odd, {
@@ -227,14 +227,14 @@ describe('what comes back', () => {
     expect([response.headers.get('set-cookie'), response.headers.get('x-should-retry')]).toEqual([null, null])
   })
 
-  test('a compressed answer is opened once and carries no encoding', async () => {
+  test('decompresses an answer once and sends no encoding', async () => {
     answer = () => new Response(gzipSync(JSON.stringify(completion)), { headers: { 'content-encoding': 'gzip' } })
     const response = await running.chat(question)
     expect(response.headers.get('content-encoding')).toBeNull()
     expect(await response.json()).toEqual(completion)
   })
 
-  test("the provider's error passes with status and body; its retry hints by our rules", async () => {
+  test("passes a provider's error with status and body, and sets the retry headers by its own rules", async () => {
     answer = () =>
       new Response('{"error":{"message":"slow down"}}', {
         status: 429,
@@ -254,7 +254,7 @@ describe('what comes back', () => {
     ])
   })
 
-  test('an answer that cannot be used is 502 upstream_provider_error', async () => {
+  test('answers 502 upstream_provider_error for an unusable answer', async () => {
     const garbage: (() => Response)[] = [
       () => new Response('<html>'),
       () => new Response('{"a":'),
@@ -272,7 +272,7 @@ describe('what comes back', () => {
     expect((await running.chat({ ...question, stream: true })).status).toBe(502)
   })
 
-  test('an answer in chunks is read no further than allowed, whatever length stands beside them', async () => {
+  test('reads a chunked answer no further than the limit, whatever its Content-Length says', async () => {
     const [piece, most] = [Buffer.alloc(64 * 1024, 'x'), 16 * 1024 * 1024]
     let written = 0
     const write = (socket: { write(bytes: Buffer): number; end(): void }) => {
@@ -303,7 +303,7 @@ describe('what comes back', () => {
     expect(written).toBeLessThan(most)
   })
 
-  test('a provider that cannot be reached is 502 provider_primary_path_error', async () => {
+  test('answers 502 provider_primary_path_error for an unreachable provider', async () => {
     running.worker.upstreams.splice(0, 1, testProvider({ baseUrl: 'http://127.0.0.1:1/v1' }))
     expect(await errorOf(await running.chat(question))).toMatchObject({
       status: 502,
@@ -312,7 +312,7 @@ describe('what comes back', () => {
     expect(running.worker.journal.outcomes()[0]?.reason_code).toBe('provider.unreachable')
   })
 
-  test('the events tell who, what, how long and how much', async () => {
+  test('records token, model, duration and usage in the events', async () => {
     const secret = running.worker.addToken({ id: 'token-1', userId: 'user-1', eventTeamId: 'team-1' })
     await running.chat(question, { secret, headers: { 'x-request-id': 'caller-7' } })
     const [outcome] = running.worker.journal.outcomes()
@@ -355,7 +355,7 @@ describe('what comes back', () => {
     expect(JSON.stringify([...running.worker.journal.closed.values()])).not.toContain(secret)
   })
 
-  test('an answer without usage is counted from its text and says so', async () => {
+  test('estimates usage from the text of an answer without a usage report', async () => {
     const { usage: _, ...unmetered } = completion
     answer = () => Response.json(unmetered)
     await running.chat(question)

@@ -22,14 +22,14 @@ test('only owner and admin may make tokens; an operator may revoke them, an audi
   expect(holders('gateway:invoke')).toEqual(['owner', 'admin', 'operator', 'member'])
 })
 
-test('roles together hold what each holds', () => {
+test('combines the permissions of several roles', () => {
   expect(permissionsOf(['auditor', 'member'])).toEqual(
     new Set([...permissionsOf(['auditor']), ...permissionsOf(['member'])]),
   )
   expect(permissionsOf([]).size).toBe(0)
 })
 
-test('roles are given only by who holds as much, and owner only by an owner', () => {
+test('allows assigning only roles within one’s own, and owner only by an owner', () => {
   expect(rolesWithin(['owner'], ['owner', 'admin'])).toBe(true)
   expect(rolesWithin(['admin'], ['operator', 'auditor', 'member'])).toBe(true)
   expect(rolesWithin(['admin'], ['owner'])).toBe(false)

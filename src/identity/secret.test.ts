@@ -24,7 +24,7 @@ const seeded = (seed: number) => {
     })
 }
 
-test('a secret has its prefix, 36 base62 characters, and is recognised as what it is', () => {
+test('makes a secret with its prefix and 36 base62 characters and recognises its kind', () => {
   for (const kind of kinds) {
     const secret = makeSecret(kind, randomBytes)
     expect(secret).toMatch(new RegExp(`^${secretPrefixes[kind]}[0-9A-Za-z]{36}$`))
@@ -32,7 +32,7 @@ test('a secret has its prefix, 36 base62 characters, and is recognised as what i
   }
 })
 
-test('a secret with any one character changed is refused', () => {
+test('refuses a secret with any one character changed', () => {
   const change = fc.tuple(fc.integer(), fc.constantFrom(...kinds), fc.nat(), fc.constantFrom(...base62))
   fc.assert(
     fc.property(change, ([seed, kind, place, character]) => {
@@ -45,7 +45,7 @@ test('a secret with any one character changed is refused', () => {
   )
 })
 
-test('what is shorter, longer, padded or of another alphabet is refused', () => {
+test('refuses a secret that is shorter, longer, padded or of another alphabet', () => {
   const secret = makeSecret('token', randomBytes)
   for (const other of [
     '',
@@ -60,13 +60,13 @@ test('what is shorter, longer, padded or of another alphabet is refused', () => 
   }
 })
 
-test('the hint is twelve characters, and the hash is SHA-256 in hex', () => {
+test('makes a hint of twelve characters and a SHA-256 hash in hex', () => {
   const secret = makeSecret('token', randomBytes)
   expect(secretHint(secret)).toBe(secret.slice(0, 12))
   expect(hashSecret('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
 })
 
-test('a secret is found wherever it stands in a text, also behind what only looks like one', () => {
+test('finds a secret anywhere in a text, also after a lookalike', () => {
   const secret = makeSecret('session', randomBytes)
   for (const text of [secret, `see ${secret}.`, `x${secret}y`, `gth_${'a'.repeat(33)}${secret}`]) {
     expect(holdsSecret(text)).toBe(true)

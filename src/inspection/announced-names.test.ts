@@ -5,7 +5,7 @@ import { termDetector } from './detectors/terms/term-detector.ts'
 import { callFrame, callsOf, delta, done, forbids, pass, passes, plain, watch } from './testing/inspecting.ts'
 import { ruleOf } from './testing/passing.ts'
 
-test('a name in parts leaves whole, with the first frame that has some of it, or not at all', () => {
+test('sends a tool name that arrives in parts whole, with its first frame, or not at all', () => {
   const part = (name: string, more: object = {}) => callFrame({ index: 0, function: { name, ...more } })
   for (let split = 1; split < 9; split++) {
     const [first, rest] = ['blackbird'.slice(0, split), 'blackbird'.slice(split)]
@@ -28,7 +28,7 @@ test('a name in parts leaves whole, with the first frame that has some of it, or
   expect(callsOf(harmless.text)).toEqual([{ name: 'get_weather', arguments: '{}', named: 1 }])
 })
 
-test('a name that its call says again is one name; after other arguments another name contradicts', () => {
+test('accepts a repeated equal name and stops at another name after arguments', () => {
   const part = (name: string, text: string) => callFrame({ index: 0, id: 'one', function: { name, arguments: text } })
   const again = pass(chat, part('zeta', '') + part('zeta', '{"a":') + part('zeta', '1}') + done)
   expect(callsOf(again.text)).toEqual([{ name: 'zeta', arguments: '{"a":1}', named: 1 }])
@@ -45,7 +45,7 @@ function namesOf(text: string, holder: 'tool_calls' | 'function_call' = 'tool_ca
   return new Set([said.join(''), said[0] ?? '', said.at(-1) ?? ''])
 }
 
-test('a name that is said again is left out, whatever is said with it, so that every client has it once', () => {
+test('drops a repeated name with its frame’s other labels, so that every client reads it once', () => {
   const frames = (...parts: object[]) => parts.map((part) => callFrame({ index: 0, ...part })).join('') + done
   const legacy = (...parts: object[]) => parts.map((part) => delta({ function_call: part })).join('') + done
   const [open, close] = [{ arguments: '{"a":' }, { arguments: '1}' }]
@@ -72,7 +72,7 @@ test('a name that is said again is left out, whatever is said with it, so that e
   expect(namesOf(pass(chat, retired).text, 'function_call')).toEqual(new Set(['zeta']))
 })
 
-test('a tool that is forbidden is called by no client, in whatever pieces it is named', () => {
+test('lets no client call a forbidden tool, in whatever pieces it is named', () => {
   const part = (name: string) => callFrame({ index: 0, function: { name } })
   for (const tool of ['coco', 'cocoa', 'cacao']) {
     const forbidden = ruleOf(termDetector([tool], 'TERM', plain), 'block')
@@ -90,7 +90,7 @@ test('a tool that is forbidden is called by no client, in whatever pieces it is 
   }
 })
 
-test('a frame with a name waits no longer than the name; one whose name is whole does not wait', () => {
+test('holds a frame only until its tool name is complete', () => {
   const named = callFrame({ index: 0, id: 'one', function: { name: 'get_weather' } })
   const begun = callFrame({ index: 0, function: { arguments: '{"a":' } })
   const whole = callFrame({ index: 1, id: 'two', function: { name: 'get_time', arguments: '{}' } })
@@ -98,7 +98,7 @@ test('a frame with a name waits no longer than the name; one whose name is whole
   expect(passes(chat, text + named + begun + whole + text)).toEqual([text, '', named + begun, whole, text])
 })
 
-test('a comment does not wait with a name', () => {
+test('does not hold a comment behind a name', () => {
   const named = callFrame({ index: 0, id: 'one', function: { name: 'now' } })
   const begun = callFrame({ index: 0, function: { arguments: '{}' } })
   const heartbeat = ':\n\n'
@@ -106,7 +106,7 @@ test('a comment does not wait with a name', () => {
   expect(passes(chat, named + asides + begun)).toEqual(['', heartbeat, heartbeat, heartbeat, named + begun])
 })
 
-test('a name is whole where the arguments are said to be empty so far, so that nothing waits for them', () => {
+test('takes a name as complete when its arguments are announced as empty', () => {
   const text = delta({ content: 'hello ' })
   for (const named of [
     callFrame({ index: 0, id: 'one', type: 'function', function: { name: 'now', arguments: '' } }),
@@ -117,7 +117,7 @@ test('a name is whole where the arguments are said to be empty so far, so that n
   }
 })
 
-test('a name that goes on after its arguments began, empty as they are, stops the stream', () => {
+test('stops the stream when a name continues after its arguments began', () => {
   const part = (name: string) => callFrame({ index: 0, id: 'one', function: { name, arguments: '' } })
   for (const action of ['block', 'redact'] as const) {
     for (let split = 1; split < 9; split++) {

@@ -70,7 +70,7 @@ function written({ asides, first, inLines, ends }: Frame, data: string): string 
     .replace(/\r\n$/, '\r\n\n')
 }
 
-test('every event that a client may read is read before it leaves, and nothing else leaves', () => {
+test('reads every event that any client may read, at every kind of line end, before it is sent', () => {
   fc.assert(
     fc.property(
       fc.constantFrom('a blackbird', 'no bird at all', 'blackbird b blackbir', 'blackblackbird.'),

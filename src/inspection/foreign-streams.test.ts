@@ -76,7 +76,7 @@ const cuts = Array.from({ length: text.length - 1 }, (_, first) =>
 for (const dialect of [chat, messages, responses]) {
   describe(dialect.family, () => {
     for (const form of [...Object.keys(forms), 'plain'].filter((each) => each !== dialect.family)) {
-      test(`frames of ${form} let out nothing of what is looked for, wherever it is cut, and their text is counted`, () => {
+      test(`sends no matched text in frames of ${form} at any split, and counts their text`, () => {
         for (const pieces of cuts) {
           const redacted = pass(dialect, form, pieces, 'redact')
           expect(redacted.left).toBe('I am [EMAIL], yes')

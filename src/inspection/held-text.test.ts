@@ -4,7 +4,7 @@ import { patternDetector } from './regex/pattern-detector.ts'
 import { passPieces, ruleOf } from './testing/passing.ts'
 import { Work } from './work-budget.ts'
 
-test('gives what was appended, at the offsets of the whole text, until it is dropped', () => {
+test('returns the appended text at whole-text offsets until it is dropped', () => {
   const whole = Array.from({ length: 9000 }, (_, index) => String.fromCharCode(0x21 + (index % 90))).join('')
   const held = new HeldText()
   for (let at = 0; at < whole.length; ) {
@@ -42,7 +42,7 @@ function workOf(pattern: string, unit: string, units: number, kind: 'content' | 
   return { copied, moves: work.moves, passed }
 }
 
-test('takes twice the work for twice the text, however long a pattern stays under way', () => {
+test('does work linear in the text length while a pattern stays live', () => {
   for (const kind of ['content', 'tool_arguments'] as const) {
     for (const [pattern, unit] of [
       ['[a-z]+[0-9]', 'a'],

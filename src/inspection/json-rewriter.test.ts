@@ -11,14 +11,14 @@ const terms = (...list: string[]) => termDetector(list, '#', plain)
 const redacted = (list: readonly string[], ...pieces: string[]) =>
   passPieces([ruleOf(terms(...list), 'redact')], pieces, 'tool_arguments').text
 
-test('an escaped spelling hides nothing, in strings and in keys', () => {
+test('finds escaped spellings in strings and keys', () => {
   expect(redacted(['a@b.co'], '{"to":"x a\\u0040b.co y"}')).toBe('{"to":"x [#] y"}')
   expect(redacted(['a@b.co'], '{"a\\u0040b\\u002eco":1}')).toBe('{"[#]":1}')
   expect(redacted(['line two'], '{"x":"line\\ntwo"}')).toBe('{"x":"[#]"}')
   expect(redacted(['😀'], '{"x":"\\ud83d\\ude00!"}')).toBe('{"x":"[#]!"}')
 })
 
-test('the letters of an escape are no text, so nothing is found in them and none is cut', () => {
+test('does not match the letters of an escape and never splits one', () => {
   const email = ruleOf(patternDetector(personalData.email, { streaming: true, paramOf: String }), 'redact')
   for (const [json, out] of [
     ['{"a":"\\ud83d\\ude00bob@x.com"}', '{"a":"\\ud83d\\ude00[EMAIL]"}'],
@@ -33,18 +33,18 @@ test('the letters of an escape are no text, so nothing is found in them and none
   expect(redacted(['u0041'], '{"x":"a\\u0041b"}')).toBe('{"x":"a\\u0041b"}')
 })
 
-test('a finding stands where its text stands in the arguments as they came', () => {
+test('reports a finding at its position in the original arguments', () => {
   const json = '{"a":"\\ud83d\\ude00😀b\\u006fb!","n":1234}'
   const { findings } = passPieces([ruleOf(terms('bob', '23'), 'redact')], [...json], 'tool_arguments')
   expect(findings.map(({ start, end }) => json.slice(start, end))).toEqual(['b\\u006fb', '1234'])
 })
 
-test('a number of which a part was found becomes a string whole', () => {
+test('turns a number into a string when part of it is found', () => {
   expect(redacted(['111'], '{"n":-21114.5e3,"m":12}')).toBe('{"n":"[#]","m":12}')
   expect(redacted(['true'], '[true, false]')).toBe('["[#]", false]')
 })
 
-test('a number is found as it is printed however it is spelt, and however it is split', () => {
+test('finds a number as it is printed, however it is spelled and split', () => {
   const card = ruleOf(patternDetector(personalData.card, { streaming: true, paramOf: String }), 'redact')
   for (const [json, out] of [
     ['{"c":4.111111111111111e15}', '{"c":"[CARD]"}'],
@@ -61,19 +61,19 @@ test('a number is found as it is printed however it is spelt, and however it is 
   }
 })
 
-test('a printed number is found after the words before it, and stands where it was spelt', () => {
+test('finds a printed number after the words before it, at its spelled position', () => {
   const json = '{"account":1.2e3,"other":1.2e3}'
   const { text, findings } = passPieces([ruleOf(terms('account":1200'), 'redact')], [...json], 'tool_arguments')
   expect(text).toBe('{"account":"[#]","other":1.2e3}')
   expect(findings.map(({ start, end }) => json.slice(start, end))).toEqual(['1.2e3'])
 })
 
-test("what takes a number's place is made of its digits", () => {
+test('replaces a number by a value made of its digits', () => {
   const rule = ruleOf(terms('1200'), 'redact', { replacement: (_found, text) => `<${text}>` })
   expect(passPieces([rule], ['{"n":1.2e3}'], 'tool_arguments').text).toBe('{"n":"<1200>"}')
 })
 
-test('nothing follows a number that is found once it is too long to be held', () => {
+test('sends nothing after a found number that is too long to hold', () => {
   const json = `{"n":0.${'0'.repeat(9000)}12e9002,"m":1}`
   const whole = passPieces([ruleOf(terms('12'), 'block')], [json.replace('12e9002', '13e9002')], 'tool_arguments')
   expect(whole.stop).toBeNull()
@@ -86,22 +86,22 @@ test('nothing follows a number that is found once it is too long to be held', ()
   expect(text).not.toContain('"m"')
 })
 
-test('the structure between strings stays where a match spans it', () => {
+test('keeps the structure between strings that a match spans', () => {
   expect(redacted(['a","b'], '["a","b","c"]')).toBe('["[#]","","c"]')
 })
 
-test('arguments that are no JSON are plain text', () => {
+test('treats malformed arguments as plain text', () => {
   expect(redacted(['cat'], 'SELECT "cat\\', 'cat" 12')).toBe('SELECT "[#]\\[#]" 12')
 })
 
-test('a block lets out the arguments before the match and nothing of it', () => {
+test('sends the arguments before a blocked match and nothing of the match', () => {
   const pieces = [...'{"a":"fine","b":"ba\\u0064 word"}']
   const passed = passPieces([ruleOf(terms('bad'), 'block')], pieces, 'tool_arguments')
   expect(passed.text).toBe('{"a":"fine","b":"')
   expect(passed.stop?.verdict).toBe('block')
 })
 
-test('text that is no part of a match goes out with the piece that brought it', () => {
+test('sends text that is no part of a match with the piece that brought it', () => {
   const passed = passPieces([ruleOf(terms('zebra'), 'redact')], ['{"a":"fi', 'ne ze', 'ro"}'], 'tool_arguments')
   expect(passed.parts).toEqual(['{"a":"fi', 'ne ', 'zero"}', ''])
 })
@@ -155,7 +155,7 @@ const said = (json: string) =>
 
 const visible = (text: string) => text.replaceAll('\u200b', '').normalize('NFKC').toLowerCase().replaceAll('\n', ' ')
 
-test('redacted arguments parse, spell no term, and are the same for every split', () => {
+test('writes redacted arguments that parse, hold no term and are the same at every split', () => {
   const result = fc.check(
     fc.property(written, list, fc.array(fc.nat({ max: 300 }), { maxLength: 12 }), (json, found, cuts) => {
       const out = redacted(found, ...cutAt(json, cuts))
@@ -184,7 +184,7 @@ function mapped(value: unknown, list: readonly string[]): unknown {
   return left(String(value)) === String(value) ? value : '[#]'
 }
 
-test('redacted arguments parse to their value with each of its texts redacted', () => {
+test('parses redacted arguments to the value with each text redacted', () => {
   const result = fc.check(
     fc.property(written, list, fc.array(fc.nat({ max: 300 }), { maxLength: 12 }), (json, found, cuts) => {
       const read: unknown = JSON.parse(redacted(found, ...cutAt(json, cuts)))
@@ -195,7 +195,7 @@ test('redacted arguments parse to their value with each of its texts redacted', 
   if (result.failed) throw new Error(fc.defaultReportMessage(result) ?? '')
 }, 60_000)
 
-test('blocked arguments are a beginning of what came that spells no term, the same for every split', () => {
+test('sends a prefix of blocked arguments without a term, the same at every split', () => {
   const card = ruleOf(patternDetector(personalData.card, { streaming: true, paramOf: String }), 'block')
   const result = fc.check(
     fc.property(written, list, fc.array(fc.nat({ max: 300 }), { maxLength: 12 }), (json, found, cuts) => {

@@ -199,7 +199,7 @@ const visible = (source: string) => source.replaceAll('\u200b', '').normalize('N
 const told = (text: string) => text.replaceAll(/\[#\] \d+(?=")/g, '[#]')
 
 for (const [name, dialect, stream] of families) {
-  test(`${name}: a redacted stream says what the redacted texts say, for every split of texts and bytes`, () => {
+  test(`${name}: redacts a stream to the same text at every split of texts and bytes`, () => {
     const result = fc.check(
       fc.property(fc.array(script, { minLength: 1, maxLength: 3 }), terms, byteCuts, (parts, list, cuts) => {
         const rules = [ruleOf(termDetector(list, '#', plain), 'redact')]
@@ -227,7 +227,7 @@ for (const [name, dialect, stream] of families) {
     console.log(`${result.numRuns} cases: ${name} redacted`)
   }, 120_000)
 
-  test(`${name}: a blocked stream ends before the first match, for every split of texts and bytes`, () => {
+  test(`${name}: ends a blocked stream before the first match at every split of texts and bytes`, () => {
     const result = fc.check(
       fc.property(script, terms, byteCuts, (part, list, cuts) => {
         const rules = [ruleOf(termDetector(list, '#', plain), 'block')]
@@ -252,7 +252,7 @@ for (const [name, dialect, stream] of families) {
     console.log(`${result.numRuns} cases: ${name} blocked`)
   }, 120_000)
 
-  test(`${name}: a value split at each of its positions never leaves`, () => {
+  test(`${name}: never sends a matched value at any split`, () => {
     const rules = [ruleOf(patternDetector(personalData.email, { streaming: true, paramOf: String }), 'redact')]
     const value = 'john.doe@example.com'
     for (const field of ['content', 'reasoning', 'arguments'] as const) {
@@ -275,7 +275,7 @@ const recorded = [
   ...recordings('anthropic-messages').map((recording) => ({ dialect: messages, ...recording })),
 ]
 
-test('what stands before a match that only the text’s end makes certain goes out before the text is said once more', () => {
+test('sends text before a match that only the end of the text confirms, before the text is repeated', () => {
   const rules = [ruleOf(termDetector(['a', '😀aa'], '#', plain), 'block')]
   for (const [, dialect, stream] of families) {
     const { bytes, stop } = inspected(dialect, Buffer.from(stream([{ field: 'content', pieces: ['😀a'] }])), [], rules)
@@ -284,7 +284,7 @@ test('what stands before a match that only the text’s end makes certain goes o
   }
 })
 
-test.skipIf(recorded.length === 0)('recorded streams that hold nothing to be found leave as they came', () => {
+test.skipIf(recorded.length === 0)('passes recorded streams without a match unchanged', () => {
   const rules = [ruleOf(termDetector(['a phrase that no provider has said'], '#', plain), 'redact')]
   for (const { dialect, bytes } of recorded) {
     const { bytes: sent } = inspected(dialect, bytes, [], rules)
@@ -300,7 +300,7 @@ test.skipIf(recorded.length === 0)('recorded streams that hold nothing to be fou
   }
 })
 
-test.skipIf(recorded.length === 0)('recorded streams under common words say only placeholders for them', () => {
+test.skipIf(recorded.length === 0)('shows only placeholders for common words in recorded streams', () => {
   const words = ['the', 'and', 'you', 'San', 'is']
   const rules = [ruleOf(termDetector(words, '#', { ...plain, wordBoundaries: true }), 'redact')]
   for (const { dialect, bytes } of recorded) {

@@ -6,7 +6,7 @@ import { responses } from '../languages/responses/dialect.ts'
 import { start } from '../languages/testing/streams.ts'
 import { data, delta, finish, forbids, pass, watch } from './testing/inspecting.ts'
 
-test('comments, ids, unknown fields and event names carry nothing that was not read', () => {
+test('sends no comment, id, unknown field or event name that was not inspected', () => {
   const spoken = delta({ content: 'hello' }).trimEnd()
   const aside = `: blackbird\n\nid: blackbird\nretry: 5\nblackbird: x\nevent: blackbird\n${spoken}\n\n`
   const twice = `event: ping\nevent: blackbird\n${spoken}\n\n`
@@ -16,7 +16,7 @@ test('comments, ids, unknown fields and event names carry nothing that was not r
   expect(pass(chat, aside, watched).text).toBe(aside)
 })
 
-test('what no policy of tools has read does not leave where one may stop the answer', () => {
+test('does not send unread tool data while a tool policy may stop the answer', () => {
   const call = '{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"blackbird"}}]}}]}'
   const hello = delta({ content: 'hello' })
   for (const field of ['\uFEFFdata', ' data', 'Data', 'data ', '']) {
@@ -24,7 +24,7 @@ test('what no policy of tools has read does not leave where one may stop the ans
   }
 })
 
-test('a byte order mark that does not begin the stream hides no line of data', () => {
+test('reads a data line behind a byte order mark that does not begin the stream', () => {
   const halves = ['{"id":"c","choices":[{"index":0,"delta":{"content":"blackbird"}}]', '}']
   const [ours, theirs] = [`\uFEFFdata: ${halves[0]}\n`, `data: ${halves[1]}\n\n`]
   const { text } = pass(chat, `${delta({ content: 'hello' })}${ours}${theirs}`)
@@ -34,7 +34,7 @@ test('a byte order mark that does not begin the stream hides no line of data', (
   expect(own.text).not.toContain('blackbird')
 })
 
-test('log probabilities leave nowhere, whoever brings them; what a tool is asked for does, where it is allowed', () => {
+test('sends no log probabilities in any shape, but passes allowed tool arguments', () => {
   const spelt = [{ token: 'black' }, { token: 'bird' }]
   for (const logprobs of [spelt, { content: spelt }]) {
     const item = { type: 'message', content: [{ type: 'output_text', text: '', inner: { logprobs } }] }
@@ -57,7 +57,7 @@ test('log probabilities leave nowhere, whoever brings them; what a tool is asked
   expect(pass(messages, asked)).toEqual({ text: asked, stop: null })
 })
 
-test('what a schema or a prompt calls log probabilities is read like any other member, and stays', () => {
+test('inspects a member named logprobs in a schema or prompt like any other and keeps it', () => {
   const schema = (logprobs: object) => ({ type: 'object', properties: { logprobs, x: { type: 'string' } } })
   const listed = (logprobs: object) => {
     const item = { type: 'mcp_list_tools', id: 'm', tools: [{ name: 'f', input_schema: schema(logprobs) }] }
@@ -82,7 +82,7 @@ test('what a schema or a prompt calls log probabilities is read like any other m
   expect(pass(responses, listed({ logprobs: [{ token: 'black' }] })).text).toContain('{"logprobs":{"logprobs":[]}')
 })
 
-test('a delta is read as one whatever else its event brings', () => {
+test('reads a delta whatever else its event contains', () => {
   const event = (said: string, more: object) =>
     data({ type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: said, ...more })
   for (const more of [{ response: {} }, { item: {} }, { part: {} }, { item: { type: 'message' } }]) {
@@ -94,7 +94,7 @@ test('a delta is read as one whatever else its event brings', () => {
   }
 })
 
-test('an event that is another by its name than by its data stops the stream where a policy may', () => {
+test('stops the stream when event name and data disagree and a policy may stop the answer', () => {
   const said = { index: 0, delta: { type: 'text_delta', text: 'a black' } }
   const spoken = { output_index: 0, content_index: 0, delta: 'a black' }
   for (const [dialect, name, value] of [
@@ -118,7 +118,7 @@ test('an event that is another by its name than by its data stops the stream whe
   }
 })
 
-test('what ends a stream ends it for every client that stops there, and lets nothing unread out', () => {
+test('ends the stream for every client at the first terminal frame and sends no unread data', () => {
   const held = delta({ content: 'a black' })
   for (const end of ['[DONE]', ' [DONE]', '[DONE] ', '[DONE] bye']) {
     const facts = chat.reader(start).frame({ event: null, data: end })
@@ -134,7 +134,7 @@ test('what ends a stream ends it for every client that stops there, and lets not
   expect(pass(chat, data('[DONE] a blackbird'), forbids('redact')).text).toBe(data('[DONE] a [TERM]'))
 })
 
-test('data in several lines leaves in one where it was read, since some read each line for itself', () => {
+test('joins data of several lines to one line when it was inspected', () => {
   const inLines = (content: string) =>
     `data: {"x":\ndata: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\ndata: }\n\n`
   for (const dialect of [chat, messages]) {
@@ -144,7 +144,7 @@ test('data in several lines leaves in one where it was read, since some read eac
   }
 })
 
-test('a member that is given twice leaves once, as it was read, where a policy may change or stop the answer', () => {
+test('writes a duplicate member once, as inspected, when a policy may change or stop the answer', () => {
   const calls = (functions: string) =>
     data(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":${functions}}]}}]}`)
   for (const first of ['"name":"zebra"', '"n\\u0061me":"zebra"']) {
@@ -156,13 +156,13 @@ test('a member that is given twice leaves once, as it was read, where a policy m
   }
 })
 
-test('log probabilities leave nowhere either where a policy may only stop the answer', () => {
+test('sends no log probabilities when a policy can only stop the answer', () => {
   const said = delta({ content: 'hello' }, { logprobs: { content: [{ token: 'hello' }] } })
   expect(watch(said)).toBe(delta({ content: 'hello' }, { logprobs: null }))
   expect(watch(delta({ content: 'hello' }))).toBe(delta({ content: 'hello' }))
 })
 
-test('choices, deltas and items that are none of these are read, or stop the stream', () => {
+test('reads or stops malformed choices, deltas and items', () => {
   for (const frame of [
     data({ choices: ['a blackbird'] }),
     data({ choices: [[{ delta: { content: 'a blackbird' } }]] }),
@@ -180,7 +180,7 @@ test('choices, deltas and items that are none of these are read, or stop the str
   }
 })
 
-test('content goes on from a string to typed parts of it, and back', () => {
+test('follows content that changes from a string to typed parts and back', () => {
   const part = (text: string) => [{ type: 'text', text }]
   for (const [first, second] of [
     ['a black', part('bird')],
@@ -194,7 +194,7 @@ test('content goes on from a string to typed parts of it, and back', () => {
   }
 })
 
-test('a block that is begun again under its number stops the stream: clients put its text behind that of the first', () => {
+test('stops the stream when a content block is begun again under its number', () => {
   const block = (text: string) =>
     data({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }) +
     data({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }) +
@@ -206,7 +206,7 @@ test('a block that is begun again under its number stops the stream: clients put
   expect(pass(messages, begun + block('a black') + begun + block('swan')).stop).toBeNull()
 })
 
-test('a name behind whole arguments is another call only where it brings its own: clients join it to the first', () => {
+test('treats a name after complete arguments as another call only with its own id', () => {
   const call = (name: string, given: object) =>
     delta({ tool_calls: [{ index: 0, id: 't', function: { name, ...given } }] })
   const whole = { arguments: '{}' }
@@ -215,7 +215,7 @@ test('a name behind whole arguments is another call only where it brings its own
   expect(pass(chat, call('black', whole) + call('swan', whole) + finish).stop).toBeNull()
 })
 
-test('numbers that no JSON has leave as null where a policy may change or stop the answer, the texts beside them read', () => {
+test('sends numbers that JSON lacks as null when a policy may change or stop the answer, and inspects nearby text', () => {
   const said = (number: string, content: string) =>
     `data: {"id":"c","choices":[{"index":0,"delta":{"content":"${content}"},"score":[${number}],"x":1e400}]}\n\n`
   for (const number of ['NaN', 'Infinity', '-Infinity', '-Infinity,{"y": NaN }']) {
@@ -236,7 +236,7 @@ test('numbers that no JSON has leave as null where a policy may change or stop t
   expect(pass(chat, twice).text).toBe(data({ choices: [{ index: 0, delta: { content: null } }] }))
 })
 
-test('what is like such a number, or stands among the arguments of a tool, stops the stream as what is no JSON does', () => {
+test('stops the stream at near-numbers and at such numbers in tool arguments, as malformed JSON', () => {
   for (const number of ['-NaN', '+Infinity', '--Infinity', 'nan', 'NaN1', 'Infinity.0', 'NaN NaN', "'NaN'", '[NaN,]']) {
     const stream = `data: {"choices":[{"index":0,"delta":{"content":"a"},"score":${number}}]}\n\n`
     expect(pass(chat, stream).stop?.entry).toBe('contradiction')

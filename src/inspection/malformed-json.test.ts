@@ -9,7 +9,7 @@ import { data, forbids, pass, watch } from './testing/inspecting.ts'
 const chunkOf = (content: string) => `{"choices":[{"index":0,"delta":{"content":"${content}"}}]}`
 const blackChunk = chunkOf('\\u0062lackbird')
 
-test('data in which some would read JSON that is none to others stops the stream where a policy may', () => {
+test('stops the stream at data that only some clients read as JSON when a policy may stop it', () => {
   for (const lines of [
     [blackChunk, '{}'],
     ['hello', blackChunk],
@@ -53,7 +53,7 @@ test('data in which some would read JSON that is none to others stops the stream
   }
 })
 
-test('data that is JSON to nobody, or that only a vendor names so, passes as the text that it is', () => {
+test('passes data that no client reads as JSON as the text it is', () => {
   for (const lines of [
     ['log: {"level":"info"}'],
     ['log: {"type":"info","text":"hi"}'],
@@ -80,13 +80,13 @@ test('data that is JSON to nobody, or that only a vendor names so, passes as the
   }
 })
 
-test('an object of the language that lacked its end, and text for it in later data, stop the stream', () => {
+test('stops the stream when an object that lacked its end is continued by later data', () => {
   const begun = data('{"type":"response.output_text.delta","delta":"')
   expect(pass(responses, begun + data('a black"}')).stop?.entry).toBe('contradiction')
   expect(pass(chat, data('{"so":"a black') + data('\\/bird"}')).stop?.entry).toBe('contradiction')
 })
 
-test('data that is a JSON string is read as what it says, and leaves as one', () => {
+test('inspects a JSON string as the text it holds and sends one line', () => {
   const said = (text: string) => data(JSON.stringify(text))
   for (const dialect of [chat, messages, responses]) {
     const honest = said('a "swan"\n') + said('C:\\temp') + data('"caf\\u00e9"')
@@ -99,7 +99,7 @@ test('data that is a JSON string is read as what it says, and leaves as one', ()
   }
 })
 
-test('an object that lacks its end alone passes where it says only words of the language', () => {
+test('passes an object that lacks only its end when it holds only labels of the language', () => {
   const created = '{"type":"response.created","response":{"id":"resp_1","output":[],"tool_choice":"auto"}'
   const stream = data(created) + data({ type: 'response.in_progress' }) + data(created.replace('created', 'completed'))
   expect(pass(responses, stream)).toEqual({ text: stream, stop: null })
@@ -115,7 +115,7 @@ test('an object that lacks its end alone passes where it says only words of the 
   }
 })
 
-test('a frame that the stream broke off in contradicts nothing, as it does not leave, unless it ends the answer', () => {
+test('ignores a truncated last frame, which is not sent, unless it ends the answer', () => {
   for (const [cut, contradicts] of [
     [chunkOf('a \\nblack').slice(0, -9), false],
     [`[DONE] ${chunkOf('a black')}`, true],
@@ -128,7 +128,7 @@ test('a frame that the stream broke off in contradicts nothing, as it does not l
   }
 })
 
-test('JSON in the data of several events stops the stream, since some try it again with what follows', () => {
+test('stops the stream at JSON split over the data of several events', () => {
   const whole = chunkOf('a black')
   for (let first = 1; first < whole.length; first++) {
     const stream = data(whole.slice(0, first)) + data(whole.slice(first))

@@ -24,7 +24,7 @@ import { ruleOf } from './testing/passing.ts'
 
 const call = (text: string, more: object = {}) => ({ function: { arguments: text }, ...more })
 
-test('arguments of calls that are not numbered go on from frame to frame', () => {
+test('joins arguments of unnumbered calls from frame to frame', () => {
   const stream = (...calls: unknown[]) =>
     `${calls.map((each) => delta({ tool_calls: [each] })).join('')}${finish}${data('[DONE]')}`
   const split = pass(chat, stream(call('{"a":"bla', { id: 'one' }), call('ckbird"}')))
@@ -39,7 +39,7 @@ test('arguments of calls that are not numbered go on from frame to frame', () =>
   expect(two.text.indexOf('bla')).toBeLessThan(two.text.indexOf('"two"'))
 })
 
-test('two calls in one frame that are not numbered are two texts', () => {
+test('reads two unnumbered calls in one frame as two texts', () => {
   const stream = [
     delta({ tool_calls: [call('{"a":"x', { id: 'one' }), call('{"b":"bla', { id: 'two' })] }),
     delta({ tool_calls: [call('y"}'), call('ckbird"}')] }),
@@ -51,7 +51,7 @@ test('two calls in one frame that are not numbered are two texts', () => {
   expect(text).toContain('[TERM]')
 })
 
-test('the names of tools are read in every language, whole', () => {
+test('reads whole tool names in every language', () => {
   const named = { name: 'my_blackbird', arguments: '' }
   const item = { id: 'i', type: 'function_call', call_id: 'c', ...named }
   for (const passed of [
@@ -85,7 +85,7 @@ const argumentsPart = (text: string, more: object = {}) => call(text, more)
 const [one, two] = ['{"a":"bla', 'ckbird"}']
 const named = { name: 'f' }
 
-test('calls go on by number, by id or by position, whichever each delta has', () => {
+test('continues a call by number, id or position, whichever the delta has', () => {
   const begun = (more: object) => ({ ...more, function: { ...named, arguments: one } })
   for (const [first, second] of [
     [begun({ index: 0, id: '1' }), argumentsPart(two)],
@@ -106,7 +106,7 @@ test('calls go on by number, by id or by position, whichever each delta has', ()
   }
 })
 
-test('a delta that says in two ways which call it is of stops the stream where a policy may', () => {
+test('stops the stream when a delta names its call in two ways and a policy may stop it', () => {
   const begun = callFrame({ index: 0, id: '1', function: { ...named, arguments: one } })
   const other = callFrame({ index: 1, id: '2', function: { name: 'g', arguments: '{}' } })
   for (const stream of [
@@ -128,13 +128,13 @@ test('a delta that says in two ways which call it is of stops the stream where a
   }
 })
 
-test('calls that are all numbered 0, each whole, are calls of their own', () => {
+test('reads whole calls that are all numbered 0 as separate calls', () => {
   const whole = (id: string, name: string) => callFrame({ index: 0, id, function: { name, arguments: '{"a":"bla"}' } })
   const stream = whole('1', 'f') + whole('2', 'f') + whole('3', 'g') + done
   expect(pass(chat, stream, forbids('redact'))).toEqual({ text: stream, stop: null })
 })
 
-test('a second call numbered 0 behind one without arguments stops the stream, as clients make one, two or a joined name', () => {
+test('stops the stream at a second call numbered 0 after one without arguments, which clients join', () => {
   // Of these official clients make a call of `bird`, one of `blackbird`, and one of `black` and one of `bird`.
   const call = (id: string, name: string, given: object) => callFrame({ index: 0, id, function: { name, ...given } })
   for (const none of [{}, { arguments: '' }, { arguments: ' ' }]) {
@@ -146,7 +146,7 @@ test('a second call numbered 0 behind one without arguments stops the stream, as
   }
 })
 
-test('labels, ids and padding are read where they are not what the languages have', () => {
+test('inspects labels, ids and padding with values that the languages do not use', () => {
   const choice = (more: object) => data({ id: 'chatcmpl-1', choices: [{ index: 0, delta: {}, ...more }] })
   for (const frame of [
     choice({ finish_reason: 'blackbird' }),
@@ -187,7 +187,7 @@ test('labels, ids and padding are read where they are not what the languages hav
   expect(pass(chat, usual, known)).toEqual({ text: usual, stop: null })
 })
 
-test('a label that is no string hides no text', () => {
+test('inspects text where a label is not a string', () => {
   for (const name of ['status', 'type', 'finish_reason', 'model']) {
     expect(pass(chat, data({ choices: [], [name]: { deep: ['a blackbird'] } })).stop?.verdict).toBe('block')
   }
@@ -196,7 +196,7 @@ test('a label that is no string hides no text', () => {
 const contentOf = (text: string) =>
   [...text.matchAll(/"content":("(?:[^"\\]|\\.)*")/g)].map(([, said = '""']) => JSON.parse(said)).join('')
 
-test('what a choice holds goes out when that choice ends, and keeps nothing of the others', () => {
+test('sends the held text of a choice when that choice ends, and keeps none of the others', () => {
   const ended = delta({ content: 'I like b' })
   const other = data({ id: 'c', choices: [{ index: 1, delta: { content: 'word ' } }] })
   const usage = data({ id: 'c', choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } })
@@ -208,7 +208,7 @@ test('what a choice holds goes out when that choice ends, and keeps nothing of t
   expect(passes(chat, together + other)).toEqual([together, other])
 })
 
-test('a match across the end of a choice stops the stream, whatever the rule does', () => {
+test('stops the stream at a match across the end of a choice, whatever the action', () => {
   const end = data('[DONE]')
   const usage = data({ id: 'c', choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } })
   for (let split = 1; split < 9; split++) {
@@ -235,7 +235,7 @@ test('a match across the end of a choice stops the stream, whatever the rule doe
   expect(harmless.text).toContain('" y"')
 })
 
-test('text behind the end of a choice is one text, however often the provider says that it ended', () => {
+test('reads text after the end of a choice as one text, however often the end is repeated', () => {
   const texts = fc.array(fc.constantFrom('b', 'bl', 'black', 'bird', 'blackbird', ' ', 'a'), { minLength: 1 })
   const ends = fc.array(fc.boolean(), { minLength: 1 })
   fc.assert(
@@ -253,7 +253,7 @@ test('text behind the end of a choice is one text, however often the provider sa
   )
 })
 
-test('what is found only for what stands before the end of a choice stops the stream', () => {
+test('stops the stream at a match in text before the end of a choice', () => {
   const follows: InspectionRule = ruleOf(
     patternDetector([{ label: 'PIN', pattern: '(?<=#)[0-9]{4}' }], { streaming: true, paramOf: String }),
     'redact',
@@ -263,7 +263,7 @@ test('what is found only for what stands before the end of a choice stops the st
   expect(contentOf(text)).toBe('pin #')
 })
 
-test('arguments that go on behind the end of their choice stop the stream where a policy reads them', () => {
+test('stops the stream when arguments continue after the end of their choice and a policy reads them', () => {
   const stream =
     callFrame({ index: 0, id: 'one', function: { name: 'f', arguments: '{"a":"bl\\u0061' } }) +
     finish +
@@ -278,7 +278,7 @@ test('arguments that go on behind the end of their choice stop the stream where 
   expect(pass(chat, stream, others)).toEqual({ text: stream, stop: null })
 })
 
-test('a member whose name looks like the place of another text is no part of that text', () => {
+test('does not confuse a member with another text whose path looks alike', () => {
   const parts = (first: object, between: object, last: object) => delta(first) + delta(between) + delta(last) + finish
   const ofCall = (said: object) => ({ tool_calls: [{ index: 0, ...said }] })
   const begun = ofCall({ function: { name: 'f', arguments: one } })
@@ -317,13 +317,13 @@ test('a member whose name looks like the place of another text is no part of tha
   }
 })
 
-test('what is held of a member leaves in that member, however it is called', () => {
+test('sends held text in its own member, whatever the member’s name', () => {
   for (const name of ['x/y', 'x#20000000', 'x[5]', 'x~text', '', '%2f', '__proto_']) {
     expect(pass(chat, delta({ [name]: 'hello b' }) + finish).text).toContain(`{${JSON.stringify(name)}:"b"}`)
   }
 })
 
-test('a long list in a frame that nobody knows is read to its end, and makes no frame for each element before another', () => {
+test('reads a long list in an unknown frame to its end in one frame', () => {
   const list = (last: string) => data({ x: [...Array.from({ length: 4000 }, () => 'b'), last] })
   const { text, stop } = pass(chat, list('b'))
   expect(stop).toBeNull()

@@ -8,7 +8,7 @@ import { data, delta, forbids, pass, watch } from './testing/inspecting.ts'
 
 const unusual = [['a black'], [['a black']], ['a', { type: 'text', text: 'black' }], [4111], 4111111111111111]
 
-test('a list or a number in the place of a text stops the stream: clients join what comes to what came', () => {
+test('stops the stream at a list or number in place of a text, which clients join', () => {
   const called = (more: object) => delta({ tool_calls: [{ index: 0, id: 't', function: { name: 'f', ...more } }] })
   const block = (more: object) =>
     data({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', ...more } })
@@ -43,7 +43,7 @@ test('a list or a number in the place of a text stops the stream: clients join w
   }
 })
 
-test('nothing, parts and objects stand in the places of texts as providers put them there', () => {
+test('accepts null, parts and objects in place of text where providers send them', () => {
   const part = { type: 'text', text: 'a swan' }
   for (const [dialect, stream] of [
     [chat, delta({ content: null, refusal: null, reasoning: '', reasoning_details: [{ index: 0, text: 'so' }] })],
@@ -66,7 +66,7 @@ test('nothing, parts and objects stand in the places of texts as providers put t
   }
 })
 
-test('a number or a truth value in the place of a whole text is read as clients spell it', () => {
+test('inspects a number or boolean in place of a whole text as clients print it', () => {
   for (const [dialect, body] of [
     [chat, { choices: [{ message: { content: 4111 } }] }],
     [chat, { choices: [{ message: { content: [{ type: 'text', text: 4111 }] } }] }],

@@ -17,7 +17,7 @@ const actions = ['redact', 'block'] as const
 const rawIn = (stream: string) =>
   framesOf(Buffer.from(stream)).flatMap((frame) => (/^$|^\{|^\[DONE/.test(frame.data ?? '') ? [] : [frame.data ?? '']))
 
-test('a word that keeps the line open leaves at once, in its place and as it came, whatever the policy', () => {
+test('passes keep-alive words at once, unchanged and in order, under any policy', () => {
   const ping = 'event: ping\ndata: keepalive\n\n'
   const frames = [data('ping'), delta({ content: 'I am' }), data('ping'), ping, data('[PING]'), data('heartbeat')]
   for (const detector of [personal, secretDetector()]) {
@@ -32,7 +32,7 @@ test('a word that keeps the line open leaves at once, in its place and as it cam
   }
 })
 
-test('a word that keeps the line open is read by itself, and together with those before it', () => {
+test('inspects a keep-alive word alone and joined with those before it', () => {
   const rule = ruleOf(patternDetector([{ label: 'W', pattern: 'pingpong|heartbeat' }], both), 'block')
   expect(pass(chat, data('heartbeat') + done, rule)).toMatchObject({ text: '', stop: { verdict: 'block' } })
   expect(pass(chat, data('ping') + data('pong') + done, rule)).toMatchObject({
@@ -45,7 +45,7 @@ test('a word that keeps the line open is read by itself, and together with those
 })
 const both = { streaming: true, paramOf: String } as const
 
-test('data that may become a match waits whole, and what follows it, until it cannot: nothing is moved or joined', () => {
+test('holds data that may become a match and everything after it, in order', () => {
   const rule = ruleOf(personal, 'redact')
   expect(passes(chat, data('so far') + data(': ok') + data('\\') + data('[DONE]'), rule)).toEqual([
     '',
@@ -63,7 +63,7 @@ test('data that may become a match waits whole, and what follows it, until it ca
   ])
 })
 
-test('a word over two frames leaves in neither; of one with a frame of the language in it the rest does not', () => {
+test('sends no part of a word over two frames, and nothing after it', () => {
   for (let cut = 1; cut < 'blackbird'.length; cut++) {
     const [one, two] = [data(`a ${'blackbird'.slice(0, cut)}`), data(`${'blackbird'.slice(cut)}, yes`)]
     expect(pass(chat, one + two + done).text).toBe(data('a '))
@@ -83,7 +83,7 @@ const framesBetween = (...frames: string[]) => fc.array(fc.constantFrom('', ...f
 const streamOf = (pieces: readonly string[], between: readonly string[]) =>
   pieces.map((piece, at) => data(piece) + between[at % between.length]).join('')
 
-test('plain text says the same however it is cut, and leaves as it came where nothing is found', () => {
+test('reads plain text the same at every split and passes it unchanged without a match', () => {
   fc.assert(
     fc.property(
       cutText,
@@ -105,7 +105,7 @@ test('plain text says the same however it is cut, and leaves as it came where no
   )
 })
 
-test('what is looked for is never whole where plain text takes turns with words and frames of the language', () => {
+test('finds a match in plain text interleaved with keep-alive words and frames', () => {
   const between = framesBetween(delta({ content: 'ok ' }), ': k\n\n', data('ping'))
   const values = fc.constantFrom('', 'ann@ex.org', '+1-984-182-0190')
   const [start, end] = [fc.constantFrom('', 'I am '), fc.constantFrom('', ', yes', ' é')]
@@ -131,7 +131,7 @@ test('what is looked for is never whole where plain text takes turns with words 
 
 const asEvent = (name: string, text: string) => `event: ${name}\n${data(text)}`
 
-test('what came as one event is read as one text, whatever came as others between', () => {
+test('inspects one event as one text, even with other events between', () => {
   const names = fc.constantFrom('token', 'heartbeat', 'other')
   const others = fc.array(fc.tuple(names, fc.constantFrom('beat', 'x', 'é')), { maxLength: 4 })
   const word = fc.constantFrom('', 'ann@ex.org', '+1-984-182-0190')
@@ -153,7 +153,7 @@ test('what came as one event is read as one text, whatever came as others betwee
   )
 })
 
-test('lines of data are also read without what stands between them, as some clients print them', () => {
+test('also inspects lines of data joined without separators, as some clients print them', () => {
   for (let cut = 1; cut < 'blackbird'.length; cut++) {
     const [one, two] = ['blackbird'.slice(0, cut), 'blackbird'.slice(cut)]
     for (const stream of [

@@ -46,7 +46,7 @@ const detailsOf = (frames: readonly JsonObject[]): JsonObject[] =>
     objectsOf(choices).flatMap(({ delta }) => (isObject(delta) ? objectsOf(delta.reasoning_details) : [])),
   )
 
-test('a detail of chat leaves as it came, signature and all, whatever its text ends with', () => {
+test('passes an unaltered chat reasoning detail byte for byte with its signature', () => {
   const details = ['let me think', 'I thin', 'a forbid', 'done.\n'].map((text) => ({
     ...{ type: 'reasoning.text', text, signature: marked },
   }))
@@ -55,7 +55,7 @@ test('a detail of chat leaves as it came, signature and all, whatever its text e
   expect(detailsOf(inspected(chat, `${detailed(...details)}${ending}`))).toEqual(details)
 })
 
-test('a detail of chat that was altered keeps of its signature whose it is, and nothing of one without a mark', () => {
+test('keeps the provider mark in the signature of an altered chat detail, and no unmarked signature', () => {
   for (const [signature, rest] of [
     [marked, { signature: unsigned }],
     ['c2ln', {}],
@@ -73,7 +73,7 @@ test('a detail of chat that was altered keeps of its signature whose it is, and 
   }
 })
 
-test('a thought in details of one index or type, signed by the last, is whole and signed exactly where unaltered', () => {
+test('joins details of one index or type that the last one signs, and keeps the signature only when unaltered', () => {
   const joins = fc.constantFrom({ index: 2, id: 'r-1', format: 'anthropic-claude-v1' }, { index: 0 }, {})
   const words = fc.array(fc.constantFrom('I ', 'think', ' so', 'forbid', 'den', ' ', 'a', '.'), { minLength: 1 })
   const cuts = fc.array(fc.nat({ max: 60 }), { maxLength: 6 })
@@ -93,7 +93,7 @@ test('a thought in details of one index or type, signed by the last, is whole an
   )
 })
 
-test('a thought that follows a signed one is another: each has its own signature', () => {
+test('gives each thought after a signed one its own signature', () => {
   const thought = (text: string) => ({ type: 'reasoning.text', text, signature: marked })
   const stream = ['a forbidden', 'I think', ' so and on', 'forbid'].map((text) => detailed(thought(text))).join('')
   expect(detailsOf(inspected(chat, `${stream}${ending}`))).toEqual([
@@ -104,7 +104,7 @@ test('a thought that follows a signed one is another: each has its own signature
   ])
 })
 
-test('thinking that only its provider can read is read by no policy, unless it says words', () => {
+test('does not inspect encrypted thinking, unless it holds words', () => {
   const detail = (data: string) => ({ type: 'reasoning.encrypted', data })
   const texts = (data: string) =>
     chat.answerText({ choices: [{ message: { reasoning_details: [detail(data)] } }] }).map((slot) => slot.text)
@@ -118,7 +118,7 @@ const itemOf = (text: string, encrypted_content: string) => ({
   ...{ id: 'rs_1', type: 'reasoning', summary: [{ type: 'summary_text', text }], encrypted_content },
 })
 
-test('a reasoning item of responses that was altered keeps of a marked signature whose it is, and its own thought', () => {
+test('keeps the provider mark of an altered responses reasoning item, and only its own thought', () => {
   for (const [text, encrypted, rest] of [
     ['a forbidden thing', marked, unsigned],
     ['a forbidden thing', 'gAAAAA', 'gAAAAA'],
@@ -147,7 +147,7 @@ test('a reasoning item of responses that was altered keeps of a marked signature
   }
 })
 
-test('thinking of messages, however cut, keeps its signature exactly where unaltered, and else has a mark', () => {
+test('keeps the signature of unaltered messages thinking at any split, and marks altered thinking', () => {
   const words = fc.array(fc.constantFrom('I ', 'think', ' so', 'forbid', 'den', ' ', 'a', '.'), { minLength: 1 })
   const cuts = fc.array(fc.nat({ max: 60 }), { maxLength: 6 })
   const signatures = fc.constantFrom(
@@ -179,7 +179,7 @@ test('thinking of messages, however cut, keeps its signature exactly where unalt
   )
 })
 
-test('a term cut by a signature does not pass where clients join the details around it', () => {
+test('finds a term cut by a signature when clients join the details around it', () => {
   const rules = [ruleOf(termDetector(['forbidden'], 'TERM', plain), 'redact')]
   for (const join of [{ index: 0 }, {}]) {
     const piece = (text: string) => detailed({ type: 'reasoning.text', ...join, text, signature: 'c2ln' })

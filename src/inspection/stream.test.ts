@@ -48,13 +48,13 @@ const texts = (bytes: Uint8Array | null) => (bytes === null ? null : Buffer.from
 const bytesOf = (pieces: readonly Piece[], ends: readonly string[] = []) =>
   Buffer.from(frame(pieces, ends).bytes).toString()
 
-test('a frame that can hold no part of a match leaves as the bytes that came, at once', () => {
+test('passes a frame that can hold no part of a match at once, byte for byte', () => {
   const stream = inspector(words('redact', 'secret'))
   const came = frame([{ channel: 'a', text: 'hello there' }])
   expect(stream.take(came, false).bytes).toBe(came.bytes)
 })
 
-test('only the tail that may become a match is held, and goes out with the next frame of its channel', () => {
+test('holds only the tail that may become a match and sends it with the next frame of its channel', () => {
   const stream = inspector(words('redact', 'secret'))
   expect(texts(stream.take(frame([{ channel: 'a', text: 'my sec' }]), false).bytes)).toBe(
     bytesOf([{ channel: 'a', text: 'my ' }]),
@@ -67,7 +67,7 @@ test('only the tail that may become a match is held, and goes out with the next 
   )
 })
 
-test('what is held when a channel ends goes out before the frame that ends it, or in its last piece', () => {
+test('sends held text before the frame that ends its channel, or in its last piece', () => {
   const stream = inspector(words('redact', 'secret'))
   stream.take(frame([{ channel: 'a', text: 'my sec' }]), false)
   stream.take(frame([{ channel: 'b', text: 'his secr' }]), false)
@@ -77,7 +77,7 @@ test('what is held when a channel ends goes out before the frame that ends it, o
   )
 })
 
-test('what is held when the stream ends goes out before its last frame, or where there is none', () => {
+test('sends held text before the last frame of the stream, or at its end', () => {
   const stream = inspector(words('redact', 'secret'))
   stream.take(frame([{ channel: 'a', text: 'my sec' }]), false)
   expect(texts(stream.take(frame([]), true).bytes)).toBe(`<a:sec>${bytesOf([])}`)
@@ -86,7 +86,7 @@ test('what is held when the stream ends goes out before its last frame, or where
   expect(texts(broken.end().bytes)).toBe('<a:sec>')
 })
 
-test('a block keeps what stands before the match in its frame, and nothing of other channels after it', () => {
+test('keeps the text before a blocked match in its frame and sends nothing of other channels after it', () => {
   const stream = inspector(words('block', 'secret'))
   stream.take(frame([{ channel: 'a', text: 'my sec' }]), false)
   const last = stream.take(
@@ -108,13 +108,13 @@ test('a block keeps what stands before the match in its frame, and nothing of ot
   expect(stream.take(frame([{ channel: 'c', text: 'more' }]), true)).toEqual({ bytes: null, stop: null })
 })
 
-test('a block leaves out a frame that has nothing before the match', () => {
+test('drops a frame with nothing before a blocked match', () => {
   const stream = inspector(words('block', 'secret'))
   stream.take(frame([{ channel: 'a', text: 'sec' }]), false)
   expect(stream.take(frame([{ channel: 'a', text: 'ret' }], ['a']), true).bytes).toBeNull()
 })
 
-test('a block at the end of a channel lets nothing of its last frame out', () => {
+test('sends nothing of the last frame when a block happens at the end of a channel', () => {
   const stream = inspector(words('block', 'cafe'))
   expect(texts(stream.take(frame([{ channel: 'a', text: 'my cafe' }]), false).bytes)).toBe(
     bytesOf([{ channel: 'a', text: 'my ' }]),
@@ -124,7 +124,7 @@ test('a block at the end of a channel lets nothing of its last frame out', () =>
   expect(ended.stop?.verdict).toBe('block')
 })
 
-test('a text that repeats the whole is rewritten alike, and tool arguments as JSON', () => {
+test('rewrites a repeated whole text like its pieces, and tool arguments as JSON', () => {
   const stream = inspector(words('redact', 'secret'))
   const whole = frame([
     { channel: 'a', text: 'my secret', whole: true },
@@ -138,7 +138,7 @@ test('a text that repeats the whole is rewritten alike, and tool arguments as JS
   )
 })
 
-test('text on a channel that has ended is inspected all the same, across its frames', () => {
+test('inspects text on an ended channel across its frames', () => {
   const stream = inspector(words('redact', 'secret'))
   stream.take(frame([{ channel: 'a', text: 'x' }], ['a']), false)
   expect(texts(stream.take(frame([{ channel: 'a', text: 'a sec' }]), false).bytes)).toBe(
@@ -149,7 +149,7 @@ test('text on a channel that has ended is inspected all the same, across its fra
   )
 })
 
-test('while a rule can escalate the head is held; an escalation in it leaves nothing, a late one ends what began', () => {
+test('holds the head while a rule can escalate, and ends a begun answer on a late escalation', () => {
   const early = inspector(words('escalate', 'secret'))
   expect(early.take(frame([{ channel: 'a', text: 'my ' }]), false).bytes).toBeNull()
   expect(early.take(frame([{ channel: 'a', text: 'secret' }]), true)).toMatchObject({
@@ -164,14 +164,14 @@ test('while a rule can escalate the head is held; an escalation in it leaves not
   expect(end.stop?.verdict).toBe('escalate')
 })
 
-test('what is only monitored is found and changes nothing', () => {
+test('finds and changes nothing for a monitor-only rule', () => {
   const stream = inspector({ ...words('block', 'secret'), enforced: false })
   const came = frame([{ channel: 'a', text: 'a secret!' }])
   expect(stream.take(came, false).bytes).toBe(came.bytes)
   expect(stream.findings).toMatchObject([{ label: '#', entry: 'terms[0]', start: 2, end: 8, place: 'a' }])
 })
 
-test('a block that is known at the last frame keeps that frame back', () => {
+test('holds back the last frame when the block is known there', () => {
   const stream = inspector(words('block', 'cafe'))
   stream.take(frame([{ channel: 'a', text: 'my cafe' }]), false)
   expect(stream.take(frame([]), true)).toMatchObject({ bytes: null, stop: { verdict: 'block' } })

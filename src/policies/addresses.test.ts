@@ -21,7 +21,7 @@ test.each(['2002:7f00:1::', '2001:db8::1', 'localhost', ''])('%s is not outside'
   expect(isInside(address)).toBe(true),
 )
 
-test('an address of version 4 is where it is, however version 6 wraps it', () => {
+test('treats a mapped IPv6 address as the IPv4 address it holds', () => {
   fc.assert(
     fc.property(fc.ipV4(), (address) => {
       expect(isInside(`::ffff:${address}`)).toBe(isInside(address))

@@ -39,7 +39,7 @@ const idsOf = (policies: readonly StoredPolicy[], of: ChainSubject): string[] =>
     .at('pre_request')
     .map(({ id }) => id)
 
-test('a policy without targets is for all, and each list of targets narrows', () => {
+test('applies a policy without targets to every request and narrows by each target list', () => {
   expect(idsOf([policy('a')], subject())).toEqual(['a'])
   const both = policy('a', { targets: { teams: ['team1'], models: ['gpt-*'] } })
   expect(idsOf([both], subject())).toEqual(['a'])
@@ -48,7 +48,7 @@ test('a policy without targets is for all, and each list of targets narrows', ()
   expect(idsOf([both], subject({ model: 'claude' }))).toEqual([])
 })
 
-test('a token that names a policy has it whatever its teams, gateways and tokens say, but not its models and families', () => {
+test('applies a policy named by a token regardless of team, gateway and token targets, but within models and families', () => {
   const far = policy('a', { targets: { teams: ['other'], gateways: ['other'], tokens: [] } })
   expect(idsOf([far], subject())).toEqual([])
   expect(idsOf([far], subject({ policyIds: ['a'] }))).toEqual(['a'])
@@ -57,25 +57,25 @@ test('a token that names a policy has it whatever its teams, gateways and tokens
   expect(idsOf([policy('b')], subject({ policyIds: ['a'] }))).toEqual(['b'])
 })
 
-test('a policy for a token is for what was cloned or rotated from it', () => {
+test('applies a policy for a token to its clones and rotations', () => {
   const own = policy('a', { targets: { tokens: ['source'] } })
   expect(idsOf([own], subject())).toEqual([])
   expect(idsOf([own], subject({ tokenLineage: ['source'] }))).toEqual(['a'])
 })
 
-test('policies stand in order of their positions, and what is not enabled is not there', () => {
+test('orders policies by position and leaves out disabled ones', () => {
   const policies = [policy('c', { position: 3 }), policy('a', { position: 1 }), policy('b', { position: 2 })]
   expect(idsOf([...policies, policy('d', { enabled: false })], subject())).toEqual(['a', 'b', 'c'])
 })
 
-test('a policy of a kind that this version does not know is in its chain, broken', () => {
+test('keeps a policy of an unknown kind in the chain as broken', () => {
   const [broken] = compilePolicySet([policy('a', { kind: 'of-tomorrow' })])
     .chainFor(subject())
     .at('pre_request')
   expect(broken?.compiled).toBeInstanceOf(Error)
 })
 
-test('a fallback is allowed where no policy forbids it and none is for it alone', () => {
+test('allows a fallback when no policy forbids it and none applies to it alone', () => {
   const access = policy('a', { kind: 'model-access', config: { deny_models: ['dear-*'], deny_providers: ['far'] } })
   const chain = compilePolicySet([access, policy('b', { targets: { models: ['guarded'] } })]).chainFor(subject())
   expect(chain.allowsModel(new ModelView('cheap', 'near'))).toBe(true)
@@ -106,7 +106,7 @@ const subjects: fc.Arbitrary<ChainSubject> = fc.record({
   family: fc.constantFrom(...familyNames),
 })
 
-test('a chain looked up holds exactly the policies that match, whatever was looked up before', () => {
+test('finds exactly the matching policies in every lookup order', () => {
   fc.assert(
     fc.property(
       fc.array(targets, { maxLength: 4 }),
@@ -124,7 +124,7 @@ test('a chain looked up holds exactly the policies that match, whatever was look
   )
 })
 
-test('another list of targets never makes a policy be for more', () => {
+test('never widens a policy by adding a target list', () => {
   fc.assert(
     fc.property(targets, some(['teams', 'gateways', 'tokens', 'models', 'families']), subjects, (all, kept, each) => {
       const fewer = Object.fromEntries(Object.entries(all).filter(([name]) => kept.some((one) => one === name)))
@@ -136,7 +136,7 @@ test('another list of targets never makes a policy be for more', () => {
 
 const verdict = fc.constantFrom(...verdicts)
 
-test('verdicts combine to the strongest, in whatever order they come', () => {
+test('combines verdicts to the strongest in any order', () => {
   fc.assert(
     fc.property(verdict, verdict, verdict, (a, b, c) => {
       expect(stronger(a, b)).toBe(stronger(b, a))
@@ -148,7 +148,7 @@ test('verdicts combine to the strongest, in whatever order they come', () => {
   )
 })
 
-test('the strength is block, deny, escalate, approval_required, pending, rate_limit, redact, rewrite, allow', () => {
+test('orders verdicts as block, deny, escalate, approval_required, pending, rate_limit, redact, rewrite, allow', () => {
   const order = [
     'block',
     'deny',
@@ -166,7 +166,7 @@ test('the strength is block, deny, escalate, approval_required, pending, rate_li
   expect(sorted).toEqual(order as typeof sorted)
 })
 
-test('a model whose name looks like a policy’s id does not give its chain to the tokens that have the policy', () => {
+test('does not apply the chain of a token’s policies to a model named like a policy id', () => {
   const own = policy('a', { targets: { tokens: [] } })
   const forModel = policy('b', { targets: { models: ['x'] } })
   const set = compilePolicySet([own, forModel])

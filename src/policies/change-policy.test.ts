@@ -13,7 +13,7 @@ const actor = () => ({ principal: made.owner, requestId: 'request' })
 const create = (name: string) =>
   createPolicy(made.deps, actor(), createPolicyBody.parse({ name, kind: 'audit', stages: ['pre_request'], config: {} }))
 
-test('a policy is not given the name of another, and is told that it is the name', async () => {
+test('refuses the name of another policy and says that the name is taken', async () => {
   await create('taken')
   const policy = await create('renamed')
   await expect(updatePolicy(made.deps, actor(), policy, { name: 'taken' })).rejects.toMatchObject({
@@ -22,7 +22,7 @@ test('a policy is not given the name of another, and is told that it is the name
   })
 })
 
-test('of two changes at once that leave the name, the second learns that somebody was faster', async () => {
+test('refuses the second of two concurrent changes even when the name stays', async () => {
   const policy = await create('kept')
   const outcomes = await Promise.allSettled(
     [1, 2].map(() => updatePolicy(made.deps, actor(), policy, { enabled: false })),

@@ -20,7 +20,7 @@ const policyBody = createPolicyBody.parse({
   config: {},
 })
 
-test('a policy that tokens in force name stays, and says how many they are', async () => {
+test('refuses to delete a policy that active tokens name, and counts them', async () => {
   const actor = { principal: made.owner, requestId: 'request' }
   const policy = await createPolicy(made.deps, actor, policyBody)
   const { id } = policy.stored
@@ -35,7 +35,7 @@ test('a policy that tokens in force name stays, and says how many they are', asy
   await expect(requirePolicy(made.deps, id)).rejects.toMatchObject({ code: 'not_found' })
 })
 
-test('a token that takes up a policy in the moment of its deletion keeps it', async () => {
+test('keeps a policy that a token takes up at the moment of its deletion', async () => {
   const actor = { principal: made.owner, requestId: 'request' }
   const policy = await createPolicy(made.deps, actor, policyBody)
   const body = createTokenBody.parse({ name: 'one', purpose: 'general', policy_ids: [policy.stored.id] })

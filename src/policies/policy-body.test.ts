@@ -13,7 +13,7 @@ const content = (change: Partial<PolicyContent>): PolicyContent => ({
   ...change,
 })
 
-test('a policy that would change a stream it has to wait for is refused, by its condition', () => {
+test('refuses a condition by which a policy would change a stream that it has to wait for', () => {
   for (const wrong of [
     content({}),
     content({ when: 'request.stream && size(response.tool_calls) > 0' }),

@@ -29,7 +29,7 @@ const tools = [
   'rm',
 ]
 
-describe('a tool’s name is seen in whatever it stands', () => {
+describe('reads a tool name from every shape of tool', () => {
   for (const tool of tools) {
     test(JSON.stringify(tool), () => {
       fc.assert(
@@ -41,7 +41,7 @@ describe('a tool’s name is seen in whatever it stands', () => {
     })
   }
 
-  test('of a call in an answer', () => {
+  test('reads the tool names of calls in an answer', () => {
     const call = { id: '1', type: 'function', function: { name: 'rm', arguments: '{"name":"x"}' } }
     const answers: ((container: (inner: unknown) => unknown) => Record<string, unknown>)[] = [
       (container) => ({ choices: container({ index: 0, message: { role: 'assistant', tool_calls: [call] } }) }),
@@ -59,7 +59,7 @@ describe('a tool’s name is seen in whatever it stands', () => {
   })
 })
 
-test('what is no tool has no name, and a part of one neither', () => {
+test('reads no name from a value that is no tool or only a part of one', () => {
   expect(offeredTools(null)).toEqual([])
   expect(offeredTools({ model: 'm', tools: null })).toEqual([])
   expect(namesOfTool({ function: { parameters: { title: { type: 'object' } } } })).toEqual([])

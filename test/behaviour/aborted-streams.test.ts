@@ -19,7 +19,7 @@ afterAll(async () => {
   await provider?.stop()
 })
 
-test('of 300 aborted streams nothing goes on at the provider, and each has one outcome', async () => {
+test('aborts 300 streams, each with one outcome, and leaves nothing running at the provider', async () => {
   const token = (await createToken(gatehouse)).token_value
   await abortStreams(gatehouse.gatewayUrl, token, 300)
   expect(provider.begun()).toBe(300)

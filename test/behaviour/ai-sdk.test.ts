@@ -63,7 +63,7 @@ test('the ai package reads whole and streamed answers of the three text routes',
   }
 })
 
-test('the ai package is told of a stream that breaks off', async () => {
+test('the ai package raises an error for a stream that breaks', async () => {
   for (const { model, broken } of models) {
     upstream.next(streamReply(broken))
     const errors: unknown[] = []

@@ -62,7 +62,7 @@ const types: Readonly<Record<Path, readonly [payment: string, billing: string, d
 for (const path of ['chat/completions', 'responses', 'messages'] as const) {
   const [payment, billing, denied, quota] = types[path]
   describe(path, () => {
-    test('a budget that cannot pay the input and one token is refused with 402', async () => {
+    test('refuses a request with 402 when the budget cannot pay for its input and one token', async () => {
       const durable = await createToken(gatehouse, { max_budget: worstCase(path) - 20 * tokenPrice })
       const answer = await ask(path, durable.token_value)
       expect(await refused(answer)).toEqual([402, 'usage_authorization_budget_exceeded', payment, 'false'])
@@ -81,7 +81,7 @@ for (const path of ['chat/completions', 'responses', 'messages'] as const) {
       }
     })
 
-    test('requests beyond the limit are refused with 403 or 429 by the class of the key', async () => {
+    test('refuses requests beyond the limit with 403 or 429 by the class of the key', async () => {
       const once = await createToken(gatehouse, { ...disposable, max_requests: 1 })
       expect((await ask(path, once.token_value)).status).toBe(200)
       const gone = await ask(path, once.token_value)
@@ -92,7 +92,7 @@ for (const path of ['chat/completions', 'responses', 'messages'] as const) {
       expect(await refused(over)).toEqual([429, 'usage_authorization_request_limit_exceeded', quota, 'false'])
     })
 
-    test('a budget that pays for some of the output lowers its limit, and says so', async () => {
+    test('lowers the output limit to what the budget can pay and states it', async () => {
       const { token_value: token } = await createToken(gatehouse, { max_budget: worstCase(path) - 13 * tokenPrice })
       const answer = await ask(path, token)
       expect(answer.status).toBe(200)
@@ -102,7 +102,7 @@ for (const path of ['chat/completions', 'responses', 'messages'] as const) {
   })
 }
 
-test('of 50 requests at once the budget pays what it can, and what is booked is what was answered', async () => {
+test('admits of 50 concurrent requests what the budget can pay and books what was answered', async () => {
   const budget = 3 * worstCase('chat/completions')
   const { id, token_value: token } = await createToken(gatehouse, { max_budget: budget })
   const answers = await Promise.all(
@@ -127,7 +127,7 @@ test('of 50 requests at once the budget pays what it can, and what is booked is 
   expect(booked.reduce((sum, { amount }) => sum + amount, 0)).toBe(used)
 })
 
-test('a budget that pays for no request of any model the token may use is used up from the start', async () => {
+test('treats a budget that pays for no request to any allowed model as used up', async () => {
   const bindings = { provider: 'simulator' }
   const { id } = await createToken(gatehouse, { max_budget: 1.9 * tokenPrice, bindings })
   const { id: enough } = await createToken(gatehouse, { max_budget: 2 * tokenPrice, bindings })
@@ -144,7 +144,7 @@ test('a budget that pays for no request of any model the token may use is used u
   expect(told.filter(({ details }) => details?.token_id === id)).toHaveLength(1)
 })
 
-test('who lowers a limit is told what is used of it and what a running request still holds', async () => {
+test('states used and reserved amounts to the person who lowers a limit', async () => {
   upstream.when('gpt-4o-mini', { ...streamReply(), stop: { after: 'nothing', by: 'stall' } })
   const { id, token_value: token } = await createToken(gatehouse, { max_requests: 10 })
   const abort = new AbortController()
@@ -156,7 +156,7 @@ test('who lowers a limit is told what is used of it and what a running request s
   expect(lowered.body).toMatchObject({ usage: { requests: { used: 0, open: 1 }, budget: null } })
 })
 
-test('a provider that charges beyond its list price leaves the budget open, and later requests reserve the excess', async () => {
+test('keeps a budget open after a provider charged more than its list price, and reserves the excess later', async () => {
   const usage = { prompt_tokens: 10, completion_tokens: 100_000, total_tokens: 100_010 }
   upstream.when('gpt-4o-mini', jsonReply(Buffer.from(JSON.stringify({ ...JSON.parse(String(chatAnswer())), usage }))))
   const { id, token_value: token } = await createToken(gatehouse, { max_budget: 1 })
@@ -190,7 +190,7 @@ test('a provider that charges beyond its list price leaves the budget open, and 
   })
 })
 
-test('a request whose bytes a budget does not pay for as tokens is counted by the tokenizer of its model', async () => {
+test('counts tokens with the model’s tokenizer when the budget does not pay for one token a byte', async () => {
   const usage = { prompt_tokens: 4007, completion_tokens: 5, total_tokens: 4012 }
   upstream.when('gpt-4o', jsonReply(chatAnswer({ usage })))
   const text = 'The quick brown fox jumps over the lazy dog. '.repeat(400)
@@ -217,7 +217,7 @@ test('a request whose bytes a budget does not pay for as tokens is counted by th
   })
 })
 
-test('a budget of a team with a window refuses with Retry-After', async () => {
+test('refuses by a team budget with a window with Retry-After', async () => {
   // Not the team that owns the tokens of the other tests: the budget would refuse those too.
   const team = await api(gatehouse, '/v1/teams', { body: { name: 'with a small budget' } })
   const { id: teamId } = expectAnswer(team, 201, z.looseObject({ id: z.uuid() }))
@@ -235,7 +235,7 @@ test('a budget of a team with a window refuses with Retry-After', async () => {
   expect((await refused(answer))[1]).toBe('usage_authorization_budget_exceeded')
 })
 
-test('a caller that leaves a stream pays for the input and what was produced: not nothing, and not the most', async () => {
+test('charges a client that disconnects from a stream for the input and the produced output', async () => {
   // The test of excesses uses the model without the date: a late report of one would make this request dearer.
   const model = 'gpt-4o-mini-2024-07-18'
   const parts = ['four', 'more', 'here']

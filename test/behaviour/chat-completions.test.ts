@@ -58,7 +58,7 @@ test('the official client reads a streamed answer', async () => {
   expect(text).toBe(wholeText)
 })
 
-test('the official client raises the typed errors', async () => {
+test('the official client raises typed errors', async () => {
   const create = (apiKey: string, model: string) =>
     new OpenAI({ apiKey, baseURL: `${gatehouse.gatewayUrl}/v1`, maxRetries: 0 }).chat.completions
       .create({ model, messages })
@@ -85,7 +85,7 @@ test('the request reaches the provider byte for byte', async () => {
   }
 })
 
-test('the provider sees its own key and nothing that belongs to the caller', async () => {
+test('the provider receives its own key and no credential of the caller', async () => {
   const answer = await post('{"model":"fake-model","messages":[]}', {
     cookie: 'session=private',
     'x-forwarded-for': '203.0.113.9',
@@ -100,7 +100,7 @@ test('the provider sees its own key and nothing that belongs to the caller', asy
   for (const own of [token, 'session=private', '203.0.113.9']) expect(sent).not.toContain(own)
 })
 
-test('a whole answer comes back byte for byte, however it was cut', async () => {
+test('a whole answer comes back byte for byte at every split', async () => {
   for (const [name, split] of Object.entries(splitPlans)) {
     for (const framing of ['length', 'chunked', 'close'] as const) {
       upstream.next({ ...jsonReply(), split, framing })
@@ -111,7 +111,7 @@ test('a whole answer comes back byte for byte, however it was cut', async () => 
   }
 })
 
-test('a streamed answer comes back byte for byte, however it was cut and with either line ending', async () => {
+test('a streamed answer comes back byte for byte at every split and with either line ending', async () => {
   for (const [name, split] of Object.entries(splitPlans)) {
     for (const lineEnding of ['\n', '\r\n'] as const) {
       const body = chatStream({ lineEnding })
@@ -124,7 +124,7 @@ test('a streamed answer comes back byte for byte, however it was cut and with ei
   }
 })
 
-test('frames are passed on as they come and not collected', async () => {
+test('frames are passed on as they arrive', async () => {
   upstream.next({ ...streamReply(), split: atEveryFrame, stop: { after: 3, by: 'stall' } })
   const leaving = new AbortController()
   const answer = await fetch(`${gatehouse.gatewayUrl}/v1/chat/completions`, {
@@ -158,14 +158,14 @@ test('a large whole answer comes back whole', async () => {
   expect(Bun.hash(await bytesOf(await post('{"model":"fake-model","messages":[]}')))).toBe(Bun.hash(body))
 })
 
-test('a compressed answer is readable, with headers that are true', async () => {
+test('a compressed answer is readable and has correct headers', async () => {
   const reply = jsonReply(Bun.gzipSync(new Uint8Array(chatAnswer())))
   upstream.next({ ...reply, headers: { ...reply.headers, 'content-encoding': 'gzip' } })
   const answer = await post('{"model":"fake-model","messages":[]}')
   expect((await bytesOf(answer)).toString()).toBe(chatAnswer().toString())
 })
 
-test('a caller that leaves before the headers ends the call to the provider', async () => {
+test('a client disconnect before the headers aborts the call to the provider', async () => {
   for (const stream of [false, true]) {
     upstream.next(silentReply)
     const leaving = new AbortController()
@@ -184,7 +184,7 @@ test('a caller that leaves before the headers ends the call to the provider', as
   }
 })
 
-test('a caller that leaves in the middle of a stream ends the call to the provider and is recorded', async () => {
+test('a client disconnect within a stream aborts the call to the provider and is recorded', async () => {
   const requestId = 'left-in-the-middle'
   upstream.next({ ...streamReply(), split: atEveryFrame, stop: { after: 3, by: 'stall' } })
   const leaving = new AbortController()
@@ -200,7 +200,7 @@ test('a caller that leaves in the middle of a stream ends the call to the provid
   expect(outcome).toMatchObject({ verdict: 'error', reason_code: 'client.left' })
 })
 
-test('a caller that leaves in the middle of a whole answer ends the call to the provider', async () => {
+test('a client disconnect within a whole answer aborts the call to the provider', async () => {
   upstream.next({ ...jsonReply(), split: (body) => [body.length - 20], stop: { after: 1, by: 'stall' } })
   const leaving = new AbortController()
   const ended = client.chat.completions
@@ -213,7 +213,7 @@ test('a caller that leaves in the middle of a whole answer ends the call to the 
   await eventually(() => expect(upstream.calls.at(-1)?.state).toBe('cancelled after headers'))
 })
 
-test('512 requests are held at once, and callers that leave together leave nothing running at the provider', async () => {
+test('the gateway holds 512 concurrent requests and leaves none running after all clients disconnect', async () => {
   upstream.when('silent', silentReply)
   const body = JSON.stringify({ model: 'silent', messages, stream: true })
   const { hostname, port, host } = new URL(gatehouse.gatewayUrl)
@@ -252,7 +252,7 @@ test('the simulator gives the same answer to the same request', async () => {
   expect(await ask()).toBe(await ask())
 })
 
-test('the list of models is what the token may use, and a slash in an id is read either way', async () => {
+test('the list of models shows what the token may use, and a slash in an id may be encoded', async () => {
   const ids = (await client.models.list()).data.map(({ id }) => id)
   expect(ids).toContain('simulator/echo')
   expect(ids).toContain('simulator/lorem')

@@ -14,14 +14,14 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(() => gatehouse?.stop())
 
-test('the version is on standard output', async () => {
+test('--version prints the version on standard output', async () => {
   const ran = await run(['version'])
   expect(ran.code).toBe(0)
   expect(ran.stdout).toContain('0.2.0')
   expect(ran.stderr).toBe('')
 })
 
-test('help lists the commands, succeeds, and is shown by the name the executable was called by', async () => {
+test('help lists the commands, exits 0 and uses the name of the executable', async () => {
   const directory = temporaryDirectory()
   try {
     const renamed = join(directory, 'warden')
@@ -36,7 +36,7 @@ test('help lists the commands, succeeds, and is shown by the name the executable
   }
 })
 
-test('what is mistyped is a usage error: exit code 2, the mistake named on standard error, nothing on standard output', async () => {
+test('a mistyped command or flag exits 2, names the mistake on standard error and prints nothing on standard output', async () => {
   const mistakes: [string[], string][] = [
     [['nonsense'], 'nonsense'],
     [['--nonsense'], '--nonsense'],
@@ -63,7 +63,7 @@ test('what is mistyped is a usage error: exit code 2, the mistake named on stand
   expect(got).toEqual(mistakes.map(([args, named]) => ({ args, code: 2, stdout: '', named })))
 })
 
-test('--api-token is rejected before anything is parsed, and its value is not repeated', async () => {
+test('--api-token is rejected before parsing, and its value is not repeated', async () => {
   const secret = 'gth_written-on-the-command-line'
   const lines = [
     ['--api-token', secret, 'token', 'list'],
@@ -81,7 +81,7 @@ test('--api-token is rejected before anything is parsed, and its value is not re
   }
 })
 
-test('a refusal by the control plane is exit code 1, on standard error, without a stack', async () => {
+test('a refusal by the control plane exits 1 with a message on standard error and no stack', async () => {
   const env = { SERVICE_API_URL: gatehouse.baseUrl, SERVICE_API_TOKEN: 'gth_wrong' }
   const ran = await run(['token', 'list'], { env })
   expect([ran.code, ran.stdout]).toEqual([1, ''])
@@ -90,26 +90,26 @@ test('a refusal by the control plane is exit code 1, on standard error, without 
   expect(ran.stderr).not.toMatch(/\n\s+at /)
 })
 
-test('a missing credential says which variable to set', async () => {
+test('a missing credential names the variable to set', async () => {
   const ran = await run(['token', 'list'], { env: { SERVICE_API_URL: gatehouse.baseUrl } })
   expect([ran.code, ran.stdout]).toEqual([1, ''])
   expect(ran.stderr).toContain('SERVICE_API_TOKEN')
 })
 
-test('a control plane that cannot be reached is named', async () => {
+test('an unreachable control plane is named', async () => {
   const env = { SERVICE_API_URL: 'http://127.0.0.1:1', SERVICE_API_TOKEN: gatehouse.adminToken }
   const ran = await run(['token', 'list'], { env })
   expect([ran.code, ran.stdout]).toEqual([1, ''])
   expect(ran.stderr).toContain('http://127.0.0.1:1')
 })
 
-test('--json prints nothing but the answer', async () => {
+test('--json prints only the answer', async () => {
   const ran = await operate(gatehouse, 'token', 'list', '--json')
   expect([ran.code, ran.stderr]).toEqual([0, ''])
   expect(tokenPage.parse(JSON.parse(ran.stdout)).tokens.length).toBeGreaterThan(0)
 })
 
-test('a list for people shows the tokens and no escape codes where there is no terminal', async () => {
+test('a list for people shows the tokens, without escape codes when there is no terminal', async () => {
   const ran = await operate(gatehouse, 'token', 'list')
   expect(ran.code).toBe(0)
   expect(ran.stdout).toContain(gatehouse.adminToken.slice(0, 12))
@@ -122,7 +122,7 @@ test('--api-url wins over the environment', async () => {
   expect([ran.code, ran.stderr]).toEqual([0, ''])
 })
 
-test('config explain shows each setting and where it came from, and no secret', async () => {
+test('config explain shows each setting with its source and no secret', async () => {
   const env = { SERVICE_DRAIN_SECONDS: '7', SERVICE_API_TOKEN: 'gth_a-secret-setting' }
   const ran = await run(['config', 'explain'], { env })
   expect(ran.code).toBe(0)
@@ -131,7 +131,7 @@ test('config explain shows each setting and where it came from, and no secret', 
   expect(ran.stdout + ran.stderr).not.toContain('gth_a-secret-setting')
 })
 
-test('a setting that nobody knows is an error', async () => {
+test('an unknown setting is an error', async () => {
   const directory = temporaryDirectory()
   try {
     const file = join(directory, 'settings.yaml')

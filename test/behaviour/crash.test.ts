@@ -117,7 +117,7 @@ const serves = async (): Promise<boolean> => {
   }
 }
 
-test('a gateway killed under load comes back on its port and has lost no event of a completed answer', async () => {
+test('a gateway killed under load restarts on its port and loses no event of a completed answer', async () => {
   const load = startLoad('killed')
   for (let kill = 0; kill < 3; kill++) {
     const before = load.completed.size
@@ -138,7 +138,7 @@ test('a gateway killed under load comes back on its port and has lost no event o
   )
 })
 
-test('a request that a kill interrupts in the middle of its stream is recorded as interrupted', async () => {
+test('a request that a kill interrupts within its stream is recorded as interrupted', async () => {
   upstream.when('fake-model', { ...streamReply(), split: atEveryFrame, stop: { after: 3, by: 'stall' } })
   const requestId = 'interrupted'
   const answer = await chat(gatehouse, { token, requestId, stream: true, text: `id=${requestId}.` })
@@ -155,7 +155,7 @@ test('a request that a kill interrupts in the middle of its stream is recorded a
   expect(outcome).toMatchObject({ verdict: 'error', reason_code: 'gateway.interrupted' })
 })
 
-test('a killed gateway that was told of a revocation still refuses the token when it is back', async () => {
+test('a killed gateway still refuses a token revoked before the kill', async () => {
   const doomed = await createToken(gatehouse)
   await api(gatehouse, `/v1/tokens/${doomed.id}`, { method: 'DELETE' })
   const gateway = gatehouse.gatewayPid()
@@ -168,7 +168,7 @@ test('a killed gateway that was told of a revocation still refuses the token whe
   })
 })
 
-test('with the control plane killed the gateway goes on, and its events arrive later, exactly once', async () => {
+test('a gateway works on without its control plane, and its events arrive later exactly once', async () => {
   const controlPlane = gatehouse.controlPlanePid()
   // Keeps the supervisor from bringing it back while the gateway is looked at.
   process.kill(gatehouse.supervisorPid, 'SIGSTOP')
@@ -195,7 +195,7 @@ test('with the control plane killed the gateway goes on, and its events arrive l
   await expectExactlyOnce(load)
 })
 
-test('a control plane that is killed again and again while events are shipped records each exactly once', async () => {
+test('a control plane killed repeatedly during shipping records each event exactly once', async () => {
   const load = startLoad('shipping')
   for (let kill = 0; kill < 3; kill++) {
     const before = load.completed.size
@@ -208,7 +208,7 @@ test('a control plane that is killed again and again while events are shipped re
   await expectExactlyOnce(load)
 })
 
-test('gateway and control plane killed by turns and together while events are taken in: each exactly once', async () => {
+test('gateway and control plane killed in turn and together during ingest record each event exactly once', async () => {
   const load = startLoad('by-turns')
   const kill = async (pids: readonly number[]) => {
     for (const pid of pids) signal(pid, 'SIGKILL')
@@ -236,7 +236,7 @@ test('gateway and control plane killed by turns and together while events are ta
   console.info(`${counts.join('; ')}; at the end ${load.completed.size} completed, ${outcomes.size} in the ledger`)
 })
 
-test('SIGTERM lets a running stream finish, takes no new request, exits 0 and leaves nothing unrecorded', async () => {
+test('SIGTERM lets a running stream finish, refuses new requests, exits 0 and leaves nothing unrecorded', async () => {
   upstream.when('fake-model', slowStream(150))
   const requestId = 'drained'
   const answer = await chat(gatehouse, { token, requestId, stream: true, text: `id=${requestId}.` })
@@ -253,7 +253,7 @@ test('SIGTERM lets a running stream finish, takes no new request, exits 0 and le
   expect(outcomes?.map(({ verdict }) => verdict)).toEqual(['allow'])
 })
 
-test('SIGTERM does not wait longer than it was told to', async () => {
+test('SIGTERM waits no longer than the drain timeout', async () => {
   await gatehouse.end('SIGTERM')
   await gatehouse.stop()
   gatehouse = await startGatehouse({ upstream, dataDirectory, flags: ['--drain-seconds', '1'] })
@@ -269,7 +269,7 @@ test('SIGTERM does not wait longer than it was told to', async () => {
   expect(outcomes?.map(({ verdict }) => verdict)).toEqual(['error'])
 })
 
-test('a supervisor that is killed leaves no orphan, and the directory can be started on again', async () => {
+test('a killed supervisor leaves no orphan process, and its directory can be started again', async () => {
   const children = descendantsOf(gatehouse.supervisorPid)
   expect(children.length).toBeGreaterThanOrEqual(2)
   try {
@@ -283,7 +283,7 @@ test('a supervisor that is killed leaves no orphan, and the directory can be sta
   expect((await chat(gatehouse, { token })).status).toBe(200)
 })
 
-test('everything killed at once under load: the next start has lost no event of a completed answer', async () => {
+test('a start after all processes were killed under load has every event of completed answers', async () => {
   const load = startLoad('all-at-once')
   await until('a hundred answers are complete', () => load.completed.size >= 100, { withinMs: 60_000 })
   const family = [gatehouse.supervisorPid, ...descendantsOf(gatehouse.supervisorPid)]

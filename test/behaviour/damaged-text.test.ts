@@ -12,7 +12,7 @@ setDefaultTimeout(60_000)
 
 beforeAll(() => executable().then(() => undefined), 240_000)
 
-test('a control plane that ended of a damaged row names table, column and row, and starts once it is mended', async () => {
+test('a control plane that stops at a damaged row names table, column and row, and starts after the repair', async () => {
   const directory = temporaryDirectory()
   const data = join(directory, 'data')
   const written = (sql: string) => {

@@ -39,7 +39,7 @@ afterAll(async () => {
 })
 
 test.skipIf(!mounted)(
-  'a full disk refuses new work before the provider sees it, lets running streams finish, and heals',
+  'a full disk makes the gateway refuse new requests before the provider call, finish running streams and recover',
   async () => {
     const started = await startGatehouse({
       upstream,

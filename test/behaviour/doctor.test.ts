@@ -49,7 +49,7 @@ async function troubles(ran: Promise<Ran>): Promise<string[]> {
   return findings.filter(({ level }) => level !== 'ok').map(({ level, what }) => `${level} ${what}`)
 }
 
-test('of a healthy installation everything is ok, with the exit code 0', async () => {
+test('a healthy installation gets ok for every check and exit code 0', async () => {
   const { code, stdout, stderr } = await operate(gatehouse, 'doctor')
   expect([code, stderr]).toEqual([0, ''])
   const lines = stdout.trimEnd().split('\n')
@@ -57,7 +57,7 @@ test('of a healthy installation everything is ok, with the exit code 0', async (
   expect(stdout).toContain('Gateways are connected by 2 workers')
 })
 
-test('on the host of up everything is ok, whoever looks', async () => {
+test('the host of gatehouse up gets ok for every check, for any user', async () => {
   const listens = ['--gateway-listen', new URL(gatehouse.gatewayUrl).host]
   const ran = run(['doctor', '--data', gatehouse.dataDirectory, ...listens, '--json'], {
     env: { SERVICE_API_URL: gatehouse.baseUrl, SERVICE_API_TOKEN: gatehouse.adminToken },
@@ -65,7 +65,7 @@ test('on the host of up everything is ok, whoever looks', async () => {
   expect(await troubles(ran)).toEqual([])
 })
 
-test('on the host of a gateway everything is ok, and no secret is said', async () => {
+test('the host of a gateway gets ok for every check and shows no secret', async () => {
   const { code, stdout, stderr } = await lookAtEdge(runtimeToken)
   expect([code, stderr]).toEqual([0, ''])
   expect(stdout.split('\n').filter((line) => line !== '' && !line.startsWith('ok '))).toEqual([])
@@ -74,7 +74,7 @@ test('on the host of a gateway everything is ok, and no secret is said', async (
   for (const secret of [runtimeToken, gatehouse.adminToken, providerKey]) expect(stdout).not.toContain(secret)
 })
 
-test('a wrong token is named by what the control plane says of it', async () => {
+test('a wrong token is reported with the control plane’s reason', async () => {
   expect(await troubles(lookAtEdge(`${runtimeToken.slice(0, -1)}x`, '--json'))).toEqual([
     expect.stringContaining('warn What the last bootstrap gave does not open by SERVICE_API_TOKEN'),
     'fail The control plane refuses the token: 401 invalid_api_token',
@@ -88,7 +88,7 @@ test('a wrong token is named by what the control plane says of it', async () => 
   expect(await troubles(asOperator)).toEqual(["fail The token is a gateway's own"])
 })
 
-test('a revoked runtime token names the provider keys to rotate', async () => {
+test('a revoked runtime token is reported with the provider keys to rotate', async () => {
   const { gatewayId: gateway_id, teamId: team_id } = await installation(gatehouse)
   const { id } = await createToken(gatehouse, { purpose: 'gateway_runtime', bindings: { gateway_id, team_id } })
   await revoke(gatehouse, id)
@@ -98,7 +98,7 @@ test('a revoked runtime token names the provider keys to rotate', async () => {
   expect(found).toMatch(/had the keys of (openai, anthropic|anthropic, openai)$/)
 })
 
-test('a control plane that hangs is said to hang, soon', async () => {
+test('a hanging control plane is reported quickly', async () => {
   const pid = gatehouse.controlPlanePid()
   signal(pid, 'SIGSTOP')
   try {
@@ -111,7 +111,7 @@ test('a control plane that hangs is said to hang, soon', async () => {
   }
 })
 
-test('after a kill of the control plane, operator and host are told that nothing listens there', async () => {
+test('a killed control plane is reported to operator and host as a closed port', async () => {
   const pid = gatehouse.controlPlanePid()
   // Otherwise it would be back before anybody looks.
   signal(gatehouse.supervisorPid, 'SIGSTOP')
@@ -127,7 +127,7 @@ test('after a kill of the control plane, operator and host are told that nothing
   await until('it is back', async () => (await fetch(`${gatehouse.baseUrl}/readyz`).catch(() => null))?.ok === true)
 })
 
-test('a gateway that was killed is missed by the operator, and its damaged outbox is found and left alone', async () => {
+test('a killed gateway is reported to the operator, and its damaged outbox is found and left unchanged', async () => {
   await edge[Symbol.asyncDispose]()
   await until('the operator is told', async () =>
     (await troubles(operate(gatehouse, 'doctor', '--json'))).some((line) =>
@@ -148,7 +148,7 @@ test('a gateway that was killed is missed by the operator, and its damaged outbo
   expect(readFileSync(segment).equals(bytes)).toBe(true)
 })
 
-test('where there is nothing, that is said', async () => {
+test('a host without an installation is reported as such', async () => {
   const { code, stdout, stderr } = await run(['doctor', '--data', '/nonexistent/data'])
   expect(code).toBe(1)
   expect(stdout.split('\n')).toEqual([

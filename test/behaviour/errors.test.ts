@@ -234,7 +234,7 @@ async function refusalOf({ authorization, body, on = () => gatehouse }: Sent) {
 }
 
 for (const [what, [sent, expected]] of Object.entries(refusals)) {
-  test(`${what} is refused with ${expected.status} ${expected.code}, before the provider, and recorded`, async () => {
+  test(`${what} is refused with ${expected.status} ${expected.code} before the provider call, and recorded`, async () => {
     const callsBefore = upstream.calls.length
     const { told, outcomes, requestId } = await refusalOf(sent)
     const { param = told.param, ...rest } = expected
@@ -272,7 +272,7 @@ const brokenAnswers: Readonly<Record<string, [Reply, Expected]>> = {
 for (const [what, [reply, expected]] of Object.entries(brokenAnswers)) {
   for (const body of [plain, streamed]) {
     const kind = body === streamed ? 'a stream' : 'a whole answer'
-    test(`a provider that ${what} where ${kind} was asked for gives ${expected.status} ${expected.code}`, async () => {
+    test(`a provider that ${what} on a request for ${kind} gives ${expected.status} ${expected.code}`, async () => {
       // A repeated failure may be tried again or open a circuit: the reply holds for every try of this model.
       const model = `broken-${crypto.randomUUID()}`
       upstream.when(model, reply)
@@ -285,7 +285,7 @@ for (const [what, [reply, expected]] of Object.entries(brokenAnswers)) {
   }
 }
 
-test('a provider that refuses connections gives 502 provider_primary_path_error, and is used again once it is back', async () => {
+test('a provider that refuses connections gives 502 provider_primary_path_error and is used again after it returns', async () => {
   const { told } = await upstream.refuseDuring(() => refusalOf({ authorization: good, body: () => plain }))
   expect(told).toMatchObject({ ...unreachable, retry: null })
   const answer = await fetch(`${gatehouse.gatewayUrl}/v1/chat/completions`, {
@@ -298,7 +298,7 @@ test('a provider that refuses connections gives 502 provider_primary_path_error,
 })
 
 for (const status of [400, 401, 403, 404, 408, 409, 422, 429, 500, 503, 529]) {
-  test(`a provider's ${status} is passed on with its body and says that it is the provider's`, async () => {
+  test(`a provider's ${status} is passed on with its body and marked as the provider's`, async () => {
     const model = `status-${status}`
     const body = providerError(`provider-${status}`)
     const headers = { 'content-type': 'application/json', 'x-should-retry': 'maybe', 'retry-after': '1' }
@@ -370,7 +370,7 @@ function errorFrame(text: string): unknown {
 }
 
 for (const by of ['reset', 'close', 'stall'] as const) {
-  test(`a stream in which the provider ends by ${by} ends with an error frame and is recorded as an error`, async () => {
+  test(`a stream that the provider ends by ${by} ends with an error frame and is recorded as an error`, async () => {
     const { text, outcome, outcomes } = await readBroken({
       ...streamReply(),
       split: atEveryFrame,
@@ -384,7 +384,7 @@ for (const by of ['reset', 'close', 'stall'] as const) {
     expect(outcomes).toBe(1)
   })
 
-  test(`a whole answer in which the provider ends by ${by} is never passed off as whole`, async () => {
+  test(`a whole answer that the provider ends by ${by} never looks complete`, async () => {
     const reply: Reply = { ...jsonReply(), split: (body) => [body.length - 20], stop: { after: 1, by } }
     const { text, outcome, outcomes } = await readBroken(reply, plain)
     const admitted = errorAnswer.safeParse(parseOrKeep(text)).success || text.endsWith('(broken off)')
@@ -394,7 +394,7 @@ for (const by of ['reset', 'close', 'stall'] as const) {
   })
 }
 
-test('a stream that is whole but for [DONE] keeps every byte, is given that end and leaves one outcome', async () => {
+test('a complete stream without [DONE] keeps every byte, gets [DONE] and leaves one outcome', async () => {
   const body = chatStream({ done: false })
   for (const framing of ['chunked', 'length'] as const) {
     const { text, outcome, outcomes } = await readBroken({ ...streamReply(body), framing })
@@ -403,7 +403,7 @@ test('a stream that is whole but for [DONE] keeps every byte, is given that end 
   }
 })
 
-test('a stream without [DONE] that has not finished, or whose connection may have broken, is an error', async () => {
+test('an unfinished stream without [DONE] is an error', async () => {
   const body = chatStream({ done: false })
   const whole = streamReply(body)
   for (const reply of [
@@ -419,7 +419,7 @@ test('a stream without [DONE] that has not finished, or whose connection may hav
   }
 })
 
-test('garbage inside a stream is passed on as it came and leaves one outcome', async () => {
+test('an unreadable frame within a stream is passed unchanged and leaves one outcome', async () => {
   const [head = '', ...rest] = chatStream().toString().split('\n\n')
   const garbage = [
     'data: {"choices": [',
@@ -435,7 +435,7 @@ test('garbage inside a stream is passed on as it came and leaves one outcome', a
   expect(outcomes).toBe(1)
 })
 
-test('usage that is missing or a lie neither breaks the answer nor the record', async () => {
+test('missing or wrong usage breaks neither the answer nor the record', async () => {
   const lies = [
     null,
     { prompt_tokens: -5, completion_tokens: 1e30, total_tokens: Number.MAX_SAFE_INTEGER },
@@ -447,7 +447,7 @@ test('usage that is missing or a lie neither breaks the answer nor the record', 
   }
 })
 
-test('a path that is not described is not found and never forwarded', async () => {
+test('an undocumented path is 404 and never forwarded', async () => {
   const callsBefore = upstream.calls.length
   for (const path of ['/v1/files', '/v1/chat/completions/x', '/v1/../v1/files', '/', '/v1/gateway-runtime/heartbeat']) {
     const answer = await fetch(`${gatehouse.gatewayUrl}${path}`, { method: 'POST', headers: { authorization: good() } })
@@ -463,7 +463,7 @@ test('a known path with another method is 405', async () => {
   expect(errorAnswer.parse(await answer.json()).error.code).toBe('method_not_allowed')
 })
 
-test("the caller's request id is echoed where it has the right form, and replaced where not", async () => {
+test("the caller's request id is echoed when it is valid, and replaced otherwise", async () => {
   const ask = async (requestId: string) => {
     const answer = await fetch(`${gatehouse.gatewayUrl}/v1/chat/completions`, {
       method: 'POST',
@@ -481,7 +481,7 @@ test("the caller's request id is echoed where it has the right form, and replace
   }
 })
 
-test('an allowed answer says so', async () => {
+test('an allowed answer carries the verdict allow', async () => {
   const answer = await fetch(`${gatehouse.gatewayUrl}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: good() },

@@ -61,7 +61,7 @@ const arrived = (id: string) =>
 const post = (id: string, action: string, body?: object) =>
   api(gatehouse, `/v1/escalations/${id}/${action}`, { method: 'POST', ...(body === undefined ? {} : { body }) })
 
-test('a request that asks for a person is queued under the id that its answer names', async () => {
+test('an escalated request is queued under the id that its answer names', async () => {
   const id = await escalated('transfer 1')
   const queued = await arrived(id)
   expect(queued).toMatchObject({
@@ -83,7 +83,7 @@ test('a request that asks for a person is queued under the id that its answer na
   expect(event?.event_attribution.token_id).toBe(token.id)
 })
 
-test('an identical retry is another attempt of the same record, and another request is not', async () => {
+test('an identical retry joins the same escalation, and another request does not', async () => {
   const first = await escalated('transfer twice')
   await arrived(first)
   const second = await escalated('transfer twice')
@@ -93,7 +93,7 @@ test('an identical retry is another attempt of the same record, and another requ
   expect((await arrived(other)).id).toBe(other)
 })
 
-test('a claimed escalation is decided once, and the decision sends nothing again', async () => {
+test('a claimed escalation is decided once, and the decision sends nothing', async () => {
   const id = await escalated('transfer and claim')
   await arrived(id)
   expect((await post(id, 'claim')).body).toMatchObject({ status: 'claimed' })
@@ -108,7 +108,7 @@ test('a claimed escalation is decided once, and the decision sends nothing again
   expect(types).toEqual(['escalation.queued', 'escalation.claimed', 'escalation.unclaimed', 'escalation.resolved'])
 })
 
-test('a grant lets the same token send the same request once, and no other', async () => {
+test('a grant lets the same token send the same request once and no other', async () => {
   const id = await escalated('transfer with leave')
   await arrived(id)
   const resolved = await post(id, 'resolve', { resolution: 'allow', grant_once_seconds: 600 })
@@ -128,7 +128,7 @@ test('a grant lets the same token send the same request once, and no other', asy
   expect((await ask('transfer with leave')).headers.get('x-service-verdict')).toBe('ESCALATE')
 })
 
-test('nobody decides about a request of their own', async () => {
+test('a person cannot decide about their own request', async () => {
   const admin = await createToken(gatehouse, { name: 'an admin', roles: ['admin'] })
   const id = await escalated('transfer by an admin', admin.token_value)
   await arrived(id)
@@ -139,12 +139,12 @@ test('nobody decides about a request of their own', async () => {
   expect([own.status, own.body]).toMatchObject([403, { error: { code: 'permission_denied' } }])
 })
 
-test('a token without the permission sees no escalation', async () => {
+test('a token without the permission cannot read escalations', async () => {
   const answer = await api(gatehouse, '/v1/escalations', { token: token.token_value })
   expect([answer.status, answer.body]).toMatchObject([403, { error: { code: 'permission_denied' } }])
 })
 
-test('bad input is refused with the field named', async () => {
+test('invalid input is refused with the name of the field', async () => {
   const id = await escalated('transfer badly')
   await arrived(id)
   expect((await post(id, 'resolve', { resolution: 'maybe' })).body).toMatchObject({ error: { param: 'resolution' } })
@@ -155,7 +155,7 @@ test('bad input is refused with the field named', async () => {
   expect((await api(gatehouse, `/v1/escalations/${crypto.randomUUID()}`)).status).toBe(404)
 })
 
-test('the list pages, filters by status, and refuses the cursor of another filter', async () => {
+test('the list pages, filters by status and refuses a cursor of another filter', async () => {
   const page = z.object({ escalations: z.array(record), next_cursor: z.string().nullable() })
   const first = expectAnswer(await api(gatehouse, '/v1/escalations?limit=2'), 200, page)
   expect(first.escalations).toHaveLength(2)
@@ -167,7 +167,7 @@ test('the list pages, filters by status, and refuses the cursor of another filte
   expect(resolved.escalations.every(({ status }) => status === 'resolved')).toBe(true)
 })
 
-test('the command line lists and decides', async () => {
+test('the command line lists and decides escalations', async () => {
   const id = await escalated('transfer from the terminal')
   await arrived(id)
   expect((await operate(gatehouse, 'escalation', 'list', '--status', 'queued')).stdout).toContain(id)

@@ -39,7 +39,7 @@ afterAll(async () => {
 
 const query = (parameters: Record<string, string>) => api(gatehouse, `/v1/events?${new URLSearchParams(parameters)}`)
 
-test('an allowed request leaves one attempt and one outcome that tell the whole story', async () => {
+test('an allowed request leaves one attempt and one outcome with all details', async () => {
   const text = 'a very private prompt'
   await (await chat(gatehouse, { token, requestId: 'the-story', text })).text()
   const events = await eventsOfRequest(gatehouse, 'the-story')
@@ -62,21 +62,21 @@ test('an allowed request leaves one attempt and one outcome that tell the whole 
   expect(JSON.stringify(events)).not.toContain(text)
 })
 
-test('events say of what environment they are, and which change made the configuration that they went by', async () => {
+test('events name their environment and the change that made their configuration', async () => {
   const [outcome] = outcomesOf(await eventsOfRequest(gatehouse, 'denied-4'), 'denied-4')
   const change = eventsInLedger(gatehouse).find(({ event_id }) => event_id === outcome?.config_id)
   expect(change).toMatchObject({ event_type: 'token.created', config_version: outcome?.config_version })
   expect([outcome?.environment, change?.environment]).toEqual(['staging', 'staging'])
 })
 
-test('a stream is recorded with its usage and the time of its first token', async () => {
+test('a stream is recorded with its usage and time to first token', async () => {
   await (await chat(gatehouse, { token, requestId: 'streamed', stream: true })).text()
   const [outcome] = outcomesOf(await eventsOfRequest(gatehouse, 'streamed'), 'streamed')
   expect(outcome).toMatchObject({ details: { stream: true }, event_cost_attribution: { output_tokens: 7 } })
   expect(outcome?.details?.first_token_ms).toBeNumber()
 })
 
-test('two requests with the same request id are two exchanges', async () => {
+test('two requests with the same request id are recorded as two exchanges', async () => {
   for (const _ of [1, 2]) await (await chat(gatehouse, { token, requestId: 'twice' })).text()
   const outcomes = await eventually(() => {
     const found = outcomesOf(eventsInLedger(gatehouse), 'twice')
@@ -86,7 +86,7 @@ test('two requests with the same request id are two exchanges', async () => {
   expect(new Set(outcomes.map(({ exchange_id }) => exchange_id)).size).toBe(2)
 })
 
-test('the same prompt has the same hash, another prompt another', async () => {
+test('the same prompt has the same hash and another prompt another hash', async () => {
   const hashOf = async (requestId: string, text: string) => {
     await (await chat(gatehouse, { token, requestId, text })).text()
     return outcomesOf(await eventsOfRequest(gatehouse, requestId), requestId)[0]?.prompt_hash
@@ -96,7 +96,7 @@ test('the same prompt has the same hash, another prompt another', async () => {
   expect(first).not.toBe(other ?? '')
 })
 
-test('events come newest first, and the cursor walks through each of them once', async () => {
+test('events come newest first, and the cursor reaches each of them once', async () => {
   const pages: string[][] = []
   let cursor: string | null = null
   do {
@@ -115,7 +115,7 @@ test('events come newest first, and the cursor walks through each of them once',
   expect(order).toEqual(order.toSorted((a, b) => b - a))
 })
 
-test('a walk by cursor is not disturbed by events that arrive meanwhile', async () => {
+test('events that arrive meanwhile do not disturb a cursor', async () => {
   const first = expectAnswer(await query({ since: startedAt, limit: '5' }), 200, eventPage)
   await (await chat(gatehouse, { token, requestId: 'meanwhile' })).text()
   await eventsOfRequest(gatehouse, 'meanwhile')
@@ -150,7 +150,7 @@ test('since takes an instant and the units m, h, d and w, inclusive', async () =
   expect(expectAnswer(await query({ since: future }), 200, eventPage)).toEqual({ events: [], next_cursor: null })
 })
 
-test('what the query cannot understand is 422 with the parameter named', async () => {
+test('an invalid query is 422 with the name of the parameter', async () => {
   const wrong: [Record<string, string>, string][] = [
     [{}, 'since'],
     [{ since: '' }, 'since'],
@@ -170,7 +170,7 @@ test('what the query cannot understand is 422 with the parameter named', async (
   }
 })
 
-test('a cursor is bound to its filters', async () => {
+test('a cursor is valid only with its filters', async () => {
   const page = expectAnswer(await query({ since: '1h', limit: '2' }), 200, eventPage)
   const cursor = page.next_cursor ?? ''
   const wrong = [
@@ -182,7 +182,7 @@ test('a cursor is bound to its filters', async () => {
   }
 })
 
-test('the export gives every event of the window, oldest first, in the form of the query and as CSV', async () => {
+test('the export gives every event of the window, oldest first, as JSON like the query and as CSV', async () => {
   const json = await api(gatehouse, '/v1/events/export?since=1h&format=json')
   const { events } = expectAnswer(json, 200, z.object({ events: z.array(event) }))
   const ids = events.map(({ event_id }) => event_id)
@@ -201,7 +201,7 @@ test('the export gives every event of the window, oldest first, in the form of t
   }
 })
 
-test('a member token that is bound to no team sees its own events, and may not export', async () => {
+test('a member token without a team reads only its own events and may not export', async () => {
   const { id, token_value } = await createToken(gatehouse)
   await (await chat(gatehouse, { token: token_value, requestId: 'of-its-own' })).text()
   await until('its event can be read', async () => (await eventsOfRequest(gatehouse, 'of-its-own')).length > 0)
@@ -214,7 +214,7 @@ test('a member token that is bound to no team sees its own events, and may not e
   expect(error.message).toContain('events:export')
 })
 
-test('a denial before the token is known is recorded too', async () => {
+test('a refusal before the token is known is recorded', async () => {
   await (await chat(gatehouse, { token: 'gth_nothing', requestId: 'nobody' })).text()
   const [outcome] = outcomesOf(await eventsOfRequest(gatehouse, 'nobody'), 'nobody')
   expect(outcome).toMatchObject({
@@ -225,7 +225,7 @@ test('a denial before the token is known is recorded too', async () => {
   })
 })
 
-test('a hundred requests at once leave a hundred outcomes and a hundred attempts', async () => {
+test('a hundred concurrent requests leave a hundred outcomes and a hundred attempts', async () => {
   const ids = Array.from({ length: 100 }, (_, index) => `at-once-${index}`)
   await Promise.all(ids.map(async (requestId) => (await chat(gatehouse, { token, requestId })).arrayBuffer()))
   await eventually(() => {
@@ -235,7 +235,7 @@ test('a hundred requests at once leave a hundred outcomes and a hundred attempts
   })
 })
 
-test('events tail prints a page as JSON and as lines', async () => {
+test('events tail prints a page as JSON and as text lines', async () => {
   const json = await operate(gatehouse, 'events', 'tail', '--since', '1h', '--limit', '3', '--json')
   expect([json.code, json.stderr]).toEqual([0, ''])
   expect(eventPage.parse(JSON.parse(json.stdout)).events.length).toBe(3)
@@ -245,7 +245,7 @@ test('events tail prints a page as JSON and as lines', async () => {
   expect(line.split(/\s+/)).toEqual(['-', 'gateway.request.outcome', expect.any(String), '-', '-'])
 })
 
-test('events tail --follow prints the window and then each new event once, one JSON object a line', async () => {
+test('events tail --follow prints the window and then each new event once, as one JSON object a line', async () => {
   const args = ['events', 'tail', '--since', '1h', '--follow', '--follow-interval-secs', '1', '--json']
   const tail = Bun.spawn([await executable(), ...args], {
     env: cleanEnvironment({ SERVICE_API_URL: gatehouse.baseUrl, SERVICE_API_TOKEN: gatehouse.adminToken }),
@@ -270,7 +270,7 @@ test('events tail --follow prints the window and then each new event once, one J
   }
 })
 
-test('events tail knows the spoken names of verdicts and refuses others', async () => {
+test('events tail accepts the names of verdicts and refuses others', async () => {
   const denied = await operate(gatehouse, 'events', 'tail', '--since', '1h', '--verdict', 'Denied', '--json')
   expect(denied.code).toBe(0)
   const { events } = eventPage.parse(JSON.parse(denied.stdout))
@@ -283,13 +283,13 @@ test('events tail knows the spoken names of verdicts and refuses others', async 
   }
 })
 
-test('events tail says when there is nothing, on standard output', async () => {
+test('events tail says on standard output when there are no events', async () => {
   const since = new Date(Date.now() + 3_600_000).toISOString()
   const ran = await operate(gatehouse, 'events', 'tail', '--since', since)
   expect(ran).toEqual({ code: 0, stdout: 'No events found\n', stderr: '' })
 })
 
-test('the metrics count requests without naming anyone', async () => {
+test('the metrics count requests without an identity in their labels', async () => {
   let text = ''
   await until('the gateway has counted', async () => {
     text = await (await fetch(`${gatehouse.gatewayUrl}/metrics`)).text()

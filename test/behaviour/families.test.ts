@@ -122,7 +122,7 @@ const streaming = families.flatMap((fixture) => (fixture.stream === null ? [] : 
 
 for (const fixture of families) {
   describe(fixture.family, () => {
-    test('a whole answer passes byte for byte both ways, and is recorded', async () => {
+    test('a whole answer passes byte for byte both ways and is recorded', async () => {
       const { response, requestId, sent } = await ask({ fixture, reply: fixture.whole })
       const { bytes } = await read(response)
       const request = upstream.calls.at(-1)?.body.equals(sent) ? 'exact' : 'changed'
@@ -132,7 +132,7 @@ for (const fixture of families) {
       hold(fixture, 'whole', `${found}; ${await outcomeOf(requestId)}`, '200, request exact, answer exact; allow ok')
     })
 
-    test('an error before the answer is told in the language of the family, and never as a stream', async () => {
+    test('an error before the answer has the form of the family and is never a stream', async () => {
       const code = fixture.errors === 'messages' ? 'upstream_error' : 'provider_primary_path_error'
       for (const stream of fixture.stream === null ? [false] : [false, true]) {
         const reply: Reply = { stop: { after: 'nothing', by: 'reset' } }
@@ -143,7 +143,7 @@ for (const fixture of families) {
       }
     })
 
-    test('a refusal of the provider passes with its status, and in a body that the clients read', async () => {
+    test('a provider refusal passes with its status and a body that the clients read', async () => {
       const body = providerError('no_such_voice')
       const reply = {
         ...jsonReply(body),
@@ -160,7 +160,7 @@ for (const fixture of families) {
       hold(fixture, 'refused by provider', found, `422 ${expected}; error provider.error`)
     })
 
-    test('a whole answer that breaks off is never passed off as whole', async () => {
+    test('a whole answer that breaks never looks complete', async () => {
       // More than one piece, so that of an answer that is passed on as it comes some has gone out.
       const split = ({ length }: Uint8Array) => [length - 30, length - 20, length - 10]
       const reply: Reply = { ...fixture.whole, split, pauseBetweenPiecesMs: 20, stop: { after: 3, by: 'reset' } }
@@ -176,7 +176,7 @@ for (const fixture of families) {
       )
     })
 
-    test('a caller that leaves ends the call to the provider, and is recorded', async () => {
+    test('a client disconnect aborts the call to the provider and is recorded', async () => {
       const leaving = new AbortController()
       const stall = { ...fixture.whole, split: () => [5], stop: { after: 1, by: 'stall' } } as const
       const requestId = `matrix-${crypto.randomUUID()}`
@@ -191,7 +191,7 @@ for (const fixture of families) {
       hold(fixture, 'caller leaves', `${call?.state}; ${await outcomeOf(requestId)}`, `${left}; error client.left`)
     })
 
-    test('what a policy takes out of the request is all that the provider does not see', async () => {
+    test('the provider receives the request without what a policy redacts', async () => {
       const { response, sent, requestId } = await ask({ fixture, reply: fixture.whole, token: tokens.redacted })
       await read(response)
       const received = upstream.calls.at(-1)?.body.toString('latin1') ?? ''
@@ -204,7 +204,7 @@ for (const fixture of families) {
       expect(replaced).toMatch(/^\[[A-Z_]+\]$/)
     })
 
-    test('a chain with a stage that the family lacks is refused before the provider is asked', async () => {
+    test('a chain with a stage that the family lacks is refused before the provider call', async () => {
       const { response, requestId } = await ask({ fixture, reply: fixture.whole, token: tokens.governed })
       const text = (await read(response)).bytes.toString('latin1')
       const refused = `400 policy.incompatible_active_chain; deny policy.incompatible_active_chain`
@@ -219,7 +219,7 @@ for (const fixture of families) {
 
 for (const { fixture, reply } of streaming) {
   describe(`${fixture.family}, streamed`, () => {
-    test('a stream passes byte for byte, however it was cut', async () => {
+    test('a stream passes byte for byte at every split', async () => {
       for (const [name, split] of Object.entries(splitPlans)) {
         const { response, requestId, sent } = await ask({ fixture, reply: { ...reply, split }, stream: true })
         const { bytes } = await read(response)
@@ -248,7 +248,7 @@ for (const { fixture, reply } of streaming) {
       hold(fixture, 'stream breaks', found, `${expected} upstream_provider_error; error provider.interrupted`)
     })
 
-    test('a caller that leaves in the middle ends the call to the provider, and is recorded', async () => {
+    test('a client disconnect within a stream aborts the call to the provider and is recorded', async () => {
       const stalled: Reply = { ...reply, split: atEveryFrame, stop: { after: 1, by: 'stall' } }
       const leaving = new AbortController()
       const { response, requestId } = await ask({ fixture, reply: stalled, stream: true, signal: leaving.signal })

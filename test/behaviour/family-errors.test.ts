@@ -139,7 +139,7 @@ const errorBody = z.looseObject({
 
 for (const [what, row] of Object.entries(rows)) {
   for (const fixture of families.filter(row.families ?? (() => true))) {
-    test(`${fixture.family}: ${what} is ${row.status} ${row.code}, in its language, and recorded`, async () => {
+    test(`${fixture.family}: ${what} is ${row.status} ${row.code} in the form of the family, and recorded`, async () => {
       const requestId = `refused-${crypto.randomUUID()}`
       const plain = fixture.request(row.model ?? 'simulator/echo', false)
       const { headers = {}, ...changed } = row.change?.(plain, fixture) ?? {}
@@ -188,7 +188,7 @@ for (const [what, row] of Object.entries(rows)) {
   }
 }
 
-test('another method is 405 with what is allowed, in the language of the path', async () => {
+test('an unsupported method is 405 with Allow, in the form of the path’s family', async () => {
   for (const fixture of families) {
     const response = await fetch(gatehouse.gatewayUrl + fixture.path, { method: 'PUT' })
     const told = errorBody.parse(await response.json())

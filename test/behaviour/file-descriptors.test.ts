@@ -56,7 +56,7 @@ function limitDescriptors(pid: number, limit: number | 'unlimited'): void {
   if (ran.exitCode !== 0) throw new Error(ran.stderr.toString())
 }
 
-test('a call that fails for want of a file descriptor is the fault of the gateway, and its log says what to do', async () => {
+test('a call without a free file descriptor is recorded as a gateway fault, and the log says what to do', async () => {
   const pid = gatehouse.gatewayPid()
   const connection = await connected(gatehouse.gatewayUrl)
   limitDescriptors(pid, Math.max(...readdirSync(`/proc/${pid}/fd`).map(Number)) + 1)

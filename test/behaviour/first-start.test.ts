@@ -27,7 +27,7 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(() => gatehouse?.stop())
 
-test('the first start makes an administrator token that works, and prints it once', async () => {
+test('the first start creates a working administrator token and prints it once', async () => {
   expect(gatehouse.adminToken).toMatch(/^gth_[0-9A-Za-z]{36}$/)
   const page = expectAnswer(await api(gatehouse, '/v1/tokens'), 200, tokenPage)
   const administrator = page.tokens.find(({ token_prefix }) => gatehouse.adminToken.startsWith(token_prefix))
@@ -35,7 +35,7 @@ test('the first start makes an administrator token that works, and prints it onc
   expect(gatehouse.stdout().split(gatehouse.adminToken).length).toBe(2)
 })
 
-test('the ready line names three addresses on the ports that were free', () => {
+test('the ready line names three addresses on the free ports', () => {
   const { base_url, gateway_url, console_url } = gatehouse.ready
   expect(new URL(base_url).port).not.toBe('0')
   expect(new URL(gateway_url).port).not.toBe('0')
@@ -43,7 +43,7 @@ test('the ready line names three addresses on the ports that were free', () => {
   expect(console_url).toBe(`${base_url}/console`)
 })
 
-test('nobody else on the machine can read the data directory or a file in it', () => {
+test('only the owner can read the data directory and its files', () => {
   expect(statSync(gatehouse.dataDirectory).mode & 0o777).toBe(0o700)
   const open = readdirSync(gatehouse.dataDirectory, { recursive: true })
     .map((name) => join(gatehouse.dataDirectory, String(name)))
@@ -54,7 +54,7 @@ test('nobody else on the machine can read the data directory or a file in it', (
   expect(open).toEqual([])
 })
 
-test('the simulator answers with no provider key and no network', async () => {
+test('the simulator answers without a provider key or network', async () => {
   const answer = await chat(gatehouse, {
     token: gatehouse.adminToken,
     model: 'simulator/echo',
@@ -64,7 +64,7 @@ test('the simulator answers with no provider key and no network', async () => {
   expect(await answer.text()).toContain('Is anyone there?')
 })
 
-test('both listeners say that they are alive, ready, and of which version', async () => {
+test('both listeners report liveness, readiness and version', async () => {
   for (const url of [gatehouse.baseUrl, gatehouse.gatewayUrl]) {
     const health = await fetch(`${url}/healthz`)
     expect([url, health.status]).toEqual([url, 200])
@@ -76,7 +76,7 @@ test('both listeners say that they are alive, ready, and of which version', asyn
   }
 })
 
-test('a first start that was killed before it said anything leaves the token to the next one', async () => {
+test('a first start killed before it printed its token leaves the token to the next start', async () => {
   const directory = temporaryDirectory()
   const data = join(directory, 'data')
   try {
@@ -98,7 +98,7 @@ test('a first start that was killed before it said anything leaves the token to 
   }
 })
 
-test('a second start keeps what was there, a renamed simulator too, and prints no token but a new setup link', async () => {
+test('a second start keeps existing records and prints no token but a new setup link', async () => {
   const directory = temporaryDirectory()
   try {
     const first = await startGatehouse({ dataDirectory: join(directory, 'data') })
@@ -118,7 +118,7 @@ test('a second start keeps what was there, a renamed simulator too, and prints n
   }
 })
 
-test('--admin-token-file takes the token instead of the ready line, readable by its owner only', async () => {
+test('--admin-token-file writes the token to a file readable by its owner instead of the ready line', async () => {
   const directory = temporaryDirectory()
   try {
     const file = join(directory, 'token')
@@ -168,7 +168,7 @@ test('without a terminal the token goes to a file, and the printed curl line wor
   }
 })
 
-test('on a terminal all that a start says is plain text, and Ctrl-C stops it', async () => {
+test('on a terminal the start prints plain text, and Ctrl-C stops it', async () => {
   const directory = temporaryDirectory()
   const listen = ['--control-plane-listen', '127.0.0.1:0', '--gateway-listen', '127.0.0.1:0']
   let shown = ''
@@ -195,7 +195,7 @@ test('on a terminal all that a start says is plain text, and Ctrl-C stops it', a
   }
 })
 
-test('a second up on a directory in use is refused with a message that names it', async () => {
+test('a second up on a directory in use is refused with the name of the directory', async () => {
   const ran = await run(['up', '--data', gatehouse.dataDirectory, '--control-plane-listen', '127.0.0.1:0'])
   expect(ran.code).toBe(1)
   expect(ran.stderr).toContain(gatehouse.dataDirectory)
@@ -203,7 +203,7 @@ test('a second up on a directory in use is refused with a message that names it'
   expect((await fetch(`${gatehouse.baseUrl}/healthz`)).status).toBe(200)
 })
 
-test('a port that is taken is named, and nothing is left running', async () => {
+test('a port in use is named, and no process stays', async () => {
   const directory = temporaryDirectory()
   const taken = new URL(gatehouse.gatewayUrl).host
   const flags = ['--control-plane-listen', '127.0.0.1:0', '--gateway-listen', taken]
@@ -214,7 +214,7 @@ test('a port that is taken is named, and nothing is left running', async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-test('a data directory that cannot be made is a clear failure', async () => {
+test('a data directory that cannot be created is named in the error', async () => {
   const ran = await run(['up', '--json', '--data', '/proc/no-such-place/data'])
   expect(ran.code).toBe(1)
   expect(ran.stderr).toContain('/proc/no-such-place')

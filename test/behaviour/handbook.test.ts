@@ -98,7 +98,7 @@ function prints(printed: string, expected: string): boolean {
   return new RegExp(pattern).test(printed)
 }
 
-test('there are snippets to run in the README, the first pages and each policy kind', () => {
+test('the README, the first pages and each policy page have snippets to run', () => {
   const paths = pages.map(({ path }) => path)
   for (const path of ['README.md', 'first-hour', 'tokens', 'limits-and-budgets', 'policies']) {
     expect(paths).toContain(path)
@@ -119,7 +119,7 @@ test.each(pages.map(({ path, blocks }) => [path, blocks] as const))(
   },
 )
 
-test('the executable serves the handbook and its search, and shows a page in the terminal', async () => {
+test('the executable serves the handbook with search and shows a page in the terminal', async () => {
   for (const path of ['', '/policies/pii', '/reference/errors', '/search?q=revoke']) {
     const response = await fetch(`${gatehouse.baseUrl}/docs/handbook${path}`)
     expect([path, response.status]).toEqual([path, 200])

@@ -59,7 +59,7 @@ async function openTo(token: string): Promise<string[]> {
   return [...open].sort()
 }
 
-test('a token with limits may write tokens only; one that expires all but people; one without bounds everything', async () => {
+test('a token with limits may write only tokens, an expiring one everything but people, one without limits everything', async () => {
   const [budget, accessPolicy, policy, { teamId }] = [
     await named('/v1/budgets', { name: 'small', max_budget: 1, window: 'day', scope: { kind: 'token' } }),
     await named('/v1/access-policies', { name: 'slow', requests_per_minute: 1 }),
@@ -91,7 +91,7 @@ test('a token with limits may write tokens only; one that expires all but people
   expect(found).toEqual(expected)
 })
 
-test('a token that a consumer group or a policy names, and its rotation, may write tokens only', async () => {
+test('a token in a consumer group or policy, and its rotation, may write only tokens', async () => {
   const [first, second] = [
     await createToken(gatehouse, { roles: ['admin'] }),
     await createToken(gatehouse, { roles: ['admin'] }),
@@ -103,7 +103,7 @@ test('a token that a consumer group or a policy names, and its rotation, may wri
   for (const { token_value } of [rotated, second]) expect(await openTo(token_value)).toEqual(['tokens:write'])
 })
 
-test('a token may not raise the limit that it names', async () => {
+test('a token may not raise a limit that names it', async () => {
   const policy = await named('/v1/access-policies', { name: 'one a minute', requests_per_minute: 1 })
   const { token_value: token } = await createToken(gatehouse, { roles: ['admin'], access_policy_ids: [policy] })
   const raise = (secret?: string) =>

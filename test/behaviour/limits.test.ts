@@ -45,7 +45,7 @@ async function threeGateways(): Promise<Gatehouse[]> {
 const derive = async (id: string, how: 'clone' | 'rotate', body: object = {}) =>
   expectAnswer(await api(gatehouse, `/v1/tokens/${id}/${how}`, { body }), 201, createdToken)
 
-test('a consumer group answers 429 with Retry-After, an access policy 503, and the provider sees neither', async () => {
+test('a consumer group answers 429 with Retry-After, an access policy 503, and the provider receives neither', async () => {
   const { teamId } = await installation(gatehouse)
   const token = await createToken(gatehouse, { bindings: { team_id: teamId } })
   await make('/v1/consumer-groups', { requests_per_minute: 2, members: { tokens: [token.id] } })
@@ -72,7 +72,7 @@ test('a consumer group answers 429 with Retry-After, an access policy 503, and t
   expect(upstream.calls).toHaveLength(3)
 })
 
-test('each token has the rates of an access policy by itself, or all tokens together, and clones draw on their source', async () => {
+test('an access policy limits each token or all tokens together, and clones share the rate of their source', async () => {
   const gateways = await threeGateways()
   const each = await make('/v1/access-policies', { requests_per_minute: 3 })
   const shared = await make('/v1/access-policies', { requests_per_minute: 3, scope: 'shared' })
@@ -96,7 +96,7 @@ test('each token has the rates of an access policy by itself, or all tokens toge
   expect(await served(shared.id, false)).toBe(3)
 })
 
-test('a limit of 100 requests a minute lets exactly 100 of 500 through on three gateways at once', async () => {
+test('a limit of 100 requests a minute admits exactly 100 of 500 on three gateways at once', async () => {
   const gateways = await threeGateways()
   const policy = await make('/v1/access-policies', { requests_per_minute: 100 })
   const { token_value: token } = await createToken(gatehouse, { access_policy_ids: [policy.id] })
@@ -110,7 +110,7 @@ test('a limit of 100 requests a minute lets exactly 100 of 500 through on three 
   expect([count(200), count(503)]).toEqual([100, 400])
 })
 
-test("a rotation renews no limit a minute, and clones draw on their source's, in all exactly what it allows", async () => {
+test("a rotation does not renew a rate limit, and clones share their source's exactly", async () => {
   const gateways = await threeGateways()
   const source = await createToken(gatehouse, { rate_limit_rpm: 7 })
   const clones = [await derive(source.id, 'clone'), await derive(source.id, 'clone', { rate_limit_rpm: 2 })]
@@ -131,7 +131,7 @@ test("a rotation renews no limit a minute, and clones draw on their source's, in
   expect((await chat(gatehouse, { token: last })).status).toBe(503)
 })
 
-test('a limit a minute that an update lowers holds for the clones too', async () => {
+test('a rate limit lowered by an update applies to the clones too', async () => {
   const source = await createToken(gatehouse, { rate_limit_rpm: 100 })
   const clone = await derive(source.id, 'clone')
   expect((await chat(gatehouse, { token: clone.token_value })).status).toBe(200)
@@ -142,7 +142,7 @@ test('a limit a minute that an update lowers holds for the clones too', async ()
   expect(statuses).toEqual([200, 503, 503])
 })
 
-test('an answer is priced by the embedded table, to the nano-dollar, and says who pays', async () => {
+test('an answer is priced by the embedded table to the nano-dollar, with the source of the price', async () => {
   const { teamId } = await installation(gatehouse)
   const { token_value: token } = await createToken(gatehouse, { bindings: { team_id: teamId } })
   const usage = { prompt_tokens: 1000, completion_tokens: 7, total_tokens: 1007 }
@@ -159,7 +159,7 @@ test('an answer is priced by the embedded table, to the nano-dollar, and says wh
   })
 })
 
-test('a model says what it costs and who says so', async () => {
+test('a model shows its price and the source of it', async () => {
   const table = await api(gatehouse, '/v1/catalog/models/gpt-4o-mini/price')
   expect(table.body).toMatchObject({
     provider: 'openai',
@@ -171,7 +171,7 @@ test('a model says what it costs and who says so', async () => {
   })
 })
 
-test('limits are kept from the command line', async () => {
+test('the command line manages limits', async () => {
   const made = await operate(gatehouse, 'budget', 'create', '--name', 'Research', '--max-budget', '12.5', '--json')
   expect(made.code).toBe(0)
   const { id } = madeSchema.parse(JSON.parse(made.stdout))

@@ -86,7 +86,7 @@ function bootAnew(directory: string): void {
   }
 }
 
-test('what a crashed host held is lost, told, and spent by nobody else', async () => {
+test('amounts reserved by a crashed host are reported as lost and spent by no other gateway', async () => {
   const token = await createToken(gatehouse, { max_requests: limit })
   const account = `token/${token.id}/requests`
   const before = await accepted(token.token_value, second.url, 5)
@@ -97,7 +97,7 @@ test('what a crashed host held is lost, told, and spent by nobody else', async (
   await expectNoneTwice(token, before)
 })
 
-test('a disk that was restored from an older copy begins as another instance, and what it held is lost', async () => {
+test('a disk restored from an older copy starts as a new instance, and its reserved amounts are lost', async () => {
   const token = await createToken(gatehouse, { max_requests: limit })
   const account = `token/${token.id}/requests`
   const copy = `${second.directory}-copy`

@@ -14,7 +14,7 @@ afterAll(() => tools.stop())
 const forms = ['application/json', 'application/json, text/event-stream', 'text/event-stream, application/json']
 const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
 
-test.each(['1', '2'])('of %s workers none leaves a call that it cuts without an answer', async (workers) => {
+test.each(['1', '2'])('every call that a drain of %s workers cuts gets an answer', async (workers) => {
   await using gatehouse = await startGatehouse({
     flags: ['--drain-seconds', '1'],
     env: { SERVICE_GATEWAY_WORKERS: workers },

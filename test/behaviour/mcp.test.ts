@@ -180,7 +180,7 @@ test('the official client lists and uses tools, prompts, resources and templates
   expect(completion.values).toEqual(['paris'])
 })
 
-test('a local command runs for the session with its own environment, and ends with it', async () => {
+test('a local command runs for its session with its own environment and ends with it', async () => {
   const caller = await connect()
   const said = z.object({ environment: z.record(z.string(), z.string()), pid: z.number() })
   const { content } = z
@@ -193,7 +193,7 @@ test('a local command runs for the session with its own environment, and ends wi
   await until('the command has ended', () => !isAlive(pid))
 })
 
-test('progress, logs, updates and changed lists reach the caller; sampling and elicitation come back', async () => {
+test('progress, logs, updates and list changes reach the caller, and sampling and elicitation come back', async () => {
   await using caller = await connect()
   const { client } = caller
   const heard: string[] = []
@@ -220,7 +220,7 @@ test('progress, logs, updates and changed lists reach the caller; sampling and e
   expect(await caller.text('remote__elicit')).toContain('Turin')
 })
 
-test('what a caller cancels ends at its server', async () => {
+test('a cancelled call ends at its server', async () => {
   await using caller = await connect()
   const before = remote.cancelled
   const giveUp = new AbortController()
@@ -249,7 +249,7 @@ test.each(['2025-11-25', '2025-06-18'])('a session of %s answers, streams, resum
   expect((await send(ping, { headers })).status).toBe(404)
 })
 
-test('an unknown version is offered the newest, and pages of other origins are refused', async () => {
+test('an unknown protocol version gets the newest, and pages of other origins are refused', async () => {
   const begun = await send(initialize('1999-01-01'))
   expect(await begun.json()).toMatchObject({ result: { protocolVersion: '2025-11-25' } })
   const headers = await session()
@@ -258,7 +258,7 @@ test('an unknown version is offered the newest, and pages of other origins are r
   expect((await send(ping, { headers: { ...headers, origin: gatehouse.gatewayUrl } })).status).toBe(200)
 })
 
-test('an application finds where to get a token, and only one with the scope and for this place opens', async () => {
+test('an application discovers where to get a token, and only one with the scope and resource is accepted', async () => {
   const unknown = await send(initialize('2025-11-25'), { secret: null })
   expect(unknown.status).toBe(401)
   const [, metadata = ''] = /resource_metadata="([^"]+)"/.exec(unknown.headers.get('www-authenticate') ?? '') ?? []
@@ -337,7 +337,7 @@ test('the official client keeps its session through a rotation of its token', as
   await client.close()
 })
 
-test('policies hold on arguments and results, each in its own way', async () => {
+test('each policy kind applies to arguments and results', async () => {
   await using caller = await connect()
   const { length } = remote.called
   const reason = async (given: Record<string, unknown>, name = 'remote__echo') =>
@@ -356,7 +356,7 @@ test('policies hold on arguments and results, each in its own way', async () => 
   expect(await caller.text('remote__mail')).toContain('Write to [EMAIL]')
 })
 
-test('a token is shown, and may call, only what its tool-access policy allows', async () => {
+test('a token lists and calls only what its tool-access policy allows', async () => {
   const few = await createToken(gatehouse)
   const policy = {
     name: 'only the echo',
@@ -375,7 +375,7 @@ test('a token is shown, and may call, only what its tool-access policy allows', 
   expect(await caller.text('remote__echo', { a: 1 })).toContain('a')
 })
 
-test('each call is admitted, counted and recorded, and the caller’s token reaches no server', async () => {
+test('each call is admitted, counted and recorded, and no server receives the caller’s token', async () => {
   const few = await createToken(gatehouse, { max_requests: 10 })
   const headers = await session('2025-11-25', few.token_value)
   const sent = { secret: few.token_value, headers }
@@ -399,7 +399,7 @@ test('each call is admitted, counted and recorded, and the caller’s token reac
   expect(JSON.stringify(remote.headers.map((sent) => [...sent]))).not.toContain('gth_')
 })
 
-test('a tool whose description changed after approval is held back, reported, and comes back once approved', async () => {
+test('a tool whose description changed after approval is held and reported, and returns once approved', async () => {
   await using caller = await connect()
   const shown = async () => (await caller.client.listTools()).tools.some(({ name }) => name === 'remote__echo')
   expect(await shown()).toBe(true)
@@ -419,7 +419,7 @@ test('a tool whose description changed after approval is held back, reported, an
   await until('the tool is back', shown)
 })
 
-test('a revoked token’s sessions end, with their stream and their session at the server', async () => {
+test('a revoked token’s sessions end together with their streams and server sessions', async () => {
   const short = await createToken(gatehouse)
   const headers = await session('2025-11-25', short.token_value)
   const sent = { secret: short.token_value, headers }
@@ -433,7 +433,7 @@ test('a revoked token’s sessions end, with their stream and their session at t
   await until('the server’s session has ended', () => remote.sessions === open - 1)
 })
 
-test('calls that a kill of the gateway cuts off have one outcome each', async () => {
+test('calls interrupted by a kill of the gateway have one outcome each', async () => {
   const headers = await session()
   const pid = gatehouse.gatewayPid()
   const ids = ['kill-1', 'kill-2', 'kill-3']

@@ -42,7 +42,7 @@ const chat = (text: string) =>
 const peakBytes = () =>
   1024 * Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${gatehouse.gatewayPid()}/status`, 'utf8'))?.[1])
 
-test('large bodies that come at once are served in turn, in bounded memory, and small ones pass them', async () => {
+test('concurrent large bodies are served in turn within bounded memory while small ones pass', async () => {
   expect((await chat('Good morning')).status).toBe(200)
   const before = peakBytes()
   const large = Array.from({ length: 40 }, () => chat(`hold this ${'x'.repeat(5 * mebibyte)}`))

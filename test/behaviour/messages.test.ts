@@ -36,7 +36,7 @@ const post = (body: unknown, headers: Record<string, string> = {}) =>
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
 
-test('the official client reads a whole message, and it comes byte for byte', async () => {
+test('the official client reads a whole message, byte for byte', async () => {
   upstream.next(jsonReply(messagesAnswer()))
   const message = await client.messages.create(asked)
   expect(message.content).toEqual([{ type: 'text', text: wholeText } as never])
@@ -44,7 +44,7 @@ test('the official client reads a whole message, and it comes byte for byte', as
   expect(await (await post(asked)).text()).toBe(messagesAnswer().toString())
 })
 
-test('the official client reads a streamed message, and its helper gathers it', async () => {
+test('the official client reads a streamed message and collects it', async () => {
   upstream.next(streamReply(messagesStream()))
   let text = ''
   for await (const event of await client.messages.create({ ...asked, stream: true })) {
@@ -55,7 +55,7 @@ test('the official client reads a streamed message, and its helper gathers it', 
   expect(await client.messages.stream(asked).finalText()).toBe(wholeText)
 })
 
-test('a streamed message comes back byte for byte, however it was cut', async () => {
+test('a streamed message comes back byte for byte at every split', async () => {
   for (const [name, split] of Object.entries(splitPlans)) {
     upstream.next({ ...streamReply(messagesStream()), split })
     const answer = await post({ ...asked, stream: true })
@@ -63,7 +63,7 @@ test('a streamed message comes back byte for byte, however it was cut', async ()
   }
 })
 
-test('usage of a message is the last figure, with what the cache read and wrote', async () => {
+test('the recorded usage of a message is the last report, with cache reads and writes', async () => {
   for (const [id, stream] of [
     ['messages-usage', false],
     ['messages-stream-usage', true],
@@ -78,7 +78,7 @@ test('usage of a message is the last figure, with what the cache read and wrote'
   }
 })
 
-test('a message that breaks off or fails raises an error in the client, and is recorded as one', async () => {
+test('a message that breaks or fails raises an error in the client and is recorded', async () => {
   for (const [id, body] of [
     ['messages-broken', messagesStream({ stopped: false })],
     ['messages-failed', failedMessagesStream()],
@@ -92,7 +92,7 @@ test('a message that breaks off or fails raises an error in the client, and is r
   }
 })
 
-test('every refusal is in the language of messages, with the id where its clients look', async () => {
+test('every refusal has the messages form, with the id where its clients read it', async () => {
   const create = (apiKey: string, body: object = {}) =>
     new Anthropic({ apiKey, baseURL: gatehouse.gatewayUrl, maxRetries: 0 }).messages
       .create({ ...asked, ...body }, { headers: { 'x-request-id': 'refused-1' } })
@@ -121,7 +121,7 @@ test('every refusal is in the language of messages, with the id where its client
   })
 })
 
-test('a provider that cannot be reached is upstream_error, as JSON also where a stream was asked for', async () => {
+test('an unreachable provider is upstream_error, as JSON even for a stream', async () => {
   const answer = await upstream.refuseDuring(() => post({ ...asked, stream: true }))
   expect([answer.status, answer.headers.get('content-type'), answer.headers.has('x-should-retry')]).toEqual([
     502,
@@ -131,7 +131,7 @@ test('a provider that cannot be reached is upstream_error, as JSON also where a 
   expect(await answer.json()).toMatchObject({ type: 'error', error: { type: 'api_error', code: 'upstream_error' } })
 })
 
-test("the provider's own errors raise the client's", async () => {
+test("provider errors raise the client's typed errors", async () => {
   const create = (model: string) => client.messages.create({ ...asked, model }).catch((error: unknown) => error)
   upstream.when('overloaded', { ...jsonReply(messagesError('overloaded_error')), status: 529 })
   expect(await create('overloaded')).toMatchObject({

@@ -81,7 +81,7 @@ async function spendTheRest({ token, bill, budget }: Spending): Promise<void> {
   )
 }
 
-test('of 500 requests at once on three gateways a budget that pays for exactly 100 accepts exactly 100', async () => {
+test('a budget that pays for exactly 100 requests accepts exactly 100 of 500 on three gateways', async () => {
   const { token, bill, budget } = await spending(100 * worstCase, () => mostUsed)
   const statuses = await requests.send(token.token_value, 500)
   // Whoever was told that nobody knows may ask again.
@@ -97,14 +97,14 @@ test('of 500 requests at once on three gateways a budget that pays for exactly 1
   expect(await expectSettledOnce(gatehouse, { token, requests, bill })).toMatchObject({ settled: budget })
 })
 
-test('a budget of 100 actual costs is never passed, and what is left at rest cannot pay for another', async () => {
+test('a budget of 100 actual costs is never exceeded, and its remainder cannot pay for another request', async () => {
   const spent = await spending(100 * costOf(usual), () => usual)
   await requests.send(spent.token.token_value, crowd)
   expect(requests.refusals.difference(refusals)).toEqual(new Set())
   await spendTheRest(spent)
 })
 
-test('a gateway that is killed while a budget of 100 actual costs is spent passes it as little, and strands nothing', async () => {
+test('a gateway killed while a budget is spent neither exceeds it nor strands part of it', async () => {
   const spent = await spending(100 * costOf(usual), () => usual)
   const sent = requests.send(spent.token.token_value, crowd)
   const halfDone = () => upstream.calls.length > 50 || requests.statuses.size > crowd / 2
@@ -114,7 +114,7 @@ test('a gateway that is killed while a budget of 100 actual costs is spent passe
   await spendTheRest(spent)
 })
 
-test('kills of gateways and of the control plane in the middle of it lose no nano-dollar and spend none twice', async () => {
+test('kills of gateways and control plane neither lose a nano-dollar nor spend one twice', async () => {
   const { token, bill, budget } = await spending(60 * worstCase, () => mostUsed)
   const { money } = accountsOf(token)
   const first = requests.send(token.token_value, 45)

@@ -52,7 +52,7 @@ const described = (): Described[] =>
     }),
   )
 
-test('every route answers a method that it does not have with 405, and names those that it has', async () => {
+test('every route answers an unsupported method with 405 and names the supported ones', async () => {
   const id = '0198c8a2-5b1e-7c3a-9f00-123456789abc'
   for (const [path, routes] of Map.groupBy(described(), ({ path }) => path)) {
     const served = routes.map(({ method }) => method)
@@ -74,7 +74,7 @@ test('the document is valid OpenAPI 3.1', async () => {
   expect(valid).toBe(true)
 })
 
-test('redocly finds no error in it', async () => {
+test('redocly finds no error in the document', async () => {
   const directory = temporaryDirectory()
   try {
     const file = join(directory, 'openapi.json')
@@ -107,7 +107,7 @@ test('both listeners serve the same document', async () => {
   expect(other).toEqual(JSON.parse(JSON.stringify(document)))
 })
 
-test('every route that is served is described, and none between our own processes', () => {
+test('every served route is described, and none between our own processes', () => {
   const routes = described().map(({ method, path }) => `${method} ${path}`)
   expect(routes).toEqual(
     expect.arrayContaining([
@@ -124,7 +124,7 @@ test('every route that is served is described, and none between our own processe
   expect(routes.filter((name) => name.includes('gateway-runtime'))).toEqual([])
 })
 
-test('every route that is described is served where the document says', async () => {
+test('every described route is served where the document says', async () => {
   const answers = await Promise.all(
     described().map(async ({ method, path, url }) => {
       const target = `${url}${path.replaceAll(/\{[^}]+\}/g, 'x')}`
@@ -135,7 +135,7 @@ test('every route that is described is served where the document says', async ()
   expect(answers.filter(({ status }) => status === 404 || status === 405 || status >= 500)).toEqual([])
 })
 
-test('every operation names its permission, and every gateway one its policy stages', () => {
+test('every operation names its permission, and every gateway operation its policy stages', () => {
   const gatewayPaths = ['/v1/chat/completions', '/v1/models']
   for (const { method, path, url, operation: found } of described()) {
     expect([method, path, found['x-permission'] !== undefined]).toEqual([method, path, true])
@@ -145,12 +145,12 @@ test('every operation names its permission, and every gateway one its policy sta
   }
 })
 
-test('no schema carries the insides of the library it was made with', () => {
+test('no schema contains internals of the library that made it', () => {
   const text = JSON.stringify(document)
   for (const inside of ['"def":{', '"_zod"', '~standard']) expect(text).not.toContain(inside)
 })
 
-test('the version is the same wherever it is shown', async () => {
+test('the version is the same everywhere', async () => {
   expect(document.info.version).toBe('0.2.0')
   for (const url of [gatehouse.baseUrl, gatehouse.gatewayUrl]) {
     expect(await (await fetch(`${url}/healthz`)).text()).toContain('"0.2.0"')
@@ -159,7 +159,7 @@ test('the version is the same wherever it is shown', async () => {
   expect(manifest).toMatchObject({ version: '0.2.0' })
 })
 
-test('the documentation page loads nothing from elsewhere', async () => {
+test('the documentation page loads nothing from other origins', async () => {
   const page = await fetch(`${gatehouse.baseUrl}/docs`)
   expect(page.status).toBe(200)
   expect(page.headers.get('content-type')).toContain('text/html')
@@ -173,7 +173,7 @@ test('the documentation page loads nothing from elsewhere', async () => {
   }
 })
 
-test('a path outside the document is 404 on both listeners', async () => {
+test('an undocumented path is 404 on both listeners', async () => {
   for (const url of [gatehouse.baseUrl, gatehouse.gatewayUrl]) {
     const answer = await fetch(`${url}/v1/no-such-thing`, {
       headers: { authorization: `Bearer ${gatehouse.adminToken}` },
@@ -183,7 +183,7 @@ test('a path outside the document is 404 on both listeners', async () => {
   }
 })
 
-test('readers in Go and in Python can compile every pattern of the description', () => {
+test('Go and Python can compile every pattern of the document', () => {
   const patterns = new Set<string>()
   const collect = (value: unknown): void => {
     if (typeof value !== 'object' || value === null) return

@@ -79,14 +79,14 @@ async function asked(request: { model?: string; stream?: boolean; token?: string
   return { status: answer.status, text, attempts }
 }
 
-test('a model of the catalog is asked for by its alias, at its provider, with the key that was set', async () => {
+test('a catalog model is called by its alias at its provider with the stored key', async () => {
   expect((await asked()).attempts).toEqual([['one', 'ok']])
   expect(one.calls.map(({ model, headers }) => [model, headers.authorization])).toEqual([
     ['main-upstream', `Bearer ${keys.one}`],
   ])
 })
 
-test('a provider that refuses connections is tried again, then passed over, and each try is an event', async () => {
+test('a provider that refuses connections is retried, then skipped, and each attempt is an event', async () => {
   await one.refuseDuring(async () => {
     expect(await asked()).toMatchObject({
       status: 200,
@@ -113,7 +113,7 @@ const failures: Record<string, [Reply, string[]]> = {
 }
 for (const [what, [reply, reasons]] of Object.entries(failures)) {
   for (const stream of [false, true]) {
-    test(`where the first provider ${what} the second answers ${stream ? 'a stream' : 'whole'}`, async () => {
+    test(`when the first provider ${what}, the second answers ${stream ? 'a stream' : 'whole'}`, async () => {
       one.when('main-upstream', reply)
       const { status, attempts } = await asked({ stream })
       expect(status).toBe(200)
@@ -123,7 +123,7 @@ for (const [what, [reply, reasons]] of Object.entries(failures)) {
   }
 }
 
-test('a provider that asks for a long rest gets it while another answers', async () => {
+test('a provider that asks for a long pause gets it while another answers', async () => {
   const model = 'maker/resting'
   const fallbacks = ['maker/spare']
   await make('/v1/catalog/models', { id: model, provider_id: ids.one, upstream_model: 'resting', fallbacks })
@@ -138,7 +138,7 @@ test('a provider that asks for a long rest gets it while another answers', async
   expect(one.calls.length).toBe(before + 1)
 })
 
-test('a stream that resets in its middle ends with an error and is tried nowhere else', async () => {
+test('a stream that resets in the middle ends with an error and is not retried', async () => {
   const frame = Buffer.from('data: {"choices":[{"index":0,"delta":{"content":"begun"}}]}\n\n')
   const { promise: until, resolve: begun } = Promise.withResolvers<void>()
   one.when('main-upstream', { ...streamReply(frame), stop: { after: 1, by: 'reset', until } })
@@ -148,7 +148,7 @@ test('a stream that resets in its middle ends with an error and is tried nowhere
   expect([attempts, two.calls.length]).toEqual([[['one', 'provider.interrupted']], 0])
 })
 
-test('a caller that leaves before the headers ends the call to the provider', async () => {
+test('a client disconnect before the headers aborts the call to the provider', async () => {
   one.when('main-upstream', { ...jsonReply(), headersAfterMs: 900 })
   const leaving = new AbortController()
   const asking = chat(gatehouse, { token, model: 'maker/main', signal: leaving.signal }).catch(() => null)
@@ -159,14 +159,14 @@ test('a caller that leaves before the headers ends the call to the provider', as
   expect(two.calls.length).toBe(0)
 })
 
-test('a fallback outside the model_filter of a token is not used', async () => {
+test('a fallback outside the model_filter of a token is skipped', async () => {
   one.when('main-upstream', failing(500))
   const narrow = (await createToken(gatehouse, { bindings: { model_filter: ['maker/main'] } })).token_value
   expect(await asked({ token: narrow })).toMatchObject({ status: 500 })
   expect(two.calls.length).toBe(0)
 })
 
-test('a new key is used by the running gateway, and none is ever shown', async () => {
+test('a running gateway uses a new key, and no key is ever shown', async () => {
   const path = `/v1/catalog/providers/${ids.one}`
   expectAnswer(await api(gatehouse, path, { method: 'PATCH', body: { api_key: keys.rotated } }), 200, record)
   await eventually(async () => {
@@ -184,7 +184,7 @@ test('a new key is used by the running gateway, and none is ever shown', async (
   for (const key of Object.values(keys)) expect(JSON.stringify(shown)).not.toContain(key)
 })
 
-test('what is deleted from the catalog is gone at the gateway', async () => {
+test('a record deleted from the catalog disappears from the gateway', async () => {
   await make('/v1/catalog/models', { id: 'maker/short-lived', provider_id: ids.one, upstream_model: 'main-upstream' })
   const status = async () => (await asked({ model: 'maker/short-lived' })).status
   await until('it is served', async () => (await status()) === 200)
@@ -227,7 +227,7 @@ async function served({ kind, base, model, route, body, contentType }: Served) {
   return { text, call: two.calls.at(-1) }
 }
 
-test('an anthropic provider is reached in its own language, with its key and the version of the caller', async () => {
+test('an anthropic provider is called in its own language, with its key and the caller’s version header', async () => {
   two.when('claude-up', jsonReply(Buffer.from(JSON.stringify(message))))
   const body = '{"model":"claude","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}'
   const contentType = 'application/json'
@@ -246,7 +246,7 @@ test('an anthropic provider is reached in its own language, with its key and the
   expect(two.calls.at(-1)?.headers['anthropic-version']).toBe('2099-09-09')
 })
 
-test('an azure-openai provider is reached by its deployment, and a form passes with only its model changed', async () => {
+test('an azure-openai provider is called by its deployment, and a form passes with only its model changed', async () => {
   two.next(jsonReply(Buffer.from('{"text":"spoken"}')))
   const form = (model: string) =>
     `--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n${model}\r\n--b\r\nContent-Disposition: form-data; ` +
@@ -266,7 +266,7 @@ test('an azure-openai provider is reached by its deployment, and a form passes w
   expect(Buffer.from(call?.body ?? []).toString()).toBe(form('whisper-up'))
 })
 
-test('a provider and a model are made from the command line with a key from the environment', async () => {
+test('the command line creates a provider and a model with a key from the environment', async () => {
   const env = { SERVICE_API_URL: gatehouse.baseUrl, SERVICE_API_TOKEN: gatehouse.adminToken, THE_KEY: 'sk-from-cli' }
   const made = await run(
     [

@@ -142,13 +142,16 @@ test.each([
   expect(await answer.json()).toMatchObject({ ...form, verdictan: queued })
 })
 
-test.each(['embeddings', 'moderations', 'speech'])('on %s, which has no such form, it is 403', async (family) => {
-  const answer = await ask(family, 'please-escalate this')
-  expect([answer.status, answer.headers.get('x-service-verdict')]).toEqual([403, 'ESCALATE'])
-  expect(await answer.json()).toMatchObject({ error: { code: 'policy.escalated' }, verdictan: queued })
-})
+test.each(['embeddings', 'moderations', 'speech'])(
+  'on %s, which has no escalation form, an escalation is 403',
+  async (family) => {
+    const answer = await ask(family, 'please-escalate this')
+    expect([answer.status, answer.headers.get('x-service-verdict')]).toEqual([403, 'ESCALATE'])
+    expect(await answer.json()).toMatchObject({ error: { code: 'policy.escalated' }, verdictan: queued })
+  },
+)
 
-test.each(withOutput)('on %s an answer that a policy blocks is never sent, whole or streamed', async (family) => {
+test.each(withOutput)('on %s a blocked answer is never sent, whole or streamed', async (family) => {
   const whole = await ask(family, 'answer-block')
   expect(whole.status).toBe(400)
   expect(await whole.text()).not.toContain('answer-block')
@@ -159,7 +162,7 @@ test.each(withOutput)('on %s an answer that a policy blocks is never sent, whole
   expect(text).toContain('"reason_code":"test.answer_block"')
 })
 
-test.each(withOutput)('on %s an answer that waits for a person takes the form of one', async (family) => {
+test.each(withOutput)('on %s an escalated answer has the escalation form', async (family) => {
   for (const stream of [false, true]) {
     const answer = await ask(family, 'answer-escalate', { stream })
     const text = await answer.text()
@@ -177,7 +180,7 @@ test.each(withOutput)('on %s texts of an answer are replaced, whole and streamed
   }
 })
 
-test('what is only monitored passes and is on the record', async () => {
+test('a monitor-only finding passes and is recorded', async () => {
   const answer = await ask('chat', 'please-look', { requestId: 'monitored-1' })
   expect([answer.status, answer.headers.get('x-service-verdict')]).toEqual([200, 'ALLOW'])
   await answer.text()
@@ -191,7 +194,7 @@ test('what is only monitored passes and is on the record', async () => {
   )
 })
 
-test('a blocked request has a decision and an outcome, and no provider was asked', async () => {
+test('a blocked request has a decision and an outcome, and no provider is called', async () => {
   await (await ask('chat', 'please-block', { requestId: 'blocked-1' })).text()
   const events = await eventsOfRequest(gatehouse, 'blocked-1')
   expect(events.map(({ event_type, verdict }) => [event_type, verdict]).toSorted()).toEqual([
@@ -201,7 +204,7 @@ test('a blocked request has a decision and an outcome, and no provider was asked
   expect(events.every(({ config_version }) => config_version >= policies.length)).toBe(true)
 })
 
-test('a family without a stage of the chain is refused before anything is sent', async () => {
+test('a family without a stage of the chain is refused before the provider call', async () => {
   const made = await makePolicy({
     name: 'answers of all families',
     kind: 'audit',

@@ -30,7 +30,7 @@ const file = (name: string, text: string): string => {
   return path
 }
 
-test('a policy is made, read, changed by whoever read its version, and deleted, each with an event', async () => {
+test('a policy is created, read, changed under its current version and deleted, each with an event', async () => {
   const made = await make(terms('life of one'))
   expect(made).toMatchObject({ mode: 'enforce', when_broken: 'deny', enabled: true, when: null, targets: {} })
   const read = await api(gatehouse, `/v1/policies/${made.id}`)
@@ -90,12 +90,12 @@ const refusals: [string, object, string][] = [
   ['a name that is too long', terms('x'.repeat(10_000)), 'name'],
 ]
 
-test.each(refusals)('%s is refused with the field named', async (_, body, param) => {
+test.each(refusals)('%s is refused with the name of the field', async (_, body, param) => {
   const answer = await api(gatehouse, '/v1/policies', { body })
   expect([answer.status, answer.body]).toMatchObject([422, { error: { param } }])
 })
 
-test('a name is taken once, and names with quotes are only names, with control characters none', async () => {
+test('a policy name is unique, may hold quotes and may not hold control characters', async () => {
   const name = `Robert'); drop table policies;--`
   await make(terms(name))
   const again = await api(gatehouse, '/v1/policies', { body: terms(name) })
@@ -104,7 +104,7 @@ test('a name is taken once, and names with quotes are only names, with control c
   expect([rung.status, rung.body]).toMatchObject([422, { error: { param: 'name' } }])
 })
 
-test('policies stand in the order they are put into, and every one must be named', async () => {
+test('policies keep the order they are put into, and an order must name each of them', async () => {
   const [first, second] = [await make(terms('first')), await make(terms('second', { order: 1 }))]
   const page = z.object({ policies: z.array(record), next_cursor: z.string().nullable() })
   const list = async () => expectAnswer(await api(gatehouse, '/v1/policies'), 200, page).policies.map(({ id }) => id)
@@ -119,7 +119,7 @@ test('policies stand in the order they are put into, and every one must be named
   expect([...half.policies, ...rest.policies].map(({ id }) => id)).toEqual(await list())
 })
 
-test('a token names policies that exist, and a clone may add to them and not take away', async () => {
+test('a token names existing policies, and a clone may add policies but not remove any', async () => {
   const [one, two] = [await make(terms('for a token')), await make(terms('for its clone'))]
   const source = await createToken(gatehouse, { policy_ids: [one.id] })
   expect(source.policies).toEqual([{ id: one.id, name: 'for a token' }])
@@ -130,7 +130,7 @@ test('a token names policies that exist, and a clone may add to them and not tak
   expect((await api(gatehouse, '/v1/tokens', { body })).body).toMatchObject({ error: { param: 'policy_ids' } })
 })
 
-test('who may only read policies changes none, and who may not read them sees none', async () => {
+test('a reader of policies cannot change them, and others cannot read them', async () => {
   const auditor = await createToken(gatehouse, { roles: ['auditor'] })
   const member = await createToken(gatehouse)
   expect((await api(gatehouse, '/v1/policies', { token: auditor.token_value })).status).toBe(200)
@@ -138,7 +138,7 @@ test('who may only read policies changes none, and who may not read them sees no
   expect((await api(gatehouse, '/v1/policies', { token: member.token_value })).status).toBe(403)
 })
 
-test('the description shows the config of every kind', async () => {
+test('the API description shows the config of every kind', async () => {
   const { body } = await api(gatehouse, '/v1/openapi.json')
   const made = z
     .looseObject({ paths: z.record(z.string(), z.looseObject({ post: z.unknown().optional() })) })
@@ -174,7 +174,7 @@ test('policies are tried on a request and an answer, and nothing is stored', asy
   })
 })
 
-test('a policy is replayed over what was recorded, and says where only the text could tell', async () => {
+test('a policy is replayed over recorded requests and reports which ones need text that was not recorded', async () => {
   const { token_value } = await createToken(gatehouse)
   await fetch(`${gatehouse.gatewayUrl}/v1/chat/completions`, {
     method: 'POST',
@@ -202,7 +202,7 @@ test('a policy is replayed over what was recorded, and says where only the text 
   expect((await replay(byText.id)).body).toMatchObject({ unreplayed: { text_not_recorded: 1 } })
 })
 
-test('a file of policies is applied: what would change is shown, then changed, then nothing is left to do', async () => {
+test('apply shows the changes of a policy file, makes them, and then has nothing to do', async () => {
   const yaml = `policies:
   - name: from a file
     kind: term-filter

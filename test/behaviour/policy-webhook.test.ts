@@ -61,7 +61,7 @@ const ask = (family: keyof typeof bodies, requestId = 'webhook'): Promise<Respon
     body: JSON.stringify({ model: 'simulator/echo', ...bodies[family].fields }),
   })
 
-test('the webhook’s verdict is the request’s', async () => {
+test('the webhook’s verdict becomes the verdict of the request', async () => {
   answer = () => Response.json({ verdict: 'allow' })
   expect((await ask('chat')).status).toBe(200)
   answer = () => Response.json({ verdict: 'block', reason_code: 'opa.denied', message: 'Not today' })
@@ -79,7 +79,7 @@ const lies: [string, () => Response | Promise<Response>][] = [
   ['sends the call elsewhere', () => Response.redirect('http://169.254.169.254/')],
 ]
 
-test.each(lies)('where it %s, when_broken decides, and the record says so', async (what, lie) => {
+test.each(lies)('when it %s, when_broken decides and the event says so', async (what, lie) => {
   answer = lie
   const requestId = `webhook-${what.replaceAll(' ', '-')}`
   const denied = await ask('chat', requestId)
@@ -90,7 +90,7 @@ test.each(lies)('where it %s, when_broken decides, and the record says so', asyn
   expect(events.find(({ event_type }) => event_type === 'decision')).toMatchObject({ reason_code: 'policy.broken' })
 })
 
-test('without the setting it is called at no address inside', async () => {
+test('a webhook at an internal address is called only with the setting', async () => {
   await using other = await startGatehouse()
   const body = {
     policies: [
@@ -105,7 +105,7 @@ test('without the setting it is called at no address inside', async () => {
   expect(asked).toBe(0)
 })
 
-test('whoever may only read policies cannot have a webhook of their own called', async () => {
+test('a reader of policies cannot have a webhook called', async () => {
   const auditor = await createToken(gatehouse, { roles: ['auditor'] })
   const body = {
     policies: [

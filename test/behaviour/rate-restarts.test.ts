@@ -44,7 +44,7 @@ async function restartGateway(gatehouse: Gatehouse, name: NodeJS.Signals): Promi
   })
 }
 
-test('a token goes on with what is left of its minute after a clean stop, a kill, and a restart of everything', async () => {
+test('a token keeps the rest of its minute through a clean stop, a kill and a full restart', async () => {
   upstream = await startFakeUpstream()
   const dataDirectory = join(temporaryDirectory(), 'data')
   let gatehouse = await start({ dataDirectory })
@@ -62,7 +62,7 @@ test('a token goes on with what is left of its minute after a clean stop, a kill
   expect(await statuses(gatehouse, token, 10)).toEqual([...times(5, 200), ...times(5, 503)])
 })
 
-test('a new gateway has at once what one that was stopped had left of a consumer group', async () => {
+test('a new gateway at once gets what a stopped one had left of a consumer group', async () => {
   upstream = await startFakeUpstream()
   const gatehouse = await start()
   const token = await createToken(gatehouse)

@@ -43,7 +43,7 @@ describe.skipIf(streams.length === 0)('recorded streams (skipped where ../shared
   }
 
   for (const { name, route, bytes } of streams) {
-    test(`${name} passes byte for byte, wherever it is cut`, async () => {
+    test(`${name} passes byte for byte at every split`, async () => {
       const whole = bytes.toString()
       const random = splitPlans['at random']?.(bytes) ?? []
       const few = random.filter((_, index) => index % 7 === 0)

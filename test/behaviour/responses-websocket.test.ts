@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => gatehouse?.stop())
 
 describe('responses over a WebSocket', () => {
-  test('the SDK gets the events of each request in order, and an error for what is refused', async () => {
+  test('the SDK gets the events of each request in order, and an error for a refused one', async () => {
     const { token_value: apiKey, id } = await createToken(gatehouse)
     const socket = new ResponsesWS(new OpenAI({ apiKey, baseURL: `${gatehouse.gatewayUrl}/v1` }))
     const types: string[] = []
@@ -49,7 +49,7 @@ describe('responses over a WebSocket', () => {
     socket.close()
   })
 
-  test('only response.create is accepted, without workers, and the connection stays', async () => {
+  test('refuses another frame type and a stream_id with 422 and keeps the connection', async () => {
     const { token_value: secret } = await createToken(gatehouse)
     for (const path of ['/v1/responses', '/v1/responses/ws']) {
       const socket = await speak(gatehouse.gatewayUrl.replace('http', 'ws') + path, {
@@ -74,7 +74,7 @@ describe('responses over a WebSocket', () => {
     }
   })
 
-  test('a plain request to the same path is a request, and a GET without an upgrade is none', async () => {
+  test('answers a plain request on the same path, and refuses a GET without an upgrade', async () => {
     const { token_value: secret } = await createToken(gatehouse)
     const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' }
     const body = JSON.stringify({ model: 'simulator/echo', input: 'x' })

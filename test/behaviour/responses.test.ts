@@ -36,7 +36,7 @@ const post = (body: unknown, headers: Record<string, string> = {}) =>
     body: JSON.stringify(body),
   })
 
-test('the official client reads a whole response, and it comes byte for byte', async () => {
+test('the official client reads a whole response, byte for byte', async () => {
   upstream.next(jsonReply(responsesAnswer()))
   const response = await client.responses.create(asked)
   expect(response.output_text).toBe(wholeText)
@@ -45,7 +45,7 @@ test('the official client reads a whole response, and it comes byte for byte', a
   expect(await (await post(asked)).text()).toBe(responsesAnswer().toString())
 })
 
-test('the official client reads a streamed response, and its helper gathers it', async () => {
+test('the official client reads a streamed response and collects it', async () => {
   upstream.next(streamReply(responsesStream()))
   let text = ''
   for await (const event of await client.responses.create({ ...asked, stream: true })) {
@@ -57,7 +57,7 @@ test('the official client reads a streamed response, and its helper gathers it',
   expect(final.output_text).toBe(wholeText)
 })
 
-test('a streamed response comes back byte for byte, however it was cut', async () => {
+test('a streamed response comes back byte for byte at every split', async () => {
   for (const [name, split] of Object.entries(splitPlans)) {
     upstream.next({ ...streamReply(responsesStream()), split })
     const answer = await post({ ...asked, stream: true })
@@ -65,7 +65,7 @@ test('a streamed response comes back byte for byte, however it was cut', async (
   }
 })
 
-test('usage of a streamed response is recorded', async () => {
+test('the usage of a streamed response is recorded', async () => {
   upstream.next(streamReply(responsesStream()))
   await (await post({ ...asked, stream: true }, { 'x-request-id': 'responses-usage' })).text()
   const [outcome] = outcomesOf(await eventsOfRequest(gatehouse, 'responses-usage'), 'responses-usage')
@@ -75,7 +75,7 @@ test('usage of a streamed response is recorded', async () => {
   })
 })
 
-test('a response that breaks off or fails raises an error in the client, and is recorded as one', async () => {
+test('a response that breaks or fails raises an error in the client and is recorded', async () => {
   for (const [id, body] of [
     ['responses-broken', responsesStream({ completed: false })],
     ['responses-failed', failedResponsesStream()],
@@ -90,7 +90,7 @@ test('a response that breaks off or fails raises an error in the client, and is 
   expect(await (await post({ ...asked, stream: true })).text()).toBe(failedResponsesStream().toString())
 })
 
-test('refusals and provider errors are in the envelope', async () => {
+test('refusals and provider errors have the error envelope', async () => {
   const refused = await post({ ...asked, response_format: { type: 'json_object' }, text: { format: { type: 'text' } } })
   expect(refused.status).toBe(422)
   expect(await refused.json()).toMatchObject({ error: { code: 'invalid_parameter', param: 'response_format' } })

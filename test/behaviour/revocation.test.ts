@@ -45,7 +45,7 @@ function keepSending(token: string): { sent: Sent[]; stop(): Promise<void> } {
   }
 }
 
-test('after a revoke has answered, no request is accepted, under load, time after time', async () => {
+test('no request is accepted after a revoke was answered, under repeated load', async () => {
   for (let round = 0; round < 10; round++) {
     const token = await createToken(gatehouse, { name: `round ${round}` })
     const senders = Array.from({ length: 6 }, () => keepSending(token.token_value))
@@ -64,7 +64,7 @@ test('after a revoke has answered, no request is accepted, under load, time afte
   }
 })
 
-test('a request that was running when its token was revoked may finish', async () => {
+test('a request running when its token is revoked may finish', async () => {
   const token = await createToken(gatehouse)
   const reply = streamReply()
   upstream.next({ ...reply, split: splitPlans['at every frame'] ?? (() => []), pauseBetweenPiecesMs: 60 })
@@ -85,7 +85,7 @@ test('the refusal of a revoked token names the token resource and not the secret
   expect(refusal.error.message).not.toContain(token.token_value)
 })
 
-test('a second revoke changes nothing and answers the same', async () => {
+test('a second revoke changes nothing and has the same answer', async () => {
   const token = await createToken(gatehouse)
   const first = expectAnswer(await revoke(gatehouse, token.id), 200, revokedToken)
   const second = expectAnswer(await revoke(gatehouse, token.id), 200, revokedToken)
@@ -95,7 +95,7 @@ test('a second revoke changes nothing and answers the same', async () => {
   expect(record.status).toBe('revoked')
 })
 
-test('while the gateway is stopped, a revoke says so and until when; once it goes on, it refuses', async () => {
+test('a revoke during a pause of the gateway says until when it waits, and the resumed gateway refuses the token', async () => {
   const token = await createToken(gatehouse)
   expect((await chat(gatehouse, { token: token.token_value })).status).toBe(200)
   const gateway = gatehouse.gatewayPid()

@@ -16,7 +16,7 @@ const readyzOf = async (gatehouse: Gatehouse) => (await fetch(`${gatehouse.gatew
 const answers = async (gatehouse: Gatehouse) =>
   (await chat(gatehouse, { token: gatehouse.adminToken, model: 'simulator/echo', text: 'Hello' })).status === 200
 
-test('a gateway lives on when its runtime token is rotated, says when it is revoked, and is mended by a start', async () => {
+test('a gateway survives a rotation of its runtime token, reports a revocation and recovers by a restart', async () => {
   const directory = temporaryDirectory()
   const dataDirectory = join(directory, 'data')
   try {

@@ -30,7 +30,7 @@ async function times(count: number, work: (n: number) => Promise<void>): Promise
   await Promise.all(Array.from({ length: 4 }, worker))
 }
 
-test('a secret is kept by no process, however often it was refused', async () => {
+test('no process keeps a secret in memory, however often it was refused', async () => {
   const { token_value: secret, id } = await createToken(gatehouse)
   await revoke(gatehouse, id)
   await times(uses, async (n) => {
@@ -56,7 +56,7 @@ test('a secret is kept by no process, however often it was refused', async () =>
   expect(occurrencesInMemory(gatehouse.controlPlanePid(), secret)).toBeLessThan(shown)
 })
 
-test('the search finds what is there', () => {
+test('the memory search finds a known value', () => {
   const mark = `mark-${crypto.randomUUID()}`
   expect(occurrencesInMemory(process.pid, mark)).toBeGreaterThan(0)
 })

@@ -29,7 +29,7 @@ afterAll(async () => {
   await fleet?.stop()
 })
 
-test('it refuses what was revoked before and meanwhile, and catches up when there is room again', async () => {
+test('a sidecar on a full disk refuses tokens revoked before and meanwhile, and catches up afterwards', async () => {
   if (!mounted) return
   const [gone, later] = [await fleet.addToken(), await fleet.addToken()]
   const sidecar = await fleet.sidecar('small')

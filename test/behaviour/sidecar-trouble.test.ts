@@ -49,7 +49,7 @@ async function wrongAnswers(
   return { wrong, asked }
 }
 
-test('a replicator that is killed over and over harms no answer, and news arrive between', async () => {
+test('a replicator that is killed repeatedly breaks no answer, and changes arrive in between', async () => {
   const [good, gone] = [await fleet.addToken(), await fleet.addToken()]
   const sidecar = await fleet.sidecar('a')
   await sidecar.ready()
@@ -78,7 +78,7 @@ test('a replicator that is killed over and over harms no answer, and news arrive
   expect(await sidecar.metric('gatehouse_replicator_restarts')).toBeGreaterThanOrEqual(12)
 })
 
-test('a replicator that hangs is ended and another goes on', async () => {
+test('a hanging replicator is killed and replaced', async () => {
   const sidecar = await fleet.sidecar('a')
   await sidecar.ready()
   const hung = sidecar.replicatorPid()
@@ -91,7 +91,7 @@ test('a replicator that hangs is ended and another goes on', async () => {
   expect((await sidecar.readyz()).ok).toBe(true)
 })
 
-test('a primary that hangs delays no answer, and what it missed is read when it goes on', async () => {
+test('a hanging primary delays no answer, and its changes are read once it resumes', async () => {
   const token = await fleet.addToken()
   const sidecar = await fleet.sidecar('a')
   await sidecar.ready()
@@ -105,7 +105,7 @@ test('a primary that hangs delays no answer, and what it missed is read when it 
   await until('the new token is taken', async () => (await sidecar.ask(next)) === 200, { withinMs: 60_000 })
 }, 60_000)
 
-test('a primary that was killed and came back with another log is copied anew without an interruption', async () => {
+test('a primary that returns with another log is copied anew without an interruption', async () => {
   const [good, gone] = [await fleet.addToken(), await fleet.addToken()]
   const sidecar = await fleet.sidecar('a')
   await sidecar.ready()
@@ -130,7 +130,7 @@ test('a primary that was killed and came back with another log is copied anew wi
   await until('the former copy is gone', () => readdirSync(join(sidecar.directory, 'gateway/replica')).length === 2)
 })
 
-test('with nobody else left it restarts and serves by what it kept, until that is too old', async () => {
+test('a sidecar without any other process restarts from its copy until that is too old', async () => {
   const strict = await SidecarFleet.start(8)
   try {
     const [good, gone] = [await strict.addToken(), await strict.addToken()]
@@ -152,7 +152,7 @@ test('with nobody else left it restarts and serves by what it kept, until that i
 })
 
 describe('a primary restored from an older copy', () => {
-  test('revives no token: what sidecars know to be revoked is told before the copy is read', async () => {
+  test('revives no token, because sidecars report known revocations before the copy is read', async () => {
     const [good, gone] = [await fleet.addToken(), await fleet.addToken()]
     const copy = await fleet.sqld.copy()
     const sidecar = await fleet.sidecar('a')
@@ -177,7 +177,7 @@ describe('a primary restored from an older copy', () => {
     ).toBe(2)
   })
 
-  test('also where the copy was changed and has passed the version that the sidecar knew', async () => {
+  test('revives no token even when the copy has passed the version that the sidecar knew', async () => {
     const gone = await fleet.addToken()
     const copy = await fleet.sqld.copy()
     const sidecar = await fleet.sidecar('a')
@@ -203,7 +203,7 @@ describe('damaged files of the replica', () => {
     truncated: (path: string) => truncateSync(path, 7),
     overwritten: (path: string) => writeFileSync(path, Buffer.alloc(40_000, 'garbage')),
   }
-  test('never let a revoked token in: without the primary it is refused, with it they are made anew', async () => {
+  test('never admit a revoked token: it is refused without the primary, and the files are rebuilt with it', async () => {
     const [good, gone] = [await fleet.addToken(), await fleet.addToken()]
     let sidecar = await fleet.sidecar('a')
     await sidecar.ready()
@@ -234,7 +234,7 @@ describe('damaged files of the replica', () => {
     expect(found).toEqual([])
   })
 
-  test('that go from under a running sidecar are made anew while it serves', async () => {
+  test('are rebuilt while the sidecar serves when they disappear', async () => {
     const [good, gone] = [await fleet.addToken(), await fleet.addToken()]
     const sidecar = await fleet.sidecar('a')
     await sidecar.ready()

@@ -87,7 +87,7 @@ async function knownToken(fields: object = {}) {
 
 const propagation = async (id: string) => expectAnswer(await revoke(plane, id), 200, revokedToken).propagation
 
-test('two workers share the port and one replicator, and of 300 requests at once exactly 100 are accepted', async () => {
+test('two workers share the port and one replicator and accept exactly 100 of 300 concurrent requests', async () => {
   expect(workers()).toHaveLength(2)
   const replicators = workers().map((pid) => descendantsOf(pid).length)
   expect(replicators.sort()).toEqual([0, 1])
@@ -96,7 +96,7 @@ test('two workers share the port and one replicator, and of 300 requests at once
   expect([count(statuses, 200), count(statuses, 429)]).toEqual([100, 200])
 })
 
-test('a revocation counts both workers, and neither accepts the token after it', async () => {
+test('a revocation waits for both workers, and neither accepts the token afterwards', async () => {
   const { id, token_value: token } = await knownToken()
   expect(count(await askMany(token, 20), 200)).toBe(20)
   expect(await propagation(id)).toMatchObject({ connected: 2, acknowledged: 2, unreachable: [] })
@@ -107,7 +107,7 @@ for (const [which, index] of [
   ['the worker that keeps the replica', 1],
   ['the other worker', 0],
 ] as const) {
-  test(`while ${which} is killed the limit holds, the sibling goes on, and both are there again`, async () => {
+  test(`the limit holds while ${which} is killed, the sibling serves, and both return`, async () => {
     const { token_value: token } = await knownToken({ max_requests: 100 })
     const { token_value: free } = await knownToken()
     const victim = workers().find((pid) => descendantsOf(pid).length === index) ?? 0

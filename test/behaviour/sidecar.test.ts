@@ -23,7 +23,7 @@ afterAll(async () => {
   await fleet?.stop()
 })
 
-test('it needs two variables, says what it waits for, and serves once its first copy of the state is whole', async () => {
+test('a sidecar needs two variables, says what it waits for and serves after its first whole copy', async () => {
   const token = await fleet.addToken()
   const gone = await fleet.addToken()
   await fleet.revoke(gone)
@@ -45,7 +45,7 @@ test('it needs two variables, says what it waits for, and serves once its first 
   await sidecar.kill()
 })
 
-test('a revocation has reached it when it is answered, and a new token does within the next sync', async () => {
+test('a revocation has arrived when it is answered, and a new token arrives within the next sync', async () => {
   const sidecar = await fleet.sidecar('revoked')
   await sidecar.ready()
   let status = 0
@@ -61,7 +61,7 @@ test('a revocation has reached it when it is answered, and a new token does with
   await sidecar.kill()
 })
 
-test('the native addon is in the replicator only, which has no credential in its environment', async () => {
+test('only the replicator loads the native addon, and it has no credential in its environment', async () => {
   const sidecar = await fleet.sidecar('addon')
   await sidecar.ready()
   const addons = (pid: number) => mappedFiles(pid).filter((file) => file.includes('libsql') || file.endsWith('.node'))
@@ -73,7 +73,7 @@ test('the native addon is in the replicator only, which has no credential in its
   await sidecar.kill()
 })
 
-test('it keeps nothing readable: the credential and keys of its bootstrap are sealed', async () => {
+test('a sidecar seals the credential and keys of its bootstrap on disk', async () => {
   const sidecar = await fleet.sidecar('sealed')
   await sidecar.ready()
   const kept = readFileSync(join(sidecar.directory, 'gateway/worker/keys'), 'utf8')
@@ -85,7 +85,7 @@ test('it keeps nothing readable: the credential and keys of its bootstrap are se
   await sidecar.kill()
 })
 
-test('SIGTERM drains it, says goodbye and leaves no process; so does the end of its supervisor or of its gateway', async () => {
+test('SIGTERM, and the end of its supervisor or gateway, drains, deregisters and leaves no process', async () => {
   const drained = await fleet.sidecar('drained')
   await drained.ready()
   const family = descendantsOf(drained.supervisorPid)
@@ -112,7 +112,7 @@ test('SIGTERM drains it, says goodbye and leaves no process; so does the end of 
   await restarted.kill()
 })
 
-test('once it has signed off, nobody waits for it, and it serves nothing before it has heard of its control plane again', async () => {
+test('a deregistered sidecar is not waited for and serves nothing before it reconnects', async () => {
   for (const end of ['SIGTERM', 'SIGKILL'] as const) {
     const former = await fleet.sidecar(`signed-off-${end}`)
     await former.ready()
@@ -142,7 +142,7 @@ test('once it has signed off, nobody waits for it, and it serves nothing before 
   }
 })
 
-test('a data directory serves one: a second process fails, and a copy that takes it over ends the first for good', async () => {
+test('a second process on a data directory fails, and a copy that takes it over stops the first for good', async () => {
   const first = await fleet.sidecar('original')
   await first.ready()
   const second = await fleet.sidecar('original')
@@ -161,7 +161,7 @@ test('a data directory serves one: a second process fails, and a copy that takes
   await Promise.all([copy.kill(), again.kill()])
 })
 
-test('a control plane that would be reached in the clear is refused at start', async () => {
+test('a control plane address in clear text is refused at start', async () => {
   const answer = await run(['gateway'], {
     workingDirectory: fleet.directory,
     env: {
@@ -177,7 +177,7 @@ test('a control plane that would be reached in the clear is refused at start', a
   expect(nothing.stderr).toContain('SERVICE_API_URL')
 })
 
-test('a read credential is renewed before it ends, and the replica goes on', async () => {
+test('a read credential is renewed before it expires, and replication continues', async () => {
   fleet.credentialSeconds = 4
   const sidecar = await fleet.sidecar('renewed')
   await sidecar.ready()
@@ -189,7 +189,7 @@ test('a read credential is renewed before it ends, and the replica goes on', asy
   await sidecar.kill()
 })
 
-test('a sidecar whose runtime token is revoked refuses, and says why', async () => {
+test('a sidecar with a revoked runtime token refuses requests and says why', async () => {
   const other = await SidecarFleet.start()
   try {
     const token = await other.addToken()

@@ -108,7 +108,7 @@ const commandEnvironment = () => ({ SERVICE_API_URL: gatehouse.baseUrl, XDG_CONF
 const command = (...args: string[]) => run(args, { env: commandEnvironment() })
 const sessions = () => join(home, 'gatehouse/sessions.json')
 
-test('the setup link shows its secret to no server, and works once', async () => {
+test('the setup link sends its secret to no server and works once', async () => {
   expect(setupLink.pathname + setupLink.search).not.toContain(setupLink.hash.slice(1))
   const page = await browse().get(setupLink.pathname)
   expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
@@ -117,7 +117,7 @@ test('the setup link shows its secret to no server, and works once', async () =>
   expect(again.error.code).toBe('invalid_setup_link')
 })
 
-test('a wrong password and a person nobody knows are told apart by nothing', async () => {
+test('a wrong password and an unknown person get identical answers', async () => {
   const attempt = async (email: string) => {
     const answer = await browse().post('/v1/auth/login', { email, password: 'not the right password' })
     const { error } = expectAnswer(answer, 401, errorAnswer)
@@ -128,7 +128,7 @@ test('a wrong password and a person nobody knows are told apart by nothing', asy
   expect(await attempt('nobody@example.com')).toEqual(wrong)
 })
 
-test('a write by cookie needs the CSRF token of that session, and no page of others gets in', async () => {
+test('a write by cookie needs the CSRF token of its session, and pages of other origins are refused', async () => {
   const { browser, csrf_token } = await signIn(owner)
   const other = await signIn(owner)
   const name = `team ${crypto.randomUUID()}`
@@ -144,7 +144,7 @@ test('a write by cookie needs the CSRF token of that session, and no page of oth
   expect((await browser.get('/v1/teams')).status).toBe(401)
 })
 
-test("a team's administrator token cannot grant beyond itself", async () => {
+test("a team's administrator token cannot grant more than it has", async () => {
   const makeTeam = async () =>
     expectAnswer(await api(gatehouse, '/v1/teams', { body: { name: crypto.randomUUID() } }), 201, identified).id
   const [team, other] = [await makeTeam(), await makeTeam()]
@@ -170,7 +170,7 @@ test("a team's administrator token cannot grant beyond itself", async () => {
   expect((await api(gatehouse, `/v1/tokens/${foreign.id}/rotate`, rotation)).status).toBe(404)
 })
 
-test('an operator sees the events of their own teams, and an owner those of all', async () => {
+test('an operator reads the events of their own teams, and an owner all events', async () => {
   const makeTeam = async () =>
     expectAnswer(await api(gatehouse, '/v1/teams', { body: { name: crypto.randomUUID() } }), 201, identified).id
   const [mine, theirs] = [await makeTeam(), await makeTeam()]
@@ -194,7 +194,7 @@ test('an operator sees the events of their own teams, and an owner those of all'
   expect(await seen((await signIn(owner)).browser)).toEqual(expect.arrayContaining([inMine, inTheirs]))
 })
 
-test('auth login --headless takes the code of the page; status and logout follow the session', async () => {
+test('auth login --headless accepts the code of the page, and status and logout follow the session', async () => {
   const before = await command('auth', 'status')
   expect([before.code, before.stdout]).toEqual([1, ''])
   expect(before.stderr).toContain('auth login')
@@ -216,7 +216,7 @@ test('auth login --headless takes the code of the page; status and logout follow
   expect((await api(gatehouse, '/v1/auth/session', { token })).status).toBe(401)
 })
 
-test('auth login on a listener takes the redirect, and a denial ends it', async () => {
+test('auth login receives the redirect on its listener, and a denial ends it', async () => {
   const session = await login('--json')
   const redirect = (await answer(session.page, member, true)).redirect_to ?? ''
   expect(redirect).toStartWith('http://127.0.0.1:')

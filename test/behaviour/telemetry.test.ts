@@ -48,7 +48,7 @@ const series = z.looseObject({
   totals: z.array(z.looseObject({ key: z.string().nullable(), requests: z.number(), cost: z.number() })),
 })
 
-test('a trace reaches its collector with no text in it, and the event names it', async () => {
+test('a trace reaches its collector without message text, and the event names the trace', async () => {
   const traceparent = `00-${traceId}-b7ad6b7169203331-01`
   expect((await ask('a very private question', { traceparent })).status).toBe(200)
   await eventually(() => expect(collected.length).toBeGreaterThan(0))
@@ -64,7 +64,7 @@ test('a trace reaches its collector with no text in it, and the event names it',
   expect(gatehouse.stdout() + gatehouse.stderr()).not.toContain('collector-secret')
 })
 
-test('a chart shows what was answered a moment ago, and metrics count it', async () => {
+test('a chart and the metrics count an answer a moment later', async () => {
   const before = await chart()
   for (let asked = 0; asked < 3; asked += 1) expect((await ask('again')).status).toBe(200)
   await eventually(async () => expect(await chart()).toBe(before + 3))
@@ -81,7 +81,7 @@ async function chart(): Promise<number> {
   return totals.find(({ key }) => key === 'simulator/echo')?.requests ?? 0
 }
 
-test('the log is one JSON object a line, with nothing of what was asked, however much it tells', async () => {
+test('the log has one JSON object a line and no request text at any level', async () => {
   const text = 'a question that no log repeats'
   expect((await ask(text)).status).toBe(200)
   expect((await ask(text, { 'content-type': 'text/plain' })).status).toBe(415)
@@ -91,7 +91,7 @@ test('the log is one JSON object a line, with nothing of what was asked, however
   expect(lines.filter((line) => line.includes(text) || line.includes('private question'))).toEqual([])
 })
 
-test('an export made in the background is downloaded when it is whole', async () => {
+test('a background export is downloaded once complete', async () => {
   const made = await api(gatehouse, '/v1/exports/jobs', { method: 'POST', body: { since: '1h', format: 'csv' } })
   expect(made.status).toBe(202)
   const { id } = z.looseObject({ id: z.string() }).parse(made.body)

@@ -52,7 +52,7 @@ async function gatewaySays(token: string, requestId?: string) {
   return { status: answer.status, code: answer.ok ? null : errorAnswer.parse(body).error.code, body }
 }
 
-test('a rotation without grace replaces a token at once, with the same profile', async () => {
+test('a rotation without a grace period replaces a token at once with the same profile', async () => {
   const { teamId } = await installation(gatehouse)
   const limits = { max_requests: 500, rate_limit_rpm: 60, metadata: { use: 'shop' } }
   const old = await createToken(gatehouse, { ...limits, bindings: { team_id: teamId, model_filter: ['fake-*'] } })
@@ -66,7 +66,7 @@ test('a rotation without grace replaces a token at once, with the same profile',
   expect(await read(old.id)).toMatchObject({ status: 'rotated', rotated_to_id: made.id })
 })
 
-test('within the grace period both secrets work, and the old one says what replaced it', async () => {
+test('both secrets work within the grace period, and the old one names its replacement', async () => {
   const old = await createToken(gatehouse)
   const made = expectAnswer(await post(old.id, 'rotate', { grace_period_seconds: 3600 }), 201, rotatedToken)
   expect((await gatewaySays(old.token_value)).status).toBe(200)
@@ -74,7 +74,7 @@ test('within the grace period both secrets work, and the old one says what repla
   expect(await read(old.id)).toMatchObject({ status: 'active', rotated_to_id: made.id })
 })
 
-test('a grace period that ends while the gateway runs takes effect without any further change', async () => {
+test('a grace period that ends while the gateway runs takes effect on time', async () => {
   const old = await createToken(gatehouse)
   expectAnswer(await post(old.id, 'rotate', { grace_period_seconds: 1 }), 201, rotatedToken)
   let said = await gatewaySays(old.token_value)
@@ -85,7 +85,7 @@ test('a grace period that ends while the gateway runs takes effect without any f
   expect(JSON.stringify(said.body)).toContain('rotated')
 })
 
-test('of two rotations at once one is done, and the other is told what replaced the token', async () => {
+test('of two concurrent rotations one succeeds, and the other names the replacement', async () => {
   const old = await createToken(gatehouse)
   const answers = await Promise.all([post(old.id, 'rotate'), post(old.id, 'rotate')])
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 409])
@@ -97,7 +97,7 @@ test('of two rotations at once one is done, and the other is told what replaced 
   expect(JSON.stringify(refusal)).toContain(`"rotated_to_id":"${made.id}"`)
 })
 
-test('a rotation probe: the events name which token was used before and after', async () => {
+test('the events show which of the two tokens was used around a rotation', async () => {
   const old = await createToken(gatehouse)
   const [before, after] = [`probe-${crypto.randomUUID()}`, `probe-${crypto.randomUUID()}`]
   expect((await gatewaySays(old.token_value, before)).status).toBe(200)
@@ -111,7 +111,7 @@ test('a rotation probe: the events name which token was used before and after', 
   expect(await usedBy(after)).toEqual([made.id])
 })
 
-test('a clone is narrower, has a secret of its own and is not revoked with its source', async () => {
+test('a clone is narrower, has its own secret and survives the revocation of its source', async () => {
   const source = await createToken(gatehouse, {
     max_requests: 100,
     bindings: { model_filter: ['fake-*'] },
@@ -127,7 +127,7 @@ test('a clone is narrower, has a secret of its own and is not revoked with its s
   expect(again.error.code).toBe('token_not_active')
 })
 
-test('whatever is wider in a clone or an update is refused, with the first wider field named', async () => {
+test('a clone or update that widens a field is refused with the name of the first such field', async () => {
   const { gatewayId, teamId } = await installation(gatehouse)
   const limits = { max_budget: 10, max_requests: 100, rate_limit_rpm: 60, rate_limit_tpm: 1000 }
   const bindings = { provider: 'openai', model_filter: ['fake-*'], gateway_id: gatewayId, team_id: teamId }
@@ -163,7 +163,7 @@ test('whatever is wider in a clone or an update is refused, with the first wider
   expect((await post(source.id, 'clone', { bindings: { model_filter: [] } })).status).toBe(422)
 })
 
-test('all that a token with a request limit makes shares that limit, and ends when it ends', async () => {
+test('all tokens made by a token with a request limit share that limit and end with it', async () => {
   const creator = await createToken(gatehouse, { roles: ['admin'], max_requests: 2, expires_in_seconds: 600 })
   const make = async () => {
     const body = { name: 'made', purpose: 'general', roles: ['admin'] }
@@ -180,7 +180,7 @@ test('all that a token with a request limit makes shares that limit, and ends wh
   expect((await gatewaySays(creator.token_value)).status).toBe(429)
 })
 
-test('an emergency revocation wants an explanation, and leaves a proof without the secret', async () => {
+test('an emergency revocation requires a reason and leaves a proof without the secret', async () => {
   const token = await createToken(gatehouse)
   expect(expectAnswer(await post(token.id, 'emergency-revoke'), 422, errorAnswer).error.param).toBe('explanation')
   expect((await gatewaySays(token.token_value)).status).toBe(200)
@@ -199,7 +199,7 @@ test('an emergency revocation wants an explanation, and leaves a proof without t
   expect(alerts).toContain('emergency_revoked')
 })
 
-test('an update holds only for the version that was read', async () => {
+test('an update requires the current version', async () => {
   const token = await createToken(gatehouse, { max_requests: 100 })
   const { version } = await read(token.id)
   const current = { 'if-match': `"${version}"` }
@@ -214,7 +214,7 @@ test('an update holds only for the version that was read', async () => {
   expect(both.map(({ status }) => status).toSorted()).toEqual([200, 412])
 })
 
-test('alerts name what ends soon, and views count what there is', async () => {
+test('alerts name tokens that expire soon, and views count tokens', async () => {
   const token = await createToken(gatehouse, { expires_in_seconds: 3600, key_class: 'virtual' })
   const alert = z.object({ condition: z.string(), token_id: z.string(), at: z.string().nullable() })
   const answer = await api(gatehouse, '/v1/tokens/alerts')
@@ -231,7 +231,7 @@ test('alerts name what ends soon, and views count what there is', async () => {
   expect(seen.by_key_class.virtual).toBeGreaterThan(0)
 })
 
-test('an idempotency key makes one token, never shows its secret twice, and belongs to one body', async () => {
+test('an idempotency key creates one token, never shows its secret twice and belongs to one body', async () => {
   const headers = { 'idempotency-key': crypto.randomUUID() }
   const body = { name: `once-${crypto.randomUUID()}`, purpose: 'general' }
   const create = (sent: object) => api(gatehouse, '/v1/tokens', { method: 'POST', body: sent, headers })
@@ -245,7 +245,7 @@ test('an idempotency key makes one token, never shows its secret twice, and belo
   expect(listed.split(body.name).length).toBe(2)
 })
 
-test('an answer without a secret is given again whole for the same idempotency key, and the change made once', async () => {
+test('a repeated idempotency key returns the whole answer without a secret and makes the change once', async () => {
   const token = await createToken(gatehouse)
   const headers = { 'idempotency-key': crypto.randomUUID() }
   const act = (explanation: string) => post(token.id, 'emergency-revoke', { explanation }, headers)
@@ -261,7 +261,7 @@ test('an answer without a secret is given again whole for the same idempotency k
   expect(revocations.map(({ event_id }) => event_id)).toEqual([first.proof_event_id])
 })
 
-test('what is not usable is refused on every route of the gateway, and says what it is to validate', async () => {
+test('an unusable token is refused on every gateway route, and validation says what it is', async () => {
   const revoked = await createToken(gatehouse)
   const rotated = await createToken(gatehouse)
   await revoke(gatehouse, revoked.id)
@@ -280,7 +280,7 @@ test('what is not usable is refused on every route of the gateway, and says what
   }
 })
 
-test('the command line rotates, clones, narrows and revokes, with secrets alone on stdout', async () => {
+test('the command line rotates, clones, narrows and revokes, and prints only secrets on stdout', async () => {
   const created = await operate(gatehouse, 'token', 'create', '--name', 'line', '--purpose', 'general')
   expect(created.stdout).toMatch(/^gth_[0-9A-Za-z]{36}\n$/)
   const id = /^id +(\S+)$/m.exec(created.stderr)?.[1] ?? ''

@@ -223,7 +223,7 @@ async function expectSaid(route: { method: string; path: string }, state: string
   return `${seen.status} ${seen.code}`
 }
 
-test('every state of a token is said alike on every route, by resource and cause, without the secret', async () => {
+test('every route refuses a token in each state with the same resource and cause, without the secret', async () => {
   const table: Record<string, Record<string, string>> = {}
   for (const [state, each] of cases) {
     const row: Record<string, string> = {}
@@ -234,7 +234,7 @@ test('every state of a token is said alike on every route, by resource and cause
   if (process.env.SHOW_TABLE !== undefined) console.table(table)
 })
 
-test('an expiry that passes while the gateway runs takes effect by itself', async () => {
+test('an expiry that passes while the gateway runs takes effect on time', async () => {
   const chat = { method: 'POST', path: '/v1/chat/completions' }
   const before = await ask(chat, dying.token_value)
   expect(before.code === null || before.code === 'tokens.expired').toBe(true)
@@ -246,7 +246,7 @@ test('an expiry that passes while the gateway runs takes effect by itself', asyn
 
 const depletion = z.looseObject({ depletion: z.object({ current_requests: z.number().nullable() }) })
 
-test('a token that is used up is refused before the provider is asked, and listed as what it is', async () => {
+test('a used-up token is refused before the provider call and listed as used up', async () => {
   const limits = { key_class: 'disposable', expires_in_seconds: 3600 }
   const once = await createToken(gatehouse, { ...limits, max_requests: 1 })
   const poor = await createToken(gatehouse, { ...limits, max_budget: 0.000001 })

@@ -56,19 +56,19 @@ test('a created token shows its secret once and works at once', async () => {
   expect(JSON.stringify(read)).not.toContain(token.token_value)
 })
 
-test('the resource name of a token holds its id', async () => {
+test('the resource name of a token contains its id', async () => {
   const token = await createToken(gatehouse)
   expect(token.resource_vrn).toMatch(new RegExp(`^vrn:gatehouse:[0-9a-f-]{36}:token/${token.resource_id}$`))
 })
 
-test('a list is walked by its cursor: every token once, the last page without one', async () => {
+test('the cursor of a list reaches every token once, and the last page has none', async () => {
   const made = await Promise.all(Array.from({ length: 7 }, () => createToken(gatehouse, { name: 'one of seven' })))
   const seen = (await listAll('&purpose=general', 3)).map(({ id }) => id)
   expect(new Set(seen).size).toBe(seen.length)
   expect(made.filter(({ id }) => !seen.includes(id))).toEqual([])
 })
 
-test('a cursor sent with other filters is refused', async () => {
+test('a cursor with other filters is refused', async () => {
   const page = expectAnswer(await api(gatehouse, '/v1/tokens?limit=1'), 200, tokenPage)
   expect(page.next_cursor).not.toBeNull()
   const cursor = encodeURIComponent(page.next_cursor ?? '')
@@ -78,7 +78,7 @@ test('a cursor sent with other filters is refused', async () => {
   expect(expectAnswer(made, 422, errorAnswer).error.code).toBe('invalid_cursor')
 })
 
-test('a limit outside 1 to 100 is refused', async () => {
+test('a page size outside 1 to 100 is refused', async () => {
   for (const limit of ['0', '101', 'many', '-1']) {
     const { error } = expectAnswer(await api(gatehouse, `/v1/tokens?limit=${limit}`), 422, errorAnswer)
     expect([limit, error.param]).toEqual([limit, 'limit'])
@@ -97,7 +97,7 @@ test('status and purpose filter the list', async () => {
   expect(runtime.map(({ purpose }) => purpose)).toEqual(['gateway_runtime'])
 })
 
-test('a token that does not exist is not found, whatever the form of its id', async () => {
+test('an unknown token is 404 for any form of id', async () => {
   for (const id of ['018f0000-0000-7000-8000-000000000000', 'no-id-at-all', '%00']) {
     const { status } = await api(gatehouse, `/v1/tokens/${id}`)
     expect([id, [404, 422].includes(status)]).toEqual([id, true])
@@ -112,7 +112,7 @@ interface Refusal {
   param: string
 }
 
-test('a token that the rules forbid is refused, with the field named', async () => {
+test('a token that breaks a rule is refused with the name of the field', async () => {
   const { teamId } = await installation(gatehouse)
   const nobody = '018f0000-0000-7000-8000-000000000000'
   const invalid = { status: 422, code: 'invalid_parameter' }
@@ -167,7 +167,7 @@ test('a token that the rules forbid is refused, with the field named', async () 
   expect(got).toEqual(refusals.map(({ why, status, code, param }) => ({ why, status, code, param })))
 })
 
-test('a member makes, lists and revokes nothing, and the refusal names the permission', async () => {
+test('a member creates, lists and revokes no token, and the refusal names the permission', async () => {
   const member = await createToken(gatehouse)
   const token = member.token_value
   const made = await api(gatehouse, '/v1/tokens', { token, body: { name: 'x', purpose: 'general' } })
@@ -178,7 +178,7 @@ test('a member makes, lists and revokes nothing, and the refusal names the permi
   expect(expectAnswer(revoked, 403, errorAnswer).error.code).toBe('permission_denied')
 })
 
-test('the control plane takes no request without a token, and none with a broken one', async () => {
+test('the control plane refuses requests without a token or with an invalid one', async () => {
   const missing = await api(gatehouse, '/v1/tokens', { token: null })
   expect(expectAnswer(missing, 401, errorAnswer).error).toMatchObject({
     type: 'authentication_error',
@@ -188,7 +188,7 @@ test('the control plane takes no request without a token, and none with a broken
   expect(expectAnswer(broken, 401, errorAnswer).error.code).toBe('invalid_api_token')
 })
 
-test('a repeated create with the same Idempotency-Key makes one token and never shows its secret again', async () => {
+test('a repeated create with the same Idempotency-Key creates one token and never shows its secret again', async () => {
   const request = {
     body: { name: 'only one', purpose: 'general' },
     headers: { 'idempotency-key': crypto.randomUUID() },
@@ -202,7 +202,7 @@ test('a repeated create with the same Idempotency-Key makes one token and never 
   expect(expectAnswer(other, 422, errorAnswer).error.code).toBe('idempotency_key_reused')
 })
 
-test('creating and revoking each leave their event', async () => {
+test('creation and revocation each leave an event', async () => {
   const token = await createToken(gatehouse)
   await revoke(gatehouse, token.id)
   const types = eventsInLedger(gatehouse)
@@ -250,7 +250,7 @@ test('the command line creates, lists, reads and deletes tokens', async () => {
   expect((await chat(gatehouse, { token: token.token_value })).status).toBe(401)
 })
 
-test('a runtime token is made by the command line, with the purpose in kebab-case', async () => {
+test('the command line creates a runtime token, with its purpose in kebab-case', async () => {
   const { gatewayId, teamId } = await installation(gatehouse)
   const bindings = ['--gateway-id', gatewayId, '--team-id', teamId, '--expires-in', '1d']
   const make = (purpose: string) =>
@@ -263,7 +263,7 @@ test('a runtime token is made by the command line, with the purpose in kebab-cas
   expect((await make('gateway_runtime')).code).toBe(2)
 })
 
-test('no secret is anywhere but in the answer that showed it', async () => {
+test('a secret appears only in the answer that showed it', async () => {
   const token = await createToken(gatehouse, { name: 'searched for' })
   const secret = token.token_value
   const made = await api(gatehouse, '/v1/tokens', { token: secret, body: { name: secret, purpose: secret } })

@@ -154,7 +154,7 @@ async function costOf(requestId: string): Promise<unknown> {
 
 const plans = Object.entries(splitPlans)
 
-test('a chat client reads Bedrock’s event streams, however they are cut, and pays by their usage', async () => {
+test('a chat client reads Bedrock’s event streams at every split and is charged by their usage', async () => {
   for (const [name, split] of plans) {
     upstream.next({ ...eventStream, split })
     expect([name, await said('bedrock', 'bedrock-1')]).toEqual([name, words])
@@ -163,7 +163,7 @@ test('a chat client reads Bedrock’s event streams, however they are cut, and p
   expect(await costOf('bedrock-1')).toBe((4 * 1 + 6 * 2) / 1e6)
 })
 
-test('a chat client reads Gemini’s and Anthropic’s streams, however they are cut', async () => {
+test('a chat client reads Gemini’s and Anthropic’s streams at every split', async () => {
   const gemini = geminiStream(['Grüße', ' aus', ' 東京'])
   for (const [name, split] of plans) {
     upstream.next({ ...streamReply(gemini), split })
@@ -186,7 +186,7 @@ test('a messages client reads a chat provider’s stream', async () => {
   expect(upstream.calls.at(-1)?.path).toBe('/v1/chat/completions')
 })
 
-test('a fallback of another dialect answers each caller in its own, at the price of who answered', async () => {
+test('a fallback of another dialect answers each caller in its own dialect at the fallback’s price', async () => {
   upstream.when('up-failing', failing)
   for (const [model, first] of [
     ['chats-first', 'chats'],
@@ -211,7 +211,7 @@ test('a fallback of another dialect answers each caller in its own, at the price
   }
 })
 
-test('a path that breaks off before its first byte falls back too, and one that breaks off later is broken', async () => {
+test('a path that breaks before its first byte falls back, and one that breaks later ends in an error', async () => {
   upstream.when('up-failing', { ...streamReply(chatStream()), stop: { after: 'nothing', by: 'reset' } })
   upstream.when('', streamReply(geminiStream(['Grüße', ' aus 東京'])))
   expect(await said('chats-first', 'reset-1')).toBe(words)
@@ -220,7 +220,7 @@ test('a path that breaks off before its first byte falls back too, and one that 
   expect(String(thrown)).toContain('could not be used')
 })
 
-test('a policy reads a translated stream as its caller does: a term that its frames split is masked or blocked', async () => {
+test('a policy masks or blocks a term that the frames of a translated stream split', async () => {
   const split = streamReply(geminiStream(['the for', 'bid', 'den word']))
   upstream.next(split)
   expect(await said('gemini-redacted', 'redacted-1')).not.toContain('forbidden')
@@ -239,7 +239,7 @@ test('a policy reads a translated stream as its caller does: a term that its fra
   expect(String(await thrownBy(messages.finalMessage()))).toContain('content_policy_violation')
 })
 
-test('errors of every kind of provider come with their status, in the form of the caller', async () => {
+test('errors of every provider kind arrive with their status in the form of the caller', async () => {
   const json = (status: number, body: object): Reply => ({ ...jsonReply(Buffer.from(JSON.stringify(body))), status })
   const kinds = [
     ['anthropic', json(400, { type: 'error', error: { type: 'invalid_request_error', message: 'No.' } })],
@@ -261,7 +261,7 @@ test('errors of every kind of provider come with their status, in the form of th
   expect(thrown).toMatchObject({ status: 404, error: { type: 'error', error: { type: 'not_found_error' } } })
 })
 
-test('usage is shown where it was asked for, and a budget is spent to the token', async () => {
+test('usage is shown when requested, and a budget is spent to the token', async () => {
   const { id, token_value } = await createToken(gatehouse, { max_budget: 1 })
   const client = new OpenAI({ apiKey: token_value, maxRetries: 0, baseURL: `${gatehouse.gatewayUrl}/v1` })
   const usageOf = async (more: object) => {
@@ -292,7 +292,7 @@ async function spentBy(tokenId: string): Promise<number> {
   return expectAnswer(await api(gatehouse, `/v1/tokens/${tokenId}`), 200, spending).depletion.current_spend
 }
 
-test('a provider that lies or sends garbage is a bad gateway, and never an answer', async () => {
+test('a provider that sends invalid answers is 502 and never an answer', async () => {
   const html = Buffer.from('<html>busy</html>')
   for (const reply of [jsonReply(html), jsonReply(Buffer.from('{"hello":"world"}')), streamReply(html)]) {
     upstream.next(reply)

@@ -118,7 +118,7 @@ async function round(number: number, killed: Kill | null): Promise<number> {
   return took
 }
 
-test('kills of gateways, of the control plane and of both at any instant lose no use, double none and pass no limit', async () => {
+test('kills of gateways and control plane at any instant lose no use, double none and exceed no limit', async () => {
   const wholeMs = [await round(0, null), await round(1, null)] as const
   for (let number = 2; number < kills + 2; number++) {
     const target = targetNames[number % targetNames.length] ?? 'the control plane'

@@ -58,7 +58,7 @@ const slow = (call: Call) => ({
   headersAfterMs: 30,
 })
 
-test('of 500 requests at once on three gateways, whole and streamed, exactly 100 are accepted', async () => {
+test('exactly 100 of 500 concurrent requests, whole and streamed, are accepted on three gateways', async () => {
   upstream.when('fake-model', slow)
   const token = await createToken(gatehouse, { max_requests: 100 })
   const answers = await answersToMany(token.token_value, 500)
@@ -85,7 +85,7 @@ test('of 500 requests at once on three gateways, whole and streamed, exactly 100
   expect({ code, line: stdout.includes(account) }).toEqual({ code: 0, line: true })
 })
 
-test('a limit that is lowered holds from then on, on every gateway', async () => {
+test('a lowered limit applies at once on every gateway', async () => {
   const token = await createToken(gatehouse, { max_requests: 1000 })
   const account = `token/${token.id}/requests`
   expect(count(await sendMany(token.token_value, 30), 200)).toBe(30)
@@ -99,7 +99,7 @@ test('a limit that is lowered holds from then on, on every gateway', async () =>
   expect(sums(account).settled).toBe(40)
 })
 
-test('kills of a gateway and of the control plane in the middle lose no request and pass no limit', async () => {
+test('kills of a gateway and of the control plane lose no request and exceed no limit', async () => {
   upstream.when('fake-model', slow)
   const token = await createToken(gatehouse, { max_requests: 100 })
   const account = `token/${token.id}/requests`
@@ -120,7 +120,7 @@ test('kills of a gateway and of the control plane in the middle lose no request 
   expect(upstream.calls.length).toBeLessThanOrEqual(100)
 })
 
-test('when its source is used up a clone is shown and validated as what its requests are told', async () => {
+test('a clone of a used-up source is shown and validated with the cause that its requests get', async () => {
   const source = await createToken(gatehouse, { max_requests: 2 })
   const made = await api(gatehouse, `/v1/tokens/${source.id}/clone`, { body: {} })
   const clone = expectAnswer(made, 201, createdToken)

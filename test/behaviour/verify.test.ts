@@ -28,7 +28,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-test('an event that is altered in the file is named, with exit code 1, and what is not covered is said', async () => {
+test('events verify names an event altered in the file, exits 1 and says what is not covered', async () => {
   const witness = join(dataDirectory, 'gateway', 'worker', 'checkpoint.json')
   await until('the gateway keeps what it saw', () => existsSync(witness), { withinMs: 60_000 })
   const token = (await createToken(gatehouse)).token_value
@@ -66,7 +66,7 @@ test('an event that is altered in the file is named, with exit code 1, and what 
   expect(lines.at(-1)).toMatchObject({ kind: 'summary', findings: 1 })
 })
 
-test('it is for those who see the events of every team only', async () => {
+test('events verify is allowed only to readers of every team’s events', async () => {
   const member = (await createToken(gatehouse)).token_value
   const answer = await fetch(`${gatehouse.baseUrl}/v1/events/verify`, {
     headers: { authorization: `Bearer ${member}` },

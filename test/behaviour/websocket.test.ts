@@ -43,7 +43,7 @@ const dataOf = (stream: Buffer): string[] =>
     .map((line) => line.slice(6))
 
 describe('a WebSocket', () => {
-  test('gives the provider’s events byte for byte, however they were split, and each is an event of its own', async () => {
+  test('passes the provider’s events byte for byte at every split, one frame each', async () => {
     const token = await createToken(gatehouse)
     const socket = await connect(token.token_value, { 'x-request-id': 'handshake-7' })
     const body = chatStream({ lineEnding: '\r\n' })
@@ -62,7 +62,7 @@ describe('a WebSocket', () => {
     })
   })
 
-  test('speaks with Bun’s own client', async () => {
+  test('works with Bun’s own client', async () => {
     const token = await createToken(gatehouse)
     const socket = new WebSocket(address(), { headers: { authorization: `Bearer ${token.token_value}` } })
     const frames: string[] = []
@@ -77,7 +77,7 @@ describe('a WebSocket', () => {
     expect(frames).toEqual(dataOf(chatStream()))
   })
 
-  test('that is closed in the middle of an answer lets the provider go', async () => {
+  test('aborts the provider call when it is closed within an answer', async () => {
     upstream.forget()
     const token = await createToken(gatehouse)
     const socket = await connect(token.token_value)
@@ -92,7 +92,7 @@ describe('a WebSocket', () => {
     await until('the call is cancelled', () => upstream.calls.at(-1)?.state === 'cancelled after headers')
   })
 
-  test('is refused before it opens without a good token, and its frames once the token is revoked', async () => {
+  test('is refused before it opens without a valid token, and its frames are refused once the token is revoked', async () => {
     const opening = (authorization?: string) =>
       fetch(address().replace('ws', 'http'), {
         headers: {
@@ -122,7 +122,7 @@ describe('a WebSocket', () => {
   })
 })
 
-test('an emergency revoke ends what the token has running, where that is asked for, and only that token’s', async () => {
+test('is ended by an emergency revocation that asks for it, for that token only', async () => {
   const [token, other] = [await createToken(gatehouse), await createToken(gatehouse)]
   const split = splitPlans['at every frame'] ?? (() => [])
   upstream.when('endless', { ...streamReply(), split, stop: { after: 2, by: 'stall' } })

@@ -71,7 +71,7 @@ const connected = async (): Promise<number> =>
   (await (await fetch(`${gatehouse.gatewayUrl}/metrics`)).text()).match(/^gatehouse_stream_connected\{.*\} 1$/gm)
     ?.length ?? 0
 
-test('two workers share the port, and of 300 requests at once exactly 100 are accepted', async () => {
+test('two workers share the port and accept exactly 100 of 300 concurrent requests', async () => {
   expect(workers()).toHaveLength(2)
   const token = await createToken(gatehouse, { max_requests: 100 })
   const statuses = await askMany(token.token_value, 300)
@@ -83,7 +83,7 @@ test('two workers share the port, and of 300 requests at once exactly 100 are ac
   expect(second).toBeGreaterThan(0)
 })
 
-test('a revocation counts every worker, and none of them accepts the token after it', async () => {
+test('a revocation waits for every worker, and none accepts the token afterwards', async () => {
   const token = await createToken(gatehouse)
   expect(count(await askMany(token.token_value, 10), 200)).toBe(10)
   const revoked = await revoke(gatehouse, token.id)
@@ -113,7 +113,7 @@ async function mcpSession(token: string): Promise<Record<string, string>> {
 
 const ping = { id: 1, method: 'ping' }
 
-test('an MCP session works whichever worker its requests reach, streams too; a local command is refused', async () => {
+test('an MCP session works through every worker, with streams, and a local command is refused', async () => {
   const { token_value: token } = await createToken(gatehouse)
   for (const body of [
     { name: 'tools', url: tools.url },
@@ -146,7 +146,7 @@ test('an MCP session works whichever worker its requests reach, streams too; a l
   expect(statuses).toEqual(statuses.map(() => 404))
 })
 
-test('the sessions of a worker that was killed are not there, and a new one is', async () => {
+test('the sessions of a killed worker are gone, and a new session works', async () => {
   const { token_value: token } = await createToken(gatehouse)
   const sessions = await Promise.all(Array.from({ length: 12 }, () => mcpSession(token)))
   const [victim = 0] = workers()
@@ -169,7 +169,7 @@ test('the sessions of a worker that was killed are not there, and a new one is',
   expect(await status(await mcpSession(token))).toBe(200)
 })
 
-test('while one worker is killed the other goes on, and the limit still holds', async () => {
+test('the other worker serves while one is killed, and the limit still holds', async () => {
   const token = await createToken(gatehouse, { max_requests: 100 })
   const [victim = 0] = workers()
   const statuses = askMany(token.token_value, 200)
@@ -183,7 +183,7 @@ test('while one worker is killed the other goes on, and the limit still holds', 
   await until('the worker has come back', isBack)
 })
 
-test('doctor looks at what every worker has, and misses none', async () => {
+test('doctor reads the files of every worker and reports none missing', async () => {
   const { stdout } = await run(['doctor', '--data', dataDirectory], {
     env: {
       SERVICE_API_URL: gatehouse.baseUrl,
@@ -197,7 +197,7 @@ test('doctor looks at what every worker has, and misses none', async () => {
   expect(lines.filter((line) => line.includes('Worker 1: The outbox takes'))).toHaveLength(1)
 })
 
-test('a worker that is wanted no longer has its events reported, and nothing of it stays', async () => {
+test('a removed worker has its events shipped and its files deleted', async () => {
   const token = await createToken(gatehouse)
   expect(count(await askMany(token.token_value, 40), 200)).toBe(40)
   // Nothing is drained: what was not reported yet is in the workers' outboxes alone.

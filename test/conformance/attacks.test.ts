@@ -48,8 +48,8 @@ const consent = async (path: 'preview' | 'decision', body: object, headers = fro
   return { status: answer.status, headers: answer.headers, body: parseOrKeep(await answer.text()) }
 }
 
-describe('codes', () => {
-  test('a code that is replayed gives nothing and ends what it gave, on both listeners', async () => {
+describe('authorization codes', () => {
+  test('a replayed code gives no token and revokes what it gave, on both listeners', async () => {
     const { request } = await approvedCode(gatehouse, clientId, ada)
     const given = tokensOf(await redeem(request))
     expect(await opens(gatehouse, given.access_token)).toEqual(everything)
@@ -58,14 +58,14 @@ describe('codes', () => {
     expect((await refresh(gatehouse, clientId, given.refresh_token)).body.error).toBe('invalid_grant')
   })
 
-  test('a code that is injected into another run fails at its verifier', async () => {
+  test('a code injected into another flow fails at its verifier', async () => {
     const stolen = await approvedCode(gatehouse, clientId, ada)
     const injected = { ...stolen.request, code_verifier: newVerifier() }
     expect(await redeem(injected)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
     expect((await redeem(stolen.request)).status).toBe(200)
   })
 
-  test('a code cannot be had or redeemed without PKCE, nor with plain', async () => {
+  test('a code is neither issued nor redeemed without PKCE, nor with plain', async () => {
     for (const fields of [
       { code_challenge: null },
       { code_challenge_method: null },
@@ -80,7 +80,7 @@ describe('codes', () => {
     expect((await redeem({ ...request, code_verifier: challengeOf(verifier) })).body.error).toBe('invalid_grant')
   })
 
-  test('of many redemptions at once one gets through at most, and then nobody has a token', async () => {
+  test('of many concurrent redemptions at most one succeeds, and then every token is revoked', async () => {
     const { request } = await approvedCode(gatehouse, clientId, ada)
     const answers = await Promise.all(Array.from({ length: 12 }, () => redeem(request)))
     const given = answers.filter(({ status }) => status === 200).map(tokensOf)
@@ -88,7 +88,7 @@ describe('codes', () => {
     for (const { access_token } of given) expect(await opens(gatehouse, access_token)).toEqual(nothing)
   })
 
-  test('a code and a refresh token are no access tokens', async () => {
+  test('a code or refresh token is refused as an access token', async () => {
     const { code, request } = await approvedCode(gatehouse, clientId, ada)
     const { refresh_token } = tokensOf(await redeem(request))
     for (const secret of [code, refresh_token]) expect(await opens(gatehouse, secret)).toEqual(nothing)
@@ -96,7 +96,7 @@ describe('codes', () => {
 })
 
 describe('redirects', () => {
-  test('a redirect_uri that differs in anything is shown to the person and never redirected', async () => {
+  test('a redirect_uri that differs in any way shows an error page and never redirects', async () => {
     for (const redirect_uri of [
       'http://app.example.com/callback',
       'https://APP.example.com/callback',
@@ -126,14 +126,14 @@ describe('redirects', () => {
     }
   })
 
-  test('a client that nobody registered redirects nowhere', async () => {
+  test('an unregistered client is never redirected to', async () => {
     const query = queryOf(authorizationUrl(gatehouse, crypto.randomUUID(), newVerifier()))
     expect((await consent('decision', { ...query, approve: true })).body).toMatchObject({
       error_page: { error: 'invalid_client' },
     })
   })
 
-  test('a mix-up of servers is seen by the issuer on every redirect', async () => {
+  test('every redirect names the issuer, which exposes a mix-up of servers', async () => {
     const approved = await decide(gatehouse, ada, authorizationUrl(gatehouse, clientId, newVerifier()))
     const denied = await decide(gatehouse, ada, authorizationUrl(gatehouse, clientId, newVerifier()), false)
     const refused = await decide(gatehouse, ada, authorizationUrl(gatehouse, clientId, newVerifier(), { scope: 'x' }))
@@ -142,7 +142,7 @@ describe('redirects', () => {
     expect(() => oauth.validateAuthResponse(other, { client_id: clientId }, approved, 'the state')).toThrow('iss')
   })
 
-  test('a state comes back byte for byte, so that a forged answer has another', async () => {
+  test('a state comes back byte for byte, which exposes a forged answer', async () => {
     const state = 'a+b %2B/ü&=#?"'
     const back = await decide(gatehouse, ada, authorizationUrl(gatehouse, clientId, newVerifier(), { state }))
     expect(back.searchParams.get('state')).toBe(state)
@@ -152,7 +152,7 @@ describe('redirects', () => {
 })
 
 describe('refresh tokens', () => {
-  test('a refresh that asks for more than was approved is refused', async () => {
+  test('a refresh that asks for more scopes than approved is refused', async () => {
     const given = await tokensFor(gatehouse, clientId, ada, { scope: 'gateway:invoke' })
     for (const scope of ['gateway:invoke tokens:read', 'tokens:read', 'tokens:write']) {
       expect((await refresh(gatehouse, clientId, given.refresh_token, { scope })).body.error).toBe('invalid_scope')
@@ -160,7 +160,7 @@ describe('refresh tokens', () => {
     expect((await refresh(gatehouse, clientId, given.refresh_token)).body.scope).toBe('gateway:invoke')
   })
 
-  test('of many refreshes at once one gets through at most, and then the family is dead', async () => {
+  test('of many concurrent refreshes at most one succeeds, and then the family is revoked', async () => {
     const first = await tokensFor(gatehouse, clientId, ada)
     const tried = Array.from({ length: 12 }, () => refresh(gatehouse, clientId, first.refresh_token))
     const given = (await Promise.all(tried)).filter(({ status }) => status === 200).map(tokensOf)
@@ -169,7 +169,7 @@ describe('refresh tokens', () => {
     for (const { refresh_token } of given) expect((await refresh(gatehouse, clientId, refresh_token)).status).toBe(400)
   })
 
-  test('a stolen refresh token that is used after its owner ends the family of both', async () => {
+  test('a stolen refresh token used after its owner revokes the family of both', async () => {
     const first = await tokensFor(gatehouse, clientId, ada)
     const owner = tokensOf(await refresh(gatehouse, clientId, first.refresh_token))
     expect((await refresh(gatehouse, clientId, first.refresh_token)).body.error).toBe('invalid_grant')
@@ -177,7 +177,7 @@ describe('refresh tokens', () => {
   })
 })
 
-test('another client can neither use nor revoke what is not its own', async () => {
+test('another client can neither use nor revoke a client’s tokens', async () => {
   const other = await register(gatehouse, { client_name: 'Another' })
   const { request } = await approvedCode(gatehouse, clientId, ada)
   expect((await redeem({ ...request, client_id: other })).body.error).toBe('invalid_grant')
@@ -198,7 +198,7 @@ describe('the decision', () => {
     user_id: ada.id,
   })
 
-  test('of a forged request is refused', async () => {
+  test('is refused for a forged request', async () => {
     const eve = await person(gatehouse, 'eve')
     const good = fromConsentPage(gatehouse, ada)
     const { 'x-csrf-token': _, ...withoutToken } = good
@@ -217,7 +217,7 @@ describe('the decision', () => {
     expect((await consent('decision', question(), good)).status).toBe(200)
   })
 
-  test('is taken from a person in a browser alone', async () => {
+  test('is accepted from a signed-in person in a browser only', async () => {
     expect((await consent('decision', question(), { 'content-type': 'application/json' })).status).toBe(401)
     const { access_token } = await tokensFor(gatehouse, clientId, ada)
     for (const token of [gatehouse.adminToken, access_token]) {
@@ -233,7 +233,7 @@ describe('the decision', () => {
     }
   })
 
-  test('grants nothing else than the page showed', async () => {
+  test('grants only what the page showed', async () => {
     const { scopes: _, ...unseen } = question()
     expect(await consent('decision', unseen)).toMatchObject({ status: 422, body: { error: { param: 'scopes' } } })
     for (const scopes of [[], ['gateway:invoke'], ['gateway:invoke', 'events:read']]) {
@@ -242,7 +242,7 @@ describe('the decision', () => {
     }
   })
 
-  test('of two people at once on one request gives each a code of their own', async () => {
+  test('gives each of two people who approve one request a code of their own', async () => {
     const [bea, cem] = await Promise.all([person(gatehouse, 'bea'), person(gatehouse, 'cem')])
     const verifier = newVerifier()
     const asked = authorizationUrl(gatehouse, clientId, verifier)
@@ -255,14 +255,14 @@ describe('the decision', () => {
     expect(opened).toEqual([nothing, everything])
   })
 
-  test('by the retired route is gone', async () => {
+  test('is refused on the retired route', async () => {
     const { search } = authorizationUrl(gatehouse, clientId, newVerifier())
     const answer = await api(gatehouse, `/v1/oauth/authorize${search}`)
     expect(answer.status).toBe(410)
   })
 })
 
-test('what has had its time gives and opens nothing, on both listeners', async () => {
+test('expired codes, tokens and requests give nothing on both listeners', async () => {
   const given = await tokensFor(gatehouse, clientId, ada)
   const late = await approvedCode(gatehouse, clientId, ada)
   const age = (file: string, table: string, column: string) => {
@@ -283,7 +283,7 @@ test('what has had its time gives and opens nothing, on both listeners', async (
 })
 
 describe('access tokens', () => {
-  test('in an address or a body are not looked at', async () => {
+  test('are ignored in an address or a body', async () => {
     const { access_token } = await tokensFor(gatehouse, clientId, ada)
     const inForm = { method: 'POST', body: new URLSearchParams({ access_token }) }
     for (const answer of await Promise.all([
@@ -299,7 +299,7 @@ describe('access tokens', () => {
     }
   })
 
-  test('of one resource do not open another', async () => {
+  test('of one resource are refused by another', async () => {
     const of = (resource: string) => tokensFor(gatehouse, clientId, ada, { resource })
     const [here, gateway, mcp] = await Promise.all([
       of(gatehouse.baseUrl),
@@ -311,7 +311,7 @@ describe('access tokens', () => {
     expect(await opens(gatehouse, mcp.access_token)).toEqual(nothing)
   })
 
-  test('that were revoked open nothing from the answer on', async () => {
+  test('are refused from the moment a revocation is answered', async () => {
     for (let round = 0; round < 5; round += 1) {
       const { access_token: token } = await tokensFor(gatehouse, clientId, ada)
       expect(await opens(gatehouse, token)).toEqual(everything)
@@ -321,7 +321,7 @@ describe('access tokens', () => {
     }
   })
 
-  test('of a person who is disabled open nothing from the answer on', async () => {
+  test('of a person are refused from the moment the person is disabled', async () => {
     const leaver = await person(gatehouse, 'leaver')
     const { access_token } = await tokensFor(gatehouse, clientId, leaver)
     expect(await opens(gatehouse, access_token)).toEqual(everything)
@@ -329,7 +329,7 @@ describe('access tokens', () => {
     expect(await opens(gatehouse, access_token)).toEqual(nothing)
   })
 
-  test('of a person whose role lost the permission stop at the gateway, without a challenge', async () => {
+  test('of a person whose role lost the permission are refused by the gateway without a challenge', async () => {
     const mover = await person(gatehouse, 'mover')
     const { access_token } = await tokensFor(gatehouse, clientId, mover)
     await api(gatehouse, `/v1/users/${mover.id}`, { method: 'PATCH', body: { role: 'auditor' } })
@@ -344,7 +344,7 @@ describe('access tokens', () => {
   })
 })
 
-test('kill -9 between the steps of redemptions leaves no token that nobody was given', async () => {
+test('a kill -9 between the steps of a redemption leaves no undelivered token active', async () => {
   const killed = await startGatehouse()
   try {
     const who = await person(killed, 'ada')
@@ -394,7 +394,7 @@ function liveTokens({ dataDirectory }: Gatehouse): number {
   return state.query<{ live: number }, []>(sql).get()?.live ?? -1
 }
 
-test('no secret of the flow is in any file or in the log', async () => {
+test('no file and no log holds a secret of the flow', async () => {
   const { code, verifier, request } = await approvedCode(gatehouse, clientId, ada)
   const given = tokensOf(await redeem(request))
   await redeem(request)
@@ -408,7 +408,7 @@ test('no secret of the flow is in any file or in the log', async () => {
   }
 })
 
-test('the registered redirect is where a good decision goes', async () => {
+test('an approval redirects to the registered address', async () => {
   const back = await decide(gatehouse, ada, authorizationUrl(gatehouse, clientId, newVerifier()))
   expect(back.origin + back.pathname).toBe(redirectUri)
 })

@@ -58,7 +58,7 @@ const json = (fields: Record<string, string>) => ({
   body: JSON.stringify(fields),
 })
 
-test('a page finds the endpoints by the metadata of both listeners', async () => {
+test('a page discovers the endpoints by the metadata of both listeners', async () => {
   const server = await fromPage(`${gatehouse.baseUrl}/.well-known/oauth-authorization-server`)
   expect(server?.body.token_endpoint).toBe(`${gatehouse.baseUrl}/v1/oauth/token`)
   for (const base of [gatehouse.baseUrl, gatehouse.gatewayUrl]) {
@@ -68,7 +68,7 @@ test('a page finds the endpoints by the metadata of both listeners', async () =>
   }
 })
 
-test('a page exchanges a code, refreshes and revokes, and reads why it is refused', async () => {
+test('a page exchanges a code, refreshes and revokes, and reads error reasons', async () => {
   const { request } = await approvedCode(gatehouse, clientId, ada)
   const token = `${gatehouse.baseUrl}/v1/oauth/token`
   const given = await fromPage(token, form(request))
@@ -84,7 +84,7 @@ test('a page exchanges a code, refreshes and revokes, and reads why it is refuse
   expect(await fromPage(token, form(request))).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
 })
 
-test('a page reads nothing else, and nothing with the credentials of the browser', async () => {
+test('CORS exposes nothing else to a page, and nothing with browser credentials', async () => {
   const headers = { authorization: `Bearer ${gatehouse.adminToken}` }
   for (const path of ['/v1/tokens', '/v1/auth/session', '/v1/openapi.json', '/healthz']) {
     expect([path, await fromPage(gatehouse.baseUrl + path, { headers })]).toEqual([path, null])

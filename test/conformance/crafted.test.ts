@@ -36,7 +36,7 @@ const decisionOf = (fields: Record<string, string | null> = {}) => ({
 })
 
 describe('the token endpoint', () => {
-  test('answers to POST alone and to the question of a browser before it, and takes no file form', async () => {
+  test('answers only POST and CORS preflights, and refuses multipart forms', async () => {
     const { request } = await approvedCode(gatehouse, clientId, ada)
     const query = new URLSearchParams(request)
     const headers = { origin: 'https://app.example', 'access-control-request-method': 'POST' }
@@ -57,7 +57,7 @@ describe('the token endpoint', () => {
     expect((await post(gatehouse, '/v1/oauth/token', request)).status).toBe(200)
   })
 
-  test('takes no parameter twice, in a form or in JSON, nor half in the body and half in the address', async () => {
+  test('refuses duplicate parameters in a form or JSON, and parameters split over body and address', async () => {
     const { request } = await approvedCode(gatehouse, clientId, ada)
     const { code = '', ...rest } = request
     const form = new URLSearchParams(request)
@@ -76,7 +76,7 @@ describe('the token endpoint', () => {
     expect((await post(gatehouse, '/v1/oauth/token', request)).status).toBe(200)
   })
 
-  test('takes no secret for another, and none with anything behind it', async () => {
+  test('refuses a secret of another kind, or one with trailing characters', async () => {
     const { code, request } = await approvedCode(gatehouse, clientId, ada)
     const { access_token, refresh_token } = await tokensFor(gatehouse, clientId, ada)
     for (const wrong of [
@@ -96,7 +96,7 @@ describe('the token endpoint', () => {
     expect((await refresh(gatehouse, clientId, refresh_token)).status).toBe(200)
   })
 
-  test('gives a code only for the redirect it went to, and not without naming it', async () => {
+  test('gives a code only for the redirect_uri of the request, which must be named', async () => {
     const second = 'https://app.example.com/second'
     const two = await register(gatehouse, { redirect_uris: [redirectUri, second] })
     const { request } = await approvedCode(gatehouse, two, ada)
@@ -107,7 +107,7 @@ describe('the token endpoint', () => {
     expect((await post(gatehouse, '/v1/oauth/token', request)).status).toBe(200)
   })
 
-  test('gives nothing to a client that was switched off, for a person who was disabled, since the consent', async () => {
+  test('refuses a client disabled or a person disabled after the consent', async () => {
     const off = await register(gatehouse)
     const leaver = await person(gatehouse, 'leaver')
     const [offCode, leaverCode] = await Promise.all([
@@ -124,7 +124,7 @@ describe('the token endpoint', () => {
 })
 
 describe('the decision', () => {
-  test('is no simple request of another page: without JSON and its token it is refused', async () => {
+  test('is refused without JSON and its CSRF token, so no foreign page can send it', async () => {
     const { 'x-csrf-token': _, ...cookieOnly } = fromConsentPage(gatehouse, ada)
     for (const headers of [
       { ...cookieOnly, 'content-type': 'text/plain' },
@@ -137,14 +137,14 @@ describe('the decision', () => {
     expect([404, 405]).toContain((await send(address, { headers: { cookie: ada.cookie } })).status)
   })
 
-  test('of a request whose parameters are named like parts of the machinery is the same', async () => {
+  test('is unaffected by parameters named like internals', async () => {
     const body = JSON.stringify({ ...decisionOf(), constructor: 'x', toString: ['x', 'y'], response_mode: 'fragment' })
     const answer = await consent('decision', body.replace('{', '{"__proto__":"x",'))
     const { redirect_to } = z.object({ redirect_to: z.string() }).parse(answer.body)
     expect(redirect_to).toStartWith(`${redirectUri}?code=`)
   })
 
-  test('brings back any state whole or none of it, and never into a header or another parameter', async () => {
+  test('returns a state whole or not at all, and never in a header or another parameter', async () => {
     for (const state of ['a\r\nset-cookie: x=1', 'é💥\u202e', `x&code=evil&iss=evil#`, 's'.repeat(4096)]) {
       const back = await decide(gatehouse, ada, authorizationUrl(gatehouse, clientId, newVerifier(), { state }))
       expect(back.searchParams.getAll('state')).toEqual([state])
@@ -159,7 +159,7 @@ describe('the decision', () => {
     expect([back.searchParams.get('error'), back.searchParams.has('code')]).toEqual(['invalid_request', false])
   })
 
-  test('grants no scope that is written in another way', async () => {
+  test('grants no scope in another spelling', async () => {
     for (const scope of [
       ...[
         'GATEWAY:INVOKE',
@@ -182,7 +182,7 @@ describe('the decision', () => {
   })
 })
 
-test('nobody registers an application, or learns of a token, who is not let in', async () => {
+test('client registration and token introspection require credentials', async () => {
   const registration = JSON.stringify({ client_name: 'x', redirect_uris: ['https://evil.example/'], scope: everyScope })
   const { access_token } = await tokensFor(gatehouse, clientId, ada, { scope: everyScope })
   for (const path of ['/v1/oauth/register', '/register', '/v1/oauth/introspect', '/introspect', '/v1/oauth/userinfo']) {
@@ -202,7 +202,7 @@ const described = z.looseObject({
 /** What reads by POST: a secret of their own, and events, which one scope is for. */
 const reads = ['/v1/tokens/validate', '/v1/exports/jobs']
 
-test('an access token of an owner with every scope changes nothing', async () => {
+test('an access token of an owner with every scope changes no configuration', async () => {
   const { access_token: token } = await tokensFor(gatehouse, clientId, ada, { scope: everyScope })
   const { paths } = expectAnswer(await api(gatehouse, '/v1/openapi.json'), 200, described)
   const known = Object.entries(paths).filter(([path]) => !reads.includes(path))
@@ -223,7 +223,7 @@ test('an access token of an owner with every scope changes nothing', async () =>
   expect(await opens(gatehouse, token)).toEqual({ api: true, gateway: true })
 })
 
-test('who a request says it is sent to changes neither the issuer nor an address of the metadata', async () => {
+test('a forged Host header changes neither the issuer nor any metadata address', async () => {
   const headers = { host: 'evil.example', 'x-forwarded-host': 'evil.example', forwarded: 'host=evil.example' }
   const metadata = await send('/.well-known/oauth-authorization-server', { headers })
   expect(JSON.stringify(metadata.body)).not.toContain('evil.example')

@@ -65,7 +65,7 @@ test('openid-client discovers the server, gets tokens, calls, refreshes and revo
   }
 })
 
-test('openid-client is told of a denial', async () => {
+test('openid-client receives access_denied when the person denies', async () => {
   const clientId = await register(gatehouse)
   const config = await client.discovery(new URL(gatehouse.baseUrl), clientId, undefined, client.None(), {
     algorithm: 'oauth2',
@@ -83,7 +83,7 @@ test('openid-client is told of a denial', async () => {
   })
 })
 
-test('oauth4webapi finds the server from the gateway and gets a token for the gateway alone', async () => {
+test('oauth4webapi discovers the server from the gateway and gets a token for the gateway only', async () => {
   const clientId = await register(gatehouse)
   const resource = new URL(gatehouse.gatewayUrl)
   const protectedResource = await oauth.processResourceDiscoveryResponse(

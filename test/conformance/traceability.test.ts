@@ -25,7 +25,7 @@ test('every check of the tables is traced to its source and a test', () => {
   expect(inTables).toHaveLength(checks.length)
 })
 
-test('every test that a rule is traced to is there', async () => {
+test('every traced test exists', async () => {
   const missing: string[] = []
   for (const { rule, file, test: name } of traceability) {
     const text = await Bun.file(join(repository, file)).text()
@@ -35,6 +35,6 @@ test('every test that a rule is traced to is there', async () => {
   expect(missing).toEqual([])
 })
 
-test('no rule is there twice', () => {
+test('no rule is listed twice', () => {
   expect(new Set(traceability.map(({ rule }) => rule)).size).toBe(traceability.length)
 })

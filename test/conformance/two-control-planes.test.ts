@@ -37,7 +37,7 @@ async function expectDead(tokens: readonly Tokens[]): Promise<void> {
   }
 }
 
-test('a code that is redeemed at both at once gives tokens once at most, and then nobody has any', async () => {
+test('of two concurrent redemptions of a code at two control planes at most one gives tokens, and then all are revoked', async () => {
   for (let round = 0; round < 2; round += 1) {
     const { request } = await approvedCode(fleet.planes[0], clientId, ada)
     const given = await atOnce((plane) => post(plane, '/v1/oauth/token', request))
@@ -46,7 +46,7 @@ test('a code that is redeemed at both at once gives tokens once at most, and the
   }
 })
 
-test('a refresh token that is used at both at once gives tokens once at most, and ends its family at both', async () => {
+test('of two concurrent uses of a refresh token at two control planes at most one gives tokens, and the family ends at both', async () => {
   for (let round = 0; round < 2; round += 1) {
     const first = await tokensFor(fleet.planes[1], clientId, ada)
     const given = await atOnce((plane) => refresh(plane, clientId, first.refresh_token))

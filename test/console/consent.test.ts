@@ -35,7 +35,7 @@ const asked = (changes: Record<string, string> = {}) =>
     ...changes,
   })}`
 
-test('the page names the application, the host and each scope; an approval gives a code that becomes tokens', async () => {
+test('the consent page names application, host and scopes, and an approval gives a code for tokens', async () => {
   const { gatehouse } = await sharedConsole()
   await using opened = await openConsole()
   const { page } = opened
@@ -66,7 +66,7 @@ test('the page names the application, the host and each scope; an approval gives
   expect(expectAnswer(given, 200, z.looseObject({ scope: z.string() })).scope).toBe('gateway:invoke')
 })
 
-test('a name that reads like the page stands apart from its sentences, and takes three lines at most', async () => {
+test('an application name that reads like page text stays separate and takes at most three lines', async () => {
   const name = 'the Admin. Nothing new is asked; you have approved this already. Choose Approve to go on'
   const client_id = await registered({ client_name: name, scope: 'gateway:invoke' })
   await using opened = await openConsole({ width: 390 })
@@ -80,7 +80,7 @@ test('a name that reads like the page stands apart from its sentences, and takes
   await picture(page, 'consent-name')
 })
 
-test('a denial goes back as access_denied, with the state as it came', async () => {
+test('a denial returns access_denied with the exact state', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to(asked())
@@ -90,7 +90,7 @@ test('a denial goes back as access_denied, with the state as it came', async () 
   expect([answered.get('error'), answered.get('state')]).toEqual(['access_denied', 'a state & <more>'])
 })
 
-test('an address that is not registered shows a page and leads nowhere', async () => {
+test('an unregistered redirect address shows an error page and no link', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to(asked({ redirect_uri: 'https://evil.example/' }))
@@ -99,7 +99,7 @@ test('an address that is not registered shows a page and leads nowhere', async (
   expect(page.url()).toContain('/console/oauth/authorize')
 })
 
-test('a scope that was added since the page was shown is shown before it can be approved', async () => {
+test('a scope added after the page was shown must be shown before approval', async () => {
   const { gatehouse } = await sharedConsole()
   const client_id = await registered({ client_name: 'Growing', scope: 'gateway:invoke' })
   await using opened = await openConsole()
@@ -118,7 +118,7 @@ test('a scope that was added since the page was shown is shown before it can be 
   expect(new URL(page.url()).searchParams.has('code')).toBe(true)
 })
 
-test('a double click across another sign-in in the browser answers nothing; the page says whose it is now', async () => {
+test('a double click after another person signed in approves nothing, and the page names the new person', async () => {
   const { gatehouse } = await sharedConsole()
   const other = { email: 'swapped@example.com', password: 'a long enough secret 2' }
   await make('/v1/users', { ...other, name: 'Sam Swapped', role: 'member' })
@@ -160,7 +160,7 @@ test('a double click across another sign-in in the browser answers nothing; the 
   }
 })
 
-test('an application is registered with the scopes that are ticked, and asked for nothing that is always the same', async () => {
+test('an application is registered with the ticked scopes, and the form omits fixed fields', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/applications?open=new')

@@ -50,7 +50,7 @@ async function lookIntoDialogs(path: string) {
   }
 }
 
-test('those that make a record of each kind', async () => {
+test('axe finds nothing in the dialogs that create a record of each kind', async () => {
   await using dialogs = await lookIntoDialogs('/catalog')
   const { page } = dialogs
   const catalog = ['providers', 'models', 'mcp-servers', 'gateways', 'budgets', 'consumer-groups', 'access-policies']
@@ -63,7 +63,7 @@ test('those that make a record of each kind', async () => {
   }
 })
 
-test('those that change and delete a record, and deactivate an application', async () => {
+test('axe finds nothing in the dialogs that change and delete a record and deactivate an application', async () => {
   await using dialogs = await lookIntoDialogs(`/catalog?kind=budgets&open=${budgetId}`)
   await dialogs.look('change')
   await dialogs.press('Delete')
@@ -82,7 +82,7 @@ test('those that change and delete a record, and deactivate an application', asy
   await dialogs.leave()
 })
 
-test('what an MCP server offers beside what was approved of it, and why something cannot be', async () => {
+test('axe finds nothing in the dialogs that compare and reject offers of an MCP server', async () => {
   const { id } = await make('/v1/catalog/mcp-servers', { name: 'asked-about', url: 'https://mcp.example.com/mcp' })
   const offer = (name: string, digest: string, fields: object) => ({
     ...{ kind: 'tool', name, digest, status: 'held', approved_digest: 'former', misfit: null },
@@ -111,7 +111,7 @@ test('what an MCP server offers beside what was approved of it, and why somethin
   await dialogs.leave()
 })
 
-test('those of a token, and what shows its new secret', async () => {
+test('axe finds nothing in the dialogs of a token and of its new secret', async () => {
   await using dialogs = await lookIntoDialogs(`/tokens/${tokenId}`)
   for (const name of ['Clone', 'Revoke', 'Emergency revoke', 'Rotate']) {
     await dialogs.press(name)
@@ -124,7 +124,7 @@ test('those of a token, and what shows its new secret', async () => {
   await dialogs.press('I have kept it')
 })
 
-test('those that decide on a request, list the keys, and choose a time range', async () => {
+test('axe finds nothing in the dialogs for decisions, keys and time ranges', async () => {
   const { gatehouse } = await sharedConsole()
   const { token_value: token } = await createToken(gatehouse)
   // The gateway has the policy as soon as it has heard of it.

@@ -5,7 +5,7 @@ import { endConsole, sharedConsole } from './console.ts'
 setDefaultTimeout(60_000)
 afterAll(endConsole)
 
-test('the documentation page is drawn with its styles, and one that comes with data is not used', async () => {
+test('the documentation page is drawn with its styles and ignores a style in its data', async () => {
   const { browser, gatehouse } = await sharedConsole()
   await using context = await browser.newContext()
   const page = await context.newPage()
@@ -18,7 +18,7 @@ test('the documentation page is drawn with its styles, and one that comes with d
   expect(await page.evaluate(colour)).not.toBe('rgb(1, 2, 3)')
 })
 
-test('the handbook is read and searched in a browser, under a policy that allows its style sheet only', async () => {
+test('the handbook can be read and searched in a browser that allows only its style sheet', async () => {
   const { browser, gatehouse } = await sharedConsole()
   await using context = await browser.newContext()
   const page = await context.newPage()

@@ -31,7 +31,7 @@ async function send(text: string, requestId: string): Promise<void> {
 
 const inbox = z.object({ escalations: z.array(z.unknown()) })
 
-test('a request that waits is decided by the keyboard alone, with a note', async () => {
+test('an escalation is decided by keyboard alone, with a note', async () => {
   const { gatehouse } = await sharedConsole()
   // The gateway has the policy as soon as it has heard of it.
   await until('a request waits', async () => {
@@ -56,7 +56,7 @@ test('a request that waits is decided by the keyboard alone, with a note', async
   await page.getByText('agreed with finance').waitFor()
 })
 
-test('what an MCP server offers is compared with what was approved of it, and approved', async () => {
+test('a changed offer of an MCP server is compared with the approved one and approved', async () => {
   const { gatehouse } = await sharedConsole()
   const tools = new FakeMcpServer()
   let description = 'Searches'
@@ -90,7 +90,7 @@ test('what an MCP server offers is compared with what was approved of it, and ap
   await tools.stop()
 })
 
-test('a policy is made from its schema, tried before it is saved, edited, and moved by the arrow keys', async () => {
+test('a policy is created from its schema, tried before saving, edited and moved by the arrow keys', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/policies/new')
@@ -124,7 +124,7 @@ test('a policy is made from its schema, tried before it is saved, edited, and mo
   await page.getByRole('button', { name: `project names, number ${before - 1}:` }).waitFor()
 })
 
-test('a request that was refused is found by its id, and its story says why in the first line', async () => {
+test('a refused request is found by id, and its first line says why', async () => {
   const requestId = `refused-${crypto.randomUUID()}`
   const { gatehouse } = await sharedConsole()
   const { token_value } = await createToken(gatehouse)
@@ -142,7 +142,7 @@ test('a request that was refused is found by its id, and its story says why in t
   expect(await page.locator('.lead').textContent()).toBe('This request was refused: no provider has this model.')
 })
 
-test('a number is what was typed, digit by digit', async () => {
+test('a number is saved exactly as typed', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/catalog?kind=budgets&open=new')
@@ -154,7 +154,7 @@ test('a number is what was typed, digit by digit', async () => {
   }
 })
 
-test('a catalog record is made, changed and deleted by a form from its schema', async () => {
+test('a catalog record is created, changed and deleted by a form from its schema', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/catalog?kind=budgets')

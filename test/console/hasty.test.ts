@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(endConsole)
 
-test('an id that is searched upon other words leads to its record, not to what was found for them', async () => {
+test('an id searched after other words opens its record, not the earlier result', async () => {
   const { gatehouse } = await sharedConsole()
   await createToken(gatehouse, { name: 'solitary' })
   const wanted = await createToken(gatehouse, { name: 'wanted by its id' })
@@ -28,7 +28,7 @@ test('an id that is searched upon other words leads to its record, not to what w
   await page.getByRole('heading', { name: 'wanted by its id' }).waitFor()
 })
 
-test('from the moment a secret is there, one is asked before one leaves it', async () => {
+test('leaving the page asks for confirmation as soon as a secret is shown', async () => {
   const { gatehouse } = await sharedConsole()
   const { id } = await createToken(gatehouse, { name: 'left at once' })
   await using opened = await openConsole()
@@ -46,7 +46,7 @@ test('from the moment a secret is there, one is asked before one leaves it', asy
   expect(asked).toBe(true)
 })
 
-test('while a new secret is on its way one is asked before one leaves it, and no button closes its dialog', async () => {
+test('leaving asks for confirmation while a secret is being created, and its dialog cannot be closed', async () => {
   const { gatehouse } = await sharedConsole()
   const { id } = await createToken(gatehouse, { name: 'left too soon' })
   await using opened = await openConsole()
@@ -76,7 +76,7 @@ test('while a new secret is on its way one is asked before one leaves it, and no
   await page.locator('[data-secret]').waitFor()
 })
 
-test('a secret that comes once its screen was left does not end the warning for another that is on its way', async () => {
+test('a secret that arrives after its screen was left keeps the warning for another pending one', async () => {
   const { gatehouse } = await sharedConsole()
   const [left, stayed] = [
     await createToken(gatehouse, { name: 'left' }),
@@ -118,7 +118,7 @@ test('a secret that comes once its screen was left does not end the warning for 
   await page.locator('[data-secret]').waitFor()
 })
 
-test('a dialog that the browser has closed leaves the focus where it was moved on to', async () => {
+test('a dialog closed by the browser leaves the focus where it moved', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/settings')
@@ -134,7 +134,7 @@ test('a dialog that the browser has closed leaves the focus where it was moved o
   expect(focused).toBe('search')
 })
 
-test('two keys that came one upon the other are a pair, however long the page was busy between them', async () => {
+test('two keys pressed quickly count as a pair, however long the page was busy between them', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/settings')
@@ -160,7 +160,7 @@ const made = [
   ['/applications?', 'Client name'],
 ] as const
 
-test('the first field of a new record is there before the others are known, and keeps what is typed into it', async () => {
+test('the first field of a new record appears before the other records load and keeps typed text', async () => {
   await using opened = await openConsole()
   const { page } = opened
   let known = Promise.withResolvers<void>()
@@ -187,7 +187,7 @@ test('the first field of a new record is there before the others are known, and 
   }
 })
 
-test('only the fields that offer records wait for these, and say so', async () => {
+test('only fields that offer records wait for these records and say so', async () => {
   await using opened = await openConsole()
   const { page } = opened
   const known = Promise.withResolvers<void>()
@@ -214,7 +214,7 @@ test('only the fields that offer records wait for these, and say so', async () =
   await until('it can be added', async () => await add.isEnabled())
 })
 
-test('where the records that a field offers cannot be read, it says why, and their ids can be typed', async () => {
+test('a field whose records cannot be loaded says why and accepts typed ids', async () => {
   await using opened = await openConsole()
   const { page } = opened
   const error = { type: 'server_error', code: 'dependency_unavailable', message: 'Not now', param: null }
@@ -236,7 +236,7 @@ test('where the records that a field offers cannot be read, it says why, and the
 
 const chain = z.object({ policies: z.array(z.looseObject({ name: z.string() })) })
 
-test('a policy that is moved twice at once stays where it was moved last', async () => {
+test('a policy moved twice quickly stays where it was moved last', async () => {
   const { gatehouse } = await sharedConsole()
   for (const name of ['moved twice', 'stays', 'stays as well']) {
     await make('/v1/policies', { name, kind: 'pii', stages: ['pre_request'], config: { action: 'redact' } })
@@ -266,7 +266,7 @@ test('a policy that is moved twice at once stays where it was moved last', async
   expect(policies.map(({ name }) => name)).toEqual(['stays', 'stays as well', 'moved twice'])
 })
 
-test('a move that follows upon one that is refused is not made, and the order that is kept is shown', async () => {
+test('a move after a refused one is not made, and the stored order is shown', async () => {
   const { gatehouse } = await sharedConsole()
   await using opened = await openConsole()
   const { page } = opened
@@ -295,7 +295,7 @@ test('a move that follows upon one that is refused is not made, and the order th
   expect(await names()).toEqual(kept)
 })
 
-test('a policy that is saved keeps what is typed meanwhile, and the request that is tried beside it', async () => {
+test('a saved policy keeps text typed meanwhile, also in the request tried beside it', async () => {
   const body = { name: 'changed in haste', kind: 'pii', stages: ['pre_request'], config: { action: 'redact' } }
   const { id } = await make('/v1/policies', body)
   await using opened = await openConsole()
@@ -323,7 +323,7 @@ test('a policy that is saved keeps what is typed meanwhile, and the request that
   await page.getByRole('heading', { name: 'changed twice' }).waitFor()
 })
 
-test('what is typed into a filter is still there when the list has come anew', async () => {
+test('a typed filter survives a reload of the list', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await page.addInitScript('{ const own = setInterval; window.setInterval = (run) => own(run, 50) }')

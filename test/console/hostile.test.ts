@@ -11,7 +11,7 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(endConsole)
 
-test('a language whose name is none blanks nothing', async () => {
+test('an invalid browser language does not blank the page', async () => {
   await using opened = await openConsole()
   await opened.page.addInitScript(`
     Object.defineProperty(navigator, 'language', { configurable: true, value: 'en-US@posix' })
@@ -21,7 +21,7 @@ test('a language whose name is none blanks nothing', async () => {
   await opened.page.getByRole('heading', { name: 'Overview' }).waitFor()
 })
 
-test('a name with two blanks can be typed, and a rotated secret outlives Escape until it is kept', async () => {
+test('a name with two spaces can be typed, and a rotated secret survives Escape until it is kept', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'two  blanks' })
   await using opened = await openConsole()
@@ -44,7 +44,7 @@ test('a name with two blanks can be typed, and a rotated secret outlives Escape 
   expect(await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).isEnabled()).toBe(true)
 })
 
-test('what was typed is there after a session has ended, and is sent with the token of the new one', async () => {
+test('typed text survives the end of a session and is sent with the new CSRF token', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/tokens/new')
@@ -67,7 +67,7 @@ test('what was typed is there after a session has ended, and is sent with the to
   await page.locator('[data-secret]').waitFor()
 })
 
-test('a token whose answer was lost is not made again: the form says so and leads to it', async () => {
+test('a token whose answer was lost is not created again, and the form links to it', async () => {
   const { gatehouse } = await sharedConsole()
   await using opened = await openConsole()
   const { page } = opened
@@ -99,7 +99,7 @@ test('a token whose answer was lost is not made again: the form says so and lead
   await page.locator('[data-secret]').waitFor()
 })
 
-test('what was typed is kept where another account signs in elsewhere, and the page says who is there now', async () => {
+test('typed text survives a sign-in as another account elsewhere, and the page names the account', async () => {
   const { gatehouse } = await sharedConsole()
   const other = { email: 'second@example.com', password: 'a long enough secret 2' }
   await make('/v1/users', { ...other, name: 'Second', role: 'admin' })
@@ -120,7 +120,7 @@ test('what was typed is kept where another account signs in elsewhere, and the p
   await page.locator('[data-secret]').waitFor()
 })
 
-test('a model of 200 letters and one that turns letters round leave the page as wide as it is', async () => {
+test('a model name of 200 letters or with direction overrides does not widen the page', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'asks for odd models' })
   for (const model of ['m'.repeat(200), 'gpt\u202E4']) {
@@ -150,7 +150,7 @@ test('a model of 200 letters and one that turns letters round leave the page as 
   expect(row?.height).toBeLessThan(80)
 })
 
-test('an address that is no text shows that there is no such page', async () => {
+test('an address that is not valid text shows the not-found page', async () => {
   await using opened = await openConsole()
   await opened.to('/')
   for (const path of ['/tokens/%E0%A4%A', '/traffic/%FF', '/policies/%FF']) {
@@ -161,7 +161,7 @@ test('an address that is no text shows that there is no such page', async () => 
   }
 })
 
-test('no column is pushed out: by a long name of a policy, nor by usual models on a telephone; amounts stay whole', async () => {
+test('long names and phone widths push no column out of the table, and amounts stay whole', async () => {
   const { gatehouse } = await sharedConsole()
   await make('/v1/policies', {
     ...{ name: 'W'.repeat(200), kind: 'pii', stages: ['pre_request'] },
@@ -202,7 +202,7 @@ test('no column is pushed out: by a long name of a policy, nor by usual models o
   expect(await page.evaluate(broken)).toBe(0)
 })
 
-test('no heading skips a level where a list is empty, and a short id stands on one line', async () => {
+test('headings skip no level in an empty list, and a short id stays on one line', async () => {
   const { gatehouse } = await sharedConsole()
   const scope = 'gateway:invoke mcp:invoke tokens:read events:read events:export'
   const body = { client_name: 'M'.repeat(60), redirect_uris: ['https://line.example.com/'], scope }
@@ -220,7 +220,7 @@ test('no heading skips a level where a list is empty, and a short id stands on o
   expect((await id.boundingBox())?.height).toBeLessThan(25)
 })
 
-test('a change that comes upon another one shows both, and is saved over it or given up, without losing what was typed', async () => {
+test('a conflicting change shows both versions and can be saved over or discarded without losing typed text', async () => {
   const { gatehouse } = await sharedConsole()
   const policy = { name: 'contested', kind: 'pii', stages: ['pre_request'], config: { action: 'redact' } }
   const records = [
@@ -254,7 +254,7 @@ test('a change that comes upon another one shows both, and is saved over it or g
   }
 })
 
-test('names that would be markup are text on every screen', async () => {
+test('names that look like markup are shown as text on every screen', async () => {
   const { gatehouse } = await sharedConsole()
   const name = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`
   const token = await createToken(gatehouse, { name })

@@ -18,7 +18,7 @@ const waiting = (id: string, reason_code: string) => ({
   request: { route: '/v1/chat/completions', model: 'm', targets: [], request_id: null, digest: 'd'.repeat(64) },
 })
 
-test('a decision is about the request that was read as it was begun, whatever comes upon it', async () => {
+test('a decision applies to the request that was open when it began, whatever arrives meanwhile', async () => {
   const [read, newer] = [crypto.randomUUID(), crypto.randomUUID()]
   const list = [waiting(read, 'read.first')]
   const decided: string[] = []
@@ -85,7 +85,7 @@ async function openInbox(page: OpenPage['page'], looksAgain = true) {
   }
 }
 
-test('who has decided stays with it: a key pressed upon that acts on no other request, and j goes on', async () => {
+test('a key pressed after a decision acts on no other request, and j continues', async () => {
   await using opened = await openConsole()
   const { page } = opened
   const inbox = await openInbox(page)
@@ -108,7 +108,7 @@ test('who has decided stays with it: a key pressed upon that acts on no other re
   expect(inbox.decided).toEqual(['the.second'])
 })
 
-test('the menu counts what waits as soon as a decision is made, and not only when it looks again', async () => {
+test('the menu updates its count right after a decision', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await openInbox(page, false)
@@ -119,7 +119,7 @@ test('the menu counts what waits as soon as a decision is made, and not only whe
   await page.getByRole('link', { name: 'Escalations 2 waiting' }).waitFor()
 })
 
-test('who has claimed a request has it before them, though the list of those that wait has it no longer', async () => {
+test('a claimed request stays open for its claimer after it leaves the list of waiting ones', async () => {
   await using opened = await openConsole()
   const { page } = opened
   const inbox = await openInbox(page)
@@ -132,7 +132,7 @@ test('who has claimed a request has it before them, though the list of those tha
   await page.getByRole('dialog').getByText('the.first').waitFor()
 })
 
-test('a request that somebody else decides stays before who reads it, as decided, and one of another list does not', async () => {
+test('a request that somebody else decides stays open as decided, and one of another list does not', async () => {
   await using opened = await openConsole()
   const { page } = opened
   const inbox = await openInbox(page)
@@ -152,7 +152,7 @@ test('a request that somebody else decides stays before who reads it, as decided
   await inbox.shows('the.first')
 })
 
-test('an address of a request shows it, also where the list does not have it', async () => {
+test('the address of a request opens it when the list does not contain it', async () => {
   await using opened = await openConsole()
   const { page } = opened
   const inbox = await openInbox(page)

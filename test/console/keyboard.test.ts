@@ -44,7 +44,7 @@ async function tabThrough(page: Page): Promise<z.infer<typeof steps>> {
   )
 }
 
-test('Tab reaches all that can be pressed or filled in on every screen, and shows where it is', async () => {
+test('Tab reaches every control on every screen with a visible focus', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/nowhere')
@@ -79,7 +79,7 @@ const dialogs: readonly (readonly [screen: string, opens: readonly string[]])[] 
   ['Settings', ['Keyboard']],
 ]
 
-test('Enter opens a dialog, Tab stays in it, Escape closes it, and the focus is where it was', async () => {
+test('Enter opens a dialog, Tab stays in it, Escape closes it and restores the focus', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/nowhere')
@@ -106,7 +106,7 @@ test('Enter opens a dialog, Tab stays in it, Escape closes it, and the focus is 
   }
 })
 
-test('a record is opened, changed and deleted by the keyboard alone, and the focus comes back to the list', async () => {
+test('a record is opened, changed and deleted by keyboard alone, and the focus returns to the list', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/catalog?kind=budgets')
@@ -146,7 +146,7 @@ test('a record is opened, changed and deleted by the keyboard alone, and the foc
   await page.getByRole('link', { name: 'by keys' }).waitFor({ state: 'detached' })
 })
 
-test('at the width of a telephone Enter opens the menu, Escape closes it, and the focus is on its button', async () => {
+test('at phone width Enter opens the menu, Escape closes it, and the focus is on its button', async () => {
   await using opened = await openConsole({ width: 390 })
   const { page } = opened
   await opened.to('/settings')
@@ -162,7 +162,7 @@ test('at the width of a telephone Enter opens the menu, Escape closes it, and th
   await page.getByRole('heading', { name: 'Spend', exact: true }).waitFor()
 })
 
-test('a key that follows at once is heard: Escape closes a menu that has opened, before its next picture', async () => {
+test('Escape closes a menu that opened in the same frame', async () => {
   await using opened = await openConsole({ width: 390 })
   const { page } = opened
   await opened.to('/settings')
@@ -178,7 +178,7 @@ test('a key that follows at once is heard: Escape closes a menu that has opened,
   expect(afterEscape).toBe('false')
 })
 
-test('the first field of a form has the focus from the moment it is there: what is typed goes nowhere else', async () => {
+test('the first field of a form has the focus as soon as it appears', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/catalog?kind=budgets')
@@ -193,7 +193,7 @@ test('the first field of a form has the focus from the moment it is there: what 
   expect(atFirst).toEqual([expect.stringContaining('Name'), true])
 })
 
-test('the field that a form asks for is not beneath the header, nor is one that Tab goes back to', async () => {
+test('the header does not cover a field with an error or one reached by Tab', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/policies/new?kind=term-filter')

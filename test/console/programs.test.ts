@@ -32,7 +32,7 @@ const exchange = async (code: string, redirect_uri = redirect) => {
   return expectAnswer(answer, 201, z.looseObject({ user: z.looseObject({ email: z.string() }) }))
 }
 
-test('a person who signs in on the page lets a program in; its code is good for a session', async () => {
+test('a person who signs in on the page authorizes a program, which exchanges the code for a session', async () => {
   await using opened = await openConsole({ as: null })
   const { page } = opened
   await opened.to(asked())
@@ -52,7 +52,7 @@ test('a person who signs in on the page lets a program in; its code is good for 
   expect((await exchange(answered.get('code') ?? '')).user.email).toBe(owner.email)
 })
 
-test('a denial is told to the program, which gets nothing', async () => {
+test('a denial is reported to the program, which gets no code', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to(asked())
@@ -62,7 +62,7 @@ test('a denial is told to the program, which gets nothing', async () => {
   expect(answered).toEqual({ error: 'access_denied', state: 'a state & <more>' })
 })
 
-test('a program that cannot listen gets its code by hand', async () => {
+test('a program without a listener gets its code by copy and paste', async () => {
   const outOfBand = 'urn:ietf:wg:oauth:2.0:oob'
   await using opened = await openConsole()
   const { page } = opened
@@ -72,7 +72,7 @@ test('a program that cannot listen gets its code by hand', async () => {
   expect((await exchange(code, outOfBand)).user.email).toBe(owner.email)
 })
 
-test('a request that is wrong is told as such and leads nowhere', async () => {
+test('an invalid authorization request is reported and leads nowhere', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to(asked({ redirect_uri: 'https://evil.example/' }))

@@ -30,7 +30,7 @@ async function look({ page, within }: OpenPage, path: string, heading: string): 
   await allThere(page)
 }
 
-test('axe finds nothing serious on any screen in either theme', async () => {
+test('axe finds no serious problem on any screen in either theme', async () => {
   await using opened = await openConsole({ width: 1600 })
   await opened.to('/')
   const found: string[] = []
@@ -41,7 +41,7 @@ test('axe finds nothing serious on any screen in either theme', async () => {
   expect(found).toEqual([])
 })
 
-test('nothing is wider than the page, from a telephone of 390 pixels to a screen of 2560', async () => {
+test('no screen is wider than the page, from 390 to 2560 pixels', async () => {
   await using opened = await openConsole({ width: 390 })
   const { page } = opened
   await opened.to('/')
@@ -61,7 +61,7 @@ test('nothing is wider than the page, from a telephone of 390 pixels to a screen
   expect(wide).toEqual([])
 })
 
-test('the sign-in page has nothing serious either, and shows nothing of the console', async () => {
+test('axe finds no serious problem on the sign-in page, which shows nothing of the console', async () => {
   await using opened = await openConsole({ as: null })
   await opened.to('/tokens')
   await opened.page.getByRole('heading', { name: 'Sign in' }).waitFor()
@@ -69,7 +69,7 @@ test('the sign-in page has nothing serious either, and shows nothing of the cons
   expect(await opened.page.getByRole('navigation').count()).toBe(0)
 })
 
-test('a token is made by the keyboard alone', async () => {
+test('a token is created by keyboard alone', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/')
@@ -84,7 +84,7 @@ test('a token is made by the keyboard alone', async () => {
   await page.locator('[data-secret]').waitFor()
 })
 
-test('/ searches, ? lists the keys, Escape closes, and a pasted id leads to its record', async () => {
+test('/ searches, ? lists the keys, Escape closes, and a pasted id opens its record', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'found by its id' })
   await using opened = await openConsole()
@@ -101,7 +101,7 @@ test('/ searches, ? lists the keys, Escape closes, and a pasted id leads to its 
   await page.getByRole('heading', { name: 'found by its id' }).waitFor()
 })
 
-test('whoever may not see a screen is told which permission it needs', async () => {
+test('a person without the permission of a screen sees its name', async () => {
   const member = { email: 'member@example.com', name: 'Mia', password: 'another long secret 2' }
   await make('/v1/users', { ...member, role: 'member' })
   await using opened = await openConsole({ as: member })
@@ -111,7 +111,7 @@ test('whoever may not see a screen is told which permission it needs', async () 
   expect(await page.getByRole('link', { name: 'Policies' }).count()).toBe(0)
 })
 
-test('a screen whose records do not come says so instead of that there are none, and tries again', async () => {
+test('a screen whose records fail to load shows an error and retries', async () => {
   await using opened = await openConsole()
   const { page } = opened
   const error = {
@@ -131,7 +131,7 @@ test('a screen whose records do not come says so instead of that there are none,
   await page.getByText('administrator').waitFor()
 })
 
-test('where the ledger does not tell who is signed in, the page says so and can be asked for again', async () => {
+test('a page that cannot learn who is signed in says so and can retry', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await page.route(/console\/tokens$/, async (route) => {
@@ -150,7 +150,7 @@ test('where the ledger does not tell who is signed in, the page says so and can 
 
 const answered = z.array(z.object({ path: z.string(), startTime: z.number(), responseEnd: z.number() }))
 
-test('the first screen asks who is signed in beside its script, not after it, and once', async () => {
+test('the first screen requests the session once, in parallel with its script', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/tokens')

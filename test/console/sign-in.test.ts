@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(endConsole)
 afterAll(() => fresh?.stop())
 
-test('the link of the first start makes the owner, leaves no secret in the address, and works once', async () => {
+test('the link of the first start creates the owner, leaves no secret in the address and works once', async () => {
   await using opened = await openConsole({ gatehouse: fresh, as: null })
   const { page } = opened
   await page.goto(fresh.ready.setup_url ?? '')
@@ -42,7 +42,7 @@ test('the link of the first start makes the owner, leaves no secret in the addre
   await page.getByLabel('Password').waitFor()
 })
 
-test('a person who signs in goes on where the address leads, and a wrong password is told', async () => {
+test('sign-in continues at the requested address, and a wrong password is reported', async () => {
   await using opened = await openConsole({ as: null })
   const { page } = opened
   await opened.to('/tokens?status=active')
@@ -57,7 +57,7 @@ test('a person who signs in goes on where the address leads, and a wrong passwor
   await page.getByText('administrator').waitFor()
 })
 
-test('a session that ended elsewhere asks to sign in again, in place', async () => {
+test('a session that ended elsewhere asks for a new sign-in in place', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/settings')
@@ -69,7 +69,7 @@ test('a session that ended elsewhere asks to sign in again, in place', async () 
   expect(page.url()).toEndWith('/console/tokens')
 })
 
-test('signing out ends the session', async () => {
+test('sign-out ends the session', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/settings')
@@ -79,7 +79,7 @@ test('signing out ends the session', async () => {
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
 })
 
-test('a page that nobody is signed in to asks nothing that is refused', async () => {
+test('a signed-out page sends no request that is refused', async () => {
   await using opened = await openConsole({ as: null })
   const { page } = opened
   const said: string[] = []
@@ -90,7 +90,7 @@ test('a page that nobody is signed in to asks nothing that is refused', async ()
   expect(said).toEqual([])
 })
 
-test('what one page does, the other pages of the browser know at once: signing out, and in again', async () => {
+test('all pages of a browser follow a sign-out and a sign-in at once', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/settings')

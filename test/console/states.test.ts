@@ -57,7 +57,7 @@ const refusedAs = (status: number, code: string) => (route: Route) =>
     json: { error: { message: 'As the test has it', type: code, param: null, code }, request_id: 'a-request' },
   })
 
-test('where its records are on their way, a screen has its name and holds their place', async () => {
+test('a screen shows its name and placeholders while its records load', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/nowhere')
@@ -92,7 +92,7 @@ const nothing: Readonly<Record<string, string>> = {
   '/search?q=looked': 'Nothing found',
 }
 
-test('where there are none, a screen says what will appear there', async () => {
+test('a screen without records says what will appear there', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/nowhere')
@@ -108,7 +108,7 @@ test('where there are none, a screen says what will appear there', async () => {
 
 const tryAgain = `[...document.querySelectorAll('button')].find(({ textContent }) => textContent === 'Try again')?.click()`
 
-test('where they do not come, a screen says so instead of that there are none, and tries again', async () => {
+test('a screen whose records fail to load shows an error, not an empty list, and retries', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/nowhere')
@@ -132,7 +132,7 @@ test('where they do not come, a screen says so instead of that there are none, a
   })
 })
 
-test('where the API refuses them, a screen says that it may not be seen, and does not try again', async () => {
+test('a screen whose records are refused names the missing permission and does not retry', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/nowhere')
@@ -152,7 +152,7 @@ test('where the API refuses them, a screen says that it may not be seen, and doe
   })
 })
 
-test('what was pressed and is refused is said where it was pressed', async () => {
+test('the refusal of an action is shown where it was pressed', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/nowhere')
@@ -168,7 +168,7 @@ test('what was pressed and is refused is said where it was pressed', async () =>
   }
 })
 
-test('to whoever may see nothing, a screen names the permission that it needs', async () => {
+test('a screen names its permission to a person who has none', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await page.route(/\/v1\/auth\/session$/, async (route) => {

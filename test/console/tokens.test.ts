@@ -18,7 +18,7 @@ async function statusOf(token: string): Promise<number> {
   return answer.status
 }
 
-test('a role comes first, the secret is shown once and copied, and the gateway takes it', async () => {
+test('a token form begins with the role, shows the secret once to copy, and the gateway accepts it', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/tokens')
@@ -40,7 +40,7 @@ test('a role comes first, the secret is shown once and copied, and the gateway t
   expect(await page.content()).not.toContain(secret)
 })
 
-test('what the API refuses is said at the field', async () => {
+test('an API refusal is shown at its field', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/tokens/new')
@@ -54,7 +54,7 @@ test('what the API refuses is said at the field', async () => {
   expect(await shownSecret(page)).toStartWith('gth_')
 })
 
-test('a revocation is confirmed by name, says how far it has reached, and holds', async () => {
+test('a revocation is confirmed by name, shows its progress and takes effect', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'to be revoked' })
   await using opened = await openConsole()
@@ -71,7 +71,7 @@ test('a revocation is confirmed by name, says how far it has reached, and holds'
   await page.getByText('Revoked', { exact: true }).waitFor()
 })
 
-test('an emergency asks for an explanation first and leads to its proof', async () => {
+test('an emergency revocation asks for a reason first and leads to its proof', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'leaked' })
   await using opened = await openConsole()
@@ -92,7 +92,7 @@ test('an emergency asks for an explanation first and leads to its proof', async 
   await page.getByText('It was in a public repository').waitFor()
 })
 
-test('a rotation shows the new secret, and the old one stops', async () => {
+test('a rotation shows the new secret and ends the old one', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'to be rotated' })
   await using opened = await openConsole()
@@ -104,7 +104,7 @@ test('a rotation shows the new secret, and the old one stops', async () => {
   expect([await statusOf(secret), await statusOf(token.token_value)]).toEqual([200, 401])
 })
 
-test('a clone shows what its source has, may only shrink, and says at which field it would not', async () => {
+test('a clone shows its source’s limits, may only narrow them and marks a wider field', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'a source', max_requests: 10 })
   await using opened = await openConsole()
@@ -121,7 +121,7 @@ test('a clone shows what its source has, may only shrink, and says at which fiel
   expect(await statusOf(await shownSecret(page))).toBe(200)
 })
 
-test('filters stand in the address and are there again after a reload', async () => {
+test('filters are kept in the address and survive a reload', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/tokens')
@@ -135,7 +135,7 @@ test('filters stand in the address and are there again after a reload', async ()
   await page.getByText('administrator').waitFor()
 })
 
-test('a part of a name finds tokens, in the list and in the search', async () => {
+test('part of a name finds tokens in the list and in the search', async () => {
   const { gatehouse } = await sharedConsole()
   await createToken(gatehouse, { name: 'Payroll nightly' })
   await using opened = await openConsole()
@@ -158,7 +158,7 @@ test('a part of a name finds tokens, in the list and in the search', async () =>
   await page.getByRole('heading', { name: 'Payroll nightly' }).waitFor()
 })
 
-test('the choice of a role moves none of the roles', async () => {
+test('choosing a role does not move the roles', async () => {
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/tokens/new')

@@ -24,11 +24,11 @@ async function holds(name: keyof typeof failureCases): Promise<void> {
   expect(counted.accepted).toBeGreaterThan(0)
 }
 
-test('nothing has failed', () => holds('none'))
-test('a control plane is killed while it revokes', () => holds('control plane killed'))
-test('sidecars are killed at random', () => holds('sidecars killed'))
+test('every invariant holds without a failure', () => holds('none'))
+test('every invariant holds while a control plane is killed during revocations', () => holds('control plane killed'))
+test('every invariant holds while sidecars are killed at random', () => holds('sidecars killed'))
 const hasCompiler = Bun.which('cc') !== null
-test.skipIf(!hasCompiler)('the clocks of two hosts are wrong by ten minutes, one ahead and one behind', () =>
+test.skipIf(!hasCompiler)('every invariant holds with the clocks of two hosts ten minutes ahead and behind', () =>
   holds('clocks wrong'),
 )
-test('a sidecar is cut off from the rest, and a token expires meanwhile', () => holds('network cut, token expired'))
+test('every invariant holds while a sidecar is cut off and a token expires', () => holds('network cut, token expired'))

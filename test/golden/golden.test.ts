@@ -144,7 +144,7 @@ function streamOf(pieces: readonly Uint8Array[]): Response {
   return new Response(body, { headers: { 'content-type': 'text/event-stream' } })
 }
 
-test('streams, however their bytes are split', async () => {
+test('streams at every split of their bytes', async () => {
   for (const input of of('stream')) {
     const bytes = Buffer.from(input.text)
     for (const { name, language } of callersBeside(input.name)) {
@@ -157,7 +157,7 @@ test('streams, however their bytes are split', async () => {
   }
 })
 
-test('every language has its file of every feature', () => {
+test('every language has its golden file of every feature', () => {
   const callers = spoken.filter(({ language }) => language.caller !== null)
   for (const [kind, wanted] of [
     ['request', callers],

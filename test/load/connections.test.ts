@@ -33,7 +33,7 @@ const streamOf = (frames: readonly string[]) =>
     },
   })
 
-test('answers with a length and answers in chunks follow each other on one connection, each read to its end', async () => {
+test('reads answers with a length and chunked ones in turn on one connection, each to its end', async () => {
   const answer = (body: string) =>
     new Response(body === 'stream' ? streamOf(['data: a\n\n', 'data: [DONE]\n\n']) : body)
   const [first, second, third] = await exchange(answer, ['whole', 'stream', ''])
@@ -44,7 +44,7 @@ test('answers with a length and answers in chunks follow each other on one conne
   expect(third).toMatchObject({ ok: true, body: '' })
 })
 
-test('an answer that is no 200, and one whose connection ends before it, are not ok', async () => {
+test('reports a status other than 200 or an early close as not ok', async () => {
   expect(await exchange(() => new Response('busy', { status: 503 }), ['a'])).toMatchObject([
     { ok: false, body: 'busy' },
   ])

@@ -16,7 +16,7 @@ const text = JSON.stringify({
   timeDeltas: [1000, 1000, 2000, 3000, 1000, 9000],
 })
 
-test('what native code takes counts for the function of the repository that called it, and for nobody else', () => {
+test('attributes native time to the repository function that called it', () => {
   expect(ownersOf(text, '/root/src/', 0, 1008)).toEqual([
     { ...nobody, share: 0.5 },
     { file: 'events/log/chain.ts', name: 'step', share: 0.375 },
@@ -24,6 +24,6 @@ test('what native code takes counts for the function of the repository that call
   ])
 })
 
-test('only samples between the two moments count', () => {
+test('counts only samples between two moments', () => {
   expect(ownersOf(text, '/root/src/', 1010, 1020)).toEqual([{ file: 'events/log/chain.ts', name: 'step', share: 1 }])
 })

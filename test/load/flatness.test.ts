@@ -5,13 +5,13 @@ const allowance = { share: 0.1, least: 2 }
 const samples = (of: (index: number) => number): number[] => Array.from({ length: 50 }, (_, index) => of(index))
 const noise = (index: number): number => ((index * 7919) % 11) - 5
 
-test('noise and a few outliers are flat', () => {
+test('takes noise and a few outliers as flat', () => {
   expect(flatnessOf(samples(noise), { share: 0, least: 2 }).flat).toBe(true)
   const withOutliers = samples((index) => 100 + noise(index) + (index % 20 === 19 ? 500 : 0))
   expect(flatnessOf(withOutliers, allowance).flat).toBe(true)
 })
 
-test('what grows by more than its share is not flat, however noisy', () => {
+test('takes growth beyond the share as not flat, despite noise', () => {
   const leak = flatnessOf(
     samples((index) => 100 + index / 2 + noise(index)),
     allowance,
@@ -20,7 +20,7 @@ test('what grows by more than its share is not flat, however noisy', () => {
   expect(leak.growth).toBeCloseTo(24.5, 0)
 })
 
-test('what shrinks is flat, as are too few samples to say', () => {
+test('takes a falling series, or too few samples, as flat', () => {
   expect(
     flatnessOf(
       samples((index) => 100 - index),

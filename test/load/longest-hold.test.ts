@@ -59,7 +59,7 @@ function watched(compiled: TextPolicy): { policy: TextPolicy; work: Work; take()
   }
 }
 
-test.each(Object.entries(configs))('%s reads a bounded part of any text between two turns', async (kind, config) => {
+test.each(Object.entries(configs))('%s reads a bounded part of any text before it yields', async (kind, config) => {
   const compiled = policyKinds.get(kind)?.compile(config, { stages: ['pre_request'] })
   if (compiled?.form !== 'text') throw new Error('The policy reads no text')
   const most: Done = { units: 0, moves: 0 }

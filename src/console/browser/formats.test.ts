@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 Object.defineProperty(navigator, 'languages', { value: ['en'], configurable: true })
 const { milliseconds } = await import('./formats.ts')
 
-test('no two marks of an axis of times have the same name', () => {
+test('gives every tick of a time axis another label', () => {
   for (const step of [0.2, 0.5, 1, 2, 5, 20, 250, 500, 2000]) {
     const marks = Array.from({ length: 5 }, (_, index) => milliseconds(index * step))
     expect([step, new Set(marks).size]).toEqual([step, 5])

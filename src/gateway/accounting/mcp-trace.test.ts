@@ -56,7 +56,7 @@ async function spansOf(method: string, params: object, count: number): Promise<C
 }
 const callOf = (name: string) => spansOf('tools/call', { name: `calc__${name}`, arguments: { secret: 'quiet' } }, 2)
 
-test('a call is the execution of a tool, of no model, and its server is told of the span of its call', async () => {
+test('traces a tool call as execute_tool without a model and gives the server the span of the call', async () => {
   const [own, call] = await callOf('add')
   expect(own).toMatchObject({ name: 'tools/call calc__add', kind: 'server', traceId, status: '', traceState: 'a=1' })
   expect(own?.attributes).toMatchObject({
@@ -90,13 +90,13 @@ test('a call is the execution of a tool, of no model, and its server is told of 
 test.each([
   ['fail', 'tool_error'],
   ['refuse', '-32050'],
-])('what went wrong with %p is said by both spans', async (name, error) => {
+])('records the error on both spans for %p', async (name, error) => {
   for (const { status, attributes } of await callOf(name)) {
     expect([status, attributes['error.type']]).toEqual([error, error])
   }
 })
 
-test('what calls no tool has no operation', async () => {
+test('sets no operation name for a method that calls no tool', async () => {
   const [list] = await spansOf('tools/list', {}, 1)
   expect(list).toMatchObject({ name: 'tools/list', attributes: { 'mcp.method.name': 'tools/list' } })
   expect(list?.attributes['gen_ai.operation.name']).toBeUndefined()
@@ -106,7 +106,7 @@ test('what calls no tool has no operation', async () => {
   expect(prompt?.attributes['gen_ai.operation.name']).toBeUndefined()
 })
 
-test('a message that says itself what trace it belongs to belongs to that one; one of no trace is passed on as it is', async () => {
+test('joins the trace that the message itself names and passes a message without a trace unchanged', async () => {
   const own = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`
   const [span] = await spansOf('tools/call', { name: 'calc__add', _meta: { traceparent: own, theirs: 1 } }, 2)
   expect([span?.traceId, span?.traceState]).toEqual(['1'.repeat(32), ''])

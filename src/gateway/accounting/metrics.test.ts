@@ -10,7 +10,7 @@ const count = async (name: string): Promise<number> => {
   return Number(line?.slice(name.length + 1) ?? Number.NaN)
 }
 
-test('what was used is counted, and what was refused by its code', async () => {
+test('counts usage by model and refusals by code', async () => {
   gateway = await startTestGateway(() => Response.json(completion))
   expect(await count('gatehouse_cost_usd_total')).toBe(0)
   await (await gateway.chat(question)).text()
@@ -21,7 +21,7 @@ test('what was used is counted, and what was refused by its code', async () => {
   expect(await count('gatehouse_request_duration_seconds_count{family="chat"}')).toBe(2)
 })
 
-test('a path that keeps failing shows as an open circuit', async () => {
+test('shows a path that keeps failing as an open circuit', async () => {
   gateway = await startTestGateway(() => new Response('no', { status: 500 }), { circuit_failures: 1, path_retries: 0 })
   expect(await count('gatehouse_circuits_open')).toBe(0)
   await (await gateway.chat(question)).text()

@@ -131,7 +131,7 @@ const paths: readonly Path[] = [
 ]
 
 for (const { name, upstream, walk, reason, opened, prepare } of paths) {
-  test(`exactly one outcome: ${name}`, async () => {
+  test(`records exactly one outcome: ${name}`, async () => {
     const deadlines = { first_byte_timeout_seconds: 0.2, idle_timeout_seconds: 0.2, drain_seconds: 0 }
     const running = await startTestGateway(upstream, deadlines)
     const { journal } = running.worker
@@ -156,7 +156,7 @@ for (const { name, upstream, walk, reason, opened, prepare } of paths) {
   })
 }
 
-test('where not even a refusal can be recorded the answer is 503 event_outbox_full', async () => {
+test('answers 503 event_outbox_full when not even a refusal can be recorded', async () => {
   const running = await startTestGateway(never, { drain_seconds: 0 })
   running.worker.journal.full = { refuse: true }
   const response = await running.chat(question, { secret: 'x' })
@@ -166,7 +166,7 @@ test('where not even a refusal can be recorded the answer is 503 event_outbox_fu
   await running.stop()
 })
 
-test('a caller that leaves while it sends its body is recorded', async () => {
+test('records a client that disconnects while it sends its body', async () => {
   const running = await startTestGateway(never, { drain_seconds: 0 })
   const socket = connect(Number(new URL(running.url).port), '127.0.0.1')
   const head = `Host: x\r\nAuthorization: Bearer ${running.secret}\r\nContent-Length: 100`

@@ -13,7 +13,7 @@ const start = async (...given: Parameters<typeof startPoliced>) => {
   return running
 }
 
-test('the text of a request is on record where that is asked for, bounded, without personal data and secrets', async () => {
+test('records the request text when the setting asks for it, bounded and without personal data or secrets', async () => {
   const escalating = policy({
     id: 'a',
     kind: 'escalate',
@@ -44,7 +44,7 @@ test('the text of a request is on record where that is asked for, bounded, witho
   expect(JSON.stringify(await ask({ capture_prompt_bytes: 10_000 }))).toMatch(/é \[EMAIL\]"/)
 })
 
-test('what would be found at the cut of a captured text is left out with what was cut', async () => {
+test('leaves out a finding that the cut of the captured text would split', async () => {
   const gateway = await start([], undefined, { capture_prompt_bytes: 2000 })
   const addresses = `x@${'a'.repeat(33)}.com `.repeat(60)
   await gateway.chat({
@@ -56,7 +56,7 @@ test('what would be found at the cut of a captured text is left out with what wa
   expect(outcome?.prompt_redacted).not.toMatch(/ann|example/)
 })
 
-test('a captured text is without what policies of the chain block or redact, whether or not they came to it', async () => {
+test('captures no text that policies of the chain block or redact, even if they did not run', async () => {
   const terms = (id: string, term: string, action: string, model: string) =>
     policy({ id, kind: 'term-filter', config: { terms: [term], action }, targets: { models: [model] } })
   const escalate = { kind: 'escalate', when: 'request.model == "asks"', config: { reason_code: 'a.b' } }
@@ -92,7 +92,7 @@ test('a captured text is without what policies of the chain block or redact, whe
   )
 })
 
-test('of a request that a webhook was not asked about no text is captured', async () => {
+test('captures no text of a request that no webhook policy was asked about', async () => {
   const terms = policy({ id: 'a', kind: 'term-filter', config: { terms: ['falcon'], action: 'block' } })
   const hook = policy({ id: 'b', kind: 'webhook', config: { url: 'https://127.0.0.1:1/' } })
   for (const [policies, text] of [

@@ -11,14 +11,14 @@ import { withoutSecrets } from './redaction.ts'
 
 const key = `sk-proj-${'A1b2C3d4E5f6G7h8'.repeat(3)}`
 
-test('secrets of ours and of providers are masked wherever they stand, and nothing else is', () => {
+test('masks Gatehouse and provider secrets anywhere in a text and nothing else', () => {
   expect(withoutSecrets(`about ${key}`)).toBe('about [OPENAI_KEY]')
   for (const plain of ['gpt-4o', 'claude-sonnet-4-20250514', '0198c8a2-5b1e-7c3a-9f00-123456789abc', 'gth_short']) {
     expect(withoutSecrets(plain)).toBe(plain)
   }
 })
 
-test('no event and no span holds a secret that came as a label, a session, a model, metadata or the name of a tool', async () => {
+test('records no secret from a label, session, model, metadata or tool name in an event or span', async () => {
   const spans: Span[] = []
   const tracer = createTracer({
     load: async () => async (ended) => void spans.push(...ended),
@@ -54,7 +54,7 @@ test('no event and no span holds a secret that came as a label, a session, a mod
   }
 })
 
-test('a model’s name and metadata of any length leave a small record', async () => {
+test('keeps the event small for a model name or metadata of any length', async () => {
   const gateway = await startTestGateway(() => Response.json(completion))
   try {
     const secret = gateway.worker.addToken({ metadataTrust: 'caller' })
@@ -71,7 +71,7 @@ test('a model’s name and metadata of any length leave a small record', async (
   }
 })
 
-test('no event holds what a policy takes out where it came as a session, metadata or the name of a tool', async () => {
+test('records no text that a policy removes from a session, metadata or tool name', async () => {
   const email = 'ann@example.com'
   const gateway = await startTestGateway(() => Response.json(completion))
   try {

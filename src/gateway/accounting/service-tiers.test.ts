@@ -27,14 +27,14 @@ const streamed = (tier: string) => () => {
   return new Response(text, { headers: { 'content-type': 'text/event-stream' } })
 }
 
-test('the tier that the answer names decides, whatever was asked for', async () => {
+test('prices by the tier that the answer names, whatever the request asked for', async () => {
   expect(await costOf({}, whole({ service_tier: 'priority' }))).toBeCloseTo(1.7 * list, 9)
   expect(await costOf({ service_tier: 'flex' }, whole({ service_tier: 'flex' }))).toBeCloseTo(list / 2, 9)
   expect(await costOf({ service_tier: 'priority' }, whole({ service_tier: 'default' }))).toBeCloseTo(list, 9)
   expect(await costOf({ stream: true }, streamed('priority'))).toBeCloseTo(1.7 * list, 9)
 })
 
-test('where the answer names no tier, the one that was asked for counts unless it is cheaper', async () => {
+test('prices by the requested tier when the answer names none, unless that tier is cheaper', async () => {
   expect(await costOf({ service_tier: 'priority' }, whole({}))).toBeCloseTo(1.7 * list, 9)
   expect(await costOf({ service_tier: 'flex' }, whole({}))).toBeCloseTo(list, 9)
 })

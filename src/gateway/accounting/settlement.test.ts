@@ -73,7 +73,7 @@ function opened(allowances: TestAllowances, want: number): Exchange {
   })
 }
 
-test('attempts that the provider billed are paid for beside the last one, and held before there is another', () => {
+test('books every billed attempt in addition to the last one, and reserves it before the next attempt', () => {
   const allowances = new TestAllowances({ 'token/t/money': 160_000 })
   const exchange = opened(allowances, 100_000)
   exchange.attempts.push(attempt(usage(40, 10)))
@@ -91,7 +91,7 @@ test('attempts that the provider billed are paid for beside the last one, and he
   expect(allowances.balances.get('token/t/money')).toBe(50_000)
 })
 
-test('a cost is booked once on a budget that was held in two of its windows', () => {
+test('books a cost once on a budget that was reserved in two of its windows', () => {
   const exchange = opened(new TestAllowances({}), 100_000)
   const held = [
     { account: 'budget/b@2026-01-01', amount: 30_000 },
@@ -104,14 +104,14 @@ test('a cost is booked once on a budget that was held in two of its windows', ()
   expect(event.settlements?.map(({ amount }) => amount)).toEqual([30_000, 20_000, 1])
 })
 
-test('an estimate never passes what was set aside', () => {
+test('limits an estimate to the reserved amount', () => {
   const exchange = opened(new TestAllowances({ 'token/t/money': 5000 }), 5000)
   exchange.attempts.push(attempt(null))
   exchange.relayedText = 4000
   expect(spentBy(exchange, gateway, 'client.left')).toMatchObject({ cost: 5000, estimated: true })
 })
 
-test('where the provider told the input alone, the output is counted from the text and said to be an estimate', () => {
+test('estimates the output from its text when the provider reports only the input', () => {
   const exchange = opened(new TestAllowances({ 'token/t/money': 5_000_000 }), 5_000_000)
   exchange.attempts.push(attempt(null))
   exchange.usage = { ...usage(1000, 0), outputTokens: null }
@@ -123,12 +123,12 @@ test('where the provider told the input alone, the output is counted from the te
   })
 })
 
-test('what was never sent costs nothing', () => {
+test('books nothing for a request that was never sent', () => {
   const exchange = opened(new TestAllowances({ 'token/t/money': 5000 }), 5000)
   expect(spentBy(exchange, gateway, 'client.left')).toBeNull()
 })
 
-test('a cost beyond belief is the same in the event and on the account: the most that one holds', () => {
+test('caps an absurd cost at the same maximum in the event and on the account', () => {
   const exchange = opened(new TestAllowances({ 'token/t/money': 1_000_000 }), 1000)
   Object.assign(exchange, { attempts: [attempt(null)], usage: usage(1e15, 1e15) })
   const spent = spentBy(exchange, gateway, 'ok')

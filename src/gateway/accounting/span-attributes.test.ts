@@ -74,7 +74,7 @@ const usage = (input: number, output: number, cached: number) => ({
   'gen_ai.usage.cache_read.input_tokens': cached,
 })
 
-test('chat: what was asked, who was asked, and what came of it', async () => {
+test('records request, provider and result of a chat call as span attributes', async () => {
   answer = () => Response.json({ ...completion, model: 'gpt-test-0613' })
   const { server, client } = await spansOf('/v1/chat/completions', { messages, temperature: 0.5, max_tokens: 64 })
   const both = {
@@ -93,7 +93,7 @@ test('chat: what was asked, who was asked, and what came of it', async () => {
   expect([server.name, client.name]).toEqual(['chat gpt-test', 'chat gpt-test'])
 })
 
-test('a stream of chat', async () => {
+test('records the attributes of a streamed chat call', async () => {
   const chunk = (choice: object) => ({
     id: 'c1',
     object: 'chat.completion.chunk',
@@ -123,7 +123,7 @@ const response = {
   usage: { input_tokens: 9, output_tokens: 4, total_tokens: 13, input_tokens_details: { cached_tokens: 2 } },
 }
 
-test('responses, whole and as a stream', async () => {
+test('records the attributes of whole and streamed responses', async () => {
   answer = () => Response.json(response)
   const whole = await spansOf('/v1/responses', { input: 'Good morning', max_output_tokens: 32 })
   const expected = { 'gen_ai.operation.name': 'chat', ...said('resp_1', 'max_output_tokens'), ...usage(9, 4, 2) }
@@ -143,7 +143,7 @@ test('responses, whole and as a stream', async () => {
   )
 })
 
-test('messages, whose provider is asked in another language', async () => {
+test('records the attributes of messages that are translated for the provider', async () => {
   answer = () => Response.json({ ...completion, model: 'gpt-test-0613' })
   const { server, client } = await spansOf('/v1/messages', { messages, max_tokens: 16 })
   expect(server.attributes).toMatchObject({ 'gen_ai.operation.name': 'chat', 'gen_ai.request.max_tokens': 16 })
@@ -155,7 +155,7 @@ test('messages, whose provider is asked in another language', async () => {
   })
 })
 
-test('embeddings have a model and no reasons', async () => {
+test('records a model and no finish reasons for embeddings', async () => {
   const vector = { object: 'embedding', index: 0, embedding: [0.1] }
   const counts = { prompt_tokens: 5, total_tokens: 5 }
   answer = () => Response.json({ object: 'list', model: 'gpt-test-0613', data: [vector], usage: counts })

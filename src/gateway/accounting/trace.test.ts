@@ -34,7 +34,7 @@ afterEach(() => gateway.stop())
 
 const traceparent = (flags: string) => ({ traceparent: `00-${traceId}-${callerSpan}-${flags}` })
 
-test('an exchange and each call of it are spans, and the provider is told of its own', async () => {
+test('makes a span for the exchange and for each provider call, and sends the provider its own span', async () => {
   failures = 1
   expect((await gateway.chat(question, { headers: traceparent('01') })).status).toBe(200)
   await eventually(() => kept.length === 3)
@@ -68,7 +68,7 @@ test('an exchange and each call of it are spans, and the provider is told of its
   ])
 })
 
-test("a caller's trace that is not recorded is told on events and passed on as it came", async () => {
+test('names an unsampled trace of the caller in events and forwards it unchanged', async () => {
   await gateway.chat(question, { headers: traceparent('00') })
   expect(gateway.seen[0]?.request.headers.get('traceparent')).toBe(traceparent('00').traceparent)
   expect(gateway.worker.journal.outcomes().at(-1)?.trace_id).toBe(traceId)
@@ -78,7 +78,7 @@ test("a caller's trace that is not recorded is told on events and passed on as i
   expect(kept).toEqual([])
 })
 
-test('a state goes on with the trace that it belongs to, and otherwise nowhere', async () => {
+test('forwards tracestate only together with its trace', async () => {
   const told = async (headers: Record<string, string>) => {
     await gateway.chat(question, { headers: { tracestate: 'a=1, b=2', ...headers } })
     const sent = gateway.seen.at(-1)?.request.headers
@@ -93,7 +93,7 @@ test('a state goes on with the trace that it belongs to, and otherwise nowhere',
   expect(kept.map(({ state }) => state)).toEqual(['a=1,b=2', 'a=1,b=2'])
 })
 
-test('spans reach a collector by OTLP, with its headers', async () => {
+test('exports spans by OTLP with the configured headers', async () => {
   const asked: { path: string; type: string | null; key: string | null; bytes: Buffer }[] = []
   const collector = Bun.serve({
     port: 0,

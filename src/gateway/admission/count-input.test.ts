@@ -61,19 +61,19 @@ async function start(
   return { counts, allowances, ask: (body: unknown = question) => running.chat(body, { secret }) }
 }
 
-test('nothing is counted where the budget pays for the bytes', async () => {
+test('counts no tokens when the budget pays for one token a byte', async () => {
   const { counts, ask } = await start(byBytes + 10 * 4000)
   expect((await ask()).status).toBe(200)
   expect(counts).toEqual([])
 })
 
-test('nothing is counted where the output is only lowered', async () => {
+test('counts no tokens when only the output limit is lowered', async () => {
   const { counts, ask } = await start(byBytes + 3 * 4000)
   expect((await ask()).headers.get('x-service-max-output-tokens')).toBe('3')
   expect(counts).toEqual([])
 })
 
-test('a request whose tokens the budget pays for is served, with the output that it pays for', async () => {
+test('serves a request whose counted tokens the budget pays for and lowers its output', async () => {
   const { counts, allowances, ask } = await start(byTokens + 7 * 4000)
   const answer = await ask()
   expect([answer.status, answer.headers.get('x-service-max-output-tokens')]).toEqual([200, '7'])
@@ -81,13 +81,13 @@ test('a request whose tokens the budget pays for is served, with the output that
   expect(allowances.balances.get('token/t/money')).toBe(byTokens + 7 * 4000 - (11 * 2000 + 7 * 4000))
 })
 
-test('it is served also where the limit is asked for elsewhere', async () => {
+test('serves it also when another limit is reserved at the control plane', async () => {
   const { allowances, ask } = await start(byTokens + 7 * 4000)
   allowances.delay = 5
   expect((await ask()).status).toBe(200)
 })
 
-test('a request whose tokens the budget does not pay for is refused with the counted figures', async () => {
+test('refuses a request whose counted tokens the budget does not pay for and names the figures', async () => {
   const { counts, allowances, ask } = await start(byTokens + 3999)
   const refused = await ask()
   const { error } = errorSchema.parse(await refused.json())
@@ -96,7 +96,7 @@ test('a request whose tokens the budget does not pay for is refused with the cou
   expect([counts.length, running.seen.length, allowances.reserved]).toEqual([1, 0, 0])
 })
 
-test('nothing is counted where not even an input of no tokens could be paid, or for another reason', async () => {
+test('counts no tokens when the budget is empty or the refusal has another cause', async () => {
   const nothing = await start(allowance * 2000 + 3999)
   expect((await nothing.ask()).status).toBe(402)
   expect(nothing.counts).toEqual([])
@@ -109,7 +109,7 @@ test('nothing is counted where not even an input of no tokens could be paid, or 
   }
 })
 
-test('a model without a public tokenizer, and one whose provider charged beyond a bound, keep the bytes', async () => {
+test('bounds by bytes for a model without a public tokenizer or whose provider exceeded a bound', async () => {
   for (const model of [testModel({ id: 'gpt-test', upstreamModel: 'claude-x', price }), counted]) {
     const { counts, ask } = await start(byTokens + 7 * 4000, { model })
     if (model === counted) {
@@ -124,7 +124,7 @@ test('a model without a public tokenizer, and one whose provider charged beyond 
   }
 })
 
-test('a request that cannot be counted is refused by its bytes', async () => {
+test('refuses by bytes a request that cannot be counted', async () => {
   for (const tokens of [null, new Error('No tokenizer')]) {
     const { ask } = await start(byTokens + 7 * 4000, { tokens })
     const refused = await ask()
@@ -134,7 +134,7 @@ test('a request that cannot be counted is refused by its bytes', async () => {
   }
 })
 
-test('a provider that charges more than the counted bound is booked in full, and the outcome says by how much', async () => {
+test('books the full cost when a provider charges more than the counted bound, and reports the excess', async () => {
   const usage = { prompt_tokens: 500, completion_tokens: 1, total_tokens: 501 }
   const { allowances, ask } = await start(byTokens + 10 * 4000, { usage })
   await ask()
@@ -146,13 +146,13 @@ test('a provider that charges more than the counted bound is booked in full, and
   })
 })
 
-test('a request that is bounded by the window of its model is refused with that figure', async () => {
+test('refuses a request bounded by the context window of its model and names that figure', async () => {
   const { ask } = await start(1000)
   const long = { ...question, messages: [{ role: 'user', content: 'a'.repeat(150_000) }] }
   expect(await messageOf(await ask(long))).toContain('with 128000 tokens of input, as many as the model can take')
 })
 
-test('a token that is revoked while the input is counted is refused with 401, and nothing stays reserved', async () => {
+test('refuses a token revoked while the input is counted with 401 and keeps nothing reserved', async () => {
   const revoke = () => {
     running.worker.tokens.clear()
     return undefined

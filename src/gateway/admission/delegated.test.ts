@@ -36,7 +36,7 @@ function accessToken(columns: Readonly<Record<string, unknown>> = {}): string {
   return secret
 }
 
-test('a request belongs to the person, through the application', async () => {
+test('records the person and the application of a request with an OAuth access token', async () => {
   const secret = accessToken()
   const answer = await running.chat(question, { secret, headers: { 'x-request-id': 'delegated-1' } })
   expect(answer.status).toBe(200)
@@ -55,7 +55,7 @@ const refusalOf = async (answer: Response) => {
   return [answer.status, error.code, answer.headers.get('www-authenticate')]
 }
 
-test('a scope that is missing is named, and no other 403 carries a challenge', async () => {
+test('names a missing scope in a challenge, and sends no challenge with any other 403', async () => {
   const narrow = accessToken({ scope: '["events:read"]', permissions: '["events:read"]' })
   expect(await refusalOf(await running.chat(question, { secret: narrow }))).toEqual([
     403,
@@ -66,7 +66,7 @@ test('a scope that is missing is named, and no other 403 carries a challenge', a
   expect(await refusalOf(await running.chat(question, { secret: notHeld }))).toEqual([403, 'permission_denied', null])
 })
 
-test('no credential is told where to get one, a bad one that it is bad', async () => {
+test('tells a caller without credentials where to get a token, and one with bad credentials that they are invalid', async () => {
   const none = await fetch(`${running.url}/v1/chat/completions`, { method: 'POST', body: '{}' })
   expect(await refusalOf(none)).toEqual([401, 'missing_api_key', `Bearer ${learnMore}`])
   const invalid = `Bearer error="invalid_token", ${learnMore}`
@@ -84,18 +84,18 @@ test('no credential is told where to get one, a bad one that it is bad', async (
   }
 })
 
-test('a token for this gateway works here', async () => {
+test('accepts an access token issued for this gateway', async () => {
   const secret = accessToken({ resources: '["http://127.0.0.1:7070","http://127.0.0.1:7080"]' })
   expect((await running.chat(question, { secret })).status).toBe(200)
 })
 
-test('a denial that arrives ahead of the state holds', async () => {
+test('refuses an access token whose revocation entry arrived before the state', async () => {
   const secret = accessToken()
   running.worker.denials.add(hashSecret(secret))
   expect((await running.chat(question, { secret })).status).toBe(401)
 })
 
-test('an access token counts in the Authorization header alone', async () => {
+test('accepts an access token only in the Authorization header', async () => {
   const secret = accessToken()
   const elsewhere = [
     fetch(`${running.url}/v1/models?access_token=${secret}`),
@@ -110,14 +110,14 @@ test('an access token counts in the Authorization header alone', async () => {
   expect(authorized.status).toBe(200)
 })
 
-test('other secrets of ours are no access tokens', async () => {
+test('refuses other Gatehouse secrets in place of an access token', async () => {
   for (const kind of ['oauthRefresh', 'oauthCode', 'session'] as const) {
     const secret = makeSecret(kind, (size) => crypto.getRandomValues(new Uint8Array(size)))
     expect((await running.chat(question, { secret })).status).toBe(401)
   }
 })
 
-test('the gateway says of itself and its MCP surface what they are', async () => {
+test('publishes the metadata of the gateway and of its MCP endpoint', async () => {
   const read = async (path: string) => await (await fetch(running.url + path)).json()
   const common = { authorization_servers: ['http://127.0.0.1:7070'], bearer_methods_supported: ['header'] }
   expect(await read('/.well-known/oauth-protected-resource')).toEqual({

@@ -38,7 +38,7 @@ async function start(keyClass: 'disposable' | 'durable' = 'disposable') {
 }
 const refused = (code: string) => ({ error: { data: { code } } })
 
-test('it lists, begins and calls nothing more, of tools nor of models', async () => {
+test('refuses lists, sessions and calls of tools and models with the code of the used-up limit', async () => {
   const { allowances, caller, models } = await start()
   expect(await caller.ask('tools/list')).toMatchObject({ result: { tools: [{}] } })
   expect(await caller.call('files__read')).toMatchObject({ result: {} })
@@ -54,7 +54,7 @@ test('it lists, begins and calls nothing more, of tools nor of models', async ()
   expect((await models()).status).toBe(402)
 })
 
-test('what requests that run hold is not used up, and a token that is not disposable may still look', async () => {
+test('does not treat amounts reserved by running requests as used up, and lets a reusable token still list', async () => {
   const { allowances, caller } = await start()
   allowances.balances.set('token/d/requests', 0)
   allowances.refuseWith = 'held'

@@ -6,7 +6,7 @@ import { MemoryBudget, memoryFor, smallBodyBytes } from './memory-budget.ts'
 const mebibyte = 1024 * 1024
 const budget = (waitMilliseconds = 60_000) => new MemoryBudget({ bytes: 24 * mebibyte, waitMilliseconds })
 
-test('a body that does not fit waits until another is released', async () => {
+test('makes a body that does not fit wait until another is released', async () => {
   const memory = budget()
   const [first, second] = [memory.forBody(), memory.forBody()]
   expect(first.admit(3 * mebibyte)).toBeUndefined()
@@ -20,7 +20,7 @@ test('a body that does not fit waits until another is released', async () => {
   expect(memory.largeBytes).toBe(0)
 })
 
-test('bodies are admitted in order of arrival: a shorter one does not pass a longer one', async () => {
+test('admits bodies in order of arrival, so a shorter one does not overtake', async () => {
   const memory = budget()
   const [running, long, short] = [memory.forBody(), memory.forBody(), memory.forBody()]
   running.admit(2 * mebibyte)
@@ -34,14 +34,14 @@ test('bodies are admitted in order of arrival: a shorter one does not pass a lon
   expect(order).toEqual(['long', 'short'])
 })
 
-test('large bodies do not hold up small ones', () => {
+test('admits small bodies while large ones wait', () => {
   const memory = budget()
   memory.forBody().admit(4 * mebibyte)
   expect(memory.forBody().admit(4 * mebibyte)).toBeInstanceOf(Promise)
   expect(memory.forBody().admit(smallBodyBytes)).toBeUndefined()
 })
 
-test('a body larger than the whole budget is admitted alone', async () => {
+test('admits a single body larger than the whole budget', async () => {
   const memory = budget()
   const [huge, other] = [memory.forBody(), memory.forBody()]
   expect(huge.admit(100 * mebibyte)).toBeUndefined()
@@ -51,7 +51,7 @@ test('a body larger than the whole budget is admitted alone', async () => {
   await waiting
 })
 
-test('a body that waits too long is refused with Retry-After, and makes room in the queue', async () => {
+test('refuses a body that waits too long with Retry-After and frees its place in the queue', async () => {
   const memory = budget(1)
   memory.forBody().admit(4 * mebibyte)
   const refused = Promise.resolve(memory.forBody().admit(mebibyte)).catch((failure: unknown) => failure)
@@ -59,7 +59,7 @@ test('a body that waits too long is refused with Retry-After, and makes room in 
   expect(memory.waiting).toBe(0)
 })
 
-test('a released body leaves the queue', async () => {
+test('removes a released body from the queue', async () => {
   const memory = budget()
   const [running, gone, next] = [memory.forBody(), memory.forBody(), memory.forBody()]
   running.admit(4 * mebibyte)
@@ -71,7 +71,7 @@ test('a released body leaves the queue', async () => {
   expect(memory).toMatchObject({ waiting: 0, largeBytes: 3 * mebibyte })
 })
 
-test('a body that was sent keeps what its parsed values take', () => {
+test('keeps the memory of parsed values reserved after the body was sent', () => {
   const memory = budget()
   const body = memory.forBody()
   body.admit(2 * mebibyte)
@@ -79,7 +79,7 @@ test('a body that was sent keeps what its parsed values take', () => {
   expect(memory.largeBytes).toBe(2 * mebibyte)
 })
 
-test('counts whole bytes, also where a share and a length do not divide evenly', () => {
+test('counts whole bytes when a share and a length do not divide evenly', () => {
   const memory = new MemoryBudget({ bytes: 100 * mebibyte + 1 / 3, waitMilliseconds: 0 })
   const bodies = [1, 7, 100_001, 10 * mebibyte + 1].map((length) => {
     const body = memory.forBody()
@@ -92,7 +92,7 @@ test('counts whole bytes, also where a share and a length do not divide evenly',
   expect([memory.smallBytes, memory.largeBytes]).toEqual([0, 0])
 })
 
-test('answers beyond the budget are read one at a time, the oldest first', async () => {
+test('reads answers beyond the budget one at a time, oldest first', async () => {
   const memory = budget()
   const [first, second] = [memory.forAnswer(), memory.forAnswer()]
   expect(first.grow(mebibyte)).toBeUndefined()
@@ -106,7 +106,7 @@ test('answers beyond the budget are read one at a time, the oldest first', async
   expect(memory).toMatchObject({ waiting: 0, answerBytes: 0 })
 })
 
-test('workers share what the setting says', () => {
+test('divides the configured memory among workers', () => {
   const settings = { memory_bytes: 64 * mebibyte, memory_wait_seconds: 3, gateway_workers: 4 }
   expect(memoryFor(settings)).toEqual({ bytes: 16 * mebibyte, waitMilliseconds: 3000 })
   expect(memoryFor({ ...settings, memory_bytes: undefined, gateway_workers: 1 }).bytes).toBeGreaterThan(0)
@@ -115,7 +115,7 @@ test('workers share what the setting says', () => {
 const chatBody = (bytes: number) =>
   JSON.stringify({ model: 'gpt-test', messages: [{ role: 'user', content: 'x'.repeat(bytes) }] })
 
-test('a gateway without memory for a body does not read it, refuses it in the language of the route, and serves small ones', async () => {
+test('refuses a large body unread when memory is exhausted, in the dialect of the route, and serves small ones', async () => {
   const { promise: asked, resolve: answer } = Promise.withResolvers<void>()
   const running = await startTestGateway(
     async (_, body) => {
@@ -148,7 +148,7 @@ test('a gateway without memory for a body does not read it, refuses it in the la
   await running.stop()
 })
 
-test('a large body reaches the provider whole, with its length', async () => {
+test('forwards a large body whole with its Content-Length', async () => {
   const running = await startTestGateway(() => Response.json(completion))
   const body = chatBody(3 * mebibyte)
   expect((await running.chat(body)).status).toBe(200)
@@ -157,7 +157,7 @@ test('a large body reaches the provider whole, with its length', async () => {
   await running.stop()
 })
 
-test('a large body is sent again whole where its path is tried again', async () => {
+test('sends a large body again whole on a retry', async () => {
   let calls = 0
   const running = await startTestGateway(() => {
     calls += 1

@@ -33,7 +33,7 @@ async function statusOf(model: string, members: Partial<Parameters<typeof testPo
   return status
 }
 
-test('a policy that denies a model denies it under every name of it', async () => {
+test('denies a model under every name when a policy denies it under one', async () => {
   const deny = (...deny_models: string[]) => ({ kind: 'model-access', config: { deny_models } })
   for (const name of ['gemini-3-pro', 'models/gemini-3-pro', 'models/Gemini-3-Pro']) {
     for (const members of [
@@ -54,7 +54,7 @@ test('a policy that denies a model denies it under every name of it', async () =
   expect(await statusOf('eu.anthropic.claude-4:0', deny('us.anthropic.claude-*'), 'bedrock')).not.toBe(403)
 })
 
-test('a record under another name of a model is denied with it', async () => {
+test('denies a catalog record that is another name of a denied model', async () => {
   running = await startTestGateway(() => Response.json(completion))
   const { worker, chat } = running
   worker.upstreams.push(testProvider({ id: 'g', name: 'g', kind: 'gemini' }))
@@ -65,7 +65,7 @@ test('a record under another name of a model is denied with it', async () => {
   expect((await chat({ model: 'models/gemini-3-pro', messages: [] })).status).toBe(403)
 })
 
-test('the event names the model as policies read it', async () => {
+test('records in the event the model name that policies read', async () => {
   running = await startTestGateway(() => Response.json({}))
   serveBy(running, 'gemini')
   await (await running.chat({ model: 'models/Gemini-3-Pro', messages: [{ role: 'user', content: 'a' }] })).text()
@@ -75,7 +75,7 @@ test('the event names the model as policies read it', async () => {
   ])
 })
 
-test('a member by which a provider would choose another model is refused by its name', async () => {
+test('refuses a field by which the provider would choose another model and names the field', async () => {
   running = await startTestGateway(() => Response.json(completion))
   for (const member of ['models', 'fallbacks', 'preset']) {
     const answer = await running.chat({ model: 'm', messages: [], [member]: ['dear'] })

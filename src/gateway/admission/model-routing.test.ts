@@ -48,23 +48,23 @@ function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Fa
   return exchange.paths.map(({ provider, upstreamModel }) => `${provider.name}/${upstreamModel}`)
 }
 
-test('a model that the catalog does not list is the first provider’s that takes such models', () => {
+test('routes an unlisted model to the first provider that accepts unlisted models', () => {
   expect(pathsOf('anything')).toEqual(['one/anything'])
   expect(pathsOf('anything', {}, 'messages')).toEqual(['three/anything'])
 })
 
-test('a token bound to a provider gets unlisted models from that one', () => {
+test('routes unlisted models to the provider that the token is bound to', () => {
   expect(pathsOf('anything', { provider: 'two' })).toEqual(['two/anything'])
   expect(pathsOf('anything', { provider: 'four' })).toBe('403 tokens.provider_not_allowed model')
 })
 
-test('an unlisted model is translated for a provider only where none speaks the language', () => {
+test('translates for an unlisted model only when no provider speaks the language', () => {
   expect(pathsOf('anything', { provider: 'three' })).toEqual(['three/anything'])
   expect(pathsOf('anything', { provider: 'one' }, 'messages')).toEqual(['one/anything'])
   expect(pathsOf('anything', { provider: 'three' }, 'embeddings')).toBe('403 tokens.provider_not_allowed model')
 })
 
-test('a listed model is its provider’s alone, also where this gateway or the family cannot use it', () => {
+test('routes a listed model to its provider only, even when this gateway or family cannot use it', () => {
   worker.catalog.push(
     testModel({ id: 'listed', providerId: 'p2', upstreamModel: 'up' }),
     testModel({ id: 'elsewhere', providerId: 'not-for-this-gateway' }),
@@ -77,25 +77,25 @@ test('a listed model is its provider’s alone, also where this gateway or the f
   expect(pathsOf('vectors', {}, 'embeddings')).toEqual(['one/vectors'])
 })
 
-test('a model whose provider’s key is still on the way is not unknown', () => {
+test('reports a model whose provider key has not arrived as unavailable, not as unknown', () => {
   worker.catalog.push(testModel({ id: 'new', providerId: 'p5' }))
   worker.closedProviders.push('p5')
   expect(pathsOf('new')).toBe('503 dependency_unavailable model')
 })
 
-test('a model that nobody lists waits for its provider’s key, and is not sent to the next provider', () => {
+test('waits for the key of an unlisted model’s provider instead of using the next provider', () => {
   worker.closedProviders.push('p1')
   expect(pathsOf('anything')).toBe('503 dependency_unavailable model')
   expect(pathsOf('anything', { provider: 'two' })).toEqual(['two/anything'])
 })
 
-test('the model that was asked for has to be allowed', () => {
+test('refuses a model that the token may not use', () => {
   worker.catalog.push(testModel({ id: 'listed', providerId: 'p2' }))
   expect(pathsOf('listed', { provider: 'one' })).toBe('403 tokens.provider_not_allowed model')
   expect(pathsOf('listed', { modelFilter: ['other*'] })).toBe('403 tokens.model_not_allowed model')
 })
 
-test('fallbacks follow in their order, each once, those that cannot be used left out, and none of theirs', () => {
+test('tries fallbacks in order and once each, skips unusable ones, and follows no fallback of a fallback', () => {
   worker.catalog.push(
     testModel({ id: 'main', providerId: 'p1', fallbacks: ['b', 'main', 'gone', 'a', 'b', 'vectors', 'claude'] }),
     testModel({ id: 'a', providerId: 'p2', fallbacks: ['deep'] }),
@@ -109,7 +109,7 @@ test('fallbacks follow in their order, each once, those that cannot be used left
   expect(pathsOf('main', { provider: 'one' })).toEqual(['one/main'])
 })
 
-test('an access policy bounds the model that was asked for and its fallbacks', () => {
+test('applies an access policy to the requested model and to its fallbacks', () => {
   worker.catalog.push(
     testModel({ id: 'main', providerId: 'p1', fallbacks: ['spare', 'other'] }),
     testModel({ id: 'spare', providerId: 'p2' }),
@@ -126,7 +126,7 @@ test('an access policy bounds the model that was asked for and its fallbacks', (
   expect(bounded(null, ['two'])).toBe('403 tokens.provider_not_allowed model')
 })
 
-test('a name that could leave its segment of an address is no model, also in a record', () => {
+test('refuses a model name that could leave its URL segment, also in a record', () => {
   worker.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
   worker.catalog.push(
     testModel({ id: 'a/../b', providerId: 'g' }),
@@ -149,7 +149,7 @@ test('a name that could leave its segment of an address is no model, also in a r
   expect(pathsOf('main')).toEqual(['one/main', 'google/good'])
 })
 
-test('a Gemini model has no colon in its name, also in a record', () => {
+test('refuses a Gemini model name with a colon, also in a record', () => {
   worker.upstreams.length = 0
   worker.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
   worker.catalog.push(
@@ -160,7 +160,7 @@ test('a Gemini model has no colon in its name, also in a record', () => {
     expect([name, pathsOf(name)]).toEqual([name, '404 model_not_found model'])
 })
 
-test('two names of one Gemini model are one for filters and records', () => {
+test('treats the two names of a Gemini model as one in filters and records', () => {
   const own = { provider: 'google' }
   worker.upstreams.push(testProvider({ id: 'g', name: 'google', kind: 'gemini' }))
   worker.catalog.push(testModel({ id: 'gemini-listed', providerId: 'g', upstreamModel: 'gemini-up' }))
@@ -178,7 +178,7 @@ test('two names of one Gemini model are one for filters and records', () => {
   expect(pathsOf('tunedModels/Mine', own)).toEqual(['google/tunedModels/mine'])
 })
 
-test('an ARN of Bedrock is the model that it names; one that does not say its model needs a record', () => {
+test('treats a Bedrock ARN as the model it names, and requires a record for an ARN that names none', () => {
   const own = { provider: 'aws' }
   worker.upstreams.push(testProvider({ id: 'b', name: 'aws', kind: 'bedrock', baseUrl: null }))
   const arn = (part: string) => `arn:aws:bedrock:eu-west-1:123456789012:${part}`
@@ -193,7 +193,7 @@ test('an ARN of Bedrock is the model that it names; one that does not say its mo
   expect(pathsOf('claude', own)).toEqual([`aws/${opaque}`])
 })
 
-test('requests for one record share its path until its provider changes', () => {
+test('shares the route target of a record between requests until its provider changes', () => {
   const listed = testModel({ id: 'listed', providerId: 'p2', upstreamModel: 'up' })
   worker.catalog.push(listed)
   expect(pathsOf('listed')).toEqual(['two/up'])

@@ -56,7 +56,7 @@ async function start(limits: Partial<LimitSet>, token: Partial<GovernedToken>, s
   return (body: unknown = question) => running.chat(body, { secret })
 }
 
-test('a consumer group lets so many requests through, then answers 429 with Retry-After', async () => {
+test('answers 429 with Retry-After beyond the rate of a consumer group', async () => {
   const ask = await start({ groupsOf: new Map([['user:u', [group({ requestsPerMinute: 2 })]]]) }, { userId: 'u' }, 2)
   expect([(await ask()).status, (await ask()).status]).toEqual([200, 200])
   const refused = await ask()
@@ -68,7 +68,7 @@ test('a consumer group lets so many requests through, then answers 429 with Retr
   expect(refused.headers.get('x-should-retry')).toBeNull()
 })
 
-test('an access policy and the own limits of a token answer 503 with Retry-After', async () => {
+test('answers 503 with Retry-After beyond the rate of an access policy or of the token', async () => {
   const accessPolicies = new Map([['p', policy({ requestsPerMinute: 1 })]])
   const ask = await start({ accessPolicies }, { accessPolicyIds: ['p'] }, 1)
   expect((await ask()).status).toBe(200)
@@ -83,7 +83,7 @@ test('an access policy and the own limits of a token answer 503 with Retry-After
   expect((await running.chat(question, { secret: own })).status).toBe(503)
 })
 
-test('a request that is refused for another reason uses nothing', async () => {
+test('counts nothing for a request that is refused for another reason', async () => {
   const ask = await start({}, { accounts: [account({ rateLimitRpm: 1 })] }, 1)
   running.worker.journal.full = { open: true }
   expect((await ask()).status).toBe(503)
@@ -91,34 +91,34 @@ test('a request that is refused for another reason uses nothing', async () => {
   expect((await ask()).status).toBe(200)
 })
 
-test('tokens a minute are counted as the answer says', async () => {
+test('books tokens a minute by the usage in the answer', async () => {
   // The answer uses 18 tokens, the question is estimated at 3.
   const ask = await start({}, { accounts: [account({ rateLimitTpm: 20 })] }, 20)
   expect((await ask()).status).toBe(200)
   expect((await ask()).status).toBe(503)
 })
 
-test('of many requests at once without a limit of the output one is let through where the model may use the whole minute', async () => {
+test('admits one of many concurrent requests without an output limit when the model may use the whole minute', async () => {
   const ask = await start({}, { accounts: [account({ rateLimitTpm: 1000 })] }, 1000)
   const answers = await Promise.all(Array.from({ length: 20 }, () => ask()))
   const statuses = answers.map(({ status }) => status).sort()
   expect(statuses).toEqual([200, ...Array.from({ length: 19 }, () => 503)])
 })
 
-test('a limit of 0 bounds no output: the model may use the whole minute', async () => {
+test('treats an output limit of 0 as no limit', async () => {
   const ask = await start({}, { accounts: [account({ rateLimitTpm: 1000 })] }, 1000)
   const answers = await Promise.all(Array.from({ length: 20 }, () => ask({ ...question, max_tokens: 0 })))
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
   expect(JSON.parse(running.seen[0]?.body ?? '')).toMatchObject({ max_tokens: 0 })
 })
 
-test('requests that bound their output run beside each other as far as the minute allows', async () => {
+test('admits concurrent requests with output limits as far as the minute allows', async () => {
   const ask = await start({}, { accounts: [account({ rateLimitTpm: 1000 })] }, 1000)
   const answers = await Promise.all(Array.from({ length: 20 }, () => ask({ ...question, max_tokens: 190 })))
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(5)
 })
 
-test('a request larger than all of a minute is refused with 400, names both, and is not to be tried again', async () => {
+test('refuses a request larger than the whole minute with 400, names both figures and advises no retry', async () => {
   const ask = await start({}, { accounts: [account({ rateLimitTpm: 5 })] }, 5)
   const content = 'A question of more than five tokens, which no minute of this limit can ever hold.'
   const refused = await ask({ ...question, messages: [{ role: 'user', content }] })
@@ -131,7 +131,7 @@ test('a request larger than all of a minute is refused with 400, names both, and
   expect([refused.headers.get('x-should-retry'), refused.headers.get('retry-after')]).toEqual(['false', null])
 })
 
-test('an access policy keeps a token to its models and providers', async () => {
+test('restricts a token to the models and providers of its access policy', async () => {
   const models = new Map([['p', policy({ models: ['other*'] })]])
   const ask = await start({ accessPolicies: models }, { accessPolicyIds: ['p'] })
   expect(await (await ask()).json()).toMatchObject({ error: { code: 'tokens.model_not_allowed', param: 'model' } })
@@ -140,7 +140,7 @@ test('an access policy keeps a token to its models and providers', async () => {
   expect(await (await ask()).json()).toMatchObject({ error: { code: 'tokens.provider_not_allowed' } })
 })
 
-test('without the control plane a limit that was never asked about answers 503', async () => {
+test('answers 503 for a limit that was never leased while the control plane is unreachable', async () => {
   const ask = await start({}, { accounts: [account({ rateLimitRpm: 1 })] })
   let now = 0
   const rates = new WorkerRates({
@@ -158,7 +158,7 @@ test('without the control plane a limit that was never asked about answers 503',
   expect(await (await ask()).json()).toMatchObject({ error: { code: 'usage_authority_unavailable' } })
 })
 
-test("a clone takes of its own limit and of its source's, or of neither", async () => {
+test("counts a request of a clone on its own limit and on its source's, or on neither", async () => {
   const source = account({ id: 'source', rateLimitRpm: 2 })
   await start({}, {}, 2)
   const ask = (...accounts: TokenAccount[]) => running.chat(question, { secret: running.worker.addToken({ accounts }) })

@@ -53,7 +53,7 @@ const limits = (money: number, requests = 5) =>
 const lastOutcome = () => running.worker.journal.outcomes().at(-1)
 
 describe('a request of a token with a budget', () => {
-  test('is booked by what the provider reported, to the nano-dollar, with the cached part at its own price', async () => {
+  test('is booked at the reported usage to the nano-dollar, with the cached part at its own price', async () => {
     const allowances = limits(10_000_000)
     const ask = await start(answered, { allowances })
     expect((await ask()).status).toBe(200)
@@ -73,7 +73,7 @@ describe('a request of a token with a budget', () => {
     })
   })
 
-  test('is refused before the provider is called where the budget cannot pay its input and one token', async () => {
+  test('is refused before the provider call when the budget cannot pay for its input and one output token', async () => {
     const allowances = limits(inputBound + 3999)
     const ask = await start(answered, { allowances, token: { keyClass: 'durable' } })
     const refused = await ask()
@@ -85,7 +85,7 @@ describe('a request of a token with a budget', () => {
     expect(allowances.reserved).toBe(0)
   })
 
-  test('has its output limited to what the budget can pay, said in the body, a header and the event', async () => {
+  test('has its output limited to what the budget can pay, stated in the body, a header and the event', async () => {
     const ask = await start(answered, { allowances: limits(inputBound + 12 * 4000 + 3999) })
     const response = await ask({ ...question, max_tokens: 40 })
     expect(response.status).toBe(200)
@@ -97,7 +97,7 @@ describe('a request of a token with a budget', () => {
     expect(lastOutcome()?.details).toMatchObject({ max_output_tokens: limit })
   })
 
-  test('never asks for more of a limit than there is, but for what it needs at least, and is refused for that', async () => {
+  test('asks a limit for no more than remains and is refused only below its minimum need', async () => {
     const allowances = new TestAllowances({ 'token/t/money': 10_000_000_000 })
     const ask = await start(answered, { allowances, models: [testModel({ id: 'gpt-test', price })] })
     expect((await ask({ ...question, max_tokens: 1e12 })).status).toBe(200)
@@ -111,7 +111,7 @@ describe('a request of a token with a budget', () => {
     expect(allowances.reserved).toBe(1)
   })
 
-  test('is bounded by what a policy made of it, not by what came', async () => {
+  test('is bounded by the body after policies changed it', async () => {
     const ask = await start(answered, { allowances: limits(1_000_000_000) })
     const added = 'Be kind. '.repeat(100)
     running.worker.policies = compilePolicySet([
@@ -129,7 +129,7 @@ describe('a request of a token with a budget', () => {
     ])
   })
 
-  test('is given no limit above what its model takes, and keeps its own that is; a negative one is refused', async () => {
+  test('keeps an output limit within the maximum of its model, and a negative limit is refused', async () => {
     const known = testModel({ id: 'gpt-test', upstreamModel: 'gpt-4o', price })
     const ask = await start(answered, { allowances: limits(inputBound + 30_000 * 4000), models: [known] })
     expect((await ask()).headers.get('x-service-max-output-tokens')).toBe('16384')
@@ -140,7 +140,7 @@ describe('a request of a token with a budget', () => {
     expect(sent.map((body) => body.max_completion_tokens ?? body.max_tokens)).toEqual([16_384, 29_000])
   })
 
-  test('reserves the maximum of the model where its output limit is 0, and is refused where the budget pays for less', async () => {
+  test('reserves the maximum of the model for an output limit of 0, and is refused when the budget pays for less', async () => {
     const bound = inputBound + ',"max_tokens":0'.length * 2000 + outputBound
     const ask = await start(answered, { allowances: limits(bound + 10_000) })
     expect((await ask({ ...question, max_tokens: 0 })).status).toBe(200)
@@ -151,7 +151,7 @@ describe('a request of a token with a budget', () => {
     expect([refused.status, await refused.json()]).toMatchObject([422, { error: { param: 'max_tokens' } }])
   })
 
-  test('has both names of the output limit lowered where both are given, and neither raised', async () => {
+  test('has both names of the output limit lowered when both are given, and neither raised', async () => {
     const ask = await start(answered, { allowances: limits(inputBound + 20 * 4000 + 50 * 2000) })
     expect((await ask({ ...question, max_tokens: 45, max_completion_tokens: 40 })).status).toBe(200)
     const both = JSON.parse(running.seen[0]?.body ?? '')
@@ -162,14 +162,14 @@ describe('a request of a token with a budget', () => {
     expect([one.max_tokens, one.max_completion_tokens < 45]).toEqual([2, true])
   })
 
-  test('holds all its limits, or none', async () => {
+  test('reserves all its limits or none', async () => {
     const allowances = limits(10_000_000, 0)
     const ask = await start(answered, { allowances })
     expect((await ask()).status).toBe(429)
     expect(allowances.balances.get('token/t/money')).toBe(10_000_000)
   })
 
-  test('is refused by name where its model has no price, and let through without a budget', async () => {
+  test('is refused by name when its model has no price, and admitted without a budget', async () => {
     const free = testModel({ id: 'gpt-test' })
     const ask = await start(answered, { allowances: limits(1), models: [free] })
     const refused = await ask()
@@ -181,7 +181,7 @@ describe('a request of a token with a budget', () => {
     expect(lastOutcome()?.event_cost_attribution).toMatchObject({ cost: null, price_source: null, input_tokens: 11 })
   })
 
-  test('needs a limit that is not used up for what costs nothing too, and leaves it as it was', async () => {
+  test('needs an unused limit even for a free model and leaves the limit unchanged', async () => {
     const nothing = compilePrice({ input_per_million: 0, output_per_million: 0 }, 'operator')
     const free = testModel({ id: 'gpt-test', price: nothing, maxOutputTokens: 50 })
     const allowances = limits(1)
@@ -192,12 +192,12 @@ describe('a request of a token with a budget', () => {
     expect((await ask()).status).toBe(402)
   })
 
-  test('is refused by name where nothing bounds its output', async () => {
+  test('is refused by name when nothing bounds its output', async () => {
     const ask = await start(answered, { allowances: limits(1), models: [testModel({ id: 'gpt-test', price })] })
     expect(await (await ask()).json()).toMatchObject({ error: { code: 'tokens.cost_unbounded', param: 'max_tokens' } })
   })
 
-  test('is booked in full where the provider charges more than the bound, and the outcome says by how much', async () => {
+  test('is booked in full when the provider charges more than the bound, and the outcome reports the excess', async () => {
     const huge = { ...completion, usage: { prompt_tokens: 10, completion_tokens: 5000, total_tokens: 5010 } }
     const ask = await start(() => Response.json(huge), { allowances: limits(10_000_000) })
     await ask()
@@ -209,7 +209,7 @@ describe('a request of a token with a budget', () => {
     })
   })
 
-  test('reserves what the provider charged beyond its list price before, and reports only a worse excess', async () => {
+  test('reserves the excess that the provider charged before, and reports only a larger one', async () => {
     const huge = { ...completion, usage: { prompt_tokens: 10, completion_tokens: 100, total_tokens: 110 } }
     const cost = 10 * 2000 + 100 * 4000
     const excess = cost - inputBound - outputBound
@@ -225,7 +225,7 @@ describe('a request of a token with a budget', () => {
     expect((await ask()).status).toBe(402)
   })
 
-  test('pays what each failed call reports to have used, and nothing for one that does not', async () => {
+  test('books the usage that each failed call reports, and nothing for one without a report', async () => {
     const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 }
     const cost = 3 * 2000 + 5 * 4000
     const replies = [
@@ -242,7 +242,7 @@ describe('a request of a token with a budget', () => {
     expect(allowances.balances.get('token/t/money')).toBe(10_000_000 - 2 * cost)
   })
 
-  test('counts in full where a restart has to end it', async () => {
+  test('is booked in full when recovery after a restart ends it', async () => {
     const ask = await start(answered, { allowances: limits(10_000_000) })
     await ask()
     const [interrupted] = running.worker.journal.opened.values()
@@ -253,7 +253,7 @@ describe('a request of a token with a budget', () => {
   })
 })
 
-describe('which code refuses', () => {
+describe('the refusal code of a used-up limit', () => {
   const cases = [
     ['disposable', 'exhausted', 0, 5, 402, 'tokens.budget_exhausted', null],
     ['disposable', 'exhausted', 10_000_000, 0, 403, 'tokens.request_limit_exhausted', null],
@@ -263,7 +263,7 @@ describe('which code refuses', () => {
     ['durable', 'unknown', 1, 5, 503, 'usage_authority_unavailable', '1'],
   ] as const
   for (const [keyClass, reason, money, requests, status, code, retryAfter] of cases) {
-    test(`${keyClass} and ${reason}: ${code}`, async () => {
+    test(`is ${code} for key class ${keyClass} and reason ${reason}`, async () => {
       const allowances = limits(money, requests)
       allowances.refuseWith = reason
       const ask = await start(answered, { allowances, token: { keyClass } })
@@ -279,7 +279,7 @@ describe('which code refuses', () => {
   }
 })
 
-describe('a caller that leaves', () => {
+describe('a client that disconnects', () => {
   const hanging: Upstream = () =>
     new Response(
       new ReadableStream({
@@ -291,7 +291,7 @@ describe('a caller that leaves', () => {
       { headers: { 'content-type': 'text/event-stream' } },
     )
 
-  test('pays for its input and what was produced: neither nothing nor the most', async () => {
+  test('is charged for its input and the produced output', async () => {
     const allowances = limits(10_000_000)
     const ask = await start(hanging, { allowances })
     const abort = new AbortController()
@@ -305,21 +305,21 @@ describe('a caller that leaves', () => {
   })
 })
 
-test('a failed call pays nothing, and counts as a request', async () => {
+test('a failed call books no cost and counts as one request', async () => {
   const allowances = limits(10_000_000)
   const ask = await start(() => new Response('{}', { status: 500 }), { allowances })
   await ask()
   expect([...allowances.balances.values()]).toEqual([10_000_000, 4])
 })
 
-test('a disposable token that is known to be used up is refused where it is shown', async () => {
+test('refuses a used-up disposable token at authentication', async () => {
   const ask = await start(answered, { allowances: limits(0), token: { keyClass: 'disposable' } })
   const refused = await ask('{ no JSON')
   expect(refused.status).toBe(402)
   expect(await refused.json()).toMatchObject({ error: { code: 'tokens.budget_exhausted' } })
 })
 
-describe('however an exchange ends, what it held is settled or given back exactly once', () => {
+describe('books or releases every reservation exactly once, however the exchange ends', () => {
   const never: Upstream = () => new Promise<Response>(() => undefined)
   const broken: Upstream = () =>
     new Response('data: {"choices":[]}\n\n', { headers: { 'content-type': 'text/event-stream' } })
@@ -379,7 +379,7 @@ describe('however an exchange ends, what it held is settled or given back exactl
     })
   }
 
-  test('a caller that leaves while it waits for its limits', async () => {
+  test('releases a reservation when the client disconnects while limits are leased', async () => {
     const allowances = limits(10_000_000)
     allowances.delay = 300
     const ask = await start(answered, { allowances })

@@ -9,7 +9,7 @@ const slow = testMcpServer('slow', {
 })
 const call = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'slow__wait' } })
 
-test('calls that a drain cuts are answered with why before their connections close, whatever form they take', async () => {
+test('answers calls that a drain cuts with the reason before their connections close', async () => {
   const running = await startMcpGateway([slow], { drain_seconds: 0 })
   const caller = await running.caller()
   await caller.ask('tools/list')
@@ -49,7 +49,7 @@ async function halfSent(running: Awaited<ReturnType<typeof startMcpGateway>>, me
   return { answering, stopping }
 }
 
-test.each(admitted)('%s whose body is still coming when the drain begins is served', async (method, params) => {
+test.each(admitted)('serves %s whose body is still arriving when the drain begins', async (method, params) => {
   const running = await startMcpGateway([quick], { drain_seconds: 60 })
   const { answering, stopping } = await halfSent(running, method, params)
   expect(await (await answering)?.json()).toMatchObject({ id: 1, result: {} })
@@ -57,7 +57,7 @@ test.each(admitted)('%s whose body is still coming when the drain begins is serv
   expect(running.worker.journal.outcomes().at(-1)).toMatchObject({ verdict: 'allow', reason_code: 'ok' })
 })
 
-test('a drain waits for the whole of a message, not for its body alone', async () => {
+test('waits in a drain for the whole message, not only for its body', async () => {
   const done = Promise.withResolvers<void>()
   const working = testMcpServer('quick', { ...quick.handlers, 'tools/call': () => done.promise.then(() => ({})) })
   const running = await startMcpGateway([working], { drain_seconds: 60 })

@@ -62,7 +62,7 @@ const call = async (id: string, meta = '{}'): Promise<string> => {
 }
 const lastCall = () => sent.findLast((text) => text.includes('"tools/call"'))
 
-test('arguments, results, definitions and ids are what they were', async () => {
+test('keeps every number of arguments, results, definitions and ids exact', async () => {
   const answer = await call(big)
   expect(answer).toContain(`"id":${big},`)
   expect(answer).toContain(`"structuredContent":${odd},"n":${big}`)
@@ -75,7 +75,7 @@ test('arguments, results, definitions and ids are what they were', async () => {
   expect(unknown).toContain(`"id":-${big},`)
 })
 
-test('where policies rewrite what stands beside them they are what they were', async () => {
+test('keeps numbers exact when policies rewrite a neighbouring text', async () => {
   const pii = testPolicy({ id: 'pii', kind: 'pii', config: { types: ['email'], action: 'redact' } })
   const stages = ['pre_request', 'post_request', 'pre_response'] as const
   gateway.worker.policies = compilePolicySet([{ ...pii, stages: [...stages] }])
@@ -85,7 +85,7 @@ test('where policies rewrite what stands beside them they are what they were', a
   gateway.worker.policies = compilePolicySet([])
 })
 
-test('a schema sees them as numbers, so that none passes a bound by its length', async () => {
+test('checks exact numbers against a schema as numbers, so that length bounds do not apply', async () => {
   const bounded = { type: 'object', properties: { params: { properties: { arguments: { properties: { id: {} } } } } } }
   const limit = (id: object) => {
     Object.assign(bounded.properties.params.properties.arguments.properties, { id })
@@ -99,7 +99,7 @@ test('a schema sees them as numbers, so that none passes a bound by its length',
   gateway.worker.policies = compilePolicySet([])
 })
 
-test('the token of progress, what progress says, and what a server asks are what they were', async () => {
+test('keeps numbers exact in progress tokens, progress notifications and server requests', async () => {
   // The server knows progress by the gateway's own token: the number of the request.
   const own = Number(JSON.parse(lastCall() ?? '{}').id) + 1
   asides = [
@@ -122,7 +122,7 @@ test('the token of progress, what progress says, and what a server asks are what
   expect(sent.at(-1)).toContain(`"id":${big},"result":${odd}`)
 })
 
-test('a token of progress is no text, though it looks like one that a policy takes out', async () => {
+test('does not redact a progress token that looks like redacted text', async () => {
   const pii = testPolicy({ id: 'pii', kind: 'pii', config: { types: ['email'], action: 'redact' } })
   gateway.worker.policies = compilePolicySet([{ ...pii, stages: ['pre_request', 'pre_response'] }])
   const own = Number(JSON.parse(lastCall() ?? '{}').id) + 1

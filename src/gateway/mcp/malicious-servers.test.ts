@@ -135,7 +135,7 @@ const cases: Record<string, { does: Behaviour; caller: object }> = {
   },
 }
 
-test.each(Object.keys(cases))('%s harms nobody', async (name) => {
+test.each(Object.keys(cases))('survives a server that sends %s', async (name) => {
   const { does, caller: expected } = cases[name] ?? { does: lists, caller: {} }
   evil.behaviour = calls(does)
   const before = process.memoryUsage().rss
@@ -149,7 +149,7 @@ test.each(Object.keys(cases))('%s harms nobody', async (name) => {
   expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024)
 })
 
-test('what a server answers in one session settles nothing in another', async () => {
+test('ignores a server answer in one session for a request of another', async () => {
   const held = Promise.withResolvers<void>()
   const ids: unknown[] = []
   evil.behaviour = calls(async (message) => {
@@ -172,7 +172,7 @@ const toolNames = async (page: Json): Promise<unknown[]> => {
   return tools.map(({ name }) => name)
 }
 
-test('lists without end, and names that are none or another’s, leave the lists of others whole', async () => {
+test('keeps the lists of other servers complete when one sends endless, unnamed or foreign entries', async () => {
   let pages = 0
   evil.behaviour = (message) => {
     if (message.method !== 'tools/list') return undefined
@@ -189,7 +189,7 @@ test('lists without end, and names that are none or another’s, leave the lists
   expect(await caller.call('good__t')).toMatchObject(passed)
 })
 
-test('a definition that is another each time is shown as it was first', async () => {
+test('shows a definition that changes with every list as it was first seen', async () => {
   let count = 0
   evil.behaviour = (message) =>
     message.method === 'tools/list'
@@ -201,7 +201,7 @@ test('a definition that is another each time is shown as it was first', async ()
   expect(await caller.call('evil__changing')).toMatchObject({ result: { isError: true } })
 })
 
-test('questions without end reach a caller a few at a time, and only of what it can do', async () => {
+test('limits the requests a server may have pending at a caller, and passes only declared kinds', async () => {
   evil.behaviour = calls((message) => {
     const asked = Array.from({ length: 500 }, (_, id) => frame({ ...sampling, id: `s${id}` }))
     return stream([...asked, frame(answer(message, fine))])
@@ -216,7 +216,7 @@ test('questions without end reach a caller a few at a time, and only of what it 
   expect(evil.last('initialize')?.body.params.capabilities).toEqual({ sampling: { tools: {} } })
 })
 
-test('what waits of one server’s words keeps no other server’s answer', async () => {
+test('delays no answer of one server by queued messages of another', async () => {
   const slow = Promise.withResolvers<void>()
   const guard = Bun.serve({
     port: 0,

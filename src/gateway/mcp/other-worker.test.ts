@@ -21,7 +21,7 @@ async function asking(method: string, answer: (request: PassedRequest) => Promis
 
 const methods = ['GET', 'POST', 'DELETE']
 
-test.each(methods)('the server lets %s wait for another worker as long as that takes', async (method) => {
+test.each(methods)('suspends the idle timeout while %s waits for another worker', async (method) => {
   const { limits, answering } = await asking(method, async ({ body }) => new Response(body))
   expect(await (await answering).text()).toBe(method === 'POST' ? 'asked' : '')
   expect(limits).toEqual([0, 120])
@@ -40,7 +40,7 @@ function standing() {
   return { readable, end, breakOff }
 }
 
-test('a drain waits for the whole of an answer that is passed on, but not for a stream that only listens', async () => {
+test('waits in a drain for a whole forwarded answer, but not for a listening stream', async () => {
   const stream = standing()
   const { limits, answering, running } = await asking('POST', async () => new Response(stream.readable))
   const answer = await answering
@@ -59,7 +59,7 @@ test('a drain waits for the whole of an answer that is passed on, but not for a 
   await listening.running.drain(60_000)
 })
 
-test('nor for one whose worker or caller is gone, or that has no body', async () => {
+test('does not wait in a drain for an answer whose worker or client is gone or that has no body', async () => {
   const gone = await asking('POST', () => Promise.reject(new Error('It has ended')))
   expect(await gone.answering.catch(({ status }) => status)).toBe(404)
   await gone.running.drain(60_000)
@@ -77,7 +77,7 @@ test('nor for one whose worker or caller is gone, or that has no body', async ()
   await left.running.drain(60_000)
 })
 
-test('who leaves while another worker is asked has left; whose worker has ended is told that its session has', async () => {
+test('records a disconnect while another worker is called, and reports the session of a stopped worker as ended', async () => {
   const leaving = new AbortController()
   const ended = async (): Promise<Response> => {
     throw new Error('The connection ended')

@@ -59,7 +59,7 @@ const pii = (change: Partial<StoredPolicy> & { action?: string } = {}) => {
   return testPolicy({ id: 'pii', kind: 'pii', config: { types: ['email'], action }, ...rest })
 }
 
-test('without a token, or with one of another resource, HTTP refuses and says where to get one', async () => {
+test('refuses a missing token or one of another resource and says where to get a token', async () => {
   const { gateway } = await start()
   const ask = async (headers: Record<string, string>) => {
     const response = await fetch(`${gateway.url}/mcp`, {
@@ -85,7 +85,7 @@ test('without a token, or with one of another resource, HTTP refuses and says wh
   expect((await ask(bearer({ roles: ['auditor'] })))[0]).toBe(200)
 })
 
-test('a token that is refused at the door is answered by the id of its request', async () => {
+test('sends the JSON-RPC id with the refusal of a revoked token', async () => {
   const { gateway } = await start()
   const accounts = [{ id: 'd', maxBudget: null, maxRequests: 1, rateLimitRpm: null, rateLimitTpm: null }]
   const depleted = gateway.worker.addToken({ keyClass: 'disposable', accounts })
@@ -99,7 +99,7 @@ test('a token that is refused at the door is answered by the id of its request',
   }
 })
 
-test('a call is opened before it is sent, and recorded with server, tool and sizes before its answer leaves', async () => {
+test('records a call before it is sent, and its server, tool and sizes before the answer leaves', async () => {
   const { gateway, files } = await start()
   const caller = await gateway.caller()
   const answer = await caller.call('files__read', { path: '/a' })
@@ -126,7 +126,7 @@ test('a call is opened before it is sent, and recorded with server, tool and siz
   expect(JSON.stringify(files.asked)).not.toContain(gateway.secret)
 })
 
-test('a name that is as long as a body is nobody’s, and not recorded', async () => {
+test('treats a tool name as long as a body as unknown and does not record it', async () => {
   const { gateway } = await start()
   const caller = await gateway.caller()
   const answer = await caller.call(`files__${'x'.repeat(100_000)}`)
@@ -136,7 +136,7 @@ test('a name that is as long as a body is nobody’s, and not recorded', async (
   expect(JSON.stringify(recorded).length).toBeLessThan(10_000)
 })
 
-test('policies read arguments and results, wherever in them the words stand', async () => {
+test('applies policies to text anywhere in arguments and results', async () => {
   const { gateway } = await start([pii({ stages: ['pre_request', 'pre_response'] })])
   const caller = await gateway.caller()
   const answer = await caller.call('files__read', { deep: [{ mail: 'bob@example.com', n: 1 }] })
@@ -159,7 +159,7 @@ test('policies read arguments and results, wherever in them the words stand', as
   })
 })
 
-test('what a policy blocks is an error of JSON-RPC that says so, and never reaches the server', async () => {
+test('answers a blocked call with a JSON-RPC error and does not send it to the server', async () => {
   const { gateway, files } = await start([pii({ action: 'block' })])
   const caller = await gateway.caller()
   expect(await caller.call('files__read', { mail: 'bob@example.com' })).toMatchObject({
@@ -171,7 +171,7 @@ test('what a policy blocks is an error of JSON-RPC that says so, and never reach
   expect(files.asked.map(({ method }) => method)).not.toContain('tools/call')
 })
 
-test('a call that waits for a person is a result that says so; with leave the same call is made once', async () => {
+test('answers an escalated call with a result that names it, and sends the same call once after approval', async () => {
   const { gateway } = await start([pii({ action: 'escalate' })])
   const caller = await gateway.caller()
   const call = async (progressToken: number) => {
@@ -192,7 +192,7 @@ test('a call that waits for a person is a result that says so; with leave the sa
   expect((await call(2))[1]).toMatchObject({ id: 2, result: { content: [{}, {}] } })
 })
 
-test('a call whose result waits for a person is said to have been made, to its caller and to the person', async () => {
+test('tells the caller and the approver that a call was made when its result is escalated', async () => {
   const { gateway, files } = await start([pii({ action: 'escalate', stages: ['pre_response'] })])
   const caller = await gateway.caller()
   const held = expect.stringMatching(/^This was done.* does it again/)
@@ -204,7 +204,7 @@ test('a call whose result waits for a person is said to have been made, to its c
   expect(decisions.map(({ details }) => details?.escalation)).toMatchObject([{ sent: true }, { sent: true }])
 })
 
-test('what base64 spells is read where its media type says that it is text, and more texts than can be read are refused', async () => {
+test('inspects base64 content of a text media type and refuses more texts than can be inspected', async () => {
   const { gateway, files } = await start([pii({ stages: ['pre_response'] })])
   const caller = await gateway.caller()
   const encoded = (text: string) => Buffer.from(text).toString('base64')
@@ -221,7 +221,7 @@ test('what base64 spells is read where its media type says that it is text, and 
   expect(await caller.call('files__read')).toMatchObject({ error: { data: { code: 'mcp.server_error' } } })
 })
 
-test('tools that a token may not use are neither listed nor called, under the condition that says when', async () => {
+test('neither lists nor calls tools that a token may not use under the condition of a policy', async () => {
   const access = (change: Partial<StoredPolicy> & { config: object }) =>
     testPolicy({ id: 'a', kind: 'tool-access', ...change })
   const listed = async (policies: StoredPolicy[]) => {
@@ -259,7 +259,7 @@ test('tools that a token may not use are neither listed nor called, under the co
   expect(await listed([only])).toEqual([true, 'called', 0])
 })
 
-test('a token that is bound to a provider reaches the server of that name and no other', async () => {
+test('gives a token bound to a provider only the server of that name', async () => {
   const { gateway } = await start()
   const bound = await gateway.caller({ secret: gateway.worker.addToken({ provider: 'openai' }) })
   expect(await bound.ask('tools/list')).toMatchObject({ result: { tools: [] } })
@@ -268,7 +268,7 @@ test('a token that is bound to a provider reaches the server of that name and no
   expect(await files.call('files__read')).toMatchObject({ result: {} })
 })
 
-test('what a server asks of the caller, and hears, passes policies and is recorded', async () => {
+test('applies policies to requests and notifications of the server and records them', async () => {
   const { gateway } = await start([pii({ stages: ['pre_request', 'pre_response'] })])
   const caller = await gateway.caller({ capabilities: { sampling: {} } })
   const response = await caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'files__ask' } })
@@ -289,7 +289,7 @@ test('what a server asks of the caller, and hears, passes policies and is record
   })
 })
 
-test('what a caller says in place of an answer passes policies too', async () => {
+test('applies policies to the caller’s answers to server requests', async () => {
   const { gateway, files } = await start([pii({ stages: ['pre_request'] })])
   const heard = Promise.withResolvers<unknown>()
   files.handlers['tools/call'] = async ({ ask }) => {
@@ -310,7 +310,7 @@ test('what a caller says in place of an answer passes policies too', async () =>
   expect(asked).toMatchObject([{ verdict: 'redact', reason_code: 'policy.pii' }])
 })
 
-test('a server that a token may no longer use asks and tells its caller nothing, on a connection that stands', async () => {
+test('stops requests and notifications on an open stream once the token may no longer use the server', async () => {
   const { gateway, files } = await start()
   const { view } = gateway.worker
   const { token } = view
@@ -334,13 +334,13 @@ test('a server that a token may no longer use asks and tells its caller nothing,
   expect(refused).toHaveLength(2)
 })
 
-test('a policy that blocks what a server asks of the caller keeps it from the caller', async () => {
+test('keeps a server request from the caller when a policy blocks it', async () => {
   const { gateway } = await start([pii({ action: 'block', stages: ['pre_response'] })])
   const caller = await gateway.caller({ capabilities: { sampling: {} } })
   expect(await caller.call('files__ask')).toMatchObject({ error: { message: expect.stringContaining('policy') } })
 })
 
-test('what a server logs passes policies too, and its blocked words do not leave', async () => {
+test('applies policies to log messages of the server', async () => {
   const { gateway } = await start([pii({ stages: ['pre_response'] })])
   const caller = await gateway.caller()
   const response = await caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'files__log' } })
@@ -349,7 +349,7 @@ test('what a server logs passes policies too, and its blocked words do not leave
   expect(text).not.toContain('ann@')
 })
 
-test('a revocation ends the sessions of its token and what runs for them', async () => {
+test('ends the sessions and running calls of a revoked token', async () => {
   const { gateway, files } = await start()
   const caller = await gateway.caller()
   const standing = await caller.get()
@@ -365,7 +365,7 @@ test('a revocation ends the sessions of its token and what runs for them', async
   expect(gateway.worker.journal.outcomes().map(({ reason_code }) => reason_code)).toContain('token.revoked')
 })
 
-test('nothing leaves to a token that is revoked, though its session has not ended yet', async () => {
+test('sends nothing to a revoked token before its session ends', async () => {
   const { gateway, files } = await start()
   const caller = await gateway.caller()
   const standing = await caller.get()
@@ -382,7 +382,7 @@ test('nothing leaves to a token that is revoked, though its session has not ende
   expect((await standing.text()).split('tools/list_changed')).toHaveLength(2)
 })
 
-test('a call that cannot be recorded is not made', async () => {
+test('does not make a call that cannot be recorded', async () => {
   const { gateway, files } = await start()
   const caller = await gateway.caller()
   gateway.worker.journal.full.open = true
@@ -392,7 +392,7 @@ test('a call that cannot be recorded is not made', async () => {
   expect(files.asked.map(({ method }) => method)).not.toContain('tools/call')
 })
 
-test('a call that is given up takes no other with it that waits for the same list', async () => {
+test('keeps other callers waiting for a shared list when one of them cancels', async () => {
   const { gateway, files } = await start()
   const lists = files.handlers['tools/list']
   const held = Promise.withResolvers<void>()
@@ -412,7 +412,7 @@ test('a call that is given up takes no other with it that waits for the same lis
   expect(await (await second).json()).toMatchObject({ result: { content: [{}, {}] } })
 })
 
-test('a list that waits for a server ends with its caller’s word, and is recorded at once', async () => {
+test('ends a list that waits for a server when its caller cancels, and records it at once', async () => {
   const { gateway } = await start()
   const caller = await gateway.caller()
   const asked = Promise.withResolvers<void>()

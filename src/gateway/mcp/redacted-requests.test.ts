@@ -73,12 +73,12 @@ async function recorded({ worker: { journal } }: TestGateway): Promise<string> {
   return JSON.stringify([journal.outcomes(), journal.refused, [...journal.opened.values()], [...journal.closed], spans])
 }
 
-test('every method that goes to a server has a request here', () => {
+test('has a test request for every method that goes to a server', () => {
   expect(Object.keys(naming).sort()).toEqual([...routedMethods].sort())
 })
 
 for (const [method, params] of cases) {
-  test(`${method} whose target a policy redacts is refused: ${Object.keys(params('')).join(', ')}`, async () => {
+  test(`refuses ${method} when a policy redacts its target: ${Object.keys(params('')).join(', ')}`, async () => {
     const { gateway, files, caller } = await start('redact')
     for (const word of [email, 'zebra']) {
       const answer = await caller.ask(method, params(word))
@@ -96,7 +96,7 @@ for (const [method, params] of cases) {
     }
   })
 
-  test(`${method} keeps no blocked word and no secret in its record: ${Object.keys(params('')).join(', ')}`, async () => {
+  test(`records no blocked word and no secret of ${method}: ${Object.keys(params('')).join(', ')}`, async () => {
     const { gateway, files, caller } = await start('block')
     for (const word of [email, 'zebra', key, `read_${key}`]) await caller.ask(method, params(word), `id ${word}`)
     expect(JSON.stringify(files.asked)).not.toContain('zebra')
@@ -104,7 +104,7 @@ for (const [method, params] of cases) {
     for (const word of [email, 'zebra', key]) expect(kept).not.toContain(word)
   })
 
-  test(`${method} whose target no policy changes is sent as it was asked: ${Object.keys(params('')).join(', ')}`, async () => {
+  test(`forwards ${method} unchanged when no policy changes its target: ${Object.keys(params('')).join(', ')}`, async () => {
     const { files, caller } = await start('redact')
     expect(await caller.ask(method, params('plain'))).toHaveProperty('result')
     const sent = files.asked.filter((asked) => asked.method === method)
@@ -116,7 +116,7 @@ for (const [method, params] of cases) {
 
 const addressed = cases.filter(([, params]) => JSON.stringify(params('')).includes('mcp://'))
 
-test('every method that names an address is tested with an encoded one', () => {
+test('has a test with an encoded address for every method that names an address', () => {
   expect(addressed.map(([method]) => method)).toEqual([
     'resources/read',
     'resources/subscribe',
@@ -126,7 +126,7 @@ test('every method that names an address is tested with an encoded one', () => {
 })
 
 for (const [method, params] of addressed) {
-  test(`${method} is refused where a policy finds something in the decoded address`, async () => {
+  test(`refuses ${method} when a policy matches the decoded address`, async () => {
     const { files, caller } = await start('redact')
     for (const word of ['bob%40example.com', 'z%65bra', '%7A%65%62%72%61', '%ff%7aebra', 'z%65bra%zz']) {
       expect([word, await caller.ask(method, params(word))]).toMatchObject([
@@ -140,7 +140,7 @@ for (const [method, params] of addressed) {
   })
 }
 
-test('a secret in a tool’s name is masked where no policy is', async () => {
+test('masks a secret in a tool name without any policy', async () => {
   const { gateway, caller } = await start(null)
   for (const name of [key, `files__${key}`, `files__read_${key}`, `unknown__${key}`]) await caller.call(name)
   const kept = await recorded(gateway)

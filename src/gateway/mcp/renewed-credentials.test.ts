@@ -45,7 +45,7 @@ const post = (secret: string, session: string) =>
   })
 
 for (const [renewal, { own, others }] of Object.entries(owners)) {
-  test(`the official client goes on with its session after ${renewal}`, async () => {
+  test(`keeps the session of the official client after ${renewal}`, async () => {
     const files = await start()
     const first = gateway.worker.addToken(own)
     let secret = first

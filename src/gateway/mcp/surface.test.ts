@@ -59,7 +59,7 @@ const names = (answer: Record<string, unknown>, member: string): unknown[] => {
 /** A result, so that a model can read it and go on. */
 const noSuchTool = { result: { isError: true, content: [{ text: expect.stringContaining('no such tool') }] } }
 
-test('everything that servers offer is one list under their names, and what nobody knows of stays', async () => {
+test('lists everything that the servers offer under published names and answers unknown names with an error', async () => {
   const caller = await running.caller()
   const all = await caller.ask('tools/list')
   expect(names(all, 'tools')).toEqual([
@@ -78,7 +78,7 @@ test('everything that servers offer is one list under their names, and what nobo
   })
 })
 
-test('a call reaches the tool of its server, whose own name may hold two underscores', async () => {
+test('calls the tool of the right server when the tool name holds two underscores', async () => {
   const caller = await running.caller()
   expect(await caller.call('alpha__deep__er', { a: 1 })).toMatchObject({
     result: { content: [{ type: 'text', text: '{"a":1}' }], odd: { kept: true } },
@@ -97,7 +97,7 @@ test('a call reaches the tool of its server, whose own name may hold two undersc
   })
 })
 
-test('what no server offers is said to be unknown, as is a method that nobody knows', async () => {
+test('answers an unknown tool and an unknown method with their errors', async () => {
   const caller = await running.caller()
   for (const name of ['gamma__echo', 'echo', '__echo']) {
     expect(await caller.call(name)).toMatchObject({ error: { code: -32602, data: { code: 'mcp.unknown_name' } } })
@@ -109,7 +109,7 @@ test('what no server offers is said to be unknown, as is a method that nobody kn
   expect(await caller.ask('ping')).toEqual({ jsonrpc: '2.0', id: expect.any(String), result: {} })
 })
 
-test('a version that is not spoken is answered with the newest, and refused in a header', async () => {
+test('answers an unsupported protocol version with the newest, and refuses it in a header', async () => {
   const begin = (protocolVersion: string) =>
     fetch(`${running.url}/mcp`, {
       method: 'POST',
@@ -158,7 +158,7 @@ test('a version that is not spoken is answered with the newest, and refused in a
   expect(recorded.every(({ event_attribution: { token_id } }) => token_id !== null)).toBe(true)
 })
 
-test('a session is its token’s alone, and ends when its caller says so', async () => {
+test('gives a session only to its token and ends it when the caller deletes it', async () => {
   const caller = await running.caller()
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
   const other = { authorization: `Bearer ${running.worker.addToken()}` }
@@ -175,14 +175,14 @@ test('a session is its token’s alone, and ends when its caller says so', async
   await eventually(() => beta.connections === open - 1)
 })
 
-test('a page of another origin is refused whatever it shows', async () => {
+test('refuses a page of another origin with any credential', async () => {
   const caller = await running.caller()
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
   expect((await caller.post(ping, { origin: 'http://evil.example' })).status).toBe(403)
   expect((await caller.post(ping, { origin: running.worker.standing.gatewayUrl })).status).toBe(200)
 })
 
-test('a page of an origin that may call passes the browser’s preflight and reads its answers', async () => {
+test('answers the CORS preflight of an allowed origin and lets its pages read answers', async () => {
   const origin = 'https://tools.example.com'
   const pages = await startMcpGateway([beta], { mcp_origins: `https://other.example ${origin}` })
   const ask = (headers: Record<string, string>) =>
@@ -202,7 +202,7 @@ test('a page of an origin that may call passes the browser’s preflight and rea
   await pages.stop()
 })
 
-test('what is said before the result makes a stream of the answer, by the caller’s own token', async () => {
+test('streams the answer when notifications precede the result, by progress token', async () => {
   const caller = await running.caller()
   const params = { name: 'alpha__chatty', arguments: {}, _meta: { progressToken: 'mine' } }
   const response = await caller.post({ jsonrpc: '2.0', id: 9, method: 'tools/call', params })
@@ -224,7 +224,7 @@ test('what is said before the result makes a stream of the answer, by the caller
   expect(await sse.text()).toMatch(/^id: \d+-1\nretry: \d+\ndata: \n\nid: \d+-2\nevent: message\ndata: \{.*\}\n\n$/)
 })
 
-test('a stream that broke off is given from where it was, and no other session’s', async () => {
+test('resumes a broken stream after its last event and refuses the stream of another session', async () => {
   const caller = await running.caller()
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'alpha__chatty' } }
   const text = await (await caller.post(message)).text()
@@ -235,7 +235,7 @@ test('a stream that broke off is given from where it was, and no other session�
   expect((await caller.get({ 'last-event-id': '0-999' })).status).toBe(400)
 })
 
-test('a call that its caller cancels ends at its server and is not answered', async () => {
+test('cancels a call at the server when its caller cancels, and sends no answer', async () => {
   const caller = await running.caller()
   const { length } = alpha.asked
   const answer = caller.post({ jsonrpc: '2.0', id: 'w', method: 'tools/call', params: { name: 'alpha__wait' } })
@@ -247,7 +247,7 @@ test('a call that its caller cancels ends at its server and is not answered', as
   )
 })
 
-test('a call whose session gives way to another is answered and recorded as that, not as its caller’s doing', async () => {
+test('answers and records a call whose session is replaced as session_replaced, not as cancelled', async () => {
   const small = await startMcpGateway([alpha], { mcp_sessions: 1 })
   const first = await small.caller()
   const { length } = alpha.asked
@@ -260,7 +260,7 @@ test('a call whose session gives way to another is answered and recorded as that
   await small.stop()
 })
 
-test('a caller that leaves before there is a stream ends its call', async () => {
+test('ends a call when its client disconnects before a stream exists', async () => {
   const caller = await running.caller()
   const { length } = alpha.asked
   const leaving = new AbortController()
@@ -274,7 +274,7 @@ test('a caller that leaves before there is a stream ends its call', async () => 
   await eventually(() => running.worker.journal.outcomes().some(({ reason_code }) => reason_code === 'client.left'))
 })
 
-test('a server that is down is missing from the list, and noted', async () => {
+test('leaves an unreachable server out of the list and logs it', async () => {
   beta.down = true
   const caller = await running.caller()
   expect(names(await caller.ask('tools/list'), 'tools')).not.toContain('beta__echo')
@@ -287,7 +287,7 @@ test('a server that is down is missing from the list, and noted', async () => {
   expect(names(await caller.ask('tools/list'), 'tools')).toContain('beta__echo')
 })
 
-test('what is not approved is neither listed nor called, from when it changes', async () => {
+test('neither lists nor calls an unapproved tool, from the moment of the change', async () => {
   const caller = await running.caller()
   expect(await caller.call('beta__echo')).toMatchObject({ result: {} })
   beta.held.add('echo')
@@ -301,7 +301,7 @@ test('what is not approved is neither listed nor called, from when it changes', 
   beta.held.clear()
 })
 
-test('what is not approved is neither read, subscribed to nor completed, and its server hears nothing of it', async () => {
+test('sends no read, subscription or completion of an unapproved offer to the server', async () => {
   const caller = await running.caller()
   await caller.ask('resources/list')
   const reference = (type: string, named: object) => ({
@@ -330,7 +330,7 @@ test('what is not approved is neither read, subscribed to nor completed, and its
   expect(alpha.asked.filter(({ method }) => !method.endsWith('/list'))).toHaveLength(4)
 })
 
-test('of a server that is trusted on first use an address that it does not list is passed on, and one held back is not', async () => {
+test('passes an unlisted resource of a trust-on-first-use server and holds back an unapproved one', async () => {
   const caller = await running.caller()
   const read = (uri: string) => caller.ask('resources/read', { uri: `mcp://alpha/${uri}` })
   expect(await read('other:///one')).toMatchObject({ result: { contents: [{ text: 'words' }] } })
@@ -340,12 +340,12 @@ test('of a server that is trusted on first use an address that it does not list 
   alpha.held.clear()
 })
 
-test('a member of a tool that names nothing makes no other tool callable, nor hides its name', async () => {
+test('ignores a nameless tool member without hiding or exposing other tools', async () => {
   const caller = await running.caller()
   expect(await caller.call('beta__hidden')).toMatchObject(noSuchTool)
 })
 
-test('the official client works end to end, its sampling asked by the server it calls', async () => {
+test('serves the official client end to end, including sampling requested by the server', async () => {
   const client = new Client({ name: 'test', version: '1' }, { capabilities: { sampling: {} } })
   client.setRequestHandler(CreateMessageRequestSchema, async ({ params }) => ({
     model: 'm',
@@ -369,12 +369,12 @@ test('the official client works end to end, its sampling asked by the server it 
   expect(asked).toMatchObject({ verdict: 'allow', details: { server: 'alpha' } })
 })
 
-test('where the caller cannot be asked, the server is told so', async () => {
+test('answers a server request with an error when the caller cannot be asked', async () => {
   const caller = await running.caller()
   expect(await caller.call('alpha__asking')).toMatchObject({ error: { code: -32601 } })
 })
 
-test('sessions are bounded: a token’s oldest gives way, and a full gateway says so', async () => {
+test('replaces the oldest session of a token at its limit and refuses sessions of a full gateway', async () => {
   const small = await startMcpGateway([beta], { mcp_sessions: 2 })
   const first = await small.caller()
   const second = await small.caller()

@@ -7,7 +7,7 @@ import { testPolicy } from '../testing/worker.ts'
 let stop: () => Promise<void> = async () => undefined
 afterEach(() => stop())
 
-test('a message of more texts than policies look at is refused, either way, and passes where none looks', async () => {
+test('refuses a message with too many texts in either direction, unless no policy inspects it', async () => {
   const block = (text: string) => ({ type: 'text', text })
   const server = testMcpServer('files', {
     'tools/list': () => ({ tools: [{ name: 'read', inputSchema: { type: 'object' } }] }),
@@ -38,7 +38,7 @@ test('a message of more texts than policies look at is refused, either way, and 
   expect(server.asked).toHaveLength(asked)
 })
 
-test('what one object holds counts one by one: names, strings and numbers', async () => {
+test('counts each name, string and number of an object as one text', async () => {
   const server = testMcpServer('files', {
     'tools/list': () => ({ tools: [{ name: 'read', inputSchema: { type: 'object' } }] }),
     'tools/call': ({ params }) => ({ content: [], ...(params.arguments as object) }),
@@ -62,7 +62,7 @@ test('what one object holds counts one by one: names, strings and numbers', asyn
   }
 })
 
-test('what is scattered is found out from a few of its parts, and nothing is counted that is one text', () => {
+test('detects scattered texts by a few samples and does not count a single text', () => {
   let read = 0
   const parts = new Proxy(
     Array.from({ length: 100_000 }, () => ({ type: 'text', text: 'x' })),

@@ -88,7 +88,7 @@ for (const [name, stream] of [
 ] as const) {
   describe(`thinking of ${name}`, () => {
     test.each(['post_request', 'pre_response'] as const)(
-      'that %s altered is left out when it comes back',
+      'is dropped when %s altered it and it comes back',
       async (stage) => {
         govern(rewriting(stage))
         const content = await kept(thinking('Is it a zebra?', 'c2ln'), stream)
@@ -99,7 +99,7 @@ for (const [name, stream] of [
       },
     )
 
-    test('that no policy altered comes back byte for byte', async () => {
+    test('comes back byte for byte when no policy altered it', async () => {
       govern(rewriting('post_request'))
       const content = await kept(thinking('Is it a horse?', 'c2ln'), stream)
       expect(content[0]).toMatchObject({ type: 'thinking', thinking: 'Is it a horse?', signature: 'c2ln' })
@@ -107,7 +107,7 @@ for (const [name, stream] of [
       expect(await sentOf(messages)).toBe(bodyOf(messages))
     })
 
-    test('that was never signed comes back, altered or not', async () => {
+    test('comes back when it was never signed, altered or not', async () => {
       govern(rewriting('post_request'))
       const content = await kept(thinking('Is it a zebra?'), stream)
       expect(JSON.stringify(content)).not.toContain('zebra')
@@ -115,7 +115,7 @@ for (const [name, stream] of [
       expect(await sentOf(messages)).toBe(bodyOf(messages))
     })
 
-    test('that was altered has one mark for callers of chat as well', async () => {
+    test('carries one alteration mark for chat callers too', async () => {
       govern(rewriting('post_request'))
       const thought = thinking('Is it a zebra?', 'c2ln')
       answers['/v1/messages'] = () => (stream ? streamed(thought) : whole(thought))
@@ -126,12 +126,12 @@ for (const [name, stream] of [
   })
 }
 
-test('a message of nothing but altered thinking is left out', async () => {
+test('is dropped together with a message that holds nothing else', async () => {
   const alone = { role: 'assistant', content: [thinking('[X]', 'gatehouse.messages..')] }
   expect(await sentOf([hello, alone, goOn])).toBe(bodyOf([hello, goOn]))
 })
 
-test('thinking that a policy alters in a request is left out of it where it was signed', async () => {
+test('drops signed thinking that a policy alters in a request', async () => {
   govern(rewriting('pre_request'))
   const turn = (...content: object[]) => ({ role: 'assistant', content })
   const others = [thinking('A horse', 'aG9yc2U'), spoken]

@@ -59,7 +59,7 @@ const cases = Object.keys(endings).flatMap((ending) =>
   ),
 )
 
-test.each(cases)('$ending while $kind asks at $stage (stream: $stream)', async (each) => {
+test.each(cases)('handles $ending while $kind evaluates at $stage (stream: $stream)', async (each) => {
   const [end, reason] = endings[each.ending] ?? []
   await start(each.stage, each.kind)
   const leave = new AbortController()

@@ -43,7 +43,7 @@ const cases = [
   ['a text policy reads the answer', answerFilter, Channel],
 ] as const
 
-test.each(cases)('stops at the next turn where the exchange is cut while %s', async (_, members, reader) => {
+test.each(cases)('stops at the next yield when the exchange is cut while %s', async (_, members, reader) => {
   const ofAnswer = 'stages' in members
   // What is found first has the rest followed.
   const answer = { ...completion, choices: [{ ...completion.choices[0], message: { content: `swordfish ${long}` } }] }

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { question } from '../testing/gateway.ts'
 import { eventStream, policy, startPoliced, streamOf } from '../testing/policies.ts'
 
-test('what policies decided is recorded by stage, also where an earlier one could only decide later', async () => {
+test('records decisions in stage order, even when an earlier stage decided later', async () => {
   const awaiting = policy({
     ...{ id: 'awaits', kind: 'condition', stages: ['post_request'], when: 'response.text.contains("lion")' },
     ...{ config: { verdict: 'deny', reason_code: 'c.c' }, whenBroken: 'allow' },

@@ -15,7 +15,7 @@ async function start(...given: Parameters<typeof startPoliced>): Promise<TestGat
   return running
 }
 
-test('what was redacted is put back in the answer where the policy asks for it, whole and streamed', async () => {
+test('restores redacted text in whole and streamed answers when the policy asks for it', async () => {
   let stream = false
   const gateway = await start(
     [policy({ id: 'a', kind: 'pii', config: { types: ['email'], action: 'redact', restore: true } })],
@@ -36,7 +36,7 @@ test('what was redacted is put back in the answer where the policy asks for it, 
   expect(textIn(await streamed.text())).toBe('Sent to ann@example.com now, not [EMAIL_2]')
 })
 
-test('what a caller itself writes like a placeholder is never taken for one', async () => {
+test('does not treat text of the caller that looks like a placeholder as one', async () => {
   const gateway = await start(
     [policy({ id: 'a', kind: 'pii', config: { types: ['email'], action: 'redact', restore: true } })],
     () =>
@@ -54,7 +54,7 @@ test('what a caller itself writes like a placeholder is never taken for one', as
   })
 })
 
-test('a term that a policy blocks leaves a stream with no part of it, wherever the provider cuts it', async () => {
+test('sends no part of a blocked term in a stream, wherever the provider splits it', async () => {
   const term = policy({
     id: 'a',
     kind: 'term-filter',
@@ -74,7 +74,7 @@ test('a term that a policy blocks leaves a stream with no part of it, wherever t
   }
 })
 
-test('a stream that a policy must see whole is held until it has, and goes out as it came', async () => {
+test('holds a stream until a policy has seen the whole answer, then sends it unchanged', async () => {
   const schema = { type: 'object', required: ['city'] }
   const held = policy({ id: 'a', kind: 'json-schema', stages: ['pre_response'], config: { schema } })
   let parts = ['{"ci', 'ty": "Oslo"}']
@@ -94,7 +94,7 @@ test('a stream that a policy must see whole is held until it has, and goes out a
   expect(await bad.text()).not.toContain('Oslo')
 })
 
-test('what is longer than can be held is decided by when_broken', async () => {
+test('applies when_broken to an answer too long to hold', async () => {
   const long = streamOf('x'.repeat(9000))
   for (const whenBroken of ['deny', 'allow'] as const) {
     const held = policy({
@@ -128,7 +128,7 @@ function halfStream(first: string, rest: string) {
   return { response: () => new Response(body, eventStream), resolve }
 }
 
-test('policies that can stop nothing, or are not for the request, do not hold a stream back', async () => {
+test('does not hold a stream for policies that cannot stop it or do not apply', async () => {
   const stages: StoredPolicy['stages'] = ['post_request']
   const verdict = { verdict: 'deny', reason_code: 'a.b' }
   const idle = [
@@ -153,7 +153,7 @@ test('policies that can stop nothing, or are not for the request, do not hold a 
   ])
 })
 
-test('a condition that fails leaves a text policy broken in a stream as in a whole answer', async () => {
+test('breaks a text policy whose condition fails, in streamed and whole answers', async () => {
   for (const stream of [false, true]) {
     for (const whenBroken of ['deny', 'allow'] as const) {
       const look = policy({
@@ -176,7 +176,7 @@ test('a condition that fails leaves a text policy broken in a stream as in a who
   }
 })
 
-test('a policy that needs the whole sees texts of a stream that come in no pieces, as they leave', async () => {
+test('gives a whole-answer policy texts that a stream sends in one piece', async () => {
   const secret = 'call ann@example.com'
   const sent =
     frame({ type: 'response.created', sequence_number: 0, response: { id: 'r', output: [] } }) +
@@ -216,7 +216,7 @@ test('a policy that needs the whole sees texts of a stream that come in no piece
   }
 })
 
-test('a streamed call without arguments is held to a schema as a whole one is, one that brings them late by those alone', async () => {
+test('checks a streamed call without arguments against a schema, and late arguments alone', async () => {
   const schema = policy({
     id: 'a',
     kind: 'json-schema',
@@ -243,7 +243,7 @@ test('a streamed call without arguments is held to a schema as a whole one is, o
   }
 })
 
-test('what a provider says beside an answer is not held to a schema', async () => {
+test('does not check provider data outside the answer against a schema', async () => {
   const schema = policy({
     id: 'a',
     kind: 'json-schema',
@@ -263,7 +263,7 @@ test('what a provider says beside an answer is not held to a schema', async () =
   for (stream of [false, true]) expect((await gateway.chat({ ...question, stream })).status).toBe(200)
 })
 
-test('data that keeps the line open is not held to a schema, and a condition reads it', async () => {
+test('does not check keep-alive data against a schema, but evaluates conditions on it', async () => {
   const schema = policy({
     id: 'a',
     kind: 'json-schema',
@@ -291,7 +291,7 @@ test('data that keeps the line open is not held to a schema, and a condition rea
   }
 })
 
-test('what is only monitored changes and ends nothing, whole and streamed, and is on the record', async () => {
+test('records but does not change or stop what a monitor-only policy finds, whole and streamed', async () => {
   const look = { config: { terms: ['swordfish'], action: 'redact' }, mode: 'monitor' } as const
   const policies = [
     policy({ id: 'a', kind: 'term-filter', ...look }),
@@ -322,7 +322,7 @@ test('what is only monitored changes and ends nothing, whole and streamed, and i
   }
 })
 
-test('a provider’s refusal that says again what policies look for is looked at like an answer, in any form', async () => {
+test('inspects a provider error that repeats the request like an answer, in any form', async () => {
   const look = (action: string) =>
     policy({ id: 'a', kind: 'pii', stages: ['pre_response'], config: { types: ['email'], action } })
   const schema = policy({
@@ -358,7 +358,7 @@ test('a provider’s refusal that says again what policies look for is looked at
   expect(blocking.worker.journal.outcomes()).toMatchObject([{ verdict: 'block' }])
 })
 
-test('a provider’s error within a stream is looked at like its text', async () => {
+test('inspects the text of a provider error within a stream', async () => {
   const error = (message: string) => frame({ error: { message, type: 'server_error' } })
   for (const action of ['redact', 'block']) {
     const look = policy({ id: 'a', kind: 'pii', stages: ['pre_response'], config: { types: ['email'], action } })

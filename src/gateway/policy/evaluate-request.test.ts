@@ -14,7 +14,7 @@ async function start(...given: Parameters<typeof startPoliced>): Promise<TestGat
   return running
 }
 
-test('a text in a shape that only a lenient provider reads is found and replaced there', async () => {
+test('finds and replaces text in a shape that only lenient providers read', async () => {
   const gateway = await start([
     policy({ id: 'a', kind: 'term-filter', config: { terms: ['swordfish'], action: 'redact' } }),
   ])
@@ -34,7 +34,7 @@ test('a text in a shape that only a lenient provider reads is found and replaced
   }
 })
 
-test('a tool in a list within a list, or in an object for one, is seen and taken out', async () => {
+test('removes a tool nested in a second list or in an object in place of the list', async () => {
   const removing = policy({ id: 'a', kind: 'tool-access', config: { deny: ['rm'], action: 'remove' } })
   const when = 'request.tools.exists(name, name == "cp")'
   const refusing = policy({ id: 'b', kind: 'condition', when, config: { verdict: 'deny', reason_code: 'x' } })

@@ -30,7 +30,7 @@ async function answerOf(
   return all
 }
 
-test('over a WebSocket no part of what is blocked leaves, wherever it is cut, and the connection goes on', async () => {
+test('sends no part of blocked text over a WebSocket, however it is split, and keeps the connection', async () => {
   const text = 'to ann@example.com, now'
   let at = 0
   const { gateway, open } = await connected('block', () => {
@@ -51,7 +51,7 @@ test('over a WebSocket no part of what is blocked leaves, wherever it is cut, an
   socket.close()
 })
 
-test('over a WebSocket a provider’s error is looked at, as an answer of its own and within a stream', async () => {
+test('inspects a provider error over a WebSocket, alone and within a stream', async () => {
   const error = { message: 'bad ann@example.com', code: 'x' }
   const delta = { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: 'so far' }
   let answer = () => Response.json({ error }, { status: 400 })

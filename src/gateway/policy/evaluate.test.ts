@@ -17,7 +17,7 @@ async function start(...given: Parameters<typeof startPoliced>): Promise<TestGat
   return running
 }
 
-test('redaction changes the member it found something in, and every other byte reaches the provider as it came', async () => {
+test('changes only the redacted member and forwards every other byte unchanged', async () => {
   const gateway = await start([policy({ id: 'a', kind: 'pii', config: { types: ['email'], action: 'redact' } })])
   const body = `{ "model":"gpt-test",  "temperature" : 1.0, "messages": [{"role":"user","content":"Write to ann@example.com"}], "x": {"y": 1e2} }`
   const answer = await gateway.chat(body)
@@ -30,7 +30,7 @@ test('redaction changes the member it found something in, and every other byte r
   expect(JSON.stringify([...gateway.worker.journal.closed.values()])).not.toContain('ann@example.com')
 })
 
-test('a member that policies write anew keeps the numbers that a double cannot hold, in requests and answers', async () => {
+test('keeps exact numbers in members that policies rewrite, in requests and answers', async () => {
   const call = (id: string) => `{"type":"tool_use","id":"t","name":"f","input":{"id":${id},"to":"ann@example.com"}}`
   const answered = (id: string) =>
     `{"type":"message","role":"assistant","content":[${call(id)}],"stop_reason":"tool_use"}`
@@ -58,7 +58,7 @@ test('a member that policies write anew keeps the numbers that a double cannot h
   )
 })
 
-test('of the arguments of tools policies see the digits that go on, in requests and answers', async () => {
+test('lets policies read the exact digits of tool arguments, in requests and answers', async () => {
   const call = (id: string) => `{"type":"tool_use","id":"t","name":"f","input":{"id":${id}}}`
   const rule = { kind: 'term-filter', config: { terms: ['12345678901234567891'], action: 'block' } }
   let said = '12345678901234567892'
@@ -91,7 +91,7 @@ test('of the arguments of tools policies see the digits that go on, in requests 
   expect(blocked.text).not.toContain(said)
 })
 
-test('redact and rewrite feed the next policy', async () => {
+test('gives the next policy the text after redact and rewrite', async () => {
   const gateway = await start([
     policy({ id: 'a', kind: 'pii', config: { types: ['email'], action: 'redact' } }),
     policy({
@@ -122,7 +122,7 @@ test('redact and rewrite feed the next policy', async () => {
   })
 })
 
-test('a policy that throws follows when_broken, and is an event either way', async () => {
+test('follows when_broken for a policy that throws, and records an event either way', async () => {
   for (const whenBroken of ['deny', 'allow'] as const) {
     const gateway = await start([
       policy({ id: 'a', kind: 'audit', config: {}, when: 'request.headers["x-nowhere"] == "y"', whenBroken }),
@@ -137,7 +137,7 @@ test('a policy that throws follows when_broken, and is an event either way', asy
   }
 })
 
-test('a text policy that would take too long is broken, in a stream too, and when_broken decides', async () => {
+test('treats a text policy over its work limit as broken, in streams too, and follows when_broken', async () => {
   const long = streamOf('a'.repeat(60_000))
   for (const whenBroken of ['deny', 'allow'] as const) {
     for (const action of ['escalate', 'redact'] as const) {
@@ -154,7 +154,7 @@ test('a text policy that would take too long is broken, in a stream too, and whe
   }
 })
 
-test('tools that a policy refuses are neither offered nor called', async () => {
+test('removes offered tools and blocks calls that a policy refuses', async () => {
   const called = {
     role: 'assistant',
     content: null,
@@ -176,7 +176,7 @@ test('tools that a policy refuses are neither offered nor called', async () => {
   ])
 })
 
-test('a tool goes by its name in whatever form it is offered or called', async () => {
+test('matches a tool by name in every form of offer and call', async () => {
   const refuse = (stage: 'pre_request' | 'post_request') =>
     policy({ id: 'a', kind: 'tool-access', stages: [stage], config: { deny: ['rm'] } })
   const offers = [
@@ -204,7 +204,7 @@ test('a tool goes by its name in whatever form it is offered or called', async (
   }
 })
 
-test('of the old functions only those that are allowed are left', async () => {
+test('keeps only the allowed legacy functions', async () => {
   const removing = policy({ id: 'a', kind: 'tool-access', config: { deny: ['rm'], action: 'remove' } })
   const gateway = await start([removing])
   const functions = [{ name: 'rm' }, { name: 'ls' }]
@@ -231,7 +231,7 @@ function oneEach(gateway: TestGateway) {
   Object.assign(gateway.worker, { allowances: { ...gateway.worker.allowances, reserve } })
 }
 
-test('a grant is used once, booked with the outcome, and given back where nothing was sent', async () => {
+test('uses a grant once, records it with the outcome, and restores it when nothing was sent', async () => {
   const gateway = await start([
     policy({ id: 'a', kind: 'escalate', when: 'true', config: { reason_code: 'a.b' } }),
     policy({
@@ -259,7 +259,7 @@ test('a grant is used once, booked with the outcome, and given back where nothin
   expect(booked?.settlements).toContainEqual({ account: 'grant/leave', amount: 1 })
 })
 
-test('leave to send a request is not leave to send the same bytes where they say something else', async () => {
+test('does not accept a grant for the same bytes in a request with another meaning', async () => {
   const gateway = await start([policy({ id: 'a', kind: 'escalate', when: 'true', config: { reason_code: 'a.b' } })])
   oneEach(gateway)
   const [token] = gateway.worker.tokens.values()
@@ -273,7 +273,7 @@ test('leave to send a request is not leave to send the same bytes where they say
 
 const waiting = z.object({ verdictan: z.object({ escalation: z.object({ id: z.uuid() }) }) })
 
-test('one request that escalates is one decision, approval_required, with what is to be queued', async () => {
+test('records one approval_required decision with the escalation for an escalated request', async () => {
   const gateway = await start([policy({ id: 'a', kind: 'escalate', when: 'true', config: { reason_code: 'a.b' } })])
   const answer = await gateway.chat(question)
   const { verdictan } = waiting.parse(await answer.json())
@@ -283,7 +283,7 @@ test('one request that escalates is one decision, approval_required, with what i
   ])
 })
 
-test('nothing that leaves the gateway’s record holds the text that was found', async () => {
+test('writes no found text into an event', async () => {
   const gateway = await start([
     policy({ id: 'a', kind: 'term-filter', config: { terms: ['swordfish'], action: 'block' }, mode: 'monitor' }),
     policy({ id: 'b', kind: 'term-filter', config: { terms: ['swordfish'], action: 'block' }, position: 2 }),
@@ -293,7 +293,7 @@ test('nothing that leaves the gateway’s record holds the text that was found',
   expect((await answer.text()) + JSON.stringify(gateway.worker.journal.refused)).not.toContain('swordfish')
 })
 
-test('the outcome of a request that was blocked names its bytes by the same hash as one that went on', async () => {
+test('hashes a blocked request the same way as an allowed one', async () => {
   const terms = policy({ id: 'a', kind: 'term-filter', config: { terms: ['swordfish'], action: 'block' } })
   const gateway = await start([terms])
   const body = JSON.stringify({ model: 'gpt-test', messages: [{ role: 'user', content: 'swordfish' }] })
@@ -302,7 +302,7 @@ test('the outcome of a request that was blocked names its bytes by the same hash
   expect(gateway.worker.journal.outcomes()).toMatchObject([{ verdict: 'block', prompt_hash: digest }])
 })
 
-test('the reason of an outcome is that of a policy which was applied', async () => {
+test('reports the reason of the policy that was applied as the outcome’s reason', async () => {
   const watching = { mode: 'monitor', config: { terms: ['ann'], action: 'redact' } } as const
   const pii = policy({ id: 'b', kind: 'pii', config: { types: ['email'], action: 'redact' }, position: 2 })
   const gateway = await start([policy({ id: 'a', kind: 'term-filter', ...watching }), pii])
@@ -310,7 +310,7 @@ test('the reason of an outcome is that of a policy which was applied', async () 
   expect(gateway.worker.journal.outcomes()).toMatchObject([{ verdict: 'redact', reason_code: 'policy.pii' }])
 })
 
-test('a fallback that a policy would refuse is not tried', async () => {
+test('skips a fallback that a policy would refuse', async () => {
   const refusing = [
     policy({ id: 'a', kind: 'model-access', config: { deny_models: ['second'] } }),
     policy({
@@ -335,7 +335,7 @@ test('a fallback that a policy would refuse is not tried', async () => {
   }
 })
 
-test('text in tokens, which no policy can read, is refused where one reads text, and passes where none does', async () => {
+test('refuses tokenized input when a policy reads text and passes it when none does', async () => {
   const terms = { kind: 'term-filter', config: { terms: ['x'], action: 'block' } }
   const vectors = () => Response.json({ object: 'list', data: [{ object: 'embedding', index: 0, embedding: [1] }] })
   const ask = async (path: string, body: object): Promise<[number, unknown]> => {

@@ -22,13 +22,13 @@ const sent = () => running.seen.at(-1)?.body
 const lastEvent = () => running.worker.journal.outcomes().at(-1)
 
 describe('session_id', () => {
-  test('is taken out of the body with its comma alone, and stands on the event', async () => {
+  test('is removed from the body with its comma, and recorded on the event', async () => {
     await chat('{ "model" :"gpt-test", "session_id" : "s-1" , "messages":[] }')
     expect(sent()).toBe('{ "model" :"gpt-test" , "messages":[] }')
     expect(lastEvent()).toMatchObject({ event_attribution: { session_id: 's-1' } })
   })
 
-  test('may be a header, which is not sent on, or both where they agree', async () => {
+  test('may be a header, which is not forwarded, or both when they agree', async () => {
     await chat('{"model":"gpt-test","messages":[]}', { 'x-session-id': 's-2' })
     expect(running.seen.at(-1)?.request.headers.get('x-session-id')).toBeNull()
     expect(lastEvent()).toMatchObject({ event_attribution: { session_id: 's-2' } })
@@ -36,7 +36,7 @@ describe('session_id', () => {
     expect([both.status, sent()]).toEqual([200, '{"model":"gpt-test","messages":[]}'])
   })
 
-  test('that differs from x-session-id is 422 session_id_mismatch, before anything is sent', async () => {
+  test('is refused with 422 session_id_mismatch when it differs from x-session-id', async () => {
     for (const path of ['/v1/chat/completions', '/v1/responses']) {
       const body = '{"model":"gpt-test","messages":[],"session_id":"a"}'
       const refused = await post(path, body, { 'x-session-id': 'b' })
@@ -46,7 +46,7 @@ describe('session_id', () => {
     expect(running.seen.length).toBe(0)
   })
 
-  test('has a form, and null is none', async () => {
+  test('must have its form, and null counts as absent', async () => {
     for (const value of ['""', '7', '"a\\nb"', `"${'x'.repeat(257)}"`, '"ü"']) {
       const refused = await chat(`{"model":"gpt-test","messages":[],"session_id":${value}}`)
       expect([value, refused.status]).toEqual([value, 422])
@@ -57,7 +57,7 @@ describe('session_id', () => {
     expect(sent()).toBe('{"model":"gpt-test","messages":[]}')
   })
 
-  test('belongs to chat and responses: elsewhere it is the provider’s to understand', async () => {
+  test('belongs to chat and responses, and passes unchanged elsewhere', async () => {
     const body = '{"model":"gpt-test","input":"x","session_id":"a"}'
     await post('/v1/embeddings', body, { 'x-session-id': 'b' })
     expect(sent()).toBe(body)
@@ -74,13 +74,13 @@ describe('cache_control', () => {
     Object.assign(running.worker.view, { gateway: record })
   }
 
-  test('is left out where the gateway does not allow caching, and noted', async () => {
+  test('is removed and recorded when the gateway does not allow caching', async () => {
     await chat(cached)
     expect(sent()).toBe(bare)
     expect(lastEvent()).toMatchObject({ details: { notes: ['cache_control.removed'] } })
   })
 
-  test('becomes a key that requests of one session, or of one prefix, share and others do not', async () => {
+  test('becomes a cache key shared by requests of one session or one prefix', async () => {
     allowCaching()
     const keyOf = async (body: string, headers?: Record<string, string>) => {
       await chat(body, headers)
@@ -98,7 +98,7 @@ describe('cache_control', () => {
     expect(session).not.toBe(prefix)
   })
 
-  test('leaves a key of the caller’s own, must have its form, and means nothing on other families', async () => {
+  test('keeps the cache key of the caller, must have its form, and is ignored by other families', async () => {
     allowCaching()
     await chat('{"model":"gpt-test","messages":[],"prompt_cache_key":"mine","cache_control":{"type":"ephemeral"}}')
     expect(sent()).toBe('{"model":"gpt-test","messages":[],"prompt_cache_key":"mine"}')
@@ -119,20 +119,20 @@ describe('response_format', () => {
   const format = JSON.stringify({ type: 'json_schema', json_schema: schema })
   const textFormat = { type: 'json_schema', ...schema }
 
-  test('passes as it is on chat', async () => {
+  test('passes unchanged on chat', async () => {
     const body = `{"model":"gpt-test","messages":[],"response_format":${format}}`
     await chat(body)
     expect(sent()).toBe(body)
   })
 
-  test('becomes text.format on responses, beside what else stands in text', async () => {
+  test('becomes text.format on responses and keeps other members of text', async () => {
     await responses(`{"model":"gpt-test","response_format":${format},"input":"x"}`)
     expect(JSON.parse(sent() ?? '')).toEqual({ model: 'gpt-test', input: 'x', text: { format: textFormat } })
     await responses(`{"model":"gpt-test","text":{"verbosity":"low"},"input":"x","response_format":${format}}`)
     expect(JSON.parse(sent() ?? '').text).toEqual({ verbosity: 'low', format: textFormat })
   })
 
-  test('may stand beside a text.format that says the same, not beside another', async () => {
+  test('is accepted beside an equal text.format and refused beside another', async () => {
     const both = { model: 'gpt-test', input: 'x', text: { format: textFormat } }
     await responses(JSON.stringify({ ...both, response_format: JSON.parse(format) }))
     expect(sent()).toBe(JSON.stringify(both))
@@ -155,7 +155,7 @@ describe('stream_options', () => {
     answer = () => new Response(frames.join(''), { headers: { 'content-type': 'text/event-stream' } })
   })
 
-  test('asks for usage where the caller did not, and takes its frame out again', async () => {
+  test('requests usage when the caller did not, and removes the usage frame again', async () => {
     const answered = await chat('{"model":"gpt-test","messages":[],"stream":true}')
     expect(await answered.text()).toBe(frames.filter((frame) => frame !== usageFrame).join(''))
     expect(sent()).toBe('{"model":"gpt-test","messages":[],"stream":true,"stream_options":{"include_usage":true}}')
@@ -164,7 +164,7 @@ describe('stream_options', () => {
     })
   })
 
-  test('keeps what else the caller asked for, and leaves alone who asked for usage', async () => {
+  test('keeps other options of the caller and does not change a request for usage', async () => {
     const odd = '{"model":"gpt-test","messages":[],"stream":true,"stream_options":{"include_usage":false,"x":1}}'
     await chat(odd)
     expect(sent()).toBe(odd.replace('false', 'true'))
@@ -173,7 +173,7 @@ describe('stream_options', () => {
     expect(sent()).toBe(asked)
   })
 
-  test('is asked of legacy completions too, and of nothing that is no stream', async () => {
+  test('is added to streamed legacy completions and to no whole request', async () => {
     await post('/v1/completions', '{"model":"gpt-test","prompt":"x","stream":true}')
     expect(sent()).toContain('"include_usage":true')
     answer = () => Response.json(completion)
@@ -182,7 +182,7 @@ describe('stream_options', () => {
   })
 })
 
-test('input that is tokens instead of text is noted, because no policy has read it', async () => {
+test('records that no policy read tokenized input', async () => {
   const notes = () => lastEvent()?.details?.notes
   for (const input of ['[1,2]', '[[1,2],[3]]', '["text",[1]]']) {
     await post('/v1/embeddings', `{"model":"gpt-test","input":${input}}`)

@@ -35,7 +35,7 @@ const blockDelta = (text: string) => event('content_block_delta', { index: 0, de
 
 const stopAt = (failure: () => Failure) => (reader: StreamReader) => new WordInspection(reader, 'forbidden', failure)
 
-test('text that may still become a match waits, and goes on where it does not', async () => {
+test('holds text that may become a match and sends it once it cannot', async () => {
   const { text, outcomes } = await relayed(chat, {
     chunks: [chunk('a for'), chunk('b forbid'), finish, done],
     inspect: stopAt(block),
@@ -46,7 +46,7 @@ test('text that may still become a match waits, and goes on where it does not', 
   expect(outcomes).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
 })
 
-test('a block ends each dialect’s stream with its error, recorded, and the provider is cancelled', async () => {
+test('ends the stream with the error of its dialect on a block, records it and cancels the provider', async () => {
   const scripts: readonly [Dialect, string[], (text: string) => void][] = [
     [
       chat,
@@ -100,7 +100,7 @@ test('a block ends each dialect’s stream with its error, recorded, and the pro
   }
 })
 
-test('wherever the bytes are cut, the caller gets the same and no part of what is blocked', async () => {
+test('sends the same answer and no part of blocked text, wherever the bytes are split', async () => {
   const streams: readonly [Dialect, string][] = [
     [chat, chunk('ü forb') + chunk('id forbidd') + chunk('en b') + finish + done],
     [responses, created + textDelta(1, 'ü forb') + textDelta(2, 'id forbidd') + textDelta(3, 'en b')],
@@ -123,7 +123,7 @@ test('wherever the bytes are cut, the caller gets the same and no part of what i
   }
 })
 
-test('what is blocked before anything was passed on is a whole error answer', async () => {
+test('answers a whole error when text is blocked before anything was sent', async () => {
   const { answer, text, outcomes } = await relayed(chat, {
     chunks: [chunk('forbidden')],
     inspect: stopAt(block),
@@ -138,7 +138,7 @@ test('what is blocked before anything was passed on is a whole error answer', as
   expect(outcomes).toMatchObject([{ verdict: 'block', reason_code: 'terms.bad', details: { status: 400 } }])
 })
 
-test('an escalation before any text is the family’s own stream, with its header', async () => {
+test('answers an escalation before any text as the stream of the family, with its header', async () => {
   const types: Record<string, readonly string[]> = {
     chat: ['chat.completion.chunk'],
     responses: ['response.created', 'response.incomplete'],
@@ -164,7 +164,7 @@ test('an escalation before any text is the family’s own stream, with its heade
   }
 })
 
-test('an escalation after text was passed on shows in the last frames only', async () => {
+test('shows an escalation after sent text only in the last frames', async () => {
   const { text } = await relayed(responses, {
     chunks: [created, textDelta(1, 'a '), textDelta(2, 'forbidden')],
     inspect: stopAt(escalate),
@@ -177,7 +177,7 @@ test('an escalation after text was passed on shows in the last frames only', asy
   ])
 })
 
-test('what only the gateway asked for reaches neither the inspection nor the caller', async () => {
+test('hides frames that only the gateway requested from the inspection and the caller', async () => {
   const usage = 'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}\n\n'
   let inspection: WordInspection | null = null
   const { text, exchange } = await relayed(chat, {
@@ -198,7 +198,7 @@ test('what only the gateway asked for reaches neither the inspection nor the cal
   expect(plain.text).toBe(chunk('a') + finish + done)
 })
 
-test('an inspection that holds the head holds everything, comments too', async () => {
+test('holds everything, comments too, while an inspection holds the head', async () => {
   const held: Uint8Array[] = []
   const { text } = await relayed(chat, {
     chunks: [': open\n\n', chunk('a'), chunk('b') + finish, done],
@@ -213,7 +213,7 @@ test('an inspection that holds the head holds everything, comments too', async (
   expect(text).toBe(`: open\n\n${chunk('a')}${chunk('b')}${finish}${done}`)
 })
 
-test('an inspection may ask outside', async () => {
+test('lets an inspection call an outside service', async () => {
   const { text } = await relayed(chat, {
     chunks: [chunk('a') + chunk('b'), finish + done],
     inspect: () => ({
@@ -227,7 +227,7 @@ test('an inspection may ask outside', async () => {
   expect(text).toBe(chunk('a') + chunk('b') + finish + done)
 })
 
-test('a stream that is cut while its first frame is asked about outside begins no answer', async () => {
+test('starts no answer when the stream is cut while an outside service inspects its first frame', async () => {
   let running: Exchange | null = null
   const { text, answer, outcomes } = await relayed(chat, {
     chunks: [chunk('a')],
@@ -248,7 +248,7 @@ test('a stream that is cut while its first frame is asked about outside begins n
   expect(outcomes).toMatchObject([{ verdict: 'deny', reason_code: 'token.revoked' }])
 })
 
-test('what cannot be inspected is an error and is not passed on', async () => {
+test('answers an error for a stream that cannot be inspected and passes none of it', async () => {
   const { text, outcomes } = await relayed(chat, {
     chunks: [chunk('a') + chunk('b') + done],
     inspect: () => ({
@@ -265,14 +265,14 @@ test('what cannot be inspected is an error and is not passed on', async () => {
   expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.invalid_answer' }])
 })
 
-test('a stream that breaks off gives what was held, and then its error', async () => {
+test('sends the held text of a broken stream, then its error', async () => {
   const { text, outcomes } = await relayed(chat, { chunks: [chunk('a forbid')], inspect: stopAt(block) })
   expect(text).toContain('"content":"forbid"')
   expect(text).toContain('upstream_provider_error')
   expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
 })
 
-test('the verdict and reason of the policies are the outcome’s, and not those of the call', async () => {
+test('reports the verdict and reason of the policies in the outcome, not those of the call', async () => {
   const { outcomes, attempts } = await relayed(chat, {
     chunks: [chunk('a'), done],
     prepare(exchange) {
@@ -292,7 +292,7 @@ test('the verdict and reason of the policies are the outcome’s, and not those 
   expect(attempts).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
 })
 
-test('a provider that says an error and then ends its stream is heard out', async () => {
+test('reads on after a provider error until the stream ends', async () => {
   const error = event('error', { sequence_number: 1, error: { code: 'quota', message: 'none left' } })
   const failed = event('response.failed', { sequence_number: 2, response: { id: 'resp_1', error: { code: 'quota' } } })
   const { text, outcomes } = await relayed(responses, { chunks: [created, error, failed], open: true })
@@ -302,13 +302,13 @@ test('a provider that says an error and then ends its stream is heard out', asyn
   expect(short.text).toBe(created + error)
 })
 
-test('output that the provider has not counted yet is counted by its text', async () => {
+test('counts output by its text when the provider has not reported usage yet', async () => {
   const { exchange } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('abcdefgh')] })
   const { usage, estimated } = completedUsage(exchange, required(exchange.usage))
   expect([usage.inputTokens, usage.outputTokens, estimated]).toEqual([1, 2, true])
 })
 
-test('a messages stream that ends without message_stop is an error in its language', async () => {
+test('answers an error in its dialect when a messages stream ends without message_stop', async () => {
   const { text, outcomes } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('a')] })
   const last = text.trim().split('\n\n').at(-1) ?? ''
   expect(JSON.parse(last.split('data: ')[1] ?? '')).toMatchObject({
@@ -318,7 +318,7 @@ test('a messages stream that ends without message_stop is an error in its langua
   expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
 })
 
-test('an answer that is held back costs what it has frames, though many came at once', async () => {
+test('books a held answer by the number of its frames, even when many arrive at once', async () => {
   const processorTime = async (frames: number) => {
     const held: Uint8Array[] = []
     const before = process.cpuUsage()
@@ -343,7 +343,7 @@ test('an answer that is held back costs what it has frames, though many came at 
   expect(Math.min(...ratios)).toBeLessThan(80)
 })
 
-test('of many small frames that came at once others have their turn between, and a cut in their middle ends them', async () => {
+test('yields to the event loop within many small frames, and a cut ends them', async () => {
   for (const isCut of [false, true]) {
     let [turns, over, taken] = [0, false, 0]
     const tick = () => {

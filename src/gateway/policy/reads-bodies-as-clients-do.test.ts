@@ -18,7 +18,7 @@ const codeOf = async (answer: Response) => {
   return [answer.status, error.code]
 }
 
-test('a member that is given again in another letter case is refused', async () => {
+test('refuses a member that is repeated in another letter case', async () => {
   running = await startTestGateway(() => Response.json(completion))
   for (const body of [
     '{"Model":"b","model":"a","messages":[]}',
@@ -29,7 +29,7 @@ test('a member that is given again in another letter case is refused', async () 
   expect(running.seen).toEqual([])
 })
 
-test('a member that is given twice inside the body is refused where policies read it, and passed where none do', async () => {
+test('refuses a duplicate nested member when policies read it, and passes it when none does', async () => {
   const twice = '{"model":"m","messages":[{"role":"user","content":"zebra","content":"ok"}]}'
   running = await startPoliced([forbidden])
   expect(await codeOf(await running.chat(twice))).toEqual([400, 'invalid_json'])
@@ -38,7 +38,7 @@ test('a member that is given twice inside the body is refused where policies rea
   expect((await running.chat(twice)).status).toBe(200)
 })
 
-test('an answer that says a member twice leaves as it was read', async () => {
+test('sends an answer with a duplicate member as the policies read it', async () => {
   const answers = policy({ ...forbidden, stages: ['pre_response'] })
   const choice = '"choices":[{"index":0,"message":{"role":"assistant","content":"zebra","content":"ok"}}]'
   running = await startPoliced(
@@ -55,7 +55,7 @@ test('an answer that says a member twice leaves as it was read', async () => {
   expect(await (await running.chat({ ...question, stream: true })).text()).not.toContain('zebra')
 })
 
-test('what a request says beside its messages is read too', async () => {
+test('inspects request texts outside its messages', async () => {
   running = await startPoliced([forbidden])
   const schema = { type: 'object', properties: { a: { type: 'string', description: 'a zebra' } } }
   for (const members of [
@@ -71,7 +71,7 @@ test('what a request says beside its messages is read too', async () => {
   expect(running.seen).toEqual([])
 })
 
-test('a field of a form is text, whatever its part says of a filename', async () => {
+test('inspects a form field as text whatever filename its part names', async () => {
   running = await startPoliced([forbidden])
   const gateway = running
   const send = (...parts: [disposition: string, content: string][]) => {
@@ -92,7 +92,7 @@ test('a field of a form is text, whatever its part says of a filename', async ()
   expect(gateway.seen).toEqual([])
 })
 
-test('an error with a status of success is a failed call: another path is tried, and the caller gets an error', async () => {
+test('treats an error body with a success status as a failed call and tries another path', async () => {
   running = await startTestGateway(() => Response.json({ error: { message: 'boom', type: 'server_error' } }))
   const answer = await running.chat(question)
   expect(await codeOf(answer)).toEqual([502, 'upstream_provider_error'])
@@ -102,7 +102,7 @@ test('an error with a status of success is a failed call: another path is tried,
   expect(running.worker.journal.attempts().length).toBeGreaterThan(1)
 })
 
-test('a name that climbs in a path is no model, and a model of another family says so', async () => {
+test('refuses a model name that climbs a path, and names the family of a foreign model', async () => {
   running = await startTestGateway(() => Response.json(completion))
   running.worker.upstreams.push(testProvider({ id: 'p', name: 'p', allowUnlistedModels: false }))
   running.worker.catalog.push(testModel({ id: 'vectors', providerId: 'p', families: ['embeddings'] }))
@@ -112,7 +112,7 @@ test('a name that climbs in a path is no model, and a model of another family sa
   expect(await codeOf(await running.chat({ ...question, model: 'vectors' }))).toEqual([400, 'model_family_unsupported'])
 })
 
-test('an error in another language’s form, or without its name, is one that clients of messages read', () => {
+test('answers provider errors of another language, or without a type, in a form that messages clients read', () => {
   const reader = messages.reader({ model: 'm', exchangeId: 'e', usageAdded: false })
   const frameOf = (event: string | null, data: object) => ({
     event,

@@ -32,7 +32,7 @@ async function statusUnder(given: StoredPolicy, stream: string, path?: 'response
 const access = (config: Record<string, unknown>) =>
   policy({ id: 'a', kind: 'tool-access', stages: ['post_request'], config })
 
-test('a name that comes in parts is allowed or denied as the whole that it makes', async () => {
+test('allows or denies a tool name that arrives in parts by the whole name', async () => {
   const condition = policy({
     id: 'a',
     kind: 'condition',
@@ -56,14 +56,14 @@ test('a name that comes in parts is allowed or denied as the whole that it makes
   }
 })
 
-test('calls that clients would join in different ways leave what needs the whole broken', async () => {
+test('breaks whole-call policies when clients could join the calls in different ways', async () => {
   const stream = callOf(named('ze', { arguments: '{' }), named('bra', { arguments: '}' }))
   expect((await statusUnder(access({ deny: ['zebra'] }), stream)).status).toBe(403)
   const open = { ...access({ deny: ['zebra'] }), whenBroken: 'allow' as const }
   expect(await statusUnder(open, stream)).toMatchObject({ status: 200 })
 })
 
-test('a name that only the end of a call’s arguments tells is one', async () => {
+test('reads a tool name that only the end of the arguments gives', async () => {
   const done = { type: 'response.function_call_arguments.done', item_id: 'i', output_index: 0, arguments: '{}' }
   const response = { id: 'r', object: 'response', status: 'completed', output: [] }
   const stream = (name: string) => frame({ ...done, name }) + frame({ type: 'response.completed', response })
@@ -71,7 +71,7 @@ test('a name that only the end of a call’s arguments tells is one', async () =
   expect((await statusUnder(access({ deny: ['zebra'] }), stream('lion'), 'responses')).status).toBe(200)
 })
 
-test('a call in data that only some clients read as JSON passes no list of tools; a broken stream is none', async () => {
+test('applies tool lists to a call in malformed JSON that some clients read, but not in a broken stream', async () => {
   const chunk = { choices: [{ index: 0, delta: { tool_calls: [named('zebra', { arguments: '{}' })] } }] }
   const call = JSON.stringify(chunk)
   const end = delta({}, 'tool_calls') + frame('[DONE]')
@@ -87,7 +87,7 @@ test('a call in data that only some clients read as JSON passes no list of tools
   }
 })
 
-test('a call in a frame with a number that no JSON has is one', async () => {
+test('applies tool lists to a call in a frame with a number that JSON does not allow', async () => {
   const item = { id: 'i', type: 'function_call', call_id: 'c', name: 'zebra', arguments: '{}' }
   const response = { id: 'r', object: 'response', status: 'completed', output: [] }
   const done = frame({ type: 'response.output_item.done', output_index: 0, item, score: 0 }).replace(

@@ -122,7 +122,7 @@ const calling = (...pieces: string[]): NeutralEvent[] => [
   { type: 'end' },
 ]
 
-describe('what translation leaves out', () => {
+describe('a part of the answer that translation drops', () => {
   const search = { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'a zebra' } }
   const text = { type: 'text', text: 'Found' }
   const usage = { input_tokens: 5, output_tokens: 9 }
@@ -138,7 +138,7 @@ describe('what translation leaves out', () => {
     { type: 'message_stop' },
   ]
 
-  test.each([true, false])('is seen at post_request and not at pre_response (stream: %p)', async (stream) => {
+  test.each([true, false])('is inspected at post_request and not at pre_response (stream: %p)', async (stream) => {
     answers['/v1/messages'] = stream ? sse(messageFrames(frames)) : () => Response.json(whole)
     const called = 'response.tool_calls.exists(t, t == "web_search")'
     for (const [given, expected] of [
@@ -167,7 +167,7 @@ describe('what translation leaves out', () => {
 })
 
 test.each([true, false])(
-  'what a provider says of the request again is read where the caller did not say it (stream: %p)',
+  'inspects a request echo of the provider when the caller’s language drops it (stream: %p)',
   async (stream) => {
     govern(term('post_request', 'block'))
     const output = [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Found' }] }]
@@ -187,7 +187,7 @@ test.each([true, false])(
 )
 
 describe.each(pairs)('a $caller client of a $provider provider', ({ caller, provider }) => {
-  test('has its calls held to a schema by their arguments alone, however they came', async () => {
+  test('has its tool calls checked against a schema by their arguments alone', async () => {
     const config = { applies_to: 'tool_arguments', action: 'block', schema: { type: 'object', required: ['at'] } }
     for (const stage of outputStages) {
       govern(policy({ id: 'schema', kind: 'json-schema', stages: [stage], config }))
@@ -202,7 +202,7 @@ describe.each(pairs)('a $caller client of a $provider provider', ({ caller, prov
     }
   })
 
-  test('has text, thoughts and arguments as post_request policies left them, however they came', async () => {
+  test('receives text, thoughts and arguments as post_request policies left them', async () => {
     govern(rewrite)
     const piece = fc.constantFrom('zebra', 'ze', 'bra', 'z', 'a zeb', 'ra ', ' and ', '東')
     const pieces = fc.array(piece, { minLength: 1, maxLength: 8 })
@@ -242,7 +242,7 @@ describe.each(pairs)('a $caller client of a $provider provider', ({ caller, prov
     )
   })
 
-  test('is told of a block or an escalation as by pre_response, before and after the answer began', async () => {
+  test('receives a post_request block or escalation like one of pre_response, before and after the answer began', async () => {
     for (const action of ['block', 'escalate']) {
       for (const stream of [false, true]) {
         for (const texts of [['a zebra'], ['Once upon a time there was ', 'a ', 'zebra', ' more']]) {
@@ -284,7 +284,7 @@ function endOf(body: string): unknown {
   return [body.includes('Once upon a time there was'), ...events.map((json) => json.replaceAll(varied, ''))]
 }
 
-test('both stages look in their order, each at its own, and once', async () => {
+test('runs both stages in order, each on its own language, once', async () => {
   answers['/v1/messages'] = () => Response.json(answerIn('messages', speaking('a zebra and a lion')).whole)
   govern(
     term('pre_response', 'redact', 'lion', 'b'),
@@ -314,7 +314,7 @@ describe('recorded streams', () => {
     { provider: 'messages', streams: recordings('anthropic-messages') },
   ] as const
 
-  test('say the same, whatever is held back of them before they are translated', async () => {
+  test('translate to the same answer however much of them is held before', async () => {
     for (const { provider, streams } of recorded) {
       for (const { bytes } of streams) {
         answers[routes[provider]] = () => new Response(new Uint8Array(bytes), eventStream)
@@ -336,7 +336,7 @@ describe('recorded streams', () => {
   }, 60_000)
 })
 
-test('a signed thought that was changed goes on without its signature, its digits as they came', async () => {
+test('sends a changed signed thought without its signature and keeps its digits exact', async () => {
   const usage = { input_tokens: 5, output_tokens: 9 }
   const content = [
     { type: 'thinking', thinking: 'A zebra?', signature: 'c2ln' },
@@ -357,7 +357,7 @@ test('a signed thought that was changed goes on without its signature, its digit
   ])
 })
 
-test('what was taken out of the request is put back after the first stage has looked', async () => {
+test('restores redacted request text after the post_request stage', async () => {
   const redact = policy({ id: 'pii', kind: 'pii', config: { types: ['email'], action: 'redact', restore: true } })
   govern(redact, deny('post_request', 'response.text.contains("ann@example.com")'))
   for (const stream of [false, true]) {
@@ -370,7 +370,7 @@ test('what was taken out of the request is put back after the first stage has lo
   }
 })
 
-describe('a stream of which all is held until a policy has seen it', () => {
+describe('a stream held whole until a policy has seen it', () => {
   const long = 'word '.repeat(80)
   const begun = (texts: readonly string[]) => [
     { type: 'message_start', message: { id: 'm', content: [], usage: { input_tokens: 5, output_tokens: 1 } } },
@@ -379,7 +379,7 @@ describe('a stream of which all is held until a policy has seen it', () => {
   ]
   const unsaid = () => deny('post_request', 'response.text.contains("zebra")')
 
-  test('is paid for what came of it by a caller that leaves', async () => {
+  test('is charged for its produced output when the client disconnects', async () => {
     let open: ReadableStreamDefaultController<Uint8Array> | null = null
     answers['/v1/messages'] = () =>
       new Response(
@@ -405,7 +405,7 @@ describe('a stream of which all is held until a policy has seen it', () => {
     ])
   })
 
-  test('goes out before it is said that it broke off, as what may yet become a match does', async () => {
+  test('sends held text before the error of a broken stream', async () => {
     for (const given of [unsaid(), term('post_request', 'block')]) {
       govern(given)
       answers['/v1/messages'] = sse(messageFrames(begun([long, 'ze'])))
@@ -416,7 +416,7 @@ describe('a stream of which all is held until a policy has seen it', () => {
     }
   })
 
-  test('is more than a policy can decide about beyond the bytes that are held', async () => {
+  test('is refused beyond the number of bytes that can be held', async () => {
     await running.stop()
     ;({ running, answers } = await startTranslating({ stream_hold_bytes: 1024 }))
     answering('messages', speaking(...Array.from({ length: 20 }, () => long)))
@@ -429,11 +429,11 @@ describe('a stream of which all is held until a policy has seen it', () => {
   })
 })
 
-describe('a policy that asks outside', () => {
+describe('a policy that calls an outside service', () => {
   const hook = (url: string) =>
     policy({ id: 'hook', kind: 'webhook', stages: ['post_request'], config: { url, timeout_ms: 30_000 } })
 
-  test('is no silence of the provider', async () => {
+  test('does not trigger the idle timeout of the provider', async () => {
     await running.stop()
     ;({ running, answers } = await startTranslating({ webhook_addresses: 'any', idle_timeout_seconds: 1 }))
     const shown: unknown[] = []
@@ -456,7 +456,7 @@ describe('a policy that asks outside', () => {
     expect(shown).toMatchObject([looked, looked])
   })
 
-  test('is let go of with its exchange, which ends for that alone', async () => {
+  test('is cancelled with its exchange and affects no other', async () => {
     for (const stream of [false, true]) {
       let asked = 0
       const silent = Bun.serve({
@@ -480,7 +480,7 @@ describe('a policy that asks outside', () => {
   })
 })
 
-test('the answer of a fallback is looked at from its beginning, in its own language', async () => {
+test('inspects the answer of a fallback from its beginning, in its own language', async () => {
   const given = { providerId: 'anthropic', upstreamModel: 'up-anthropic', fallbacks: ['openai'] }
   running.worker.catalog.push(testModel({ id: 'first', ...given }))
   answers['/v1/chat/completions'] = sse(answerIn('chat', speaking('a zebra')).stream)
@@ -497,7 +497,7 @@ test('the answer of a fallback is looked at from its beginning, in its own langu
   }
 })
 
-test('an error of the provider is looked at as it is said to the caller', async () => {
+test('inspects a provider error as the caller receives it', async () => {
   const refusal = { type: 'error', error: { type: 'invalid_request_error', message: 'No zebra here' } }
   answers['/v1/messages'] = () => Response.json(refusal, { status: 400 })
   govern(term('post_request', 'redact'))

@@ -30,7 +30,7 @@ const text = () => String(sentBody(running).inputText)
 const paths = () => running.seen.map(({ request }) => decodeURIComponent(new URL(request.url).pathname))
 
 describe('embeddings in several calls', () => {
-  test('cost a caller that leaves what was reported, and an estimate of what was on its way', async () => {
+  test('charge a client that disconnects the reported usage plus an estimate of calls in flight', async () => {
     const held = Promise.withResolvers<void>()
     answers[titanPath] = () => (running.seen.length > 6 ? held.promise.then(() => embedded(50)) : embedded(50))
     const leaving = new AbortController()
@@ -49,7 +49,7 @@ describe('embeddings in several calls', () => {
     ])
   })
 
-  test('cost what was reported where one of the answers is none, and are not asked for again', async () => {
+  test('charge the reported usage when one answer is invalid, and are not sent again', async () => {
     const others = [{ embedding: [1, 2], inputTextTokenCount: 4 }, {}, { embedding: 'x'.repeat(5000) }]
     for (const other of others) {
       running.seen.length = 0
@@ -66,7 +66,7 @@ describe('embeddings in several calls', () => {
     expect(outcomes.map((event) => event.event_cost_attribution?.input_tokens)).toEqual([504, 500, 500])
   })
 
-  test('cost what was reported before a part broke off or stayed away, beside what the next path costs', async () => {
+  test('charge the usage reported before a part failed, in addition to the next path', async () => {
     const provider = running.worker.upstreams.find(({ id }) => id === 'bedrock')
     const timeouts = { connectSeconds: null, firstByteSeconds: 0.3, idleSeconds: null, totalSeconds: null }
     Object.assign(provider ?? {}, { timeouts })
@@ -95,7 +95,7 @@ describe('embeddings in several calls', () => {
 })
 
 describe('vectors', () => {
-  test('that are none, or of different lengths, are the provider’s failure', async () => {
+  test('are a provider failure when they are malformed or of different lengths', async () => {
     for (const vector of ['[]', '[1,null]', '["1"]', '[[1]]', '[true]', '[1e999]', '[1e300]', 'null', '"abc"']) {
       const json = `{"embedding":${vector},"inputTextTokenCount":1}`
       answers[titanPath] = () => new Response(json, { headers: { 'content-type': 'application/json' } })
@@ -113,7 +113,7 @@ describe('vectors', () => {
     }
   })
 
-  test('of which nobody says what they cost have a usage by what was sent, and are said to be estimated', async () => {
+  test('without a usage report have an estimated usage by what was sent', async () => {
     answers[titanPath] = () => Response.json({ embedding: [1] })
     expect(await embed('titan', ['some words here', 'and'])).toMatchObject({ usage: { prompt_tokens: 5 } })
     expect(running.worker.journal.outcomes()).toMatchObject([

@@ -65,7 +65,7 @@ const post = (route: string, body: object) =>
     body: JSON.stringify({ model: 'gpt-test', ...body }),
   })
 
-test('a format of the output that cannot be is refused with 422 and its field', async () => {
+test('refuses an invalid output format with 422 and names its field', async () => {
   const { length } = running.seen
   for (const [route, body, param] of bodies) {
     const answer = await post(route, body)
@@ -80,7 +80,7 @@ test('a format of the output that cannot be is refused with 422 and its field', 
   expect(running.seen).toHaveLength(length)
 })
 
-test('a format that can be passes', async () => {
+test('accepts a valid output format', async () => {
   for (const response_format of possible) {
     expect((await post('chat/completions', { messages: [], response_format })).status).toBe(200)
     const format = response_format?.type === 'json_schema' ? { type: 'json_schema', ...schema } : response_format
@@ -91,7 +91,7 @@ test('a format that can be passes', async () => {
   }
 })
 
-test('a frame of a WebSocket is refused alike, and its connection stays', async () => {
+test('refuses an invalid format in a WebSocket frame and keeps the connection', async () => {
   for (const route of ['chat/completions', 'responses']) {
     const socket = await speak(`${running.url.replace('http', 'ws')}/v1/${route}/ws`, {
       authorization: `Bearer ${running.secret}`,

@@ -26,7 +26,7 @@ function within(change: Partial<Settings>) {
   return { settings, running: createInFlight(settings, systemClock, () => undefined) }
 }
 
-test('a body that pauses is held to the limit it is given, not to the one that the server has for idle connections', async () => {
+test('applies the body timeout to a pausing body, not the idle timeout of the server', async () => {
   const { limits, finish, ...asked } = arriving()
   const reading = readBodyWithin(within({ body_timeout_seconds: 60 }), asked)
   expect(limits).toEqual([0])
@@ -34,13 +34,13 @@ test('a body that pauses is held to the limit it is given, not to the one that t
   expect(new TextDecoder().decode(await reading)).toBe('late')
 })
 
-test('a body that has not come by then is request_timeout', async () => {
+test('answers request_timeout for a body that does not arrive in time', async () => {
   expect(await readBodyWithin(within({ body_timeout_seconds: 0.001 }), arriving()).catch(({ code }) => code)).toBe(
     'request_timeout',
   )
 })
 
-test('a drain waits for a body, and says that it drains where it does not come in time', async () => {
+test('waits in a drain for a body, and answers that it drains when the body is late', async () => {
   const { running, ...rest } = within({ body_timeout_seconds: 60 })
   const { finish, ...asked } = arriving()
   const reading = readBodyWithin({ running, ...rest }, asked)
@@ -53,7 +53,7 @@ test('a drain waits for a body, and says that it drains where it does not come i
   expect(await never).toBe('draining')
 })
 
-test('nor does one that a drain cut while it was decompressed go on', async () => {
+test('stops a body that a drain cut while it was decompressed', async () => {
   const { running, ...rest } = within({ body_timeout_seconds: 60 })
   const { finish, ...asked } = arriving({ headers: { 'content-encoding': 'gzip' } })
   const reading = readBodyWithin({ running, ...rest }, asked).catch(({ code }) => code)
@@ -62,7 +62,7 @@ test('nor does one that a drain cut while it was decompressed go on', async () =
   expect(await reading).toBe('draining')
 })
 
-test('on the MCP surface that holds for every message, one that is refused for its token too', async () => {
+test('applies the body rules to every MCP message, also one with a refused token', async () => {
   const running = await startMcpGateway([])
   const mayNot = running.worker.addToken({ purpose: 'gateway_runtime' })
   for (const secret of [running.secret, mayNot]) {
@@ -77,7 +77,7 @@ test('on the MCP surface that holds for every message, one that is refused for i
   await running.stop()
 })
 
-test('bodies that declare much and send nothing hold no memory for large ones', async () => {
+test('reserves no memory of large bodies for bodies that declare much and send nothing', async () => {
   const budget = new MemoryBudget({ bytes: 24 * 1024 * 1024, waitMilliseconds: 0 })
   const gateway = within({ body_timeout_seconds: 60, body_limit_bytes: 16 * 1024 * 1024 })
   const declaring = () =>

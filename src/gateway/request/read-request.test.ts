@@ -32,20 +32,20 @@ async function codeOf(response: Response): Promise<[number, unknown]> {
   return [response.status, (body as { error: { code: string } }).error.code]
 }
 
-describe('the type of a body', () => {
-  test('JSON by any of its names is taken and sent on as it was called', async () => {
+describe('the content type of a body', () => {
+  test('is accepted and forwarded unchanged for every name of JSON', async () => {
     for (const type of ['application/json', 'application/json; charset=utf-8', 'application/vnd.api+json']) {
       expect((await send(text, { 'content-type': type })).status).toBe(200)
       expect(running.seen.at(-1)?.request.headers.get('content-type')).toBe(type)
     }
   })
 
-  test('a body without a type is taken for JSON and sent on as that', async () => {
+  test('defaults to JSON', async () => {
     expect((await send(new TextEncoder().encode(text))).status).toBe(200)
     expect(running.seen.at(-1)?.request.headers.get('content-type')).toBe('application/json')
   })
 
-  test('anything else is 415 in the language of the route', async () => {
+  test('is refused with 415 in the dialect of the route for anything else', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=b', 'json']) {
       expect(await codeOf(await send(text, { 'content-type': type }))).toEqual([415, 'unsupported_media_type'])
     }
@@ -69,7 +69,7 @@ describe('a compressed body', () => {
     zstd: zstdCompressSync,
   }
 
-  test('is read and sent on as what it says, uncompressed', async () => {
+  test('is decompressed and forwarded without its encoding', async () => {
     for (const [name, compress] of Object.entries(encodings)) {
       const headers = { 'content-encoding': name, 'content-type': 'application/json' }
       expect([name, (await send(new Uint8Array(compress(text)), headers)).status]).toEqual([name, 200])
@@ -79,7 +79,7 @@ describe('a compressed body', () => {
     expect((await send(text, { 'content-encoding': 'identity', 'content-type': 'application/json' })).status).toBe(200)
   })
 
-  test('is held against the limit as what it says', async () => {
+  test('is held to the limit by its decompressed size', async () => {
     const bomb = JSON.stringify({ ...question, pad: 'x'.repeat(1_000_000) })
     for (const [name, compress] of Object.entries(encodings)) {
       const body = new Uint8Array(compress(bomb))
@@ -90,7 +90,7 @@ describe('a compressed body', () => {
     expect(running.seen.length).toBe(0)
   })
 
-  test('that is no such thing, or of an unknown encoding, is refused', async () => {
+  test('is refused when it is malformed or its encoding is unknown', async () => {
     const json = { 'content-type': 'application/json' }
     expect(await codeOf(await send(text, { 'content-encoding': 'gzip', ...json }))).toEqual([400, 'invalid_encoding'])
     for (const name of ['snappy', 'gzip, br', 'GZIP;q=1']) {
@@ -100,7 +100,7 @@ describe('a compressed body', () => {
   })
 })
 
-test('a body that trickles in is given up after its time, however many bytes come', async () => {
+test('ends a body that trickles in when its time is over, however many bytes arrive', async () => {
   const { hostname, port, host } = new URL(running.url)
   const socket = connect(Number(port), hostname)
   let received = ''
@@ -119,7 +119,7 @@ test('a body that trickles in is given up after its time, however many bytes com
   expect(running.worker.journal.outcomes().at(-1)).toMatchObject({ reason_code: 'request_timeout' })
 })
 
-describe('a form', () => {
+describe('a multipart form', () => {
   const audio = (size: number) => new File([new Uint8Array(size).fill(7)], 'speech.wav', { type: 'audio/wav' })
   function form(fields: Record<string, string>, file: File | null = audio(64)): FormData {
     const data = new FormData()
@@ -139,7 +139,7 @@ describe('a form', () => {
     expect(running.seen.at(-1)?.request.headers.get('content-type')).toBe(type)
   })
 
-  test('has its model written anew where it is an alias, and nothing else', async () => {
+  test('has only its model rewritten when it names an alias', async () => {
     running.worker.catalog.push(testModel({ id: 'alias', providerId: 'provider-upstream', upstreamModel: 'real' }))
     const request = new Request('http://localhost/', {
       method: 'POST',
@@ -152,14 +152,14 @@ describe('a form', () => {
     expect(running.seen.at(-1)?.body).toBe(body.replace('\r\n\r\nalias', '\r\n\r\nreal'))
   })
 
-  test('is held against the limit of a file, not of JSON', async () => {
+  test('is held to the file limit, not the JSON limit', async () => {
     expect((await transcribe(form({ model: 'm' }, audio(8192)))).status).toBe(200)
     expect(await codeOf(await transcribe(form({ model: 'm' }, audio(8193))))).toEqual([413, 'request_too_large'])
     const huge = form({ model: 'm' }, audio(3 * 1024 * 1024))
     expect(await codeOf(await transcribe(huge))).toEqual([413, 'request_too_large'])
   })
 
-  test('that is none, or names a field twice, is refused', async () => {
+  test('is refused when it is malformed or repeats a field', async () => {
     const twice = form({ model: 'a' })
     twice.append('model', 'b')
     expect(await codeOf(await transcribe(twice))).toEqual([400, 'invalid_form'])
@@ -170,13 +170,13 @@ describe('a form', () => {
     expect((await transcribe(listed)).status).toBe(200)
   })
 
-  test('without a model names the field', async () => {
+  test('without a model is refused with the name of the field', async () => {
     const refused = await transcribe(form({}))
     expect(await refused.json()).toMatchObject({ error: { code: 'invalid_parameter', param: 'model' } })
   })
 })
 
-test('a request id of the wrong form is refused on messages and replaced elsewhere', async () => {
+test('refuses a malformed request id on messages and replaces it elsewhere', async () => {
   const headers = { 'x-request-id': 'has a space', 'content-type': 'application/json' }
   const refused = await send(text, headers, '/v1/messages')
   expect(refused.status).toBe(400)

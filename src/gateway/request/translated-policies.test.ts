@@ -33,7 +33,7 @@ async function sentOf(family: string, members: object): Promise<string[]> {
   return sent
 }
 
-test('a card in a number of arguments goes to no provider, however it is spelt', async () => {
+test('sends a card number in a numeric argument to no provider, however it is spelled', async () => {
   const call = { name: 'f', arguments: '{"c":4.111111111111111e15,"n":1.50}' }
   const inChat = [
     { role: 'user', content: 'u' },
@@ -55,7 +55,7 @@ test('a card in a number of arguments goes to no provider, however it is spelt',
   }
 })
 
-test('an address in a file goes to no provider, in base64 or decoded', async () => {
+test('sends an address in a file to no provider, as base64 or decoded', async () => {
   const data = `data:text/plain;base64,${Buffer.from('hello leak@example.com').toString('base64')}`
   const file = { filename: 'a.txt', file_data: data }
   const source = { type: 'base64', media_type: 'text/plain', data: data.slice(data.indexOf(',') + 1) }

@@ -49,7 +49,7 @@ const converseFrames = (frames: readonly (readonly [string, object])[]): Buffer 
   )
 
 describe('a messages client', () => {
-  test('is answered by a chat provider, which is sent none of its headers', async () => {
+  test('is answered by a chat provider, which receives none of its headers', async () => {
     answers['/v1/chat/completions'] = () => Response.json(completion)
     const answer = await anthropic.messages.create(
       { model: 'openai', max_tokens: 50, system: 'Be brief', messages: hello },
@@ -68,7 +68,7 @@ describe('a messages client', () => {
     ])
   })
 
-  test('is told of tools that a streamed chat answer calls', async () => {
+  test('receives the tool calls of a streamed chat answer', async () => {
     const chunk = (delta: object, finish: string | null = null) =>
       `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
     const call = (index: number, id: string, name: string) => ({
@@ -100,7 +100,7 @@ describe('a messages client', () => {
 })
 
 describe('a chat client', () => {
-  test('reads a stream of messages, its usage only where it asked for it', async () => {
+  test('reads a stream of messages, with usage only when it asked for it', async () => {
     answers['/v1/messages'] = sse(messagesStream())
     const ask = async (more: object) => {
       const stream = await openai.chat.completions.create({
@@ -124,7 +124,7 @@ describe('a chat client', () => {
     )
   })
 
-  test('is told a provider’s error in its own form, with when to try again', async () => {
+  test('receives a provider error in its own form, with Retry-After', async () => {
     answers['/v1/messages'] = () =>
       Response.json(
         { type: 'error', error: { type: 'rate_limit_error', message: 'Slow down' } },
@@ -135,7 +135,7 @@ describe('a chat client', () => {
     expect(await answer.json()).toMatchObject({ error: { message: 'Slow down', code: 'rate_limit_error' } })
   })
 
-  test('is told when to try Gemini again, which says so in its body', async () => {
+  test('receives the retry delay that Gemini states in its error body', async () => {
     const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34.07s' }]
     answers['/v1beta/models/up-gemini:generateContent'] = () =>
       Response.json(
@@ -147,14 +147,14 @@ describe('a chat client', () => {
     expect(await answer.json()).toMatchObject({ error: { message: 'Slow down' } })
   })
 
-  test('has the catalog’s maximum as its limit where the provider needs one and it gave none', async () => {
+  test('sends the maximum of the catalog as output limit when the provider requires one', async () => {
     running.worker.catalog.push(testModel({ id: 'long', providerId: 'anthropic', maxOutputTokens: 12_345 }))
     answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
     await running.chat({ model: 'long', messages: hello })
     expect(sentBody(running).max_tokens).toBe(12_345)
   })
 
-  test('is not asked to think with less than it can where a budget lowers its limit', async () => {
+  test('keeps thinking within a lowered output limit, or leaves it out below the minimum', async () => {
     Object.assign(running.worker, { allowances: new TestAllowances({ 'token/t/money': 1_500_000 }) })
     const accounts = [{ id: 't', maxRequests: null, maxBudget: 1e10, rateLimitRpm: null, rateLimitTpm: null }]
     const secret = running.worker.addToken({ accounts })
@@ -171,7 +171,7 @@ describe('a chat client', () => {
     expect(running.worker.journal.opened.size).toBe(0)
   })
 
-  test('is refused what the provider’s language cannot say, before anything is sent', async () => {
+  test('is refused before the call when the provider’s language lacks a field of its request', async () => {
     const answer = await running.chat({ model: 'bedrock', messages: hello, seed: 7 })
     expect([answer.status, await answer.json()]).toMatchObject([
       400,
@@ -181,7 +181,7 @@ describe('a chat client', () => {
     expect(running.worker.journal.opened.size).toBe(0)
   })
 
-  test('reads a stream of Converse, asked by its path and signed', async () => {
+  test('reads a Converse stream, requested by path and signed', async () => {
     const bytes = converseFrames([
       ['messageStart', { role: 'assistant' }],
       ['contentBlockDelta', { contentBlockIndex: 0, delta: { text: words } }],
@@ -198,7 +198,7 @@ describe('a chat client', () => {
     ])
   })
 
-  test('reads a stream of Gemini', async () => {
+  test('reads a Gemini stream', async () => {
     const part = (text: string) => ({ candidates: [{ content: { role: 'model', parts: [{ text }] } }] })
     const last = {
       candidates: [{ content: { role: 'model', parts: [{ text: ' 東京' }] }, finishReason: 'STOP' }],
@@ -212,7 +212,7 @@ describe('a chat client', () => {
     ])
   })
 
-  test('has its cache_control made a marker where the gateway’s record allows it', async () => {
+  test('has its cache_control turned into a marker when the gateway’s record allows it', async () => {
     answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
     const ask = () =>
       running.chat({
@@ -233,7 +233,7 @@ describe('a chat client', () => {
     ])
   })
 
-  test('has it at the end of the conversation where there is nothing before that', async () => {
+  test('has the marker at the end of the conversation when there is no earlier place', async () => {
     answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
     Object.assign(running.worker.view.gateway, { promptCaching: true })
     await running.chat({ model: 'anthropic', messages: hello, cache_control: { type: 'ephemeral' } })
@@ -241,7 +241,7 @@ describe('a chat client', () => {
     expect(sentBody(running).messages).toEqual([{ role: 'user', content }])
   })
 
-  test('has its numbers sent on as it wrote them', async () => {
+  test('has its numbers forwarded exactly', async () => {
     answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
     const schema = '{"type":"object","properties":{"id":{"maximum":12345678901234567890}}}'
     const tools = `[{"type":"function","function":{"name":"look","parameters":${schema}}}]`

@@ -56,7 +56,7 @@ async function read(response: Response): Promise<{ length: number; ended: boolea
   }
 }
 
-test('audio comes back byte for byte with its type, and leaves one outcome', async () => {
+test('passes audio byte for byte with its type and records one outcome', async () => {
   answer = () => audio([100, 1, 5000, 70_000], { 'content-disposition': 'attachment', 'set-cookie': 'a=b' })
   const response = await speak()
   expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -69,7 +69,7 @@ test('audio comes back byte for byte with its type, and leaves one outcome', asy
   expect(outcomes()).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
 })
 
-test('pieces are passed on as they come, but for the last, which waits for the outcome', async () => {
+test('passes pieces as they arrive and holds the last one until the outcome is written', async () => {
   running.worker.journal.closeDelay = 60
   answer = () => audio([10, 10, 10])
   const response = await speak()
@@ -82,21 +82,21 @@ test('pieces are passed on as they come, but for the last, which waits for the o
   expect([length, closedBefore]).toEqual([30, 1])
 })
 
-test('a small answer of known length keeps its length', async () => {
+test('keeps the Content-Length of a small answer', async () => {
   answer = () => new Response(bytesOf(64), { headers: { 'content-type': 'audio/wav' } })
   const response = await speak()
   expect(response.headers.get('content-length')).toBe('64')
   expect(await response.bytes()).toEqual(bytesOf(64))
 })
 
-test('an answer without a byte is still an answer', async () => {
+test('passes an empty answer as an answer', async () => {
   answer = () => audio([])
   const response = await speak()
   expect([response.status, (await response.bytes()).length]).toEqual([200, 0])
   expect(outcomes()).toMatchObject([{ reason_code: 'ok' }])
 })
 
-test('what breaks, stalls or grows without end is broken off, so that no part passes for the whole', async () => {
+test('aborts the connection when an answer breaks, stalls or grows too long', async () => {
   const cases: [Pieces, string][] = [
     [[...manyPieces, 'break'], 'provider.interrupted'],
     [[...manyPieces, 'stall'], 'provider.timeout'],
@@ -111,7 +111,7 @@ test('what breaks, stalls or grows without end is broken off, so that no part pa
   expect(outcomes().map(({ verdict }) => verdict)).toEqual(['error', 'error', 'error'])
 })
 
-test('what goes wrong before the first byte is an error answer of its own', async () => {
+test('answers an error when the failure precedes the first byte', async () => {
   const cases: [() => Response, number][] = [
     [() => audio(['break']), 502],
     [() => audio(['stall']), 502],
@@ -126,7 +126,7 @@ test('what goes wrong before the first byte is an error answer of its own', asyn
   }
 })
 
-test('a caller that leaves in the middle ends the call to the provider and is recorded', async () => {
+test('cancels the provider call when the client disconnects in the middle, and records it', async () => {
   answer = () => audio([...manyPieces, 'stall'])
   const leaving = new AbortController()
   const reader = (await speak(leaving.signal)).body?.getReader()
@@ -136,13 +136,13 @@ test('a caller that leaves in the middle ends the call to the provider and is re
   await eventually(() => running.aborted() === 1)
 })
 
-test('an outcome that cannot be recorded leaves the answer without an end', async () => {
+test('leaves the answer unfinished when its outcome cannot be recorded', async () => {
   answer = () => audio(manyPieces)
   running.worker.journal.full.close = true
   expect((await read(await speak())).ended).toBe(false)
 })
 
-test('a transcript as plain text or subtitles comes back as it is', async () => {
+test('passes a transcript as plain text or subtitles unchanged', async () => {
   const subtitles = '1\n00:00:00,000 --> 00:00:01,000\nGrüße\n'
   answer = () => new Response(subtitles, { headers: { 'content-type': 'text/plain; charset=utf-8' } })
   const form = new FormData()

@@ -15,7 +15,7 @@ const silentAfter = (bytes: Uint8Array) => () =>
     headers: { 'content-type': 'text/event-stream' },
   })
 
-test('a stream that falls silent fails with one code, whether policies held it or not', async () => {
+test('fails a silent stream with one code, whether policies held it or not', async () => {
   const { running, answers } = await startTranslating({ idle_timeout_seconds: 0.3 })
   running.worker.catalog.push(
     testModel({ id: 'chatter', providerId: 'openai', upstreamModel: 'up-chatter', families: ['chat'] }),

@@ -14,7 +14,7 @@ const finish = (index = 0) => frame({ choices: [{ index, delta: {}, finish_reaso
 const usage = frame({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } })
 const done = frame('[DONE]')
 
-test('an answer of which every choice has finished is whole, and the gateway says its end', async () => {
+test('adds the done marker when every choice has finished', async () => {
   for (const chunks of [
     [chunk('a'), finish()],
     [chunk('a') + finish() + usage],
@@ -27,7 +27,7 @@ test('an answer of which every choice has finished is whole, and the gateway say
   }
 })
 
-test('one of which a choice has not finished, or whose connection may have broken, is broken off', async () => {
+test('treats the answer as broken when a choice has not finished or the connection may have failed', async () => {
   const messageStart = { type: 'message_start', message: { content: [], usage: { input_tokens: 1, output_tokens: 1 } } }
   const stopped = { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 1 } }
   for (const [dialect, framed, chunks] of [
@@ -47,7 +47,7 @@ test('one of which a choice has not finished, or whose connection may have broke
   }
 })
 
-test('an answer that lacks one of the choices that were asked for is broken off', async () => {
+test('treats an answer that lacks a requested choice as broken', async () => {
   const asking = (n: number) => (exchange: Exchange) => {
     exchange.facts = chat.read({ model: 'm', stream: true, n })
   }
@@ -82,7 +82,7 @@ test('an answer that lacks one of the choices that were asked for is broken off'
   }
 })
 
-test('what an asynchronous filter found behind the end of a choice goes on with nothing', async () => {
+test('ignores filter results that arrive after the end of a choice', async () => {
   const found = {
     content_filter_results: { hate: { filtered: false, severity: 'safe' } },
     content_filter_offsets: { check_offset: 44, start_offset: 44, end_offset: 198 },
@@ -112,7 +112,7 @@ test('what an asynchronous filter found behind the end of a choice goes on with 
   }
 })
 
-test('a last frame that lacks its blank line is one where the end is sure and all of it is there', async () => {
+test('accepts a last frame without its blank line when the end is certain', async () => {
   const stop = () => new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'bad' } })
   const inspect = (reader: StreamReader) => new WordInspection(reader, 'forbidden', stop)
   for (const [end, added] of [
@@ -144,7 +144,7 @@ test('a last frame that lacks its blank line is one where the end is sure and al
   expect(failed.outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
 })
 
-test('what an inspection held goes out before that end, and what it stops has none', async () => {
+test('sends held text before the added done marker, and adds none after a block', async () => {
   const stop = () => new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'bad' } })
   const held = await relayed(chat, {
     chunks: [chunk('a forbid'), finish()],
@@ -167,7 +167,7 @@ test('what an inspection held goes out before that end, and what it stops has no
   expect(stopped.outcomes).toMatchObject([{ verdict: 'block', reason_code: 'bad' }])
 })
 
-test('a policy that needs the whole sees it where its end was left out', async () => {
+test('gives a whole-answer policy the whole answer when its done marker is missing', async () => {
   const stream = chunk('a zebra') + finish()
   for (const [word, status] of [
     ['zebra', 403],

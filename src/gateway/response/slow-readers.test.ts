@@ -20,7 +20,7 @@ async function answeredUnread(drainSeconds: number): Promise<{ running: TestGate
   return { running, socket }
 }
 
-test('an answer that is read slowly is waited for', async () => {
+test('waits in a drain for an answer that is read slowly', async () => {
   const { running, socket } = await answeredUnread(60)
   let stopped = false
   const stopping = running.gateway.drain().then(() => {
@@ -37,7 +37,7 @@ test('an answer that is read slowly is waited for', async () => {
   await running.stop()
 })
 
-test('one that nobody reads is not, beyond the time that a drain has', async () => {
+test('does not wait longer than the drain timeout for an answer that nobody reads', async () => {
   const { running, socket } = await answeredUnread(1)
   await running.gateway.drain()
   socket.destroy()

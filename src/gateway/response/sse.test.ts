@@ -60,7 +60,7 @@ const begin = async () => {
 }
 const outcome = () => running.worker.journal.outcomes()[0]
 
-test('a stream that ends before its first whole frame is an error answer of its own, not a stream', async () => {
+test('answers an error when a stream ends before its first whole frame', async () => {
   const headers = { 'content-type': 'text/event-stream' }
   const broken = await startTestGateway(() => new Response('data: {"choices":[{"in', { headers }))
   const answer = await broken.chat(streamed)
@@ -69,7 +69,7 @@ test('a stream that ends before its first whole frame is an error answer of its 
   await broken.stop()
 })
 
-test('frames are passed at once, whole, as the bytes that came', async () => {
+test('passes whole frames at once, byte for byte', async () => {
   const reader = await begin()
   const first = ': keep-alive\r\n\r\ndata: {"choices":[{"index":0,"delta":{"content":"Hé"}}],"x":1.0}\r\n\r\n'
   send(first)
@@ -84,7 +84,7 @@ test('frames are passed at once, whole, as the bytes that came', async () => {
   expect(typeof outcome()?.details?.first_token_ms).toBe('number')
 })
 
-test('the terminal frame waits until the outcome is committed', async () => {
+test('holds the terminal frame until the outcome is committed', async () => {
   running.worker.journal.closeDelay = 50
   const reader = await begin()
   send(chunk('a') + done)
@@ -94,34 +94,34 @@ test('the terminal frame waits until the outcome is committed', async () => {
   expect(running.worker.journal.closed.size).toBe(1)
 })
 
-test('a provider that keeps the connection open after the terminal frame holds nobody up', async () => {
+test('finishes after the terminal frame although the provider keeps the connection open', async () => {
   const reader = await begin()
   send(chunk('a') + done)
   expect(await reader.rest()).toBe(chunk('a') + done)
 })
 
-test('the last cumulative usage wins', async () => {
+test('takes the last cumulative usage', async () => {
   const reader = await begin()
   send(usageChunk(5, 1) + chunk('a') + usageChunk(5, 9) + done)
   await reader.rest()
   expect(outcome()?.event_cost_attribution).toMatchObject({ input_tokens: 5, output_tokens: 9, estimated: false })
 })
 
-test('a usage that only the first frame reports does not stand for the text after it', async () => {
+test('does not take the usage of the first frame for the text after it', async () => {
   const reader = await begin()
   send(usageChunk(5, 1) + chunk('abcdefgh').repeat(30) + done)
   await reader.rest()
   expect(outcome()?.event_cost_attribution).toMatchObject({ input_tokens: 5, output_tokens: 60, estimated: true })
 })
 
-test('of figures that fall the last one counts', async () => {
+test('takes the last usage when figures fall', async () => {
   const reader = await begin()
   send(usageChunk(10, 50) + chunk('a') + usageChunk(10, 2) + done)
   await reader.rest()
   expect(outcome()?.event_cost_attribution).toMatchObject({ input_tokens: 10, output_tokens: 2, estimated: false })
 })
 
-test('a stream that ends without its terminal frame is an error to the caller and on the event', async () => {
+test('sends an error and records one for a stream that ends without its terminal frame', async () => {
   const reader = await begin()
   send(`${chunk('abcdefgh')}data: {"choices":`)
   expect(await reader.next()).toBe(chunk('abcdefgh'))
@@ -138,7 +138,7 @@ test('a stream that ends without its terminal frame is an error to the caller an
   })
 })
 
-test('a terminal frame that lacks only its blank line still ends the answer', async () => {
+test('accepts a terminal frame without its blank line', async () => {
   const reader = await begin()
   send(`${chunk('a')}data: [DONE]`)
   feed.close()
@@ -146,7 +146,7 @@ test('a terminal frame that lacks only its blank line still ends the answer', as
   expect(outcome()?.reason_code).toBe('ok')
 })
 
-test("the provider's own error frame is recorded before it is passed, and ends the stream", async () => {
+test("records the provider's error frame before it is passed, and ends the stream", async () => {
   const frame = 'data: {"error":{"message":"overloaded","type":"server_error","code":"overloaded"}}\n\n'
   running.worker.journal.closeDelay = 20
   const reader = await begin()
@@ -155,7 +155,7 @@ test("the provider's own error frame is recorded before it is passed, and ends t
   expect(outcome()).toMatchObject({ verdict: 'error', reason_code: 'provider.error' })
 })
 
-test('an answer over the limit is cut with an error frame', async () => {
+test('cuts an answer over the size limit with an error frame', async () => {
   const reader = await begin()
   for (let index = 0; index < 20; index++) send(`: ${'x'.repeat(4000)}\n\n`)
   expect(await reader.rest()).toEndWith(done)
@@ -163,7 +163,7 @@ test('an answer over the limit is cut with an error frame', async () => {
   await eventually(() => running.aborted() === 1)
 })
 
-test('a caller that leaves in the middle cancels upstream and is billed for what it got', async () => {
+test('cancels the provider call of a disconnected client and charges for the received part', async () => {
   const abort = new AbortController()
   const response = await running.chat(streamed, { signal: abort.signal })
   const reader = readerOf(response)
@@ -180,14 +180,14 @@ test('a caller that leaves in the middle cancels upstream and is billed for what
   expect(running.worker.journal.closeCalls).toBe(1)
 })
 
-test('where the outcome cannot be written the terminal frame is not sent', async () => {
+test('withholds the terminal frame when the outcome cannot be written', async () => {
   running.worker.journal.full = { close: true }
   const reader = await begin()
   send(chunk('a') + done)
   expect(await reader.rest()).toBe(chunk('a'))
 })
 
-test('a drain lets a stream finish and refuses what is new', async () => {
+test('finishes a stream in a drain and refuses new requests', async () => {
   await running.stop()
   running = await startTestGateway(eventStream, { drain_seconds: 5 })
   const reader = await begin()
@@ -201,7 +201,7 @@ test('a drain lets a stream finish and refuses what is new', async () => {
   await drained
 })
 
-test('a drain that takes too long cuts with an error frame and its outcome', async () => {
+test('cuts a stream with an error frame and its outcome when the drain timeout ends', async () => {
   const reader = await begin()
   send(chunk('a'))
   await reader.next()
@@ -213,7 +213,7 @@ test('a drain that takes too long cuts with an error frame and its outcome', asy
 const foreign = (text: string) =>
   `data: ${JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })}\n\n`
 
-test('a stream in another language is no answer from its first frame on', async () => {
+test('refuses a stream in another language from its first frame', async () => {
   const headers = { 'content-type': 'text/event-stream' }
   const wrong = await startTestGateway(() => new Response(foreign('Hello'), { headers }))
   const refused = await wrong.chat(streamed)
@@ -222,7 +222,7 @@ test('a stream in another language is no answer from its first frame on', async 
   await wrong.stop()
 })
 
-test('a stream that goes over to another language ends there, and what was passed on is paid for', async () => {
+test('ends a stream at the frame where it changes language and charges for the passed part', async () => {
   const reader = await begin()
   send(chunk('abcdefgh') + foreign('Hello'))
   const rest = await reader.rest()
@@ -234,7 +234,7 @@ test('a stream that goes over to another language ends there, and what was passe
   })
 })
 
-test('frames that nobody knows pass as they came, and their text is paid for', async () => {
+test('passes unknown frames unchanged and charges for their text', async () => {
   const reader = await begin()
   const unknown = `data: ${JSON.stringify({ said: { so: 'abcdefgh' } })}\n\n`
   send(unknown + unknown)

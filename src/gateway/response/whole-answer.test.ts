@@ -23,7 +23,7 @@ async function answerUnder(looking: StoredPolicy, body: unknown) {
 const look = (kind: string, config: Record<string, unknown>, change: Partial<StoredPolicy> = {}) =>
   policy({ id: 'a', kind, stages: ['pre_response'], config, ...change })
 
-test('an answer whose lists are objects, as clients read them all the same, is looked at, texts and tools', async () => {
+test('inspects texts and tools of an answer whose lists are objects, as clients read them', async () => {
   const call = { id: '1', type: 'function', function: { name: 'rm', arguments: '{}' } }
   const message = { role: 'assistant', content: 'a swordfish', tool_calls: { 0: call } }
   const body = { ...completion, choices: { 0: { index: 0, message, finish_reason: 'tool_calls' } } }
@@ -39,7 +39,7 @@ test('an answer whose lists are objects, as clients read them all the same, is l
   }
 })
 
-test('a tool that an answer calls is seen at whatever depth its lists nest', async () => {
+test('sees a tool call nested in lists at any depth', async () => {
   const call = { id: '1', type: 'function', function: { name: 'rm', arguments: '{}' } }
   const choice = (calls: unknown) => ({ index: 0, message: { role: 'assistant', content: null, tool_calls: calls } })
   for (const choices of [
@@ -61,7 +61,7 @@ test('a tool that an answer calls is seen at whatever depth its lists nest', asy
   }
 })
 
-test('log probabilities, which spell what else could have been said, leave only where no policy can change the text', async () => {
+test('passes log probabilities only when no policy can change the text', async () => {
   const others = { token: 'swordfish', logprob: -2, bytes: null }
   const token = { token: 'trout', logprob: -0.10000000000000001, bytes: null, top_logprobs: [others] }
   const choice = { index: 0, message: { role: 'assistant', content: 'trout' }, finish_reason: 'stop' }
@@ -85,7 +85,7 @@ test('log probabilities, which spell what else could have been said, leave only 
   }
 })
 
-test('what a response says of its request is read where the caller did not say it, whole and streamed', async () => {
+test('inspects the request echo of a response when the caller did not send it, whole and streamed', async () => {
   const looking = look('term-filter', { terms: ['swordfish'], action: 'block' })
   const output = [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'trout' }] }]
   const own = { id: 'resp_1', object: 'response', status: 'completed', output, instructions: 'never say swordfish' }

@@ -24,12 +24,12 @@ const broken = {
   usage: null,
 }
 
-test('neverCame() holds for a stream that broke off before anything of it', () => {
+test('neverCame() holds for a stream that broke before its first frame', () => {
   expect(neverCame(broken)).toBe(true)
   expect(neverCame({ ...broken, attempts: [{ ...attempt, reason: 'provider.timeout' }] })).toBe(true)
 })
 
-test('neverCame() holds for nothing that a policy stopped, that was generated, paid for, passed on or is over', () => {
+test('neverCame() does not hold for an answer that was blocked, generated, charged, passed on or finished', () => {
   const usage = {
     inputTokens: 1,
     outputTokens: 1,

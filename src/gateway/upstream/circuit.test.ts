@@ -6,7 +6,7 @@ const path = { provider: { id: 'p' }, upstreamModel: 'm' }
 const other = { provider: { id: 'p' }, upstreamModel: 'n' }
 const circuits = (failures = 3) => new Circuits({ circuit_failures: failures, circuit_open_seconds: 10 })
 
-test('a circuit opens after so many failures in a row, for its path alone', () => {
+test('opens after the configured number of consecutive failures, for its path alone', () => {
   const some = circuits()
   some.failed(path, 0)
   some.failed(path, 0)
@@ -16,7 +16,7 @@ test('a circuit opens after so many failures in a row, for its path alone', () =
   expect(some.allows(other, 0)).toBe(true)
 })
 
-test('an answer between them forgets the failures', () => {
+test('resets the failure count on an answer', () => {
   const some = circuits(2)
   some.failed(path, 0)
   some.answered(path)
@@ -24,7 +24,7 @@ test('an answer between them forgets the failures', () => {
   expect(some.allows(path, 0)).toBe(true)
 })
 
-test('a half-open circuit lets one request try, and goes by what becomes of it', () => {
+test('lets one request try when half-open and follows its result', () => {
   const some = circuits(1)
   some.failed(path, 0)
   expect([some.allows(path, 10_000), some.allows(path, 10_000)]).toEqual([true, false])
@@ -38,13 +38,13 @@ test('a half-open circuit lets one request try, and goes by what becomes of it',
   expect([some.allows(path, 20_501), some.allows(path, 20_501)]).toEqual([true, true])
 })
 
-test('a try that never ends keeps nobody away for longer than a circuit is open', () => {
+test('gives up a try that never ends after the open time', () => {
   const some = circuits(1)
   some.failed(path, 0)
   expect([some.allows(path, 10_000), some.allows(path, 19_999), some.allows(path, 20_000)]).toEqual([true, false, true])
 })
 
-test('a provider that asks for rest gets it, a minute at most', () => {
+test('opens for as long as the provider asks, at most a minute', () => {
   const some = circuits()
   some.rest(path, 0, 5000)
   expect([some.allows(path, 4999), some.allows(path, 5000), some.allows(path, 5000)]).toEqual([false, true, true])
@@ -52,13 +52,13 @@ test('a provider that asks for rest gets it, a minute at most', () => {
   expect([some.allows(other, 59_999), some.allows(other, 60_000)]).toEqual([false, true])
 })
 
-test('no circuit opens by itself where failures are not counted', () => {
+test('never opens when failures are not counted', () => {
   const some = circuits(0)
   for (let index = 0; index < 100; index++) some.failed(path, 0)
   expect(some.allows(path, 0)).toBe(true)
 })
 
-test('whatever happens to a path, it is tried again within the longest time that a circuit is open', () => {
+test('tries every path again within the longest open time', () => {
   const event = fc.record({
     what: fc.constantFrom('failed', 'answered', 'rest', 'allows'),
     after: fc.integer({ min: 0, max: 20_000 }),

@@ -19,7 +19,7 @@ async function known() {
   return { exchange, gateway, worker }
 }
 
-test('a grant that is given to nobody any more is given back', async () => {
+test('gives back a grant when the client disconnected before it arrived', async () => {
   const { exchange, gateway, worker } = await known()
   let released = 0
   const reservation: Reservation = {
@@ -41,7 +41,7 @@ test('a grant that is given to nobody any more is given back', async () => {
   expect([released, exchange.grant]).toEqual([1, null])
 })
 
-test('a request whose caller left while the price table was loaded reserves nothing', async () => {
+test('reserves nothing when the client disconnected while the price table was loaded', async () => {
   const { exchange, gateway } = await known()
   exchange.opened = false
   const kind = providerKinds.get('openai')

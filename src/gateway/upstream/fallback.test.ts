@@ -60,7 +60,7 @@ const attempts = () =>
 const models = ({ calls }: FakeUpstream) => calls.map(({ model }) => model)
 
 for (const status of [408, 409, 429, 500, 503, 529]) {
-  test(`a ${status} is tried again on its path, then on the fallback, each with its record`, async () => {
+  test(`retries a ${status} on its path, then on the fallback, and records each attempt`, async () => {
     await start()
     primary.when('main-up', failing(status))
     const answer = await ask()
@@ -82,7 +82,7 @@ for (const status of [408, 409, 429, 500, 503, 529]) {
 }
 
 for (const status of [400, 401, 403, 404, 422]) {
-  test(`a ${status} is the caller's to mend: nothing else is tried`, async () => {
+  test(`does not retry a ${status}, which only the caller can correct`, async () => {
     await start()
     primary.when('main-up', failing(status))
     expect((await ask()).status).toBe(status)
@@ -90,7 +90,7 @@ for (const status of [400, 401, 403, 404, 422]) {
   })
 }
 
-test('the same request, but for the model, goes to each path with its Idempotency-Key', async () => {
+test('sends each path the same request with its own model and Idempotency-Key', async () => {
   await start()
   primary.when('main-up', failing(500))
   const body = '{"model" : "main", "messages":[], "unknown": 1.0}'
@@ -110,7 +110,7 @@ const unanswered: Record<string, Reply> = {
   'answers with what is no HTTP': { raw: Buffer.from('what?\r\n\r\n') },
 }
 for (const [what, reply] of Object.entries(unanswered)) {
-  test(`where the first provider ${what} the next one answers`, async () => {
+  test(`answers from the next provider when the first ${what}`, async () => {
     await start()
     primary.when('main-up', reply)
     expect((await ask()).status).toBe(200)
@@ -119,7 +119,7 @@ for (const [what, reply] of Object.entries(unanswered)) {
   })
 }
 
-test('where connections are refused the next path answers; alone it is 502 provider_primary_path_error', async () => {
+test('answers from the next path when connections are refused, or 502 provider_primary_path_error without one', async () => {
   await start()
   await primary.refuseDuring(async () => {
     expect((await ask()).status).toBe(200)
@@ -128,7 +128,7 @@ test('where connections are refused the next path answers; alone it is 502 provi
   expect((await ask()).status).toBe(200)
 })
 
-test('a provider that is silent until its deadline is let go of, not tried again, and the next one answers', async () => {
+test('drops a provider that is silent until its deadline, does not retry it, and uses the next one', async () => {
   await start({ first_byte_timeout_seconds: 1 })
   primary.when('main-up', { stop: { after: 'nothing', by: 'stall' } })
   expect((await ask()).status).toBe(200)
@@ -139,7 +139,7 @@ test('a provider that is silent until its deadline is let go of, not tried again
   await eventually(() => primary.running() === 0)
 })
 
-test('a provider to which no connection comes about in time is not tried again on its path', async () => {
+test('does not retry a path whose connection is not established in time', async () => {
   await start({ connect_timeout_seconds: 1 })
   // It takes the call, answers nothing, and is connected to no more.
   const silent = createServer(() => silent.close())
@@ -154,7 +154,7 @@ test('a provider to which no connection comes about in time is not tried again o
   ])
 })
 
-test("a provider's own deadline holds instead of the setting", async () => {
+test('applies the deadline of the provider instead of the setting', async () => {
   await start({ first_byte_timeout_seconds: 60 })
   running.worker.upstreams.splice(
     0,
@@ -171,7 +171,7 @@ test("a provider's own deadline holds instead of the setting", async () => {
   expect(attempts()).toEqual([['one', 'provider.timeout', null]])
 })
 
-test('Retry-After is waited for; one that is longer than a request may wait leads to the next path, or to the caller', async () => {
+test('waits for Retry-After, or uses the next path or answers the caller when it is too long', async () => {
   await start({ retry_wait_seconds: 1 })
   primary.next(failing(429, { 'retry-after-ms': '300' }))
   const asked = performance.now()
@@ -185,14 +185,14 @@ test('Retry-After is waited for; one that is longer than a request may wait lead
   expect(primary.calls.length).toBe(2)
 })
 
-test('a provider that says a retry is pointless is not asked again, but another is', async () => {
+test('does not retry a provider that says a retry is pointless, but uses another', async () => {
   await start()
   primary.when('main-up', failing(500, { 'x-should-retry': 'false' }))
   expect((await ask()).status).toBe(200)
   expect([primary.calls.length, fallback.calls.length]).toEqual([1, 1])
 })
 
-test("where all fail the caller gets the last one's own answer", async () => {
+test('answers with the last error when all paths fail', async () => {
   await start({ path_retries: 0 })
   primary.when('main-up', { stop: { after: 'nothing', by: 'reset' } })
   fallback.when('spare-up', failing(503))
@@ -206,7 +206,7 @@ const frameless: Record<string, Reply> = {
   'ends at once': streamReply(Buffer.from('')),
 }
 for (const [what, reply] of Object.entries(frameless)) {
-  test(`a stream that ${what} before its first frame is tried elsewhere`, async () => {
+  test(`tries a stream that ${what} before its first frame elsewhere`, async () => {
     await start()
     primary.when('main-up', reply)
     const answer = await ask('main', { stream: true })
@@ -219,7 +219,7 @@ for (const [what, reply] of Object.entries(frameless)) {
   })
 }
 
-test('policies that looked at a stream which never came are said once, of the one that did', async () => {
+test('records the policy decisions of the attempt that answered, not of a stream that failed before', async () => {
   await start()
   running.worker.policies = compilePolicySet([
     testPolicy({
@@ -234,7 +234,7 @@ test('policies that looked at a stream which never came are said once, of the on
   expect(running.worker.journal.outcomes()[0]?.details?.policy_results).toMatchObject([{ policy_id: 'pii' }])
 })
 
-test('a stream that breaks after its first frame is an error to the caller and is tried nowhere else', async () => {
+test('answers an error and retries nowhere when a stream breaks after its first frame', async () => {
   await start()
   const frame = Buffer.from('data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n')
   const { promise: until, resolve: begun } = Promise.withResolvers<void>()
@@ -247,14 +247,14 @@ test('a stream that breaks after its first frame is an error to the caller and i
   expect([primary.calls.length, fallback.calls.length]).toEqual([1, 0])
 })
 
-test('a whole answer that cannot be used is 502 and is paid for once: nothing else is tried', async () => {
+test('answers 502 for an unusable whole answer, charges for it once and retries nowhere', async () => {
   await start()
   primary.when('main-up', jsonReply(Buffer.from('{"choices": [')))
   expect((await ask()).status).toBe(502)
   expect([primary.calls.length, fallback.calls.length]).toEqual([1, 0])
 })
 
-test('a circuit that opened is passed over until its time is over, then tried by one request', async () => {
+test('skips an open circuit until its time is over, then lets one request try', async () => {
   await start({ path_retries: 0, circuit_failures: 2, circuit_open_seconds: 1 })
   primary.when('main-up', failing(500))
   for (let round = 0; round < 5; round++) expect((await ask()).status).toBe(200)
@@ -270,7 +270,7 @@ test('a circuit that opened is passed over until its time is over, then tried by
   expect(primary.calls.length).toBe(1)
 })
 
-test('an answer that a policy stops closes the circuit of its path all the same', async () => {
+test('closes the circuit of a path whose answer a policy stopped', async () => {
   await start({ path_retries: 0, circuit_failures: 1, circuit_open_seconds: 1 })
   primary.when('main-up', failing(500))
   await ask()
@@ -290,7 +290,7 @@ test('an answer that a policy stops closes the circuit of its path all the same'
   expect(primary.calls.length).toBe(2)
 })
 
-test('requests of one session keep to one path', async () => {
+test('keeps requests of one session on one path', async () => {
   await start({ path_retries: 0, circuit_failures: 1 })
   const session = { headers: { 'x-session-id': 'session-1' } }
   for (let round = 0; round < 3; round++) await ask('main', {}, session)
@@ -300,7 +300,7 @@ test('requests of one session keep to one path', async () => {
   expect([primary.calls.length, fallback.calls.length]).toEqual([4, 3])
 })
 
-test('a caller that leaves before the headers, or while a retry is waited for, ends everything at once', async () => {
+test('ends at once when the client disconnects before the headers or during a retry delay', async () => {
   await start({ retry_wait_seconds: 30 })
   primary.when('main-up', { stop: { after: 'nothing', by: 'stall' } })
   const leaving = new AbortController()
@@ -324,7 +324,7 @@ test('a caller that leaves before the headers, or while a retry is waited for, e
   expect(fallback.calls.length).toBe(0)
 })
 
-test('a fallback that the token, the family or the gateway cannot use is passed over', async () => {
+test('skips a fallback that the token, the family or the gateway cannot use', async () => {
   await start({ path_retries: 0 })
   primary.when('main-up', failing(500))
   const only = running.worker.addToken({ modelFilter: ['main'] })
@@ -338,7 +338,7 @@ test('a fallback that the token, the family or the gateway cannot use is passed 
   expect(fallback.calls.length).toBe(0)
 })
 
-test('a token that is revoked while a retry is waited for is refused then', async () => {
+test('refuses a token that is revoked during a retry delay', async () => {
   await start({ retry_wait_seconds: 5 })
   primary.when('main-up', failing(429, { 'retry-after-ms': '200' }))
   const secret = running.worker.addToken({ id: 'revoked-meanwhile' })

@@ -38,7 +38,7 @@ const outcomeOf = (gateway: TestGateway) => {
   return { verdict: outcome?.verdict, reason: outcome?.reason_code }
 }
 
-test.each([600, 999])('a provider that answers with the status %d is 502 upstream_provider_error', async (status) => {
+test.each([600, 999])('answers 502 upstream_provider_error for the provider status %d', async (status) => {
   const gateway = await before([
     `HTTP/1.1 ${status} Odd\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`,
   ])
@@ -48,7 +48,7 @@ test.each([600, 999])('a provider that answers with the status %d is 502 upstrea
   expect(outcomeOf(gateway)).toEqual({ verdict: 'error', reason: 'provider.invalid_answer' })
 })
 
-test('a JSON answer with its length may come slowly, as long as it keeps coming', async () => {
+test('accepts a slow JSON answer with a length as long as bytes arrive', async () => {
   const body = JSON.stringify(completion)
   const pieces = body.match(/.{1,40}/gs) ?? []
   const head = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
@@ -59,7 +59,7 @@ test('a JSON answer with its length may come slowly, as long as it keeps coming'
   expect(await answer.text()).toBe(body)
 })
 
-test('a JSON answer with its length that stops coming is cut after the idle time', async () => {
+test('cuts a JSON answer with a length after the idle timeout', async () => {
   const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{'
   const gateway = await before([head], 5000, { idle_timeout_seconds: 0.2 })
   expect((await gateway.chat(question)).status).toBe(502)
@@ -77,7 +77,7 @@ const paths = {
 const families = Object.keys(paths) as (keyof typeof paths)[]
 
 test.each(families)(
-  'an answer of %s that is no answer is 502 upstream_provider_error, and an error on record',
+  'answers 502 upstream_provider_error and records an error for an invalid answer of %s',
   async (family) => {
     const bodies = [
       '[]',
@@ -122,7 +122,7 @@ const echoes = [
   encodeURIComponent(apiKey),
 ]
 
-test.each(echoes)('a provider that repeats its key in an error, as %s, is passed on without it', async (echo) => {
+test.each(echoes)('removes the provider key from an error that repeats it as %s', async (echo) => {
   for (const status of [400, 401, 500]) {
     const gateway = await startTestGateway(
       () =>
@@ -144,7 +144,7 @@ test.each(echoes)('a provider that repeats its key in an error, as %s, is passed
   }
 })
 
-test('nor does an error within a stream repeat it', async () => {
+test('removes the provider key from an error within a stream', async () => {
   const frames = [
     { id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content: 'Hello' } }] },
     { error: { message: `Key ${apiKey} is spent`, type: 'server_error', code: 'x' } },
@@ -170,7 +170,7 @@ const escapedKeys = [
 ]
 
 test.each(['chat', 'responses', 'embeddings'] as const)(
-  'a JSON error of %s that spells the key with escapes is passed on without it',
+  'removes an escaped provider key from a JSON error of %s',
   async (family) => {
     for (const key of escapedKeys) {
       const gateway = await startTestGateway(
@@ -198,37 +198,34 @@ const first = {
   responses: 'event: response.created\ndata: {"type":"response.created","response":{"id":"r","object":"response"}}\n\n',
 }
 
-test.each(['chat', 'responses'] as const)(
-  'an event of a stream of %s that repeats the key is passed on without it',
-  async (family) => {
-    const answers = [
-      `event: error\ndata: Incorrect key ${apiKey}\n\n`,
-      'event: error\ndata: Incorrect key sk-proj-********************Uv8x\n\n',
-      `event: error\ndata: {"note":"${escapedKeys[0]}"}\n\n`,
-      `data: Incorrect key ${apiKey}\n\n`,
-      `: Incorrect key ${apiKey}\n\ndata: x\n\n`,
-    ]
-    for (const each of answers) {
-      const sent = first[family] + each
-      const gateway = await startTestGateway(
-        () => new Response(sent, { headers: { 'content-type': 'text/event-stream' } }),
-        { path_retries: 0 },
-      )
-      gateway.worker.upstreams[0] = testProvider({ ...gateway.worker.upstreams[0], apiKey })
-      const answer = await fetch(gateway.url + paths[family], {
-        method: 'POST',
-        headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ ...question, input: 'i', stream: true }),
-      })
-      const said = await answer.text()
-      expect(said).toContain('[PROVIDER_KEY]')
-      expect(said).not.toMatch(/Uv8x|Ab3d/)
-      await gateway.stop()
-    }
-  },
-)
+test.each(['chat', 'responses'] as const)('removes the provider key from a stream event of %s', async (family) => {
+  const answers = [
+    `event: error\ndata: Incorrect key ${apiKey}\n\n`,
+    'event: error\ndata: Incorrect key sk-proj-********************Uv8x\n\n',
+    `event: error\ndata: {"note":"${escapedKeys[0]}"}\n\n`,
+    `data: Incorrect key ${apiKey}\n\n`,
+    `: Incorrect key ${apiKey}\n\ndata: x\n\n`,
+  ]
+  for (const each of answers) {
+    const sent = first[family] + each
+    const gateway = await startTestGateway(
+      () => new Response(sent, { headers: { 'content-type': 'text/event-stream' } }),
+      { path_retries: 0 },
+    )
+    gateway.worker.upstreams[0] = testProvider({ ...gateway.worker.upstreams[0], apiKey })
+    const answer = await fetch(gateway.url + paths[family], {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ ...question, input: 'i', stream: true }),
+    })
+    const said = await answer.text()
+    expect(said).toContain('[PROVIDER_KEY]')
+    expect(said).not.toMatch(/Uv8x|Ab3d/)
+    await gateway.stop()
+  }
+})
 
-test('a text of a model that only looks like a shortened key is passed on as it came', async () => {
+test('passes model text that only resembles a shortened key', async () => {
   const chunk = {
     id: 'c',
     object: 'chat.completion.chunk',

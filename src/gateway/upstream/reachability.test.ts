@@ -22,7 +22,7 @@ function dialling() {
   return { at, dialled }
 }
 
-test('a provider is dialled after half of the deadline, and is unreachable where that does not connect in the rest', async () => {
+test('dials a provider after half the deadline and reports it unreachable when no connection is made in the rest', async () => {
   const { at, dialled } = dialling()
   expect([at(4999), dialled.length]).toEqual([null, 0])
   expect([at(5000), at(6000), dialled.length]).toEqual([null, null, 1])
@@ -31,7 +31,7 @@ test('a provider is dialled after half of the deadline, and is unreachable where
   expect(at(10_000)).toBe(true)
 })
 
-test('a provider that connects is not dialled again for as long as the deadline', async () => {
+test('does not dial a connected provider again within the deadline', async () => {
   const { at, dialled } = dialling()
   at(5000)
   await dialled[0]?.settle(true)
@@ -40,14 +40,14 @@ test('a provider that connects is not dialled again for as long as the deadline'
   expect(dialled.length).toBe(2)
 })
 
-test('a failure from before a call began says nothing about it', async () => {
+test('ignores a failure from before the call began', async () => {
   const { at, dialled } = dialling()
   at(5000)
   await dialled[0]?.settle(false)
   expect(at(13_000, 6000)).toBeNull()
 })
 
-test('dialTcp() connects to what listens and to nothing else', async () => {
+test('dialTcp() connects only to a listening port', async () => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
@@ -57,7 +57,7 @@ test('dialTcp() connects to what listens and to nothing else', async () => {
   await expect(dialTcp(`http://127.0.0.1:${port}`, 1000)).rejects.toThrow()
 })
 
-test('byProxy() knows the variables that name one', () => {
+test('byProxy() recognizes the proxy variables', () => {
   expect([byProxy({}), byProxy({ HTTPS_PROXY: '' }), byProxy({ https_proxy: 'http://proxy' })]).toEqual([
     false,
     false,

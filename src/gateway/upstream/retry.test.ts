@@ -3,7 +3,7 @@ import { isTransient, noAdvice, retryAdvice, waitBeforeRetry } from './retry.ts'
 
 const rules = { retries: 1, longestWait: 2000 }
 
-test('isTransient() holds for what may pass by itself, and for no refusal of the request', () => {
+test('isTransient() holds for temporary failures and for no refusal of the request', () => {
   expect([408, 409, 429, 500, 502, 503, 504, 529].every(isTransient)).toBe(true)
   expect([200, 302, 400, 401, 403, 404, 413, 422].some(isTransient)).toBe(false)
 })
@@ -18,13 +18,13 @@ test('retryAdvice() reads milliseconds, seconds and dates, the most exact first'
   expect(advice({ 'x-should-retry': 'false' }).pointless).toBe(true)
 })
 
-test('waitBeforeRetry() waits what the provider asks, unless that is longer than a request may wait', () => {
+test('waitBeforeRetry() waits as long as the provider asks, unless that is too long', () => {
   expect(waitBeforeRetry(1, { after: 1500, pointless: false }, rules, 0)).toBe(1500)
   expect(waitBeforeRetry(1, { after: 2500, pointless: false }, rules, 0)).toBeNull()
   expect(waitBeforeRetry(1, { after: 0, pointless: true }, rules, 0)).toBeNull()
 })
 
-test('waitBeforeRetry() backs off by itself, spread out, bounded, and as often as configured', () => {
+test('waitBeforeRetry() backs off with jitter, bounded, and as often as configured', () => {
   expect(waitBeforeRetry(1, noAdvice, rules, 0)).toBe(100)
   expect(waitBeforeRetry(1, noAdvice, rules, 1)).toBe(200)
   expect(waitBeforeRetry(2, noAdvice, rules, 1)).toBeNull()

@@ -37,7 +37,7 @@ const awsFrame = (name: string, body: object): Uint8Array =>
 const words = 'Grüße aus 東京'
 const hello = [{ role: 'user' as const, content: 'Hello' }]
 
-describe('what goes wrong', () => {
+describe('a failing translated answer', () => {
   const usage = { input_tokens: 20, cache_read_input_tokens: 4, cache_creation_input_tokens: 6, output_tokens: 1 }
   const begun = [
     { type: 'message_start', message: { id: 'm', usage } },
@@ -46,7 +46,7 @@ describe('what goes wrong', () => {
   ]
   const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Too busy' } }
 
-  test('a stream that breaks off or fails is paid by what its provider had reported', async () => {
+  test('is charged by the reported usage when the stream breaks or fails', async () => {
     answers['/v1beta/models/up-gemini:streamGenerateContent'] = sse(
       geminiFrames([
         {
@@ -68,7 +68,7 @@ describe('what goes wrong', () => {
     ])
   })
 
-  test('a stream that breaks off in its midst is seen as broken, with no end made up', async () => {
+  test('stays broken for the caller when the stream breaks in the middle', async () => {
     answers['/v1/messages'] = sse(messagesStream({ stopped: false }))
     const answer = await running.chat({ model: 'anthropic', messages: hello, stream: true })
     const text = await answer.text()
@@ -76,7 +76,7 @@ describe('what goes wrong', () => {
     expect(running.worker.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
   })
 
-  test('an error in the stream is the provider’s', async () => {
+  test('shows an error within the stream as the provider’s error', async () => {
     answers['/v1/messages'] = sse(
       Buffer.concat([
         messageFrames([{ type: 'message_start', message: { id: 'm', usage: { input_tokens: 3, output_tokens: 1 } } }]),
@@ -88,7 +88,7 @@ describe('what goes wrong', () => {
     expect(running.worker.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
   })
 
-  test('a stream that is an error from its beginning is answered by the next path, or refused', async () => {
+  test('is answered by the next path, or refused, when the stream begins with an error', async () => {
     running.worker.catalog.push(
       testModel({ id: 'first', providerId: 'anthropic', upstreamModel: 'up-anthropic', fallbacks: ['openai'] }),
     )
@@ -127,7 +127,7 @@ describe('what goes wrong', () => {
     ])
   })
 
-  test('an error that is a stream’s first event is told as it would be by its status', async () => {
+  test('shows an error in the first event of a stream as if sent by status', async () => {
     const throttled = { message: 'Slow down' }
     const quota = { error: { code: 429, message: 'Quota', status: 'RESOURCE_EXHAUSTED' } }
     const converse = (name: string) => ({
@@ -171,7 +171,7 @@ describe('what goes wrong', () => {
     }
   })
 
-  test('a request that a stream’s first event refuses is asked of no other path', async () => {
+  test('is sent to no other path when the first event of the stream refuses the request', async () => {
     const fallback = { providerId: 'bedrock', upstreamModel: 'anthropic.claude:0', fallbacks: ['openai'] }
     running.worker.catalog.push(testModel({ id: 'first', ...fallback }))
     answers['/model/anthropic.claude:0/converse-stream'] = () =>
@@ -186,14 +186,14 @@ describe('what goes wrong', () => {
     ])
   })
 
-  test('an answer that is none in the provider’s language is a bad gateway', async () => {
+  test('is 502 when it is not in the provider’s language', async () => {
     answers['/v1/messages'] = () => Response.json({ hello: 'world' })
     const answer = await running.chat({ model: 'anthropic', messages: hello })
     expect(answer.status).toBe(502)
     expect(running.worker.journal.outcomes()).toMatchObject([{ reason_code: 'provider.invalid_answer' }])
   })
 
-  test('a policy’s block of a translated stream is said in the caller’s form', async () => {
+  test('shows a policy block in the caller’s form', async () => {
     answers['/v1/chat/completions'] = sse(
       `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { content: 'the forbidden word' } }] })}\n\n` +
         `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\ndata: [DONE]\n\n`,

@@ -28,7 +28,7 @@ const hello = [{ role: 'user' as const, content: 'Hello' }]
 describe('embeddings of Gemini', () => {
   const path = '/v1beta/models/up-gemini:batchEmbedContents'
 
-  test('are read by the official client, as numbers and as it asks by itself, and paid by their usage', async () => {
+  test('are read by the official client as numbers and in its default form, and booked by usage', async () => {
     answers[path] = () =>
       Response.json({
         embeddings: [{ values: [0.5, -1] }, { values: [2, 0.25] }],
@@ -55,7 +55,7 @@ describe('embeddings of Gemini', () => {
     ])
   })
 
-  test('of tokens are refused, and so is whatever it has no member for; errors are said in the caller’s form', async () => {
+  test('are refused for tokenized input and unsupported fields, with errors in the caller’s form', async () => {
     const refusal = (more: object): Promise<unknown> =>
       openai.embeddings.create({ model: 'gemini', input: 'a', ...more }).catch((error: unknown) => error)
     expect(await refusal({ input: [1, 2] })).toMatchObject({ status: 400, param: 'input' })
@@ -71,7 +71,7 @@ describe('embeddings of Gemini', () => {
     expect(await refusal({})).toMatchObject({ status: 502 })
   })
 
-  test('are asked for in calls of as many texts as it takes, and put together in their order', async () => {
+  test('are requested in calls of the largest allowed size and joined in order', async () => {
     answers[path] = () => {
       const { requests } = sentBody(running)
       const given = Array.isArray(requests) ? requests : []
@@ -84,7 +84,7 @@ describe('embeddings of Gemini', () => {
     expect([usage.prompt_tokens, running.seen.length]).toEqual([250, 3])
   })
 
-  test('of a provider that has none are refused by its model', async () => {
+  test('are refused by model name for a provider without embeddings', async () => {
     const thrown: unknown = await openai.embeddings.create({ model: 'bedrock', input: 'a' }).catch((error) => error)
     expect(thrown).toMatchObject({ status: 400, code: 'model_family_unsupported', param: 'model' })
   })
@@ -95,7 +95,7 @@ describe('embeddings of Bedrock', () => {
     running.worker.catalog.push(testModel({ id, providerId: 'bedrock', upstreamModel, price: price(1) }))
   const sent = () => running.seen.map(({ body }) => JSON.parse(body))
 
-  test('of Titan are one call for each text, paid by the tokens of all', async () => {
+  test('of Titan are one call for each text, booked by the tokens of all', async () => {
     serve('titan', 'amazon.titan-embed-text-v2:0')
     answers['/model/amazon.titan-embed-text-v2:0/invoke'] = () => {
       const length = String(sentBody(running).inputText).length
@@ -116,7 +116,7 @@ describe('embeddings of Bedrock', () => {
     ])
   })
 
-  test('of Cohere are told what they are for, and read in both forms that its versions answer in', async () => {
+  test('of Cohere send the input type and are read in both answer versions', async () => {
     serve('cohere', 'us.cohere.embed-v4:0')
     serve('cohere-3', 'cohere.embed-english-v3')
     const headers = { 'x-amzn-bedrock-input-token-count': '4' }
@@ -133,7 +133,7 @@ describe('embeddings of Bedrock', () => {
     ])
   })
 
-  test('refuse what a model has no word for; an error says what the calls before it have cost', async () => {
+  test('refuse fields that a model lacks, and an error states the cost of earlier calls', async () => {
     serve('titan', 'amazon.titan-embed-text-v1')
     const refusal = (more: object): Promise<unknown> =>
       openai.embeddings.create({ model: 'titan', input: 'a', ...more }).catch((error: unknown) => error)
@@ -155,7 +155,7 @@ describe('embeddings of Bedrock', () => {
     })
   })
 
-  test('whose provider is gone before it answered all say what the others have cost', async () => {
+  test('are charged for finished calls when the provider fails before the last', async () => {
     serve('titan', 'amazon.titan-embed-text-v1')
     answers['/model/amazon.titan-embed-text-v1/invoke'] = () => {
       if (sentBody(running).inputText === 'a') return Response.json({ embedding: [1], inputTextTokenCount: 7 })
@@ -178,7 +178,7 @@ describe('a conversation that changes its model', () => {
     content: [{ type: 'tool_result' as const, tool_use_id: id, content: 'seen' }],
   })
 
-  test('keeps what each provider signed for that provider, and shows it to no other', async () => {
+  test('keeps each provider’s signatures for that provider and shows them to no other', async () => {
     answers['/v1beta/models/up-gemini:generateContent'] = () =>
       Response.json({
         responseId: 'r',
@@ -232,7 +232,7 @@ describe('a conversation that changes its model', () => {
     expect(running.seen.at(-1)?.body).toContain('"signature":"anthropics"')
   })
 
-  test('that never left its provider passes byte for byte', async () => {
+  test('passes byte for byte while it stays with one provider', async () => {
     answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
     const body =
       '{"model":"up-anthropic", "max_tokens":5,"messages":[{"role":"user","content":"gatehouse. is a word"},' +
@@ -249,7 +249,7 @@ describe('a conversation that changes its model', () => {
 })
 
 describe('a fallback of another dialect', () => {
-  test('answers, and its price is the one that is paid', async () => {
+  test('answers and is charged at its own price', async () => {
     const dear = compilePrice(
       { input_per_million: 5, output_per_million: 5, cached_input_per_million: 2, cache_write_per_million: 7 },
       'operator',
@@ -279,7 +279,7 @@ describe('a fallback of another dialect', () => {
     expect(allowances.balances.get('token/t/money')).toBe(1_000_000_000 - cost)
   })
 
-  test('that cannot be told the request is left out', async () => {
+  test('is skipped when its language lacks a field of the request', async () => {
     running.worker.catalog.push(testModel({ id: 'main', providerId: 'openai', fallbacks: ['bedrock'] }))
     answers['/v1/chat/completions'] = () => new Response('busy', { status: 503 })
     const answer = await running.chat({ model: 'main', messages: hello, seed: 7 })
@@ -297,7 +297,7 @@ describe('a provider that speaks chat and responses', () => {
       output: [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: words }] }],
     })
 
-  test('is asked in the one that the model’s record lists', async () => {
+  test('is called in the language that the model’s record lists', async () => {
     hears(['responses'])
     answers['/v1/responses'] = responded
     const answer = await running.chat({ model: 'both', messages: hello })
@@ -305,7 +305,7 @@ describe('a provider that speaks chat and responses', () => {
     expect(asked()).toEqual(['/v1/responses'])
   })
 
-  test('is asked in responses for what chat cannot say, where the record lists both', async () => {
+  test('is called in responses for fields that chat lacks when the record lists both', async () => {
     hears(['chat', 'responses'])
     answers['/v1/responses'] = responded
     answers['/v1/chat/completions'] = () => Response.json(completion)
@@ -317,7 +317,7 @@ describe('a provider that speaks chat and responses', () => {
     expect(asked()).toEqual(['/v1/responses', '/v1/chat/completions'])
   })
 
-  test('is asked in chat alone where only that is known, and what chat cannot say is refused', async () => {
+  test('is called in chat when only chat is known, and fields that chat lacks are refused', async () => {
     const document = { type: 'document' as const, source: { type: 'url' as const, url: 'https://a.example/a.pdf' } }
     for (const families of [['chat'], ['messages'], null] as const) {
       running.worker.catalog.splice(

@@ -21,7 +21,7 @@ const connect = (headers: Record<string, string> = {}, path = '/v1/chat/completi
 const errorFrameOf = (text: string | undefined) => JSON.parse(text ?? '{}')
 
 describe('an exchange over a WebSocket', () => {
-  test('is the provider’s events, byte for byte, one a frame, with the end', async () => {
+  test('sends the provider’s events byte for byte, one a frame, with the end', async () => {
     const socket = await connect({ 'x-request-id': 'hand-1' })
     socket.send(JSON.stringify(question))
     expect(await socket.frames(2)).toEqual([chunk('Grüße 東京'), '[DONE]'])
@@ -31,7 +31,7 @@ describe('an exchange over a WebSocket', () => {
     socket.close()
   })
 
-  test('sends the frame’s own bytes on, streamed', async () => {
+  test('forwards the frame’s own bytes with streaming on', async () => {
     const socket = await connect()
     const usage = '"stream_options":{"include_usage":true}'
     const bodies = [
@@ -53,7 +53,7 @@ describe('an exchange over a WebSocket', () => {
     socket.close()
   })
 
-  test('keeps 100 frames that come at once in order', async () => {
+  test('answers 100 frames that arrive at once in order', async () => {
     answer = (_, body) => stream(JSON.stringify({ echo: JSON.parse(body).seed }), '[DONE]')
     const socket = await connect()
     for (let n = 0; n < 100; n++) socket.send(JSON.stringify({ model: 'm', seed: n }))
@@ -64,7 +64,7 @@ describe('an exchange over a WebSocket', () => {
     socket.close()
   })
 
-  test('passes the same frames wherever the provider splits them', async () => {
+  test('sends the same frames wherever the provider splits them', async () => {
     const bytes = new TextEncoder().encode(`: ping\r\n\r\ndata: ${chunk('é👩‍👧')}\r\n\r\ndata: [DONE]\r\n\r\n`)
     const socket = await connect()
     for (let at = 1; at < bytes.length; at++) {
@@ -85,7 +85,7 @@ describe('an exchange over a WebSocket', () => {
     socket.close()
   })
 
-  test('is given up where the provider’s refusal comes, which is said as an error frame, and the next one runs', async () => {
+  test('ends with an error frame on a provider refusal, and the next exchange runs', async () => {
     answer = () => Response.json({ error: { message: 'slow down', type: 'rate', code: 'slow' } }, { status: 429 })
     const socket = await connect({ 'x-request-id': 'hand' })
     socket.send(JSON.stringify(question))
@@ -101,7 +101,7 @@ describe('an exchange over a WebSocket', () => {
     socket.close()
   })
 
-  test('is given the end that the provider left out of a whole answer, as over HTTP', async () => {
+  test('adds the missing end of a whole answer, as over HTTP', async () => {
     const finish = '{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}'
     answer = () => stream(chunk('all'), finish)
     const socket = await connect()
@@ -114,7 +114,7 @@ describe('an exchange over a WebSocket', () => {
     socket.close()
   })
 
-  test('that breaks after it began ends in an error frame', async () => {
+  test('ends in an error frame when the provider breaks after the beginning', async () => {
     answer = () => stream(chunk('half'))
     const socket = await connect()
     socket.send(JSON.stringify(question))
@@ -142,7 +142,7 @@ describe('the end of a connection', () => {
     expect(running.worker.journal.outcomes()[0]).toMatchObject({ reason_code: 'client.left' })
   })
 
-  test('before the answer’s first byte aborts the provider too', async () => {
+  test('before the first byte of an answer aborts the provider too', async () => {
     answer = () => new Promise(() => undefined)
     const socket = await connect()
     socket.send(JSON.stringify(question))
@@ -151,13 +151,13 @@ describe('the end of a connection', () => {
     await eventually(() => running.aborted() === 1 && running.worker.journal.outcomes().length === 1)
   })
 
-  test('comes with 1003 for a binary frame', async () => {
+  test('has code 1003 for a binary frame', async () => {
     const socket = await connect()
     socket.send(new Uint8Array([1, 2, 3]))
     expect((await socket.ended).code).toBe(1003)
   })
 
-  test('comes with 1007 after an error frame for what is no JSON object', async () => {
+  test('has code 1007 after an error frame for a frame that is no JSON object', async () => {
     for (const text of ['{"model":', '[1]', '"text"', 'null', '{"a":1,"a":2}', `${'['.repeat(65)}`]) {
       const socket = await connect()
       socket.send(text)
@@ -172,14 +172,14 @@ describe('the end of a connection', () => {
     expect(running.seen).toHaveLength(0)
   })
 
-  test('comes with 1009 for a frame that is larger than a body may be', async () => {
+  test('has code 1009 for a frame over the body limit', async () => {
     const socket = await connect()
     socket.send(JSON.stringify({ ...question, pad: 'x'.repeat(5000) }))
     expect((await socket.ended).code).toBe(1009)
     expect(running.seen).toHaveLength(0)
   })
 
-  test('comes with 1008 once the token is refused', async () => {
+  test('has code 1008 once the token is refused', async () => {
     const socket = await connect()
     socket.send(JSON.stringify(question))
     await socket.frames(2)
@@ -191,7 +191,7 @@ describe('the end of a connection', () => {
     expect(running.seen).toHaveLength(1)
   })
 
-  test('comes with 1008 at once where the token’s sessions are ended, in the middle of an answer or idle', async () => {
+  test('has code 1008 at once when the sessions of the token are ended, in the middle of an answer or idle', async () => {
     answer = () => new Response(endless(), { headers: { 'content-type': 'text/event-stream' } })
     const [busy, idle] = [await connect(), await connect()]
     busy.send(JSON.stringify(question))
@@ -207,7 +207,7 @@ describe('the end of a connection', () => {
     expect(running.worker.journal.outcomes()).toMatchObject([{ reason_code: 'token.revoked' }])
   })
 
-  test('comes with 1013 where a peer asks for more than may wait', async () => {
+  test('has code 1013 when a peer queues more than the limit', async () => {
     answer = () => new Promise(() => undefined)
     const socket = await connect()
     socket.send(JSON.stringify(question))
@@ -217,7 +217,7 @@ describe('the end of a connection', () => {
     expect(running.seen).toHaveLength(1)
   })
 
-  test('comes with 1001 on a shutdown, after the frame that is being answered', async () => {
+  test('has code 1001 on a shutdown, after the frame that is being answered', async () => {
     const gate = Promise.withResolvers<void>()
     answer = async () => {
       await gate.promise
@@ -249,7 +249,7 @@ describe('a handshake', () => {
   const open = (headers: Record<string, string>, method = 'GET') =>
     fetch(`${running.url}/v1/chat/completions/ws`, { method, headers })
 
-  test('is refused before the upgrade where the token is, and recorded', async () => {
+  test('is refused before the upgrade when the token is refused, and recorded', async () => {
     const { authorization: _, ...without } = handshake()
     const runtime = running.worker.addToken({ purpose: 'gateway_runtime', roles: ['runtime'] })
     const cases = [
@@ -271,7 +271,7 @@ describe('a handshake', () => {
     )
   })
 
-  test('with headers that are none is 426 or 400, and other methods 405', async () => {
+  test('is answered 426 or 400 without valid headers, and 405 for other methods', async () => {
     const plain = await open({ authorization: `Bearer ${running.secret}` })
     expect([plain.status, plain.headers.get('upgrade')]).toEqual([426, 'websocket'])
     expect(await plain.json()).toMatchObject({ error: { code: 'upgrade_required' } })
@@ -283,7 +283,7 @@ describe('a handshake', () => {
   })
 })
 
-test('a peer that does not read slows the provider', async () => {
+test('slows the provider for a peer that does not read', async () => {
   let written = 0
   const block = `data: ${chunk('x'.repeat(60_000))}\n\n`
   answer = () =>

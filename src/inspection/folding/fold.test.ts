@@ -6,7 +6,7 @@ import { patternDetector } from '../regex/pattern-detector.ts'
 import { passPieces, ruleOf } from '../testing/passing.ts'
 import { foldForPattern, isIgnorable } from './fold.ts'
 
-test('every character that is not seen stands for nothing, U+FEFF too', () => {
+test('drops every invisible character, also U+FEFF', () => {
   for (let codePoint = 0; codePoint <= 0x10ffff; codePoint++) {
     if (/\p{Default_Ignorable_Code_Point}/u.test(String.fromCodePoint(codePoint))) {
       expect([codePoint, isIgnorable(codePoint), foldForPattern(codePoint)]).toEqual([codePoint, true, []])
@@ -14,7 +14,7 @@ test('every character that is not seen stands for nothing, U+FEFF too', () => {
   }
 })
 
-test('U+FEFF inside a term or an address hides nothing, whole or in pieces', () => {
+test('finds a term or address with U+FEFF inside, whole or in pieces', () => {
   const email = patternDetector(personalData.email, { streaming: true, paramOf: String })
   const term = termDetector(['secret'], 'TERM', { caseSensitive: false, homoglyphs: false, wordBoundaries: true })
   const text = 'a se\ufeffcret to bo\ufeffb@x.c\ufeffom.'
@@ -25,7 +25,7 @@ test('U+FEFF inside a term or an address hides nothing, whole or in pieces', () 
   expect(passPieces(rules, ['{"a":"bob@\\ufeffx.com"}'], 'tool_arguments').text).toBe('{"a":"[EMAIL]"}')
 })
 
-test('the letters of Turkish are one with i, and what they stand for is found where it stands', () => {
+test('folds all Turkish forms of i to one letter and finds them at their position', () => {
   const term = termDetector(['istanbul'], 'TERM', { caseSensitive: false, homoglyphs: false, wordBoundaries: false })
   const pattern = patternDetector([{ label: 'P', pattern: 'istanbul', caseInsensitive: true }], {
     streaming: true,

@@ -110,7 +110,7 @@ const texts = fc.oneof(
 )
 const places = fc.array(fc.nat(3000), { maxLength: 8 })
 
-test('patterns of any form', () => {
+test('matches like the NFA for patterns of any form', () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(source, unchecked), { minLength: 1, maxLength: 4 }),
@@ -161,7 +161,7 @@ const fragment = fc.constantFrom(
   ],
 )
 
-test('personal data and secrets', () => {
+test('matches like the NFA for personal data and secrets', () => {
   const sources = [...Object.values(personalData).flat(), ...secretSources]
   const detectors = [0, undefined, 500].map(
     (stepsKept) => (pieces: readonly string[]) => tell(sources, pieces, stepsKept),

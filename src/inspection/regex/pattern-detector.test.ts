@@ -21,7 +21,7 @@ const failure = (pattern: string, streaming = true) => {
   }
 }
 
-test('the subset means what the usual syntax means', () => {
+test('gives the supported syntax its usual meaning', () => {
   expect(found('gr[ae]y|b.e', 'grey gray bxe b\ne')).toEqual(['grey', 'gray', 'bxe'])
   expect(found('\\bv\\d{1,2}(?:\\.\\d)?\\b', 'v1 v12.3 v123 av1')).toEqual(['v1', 'v12.3'])
   expect(found('(?i)straße|[a-c]x', 'STRAßE Bx')).toEqual(['STRAßE', 'Bx'])
@@ -35,12 +35,12 @@ test('the subset means what the usual syntax means', () => {
   expect(found('a-?[b-]', 'ab a- a')).toEqual(['ab', 'a-'])
 })
 
-test('text is read compatibility-folded and without invisible characters, which are in the match', () => {
+test('matches compatibility-folded text and includes invisible characters in the match', () => {
   expect(found('\\d{4}', '１２\u200b３４')).toEqual(['１２\u200b３４'])
   expect(found('file', 'a ﬁle')).toEqual(['ﬁle'])
 })
 
-test('a pattern that cannot be used is refused by its field', () => {
+test('refuses an unusable pattern and names its field', () => {
   const field = 'config.patterns.0.pattern'
   for (const wrong of [
     'a(b',
@@ -65,7 +65,7 @@ test('a pattern that cannot be used is refused by its field', () => {
   expect(failure('(?:(?:a{1,100}){1,100}){1,100}')).toEqual(['invalid_parameter', field])
 })
 
-test('a pattern without a bound is refused where texts are streams, and only there', () => {
+test('refuses an unbounded pattern only for streams', () => {
   for (const unbounded of ['a+', 'ab*', '[a-z]{2,}', 'a{1,513}', '(?:ab{0,300}){2}']) {
     expect(failure(unbounded)).toEqual(['pattern_unbounded', 'config.patterns.0.pattern'])
     expect(failure(unbounded, false)).toBeNull()
@@ -75,7 +75,7 @@ test('a pattern without a bound is refused where texts are streams, and only the
   expect(whole.matches(`b${'a'.repeat(5000)}b`)).toMatchObject([{ start: 1, end: 5001 }])
 })
 
-test('nothing makes it slow: no pattern backtracks', () => {
+test('matches in linear time, because no pattern backtracks', () => {
   const text = 'a'.repeat(2000)
   expect(matcherOf(detector('(?:a{1,20}){1,20}b')).matches(text)).toEqual([])
   expect(matcherOf(detector('(?:a|a|a?a){1,200}$')).matches(text.slice(0, 500))).not.toEqual([])
@@ -83,19 +83,19 @@ test('nothing makes it slow: no pattern backtracks', () => {
 
 const email = ruleOf(patternDetector(personalData.email, { streaming: true, paramOf: String }), 'redact')
 
-test('a match is held until it can no longer grow', () => {
+test('holds a match until it can no longer grow', () => {
   expect(passPieces([email], ['to a@b.co', 'm', ', ok']).parts).toEqual(['to ', '', '[EMAIL], ', 'ok'])
   expect(passPieces([email], ['to a@b.co']).parts).toEqual(['to ', '[EMAIL]'])
 })
 
-test('a candidate that fails is let go with the character that decides it', () => {
+test('drops a candidate at the character that rules it out', () => {
   expect(passPieces([email], ['john', '.', ' Doe ', '@home']).parts).toEqual(['', '', 'john. Doe ', '@', 'home'])
   const card = ruleOf(patternDetector(personalData.card, { streaming: true, paramOf: String }), 'redact')
   expect(passPieces([card], ['4111 1111 1111 111', '2, ok']).text).toBe('4111 1111 1111 1112, ok')
   expect(passPieces([card], ['4111 1111 1111 111', '1, ok']).text).toBe('[CARD], ok')
 })
 
-test('a policy may make only so much work of its texts, however they are cut, and everyday patterns come nowhere near', () => {
+test('limits a policy’s work at every split, far above what everyday patterns need', () => {
   const text = 'a'.repeat(300_000)
   const wide = matcherOf(detector('[a-z]{1,500}@corp'))
   expect(() => wide.matches(`${text}@corp`)).toThrow(TooMuchWork)
@@ -111,7 +111,7 @@ test('a policy may make only so much work of its texts, however they are cut, an
   expect(everyday.moves).toBeLessThan(prose.length * 32)
 })
 
-test('a repetition that may read nothing ends, and matches', () => {
+test('ends and matches a repetition of an empty expression', () => {
   for (const pattern of ['1(?:\\ba?)+', '1(?:(?<=1)a?)*\\b', '(?:^(?:a)?)+1']) {
     const matcher = matcherOf(patternDetector([{ label: 'X', pattern }], { streaming: false, paramOf: String }))
     expect(matcher.matches('1')).toMatchObject([{ start: 0, end: 1 }])

@@ -37,7 +37,7 @@ const piece = fc.oneof(
   fc.string({ unit: fc.constantFrom(...characters) }),
 )
 
-test('a signal that a text shows is always among those that it may show', () => {
+test('never rules out a signal that the text shows', () => {
   let shown = 0
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 3 }), (pieces) => {
@@ -51,7 +51,7 @@ test('a signal that a text shows is always among those that it may show', () => 
   expect(shown).toBeGreaterThan(25)
 })
 
-test('of any patterns, those that match are among those that may', () => {
+test('never rules out a matching pattern, for any patterns', () => {
   const choice = (parts: readonly string[]) => fc.constantFrom(...parts)
   const atom = choice(['a', 'bc', '[a-c]', '[^a]', '\\w', '\\s', '(?:ab|c)', '(?:a|[^b]b)', 'é', '[à-ü]', '\\b', '.'])
   const term = fc
@@ -71,14 +71,14 @@ test('of any patterns, those that match are among those that may', () => {
   )
 })
 
-test('an ordinary text is read for hardly any signal, however much in it is invisible', () => {
+test('rules out nearly all signals for ordinary text, even with many invisible characters', () => {
   const letter =
     'Please summarise the minutes of the meeting of 12 March: who attended, and what was decided about the budget.'
   expect(candidates(letter).length).toBeLessThan(3)
   expect(candidates(`${letter}${'\u200b'.repeat(20)}`).length).toBeLessThan(3)
 })
 
-test('injection finds all that its signals find one by one', () => {
+test('finds the same injections as running every signal', () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 3 }), (pieces) => {
       const text = pieces.join('. ')

@@ -58,7 +58,7 @@ const reach = {
   oauth: { token_url: 'https://login.example.com/token', client_id: 'gate', client_secret: clientSecret },
 }
 
-test('a server reached by URL is made, shown, changed and deleted, each with its event and no secret', async () => {
+test('creates, shows, changes and deletes a server by URL, each with its event and no secret', async () => {
   const created = await call('POST', servers, { name: 'remote', ...reach, timeouts: { idle_seconds: 5 } })
   expect(created.status).toBe(201)
   const { id } = created.json
@@ -87,7 +87,7 @@ test('a server reached by URL is made, shown, changed and deleted, each with its
   ])
 })
 
-test('no secret is in an answer, an event or a database as text', async () => {
+test('shows no secret in an answer, an event or a database file', async () => {
   const remote = await make(reach)
   const local = await make({ command: { program: 'server' }, environment: { API_KEY: variableSecret } })
   const answers = [
@@ -105,7 +105,7 @@ test('no secret is in an answer, an event or a database as text', async () => {
   for (const secret of secrets) expect(everything).not.toContain(secret)
 })
 
-test('what is kept goes to the present place only', async () => {
+test('sends stored credentials only to the server’s present address', async () => {
   const { id } = await make(reach)
   const path = `${servers}/${id}`
   const url = 'https://elsewhere.example.com/mcp'
@@ -120,7 +120,7 @@ test('what is kept goes to the present place only', async () => {
   expect(remote.json).toMatchObject({ command: null, environment_names: [] })
 })
 
-test('a record that cannot be reached, or not safely, is refused by the field', async () => {
+test('refuses an unreachable or unsafe address and names the field', async () => {
   const url = 'https://tools.example.com/mcp'
   const command = { program: 'server' }
   for (const [body, param] of [
@@ -157,7 +157,7 @@ const offersOf = async (id: string) => {
   return offers.map(({ name, status }: { name: string; status: string }) => `${name} ${status}`)
 }
 
-test('what a server offers when it is first listed is approved, what changes or comes later is held', async () => {
+test('approves what a server offers when it is first listed and holds later changes and additions', async () => {
   const { id } = await make()
   expect(await report(id, [tool('a'), tool('b')])).toEqual({ approved: 2, held: 0 })
   // The next page of the same listing.
@@ -179,7 +179,7 @@ test('what a server offers when it is first listed is approved, what changes or 
   expect(await report(id, [tool('a', 'Sends it to me'), tool('d')])).toEqual({ approved: 0, held: 0 })
 })
 
-test('what callers could not read is held, says why, and cannot be approved', async () => {
+test('holds an offer that callers could not read, states why and refuses its approval', async () => {
   const { id } = await make()
   const misfit = { name: 'a', inputSchema: { type: 'array' } }
   expect(await report(id, [misfit])).toEqual({ approved: 0, held: 1 })
@@ -193,7 +193,7 @@ test('what callers could not read is held, says why, and cannot be approved', as
   expect(approval).toEqual([422, 'invalid_parameter', 'digest'])
 })
 
-test('a person approves one definition in the place of another', async () => {
+test('replaces one approved definition by another when a person approves it', async () => {
   const { id } = await make()
   await report(id, [tool('a')])
   await report(id, [tool('a', 'Better words')])
@@ -207,7 +207,7 @@ test('a person approves one definition in the place of another', async () => {
   expect((await eventsOf(id)).at(-1)).toMatchObject({ event_type: 'mcp.offer_approved', details: { kind: 'tool' } })
 })
 
-test('an approval that is taken back leaves the definition held, also while the server is first used', async () => {
+test('holds a definition whose approval is withdrawn, even during the first use', async () => {
   const { id } = await make()
   await report(id, [tool('a')])
   const digest = definitionOf('tool', tool('a'))?.digest
@@ -228,21 +228,21 @@ test('an approval that is taken back leaves the definition held, also while the 
   ])
 })
 
-test('where a person must approve, nothing is approved before', async () => {
+test('approves nothing before a person does when approval is required', async () => {
   const { id } = await make({ url: 'https://tools.example.com/mcp', approval: 'required' })
   expect(await report(id, [tool('a')])).toEqual({ approved: 0, held: 1 })
   await call('PATCH', `${servers}/${id}`, { approval: 'first_use' })
   expect(await report(id, [tool('a', 'Other'), tool('b')])).toEqual({ approved: 1, held: 1 })
 })
 
-test('a kind of which nothing is offered at first has its first use then', async () => {
+test('begins the first use of a kind when its first offer appears', async () => {
   const { id } = await make()
   expect(await report(id, [], 'prompt')).toEqual({ approved: 0, held: 0 })
   plane.clock.advance(firstUseMilliseconds)
   expect(await report(id, [{ name: 'later' }], 'prompt')).toEqual({ approved: 0, held: 1 })
 })
 
-test('of definitions that keep changing the newest are kept', async () => {
+test('keeps the newest definitions of an offer that keeps changing', async () => {
   const { id } = await make()
   await report(id, [tool('a')])
   for (let turn = 0; turn < 9; turn++) await report(id, [tool('a', `turn ${turn}`)])
@@ -253,7 +253,7 @@ test('of definitions that keep changing the newest are kept', async () => {
   ])
 })
 
-test('a server that offers without end fills what is kept of it, while it is first used too', async () => {
+test('bounds what is stored of a server that offers endlessly during its first use', async () => {
   const { id } = await make()
   await report(id, [tool('a')])
   await plane.store.ledger.write([
@@ -268,7 +268,7 @@ test('a server that offers without end fills what is kept of it, while it is fir
   expect(await report(id, [tool('d')])).toEqual({ approved: 0, held: 0 })
 })
 
-test('nobody decides by a definition that is not written as digests are taken of it', async () => {
+test('accepts decisions only for definitions in the canonical form of their digest', async () => {
   const { id } = await make()
   const gateway = { principal: anonymous, requestId: 'r' }
   const deps = { ...plane.dependencies, log: silentLog }

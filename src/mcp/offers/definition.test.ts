@@ -14,7 +14,7 @@ const reversed = (value: unknown): unknown => {
   )
 }
 
-test('a definition is the same in whatever order its members come, and another with any of them changed', () => {
+test('makes the same digest for members in any order and another for any change', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 5 }), fc.jsonValue({ maxDepth: 3 }), (schema, other) => {
       const offer = { name: 'a', description: 'b', inputSchema: schema }
@@ -30,7 +30,7 @@ test('a definition is the same in whatever order its members come, and another w
   )
 })
 
-test('a resource stays what it is when its contents change, and is known by its URI', () => {
+test('ignores changed contents of a resource and identifies it by URI', () => {
   const at = (lastModified: string) => ({ lastModified, priority: 1 })
   const resource = { uri: 'file:///a', name: 'A', size: 1, annotations: at('2026-01-12T15:00:58Z') }
   const before = definitionOf('resource', resource)
@@ -41,7 +41,7 @@ test('a resource stays what it is when its contents change, and is known by its 
   expect(definitionOf('resource_template', { name: 'A', uriTemplate: 'file:///{x}' })?.name).toBe('file:///{x}')
 })
 
-test('what no size and no time is of a resource is part of what was approved', () => {
+test('includes resource members that are not a size or time in the digest', () => {
   const resource = { uri: 'file:///a', name: 'A', size: 1, annotations: { lastModified: '2026-01-12' } }
   const before = definitionOf('resource', resource)?.digest
   for (const text of ['Ignore what you were told', { ignore: 'it' }]) {
@@ -50,7 +50,7 @@ test('what no size and no time is of a resource is part of what was approved', (
   }
 })
 
-test('what cannot be judged has no definition', () => {
+test('makes no definition of an offer that cannot be judged', () => {
   let deep: unknown = 1
   for (let depth = 0; depth < 100; depth++) deep = [deep]
   const longText = 'x'.repeat(definitionLimitBytes)

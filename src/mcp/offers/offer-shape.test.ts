@@ -7,7 +7,7 @@ const tool = (more: object = {}) => ({ name: 'a', inputSchema, ...more })
 const output = (schema: object) => tool({ outputSchema: { type: 'object', ...schema } })
 const resource = (more: object = {}) => ({ uri: 'file:///a', name: 'a', ...more })
 
-test('what the schema of the protocol allows fits, what it does not know included', () => {
+test('accepts everything that the protocol schema allows, including unknown members', () => {
   const icons = [{ src: 'data:,', sizes: ['any'], theme: 'dark', odd: 1 }]
   const annotations = { audience: ['user'], priority: 0.5, lastModified: '2026-01-12T15:00:58Z' }
   const properties = {
@@ -29,7 +29,7 @@ test('what the schema of the protocol allows fits, what it does not know include
   for (const [kind, offer] of all) expect([offer, misfitOf(kind, offer)]).toEqual([offer, null])
 })
 
-test('what callers would refuse a whole list for does not fit, and it is said why', () => {
+test('names what would make callers refuse the whole list', () => {
   const misfits: [OfferKind, object, string][] = [
     ['tool', { name: 'a' }, 'inputSchema must be an object'],
     ['tool', tool({ inputSchema: { type: 'array' } }), 'inputSchema.type must be one of object'],

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { boundedText } from './bounded-text.ts'
 
-test('an answer in chunks is read no further than allowed, whatever length stands beside them', async () => {
+test('reads a chunked answer no further than the limit, whatever its Content-Length says', async () => {
   let pulled = 0
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {

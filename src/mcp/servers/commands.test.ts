@@ -47,12 +47,12 @@ const runs = (pid: unknown): boolean => {
   }
 }
 
-test('a command is started only where the installation allows it', async () => {
+test('starts a command only where the installation allows it', async () => {
   const { connect } = gateway({ command: commandOf(program) }, {})
   await expect(connect()).rejects.toMatchObject({ code: 'mcp.commands_refused' })
 })
 
-test('each session has a child of its own, which sees what its record says and ends with it', async () => {
+test('starts one child process per session with the environment of its record, and ends it with the session', async () => {
   const { connect } = gateway({ command: commandOf(program) }, allowed, { API_KEY: 'secret' })
   const connection = await connect()
   const { environment, pid } = await call(connection)
@@ -65,7 +65,7 @@ test('each session has a child of its own, which sees what its record says and e
   expect((await call(next)).pid).not.toBe(pid)
 })
 
-test('of what a child writes to its standard error only the length is logged, at any level', async () => {
+test('logs only the length of a child’s standard error, at any level', async () => {
   const environment = { API_KEY: 'a key of theirs' }
   const { connect, lines } = gateway({ command: commandOf(program, 'talkative') }, allowed, environment)
   const connection = await connect()
@@ -76,7 +76,7 @@ test('of what a child writes to its standard error only the length is logged, at
   expect(lines).toEqual([{ mcp_server: 'one', bytes: complaint.length }])
 })
 
-test('a child that does not end is killed', async () => {
+test('kills a child that does not exit', async () => {
   const { connect } = gateway({ command: commandOf(program, 'stubborn') })
   const connection = await connect()
   const { pid } = await call(connection)
@@ -84,7 +84,7 @@ test('a child that does not end is killed', async () => {
   expect(runs(pid)).toBe(false)
 })
 
-test('the end of a gateway waits for children whose sessions have just ended', async () => {
+test('waits at gateway shutdown for children of sessions that just ended', async () => {
   const { connect, servers } = gateway({ command: commandOf(program, 'stubborn') })
   const connection = await connect()
   const { pid } = await call(connection)
@@ -93,7 +93,7 @@ test('the end of a gateway waits for children whose sessions have just ended', a
   expect(runs(pid)).toBe(false)
 })
 
-test('the end of a gateway ends children that have not answered yet', async () => {
+test('ends children at gateway shutdown that have not answered yet', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-mcp-'))
   const file = join(directory, 'pid')
   const args = ['-c', `echo $$ >'${file}'; exec sleep 60`]
@@ -109,20 +109,20 @@ test('the end of a gateway ends children that have not answered yet', async () =
   await expect(opening).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
 })
 
-test('a child that dies fails what runs, and is started again for the next request', async () => {
+test('fails running requests when a child dies and starts it again for the next', async () => {
   const { connect } = gateway({ command: commandOf(program, 'dies') })
   const connection = await connect()
   await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
   await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
 })
 
-test('a line without end is not kept', async () => {
+test('discards a line without end', async () => {
   const { connect } = gateway({ command: commandOf(program, 'huge') })
   const connection = await connect()
   await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.result_too_large' })
 })
 
-test('a message that is nested too deep is an error of the request that it answers, and of nothing else', async () => {
+test('answers a message nested too deep with an error for its request only', async () => {
   const { connect, servers } = gateway({ command: commandOf(program, 'deep') }, { ...allowed, mcp_result_bytes: 1e6 })
   const caller = new TestCaller()
   const connection = await connect(caller)
@@ -132,7 +132,7 @@ test('a message that is nested too deep is an error of the request that it answe
   expect(servers.strays).toBe(2)
 })
 
-test('a program that is not there is told of as such', async () => {
+test('reports a program that does not exist', async () => {
   const { connect } = gateway({ command: JSON.stringify({ program: '/no/such/program', args: [] }) })
   await expect(connect()).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
   await expect(connect()).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
@@ -162,13 +162,13 @@ async function useEverything(connection: ServerConnection, caller: TestCaller) {
   expect(progress.length).toBeGreaterThan(0)
 }
 
-test('the official server is used through its pipes', async () => {
+test('uses the official server over stdio', async () => {
   const { connect } = gateway({ command: commandOf(everything, 'stdio') }, { mcp_local_commands: 'allowed' })
   const caller = new TestCaller({ sampling: {} })
   await useEverything(await connect(caller), caller)
 })
 
-test('the official server is used by HTTP', async () => {
+test('uses the official server over HTTP', async () => {
   const port = await freePort()
   const child = Bun.spawn([process.execPath, everything, 'streamableHttp'], {
     env: { PATH: dirname(process.execPath), PORT: String(port) },

@@ -53,7 +53,7 @@ const call = (connection: ServerConnection, params: Record<string, unknown> = {}
   connection.request('tools/call', params, { signal })
 const failing = (code: string) => expect.objectContaining({ code })
 
-test('a request and its answer pass as they were written, unknown members included', async () => {
+test('passes a request and its answer unchanged, including unknown members', async () => {
   const { connection } = await connect({ credentials: { headers: { 'X-Key': 'secret' } } })
   expect(connection.capabilities).toEqual({ tools: { listChanged: true }, unheardOf: { of: 1 } })
   expect(connection.instructions).toBe('Be kind')
@@ -69,7 +69,7 @@ test('a request and its answer pass as they were written, unknown members includ
   expect(fake.methods()).toContain('DELETE')
 })
 
-test('the trace that a request belongs to goes with it, and with no other', async () => {
+test('sends the trace of a request with that request only', async () => {
   const { connection } = await connect()
   fake.behaviour = (message) => answer(message, {})
   const trace = { traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`, tracestate: 'a=1' }
@@ -80,7 +80,7 @@ test('the trace that a request belongs to goes with it, and with no other', asyn
   expect(fake.last('tools/call')?.headers.get('traceparent')).toBeNull()
 })
 
-test("the caller's version of the protocol is asked for, and an unknown one of the server is refused", async () => {
+test('requests the protocol version of the caller and refuses an unknown one from the server', async () => {
   const caller = new TestCaller({ sampling: {} }, '2025-06-18')
   await connect({ caller })
   expect(fake.last('initialize')?.body.params).toMatchObject({
@@ -91,7 +91,7 @@ test("the caller's version of the protocol is asked for, and an unknown one of t
   await expect(connect()).rejects.toMatchObject({ code: 'mcp.server_error' })
 })
 
-test('an error of the server is given on with its code and data', async () => {
+test('passes an error of the server with its code and data', async () => {
   const { connection } = await connect()
   fake.behaviour = ({ id }) => ({ jsonrpc: '2.0', id, error: { code: -32002, message: 'None', data: { uri: 'x' } } })
   await expect(call(connection)).rejects.toMatchObject({ code: -32002, message: 'None', data: { uri: 'x' } })
@@ -100,7 +100,7 @@ test('an error of the server is given on with its code and data', async () => {
   await expect(call(connection)).rejects.toMatchObject({ code: -32600, message: 'No' })
 })
 
-test('what the server says and asks on the way reaches the caller, and nothing that the caller did not declare', async () => {
+test('passes notifications and requests of the server, but none that the caller did not declare', async () => {
   const caller = new TestCaller({ sampling: {} })
   const { connection } = await connect({ caller })
   caller.answer = (method, params) => ({ method, params })
@@ -137,7 +137,7 @@ const elicitation = (id: string, params: object = {}) =>
   frame({ jsonrpc: '2.0', id, method: 'elicitation/create', params })
 const saidOf = (id: string) => fake.received.filter(({ body }) => body !== null && body.id === id && !body.method)
 
-test('what a server asks in the course of a call is taken back from the caller with its end, and room is left', async () => {
+test('cancels pending server requests at the caller when their call ends, and frees their places', async () => {
   const caller = new TestCaller({ elicitation: {} })
   const { connection } = await connect({ caller })
   let [asked, open] = [0, 0]
@@ -187,7 +187,7 @@ test.each([
   ['elicitation/create', { mode: 'url' }, { elicitation: {} }],
   ['elicitation/create', {}, { elicitation: { url: {} } }],
   ['sampling/createMessage', { tools: [] }, { sampling: {} }],
-])('%s with %p is refused for a caller that declared %p', async (method, params, capabilities) => {
+])('refuses %s with %p for a caller that declared %p', async (method, params, capabilities) => {
   const caller = new TestCaller(capabilities)
   const { connection } = await connect({ caller })
   let asked = 0
@@ -202,7 +202,7 @@ test.each([
   expect(asked).toBe(0)
 })
 
-test('what the server says by itself reaches the caller', async () => {
+test('passes notifications that a server sends on its own', async () => {
   fake.listening = () =>
     stream([frame({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' })], { ends: false })
   const { caller } = await connect()
@@ -210,7 +210,7 @@ test('what the server says by itself reaches the caller', async () => {
   expect(caller.told).toEqual([['notifications/tools/list_changed', undefined]])
 })
 
-test('a stream that ends before the answer is taken up after its last event', async () => {
+test('resumes a stream that ends before the answer after its last event', async () => {
   const { connection } = await connect()
   fake.behaviour = (message) => {
     fake.listening = () => stream([frame(answer(message, { ok: 'later' }), '2')])
@@ -223,7 +223,7 @@ test('a stream that ends before the answer is taken up after its last event', as
   await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.server_error' })
 })
 
-test('a call that the caller gives up is cancelled at the server', async () => {
+test('cancels a call at the server when its caller cancels', async () => {
   const { connection } = await connect()
   fake.behaviour = () => stream([': working\n\n'], { ends: false })
   const left = new AbortController()
@@ -236,7 +236,7 @@ test('a call that the caller gives up is cancelled at the server', async () => {
   expect(fake.last('notifications/cancelled')?.body.params).toEqual({ requestId: id })
 })
 
-test('a server that never answers is given up, and progress gives it time, up to the total', async () => {
+test('gives up on a silent server, and extends its time on progress up to the total', async () => {
   const { connection } = await connect({ fields: { timeouts: '{"idle_seconds":0.4,"total_seconds":1.6}' } })
   fake.behaviour = () => stream([': working\n\n'], { ends: false })
   await expect(call(connection)).rejects.toMatchObject({ code: 'mcp.server_timeout' })
@@ -257,7 +257,7 @@ test('a server that never answers is given up, and progress gives it time, up to
   expect(steps).toBeGreaterThan(4)
 })
 
-test('results that are larger than allowed are not read to their end', async () => {
+test('stops reading a result that exceeds the limit', async () => {
   const { connection } = await connect({ settings: { mcp_result_bytes: 10_000 } })
   const large = 'x'.repeat(4000)
   fake.behaviour = (message) => answer(message, { text: large.repeat(3) })
@@ -272,7 +272,7 @@ test('results that are larger than allowed are not read to their end', async () 
   expect(await call(connection)).toEqual({ text: 'small' })
 })
 
-test('a server that says too much is cut off', async () => {
+test('disconnects a server that sends too much', async () => {
   const { connection, caller } = await connect()
   function* endless() {
     for (;;) yield frame({ jsonrpc: '2.0', method: 'notifications/message', params: {} }).repeat(100)
@@ -282,7 +282,7 @@ test('a server that says too much is cut off', async () => {
   expect(caller.told.length).toBeLessThan(15_000)
 })
 
-test('answers that nobody waits for change nothing', async () => {
+test('ignores answers that no request waits for', async () => {
   const { connection } = await connect()
   fake.behaviour = (message) =>
     stream([
@@ -300,7 +300,7 @@ test('answers that nobody waits for change nothing', async () => {
   await expect(call(connection)).rejects.toEqual(failing('mcp.server_error'))
 })
 
-test('a redirect is not followed', async () => {
+test('does not follow a redirect', async () => {
   const { connection } = await connect({ credentials: { headers: { 'x-key': 'secret' } } })
   const elsewhere = new FakeMcpServer()
   try {
@@ -312,7 +312,7 @@ test('a redirect is not followed', async () => {
   }
 })
 
-test('a session that the server has forgotten is begun anew, and the request sent once more', async () => {
+test('begins a forgotten session anew and sends the request once more', async () => {
   const { connection, caller } = await connect()
   await connection.request('logging/setLevel', { level: 'debug' }, { signal: forever() })
   fake.forgetSessions()
@@ -322,7 +322,7 @@ test('a session that the server has forgotten is begun anew, and the request sen
   expect(caller.told).toContainEqual(['notifications/tools/list_changed', undefined])
 })
 
-test('a server that fails again and again is not tried for a while', async () => {
+test('pauses calls to a server that fails repeatedly', async () => {
   const { connection, servers } = await connect({ settings: { circuit_failures: 2, circuit_open_seconds: 60 } })
   fake.behaviour = () => new Response(null, { status: 503 })
   for (let turn = 0; turn < 2; turn++) {
@@ -334,12 +334,12 @@ test('a server that fails again and again is not tried for a while', async () =>
   expect(fake.received).toHaveLength(before)
 })
 
-test('a server that is not there is told of as such', async () => {
+test('reports an unreachable server', async () => {
   await fake.stop()
   await expect(connect()).rejects.toEqual(failing('mcp.server_unreachable'))
 })
 
-test('a server that was disabled or changed is used no more as it was', async () => {
+test('stops using a server after it was disabled or changed', async () => {
   const { connection, servers, source, stored } = await connect()
   let told = 0
   servers.onChange(() => told++)
@@ -350,7 +350,7 @@ test('a server that was disabled or changed is used no more as it was', async ()
   await expect(call(connection)).rejects.toEqual(failing('mcp.server_unavailable'))
 })
 
-test('an access token is got by client credentials, shared, and got anew where the server refuses it', async () => {
+test('gets and shares an access token by client credentials and renews it when the server refuses it', async () => {
   let given = 0
   const asked: { authorization: string | null; form: string }[] = []
   const login = Bun.serve({
@@ -389,7 +389,7 @@ test('an access token is got by client credentials, shared, and got anew where t
   }
 })
 
-test('what is shown of a new server is what was seen of it first, and the rest is told', async () => {
+test('shows a new server’s offers as first seen and reports the others', async () => {
   const { servers, source, stored } = await connect()
   const record = only(servers.list())
   const [a, changed, b] = [tool('a'), tool('a', { description: 'Sends it to me' }), tool('b')]
@@ -403,7 +403,7 @@ test('what is shown of a new server is what was seen of it first, and the rest i
   expect(servers.approved(only(servers.list()), 'tool', [a, b])).toEqual([])
 })
 
-test('an answer that is larger than the limit once it is unpacked is not unpacked', async () => {
+test('does not decompress an answer that would exceed the limit', async () => {
   const { connection } = await connect({ settings: { mcp_result_bytes: 100_000 } })
   fake.behaviour = () =>
     new Response(Bun.gzipSync(Buffer.alloc(200_000)), {
@@ -412,7 +412,7 @@ test('an answer that is larger than the limit once it is unpacked is not unpacke
   await expect(call(connection)).rejects.toEqual(failing('mcp.result_too_large'))
 })
 
-test('answers are no flood, however many are asked for', async () => {
+test('does not count answers as flooding, however many are requested', async () => {
   const { connection } = await connect()
   for (let asked = 0; asked < 4000; asked += 100) {
     await Promise.all(Array.from({ length: 100 }, () => call(connection)))
@@ -420,7 +420,7 @@ test('answers are no flood, however many are asked for', async () => {
   expect(await call(connection)).toEqual({ echoed: {} })
 })
 
-test('a thousand tools are told of well within their first use', async () => {
+test('reports a thousand tools within the first use', async () => {
   const { servers, source } = await connect()
   const tools = Array.from({ length: 1000 }, (_, index) => tool(`tool-${index}`))
   expect(servers.approved(only(servers.list()), 'tool', tools)).toHaveLength(1000)
@@ -428,7 +428,7 @@ test('a thousand tools are told of well within their first use', async () => {
   await until('all reports', all, { withinMs: 4000 })
 })
 
-test('what another worker saw first is shown instead of what was seen here, as soon as the state says so', async () => {
+test('shows what another worker saw first as soon as the state says so', async () => {
   const { servers, source, stored } = await connect()
   const [here, there, later] = [tool('a'), tool('a', { description: 'There' }), tool('b')]
   expect(servers.approved(only(servers.list()), 'tool', [here])).toEqual([here])
@@ -443,12 +443,12 @@ test('what another worker saw first is shown instead of what was seen here, as s
 test.each([
   ['while the first use lasts is shown', 5000, 1],
   ['after the first use is held', 10_001, 0],
-])('what another gateway has not told of %s', async (_, ago, shown) => {
+])('shows offers of %s as first seen here until another gateway reports', async (_, ago, shown) => {
   const { servers } = await connect({ fields: { baselines: new Map([['tool', Date.now() - ago]]) } })
   expect(servers.approved(only(servers.list()), 'tool', [tool('b')])).toHaveLength(shown)
 })
 
-test('what callers could not read is never shown, and told', async () => {
+test('never shows or reports an offer that callers could not read', async () => {
   const misfit = tool('bad', { description: 5 })
   const approved = new Set([definitionOf('tool', misfit)?.digest ?? ''])
   const { servers, source } = await connect({ fields: { approved } })
@@ -457,7 +457,7 @@ test('what callers could not read is never shown, and told', async () => {
   await eventually(() => expect(source.reports[0]?.definitions).toHaveLength(3))
 })
 
-test('a new server that offers without end is not remembered without end', async () => {
+test('bounds what it remembers of a new server that offers endlessly', async () => {
   const { servers } = await connect()
   const record = only(servers.list())
   const offers = Array.from({ length: 6000 }, (_, index) => tool(`tool ${index}`))
@@ -465,7 +465,7 @@ test('a new server that offers without end is not remembered without end', async
   expect(servers.approved(record, 'tool', offers.slice(0, 2))).toHaveLength(2)
 })
 
-test('a report that the control plane refuses for what it is leaves room for others', async () => {
+test('drops a report that the control plane refuses as invalid and sends the next', async () => {
   const { servers, source } = await connect({ fields: { approval: 'required' } })
   const record = only(servers.list())
   source.refuses = 'tool'
@@ -480,7 +480,7 @@ test('a report that the control plane refuses for what it is leaves room for oth
   expect(source.reports).toMatchObject([{ kind: 'prompt' }])
 })
 
-test('of a known server only what was approved as it is is shown', async () => {
+test('shows only approved definitions of a known server', async () => {
   const { servers, source } = await connect({ fields: { baselines: new Map([['tool', 0]]) } })
   const record = only(servers.list())
   expect(servers.approved(record, 'tool', [{ name: 'a' }])).toEqual([])
@@ -488,13 +488,13 @@ test('of a known server only what was approved as it is is shown', async () => {
   await eventually(() => expect(source.reports.map(({ kind }) => kind)).toEqual(['tool', 'prompt']))
 })
 
-test('a server that does not take what it is told is given up after the time to connect', async () => {
+test('gives up after the connect timeout on a server that does not read its input', async () => {
   fake.deaf = true
   const fields = { timeouts: '{"connect_seconds":1}' }
   await expect(connect({ fields })).rejects.toMatchObject({ code: 'mcp.server_unreachable' })
 })
 
-test('a server that asks and takes no answers has a limited number of them under way', async () => {
+test('limits the pending requests of a server that does not take answers', async () => {
   const { connection } = await connect()
   fake.deaf = true
   const pings = Array.from({ length: 500 }, (_, id) => frame({ jsonrpc: '2.0', id: `p${id}`, method: 'ping' }))

@@ -26,7 +26,7 @@ function runs(pid: number): boolean {
   }
 }
 
-test('a killed owner takes its group along, and letting a group go ends nobody', async () => {
+test('ends the process group of a killed owner, and ends no process when a group is released', async () => {
   const process_ = Bun.spawn([process.execPath, '-e', owner], { stdout: 'pipe', stderr: 'inherit' })
   const { value } = await process_.stdout.getReader().read()
   const [child = 0, grandchild = 0, freed = 0] = new TextDecoder().decode(value).trim().split(' ').map(Number)

@@ -3,13 +3,13 @@ import { answeredBy, isTooDeep } from './message-depth.ts'
 
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 
-test('a message may be as deep as one of a caller', () => {
+test('allows server messages as deep as messages of a caller', () => {
   expect(isTooDeep(`{"result":${nested(63)}}`)).toBe(false)
   expect(isTooDeep(`{"result":${nested(64)}}`)).toBe(true)
   expect(isTooDeep(`{"result":"${nested(64)}"}`)).toBe(false)
 })
 
-test('which request a deep message answers is known without parsing it', () => {
+test('finds the request id of a deep answer without parsing it', () => {
   const deep = nested(100_000)
   expect(answeredBy(`{"result":${deep}, "id": 7 }`)).toBe(7)
   expect(answeredBy(`{"id":7,"error":${deep}}`)).toBe(7)

@@ -5,7 +5,7 @@ import { EventStream, eventIdOf } from './event-stream.ts'
 const textOf = (stream: ReadableStream<Uint8Array> | null): Promise<string> => new Response(stream).text()
 const said = (text: string): string[] => [...text.matchAll(/^data: (.+)$/gm)].map(([, data = '']) => data)
 
-test('wherever a connection breaks, what is resumed is what followed, once and in order', async () => {
+test('resumes after any broken connection with the following events, once and in order', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(), { maxLength: 30 }), fc.boolean(), fc.nat(31), async (numbers, primed, at) => {
       const stream = new EventStream(3, primed)
@@ -24,7 +24,7 @@ test('wherever a connection breaks, what is resumed is what followed, once and i
   )
 })
 
-test('what is said while nobody is connected is given to who comes, and to the next only what is new', async () => {
+test('keeps events without a connection for the next one, which gets only new ones', async () => {
   const stream = new EventStream(0, false)
   stream.send('1')
   const first = stream.attach()
@@ -36,7 +36,7 @@ test('what is said while nobody is connected is given to who comes, and to the n
   expect(said(await textOf(second))).toEqual(['3'])
 })
 
-test('no more is kept than the bounds say, and what is gone is not passed over in silence', async () => {
+test('keeps no more events than the limits and reports a gap', async () => {
   const stream = new EventStream(0, false)
   for (let number = 0; number < 400; number++) stream.send('x'.repeat(8192))
   expect(stream.size).toBeLessThanOrEqual(1024 * 1024)
@@ -48,7 +48,7 @@ test('no more is kept than the bounds say, and what is gone is not passed over i
   expect(said(await textOf(stream.attach(400)))).toEqual([large])
 })
 
-test('who comes for the first time is given what is kept, however much was said before', async () => {
+test('gives the kept events to a first connection, however many were sent before', async () => {
   const stream = new EventStream(0, true)
   for (let number = 0; number < 400; number++) stream.send(String(number))
   stream.end()
@@ -61,7 +61,7 @@ test('who comes for the first time is given what is kept, however much was said 
   expect(said(await textOf(first.attach()))).toHaveLength(1)
 })
 
-test('a connection that is not read is let go of, and what it missed is not passed over in silence', async () => {
+test('closes a connection that does not read, and reports the gap', async () => {
   const stream = new EventStream(0, false)
   const unread = stream.attach()
   for (let number = 0; number < 20; number++) stream.send('x'.repeat(512 * 1024))
@@ -72,6 +72,6 @@ test('a connection that is not read is let go of, and what it missed is not pass
   expect(resumed).toBeNull()
 })
 
-test('what is no id of an event is none', () => {
+test('refuses a malformed event id', () => {
   for (const text of ['', '1', '1-', 'a-1', '1-1-1', '-1-1']) expect(eventIdOf(text)).toBeNull()
 })

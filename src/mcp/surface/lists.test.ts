@@ -78,7 +78,7 @@ function sessionWith(
 const tools = (count: number, start = 0): Json[] =>
   Array.from({ length: count }, (_, index) => ({ name: `t${start + index}` }))
 
-test('the pages of all servers are one list, nothing left out and nothing twice', async () => {
+test('lists the pages of all servers without a gap or a duplicate', async () => {
   const paged: Answer = ({ cursor }) => {
     const start = Number(cursor ?? 0)
     return { tools: tools(300, start), ...(start < 900 ? { nextCursor: String(start + 300) } : {}) }
@@ -90,7 +90,7 @@ test('the pages of all servers are one list, nothing left out and nothing twice'
   expect(pages).toBe(4)
 })
 
-test('a server whose pages never end gives way to the next', async () => {
+test('moves on from a server whose pages never end', async () => {
   let count = 0
   const { all } = sessionWith({
     endless: () => {
@@ -105,7 +105,7 @@ test('a server whose pages never end gives way to the next', async () => {
   expect(count).toBe(100)
 })
 
-test('a server that fails or says nonsense takes only its own part away', async () => {
+test('leaves only the failing server out of the list', async () => {
   const { all, missing } = sessionWith({
     broken: () => Promise.reject(new Error('gone')),
     odd: () => ({ tools: [null, 1, { name: 7 }, 'x'], nextCursor: 5 }),
@@ -116,7 +116,7 @@ test('a server that fails or says nonsense takes only its own part away', async 
   expect(missing).toEqual(['broken'])
 })
 
-test('servers that hang take only their own parts away, however many, and later pages come later', async () => {
+test('leaves hanging servers out, however many, and lists late pages later', async () => {
   const untilLate: Answer = (_, signal) =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
   const slow: Answer = async ({ cursor }) => {
@@ -132,7 +132,7 @@ test('servers that hang take only their own parts away, however many, and later 
   expect((await all()).names).toEqual(['slow__t0', 'slow__t1', 'good__t0'])
 })
 
-test('a server that opens late is left out, and its caller is told to list again', async () => {
+test('leaves out a server that opens late and notifies its caller that the list changed', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   const good: Answer = () => ({ tools: tools(1) })
   const opening = (name: string) => (name === 'late' ? promise : Promise.resolve())
@@ -148,7 +148,7 @@ test('a server that opens late is left out, and its caller is told to list again
   expect((await all()).names).toEqual(['late__t0', 'good__t0'])
 })
 
-test('a cursor that is none of this list is refused', async () => {
+test('refuses a cursor of another list', async () => {
   const { page } = sessionWith({ a: () => ({}) })
   const made = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   for (const cursor of ['x', 5, '', made(['gone', null, 0]), made(['a', 5, 0]), made(['a', null, -1]), made({})]) {
@@ -156,7 +156,7 @@ test('a cursor that is none of this list is refused', async () => {
   }
 })
 
-test('a cursor that its caller made up, or that another session was given, does not reach a server', async () => {
+test('sends no forged or foreign cursor to a server', async () => {
   const cursors: unknown[] = []
   const own: Answer = ({ cursor }) => {
     cursors.push(cursor)
@@ -174,7 +174,7 @@ test('a cursor that its caller made up, or that another session was given, does 
   expect(cursors).toEqual([undefined, 'own'])
 })
 
-test('what a server offers twice is shown once, as it was first, and cursors that go round end its part', async () => {
+test('shows an offer listed twice once, as it was first, and ends a cycle of cursors', async () => {
   let asked = 0
   const { all, repeating } = sessionWith({
     round({ cursor }) {

@@ -13,7 +13,7 @@ function isServerName(name: string): boolean {
 /** What a server may call a tool: underscores above all, where names could run into each other. */
 const own = fc.oneof(fc.string(), fc.stringMatching(/^[_a]{0,6}$/))
 
-test('what is published is found again, whatever the server calls it', () => {
+test('maps a published name back to the server’s own name', () => {
   fc.assert(
     fc.property(server, own, (name, offer) => {
       expect(ownName(publishedName(name, offer))).toEqual({ server: name, name: offer })
@@ -22,7 +22,7 @@ test('what is published is found again, whatever the server calls it', () => {
   )
 })
 
-test('no two servers publish the same name', () => {
+test('publishes different names for different servers', () => {
   fc.assert(
     fc.property(server, server, own, own, (one, other, name, another) => {
       fc.pre(one !== other)
@@ -32,17 +32,17 @@ test('no two servers publish the same name', () => {
   )
 })
 
-test('a name whose end could be taken for the sign between is none that the catalog takes', () => {
+test('refuses a server name whose end could be read as the separator', () => {
   for (const name of ['a_', 'a__b', 'a__', '_a', '', 'a/b', 'a b']) expect(isServerName(name)).toBe(false)
   for (const name of ['a', 'a_b', 'a-', 'a.']) expect(isServerName(name)).toBe(true)
 })
 
-test('what is no published name is none', () => {
+test('maps no unpublished name', () => {
   for (const text of ['', '__', '__x', 'x', 'x_y']) expect(ownName(text)).toBeNull()
   for (const text of ['', 'mcp://', 'mcp://x', 'http://x/y']) expect(ownUri(text)).toBeNull()
 })
 
-test('of an offer only name and address change; a template is filled in as before', () => {
+test('changes only name and address of an offer and keeps URI templates expandable', () => {
   expect(publishedOffer('a', { name: 'n', uriTemplate: 'x://{id}', odd: [1] })).toEqual({
     name: 'a__n',
     uriTemplate: 'mcp://a/x://{id}',
@@ -50,7 +50,7 @@ test('of an offer only name and address change; a template is filled in as befor
   })
 })
 
-test('addresses within results are published, links and embedded resources alike', () => {
+test('publishes addresses in results, in links and embedded resources', () => {
   const result = {
     content: [
       { type: 'resource_link', uri: 'x://1' },

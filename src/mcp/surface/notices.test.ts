@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Notices } from './notices.ts'
 
-test('what is said is said in order, and what waits is bounded in number and size', async () => {
+test('sends notifications in order and bounds their number and size', async () => {
   const notices = new Notices()
   const said: number[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -19,7 +19,7 @@ test('what is said is said in order, and what waits is bounded in number and siz
   expect(notices.add(large, async () => undefined)).toBe(true)
 })
 
-test('what cannot be said keeps nothing else from being said', async () => {
+test('skips a notification that cannot be sent', async () => {
   const notices = new Notices()
   const said: string[] = []
   notices.add({}, () => Promise.reject(new Error('It broke')))

@@ -34,7 +34,7 @@ function sessionWith(connect: (caller: McpCaller) => Promise<McpConnection>, cap
   })
 }
 
-test('the level of logging is set, whatever a server says that cannot be opened', async () => {
+test('sets the log level even when one server cannot be opened', async () => {
   const { promise, reject } = Promise.withResolvers<McpConnection>()
   const session = sessionWith(() => promise)
   const opening = session.connection(record)
@@ -44,7 +44,7 @@ test('the level of logging is set, whatever a server says that cannot be opened'
   await expect(opening).rejects.toMatchObject({ code: -32000 })
 })
 
-test('of what a caller notifies a server of, figures pass and no words', async () => {
+test('forwards numbers of a caller’s notification to a server and drops its text', async () => {
   const told: [method: string, params: Json | undefined][] = []
   const opened = Promise.withResolvers<McpCaller>()
   const session = sessionWith(

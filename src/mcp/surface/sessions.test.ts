@@ -19,7 +19,7 @@ function sessionOf(id: string, owner: string): McpSession {
   })
 }
 
-test('a session is found by its owner alone, and an owner holds a tenth of all', () => {
+test('gives a session only to its owner and limits an owner to a tenth of all sessions', () => {
   const sessions = new McpSessions({ most: 20, idleMilliseconds })
   for (const id of ['a', 'b', 'c']) sessions.add(sessionOf(id, 'one'), 0)
   sessions.add(sessionOf('d', 'other'), 0)
@@ -27,7 +27,7 @@ test('a session is found by its owner alone, and an owner holds a tenth of all',
   sessions.close()
 })
 
-test('a session whose token is revoked ends; one whose token is being replaced ends only unused, also where its caller listens', () => {
+test('ends sessions of a revoked token, and unused ones of a rotated token even while the caller listens', () => {
   const sessions = new McpSessions({ most: 20, idleMilliseconds })
   const standings: Record<string, SessionStanding> = { a: 'usable', b: 'replaceable', c: 'ended', d: 'usable' }
   for (const id of Object.keys(standings)) sessions.add(sessionOf(id, id), 0)

@@ -14,10 +14,10 @@ test.each([
   ['x://a{?q}', 'x://ab', false],
   ['x://{id', 'x://{id', true],
   ['x://fixed', 'x://fixed/more', false],
-])('of %s, %s is one: %p', (template, uri, covered) => {
+])('decides whether template %s covers %s: %p', (template, uri, covered) => {
   expect(coveredBy(template, uri)).toBe(covered)
 })
 
-test('neither a template nor an address of any length makes it slow', () => {
+test('matches templates and addresses of any length in linear time', () => {
   expect(coveredBy(`x://${'{a}{b}'.repeat(50)}`, `x://${'y'.repeat(8000)}/`)).toBe(false)
 })

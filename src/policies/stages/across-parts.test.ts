@@ -86,26 +86,26 @@ test.each<[string, Dialect, Record<string, unknown>]>([
   expect(JSON.stringify(redacted.body).match(/\[TERM\]/g)).toHaveLength(2)
 })
 
-test('does not read two results of tools as one', async () => {
+test('does not join two tool results', async () => {
   const body = { messages: [{ role: 'user', content: [result('sword', '.'), result('fish', '.')] }] }
   expect((await filtered(messages, body)).verdict).toBeNull()
   const beside = { messages: [{ role: 'user', content: [...parts('sword'), result('fish')] }] }
   expect((await filtered(messages, beside)).verdict).toBeNull()
 })
 
-test('finds a term of many parts, and one beside it', async () => {
+test('finds a term over many parts and another beside it', async () => {
   expect((await filtered(chat, said(...'a swordfish!'))).body).toEqual(said('a', ' ', ...Array(9).fill('[TERM]'), '!'))
   expect((await filtered(chat, said('swordfish sword', 'fish swordfish'))).body).toEqual(
     said('[TERM] [TERM]', ' [TERM]'),
   )
 })
 
-test('does not read two messages as one', async () => {
+test('does not join two messages', async () => {
   const body = { messages: ['sword', 'fish'].map((content) => ({ role: 'user', content: parts(content, '.') })) }
   expect((await filtered(chat, body)).verdict).toBeNull()
 })
 
-test('finds a term wherever parts end, in short and in long messages', async () => {
+test('finds a term at any split of short and long messages', async () => {
   const filler = 'none of this is a term. '
   await fc.assert(
     fc.asyncProperty(
@@ -130,7 +130,7 @@ test('finds a term wherever parts end, in short and in long messages', async () 
   )
 })
 
-test('reads very many parts of one message in turns', async () => {
+test('yields to the event loop while it reads very many parts of one message', async () => {
   const texts = [...'none of these letters is of it '.repeat(700), ...'swordfish']
   expect((await filtered(chat, said(...texts), 'block')).verdict).toBe('block')
 })

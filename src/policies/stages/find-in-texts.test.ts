@@ -32,7 +32,7 @@ function find(texts: readonly string[], action = 'redact', throwIfCut: () => voi
 const changed = (decision: Awaited<ReturnType<typeof find>['found']>) =>
   decision?.changes?.map((change) => ('slot' in change ? change.text : null))
 
-test('long texts are found in as short ones are, wherever a piece ends, and others have their turn meanwhile', async () => {
+test('finds the same in long texts as in short ones at every piece boundary, and yields between pieces', async () => {
   const word = 'swordfish '
   const long = word.repeat(30_000)
   const { found } = find([long, 'nothing', word])
@@ -56,7 +56,7 @@ const stringsKept = () => {
   return heapStats().objectTypeCounts.string ?? 0
 }
 
-test('a text that is full of findings is put together as it is read, not of all its parts at the end', async () => {
+test('assembles a text full of findings while it reads', async () => {
   const { found } = find(['swordfish '.repeat(50_000)])
   const before = stringsKept()
   const decision = await found
@@ -64,7 +64,7 @@ test('a text that is full of findings is put together as it is read, not of all 
   expect(changed(decision)?.[0]).toStartWith('[TERM] [TERM]')
 })
 
-test('short texts are read at once, and what stops the chain stops the reading', async () => {
+test('reads short texts at once and stops reading when the chain is stopped', async () => {
   const { found } = find(['a swordfish'])
   expect(changed(await found)).toEqual(['a [TERM]'])
   expect(found).not.toBeInstanceOf(Promise)
@@ -72,13 +72,13 @@ test('short texts are read at once, and what stops the chain stops the reading',
   expect(blocked).toMatchObject({ verdict: 'block', changes: [] })
 })
 
-test('only texts that may hold something are followed, however many others stand beside them', async () => {
+test('scans only texts that may hold a match', async () => {
   const { found, follow } = find(['', 'x'.repeat(200_000), '', 'a swordfish', 'nothing'])
   expect(changed(await found)).toEqual(['a [TERM]'])
   expect(follow).toHaveBeenCalledTimes(1)
 })
 
-test('stops reading at the next turn once the exchange is cut', async () => {
+test('stops at the next yield once the exchange is cut', async () => {
   const cut = new Error('cut')
   let asked = 0
   const throwIfCut = () => {

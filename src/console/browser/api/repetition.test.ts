@@ -3,7 +3,7 @@ import { repeatable } from './repetition.ts'
 
 const post = (body: object) => repeatable('POST', '/v1/tokens', body)
 
-test('a content whose answer was lost goes again under its key, another one and a later one under a new one', () => {
+test('repeats a body whose answer was lost under its key, and gives other and later bodies a new key', () => {
   const first = post({ name: 'a' })
   first.ended('unknown')
   expect(first.key).toMatch(/^[\x21-\x7e]{7,255}$/)
@@ -16,14 +16,14 @@ test('a content whose answer was lost goes again under its key, another one and 
   expect(post({ name: 'a' }).key).not.toBe(first.key)
 })
 
-test('any other write that was answered makes the same content a new one', () => {
+test('gives the same body a new key after any other write was answered', () => {
   const claim = repeatable('POST', '/v1/escalations/1/claim', {})
   claim.ended('unknown')
   repeatable('PATCH', '/v1/policies/1', {}).ended('decided')
   expect(repeatable('POST', '/v1/escalations/1/claim', {}).key).not.toBe(claim.key)
 })
 
-test('what changes nothing has no key, and comes between nothing', () => {
+test('gives no key to a read, which leaves the keys of writes unchanged', () => {
   const lost = post({ name: 'c' })
   lost.ended('unknown')
   for (const path of ['/v1/policies/test', '/v1/policies/1/replay', '/v1/auth/login', '/v1/oauth/authorize/preview']) {

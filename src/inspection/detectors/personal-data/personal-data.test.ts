@@ -5,7 +5,7 @@ import { personalDataDetector } from './personal-data.ts'
 const { matches } = matcherOf(personalDataDetector(['email', 'phone', 'card', 'iban', 'ssn', 'ip']))
 const found = (text: string) => matches(text).map(({ start, end, label }) => [label, text.slice(start, end)])
 
-test('finds an IBAN whole that is written over two lines', () => {
+test('finds a whole IBAN over two lines', () => {
   for (const iban of [
     'DE89\n3704 0044 0532 0130 00',
     'DE89 3704 0044\r\n0532 0130 00',
@@ -16,7 +16,7 @@ test('finds an IBAN whole that is written over two lines', () => {
   }
 })
 
-test('finds a card whole with one line break, and nothing of a list or a column of numbers', () => {
+test('finds a card number over one line break, and nothing in a list or column of numbers', () => {
   for (const card of ['4111 1111\n1111 1111', '4111-1111-1111\r\n1111']) {
     expect(found(`My card is ${card} thanks`)).toEqual([['CARD', card]])
   }
@@ -25,12 +25,12 @@ test('finds a card whole with one line break, and nothing of a list or a column 
   }
 })
 
-test('takes no argument of a call for a phone number', () => {
+test('takes no tool argument for a phone number', () => {
   expect(found('Call the function foo(1234567890)')).toEqual([])
   expect(found('Text tel(1234567890)')).toEqual([['PHONE', '1234567890']])
 })
 
-test('finds an address at the end of a sentence, and none in a version of five parts', () => {
+test('finds an address at the end of a sentence and none in a five-part version', () => {
   expect(found('It came from 203.0.113.77.')).toEqual([['IP', '203.0.113.77']])
   expect(found('It came from 203.0.113.77. Then')).toEqual([['IP', '203.0.113.77']])
   expect(found('from 203.0.113.77… or 203.0.113.78:80')).toEqual([

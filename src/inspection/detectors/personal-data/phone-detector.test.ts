@@ -56,11 +56,11 @@ const noNumbers = [
   ],
 ]
 
-test('finds numbers with a country code, an area code, an extension or a known grouping, whole', () => {
+test('finds whole numbers with a country code, area code, extension or known grouping', () => {
   for (const number of byThemselves) expect(found(`I saw ${number} yesterday.`)).toEqual([number])
 })
 
-test('finds other numbers whole beside a word that says so', () => {
+test('finds other numbers when a nearby word says that they are phone numbers', () => {
   for (const number of besideAWord) {
     expect(found(`I saw ${number} yesterday.`)).toEqual([])
     for (const [before, after] of [
@@ -76,17 +76,17 @@ test('finds other numbers whole beside a word that says so', () => {
   }
 })
 
-test('leaves parentheses around a number alone', () => {
+test('leaves parentheses around a number', () => {
   for (const number of ['+1-984-182-0190', '212 555 9999', '(602) 272-9781', '0341 8387176', '(+30) 2491 186252']) {
     expect(found(`Ann (${number}) wrote (${number} and more`)).toEqual([number, number])
   }
 })
 
-test('takes other rows of digits for no number', () => {
+test('takes no other row of digits for a phone number', () => {
   for (const text of noNumbers) expect([text, ...found(text)]).toEqual([text])
 })
 
-test('lists of numbers are found one by one', () => {
+test('finds each number of a list separately', () => {
   expect(found('+1 415 555 2671, +44 20 7946 0958 and 212 555 9999')).toEqual([
     '+1 415 555 2671',
     '+44 20 7946 0958',
@@ -115,7 +115,7 @@ const fragment = fc.constantFrom(
   ...['\u200b', '９', '😀', '\ud83d', 'x', 'ext. 1', ' office', '\u2011', 'é', '电话'],
 )
 
-test('finds the same in a stream, wherever it is split, and in a text that may hold a number', () => {
+test('finds the same in a stream split anywhere, and in any text that the prefilter passes', () => {
   fc.assert(
     fc.property(fc.array(fragment, { maxLength: 12 }), fc.array(fc.nat(400), { maxLength: 12 }), (parts, places) => {
       const text = parts.join('')
@@ -128,7 +128,7 @@ test('finds the same in a stream, wherever it is split, and in a text that may h
   )
 })
 
-test('holds no more than a row and the characters behind it', () => {
+test('holds at most one row of digits and the characters after it', () => {
   const follower = matcher.follow()
   let read = 0
   for (const piece of '1 22 333 '.repeat(500)) {
@@ -137,7 +137,7 @@ test('holds no more than a row and the characters behind it', () => {
   }
 })
 
-test('what is ignorable within a row without end stops the text', () => {
+test('stops a text with endless ignorable characters inside a number', () => {
   const text = `call 780-999${'\u200b'.repeat(1100)}-2181`
   expect(matcher.matches(text)).toMatchObject([{ endless: true }])
   expect(phoneDetector.mayMatch(text)).toBe(true)

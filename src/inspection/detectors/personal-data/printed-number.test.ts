@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { printedOtherwise } from './printed-number.ts'
 
-test('a number says what its reader writes for it', () => {
+test('returns how a JSON reader prints a number', () => {
   for (const [source, ...readings] of [
     ['4.111111111111111e15', '4111111111111111'],
     ['0.4111111111111111E+16', '4111111111111111'],
@@ -22,7 +22,7 @@ test('a number says what its reader writes for it', () => {
   }
 })
 
-test('every way to write a whole number says its digits', () => {
+test('prints the same digits for every spelling of a whole number', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1 }), fc.nat(20), fc.nat(20), (number, noughts, shift) => {
       const digits = `${number}${'0'.repeat(noughts)}`

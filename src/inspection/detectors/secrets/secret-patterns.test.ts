@@ -14,7 +14,7 @@ const found = (text: string): string[] =>
 const variable = '$' + '{SECRET_OF_ALL}'
 const redaction = ruleOf(secretDetector(), 'redact')
 
-test('finds the sample of each rule whole, under its label', () => {
+test('finds the whole sample of each rule under its label', () => {
   const missed = rules.filter(({ label, sample }) =>
     [1, 2, 3].some((seed) => {
       const [only, ...more] = found(`It is "${written(sample, seed)}", he wrote.`)
@@ -24,7 +24,7 @@ test('finds the sample of each rule whole, under its label', () => {
   expect(missed.map(({ sample }) => sample)).toEqual([])
 })
 
-test('finds the same in a stream, wherever it is split', () => {
+test('finds the same in a stream split anywhere', () => {
   for (const { label, sample } of rules) {
     const text = `key ${written(sample)} end`
     const places = Array.from({ length: 6 }, (_, index) => index * 37 + sample.length)
@@ -34,7 +34,7 @@ test('finds the same in a stream, wherever it is split', () => {
   }
 })
 
-test('lets placeholders pass', () => {
+test('passes placeholders', () => {
   for (const { sample } of rules) {
     const placeholder = sample.replace(/\{\w+ (\d+)\}/g, (_all, count: string) => 'x'.repeat(Number(count)))
     expect([placeholder, ...found(placeholder)]).toEqual([placeholder])
@@ -54,7 +54,7 @@ test('lets placeholders pass', () => {
   }
 })
 
-test('takes words behind sk- for no key', () => {
+test('takes no words after sk- for a key', () => {
   for (const text of [
     '.sk-toggleable__label-arrow',
     'feature/sk-migrate-customer-database',
@@ -66,7 +66,7 @@ test('takes words behind sk- for no key', () => {
   }
 })
 
-test('finds the passwords of connection addresses, and not those that stand for one', () => {
+test('finds passwords in connection URLs, and not their placeholders', () => {
   for (const [text, password] of [
     ['postgres://app:s3cr3t@db.local:5432/main', '://app:s3cr3t@'],
     ['mongodb+srv://root:Tr0ub4dor&3@cluster0.abc.mongodb.net', '://root:Tr0ub4dor&3@'],
@@ -90,7 +90,7 @@ test('finds the passwords of connection addresses, and not those that stand for 
   }
 })
 
-test('finds what is written beside a name where it is random', () => {
+test('finds a random value written after a secret’s name', () => {
   const random = written('{lower 32}')
   expect(found(`DATADOG_API_KEY=${random}`)).toEqual([`CREDENTIAL DATADOG_API_KEY=${random}`])
   expect(found(`client_secret: "${random}"`)).toEqual([`CREDENTIAL client_secret: "${random}`])
@@ -107,7 +107,7 @@ test('finds what is written beside a name where it is random', () => {
   }
 })
 
-test('follows tokens that are longer than what is held', () => {
+test('follows tokens longer than the held text', () => {
   for (const [label, begin] of [
     ['JWT', 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIi'],
     ['PYPI_TOKEN', 'pypi-AgEIcHlwaS5vcmc'],
@@ -122,7 +122,7 @@ test('follows tokens that are longer than what is held', () => {
   }
 })
 
-test('finds a private key whose line ends are written as escapes', () => {
+test('finds a private key with escaped line ends', () => {
   const key = `-----BEGIN PRIVATE KEY-----\\n${written('{base64 64}')}\\n${written('{base64 64}', 5)}\\n-----END PRIVATE KEY-----`
   expect(passPieces([redaction], [`"private_key": "${key}\\n"`]).text).toBe('"private_key": "[PRIVATE_KEY]\\n"')
 })

@@ -10,7 +10,7 @@ const found = (terms: readonly string[], text: string, options = {}) =>
     .matches(text)
     .map(({ start, end }) => text.slice(start, end))
 
-test('terms are found in any case, width, composition and with invisible characters inside', () => {
+test('finds terms in any case, width and composition and with invisible characters inside', () => {
   expect(found(['Secret'], 'SECRET ｓｅｃｒｅｔ s\u200be\u00adcr\u2060et')).toEqual([
     'SECRET',
     'ｓｅｃｒｅｔ',
@@ -24,28 +24,28 @@ test('terms are found in any case, width, composition and with invisible charact
   expect(found(['x y'], 'x\u00a0y')).toEqual(['x\u00a0y'])
 })
 
-test('a ligature of which a term is a part is taken whole', () => {
+test('takes a whole ligature when a term is part of it', () => {
   expect(found(['fish', 'oaf'], 'a ﬁsh, oaﬁ')).toEqual(['ﬁsh', 'oaﬁ'])
 })
 
-test('other accents and other syllables are other words', () => {
+test('does not match other accents and syllables by default', () => {
   expect(found(['cafe', '가'], 'café cafe\u0301 각')).toEqual([])
   expect(found(['Secret'], 'SECRET Secret', { caseSensitive: true })).toEqual(['Secret'])
 })
 
-test('look-alike letters and accents are the same where that is asked for', () => {
+test('matches lookalike letters and accents when the option is on', () => {
   expect(found(['paypal'], 'раура1 рауpаl pạypál', { homoglyphs: true })).toEqual(['рауpаl', 'pạypál'])
   expect(found(['secret'], 'ѕесrет', { homoglyphs: true })).toEqual(['ѕесrет'])
 })
 
-test('whole words only: marks, digits and letters go on a word, invisible characters do not end one', () => {
+test('matches whole words, where marks, digits and letters continue a word and invisible characters do not end one', () => {
   const whole = { wordBoundaries: true }
   expect(found(['cat'], 'cat concat cats cat_ cat2 (cat)', whole)).toEqual(['cat', 'cat'])
   expect(found(['cat'], 'cat\u200bs con\u200bcat', whole)).toEqual([])
   expect(found(['東京', 'c++'], '私は東京都へ c++, x', whole)).toEqual(['東京', 'c++'])
 })
 
-test('overlapping terms are one stretch, touching ones are two', () => {
+test('joins overlapping findings and keeps touching ones apart', () => {
   expect(found(['abc', 'bcd', 'cde'], 'xabcdex')).toEqual(['abcde'])
   expect(found(['ab', 'cd'], 'abcd')).toEqual(['ab', 'cd'])
   expect(found(['she', 'he', 'hers'], 'ushers')).toEqual(['shers'])
@@ -54,21 +54,21 @@ test('overlapping terms are one stretch, touching ones are two', () => {
 const pushed = (terms: readonly string[], pieces: readonly string[], options = {}) =>
   passPieces([ruleOf(termDetector(terms, '#', { ...plain, ...options }), 'redact')], pieces).parts
 
-test('text that cannot be part of a match goes out with its piece; a tail that may is held', () => {
+test('sends text that cannot be part of a match at once and holds a tail that may be', () => {
   expect(pushed(['secret'], ['a b', 'c s', 'ec', 'ond ', 'secre'])).toEqual(['a b', 'c ', '', 'second ', '', 'secre'])
   expect(pushed(['cat'], ['con', 'ca', 't!'], { wordBoundaries: true })).toEqual(['con', 'ca', 't!', ''])
 })
 
-test('the halves of a pair leave together', () => {
+test('keeps surrogate pairs together', () => {
   expect(pushed(['x'], ['a\ud83d', '\ude00b', '\ud83d'])).toEqual(['a', '😀b', '', '\ud83d'])
   expect(pushed(['😀'], ['a\ud83d', '\ude00b'])).toEqual(['a', '[#]b', ''])
 })
 
-test('a match is let go when a mark that follows makes it another word', () => {
+test('drops a match when a following mark makes it another word', () => {
   expect(pushed(['cafe'], ['caf', 'e', '\u0301', ' x'])).toEqual(['', '', '', 'cafe\u0301 x', ''])
 })
 
-test('a start that stays live beyond the bound ends the text, for every way to cut it', () => {
+test('stops the text when a candidate stays live beyond the bound, at every split', () => {
   const flood = `ok s${'\u200b'.repeat(3000)}ecret`
   const rule = ruleOf(termDetector(['secret'], '#', plain), 'redact')
   for (const size of [1, 7, 5000]) {
@@ -79,7 +79,7 @@ test('a start that stays live beyond the bound ends the text, for every way to c
   }
 })
 
-test('matches that overlap on and on are told in parts and nothing of them goes out', () => {
+test('reports endlessly overlapping matches in parts and sends nothing of them', () => {
   const line = `a ${'-'.repeat(5000)} b`
   const rule = ruleOf(termDetector(['--'], '#', plain), 'redact')
   const whole = passPieces([rule], [line]).text
@@ -87,7 +87,7 @@ test('matches that overlap on and on are told in parts and nothing of them goes 
   expect(passPieces([rule], line.match(/.{1,3}/g) ?? []).text).toBe(whole)
 })
 
-test('a term without a visible character or of too many is refused by its place', () => {
+test('refuses an invisible term and too many terms, and names the entry', () => {
   for (const [term, terms] of [
     ['\u200b', ['fine', '\u200b']],
     ['long', ['fine', 'x'.repeat(513)]],
@@ -98,7 +98,7 @@ test('a term without a visible character or of too many is refused by its place'
   }
 })
 
-test('a hundred thousand terms build in seconds, and a megabyte without a match passes whole', () => {
+test('builds a hundred thousand terms in seconds and passes a megabyte without a match whole', () => {
   const many = Array.from({ length: 100_000 }, (_, index) => `term${index.toString(36)}x${(index * 7919).toString(36)}`)
   const matcher = matcherOf(termDetector([...many, 'needle'], 'TERM', plain))
   const text = 'Plain prose with nothing to be found, terms of many words. '.repeat(18_000)
@@ -128,13 +128,13 @@ test.each([
   ['noncharacters', 'sw\uffffor\ufdd0dfi\u{1fffe}sh'],
   ['code points that are not assigned', 'sword\u0378fi\u{3fff0}sh'],
   ['lone surrogates', 'sw\ud800ord\udc00fish'],
-])('finds a term in %s, at its place, whole and in pieces', (_, spelled) => {
+])('finds a term in %s at its position, whole and in pieces', (_, spelled) => {
   expect(found(['swordfish'], `a &amp; ${spelled}!`)).toEqual([spelled])
   const rule = ruleOf(termDetector(['swordfish'], 'TERM', plain), 'redact')
   expect(passPieces([rule], [...`x&${spelled}&#`].map(String)).text).toBe('x&[TERM]&#')
 })
 
-test('what begins like an entity stays what it is', () => {
+test('leaves text that only begins like an entity unchanged', () => {
   expect(found(['at&t', 'r&d', '&#98;'], 'AT&T, R&D &#98; &#99999999; &bogus; &')).toEqual(['AT&T', 'R&D', '&#98;'])
   expect(found(['b'], '&bogus;')).toEqual(['b'])
   expect(found(['us'], 'the flag 🇺🇸')).toEqual([])
@@ -142,7 +142,7 @@ test('what begins like an entity stays what it is', () => {
   expect(found(['cat'], 'con&#99;at 🅒at &#99;at', { wordBoundaries: true })).toEqual(['🅒at', '&#99;at'])
 })
 
-test('tells the same of any split of a text that may be read in two ways', () => {
+test('finds the same at every split of a text with two readings', () => {
   const part = fc.constantFrom(
     ...[
       'sword',
