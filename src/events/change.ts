@@ -47,7 +47,7 @@ export interface RecorderOptions {
     head: Head,
     deny: readonly string[],
     cut: readonly string[],
-    unhurried?: boolean,
+    onlyRevocations?: boolean,
     changed?: readonly string[] | null,
   ): void
   /** What the installation calls itself; stands in each event. */
@@ -82,7 +82,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       // Looked up meanwhile: whoever appends first makes the others look again. Where that fails, the append looks itself.
       const chainHead = readChainHead(options.ledger, controlPlaneChain).catch(() => null)
       const { head, changed } = await made
-      options.announce(head, change.deny ?? [], change.cut ?? [], change.unhurried, changed)
+      options.announce(head, change.deny ?? [], change.cut ?? [], change.onlyRevocations, changed)
       change.announced?.(head)
       await append([withConfiguration(change.event, head)], {
         pendingId: change.event.event_id,
@@ -200,7 +200,7 @@ const dropPending = (eventId: string): Statement => ({
   args: [eventId],
 })
 
-/** With each change the ledger learns of a newer head: a state that does not know it was restored (fleet/agent/seen-state.ts). */
+/** With each change the ledger learns of a newer head: a state that does not know it was restored (fleet/agent/restore-detector.ts). */
 export const keepSeen = ({ version, nonce, history }: Head): Statement => ({
   sql: `insert into state_seen (id, version, nonce, history) values (1, ?, ?, ?)
     on conflict (id) do update set version = excluded.version, nonce = excluded.nonce

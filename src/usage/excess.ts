@@ -15,7 +15,7 @@ import { fromNano, toNano } from '../lib/money.ts'
 import { newStateVersion } from '../store/rows.ts'
 import type { Statement } from '../store/statement.ts'
 import { countsMoney } from './account-name.ts'
-import { mostHeld } from './lease/lease.ts'
+import { maxAmount } from './lease/lease.ts'
 
 /** Stands for all models of a provider that have no row of their own. */
 export const anyModel = '*'
@@ -44,7 +44,7 @@ export const excessOf = (excesses: Excesses, providerId: string, model: string):
     : (excesses.get(excessId(providerId, model)) ?? excesses.get(excessId(providerId, anyModel)) ?? 0)
 
 /** What the outcome says where `cost` is more than `bound`, in nano-dollars. */
-export const excessSaid = (providerId: string, model: string, excess: number): ExcessDetails => ({
+export const excessDetailsOf = (providerId: string, model: string, excess: number): ExcessDetails => ({
   provider_id: providerId,
   model,
   excess: fromNano(excess),
@@ -56,7 +56,7 @@ export function excessStatements(events: readonly Event[], now: number): Stateme
     const said =
       details?.bound_exceeded === undefined ? undefined : excessDetails.safeParse(details.bound_exceeded).data
     const booked = Math.max(0, ...settlements.map(({ account, amount }) => (countsMoney(account) ? amount : 0)))
-    const amount = Math.min(toNano(said?.excess ?? 0), booked, mostHeld)
+    const amount = Math.min(toNano(said?.excess ?? 0), booked, maxAmount)
     return said === undefined || amount === 0 ? [] : [{ ...said, amount, token_id }]
   })
   return told.map(({ provider_id, model, amount, token_id }) => ({
@@ -87,7 +87,7 @@ export const publishExcess = ({ provider_id, model, amount }: UnpublishedExcess)
 })
 
 /** The ledger's part of the same change; nothing is changed where another control plane was first. */
-export const markTold = ({ provider_id, model, amount, told }: UnpublishedExcess): Statement[] => [
+export const markPublished = ({ provider_id, model, amount, told }: UnpublishedExcess): Statement[] => [
   {
     sql: `insert into guards (holds) select 0 where not exists (
       select 1 from usage_excesses where provider_id = ? and model = ? and told = ?)`,

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type Event, eventSchema, nobody } from '../events/event.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/testing/installation.ts'
 import { depletionView } from './api/depletion.ts'
-import { excessOf, excessSaid, excessStatements } from './excess.ts'
+import { excessDetailsOf, excessOf, excessStatements } from './excess.ts'
 import { settlementStatements } from './settlement.ts'
 import { temporaryLimitApi } from './testing/limit-api.ts'
 import { UsageEvents } from './usage-events.ts'
@@ -138,7 +138,7 @@ const granted = (account: string, amount: number) =>
     { sql: 'insert into usage_cells (account, worker, granted) values (?, ?, ?)', args: [account, worker, amount] },
   ])
 const claimed = (account: string, amount: number) =>
-  made.deps.ledger.write(settlementStatements({ worker, settlements: [{ account, amount }], marks: '[]' }))
+  made.deps.ledger.write(settlementStatements({ worker, settlements: [{ account, amount }], epoch: '[]' }))
 
 test('records a limit that is used up, and a claim that was refused, as events of the token', async () => {
   const { id, account } = await addToken({ max_requests: 2 })
@@ -188,7 +188,7 @@ const outcomeWith = (
   ...{ event_id: made.deps.newId(), event_type: 'gateway.request.outcome', request_id: null, verdict: 'allow' },
   ...{ reason_code: 'ok', config_version: 1, timestamp: '2026-01-01T00:00:00.000Z' },
   event_attribution: { ...nobody, token_id: tokenId },
-  details: { bound_exceeded: excessSaid('p', model, excess) },
+  details: { bound_exceeded: excessDetailsOf('p', model, excess) },
   settlements: [{ account, amount }],
 })
 const published = () => made.deps.state.read('select id, amount from excesses where deleted = 0 order by id')

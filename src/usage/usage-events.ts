@@ -14,7 +14,7 @@ import { fromNano } from '../lib/money.ts'
 import type { Database } from '../store/open.ts'
 import type { Statement } from '../store/statement.ts'
 import { readAccountName } from './account-name.ts'
-import { markTold, publishExcess, type UnpublishedExcess, unpublishedExcesses } from './excess.ts'
+import { markPublished, publishExcess, type UnpublishedExcess, unpublishedExcesses } from './excess.ts'
 import type { Losses } from './lease/allocator/sql-ledger.ts'
 import { type CatalogOffer, catalogOffer } from './pricing/catalog-offer.ts'
 import { cheapestRequest, type Spender } from './pricing/cheapest-request.ts'
@@ -185,7 +185,7 @@ export class UsageEvents {
       const { provider_id, model, amount, token_id: tokenId } = excess
       const details = { provider_id, model, excess: fromNano(amount) }
       const about = tokenId === null ? {} : await this.#about(tokenId)
-      const change = { state: [publishExcess(excess)], ledger: markTold(excess) }
+      const change = { state: [publishExcess(excess)], ledger: markPublished(excess) }
       await this.#record('usage.bound_exceeded', 'usage.bound_exceeded', details, change, about)
     }
   }

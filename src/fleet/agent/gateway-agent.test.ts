@@ -155,7 +155,7 @@ describe('a worker', () => {
   })
 
   test('ends in its time, its outbox closed, though its control plane does not answer', async () => {
-    const worker = await fleet.worker('a', { farewellMs: 400 })
+    const worker = await fleet.worker('a', { drainTimeoutMs: 400 })
     await until(() => worker.counters.connected === 1)
     fleet.interfere = () => new Promise(() => undefined)
     await worker.journal.refuse([event()])
@@ -200,7 +200,7 @@ describe('a worker', () => {
     await fleet.ledger.write([{ sql: older, args: [] }])
     const holder = async () => (await fleet.ledger.read<{ holder: string }>('select holder from workers'))[0]?.holder
     await until(async () => (await holder()) !== 'former' && worker.counters.connected === 1)
-    await until(async () => (await fleet.control.usage.marks()).length > 0)
+    await until(async () => (await fleet.control.usage.epoch()).length > 0)
     const since = performance.now()
     await until(() => 1000 * worker.counters.secondsSinceFresh < performance.now() - since)
     expect(fenced).toBe(0)
@@ -218,7 +218,7 @@ describe('a worker', () => {
     const forgotten = ['delete from events', 'delete from chains', 'delete from usage_cells']
     await fleet.ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
     await fleet.worker('a')
-    await until(async () => (await fleet.control.usage.marks()).some(({ writer }) => writer === 'restored'))
+    await until(async () => (await fleet.control.usage.epoch()).some(({ writer }) => writer === 'restored'))
     await until(async () => (await fleet.events()).length === 1)
   })
 

@@ -8,7 +8,7 @@
  */
 import { asFailure, type Failure, type FailureCode } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { CommittedNews } from '../outbox/batch.ts'
+import type { CommittedEvents } from '../outbox/batch.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { OutboxReader } from '../outbox/reader.ts'
 import { eventBody } from '../outbox/record.ts'
@@ -60,7 +60,7 @@ export class Shipper {
     this.#options = options
     this.#reader = options.outbox.reader()
     this.#batches = options.batches ?? new ShipperBatches()
-    options.outbox.onNews((news) => this.#take(news))
+    options.outbox.onReplicaAdvanced((news) => this.#handle(news))
   }
 
   /** Goes on behind this head, which the control plane has just named. */
@@ -83,7 +83,7 @@ export class Shipper {
     this.#reader.close()
   }
 
-  #take({ first, bytes, bodies }: CommittedNews): void {
+  #handle({ first, bytes, bodies }: CommittedEvents): void {
     for (let index = 0; index < bodies.length; index += 2) {
       if (!this.#batches.add(first + index / 2, bytes, bodies[index] ?? 0, bodies[index + 1] ?? 0)) break
     }

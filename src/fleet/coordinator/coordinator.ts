@@ -11,8 +11,8 @@ import { splitChanged } from '../../store/limit-rows.ts'
 import type { Fleet, Head } from '../../store/propagation.ts'
 import type { StateReads } from '../../telemetry/metrics.ts'
 import { KnownLimitRows } from '../../usage/known-limit-rows.ts'
-import { KnownSessions } from '../agent/known-sessions.ts'
-import { SeenState } from '../agent/seen-state.ts'
+import { RestoreDetector } from '../agent/restore-detector.ts'
+import { SessionCache } from '../agent/session-cache.ts'
 import type { PeerSignal } from '../protocol/peer-signal.ts'
 import { staleAfterMs } from '../protocol/wire.ts'
 import { StateHead } from '../state/state-head.ts'
@@ -25,11 +25,11 @@ import { readinessWarning } from './readiness-warning.ts'
 import { bootstrapRoute } from './routes/bootstrap.ts'
 import { boundsRoutes } from './routes/bounds.ts'
 import { credentialRoute } from './routes/credential.ts'
-import { goodbyeRoute } from './routes/deregister.ts'
+import { deregisterRoute } from './routes/deregister.ts'
 import { eventsRoute } from './routes/events.ts'
 import { heartbeatRoute } from './routes/heartbeat.ts'
 import { leasesRoute } from './routes/leases.ts'
-import { denialsRoute } from './routes/revocations.ts'
+import { revocationsRoute } from './routes/revocations.ts'
 import { slotsRoute } from './routes/slots.ts'
 import { streamRoute } from './routes/stream.ts'
 import { workersRoute } from './routes/workers.ts'
@@ -46,7 +46,7 @@ export interface FleetControl {
   fleet: Fleet
   routes: AnyRoute[]
   usage: UsageControl
-  /** The gateway that calls, as far as that is known without asking the databases again (fleet/agent/known-sessions.ts). */
+  /** The gateway that calls, as far as that is known without asking the databases again (fleet/agent/session-cache.ts). */
   authenticate(request: Request): Promise<Principal | null>
   /** Which database makes gateways go stale, in words; null where none does. */
   trouble(): string | null
@@ -69,15 +69,15 @@ export function createFleet(options: FleetOptions): FleetControl {
   const peers = new Peers({ ...options, id: options.newId(), fetch, address: options.peerUrl })
   const forgotten = new TokensMissingFromLedger(options)
   const usage = createUsage(options, registry, { limitRows, peers, onRestored: () => forgotten.suspect() })
-  const sessions = new KnownSessions({ ...options, ...watch })
-  registry.tellOthers = (workers) => peers.tell({ kind: 'acknowledged', workers })
+  const sessions = new SessionCache({ ...options, ...watch })
+  registry.broadcastAcknowledgements = (workers) => peers.send({ kind: 'acknowledged', workers })
   const fleet: Fleet = {
-    announce(head, deny, cut, unhurried = false, changed = null) {
+    announce(head, deny, cut, only_revocations = false, changed = null) {
       stateHead.announced(head)
       if (changed !== null) watch.changed(head.version, changed)
       // Their workers are one hop further away than those that are connected here.
-      void peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut], unhurried })
-      feed.announce(head, deny, cut, unhurried)
+      void peers.send({ kind: 'state', head, deny: [...deny], cut: [...cut], only_revocations })
+      feed.announce(head, deny, cut, only_revocations)
       usage.announced(head.version)
       watch.checkLimits()
     },
@@ -90,7 +90,7 @@ export function createFleet(options: FleetOptions): FleetControl {
     routes: [
       ...runtimeRoutes(options, { ...watch, usage, peers }),
       ...boundsRoutes(options),
-      ...(shared ? [peers.route((signal) => hear(watch, usage, signal))] : []),
+      ...(shared ? [peers.route((signal) => receiveSignal(watch, usage, signal))] : []),
     ],
     usage,
     authenticate: (request) => sessions.principal(request),
@@ -98,8 +98,8 @@ export function createFleet(options: FleetOptions): FleetControl {
       readinessWarning({
         stateAgeMs: stateHead.ageMs,
         lastStall: stateHead.stalls.recent(clock.monotonic()),
-        unwrittenMs: registry.behindMs,
-        unwrittenBecause: registry.behindBecause,
+        unwrittenMs: registry.unwrittenMs,
+        unwrittenBecause: registry.writeError,
         remote: shared,
       }),
     stateReads: () => ({
@@ -148,7 +148,7 @@ function createWatch(options: FleetOptions, shared: boolean) {
       if (!(await tokens.active(tokenId, version))) await endToken(tokenId)
     }
   }
-  const onTold = (head: Head, deny: readonly string[], only: boolean): void => {
+  const onBroadcast = (head: Head, deny: readonly string[], only: boolean): void => {
     if (only) tokens.passed(head.version, deny)
     if (deny.length === 0) return
     endInactive(head.version).catch((error: unknown) => {
@@ -161,7 +161,7 @@ function createWatch(options: FleetOptions, shared: boolean) {
     limitRows.passed(version, limits)
     tokens.changed(version, changedTokens)
   }
-  const feed = new ChangeFeed({ state, ledger, registry, log, onTold })
+  const feed = new ChangeFeed({ state, ledger, registry, log, onBroadcast })
   const onRestored = (head: Head): void => {
     log.error({ version: head.version }, 'The state is not what it was: every worker starts anew')
     feed.restart(head)
@@ -186,17 +186,17 @@ function createWatch(options: FleetOptions, shared: boolean) {
       log.debug({ error: String(error) }, 'Which limits have changed could not be read')
     })
   }
-  const mend = async () => {
+  const repair = async () => {
     const revoked = await revokeByLedger(options)
     await putCheckpointBack(options)
     log.warn({ revoked }, 'Tokens that had come back to life with the restored state are revoked again')
   }
-  const seen = new SeenState({ ledger, stateHead, log, mend })
+  const seen = new RestoreDetector({ ledger, stateHead, log, repair })
   let looking: Promise<void> | null = null
   const lookNow = async (): Promise<void> => {
     const head = await stateHead.read()
     await feed.at(head)
-    await seen.see(head)
+    await seen.check(head)
   }
   const look = (): Promise<void> => {
     looking ??= lookNow().finally(() => {
@@ -233,7 +233,7 @@ function runtimeRoutes(
       stateHead,
       chainHead: (chain) => announcedHead(options.ledger, chain),
       async onTaken({ worker, streamId }, told) {
-        peers.tell({ kind: 'taken', worker, stream_id: streamId })
+        peers.send({ kind: 'taken', worker, stream_id: streamId })
         await usage.connected(worker, told)
       },
       async onHello(worker, head) {
@@ -243,8 +243,8 @@ function runtimeRoutes(
     }),
     credentialRoute(options),
     heartbeatRoute({ options, registry, stateHead, tokens, usage, endToken }),
-    denialsRoute({ options, registry, stateHead }),
-    goodbyeRoute({ options, registry }),
+    revocationsRoute({ options, registry, stateHead }),
+    deregisterRoute({ options, registry }),
     eventsRoute({ options, registry, usage }),
     workersRoute({ options, stateHead }),
     leasesRoute({ registry, usage }),
@@ -253,21 +253,25 @@ function runtimeRoutes(
 }
 
 /** Takes in what another control plane has to say. */
-function hear({ registry, stateHead, feed, checkLimits }: Watch, usage: UsageControl, signal: PeerSignal): void {
+function receiveSignal(
+  { registry, stateHead, feed, checkLimits }: Watch,
+  usage: UsageControl,
+  signal: PeerSignal,
+): void {
   switch (signal.kind) {
     case 'acknowledged':
-      registry.heard(signal.workers)
+      registry.applyPeerAcknowledgements(signal.workers)
       break
     case 'taken':
       // Where the ledger cannot be asked, the next heartbeats' write finds whose the worker is.
-      registry.taken(signal.worker, signal.stream_id).catch(() => undefined)
+      registry.takenElsewhere(signal.worker, signal.stream_id).catch(() => undefined)
       break
     case 'state':
       stateHead.heard(signal.head)
-      feed.announce(signal.head, signal.deny, signal.cut, signal.unhurried)
+      feed.announce(signal.head, signal.deny, signal.cut, signal.only_revocations)
       checkLimits()
       break
     default:
-      usage.receiver.hear(signal)
+      usage.receiver.receiveSignal(signal)
   }
 }

@@ -7,17 +7,17 @@ import { changedAt, sqlLimits } from '../../usage/api/sql-limits.ts'
 import { excessStatements } from '../../usage/excess.ts'
 import { stateWaitMs } from '../../usage/known-limit-rows.ts'
 import { Allocator } from '../../usage/lease/allocator/allocator.ts'
-import type { CellLedger, HeldWorker } from '../../usage/lease/allocator/balance-ledger.ts'
+import type { BalanceLedger, WorkerConnection } from '../../usage/lease/allocator/balance-ledger.ts'
 import { Compaction } from '../../usage/lease/allocator/compaction.ts'
 import {
-  awaitedWorkers,
-  awaitForgotten,
-  awaitWorkers,
-  forgottenSince,
+  missingChangesSince,
+  reconcileAfterLoss,
+  startReconciliation,
+  workersPendingReconciliation,
 } from '../../usage/lease/allocator/restored-ledger.ts'
 import { type Losses, sqlLedger } from '../../usage/lease/allocator/sql-ledger.ts'
 import { plainName } from '../../usage/lease/lease.ts'
-import { isBehind, LedgerEpoch, type Mark } from '../../usage/lease/ledger-epoch.ts'
+import { isBehind, LedgerEpoch, type TransactionCount } from '../../usage/lease/ledger-epoch.ts'
 import { noPeers, type RecallPeers, type RecallReceiver, type UsageSignal } from '../../usage/lease/recall-peers.ts'
 import { settlementStatements, sumByAccount } from '../../usage/settlement.ts'
 import { totalStatements } from '../../usage/totals.ts'
@@ -39,9 +39,12 @@ export interface UsageControl {
   /** To be called every second: remembers what the ledger has, and has workers that it waits for connect again. */
   look(): Promise<void>
   /** What connected workers are to remember of the ledger: no more than is safe from a crash of the host. */
-  marks(): Promise<Mark[]>
+  epoch(): Promise<TransactionCount[]>
   /** A worker has taken its stream: what it says may show that the ledger was restored. To be done before it hears of that. */
-  connected(worker: string, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
+  connected(
+    worker: string,
+    told: { forgotten: boolean; acknowledged: number; epoch: readonly TransactionCount[] },
+  ): Promise<void>
   /** To be called now and then. */
   compact(): Promise<void>
   /** What the other control planes say (usage/lease/recall-peers.ts). */
@@ -70,13 +73,13 @@ export function createUsage(
     await news.lost(worker, losses)
     await news.used(losses.map(({ account }) => account))
   }
-  const marks = new LedgerEpoch(options.newId())
+  const epoch = new LedgerEpoch(options.newId())
   const onLost = (worker: string, losses: Losses) => void lost(worker, losses).catch(failed)
-  const cells = sqlLedger({ ledger, marks, clock, onLost, workers: () => registry.all() })
-  const waiting = new AwaitedWorkers(options, { registry, marks, cells, onRestored })
+  const balances = sqlLedger({ ledger, epoch, clock, onLost, workers: () => registry.all() })
+  const waiting = new AwaitedWorkers(options, { registry, epoch, balances, onRestored })
   const startedAt = clock.now()
   const authority = new Allocator({
-    ledger: cells,
+    ledger: balances,
     limits: sqlLimits(limitRows, clock),
     clock,
     log,
@@ -103,19 +106,19 @@ export function createUsage(
       recall: (worker, accounts) => registry.get(worker)?.stream?.send({ kind: 'recall', accounts: [...accounts] }),
     },
   })
-  const lookForAwaited = (opening?: string) => waiting.look((worker) => authority.hasGreeted(worker), opening)
+  const lookForAwaited = (opening?: string) => waiting.look((worker) => authority.isRegistered(worker), opening)
   const look = async (version: number): Promise<void> => {
     const { limits, narrowed, offer } = await changedAt(state, version)
     if (limits.length > 0) {
       // A token that was just made is no news to any worker: what nobody was ever granted of needs no recall.
-      const granted = new Set((await cells.cells(limits)).map(({ account }) => account))
+      const granted = new Set((await balances.balances(limits)).map(({ account }) => account))
       authority.changed(limits.filter((account) => account.startsWith('budget/') || granted.has(account)))
     }
     const used = [...new Set([...limits, ...narrowed])]
     if (used.length > 0) await news.used(used)
     if (offer) await news.offerChanged()
   }
-  const compaction = new Compaction(ledger, clock, marks)
+  const compaction = new Compaction(ledger, clock, epoch)
   let lookedForRestored = false
   const uses = (events: readonly Event[]) => [...sumByAccount(settlementsOf(events)).values()].some((sum) => sum > 0)
   const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
@@ -123,47 +126,47 @@ export function createUsage(
     authority,
     compact: () => compaction.run(),
     look: () => lookForAwaited(),
-    async marks() {
-      const { known } = marks
+    async epoch() {
+      const { known } = epoch
       await ledger.flush()
       return known
     },
-    async connected(worker, { forgotten, acknowledged, marks: told }) {
+    async connected(worker, { forgotten, acknowledged, epoch: told }) {
       const [row] = await ledger.read<{ lacks: number }>(
         `select coalesce((select seq from chains where chain = ?1), 0) < ?2 or ${isBehind('?3')} as lacks`,
         [worker, acknowledged, JSON.stringify(told)],
       )
       if (!forgotten && row?.lacks !== 1) return
       onRestored()
-      await ledger.write(awaitForgotten(worker, startedAt))
+      await ledger.write(reconcileAfterLoss(worker, startedAt))
       await lookForAwaited(worker)
     },
     async lookForRestored() {
       if (lookedForRestored) return
-      const since = await forgottenSince(state, ledger, clock.now())
+      const since = await missingChangesSince(state, ledger, clock.now())
       if (since !== null) {
         onRestored()
-        await ledger.write([awaitWorkers(since)])
+        await ledger.write([startReconciliation(since)])
         await lookForAwaited()
       }
       lookedForRestored = true
     },
     receiver: {
-      hear(signal) {
+      receiveSignal(signal) {
         if (signal.kind === 'slots') recallSlots(registry, signal)
-        else authority.hear(signal)
+        else authority.receiveSignal(signal)
       },
     },
     news,
     settle(worker, events) {
       const settlements = settlementsOf(events)
-      const booked = settlementStatements({ worker, settlements, marks: marks.text })
+      const booked = settlementStatements({ worker, settlements, epoch: epoch.text })
       const counted = totalStatements(events)
       if (booked.length === 0) return counted
-      return [...counted, ...booked, ...excessStatements(events, clock.now()), marks.count()]
+      return [...counted, ...booked, ...excessStatements(events, clock.now()), epoch.count()]
     },
     settled(events) {
-      if (uses(events)) marks.made()
+      if (uses(events)) epoch.made()
       const requestOf = new Map(
         events.flatMap(({ settlements = [], request_id }) =>
           settlements.map(({ account }) => [account, request_id] as const),
@@ -184,8 +187,8 @@ export function createUsage(
 
 interface AwaitedParts {
   registry: WorkerRegistry
-  marks: LedgerEpoch
-  cells: Pick<CellLedger, 'awaitAll'>
+  epoch: LedgerEpoch
+  balances: Pick<BalanceLedger, 'startFullReconciliation'>
   onRestored(): void
 }
 
@@ -197,27 +200,27 @@ class AwaitedWorkers {
   readonly #options: FleetOptions
   readonly #registry: WorkerRegistry
   readonly #marks: LedgerEpoch
-  readonly #cells: Pick<CellLedger, 'awaitAll'>
+  readonly #cells: Pick<BalanceLedger, 'startFullReconciliation'>
   readonly #onRestored: () => void
   /** Those that were asked, with when they had last said hello. */
   #asked: ReadonlySet<string> = new Set()
 
-  constructor(options: FleetOptions, { registry, marks, cells, onRestored }: AwaitedParts) {
+  constructor(options: FleetOptions, { registry, epoch, balances, onRestored }: AwaitedParts) {
     this.#options = options
     this.#registry = registry
-    this.#marks = marks
-    this.#cells = cells
+    this.#marks = epoch
+    this.#cells = balances
     this.#onRestored = onRestored
   }
 
-  /** `hasGreeted` tells of a worker's stream; the worker `opening` is just about to say hello. */
-  async look(hasGreeted: (worker: HeldWorker) => boolean, opening = ''): Promise<void> {
+  /** `isRegistered` tells of a worker's stream; the worker `opening` is just about to say hello. */
+  async look(isRegistered: (worker: WorkerConnection) => boolean, opening = ''): Promise<void> {
     const { ledger, log } = this.#options
     const wentBack = !(await this.#marks.read(ledger))
     if (wentBack) this.#onRestored()
-    const behind = wentBack && (await this.#cells.awaitAll())
+    const behind = wentBack && (await this.#cells.startFullReconciliation())
     const awaited = new Map(
-      (await awaitedWorkers(ledger)).map((each) => [each.worker, `${each.worker} ${each.greeted_at}`]),
+      (await workersPendingReconciliation(ledger)).map((each) => [each.worker, `${each.worker} ${each.greeted_at}`]),
     )
     const fresh = [...awaited].filter(([, time]) => !this.#asked.has(time)).map(([worker]) => worker)
     if (fresh.length > 0) {
@@ -228,7 +231,7 @@ class AwaitedWorkers {
     for (const worker of this.#registry.all()) {
       if (worker.worker === opening) continue
       // Some may have begun after the copy was made, which does not know them.
-      const unheard = again.has(worker.worker) || (awaited.has(worker.worker) && hasGreeted(worker))
+      const unheard = again.has(worker.worker) || (awaited.has(worker.worker) && isRegistered(worker))
       if (behind || unheard) worker.stream?.end()
     }
     this.#asked = new Set(awaited.values())

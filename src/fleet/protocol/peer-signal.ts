@@ -24,7 +24,13 @@ export const mostAcknowledged = 10_000
 
 export const peerSignalSchema = z.discriminatedUnion('kind', [
   /** A change was committed: deny these tokens, and end what runs of some. */
-  z.strictObject({ kind: z.literal('state'), head: headSchema, deny: hashes, cut: hashes, unhurried: z.boolean() }),
+  z.strictObject({
+    kind: z.literal('state'),
+    head: headSchema,
+    deny: hashes,
+    cut: hashes,
+    only_revocations: z.boolean(),
+  }),
   /** These acknowledgements of workers were written. */
   z.strictObject({ kind: z.literal('acknowledged'), workers: z.array(acknowledgement).max(mostAcknowledged) }),
   /** A worker has a new stream: whoever has another of it ends that. */

@@ -14,7 +14,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
 import type { Fetch } from '../../providers/provider.ts'
-import { logOfHello } from './replication-handshake.ts'
+import { logOfHandshake } from './replication-handshake.ts'
 
 const firstByteMs = 2000
 const idleMs = 3000
@@ -123,7 +123,7 @@ async function forward(
     const bounded = boundedBody(answer.body, call, heard)
     if (!path.endsWith('/Hello')) return new Response(bounded, { headers: answer.headers })
     const greeting = await wholeOf(bounded)
-    const log = logOfHello(greeting)
+    const log = logOfHandshake(greeting)
     if (log !== null && !options.onHello(log)) return new Response(null, { status: 503 })
     return new Response(greeting, { headers: answer.headers })
   } catch {

@@ -92,7 +92,7 @@ export class FileStateView implements StateView {
     return this.#tokens.size
   }
 
-  get denials(): number {
+  get revocations(): number {
     return this.#denials.size
   }
 
@@ -167,7 +167,7 @@ export class FileStateView implements StateView {
   }
 
   /** Whether versions do not compare at present: the state that is read is of a history that the primary has lost. */
-  holdDenials(holding: boolean): void {
+  holdRevocations(holding: boolean): void {
     this.#holding = holding
   }
 

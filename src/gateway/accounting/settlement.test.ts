@@ -8,7 +8,7 @@ import { PriceBook } from '../../providers/prices/price-book.ts'
 import { compilePrice } from '../../providers/prices/price-record.ts'
 import { simulator } from '../../providers/simulator/simulator.ts'
 import type { Reservation } from '../../usage/allowance.ts'
-import { mostHeld } from '../../usage/lease/lease.ts'
+import { maxAmount } from '../../usage/lease/lease.ts'
 import { TestAllowances } from '../../usage/testing/allowances.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, beginExchange, type Exchange, type ResolvedModel } from '../exchange.ts'
@@ -132,8 +132,8 @@ test('a cost beyond belief is the same in the event and on the account: the most
   const exchange = opened(new TestAllowances({ 'token/t/money': 1_000_000 }), 1000)
   Object.assign(exchange, { attempts: [attempt(null)], usage: usage(1e15, 1e15) })
   const spent = spentBy(exchange, gateway, 'ok')
-  expect(spent?.cost).toBe(mostHeld)
+  expect(spent?.cost).toBe(maxAmount)
   const event = outcome()
   settleLimits(exchange, event, spent)
-  expect(event.settlements).toEqual([{ account: 'token/t/money', amount: mostHeld }])
+  expect(event.settlements).toEqual([{ account: 'token/t/money', amount: maxAmount }])
 })

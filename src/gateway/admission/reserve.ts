@@ -17,7 +17,7 @@ import { fromNano } from '../../lib/money.ts'
 import { countsMoney } from '../../usage/account-name.ts'
 import { type Demand, type Reservation, UsageRefused } from '../../usage/allowance.ts'
 import { drawsOf, type MoneyAccount, usageFailure } from '../../usage/demands.ts'
-import { mostAsked } from '../../usage/lease/lease.ts'
+import { maxAskAmount } from '../../usage/lease/lease.ts'
 import { affordableOutput, boundedCost } from '../../usage/pricing/bound.ts'
 import { outputMaximum } from '../../usage/pricing/output-maximum.ts'
 import type { Gateway } from '../context.ts'
@@ -73,7 +73,7 @@ function moneyDemands(exchange: Exchange, accounts: readonly MoneyAccount[], pat
   for (const { bound } of paths) want = Math.max(want, boundedCost(bound, bound.most))
   const min = leastCost(exchange, first)
   return accounts.map(({ account, limit }) => {
-    return { account, want: Math.max(min, Math.min(want, limit, mostAsked)), min }
+    return { account, want: Math.max(min, Math.min(want, limit, maxAskAmount)), min }
   })
 }
 

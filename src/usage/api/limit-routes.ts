@@ -70,7 +70,7 @@ const recordOf = (kind: LimitKind, named: NameRow, row: Row, settled: ReadonlyMa
 })
 
 /** Nano-dollars booked on the accounts of records at this instant, by their ids. */
-async function settledOf({ ledger, clock }: LimitDependencies, { account }: LimitKind, rows: readonly Row[]) {
+async function totalSettled({ ledger, clock }: LimitDependencies, { account }: LimitKind, rows: readonly Row[]) {
   if (account === null || rows.length === 0) return new Map<string, number>()
   const now = clock.now()
   const ids = new Map(rows.map((row) => [account(row, now), String(row.id)]))
@@ -110,7 +110,7 @@ const list = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
           JSON.stringify(page.map(({ id }) => id)),
         ]))
       const byId = new Map(rows.map((row) => [row.id, row]))
-      const settled = await settledOf(deps, kind, rows)
+      const settled = await totalSettled(deps, kind, rows)
       const records = page.flatMap((named) => {
         const row = byId.get(named.id)
         return row === undefined ? [] : [recordOf(kind, named, row, settled)]
@@ -223,7 +223,7 @@ const remove = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
         state: [updateRow(kind.table, id, { deleted: 1 }, { version: newStateVersion })],
         ledger: [{ sql: 'delete from limit_names where id = ?', args: [id] }],
       })
-      return { reply: recordOf(kind, named, row, await settledOf(deps, kind, [row])) }
+      return { reply: recordOf(kind, named, row, await totalSettled(deps, kind, [row])) }
     },
   })
 
@@ -262,7 +262,7 @@ async function answer(deps: LimitDependencies, kind: LimitKind, id: string) {
 }
 
 async function answerOf(deps: LimitDependencies, kind: LimitKind, named: NameRow, row: Row) {
-  const settled = await settledOf(deps, kind, [row])
+  const settled = await totalSettled(deps, kind, [row])
   return { reply: recordOf(kind, named, row, settled), headers: { etag: entityTag(Number(row.version)) } }
 }
 

@@ -10,7 +10,7 @@
 import { type Database, databaseTime } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 
-export interface Mark {
+export interface TransactionCount {
   writer: string
   written: number
 }
@@ -24,8 +24,8 @@ const mostRead = 50
  */
 const keptMs = 30 * 86_400_000
 
-/** An SQL expression of a list of marks, as `known` gives it: whether the ledger has fewer of anybody's. */
-export const isBehind = (marks: string): string => `exists (select 1 from json_each(${marks}) known
+/** An SQL expression of a list of epoch, as `known` gives it: whether the ledger has fewer of anybody's. */
+export const isBehind = (epoch: string): string => `exists (select 1 from json_each(${epoch}) known
   left join ledger_marks m on m.writer = known.value ->> 'writer'
   where coalesce(m.written, 0) < known.value ->> 'written')`
 
@@ -33,14 +33,14 @@ export class LedgerEpoch {
   readonly #writer: string
   /** How many transactions of this process are known to have been made: there may be more, of which no answer came. */
   #made = 0
-  #read: readonly Mark[] = []
+  #read: readonly TransactionCount[] = []
 
   constructor(writer: string) {
     this.#writer = writer
   }
 
   /** What the ledger must have, or more. */
-  get known(): Mark[] {
+  get known(): TransactionCount[] {
     const own = Math.max(
       this.#made,
       ...this.#read.map(({ writer, written }) => (writer === this.#writer ? written : 0)),

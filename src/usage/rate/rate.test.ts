@@ -81,10 +81,10 @@ test('a request whose slots were taken by another while they were asked for is a
     process: 'p',
     past: noPast,
     sleep: async () => undefined,
-    post: async ([cell]) => {
+    post: async ([balance]) => {
       await new Promise((resolve) => setImmediate(resolve))
-      granted = granted === 0 ? 15 : granted + (cell?.want ?? 0)
-      return { cells: [{ account: tokens, granted, returned: 0, cooling: [], absent: 0 }] }
+      granted = granted === 0 ? 15 : granted + (balance?.want ?? 0)
+      return { balances: [{ account: tokens, granted, returned: 0, cooling: [], absent: 0 }] }
     },
   })
   const want = { account: tokens, slots: 11, least: 11, limit: 100 }

@@ -10,7 +10,7 @@
  * Longer than most: asking, waiting, returning and confirming share the state of each limit.
  */
 import { type Cooling, coldAt, coolingFrom, countsTokens, mostMinutes, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
-import type { SlotCell, SlotsReply } from './rate-protocol.ts'
+import type { SlotBalance, SlotsReply } from './rate-protocol.ts'
 import { type RateClock, type RateTicket, SlotTicket } from './rate-ticket.ts'
 import { type RateDemand, type RatePast, RateRefused, type Rates } from './rates.ts'
 
@@ -19,8 +19,8 @@ export interface WorkerRatesOptions {
   /** Another one for each process of the worker. */
   process: string
   past: RatePast
-  /** Sends cells to the control plane; rejects where it cannot be reached. */
-  post(cells: readonly SlotCell[]): Promise<SlotsReply>
+  /** Sends balances to the control plane; rejects where it cannot be reached. */
+  post(balances: readonly SlotBalance[]): Promise<SlotsReply>
   sleep(milliseconds: number): Promise<void>
 }
 
@@ -48,9 +48,9 @@ interface Account {
   confirmedReturned: number
 }
 
-/** A cell as it is sent, and which resting uses it tells of. */
+/** A balance as it is sent, and which resting uses it tells of. */
 interface Message {
-  cell: SlotCell
+  balance: SlotBalance
   resting: readonly Cooling[]
 }
 
@@ -119,7 +119,7 @@ export class WorkerRates implements Rates {
   async #follow(account: Account, want: number, at: number): Promise<void> {
     const message = this.#toldMessage(account, 0)
     await this.#sendUnwatched([message])
-    if (account.slots.granted > message.cell.granted) this.recall(account.name, want, at)
+    if (account.slots.granted > message.balance.granted) this.recall(account.name, want, at)
   }
 
   /** Hands back what is idle and confirms what is in use; to be called about once a second. */
@@ -179,18 +179,18 @@ export class WorkerRates implements Rates {
   #message({ name, slots, recalledAt }: Account, want: number): Message {
     const { granted, returned, resting } = slots
     const { run, knownFrom } = this.#past
-    const cell: SlotCell = {
+    const balance: SlotBalance = {
       ...{ account: name, granted, returned, want, recalled_at: recalledAt, cooling: null },
       resting: coolingFrom(resting, this.#clock.monotonic()),
       ...{ process: this.#process, run, known_from: knownFrom },
     }
-    return { cell, resting }
+    return { balance, resting }
   }
 
   /** A message that also tells when the slots in use are cold. */
   #toldMessage(account: Account, want: number): Message {
-    const { cell, resting } = this.#message(account, want)
-    return { cell: { ...cell, cooling: account.slots.cooling(this.#clock.monotonic()) }, resting }
+    const { balance, resting } = this.#message(account, want)
+    return { balance: { ...balance, cooling: account.slots.cooling(this.#clock.monotonic()) }, resting }
   }
 
   #account(name: string, now: number): Account {
@@ -336,8 +336,8 @@ export class WorkerRates implements Rates {
 
   async #send(messages: readonly Message[]): Promise<void> {
     const sentAt = this.#clock.monotonic()
-    const { cells: answered } = await this.#post(messages.map(({ cell }) => cell))
-    const sent = new Map(messages.map((message) => [message.cell.account, message]))
+    const { balances: answered } = await this.#post(messages.map(({ balance }) => balance))
+    const sent = new Map(messages.map((message) => [message.balance.account, message]))
     const answeredAt = this.#clock.monotonic()
     for (const { account: name, granted, returned, cooling, absent } of answered) {
       const account = this.#accounts.get(name)
@@ -346,7 +346,7 @@ export class WorkerRates implements Rates {
       account.slots.answered(granted, returned, sentAt, message.resting)
       account.confirmedAt = sentAt
       account.confirmedReturned = returned
-      if (message.cell.want === 0) continue
+      if (message.balance.want === 0) continue
       account.cooling = cooling.map(([after, slots]) => [answeredAt + after, slots])
       account.absent = absent
     }

@@ -10,7 +10,7 @@ import { IngestQueue } from '../events-queue.ts'
 import type { FleetOptions } from '../options.ts'
 import type { UsageControl } from '../usage.ts'
 import type { WorkerRegistry } from '../worker-registry.ts'
-import { heldWorker } from './heartbeat.ts'
+import { connectedWorker } from './heartbeat.ts'
 
 const mostBytes = 4 * 1024 * 1024
 /** What stands before a body, which begins with a brace; the line ends with the body's own and that of the line. */
@@ -43,7 +43,7 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies): A
     async handle({ principal, headers }, request) {
       const workerNumber = Number(headers.get(workerHeader) ?? Number.NaN)
       if (!Number.isSafeInteger(workerNumber)) throw new Failure('invalid_parameter', { param: workerHeader })
-      const worker = await heldWorker(registry, principal, workerNumber, headers.get(streamIdHeader) ?? '')
+      const worker = await connectedWorker(registry, principal, workerNumber, headers.get(streamIdHeader) ?? '')
       const bytes = await request.arrayBuffer()
       if (bytes.byteLength > mostBytes) throw new Failure('request_too_large')
       const lines = parseLines(bytes)

@@ -23,18 +23,18 @@ import type { StateHead } from '../state/state-head.ts'
 const rememberedMs = 10_000
 const mostRemembered = 10_000
 
-export interface KnownSessionsOptions {
+export interface SessionCacheOptions {
   ledger: Database
   stateHead: Pick<StateHead, 'recentWithin'>
   tokens: Pick<RuntimeTokens, 'active'>
   clock: Clock
 }
 
-export class KnownSessions {
-  readonly #options: KnownSessionsOptions
+export class SessionCache {
+  readonly #options: SessionCacheOptions
   readonly #found = new Map<string, { session: RuntimeSessionRow; until: number }>()
 
-  constructor(options: KnownSessionsOptions) {
+  constructor(options: SessionCacheOptions) {
     this.#options = options
   }
 
