@@ -51,5 +51,5 @@ export interface Recorder {
   /** Appends events that change nothing, in the ledger alone. */
   append(events: readonly Event[]): Promise<void>
   /** Settles pending changes older than 5 s; run at start and every few seconds. */
-  settle(): Promise<void>
+  applyPending(): Promise<void>
 }

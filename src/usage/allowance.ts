@@ -55,7 +55,7 @@ export interface Reservation {
    * Books what was used of each account and gives the rest back to the worker's balance; to be called in the tick in
    * which the outcome is written, whose `settlements` are what it returns. Once only.
    */
-  settle(used: readonly HeldAmount[]): readonly HeldAmount[]
+  book(used: readonly HeldAmount[]): readonly HeldAmount[]
   /** Gives everything back: nothing was opened. */
   release(): void
 }

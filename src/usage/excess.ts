@@ -21,7 +21,7 @@ import { maxAmount } from './lease/lease.ts'
 export const anyModel = '*'
 
 /** Callers may choose the names of models: beyond so many of a provider, the others share a row. */
-const mostModels = 100
+const maxModels = 100
 
 export const excessDetails = z.object({
   provider_id: z.string().max(64),
@@ -53,15 +53,15 @@ export const excessDetailsOf = (providerId: string, model: string, excess: numbe
 /** Keeps the excesses that outcomes tell of. No excess is larger than what the outcome books, whoever tells of it. */
 export function excessStatements(events: readonly Event[], now: number): Statement[] {
   const told = events.flatMap(({ details, settlements = [], event_attribution: { token_id } }) => {
-    const said =
+    const reported =
       details?.bound_exceeded === undefined ? undefined : excessDetails.safeParse(details.bound_exceeded).data
     const booked = Math.max(0, ...settlements.map(({ account, amount }) => (countsMoney(account) ? amount : 0)))
-    const amount = Math.min(toNano(said?.excess ?? 0), booked, maxAmount)
-    return said === undefined || amount === 0 ? [] : [{ ...said, amount, token_id }]
+    const amount = Math.min(toNano(reported?.excess ?? 0), booked, maxAmount)
+    return reported === undefined || amount === 0 ? [] : [{ ...reported, amount, token_id }]
   })
   return told.map(({ provider_id, model, amount, token_id }) => ({
     sql: `insert into usage_excesses (provider_id, model, amount, token_id, at)
-      values (?1, iif((select count(*) from usage_excesses where provider_id = ?1 and model <> ?2) < ${mostModels}, ?2, '${anyModel}'),
+      values (?1, iif((select count(*) from usage_excesses where provider_id = ?1 and model <> ?2) < ${maxModels}, ?2, '${anyModel}'),
         ?3, ?4, ?5)
       on conflict (provider_id, model) do update set amount = excluded.amount, token_id = excluded.token_id,
         at = excluded.at where excluded.amount > amount`,

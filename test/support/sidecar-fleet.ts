@@ -130,7 +130,7 @@ export class SidecarFleet {
       // Nothing is recorded: this is about what gateways are told and decide by.
       change: async () => ({ head: await this.head() }),
       append: async () => undefined,
-      settle: async () => undefined,
+      applyPending: async () => undefined,
     }
     const options = {
       state: this.#state(),

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Event, nobody } from '../../events/event.ts'
+import { type Event, noAttribution } from '../../events/event.ts'
 import { systemClock, timestamp } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
@@ -26,7 +26,7 @@ const event = (): Event => ({
   verdict: 'allow',
   reason_code: 'ok',
   config_version: 1,
-  event_attribution: { ...nobody, gateway_id: fleet.gatewayId },
+  event_attribution: { ...noAttribution, gateway_id: fleet.gatewayId },
   exchange_id: newId(),
 })
 

@@ -411,7 +411,7 @@ class RunningWorker implements StartedWorker {
         get happened() {
           return files.crashedAfter !== null
         },
-        told: () => files.crashReported(),
+        reported: () => files.crashReported(),
       },
       clock: { now: () => this.now(), monotonic: () => clock.monotonic() },
       journal: this.journal,

@@ -17,7 +17,7 @@ const [tokenId, gatewayId, instanceId] = [newId(), newId(), newId()]
 beforeEach(async () => {
   store = await temporaryStore()
   clock = movableClock()
-  const unheard = { onRestored: () => undefined, onMisled: () => undefined }
+  const unheard = { onRestored: () => undefined, onForeignLog: () => undefined }
   stateHead = new StateHead({ state: store.state, clock }, unheard)
   sessions = new SessionCache({
     ledger: store.ledger,

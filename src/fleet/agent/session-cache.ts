@@ -21,7 +21,7 @@ import type { RuntimeTokens } from '../coordinator/runtime-token.ts'
 import type { StateHead } from '../state/state-head.ts'
 
 const rememberedMs = 10_000
-const mostRemembered = 10_000
+const maxRemembered = 10_000
 
 export interface SessionCacheOptions {
   ledger: Database
@@ -57,7 +57,7 @@ export class SessionCache {
     const [row] = await ledger.read('select * from runtime_sessions where hash = ?', [hash])
     if (row === undefined) return null
     const session = fromRow(runtimeSessions, row)
-    if (this.#found.size >= mostRemembered) this.#found.clear()
+    if (this.#found.size >= maxRemembered) this.#found.clear()
     this.#found.set(hash, { session, until: clock.monotonic() + rememberedMs })
     return session
   }

@@ -41,7 +41,7 @@ const readAtOnce = 64
 const ending: ReadonlySet<string> = new Set<FailureCode>(['chain_gap', 'chain_lost', 'chain_fork', 'worker_fenced'])
 const usualPaceMs = 100
 /** What the control plane does not take now is offered again after so long at most. */
-const mostWaitMs = 2000
+const maxWaitMs = 2000
 
 export class Shipper {
   readonly #options: ShipperOptions
@@ -168,7 +168,7 @@ export class Shipper {
       if (this.#head === head) this.#head = null
       this.#options.onBroken(failure, head.seq)
     } else this.#options.onFailure(failure)
-    return Math.min(mostWaitMs, backoff(this.#attempt++, this.#options.random))
+    return Math.min(maxWaitMs, backoff(this.#attempt++, this.#options.random))
   }
 
   /** Goes on from the head that the ledger has: an empty batch is answered with it. False where that is no news. */

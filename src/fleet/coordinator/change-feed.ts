@@ -54,7 +54,7 @@ export class ChangeFeed {
   }
 
   /** This is what the primary has: what workers were not told of it is read and said. */
-  async at(head: Head): Promise<void> {
+  async catchUpTo(head: Head): Promise<void> {
     if (this.#broadcastHead === null) this.#broadcastHead = head
     if (this.#broadcastHead.history === head.history && this.#broadcastHead.version < head.version) await this.catchUp()
   }

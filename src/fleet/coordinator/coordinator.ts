@@ -40,7 +40,7 @@ import { createUsage, type UsageControl } from './usage.ts'
 import { WorkerRegistry } from './worker-registry.ts'
 
 /** How often each control plane looks at the head: what no signal told of is found then. */
-const lookEveryMs = 1000
+const readHeadEveryMs = 1000
 
 export interface FleetControl {
   fleet: Fleet
@@ -49,7 +49,7 @@ export interface FleetControl {
   /** The gateway that calls, as far as that is known without asking the databases again (fleet/agent/session-cache.ts). */
   authenticate(request: Request): Promise<Principal | null>
   /** Which database makes gateways go stale, in words; null where none does. */
-  trouble(): string | null
+  readinessWarning(): string | null
   /** How the state database has answered, for metrics. */
   stateReads(): StateReads
   /** Finds out whether the state was restored, and mends that; to be done before anybody is let in. */
@@ -67,8 +67,12 @@ export function createFleet(options: FleetOptions): FleetControl {
   const watch = createWatch(options, shared)
   const { registry, stateHead, feed, limitRows } = watch
   const peers = new Peers({ ...options, id: options.newId(), fetch, address: options.peerUrl })
-  const forgotten = new TokensMissingFromLedger(options)
-  const usage = createUsage(options, registry, { limitRows, peers, onRestored: () => forgotten.suspect() })
+  const tokensMissingFromLedger = new TokensMissingFromLedger(options)
+  const usage = createUsage(options, registry, {
+    limitRows,
+    peers,
+    onRestored: () => tokensMissingFromLedger.suspect(),
+  })
   const sessions = new SessionCache({ ...options, ...watch })
   registry.broadcastAcknowledgements = (workers) => peers.send({ kind: 'acknowledged', workers })
   const fleet: Fleet = {
@@ -94,7 +98,7 @@ export function createFleet(options: FleetOptions): FleetControl {
     ],
     usage,
     authenticate: (request) => sessions.principal(request),
-    trouble: () =>
+    readinessWarning: () =>
       readinessWarning({
         stateAgeMs: stateHead.ageMs,
         lastStall: stateHead.stalls.recent(clock.monotonic()),
@@ -107,8 +111,8 @@ export function createFleet(options: FleetOptions): FleetControl {
       stalls: stateHead.stalls.count,
       stallSeconds: stateHead.stalls.totalMs / 1000,
     }),
-    prepare: () => watch.look(),
-    takeOverTokens: () => forgotten.look(),
+    prepare: () => watch.readHead(),
+    takeOverTokens: () => tokensMissingFromLedger.takeOverMissing(),
     async start() {
       if (shared) await peers.start()
       const passing = (error: unknown) => {
@@ -117,9 +121,9 @@ export function createFleet(options: FleetOptions): FleetControl {
       }
       watch.checkLimits()
       timer = setInterval(() => {
-        void watch.look().then(watch.checkLimits, passing)
-        void usage.look().catch(passing)
-      }, lookEveryMs)
+        void watch.readHead().then(watch.checkLimits, passing)
+        void usage.reconcileIfRestored().catch(passing)
+      }, readHeadEveryMs)
       timer.unref()
     },
     async close() {
@@ -173,12 +177,12 @@ function createWatch(options: FleetOptions, shared: boolean) {
       log.warn({ error: String(error) }, 'Acknowledgements of a lost history could not be removed')
     })
   }
-  const onMisled = (head: Head): void => {
+  const onForeignLog = (head: Head): void => {
     feed.restart(head)
     tokens.forget()
     limitRows.forget()
   }
-  const stateHead = new StateHead({ state, clock }, { onRestored, onMisled })
+  const stateHead = new StateHead({ state, clock }, { onRestored, onForeignLog })
   const limitRows = new KnownLimitRows({ state, log, newestVersion: () => stateHead.newestVersion })
   const checkLimits = (): void => {
     limitRows.check().catch((error: unknown) => {
@@ -192,23 +196,23 @@ function createWatch(options: FleetOptions, shared: boolean) {
     log.warn({ revoked }, 'Tokens that had come back to life with the restored state are revoked again')
   }
   const seen = new RestoreDetector({ ledger, stateHead, log, repair })
-  let looking: Promise<void> | null = null
-  const lookNow = async (): Promise<void> => {
+  let reading: Promise<void> | null = null
+  const readHeadNow = async (): Promise<void> => {
     const head = await stateHead.read()
-    await feed.at(head)
+    await feed.catchUpTo(head)
     await seen.check(head)
   }
-  const look = (): Promise<void> => {
-    looking ??= lookNow().finally(() => {
-      looking = null
+  const readHead = (): Promise<void> => {
+    reading ??= readHeadNow().finally(() => {
+      reading = null
     })
-    return looking
+    return reading
   }
   const idle = async (): Promise<void> => {
     // The one who asked for it is told how it failed; here it has to have ended.
-    await looking?.catch(() => undefined)
+    await reading?.catch(() => undefined)
   }
-  return { registry, tokens, endToken, feed, stateHead, limitRows, checkLimits, changed, look, idle }
+  return { registry, tokens, endToken, feed, stateHead, limitRows, checkLimits, changed, readHead, idle }
 }
 
 /** What gateways call. */
@@ -237,7 +241,7 @@ function runtimeRoutes(
         await usage.connected(worker, told)
       },
       async onHello(worker, head) {
-        await feed.at(head)
+        await feed.catchUpTo(head)
         await recordEnrolment(options, worker, head.version)
       },
     }),

@@ -26,24 +26,24 @@ import type { FleetOptions } from './options.ts'
 import type { WorkerRegistry } from './worker-registry.ts'
 
 export interface UsageControl {
-  readonly authority: Allocator
-  readonly news: UsageEvents
+  readonly allocator: Allocator
+  readonly limitEvents: UsageEvents
   /** What books the settlements of a worker's new events, for the transaction that appends them. */
-  settle(worker: string, events: readonly Event[]): Statement[]
+  bookingStatements(worker: string, events: readonly Event[]): Statement[]
   /** They are booked: what follows from that is recorded behind the answer's back. */
-  settled(events: readonly Event[]): void
+  onBooked(events: readonly Event[]): void
   /** The state is at this version: whoever is concerned by limits that it changed is told. */
   announced(version: number): void
   /** To be done before anything is served: an older copy of the ledger grants nothing before it knows what workers hold. */
-  lookForRestored(): Promise<void>
+  detectRestoredLedger(): Promise<void>
   /** To be called every second: remembers what the ledger has, and has workers that it waits for connect again. */
-  look(): Promise<void>
+  reconcileIfRestored(): Promise<void>
   /** What connected workers are to remember of the ledger: no more than is safe from a crash of the host. */
   epoch(): Promise<TransactionCount[]>
   /** A worker has taken its stream: what it says may show that the ledger was restored. To be done before it hears of that. */
   connected(
     worker: string,
-    told: { forgotten: boolean; acknowledged: number; epoch: readonly TransactionCount[] },
+    message: { forgotten: boolean; acknowledged: number; epoch: readonly TransactionCount[] },
   ): Promise<void>
   /** To be called now and then. */
   compact(): Promise<void>
@@ -64,28 +64,28 @@ export function createUsage(
   { limitRows, peers = noPeers, onRestored = () => undefined }: UsageParts,
 ): UsageControl {
   const { state, ledger, clock, log } = options
-  const news = new UsageEvents(options)
+  const limitEvents = new UsageEvents(options)
   const failed = (error: unknown) => {
     // Looked at again with the next news of the account, and at the next start.
     log.error({ error: String(error) }, 'What is used of limits could not be looked at')
   }
   const lost = async (worker: string, losses: Losses): Promise<void> => {
-    await news.lost(worker, losses)
-    await news.used(losses.map(({ account }) => account))
+    await limitEvents.lost(worker, losses)
+    await limitEvents.used(losses.map(({ account }) => account))
   }
   const epoch = new LedgerEpoch(options.newId())
   const onLost = (worker: string, losses: Losses) => void lost(worker, losses).catch(failed)
   const balances = sqlLedger({ ledger, epoch, clock, onLost, workers: () => registry.all() })
-  const waiting = new AwaitedWorkers(options, { registry, epoch, balances, onRestored })
+  const reconciliation = new LedgerReconciliation(options, { registry, epoch, balances, onRestored })
   const startedAt = clock.now()
-  const authority = new Allocator({
+  const allocator = new Allocator({
     ledger: balances,
     limits: sqlLimits(limitRows, clock),
     clock,
     log,
     peers,
     async floors(accounts) {
-      const reading = news.floors(accounts).catch((error: unknown) => {
+      const reading = limitEvents.floors(accounts).catch((error: unknown) => {
         log.warn({ error: String(error) }, 'What the cheapest request costs could not be read')
         return null
       })
@@ -98,7 +98,7 @@ export function createUsage(
     },
     onRestored() {
       onRestored()
-      lookForAwaited().catch(failed)
+      reconcile().catch(failed)
     },
     workers: {
       connected: () => registry.all().flatMap(({ worker, stream }) => (stream === null ? [] : [worker])),
@@ -106,86 +106,86 @@ export function createUsage(
       recall: (worker, accounts) => registry.get(worker)?.stream?.send({ kind: 'recall', accounts: [...accounts] }),
     },
   })
-  const lookForAwaited = (opening?: string) => waiting.look((worker) => authority.isRegistered(worker), opening)
-  const look = async (version: number): Promise<void> => {
+  const reconcile = (opening?: string) => reconciliation.run((worker) => allocator.isRegistered(worker), opening)
+  const applyLimitChanges = async (version: number): Promise<void> => {
     const { limits, narrowed, offer } = await changedAt(state, version)
     if (limits.length > 0) {
       // A token that was just made is no news to any worker: what nobody was ever granted of needs no recall.
       const granted = new Set((await balances.balances(limits)).map(({ account }) => account))
-      authority.changed(limits.filter((account) => account.startsWith('budget/') || granted.has(account)))
+      allocator.changed(limits.filter((account) => account.startsWith('budget/') || granted.has(account)))
     }
     const used = [...new Set([...limits, ...narrowed])]
-    if (used.length > 0) await news.used(used)
-    if (offer) await news.offerChanged()
+    if (used.length > 0) await limitEvents.used(used)
+    if (offer) await limitEvents.offerChanged()
   }
   const compaction = new Compaction(ledger, clock, epoch)
-  let lookedForRestored = false
+  let restoreChecked = false
   const uses = (events: readonly Event[]) => [...sumByAccount(settlementsOf(events)).values()].some((sum) => sum > 0)
   const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
   return {
-    authority,
+    allocator,
     compact: () => compaction.run(),
-    look: () => lookForAwaited(),
+    reconcileIfRestored: () => reconcile(),
     async epoch() {
       const { known } = epoch
       await ledger.flush()
       return known
     },
-    async connected(worker, { forgotten, acknowledged, epoch: told }) {
+    async connected(worker, { forgotten, acknowledged, epoch: message }) {
       const [row] = await ledger.read<{ lacks: number }>(
         `select coalesce((select seq from chains where chain = ?1), 0) < ?2 or ${isBehind('?3')} as lacks`,
-        [worker, acknowledged, JSON.stringify(told)],
+        [worker, acknowledged, JSON.stringify(message)],
       )
       if (!forgotten && row?.lacks !== 1) return
       onRestored()
       await ledger.write(reconcileAfterLoss(worker, startedAt))
-      await lookForAwaited(worker)
+      await reconcile(worker)
     },
-    async lookForRestored() {
-      if (lookedForRestored) return
+    async detectRestoredLedger() {
+      if (restoreChecked) return
       const since = await missingChangesSince(state, ledger, clock.now())
       if (since !== null) {
         onRestored()
         await ledger.write([startReconciliation(since)])
-        await lookForAwaited()
+        await reconcile()
       }
-      lookedForRestored = true
+      restoreChecked = true
     },
     receiver: {
       receiveSignal(signal) {
         if (signal.kind === 'slots') recallSlots(registry, signal)
-        else authority.receiveSignal(signal)
+        else allocator.receiveSignal(signal)
       },
     },
-    news,
-    settle(worker, events) {
+    limitEvents,
+    bookingStatements(worker, events) {
       const settlements = settlementsOf(events)
       const booked = settlementStatements({ worker, settlements, epoch: epoch.text })
       const counted = totalStatements(events)
       if (booked.length === 0) return counted
       return [...counted, ...booked, ...excessStatements(events, clock.now()), epoch.count()]
     },
-    settled(events) {
+    onBooked(events) {
       if (uses(events)) epoch.made()
       const requestOf = new Map(
         events.flatMap(({ settlements = [], request_id }) =>
           settlements.map(({ account }) => [account, request_id] as const),
         ),
       )
-      if (requestOf.size > 0) news.used([...requestOf.keys()], requestOf).catch(failed)
+      if (requestOf.size > 0) limitEvents.used([...requestOf.keys()], requestOf).catch(failed)
       // The excess takes from what others may have: what workers keep of these accounts unused is called back.
       const exceeded = settlementsOf(events.filter(({ details }) => details?.bound_exceeded !== undefined))
       if (exceeded.length === 0) return
-      authority.changed([...new Set(exceeded.map(({ account }) => plainName(account)))])
-      news.exceeded().catch(failed)
+      allocator.changed([...new Set(exceeded.map(({ account }) => plainName(account)))])
+      limitEvents.exceeded().catch(failed)
     },
     announced(version) {
-      look(version).catch(failed)
+      applyLimitChanges(version).catch(failed)
     },
   }
 }
 
-interface AwaitedParts {
+interface ReconciliationParts {
   registry: WorkerRegistry
   epoch: LedgerEpoch
   balances: Pick<BalanceLedger, 'startFullReconciliation'>
@@ -196,45 +196,45 @@ interface AwaitedParts {
  * What this control plane does about a restored ledger (usage/lease/allocator/restored-ledger.ts): finds it, and has workers that are waited
  * for open their streams anew: they ship again what was forgotten, and say hello.
  */
-class AwaitedWorkers {
+class LedgerReconciliation {
   readonly #options: FleetOptions
   readonly #registry: WorkerRegistry
-  readonly #marks: LedgerEpoch
-  readonly #cells: Pick<BalanceLedger, 'startFullReconciliation'>
+  readonly #epoch: LedgerEpoch
+  readonly #balances: Pick<BalanceLedger, 'startFullReconciliation'>
   readonly #onRestored: () => void
   /** Those that were asked, with when they had last said hello. */
-  #asked: ReadonlySet<string> = new Set()
+  #notified: ReadonlySet<string> = new Set()
 
-  constructor(options: FleetOptions, { registry, epoch, balances, onRestored }: AwaitedParts) {
+  constructor(options: FleetOptions, { registry, epoch, balances, onRestored }: ReconciliationParts) {
     this.#options = options
     this.#registry = registry
-    this.#marks = epoch
-    this.#cells = balances
+    this.#epoch = epoch
+    this.#balances = balances
     this.#onRestored = onRestored
   }
 
   /** `isRegistered` tells of a worker's stream; the worker `opening` is just about to say hello. */
-  async look(isRegistered: (worker: WorkerConnection) => boolean, opening = ''): Promise<void> {
+  async run(isRegistered: (worker: WorkerConnection) => boolean, opening = ''): Promise<void> {
     const { ledger, log } = this.#options
-    const wentBack = !(await this.#marks.read(ledger))
-    if (wentBack) this.#onRestored()
-    const behind = wentBack && (await this.#cells.startFullReconciliation())
+    const isOlderCopy = !(await this.#epoch.read(ledger))
+    if (isOlderCopy) this.#onRestored()
+    const behind = isOlderCopy && (await this.#balances.startFullReconciliation())
     const awaited = new Map(
       (await workersPendingReconciliation(ledger)).map((each) => [each.worker, `${each.worker} ${each.greeted_at}`]),
     )
-    const fresh = [...awaited].filter(([, time]) => !this.#asked.has(time)).map(([worker]) => worker)
+    const fresh = [...awaited].filter(([, time]) => !this.#notified.has(time)).map(([worker]) => worker)
     if (fresh.length > 0) {
-      const told = 'The ledger was restored: nothing is granted until its gateways have said what they hold'
-      log.error({ workers: fresh }, told)
+      const message = 'The ledger was restored: nothing is granted until its gateways have said what they hold'
+      log.error({ workers: fresh }, message)
     }
     const again = new Set(fresh)
     for (const worker of this.#registry.all()) {
       if (worker.worker === opening) continue
       // Some may have begun after the copy was made, which does not know them.
-      const unheard = again.has(worker.worker) || (awaited.has(worker.worker) && isRegistered(worker))
-      if (behind || unheard) worker.stream?.end()
+      const mustReconnect = again.has(worker.worker) || (awaited.has(worker.worker) && isRegistered(worker))
+      if (behind || mustReconnect) worker.stream?.end()
     }
-    this.#asked = new Set(awaited.values())
+    this.#notified = new Set(awaited.values())
   }
 }
 

@@ -16,7 +16,7 @@ import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { type Database, databaseTime } from '../../store/open.ts'
-import { type Acknowledgement, mostAcknowledged } from '../protocol/peer-signal.ts'
+import { type Acknowledgement, maxAcknowledged } from '../protocol/peer-signal.ts'
 import type { StreamMessage } from '../protocol/wire.ts'
 
 const flushEveryMs = 1000
@@ -262,7 +262,7 @@ export class WorkerRegistry {
   #broadcast(): void {
     if (this.#broadcastTimer !== null) clearTimeout(this.#broadcastTimer)
     this.#broadcastTimer = null
-    const workers = [...this.#notBroadcast].slice(0, mostAcknowledged)
+    const workers = [...this.#notBroadcast].slice(0, maxAcknowledged)
     this.#notBroadcast.clear()
     const acknowledgements = workers.map(({ worker, streamId, acknowledgedVersion }) => ({
       worker,
@@ -317,7 +317,7 @@ export class WorkerRegistry {
 
   /** Another control plane says these of its workers; what it said before may arrive after it. */
   applyPeerAcknowledgements(workers: readonly Acknowledgement[]): void {
-    if (this.#peerAcknowledgements.size > mostAcknowledged) this.#peerAcknowledgements.clear()
+    if (this.#peerAcknowledgements.size > maxAcknowledged) this.#peerAcknowledgements.clear()
     for (const each of workers) {
       const known = this.#peerAcknowledgements.get(each.worker)
       if (known?.stream_id !== each.stream_id || known.version < each.version)

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { type Event, nobody } from '../../events/event.ts'
+import { type Event, noAttribution } from '../../events/event.ts'
 import { systemClock, timestamp } from '../../lib/clock.ts'
 import { hostTime } from '../../lib/host-time.ts'
 import { newId } from '../../lib/ids.ts'
@@ -55,7 +55,7 @@ function event(details: Record<string, unknown> = {}, exchangeId?: string): Even
     verdict: 'allow',
     reason_code: 'ok',
     config_version: 1,
-    event_attribution: { ...nobody, token_id: 'token' },
+    event_attribution: { ...noAttribution, token_id: 'token' },
     ...(exchangeId === undefined ? {} : { exchange_id: exchangeId }),
     details,
   }

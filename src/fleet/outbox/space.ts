@@ -42,7 +42,7 @@ const otherBytes = 4 * 1024 * 1024
 /** No segment is smaller, unless it was configured so. */
 const fewestBytes = 256 * 1024
 /** Of a disk with less than this free no segment is made, whatever waits: what is set aside is all there is. */
-export const leastFreeBytes = otherBytes + fewestBytes
+export const minFreeBytes = otherBytes + fewestBytes
 /** Of what the disk still takes one segment is at most this part. */
 const diskPart = 1 / 16
 /** After a failed allocation the disk is left alone for so long: each try would fill it again. */

@@ -56,14 +56,14 @@ export const bootstrapReplySchema = z.object({
 export type BootstrapReply = z.infer<typeof bootstrapReplySchema>
 
 /** The least a gateway serves without news, however strict it is: the time in which a worker counts as connected. */
-const leastStalenessMs = 3000
+const minStalenessMs = 3000
 /**
  * For how long a worker may serve after it was last fresh; both sides must count alike. Where the setting changes, a worker
  * serves for less from any answer on, and says so once that would outlive a restart; for more only by a hello, before
  * which its row was written. So what the row has is never less than what the worker goes by.
  */
 export const staleAfterMs = (maxStalenessSeconds: number): number =>
-  Math.max(leastStalenessMs, maxStalenessSeconds * 1000)
+  Math.max(minStalenessMs, maxStalenessSeconds * 1000)
 
 /** How often the control plane writes a comment into a quiet stream, and after what silence a worker gives it up. */
 export const streamCommentMs = 5000

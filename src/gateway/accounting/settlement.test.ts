@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type Event, nobody } from '../../events/event.ts'
+import { type Event, noAttribution } from '../../events/event.ts'
 import { chat } from '../../languages/chat/dialect.ts'
 import type { Usage } from '../../languages/dialect.ts'
 import { systemClock } from '../../lib/clock.ts'
@@ -55,7 +55,7 @@ const outcome = (): Event => ({
   verdict: 'allow',
   reason_code: 'ok',
   config_version: 1,
-  event_attribution: nobody,
+  event_attribution: noAttribution,
 })
 
 function opened(allowances: TestAllowances, want: number): Exchange {
@@ -98,7 +98,7 @@ test('a cost is booked once on a budget that was held in two of its windows', ()
     { account: 'budget/b@2026-01-02', amount: 70_000 },
     { account: 'token/t/requests', amount: 1 },
   ]
-  exchange.reservation = { held, extend: () => false, settle: (used) => used, release() {} }
+  exchange.reservation = { held, extend: () => false, book: (used) => used, release() {} }
   const event = outcome()
   settleLimits(exchange, event, { usage: usage(1, 1), estimated: false, cost: 50_000, source: null })
   expect(event.settlements?.map(({ amount }) => amount)).toEqual([30_000, 20_000, 1])

@@ -108,7 +108,7 @@ export function settleLimits(exchange: Exchange, event: Event, spent: Spent | nu
   }
   const exceeded = spent === null ? null : excessOfSpent(exchange, spent)
   if (exceeded !== null) event.details = { ...event.details, bound_exceeded: exceeded }
-  event.settlements = [...reservation.settle(used)]
+  event.settlements = [...reservation.book(used)]
 }
 
 /** By how much the last call cost more than its bound, where that is more than was reckoned with. */
@@ -148,7 +148,7 @@ export function settleRates(exchange: Exchange, spent: Spent | null): readonly R
   const { rates, opened } = exchange
   if (rates === null) return noUses
   exchange.rates = null
-  if (opened) return rates.settle((spent?.usage.inputTokens ?? 0) + (spent?.usage.outputTokens ?? 0))
+  if (opened) return rates.correct((spent?.usage.inputTokens ?? 0) + (spent?.usage.outputTokens ?? 0))
   rates.release()
   return noUses
 }

@@ -25,7 +25,7 @@ test('a grant that is given to nobody any more is given back', async () => {
   const reservation: Reservation = {
     held: [{ account: 'grant/g', amount: 1 }],
     extend: () => false,
-    settle: (used) => used,
+    book: (used) => used,
     release() {
       released += 1
     },

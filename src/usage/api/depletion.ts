@@ -108,7 +108,7 @@ function nearExhaustionCondition(kind: 'budget' | 'requests', share: number): st
     where u.kind = '${unit}' and u.exhausted_at is null and 1.0 * u.settled / a.${limit} >= ${share}`)
 }
 
-async function readStandings(ledger: Database, accounts: readonly string[]): Promise<Map<string, Standing>> {
+async function readDepletionStatus(ledger: Database, accounts: readonly string[]): Promise<Map<string, Standing>> {
   const rows = await ledger.read<Standing & { account: string }>(
     `select c.account, min(sum(c.settled), ${maxAmount}) as used, sum(c.granted - c.returned - c.settled) as open
      from usage_cells c where c.account in (select value from json_each(?)) group by c.account`,
@@ -126,7 +126,7 @@ export const depletionView = (
   read: (tokens) => readDepletion(ledger, tokens),
   async recalled(accounts) {
     await recallAndWait(accounts)
-    return await readStandings(ledger, accounts)
+    return await readDepletionStatus(ledger, accounts)
   },
   exhausted: exhaustedCondition,
   nearExhaustion: nearExhaustionCondition,

@@ -23,7 +23,7 @@ import { limitNames } from '../../store/schema/ledger.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import type { DepletionView } from '../../tokens/limits/depletion.ts'
 import { type LimitKind, limitKinds, limitName } from './limit-kind.ts'
-import { sightOf } from './visible-limits.ts'
+import { limitVisibilityOf } from './visible-limits.ts'
 
 export interface LimitDependencies {
   state: Database
@@ -93,7 +93,7 @@ const list = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
     reply: z.object({ [kind.plural]: z.array(recordSchema(kind)), next_cursor: z.string().nullable() }),
     async handle({ principal, query: { limit, cursor } }) {
       const { state, ledger } = deps
-      const sight = await sightOf(ledger, principal)
+      const sight = await limitVisibilityOf(ledger, principal)
       const stored = `select * from ${tableName(kind)} where deleted = 0`
       const only = sight === null ? null : await kind.seen(await state.read(stored), sight, ledger)
       const query = { list: kind.kind }
@@ -156,7 +156,7 @@ const get = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
     reply: recordSchema(kind),
     async handle({ principal, params: { id } }) {
       const { named, row } = await requireLimit(deps, kind, id)
-      const sight = await sightOf(deps.ledger, principal)
+      const sight = await limitVisibilityOf(deps.ledger, principal)
       const [seen] = sight === null ? [row] : await kind.seen([row], sight, deps.ledger)
       if (seen === undefined) throw notFound(kind)
       return await answerOf(deps, kind, named, seen)

@@ -15,7 +15,7 @@ import type { NewId } from '../../lib/ids.ts'
 import type { Database } from '../../store/open.ts'
 import { resume, workersPendingReconciliation } from '../lease/allocator/restored-ledger.ts'
 import { maxAmount, plainName } from '../lease/lease.ts'
-import { seenAccounts } from './visible-limits.ts'
+import { visibleAccounts } from './visible-limits.ts'
 
 export interface UsageDependencies {
   state: Database
@@ -81,7 +81,7 @@ const listAccounts = ({ state, ledger }: UsageDependencies): AnyRoute =>
     }),
     reply: z.object({ accounts: z.array(accountSchema), next_cursor: z.string().nullable() }),
     async handle({ principal, query: { limit, cursor, prefix } }) {
-      const seen = await seenAccounts({ state, ledger }, principal)
+      const seen = await visibleAccounts({ state, ledger }, principal)
       const filters = { list: 'usage-accounts', prefix }
       const rows = await ledger.read<AccountRow>(
         `select c.account, min(sum(c.settled), ${maxAmount}) as settled, sum(c.granted - c.returned - c.settled) as held,
@@ -129,7 +129,7 @@ const listWorkers = ({ state, ledger }: UsageDependencies): AnyRoute =>
     query: z.object(pageQuery),
     reply: z.object({ workers: z.array(workerSchema), next_cursor: z.string().nullable() }),
     async handle({ principal, query: { limit, cursor } }) {
-      const seen = await seenAccounts({ state, ledger }, principal)
+      const seen = await visibleAccounts({ state, ledger }, principal)
       const filters = { list: 'usage-workers' }
       const after = cursor === undefined ? '' : readCursor(cursor, filters, z.string())
       const rows = await ledger.read<WorkerRow>(

@@ -17,7 +17,7 @@ export interface TransactionCount {
 
 /** Rows that have not grown for so long are not remembered any more, nor those beyond so many that have grown since. */
 const readWithinMs = 86_400_000
-const mostRead = 50
+const maxRead = 50
 /**
  * Rows that have not grown for so long are deleted. Whoever is connected, or runs, has not remembered them for days; a
  * gateway that was cut off for longer and still runs takes the ledger for restored, which costs a hello of each.
@@ -83,7 +83,7 @@ export class LedgerEpoch {
     const rows = await ledger.read<{ behind: number; writer: string | null; written: number }>(
       `select ${isBehind('?1')} as behind, writer, written from (select 1) left join (
         select writer, written from ledger_marks where at > ${databaseTime} - ${readWithinMs}
-          order by at desc limit ${mostRead}) on true`,
+          order by at desc limit ${maxRead}) on true`,
       [this.text],
     )
     if (rows[0]?.behind !== 0) return false

@@ -18,12 +18,12 @@ import { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
-import { type Cooling, mostMinutes, slotMinuteMs, slotTtlMs } from './rate.ts'
+import { type Cooling, maxMinutes, slotMinuteMs, slotTtlMs } from './rate.ts'
 import type { SlotBalance, SlotsReply } from './rate-protocol.ts'
 
 /** By when the slots of a worker that was last heard of are cold; one percent is for clocks that run apart. */
 export const lostAfterMs = Math.ceil((slotTtlMs + slotMinuteMs) * 1.01)
-const callAgainMs = 100
+const recallAgainMs = 100
 /** Time at the worker's clock may be as much longer at the ledger's. */
 const clocksApart = 1.01
 const coolingSchema = z.array(z.tuple([z.number(), z.number()]))
@@ -56,16 +56,16 @@ async function answerBalance(
   balance: SlotBalance,
 ): Promise<SlotsReply['balances'][number]> {
   const limit = balance.want === 0 && balance.resting.length === 0 ? 0 : await options.slotsOf(balance.account)
-  await options.ledger.write([...takeIn(options, worker, balance, limit), ...grant(worker, balance, limit)])
+  await options.ledger.write([...recordReport(options, worker, balance, limit), ...grant(worker, balance, limit)])
   let held = await holding(options, worker, balance)
   if (balance.want === 0 || limit === 0 || held.granted - balance.granted >= balance.want) return held
-  let call = await newCall(options, worker, balance)
-  let silent = await callOn(options, worker, balance, call)
+  let recall = await newRecall(options, worker, balance)
+  let silent = await sendRecalls(options, worker, balance, recall)
   for (const wait of recallWaits) {
     if (silent.length === 0) break
     await options.sleep(wait)
     // In this order: what was returned by the time that all were heard is granted.
-    silent = await callOn(options, worker, balance, call)
+    silent = await sendRecalls(options, worker, balance, recall)
     await options.ledger.write(
       grant(worker, { ...balance, want: balance.want - (held.granted - balance.granted) }, limit),
     )
@@ -73,45 +73,45 @@ async function answerBalance(
     if (held.granted - balance.granted >= balance.want) return held
     if (silent.length > 0) continue
     // Others took what was returned to this call: whoever returned it may have more.
-    const next = await newCall(options, worker, balance)
-    if (next.grantedToOthers === call.grantedToOthers) break
-    call = next
-    silent = await callOn(options, worker, balance, call)
+    const next = await newRecall(options, worker, balance)
+    if (next.grantedToOthers === recall.grantedToOthers) break
+    recall = next
+    silent = await sendRecalls(options, worker, balance, recall)
   }
-  return { ...held, ...(await coolingOf(options, worker, balance, limit, call.at)) }
+  return { ...held, ...(await coolingOf(options, worker, balance, limit, recall.at)) }
 }
 
-interface SlotCall {
+interface SlotRecall {
   /** Its name. */
   at: number
   grantedToOthers: number
   /** When each holder was called on. */
-  said: Map<string, number>
+  sentAt: Map<string, number>
 }
 
-async function newCall(
+async function newRecall(
   { ledger, now }: RateLedgerOptions,
   worker: string,
   { account }: SlotBalance,
-): Promise<SlotCall> {
+): Promise<SlotRecall> {
   const [row] = await ledger.read<{ granted: number }>(
     'select coalesce(sum(granted), 0) as granted from rate_holdings where account = ? and worker <> ?',
     [account, worker],
   )
-  return { at: nameOfCall(now()), grantedToOthers: row?.granted ?? 0, said: new Map() }
+  return { at: nameOfRecall(now()), grantedToOthers: row?.granted ?? 0, sentAt: new Map() }
 }
 
 /** Calls on holders that have not followed, each again after a while: a message may be lost. Gives who they are. */
-async function callOn(
+async function sendRecalls(
   options: RateLedgerOptions,
   worker: string,
   balance: SlotBalance,
-  { at, said }: SlotCall,
+  { at, sentAt }: SlotRecall,
 ): Promise<string[]> {
   const silent = await unresponsiveHolders(options, worker, balance, at)
   const now = options.now()
-  const due = silent.filter((holder) => now - (said.get(holder) ?? Number.NEGATIVE_INFINITY) >= callAgainMs)
-  for (const holder of due) said.set(holder, now)
+  const due = silent.filter((holder) => now - (sentAt.get(holder) ?? Number.NEGATIVE_INFINITY) >= recallAgainMs)
+  for (const holder of due) sentAt.set(holder, now)
   if (due.length > 0) options.recall(balance.account, balance.want, due, at)
   return silent
 }
@@ -150,7 +150,7 @@ async function coolingOf(
 let calls = 0
 
 /** A later call has a larger name; calls of one millisecond have different ones, or one would pass for the other's answer. */
-const nameOfCall = (now: number): number => {
+const nameOfRecall = (now: number): number => {
   calls = (calls + 1) % 1024
   return Math.floor(now) * 1024 + calls
 }
@@ -181,7 +181,12 @@ async function unresponsiveHolders(
   return silent.map(({ worker: holder }) => holder)
 }
 
-function takeIn({ now, newId }: RateLedgerOptions, worker: string, balance: SlotBalance, limit: number): Statement[] {
+function recordReport(
+  { now, newId }: RateLedgerOptions,
+  worker: string,
+  balance: SlotBalance,
+  limit: number,
+): Statement[] {
   const { account, granted, process, run, known_from: knownFrom, cooling } = balance
   const at = now()
   const returned = Math.min(granted, balance.returned)
@@ -224,7 +229,7 @@ function takeIn({ now, newId }: RateLedgerOptions, worker: string, balance: Slot
         select 1 from rate_holdings where account = ?1 and worker = ?2 and (run > ?3 or run = ?3 and returned >= ?4))`,
     args: [account, worker, run, returned, `${id}-${index}`, slots ?? 0, at, freeAt ?? 0, process],
   }))
-  const heard: Statement = {
+  const upsert: Statement = {
     sql: `insert into rate_holdings
         (account, worker, holder, kind, granted, returned, heartbeat_at, free_at, recalled_at, process, run, cooling)
       values (?1, ?2, ?2, 'held', ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(?10, '[]'))
@@ -240,14 +245,14 @@ function takeIn({ now, newId }: RateLedgerOptions, worker: string, balance: Slot
       instants === undefined ? null : JSON.stringify(instants),
     ],
   }
-  return [...free, ...replaced, ...rested, heard]
+  return [...free, ...replaced, ...rested, upsert]
 }
 
 /** What was used beyond a limit is paid in the minutes that follow: of one instant no more rests than the limit has. */
 function paced(uses: readonly Cooling[], limit: number): Cooling[] {
   if (limit === 0) return [...uses]
   return uses.flatMap(([after, slots]): Cooling[] => {
-    const minutes = Math.min(mostMinutes, Math.max(1, Math.ceil(slots / limit)))
+    const minutes = Math.min(maxMinutes, Math.max(1, Math.ceil(slots / limit)))
     return Array.from(
       { length: minutes },
       (_, index): Cooling => [

@@ -53,7 +53,7 @@ test('a refused request gives its slots back, and tokens are corrected to what w
   const first = await Promise.all([worker.take([want], never), inside.until(inside.now + 100)])
   first[0].release()
   const ticket = await worker.take([want], never)
-  ticket.settle(30)
+  ticket.correct(30)
   expect(worker.take([{ ...want, slots: 70, least: 70 }], never)).not.toBeInstanceOf(Promise)
   const refused = attempt(inside, 'a', [{ ...want, slots: 1, least: 1 }], [])
   await inside.until(inside.now + 1000)
@@ -90,7 +90,7 @@ test('a request whose slots were taken by another while they were asked for is a
   const want = { account: tokens, slots: 11, least: 11, limit: 100 }
   const first = await worker.take([want], never)
   const waiting = worker.take([want], never)
-  first.settle(4)
+  first.correct(4)
   expect(worker.take([want], never)).not.toBeInstanceOf(Promise)
   await waiting
   expect(granted).toBe(26)

@@ -9,7 +9,7 @@
  *
  * Longer than most: asking, waiting, returning and confirming share the state of each limit.
  */
-import { type Cooling, coldAt, coolingFrom, countsTokens, mostMinutes, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
+import { type Cooling, coldAt, coolingFrom, countsTokens, maxMinutes, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
 import type { SlotBalance, SlotsReply } from './rate-protocol.ts'
 import { type RateClock, type RateTicket, SlotTicket } from './rate-ticket.ts'
 import { type RateDemand, type RatePast, RateRefused, type Rates } from './rates.ts'
@@ -61,9 +61,9 @@ const askAgainMs = 100
 const confirmAfterMs = slotTtlMs / 3
 const idleMs = 10_000
 /** Who is refused tokens that a running request may give back is told to come back after so long. */
-const mostRunningMs = 5000
+const maxRunningMs = 5000
 const forgetAfterMs = 3 * slotMinuteMs
-const debtAfterMs = mostMinutes * slotMinuteMs
+const debtAfterMs = maxMinutes * slotMinuteMs
 const cellsInMessage = 500
 
 /** How many slots a demand comes to; never more than the limit has. */
@@ -117,7 +117,7 @@ export class WorkerRates implements Rates {
 
   /** Says that the call was heard; where the answer tells of slots that were not known yet, follows it once more. */
   async #follow(account: Account, want: number, at: number): Promise<void> {
-    const message = this.#toldMessage(account, 0)
+    const message = this.#report(account, 0)
     await this.#sendUnwatched([message])
     if (account.slots.granted > message.balance.granted) this.recall(account.name, want, at)
   }
@@ -130,12 +130,12 @@ export class WorkerRates implements Rates {
       const { slots, name } = account
       const idle = now - slots.lastUsedAt
       if (idle >= idleMs) this.#release(account, now)
-      const told = slots.returned === account.confirmedReturned && slots.resting.length === 0
+      const reported = slots.returned === account.confirmedReturned && slots.resting.length === 0
       const held = slots.granted > slots.returned
-      if (told && !held && slots.running === 0 && idle >= (slots.debt > 0 ? debtAfterMs : forgetAfterMs)) {
+      if (reported && !held && slots.running === 0 && idle >= (slots.debt > 0 ? debtAfterMs : forgetAfterMs)) {
         this.#accounts.delete(name)
       }
-      const due = !told || (held && now - account.confirmedAt >= confirmAfterMs)
+      const due = !reported || (held && now - account.confirmedAt >= confirmAfterMs)
       if (due && messages.length < cellsInMessage) messages.push(this.#message(account, 0))
     }
     if (messages.length === 0 || this.#confirming) return
@@ -188,7 +188,7 @@ export class WorkerRates implements Rates {
   }
 
   /** A message that also tells when the slots in use are cold. */
-  #toldMessage(account: Account, want: number): Message {
+  #report(account: Account, want: number): Message {
     const { balance, resting } = this.#message(account, want)
     return { balance: { ...balance, cooling: account.slots.cooling(this.#clock.monotonic()) }, resting }
   }
@@ -254,7 +254,7 @@ export class WorkerRates implements Rates {
     const { cooling, slots } = this.#account(short.account, now)
     const at = coldAt(cooling, this.#shortage(short, now, needed)) ?? now + slotMinuteMs
     // Whoever runs may give tokens back at its end.
-    const soonest = countsTokens(short.account) && slots.running > 0 ? mostRunningMs : slotMinuteMs * mostMinutes
+    const soonest = countsTokens(short.account) && slots.running > 0 ? maxRunningMs : slotMinuteMs * maxMinutes
     return Math.min(soonest, Math.max(0, at - now))
   }
 
@@ -298,7 +298,7 @@ export class WorkerRates implements Rates {
     const { granted } = account.slots
     let refused: RateRefused['reason'] = 'used'
     try {
-      await this.#send([this.#toldMessage(account, lacking)])
+      await this.#send([this.#report(account, lacking)])
       // All that was asked for is no refusal: who still lacks slots lost them to others meanwhile, and is asked for anew.
       if (account.slots.granted - granted >= lacking) asked.clear()
     } catch {
@@ -307,11 +307,11 @@ export class WorkerRates implements Rates {
       await this.#sleep(askAgainMs)
     }
     account.asking = false
-    this.#settleWaiting(account, asked, refused)
+    this.#serveOrRefuse(account, asked, refused)
   }
 
   /** Serves the waiting in order of arrival; those for whom was asked and who still lack slots are refused. */
-  #settleWaiting(account: Account, asked: ReadonlySet<Waiting>, reason: RateRefused['reason']): void {
+  #serveOrRefuse(account: Account, asked: ReadonlySet<Waiting>, reason: RateRefused['reason']): void {
     const now = this.#clock.monotonic()
     for (const waiting of this.#waiting) {
       const short = this.#firstShort(waiting.demands, now, wanted)

@@ -53,7 +53,7 @@ export class TestAllowances implements Allowances {
         }
         return true
       },
-      settle: (used) => {
+      book: (used) => {
         end()
         this.settled += 1
         for (const [index, { account, amount }] of held.entries())

@@ -140,7 +140,7 @@ class Journal implements UsageJournal {
     return this.events.length
   }
 
-  told(): void {
+  reported(): void {
     this.happened = false
   }
 
@@ -314,7 +314,7 @@ class MemoryLedger {
       if (this.isBehind(epoch) || (grants && this.awaits)) return false
     }
     const before = new Map([...this.rows].map(([key, row]) => [key, { ...row }]))
-    for (const apply of increases) this.#recordIncrease(apply)
+    for (const increase of increases) this.#recordIncrease(increase)
     if (limits.some(({ account, limit }) => this.held(account) > limit)) {
       this.rows = before
       return false
@@ -596,7 +596,7 @@ export class World {
     this.scheduler.after(this.#options.lasting ?? this.random() * 1500, () => {
       if (!worker.alive) return
       // A close that fails is owed by the journal, which tries it again.
-      worker.journal.close({ exchange, settlements: reservation.settle(used) }).catch(() => undefined)
+      worker.journal.close({ exchange, settlements: reservation.book(used) }).catch(() => undefined)
     })
   }
 

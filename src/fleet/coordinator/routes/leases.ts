@@ -7,7 +7,7 @@ import { connectedWorker } from './heartbeat.ts'
 
 export interface LeasesDependencies {
   registry: WorkerRegistry
-  usage: Pick<UsageControl, 'authority'>
+  usage: Pick<UsageControl, 'allocator'>
 }
 
 export const leasesRoute = ({ registry, usage }: LeasesDependencies): AnyRoute =>
@@ -22,6 +22,6 @@ export const leasesRoute = ({ registry, usage }: LeasesDependencies): AnyRoute =
     internal: true,
     async handle({ principal, body: { worker: workerNumber, stream_id: streamId, ...request }, signal }) {
       const { worker, gatewayId } = await connectedWorker(registry, principal, workerNumber, streamId)
-      return { reply: await usage.authority.receive({ worker, streamId, gatewayId, signal }, request) }
+      return { reply: await usage.allocator.receive({ worker, streamId, gatewayId, signal }, request) }
     },
   })

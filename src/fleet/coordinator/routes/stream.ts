@@ -24,7 +24,7 @@ import type { FleetOptions } from '../options.ts'
 import type { Worker, WorkerRegistry, WorkerStream } from '../worker-registry.ts'
 
 /** Messages that may wait for a worker that does not read, before its stream is ended. */
-const mostWaiting = 10_000
+const maxWaiting = 10_000
 
 export interface StreamDependencies {
   options: FleetOptions
@@ -132,7 +132,7 @@ function openBody(onEnd: () => void) {
   const write = (message: StreamMessage) => {
     if (controller === null) return
     controller.enqueue(encoder.encode(`event: ${message.kind}\ndata: ${JSON.stringify(message)}\n\n`))
-    if ((controller.desiredSize ?? 0) < -mostWaiting) stream.end()
+    if ((controller.desiredSize ?? 0) < -maxWaiting) stream.end()
   }
   const stream: WorkerStream = {
     send(message) {

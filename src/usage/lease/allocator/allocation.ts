@@ -108,9 +108,9 @@ export class Allocation {
   take(call: LeaseCall): void {
     const { worker } = call.caller
     const reply = this.#replyTo(call)
-    for (const said of call.request.balances) {
-      const booked = this.#limits.get(said.account)?.booked ?? said.account
-      const report = booked === said.account ? said : zeroBalance(booked)
+    for (const reported of call.request.balances) {
+      const booked = this.#limits.get(reported.account)?.booked ?? reported.account
+      const report = booked === reported.account ? reported : zeroBalance(booked)
       this.#book.returned(worker, report)
       this.#recordReport(this.#contentions.get(report.account), worker, report)
       if (this.#otherWorkers.recalledElsewhere(report.account)) {

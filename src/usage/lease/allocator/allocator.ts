@@ -86,14 +86,14 @@ export class Allocator implements RecallReceiver {
    */
   receive(caller: LeaseCaller, request: LeaseRequest): Promise<LeaseReply> {
     const { promise, resolve, reject } = Promise.withResolvers<LeaseReply>()
-    const told = (reply: LeaseReply) => {
+    const resolveAndRecord = (reply: LeaseReply) => {
       resolve(reply)
-      this.#answers.told(
+      this.#answers.record(
         caller.worker,
         request.balances.map(({ account }) => account),
       )
     }
-    this.#inbox.push({ caller, request, arrivedAt: this.#options.clock.monotonic(), resolve: told, reject })
+    this.#inbox.push({ caller, request, arrivedAt: this.#options.clock.monotonic(), resolve: resolveAndRecord, reject })
     this.#allocateSoon()
     return promise
   }
@@ -177,9 +177,9 @@ export class Allocator implements RecallReceiver {
     const calls = this.#inbox
     this.#inbox = []
     try {
-      const heard: LeaseCall[] = []
-      for (const call of calls) if (await this.#acceptRegistration(call)) heard.push(call)
-      await this.#decide(heard)
+      const accepted: LeaseCall[] = []
+      for (const call of calls) if (await this.#acceptRegistration(call)) accepted.push(call)
+      await this.#decide(accepted)
     } catch (error) {
       for (const call of calls) call.reject(error)
       this.#options.log.error({ error: String(error) }, 'Usage could not be granted')
@@ -249,21 +249,21 @@ export class Allocator implements RecallReceiver {
     const { ledger, limits, clock, log } = this.#options
     const { worker, gatewayId } = caller
     const now = clock.now()
-    const told = request.balances.filter(
+    const reported = request.balances.filter(
       ({ account, granted, rounds }) => (granted > 0 || rounds > 0) && !endedLongAgo(account, now),
     )
-    if (told.length === 0) return undefined
-    const book = new AccountBook(await ledger.balances(told.map(({ account }) => account)))
-    const forgotten = told.filter(
+    if (reported.length === 0) return undefined
+    const book = new AccountBook(await ledger.balances(reported.map(({ account }) => account)))
+    const missing = reported.filter(
       (balance) => grantedBeyond(balance, book.balance(balance.account, worker) ?? zeroBalance(balance.account)) > 0,
     )
-    if (forgotten.length === 0) return undefined
+    if (missing.length === 0) return undefined
     log.warn(
-      { worker, accounts: forgotten.map(({ account }) => account) },
+      { worker, accounts: missing.map(({ account }) => account) },
       'A worker holds more of limits than the ledger knew',
     )
-    const known = await limits.limits(forgotten.map(({ account }) => plainName(account)))
-    const increases = forgotten.flatMap(({ account, rounds, granted, returned }) => {
+    const known = await limits.limits(missing.map(({ account }) => plainName(account)))
+    const increases = missing.flatMap(({ account, rounds, granted, returned }) => {
       const limit = known.get(plainName(account))
       // The worker says hello again: what it holds must not be forgotten because the state does not answer.
       if (limit === undefined && readAccountName(account) !== null) throw new Failure('dependency_unavailable')
@@ -277,20 +277,27 @@ export class Allocator implements RecallReceiver {
     for (let attempt = 1; ; attempt++) {
       this.#dropDisconnected()
       const present = calls.filter((call) => this.#isCurrent(call))
-      const asked = present.flatMap(({ request }) => request.asks.map(({ account }) => account))
-      const waited = this.#waiting.flatMap(({ asks }) => asks.map(({ account }) => account))
-      const told = present.flatMap(({ request }) => request.balances.map(({ account }) => account))
+      const askedAccounts = present.flatMap(({ request }) => request.asks.map(({ account }) => account))
+      const waitingAccounts = this.#waiting.flatMap(({ asks }) => asks.map(({ account }) => account))
+      const reported = present.flatMap(({ request }) => request.balances.map(({ account }) => account))
       // A worker that missed an answer asks what was granted by the plain name: it does not know the window.
-      const unsure = told.filter((account) => account.startsWith('budget/') && plainName(account) === account)
-      const plain = new Set([...asked, ...waited, ...unsure, ...[...this.#contentions.keys()].map(plainName)])
+      const withoutWindow = reported.filter(
+        (account) => account.startsWith('budget/') && plainName(account) === account,
+      )
+      const plain = new Set([
+        ...askedAccounts,
+        ...waitingAccounts,
+        ...withoutWindow,
+        ...[...this.#contentions.keys()].map(plainName),
+      ])
       if (present.every(({ request }) => request.asks.length + request.balances.length === 0) && plain.size === 0) {
         for (const call of present) call.resolve(toReply(newReplyDraft(call)))
         return
       }
       const limits = await this.#options.limits.limits([...plain])
       const booked = [...limits.values()].map((limit) => limit.booked)
-      const accounts = [...new Set([...booked, ...told, ...this.#contentions.keys()])]
-      const otherWorkers = await this.#otherWorkers.look(accounts)
+      const accounts = [...new Set([...booked, ...reported, ...this.#contentions.keys()])]
+      const otherWorkers = await this.#otherWorkers.read(accounts)
       const { balances, status } = await this.#options.ledger.book(accounts)
       if (status === 'behind') await this.#onLedgerBehind()
       const book = new AccountBook(balances)

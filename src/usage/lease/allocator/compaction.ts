@@ -38,23 +38,23 @@ const releasedWorkers = `select c.account, c.worker from workers l join usage_ce
 export class Compaction {
   readonly #ledger: Database
   readonly #clock: Clock
-  readonly #marks: Pick<LedgerEpoch, 'tidy'>
+  readonly #epoch: Pick<LedgerEpoch, 'tidy'>
   #nextAt = Number.NEGATIVE_INFINITY
 
   constructor(ledger: Database, clock: Clock, epoch: Pick<LedgerEpoch, 'tidy'>) {
     this.#ledger = ledger
     this.#clock = clock
-    this.#marks = epoch
+    this.#epoch = epoch
   }
 
   async run(): Promise<void> {
     if (this.#clock.monotonic() < this.#nextAt) return
     const now = this.#clock.now()
-    await this.#ledger.write([...forgotten(now), ...this.#marks.tidy()])
+    await this.#ledger.write([...expired(now), ...this.#epoch.tidy()])
     const ended = await this.#ledger.read<Balance>(endedWindows, [new Date(now - longAgoMs).toISOString().slice(0, 10)])
-    const left = await this.#ledger.read<Balance>(releasedWorkers)
-    for (const balances of [ended, left]) await this.#merge(balances)
-    if (Math.max(ended.length, left.length) < batch) this.#nextAt = this.#clock.monotonic() + everyMs
+    const released = await this.#ledger.read<Balance>(releasedWorkers)
+    for (const balances of [ended, released]) await this.#merge(balances)
+    if (Math.max(ended.length, released.length) < batch) this.#nextAt = this.#clock.monotonic() + everyMs
   }
 
   async #merge(balances: readonly Balance[]): Promise<void> {
@@ -68,7 +68,7 @@ export class Compaction {
   }
 }
 
-const forgotten = (now: number): Statement[] => [
+const expired = (now: number): Statement[] => [
   {
     sql: `update workers set released_at = ?2, stream_id = 'silent' where worker in (
       select l.worker from workers l where l.released_at is null and l.last_heartbeat_at < ?1 and l.connected_at < ?1

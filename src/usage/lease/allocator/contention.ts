@@ -50,10 +50,10 @@ export const unresponsiveHolders = (worker: string | null, { balances, reports }
 /** An answer that is older than a grant does not count, and neither does one that keeps what is not open. */
 function hasAnswered(balance: LedgerBalance, report: BalanceReport | undefined): boolean {
   if (report === undefined) return false
-  const told = inRound(report, balance.rounds)
-  if (told.granted !== balance.granted) return false
-  const returned = Math.max(balance.returned, told.returned)
-  return balance.granted - returned - Math.max(balance.settled, told.settled) - told.open <= 0
+  const answer = inRound(report, balance.rounds)
+  if (answer.granted !== balance.granted) return false
+  const returned = Math.max(balance.returned, answer.returned)
+  return balance.granted - returned - Math.max(balance.settled, answer.settled) - answer.open <= 0
 }
 
 /** In this order: all; what there is, if that is enough; wait for what may come back; refuse, saying why. */

@@ -56,7 +56,7 @@ export class OtherWorkers {
   }
 
   /** With nobody elsewhere nothing but the heartbeats is read, once a second. */
-  async look(accounts: readonly string[]): Promise<OtherWorkersState> {
+  async read(accounts: readonly string[]): Promise<OtherWorkersState> {
     const workers = await this.#workers()
     const answers = workers.size === 0 ? [] : await this.#options.ledger.answers(accounts)
     const now = this.#options.clock.monotonic()
@@ -76,13 +76,13 @@ export class OtherWorkers {
     const held = balances.filter(({ worker }) => workers.has(worker))
     if (held.length === 0) return
     const accounts = [...new Set(held.map(({ account }) => account))]
-    const told = async () =>
+    const answerNumbers = async () =>
       new Map((await ledger.answers(accounts)).map((answer) => [`${answer.worker} ${answer.account}`, answer.told]))
-    const before = await told()
+    const before = await answerNumbers()
     peers.send({ kind: 'recall', accounts })
     const over = late.then(() => true)
     for (let ended = false; !ended; ) {
-      const now = await told()
+      const now = await answerNumbers()
       const silent = ({ worker, account }: { worker: string; account: string }) =>
         (now.get(`${worker} ${account}`) ?? 0) <= (before.get(`${worker} ${account}`) ?? 0)
       if (!held.some(silent)) return

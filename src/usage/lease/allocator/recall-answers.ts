@@ -12,7 +12,7 @@ export class RecallAnswers {
     this.#waiting.delete(waiting)
   }
 
-  told(worker: string, accounts: readonly string[]): void {
+  record(worker: string, accounts: readonly string[]): void {
     for (const { silent, done } of this.#waiting) {
       for (const account of accounts) silent.delete(`${worker} ${account}`)
       if (silent.size === 0) done()

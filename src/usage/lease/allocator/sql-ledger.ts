@@ -116,7 +116,7 @@ async function attempt(ledger: Database, statements: readonly Statement[]): Prom
 /** Of the row, and of what it is raised to: what stands in the round before the later of the two. */
 const offOld = `max(0, excluded.rounds - rounds) * ${roundSize}`
 const offNew = `max(0, rounds - excluded.rounds) * ${roundSize}`
-const mostGranted = `max(granted - ${offOld}, excluded.granted - ${offNew})`
+const maxGranted = `max(granted - ${offOld}, excluded.granted - ${offNew})`
 
 /** Of a grant nothing stands while workers are waited for, and of no raise where the ledger has lost what is known of it. */
 const standsGuard = (epoch: string, grants: boolean): Statement => ({
@@ -128,8 +128,8 @@ const raised = `insert into usage_cells (account, worker, rounds, granted, retur
   select value ->> 'account', value ->> 'worker', value ->> 'rounds', value ->> 'granted', value ->> 'returned'
   from json_each(?1)`
 const increaseOnConflict = `on conflict (account, worker) do update set rounds = max(rounds, excluded.rounds),
-  granted = ${mostGranted},
-  returned = max(returned - ${offOld}, min(excluded.returned - ${offNew}, ${mostGranted} - settled))`
+  granted = ${maxGranted},
+  returned = max(returned - ${offOld}, min(excluded.returned - ${offNew}, ${maxGranted} - settled))`
 
 /** What a worker tells is believed where it keeps within the limit, or alone does, if it is not known what others hold. */
 const missingGrantStatements = ({ increases, since }: MissingGrants): Statement[] => [

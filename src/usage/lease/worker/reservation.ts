@@ -6,7 +6,7 @@ import type { WorkerBalance } from './worker-balance.ts'
 /** What a reservation asks of the usage that made it. */
 interface ReservingUsage {
   extend(reservation: WorkerReservation, more: readonly HeldAmount[]): boolean
-  settle(balance: WorkerBalance, held: number, used: number): void
+  book(balance: WorkerBalance, held: number, used: number): void
 }
 
 export class WorkerReservation implements Reservation {
@@ -34,20 +34,20 @@ export class WorkerReservation implements Reservation {
     return !this.#settled && this.#usage.extend(this, more)
   }
 
-  settle(used: readonly HeldAmount[]): readonly HeldAmount[] {
+  book(used: readonly HeldAmount[]): readonly HeldAmount[] {
     if (this.#settled) return []
     this.#settled = true
     const settled: HeldAmount[] = []
     for (const [index, balance] of this.#cells.entries()) {
       const amount = Math.min(amountOf(used, balance.account), maxAmount)
-      this.#usage.settle(balance, this.#held[index]?.amount ?? 0, amount)
+      this.#usage.book(balance, this.#held[index]?.amount ?? 0, amount)
       settled.push({ account: balance.account, amount })
     }
     return settled
   }
 
   release(): void {
-    this.settle([])
+    this.book([])
   }
 }
 

@@ -23,7 +23,7 @@ beforeEach(async () => {
   worker = new WorkerUsage({
     usageWaitMs: 2000,
     process: 'process',
-    crash: { happened: false, told: () => undefined },
+    crash: { happened: false, reported: () => undefined },
     clock: { now: () => scheduler.now, monotonic: () => scheduler.now },
     journal: { hasUnwrittenOutcomes: false, lastEvent: 0, acknowledgedEvent: 0, committed: () => Promise.resolve() },
     after: (milliseconds, work) => scheduler.after(milliseconds, work),

@@ -60,7 +60,7 @@ export interface WorkerUsageOptions {
    * Whether the host went down, or the journal was damaged, since a process of this worker last said hello. To be kept
    * through restarts until it is told.
    */
-  crash: { readonly happened: boolean; told(): void }
+  crash: { readonly happened: boolean; reported(): void }
   /** `now` is the gateway's own time. */
   clock: Clock
   journal: UsageJournal
@@ -201,7 +201,7 @@ export class WorkerUsage implements Allowances {
   }
 
   /** Books `used` of what was held of a balance. */
-  settle(balance: WorkerBalance, held: number, used: number): void {
+  book(balance: WorkerBalance, held: number, used: number): void {
     balance.open -= held
     // No limit is larger: what is beyond that changes nothing, and the counter stays an exact integer.
     balance.settled = Math.min(balance.settled + used, maxAmount)
@@ -290,9 +290,9 @@ export class WorkerUsage implements Allowances {
       }
     }
     this.#prefetch.clear()
-    const told = new Set(this.#report)
+    const reported = new Set(this.#report)
     this.#report.clear()
-    if (asks.size > 0 || told.size > 0) void this.#exchange([...asks.values()], told)
+    if (asks.size > 0 || reported.size > 0) void this.#exchange([...asks.values()], reported)
   }
 
   #askEach(group: ReadonlyMap<string, TotalDemand>, asks: Map<string, Ask>): void {
@@ -301,13 +301,13 @@ export class WorkerUsage implements Allowances {
       const known = asks.get(name)
       const missing = known === undefined ? want - this.#accounts.available(account) : want
       if (account.asking || missing <= 0 || this.#pause(name) > 0) continue
-      const asked = {
+      const amounts = {
         want: Math.min(missing + (known?.want ?? 0), maxAskAmount),
         min: Math.min(min, known?.min ?? min),
       }
       asks.set(name, {
         account: name,
-        ...asked,
+        ...amounts,
         waited: this.#since(since),
         wait: this.#options.usageWaitMs,
         tight: false,
@@ -318,7 +318,7 @@ export class WorkerUsage implements Allowances {
   /** Asks for all that a group of requests lacks in one message, keeping nothing of it meanwhile. */
   #askTogether(group: ReadonlyMap<string, TotalDemand>): void {
     const asks: Ask[] = []
-    const told = new Set<string>()
+    const reported = new Set<string>()
     for (const [name, { want, min, since }] of group) {
       const account = this.#accounts.get(name)
       if (account.asking || this.#pause(name) > 0) return
@@ -326,10 +326,10 @@ export class WorkerUsage implements Allowances {
       account.tight = true
       const [waited, wait] = [this.#since(since), this.#options.usageWaitMs]
       asks.push({ account: name, want: Math.min(want, maxAskAmount), min, waited, wait, tight: true })
-      if (account.balance !== null) told.add(account.balance.account)
+      if (account.balance !== null) reported.add(account.balance.account)
     }
-    for (const booked of told) this.#report.delete(booked)
-    if (asks.length > 0) void this.#exchange(asks, told)
+    for (const booked of reported) this.#report.delete(booked)
+    if (asks.length > 0) void this.#exchange(asks, reported)
   }
 
   /** For how long the control plane is not to be asked for an account, in milliseconds; none or less where it may be. */
@@ -342,14 +342,14 @@ export class WorkerUsage implements Allowances {
   }
 
   /** One message and what it is answered with. `told` names balances to be told of; what they have spare goes back. */
-  async #exchange(asks: readonly Ask[], told: ReadonlySet<string>): Promise<void> {
+  async #exchange(asks: readonly Ask[], reported: ReadonlySet<string>): Promise<void> {
     const [epoch, upTo, message] = [this.#epoch, this.#waiting.last, ++this.#sent]
     for (const { account } of asks) this.#accounts.get(account).asking = true
     this.#inFlight.add(message)
     try {
-      await this.#giveBack(told)
+      await this.#giveBack(reported)
       if (epoch !== this.#epoch) return
-      const balances = this.#reports(asks, told)
+      const balances = this.#reports(asks, reported)
       const sentAt = this.#options.clock.monotonic()
       const { process, send } = this.#options
       const reply = await send({ process, number: message, registration: null, asks, balances })
@@ -387,29 +387,29 @@ export class WorkerUsage implements Allowances {
   }
 
   /** Returns what balances can spare, once nothing that freed it can be lost any more. */
-  async #giveBack(told: ReadonlySet<string>): Promise<void> {
+  async #giveBack(reported: ReadonlySet<string>): Promise<void> {
     const { journal } = this.#options
     if (journal.hasUnwrittenOutcomes) return
-    const given: [WorkerBalance, number][] = []
-    for (const name of told) {
+    const returns: [WorkerBalance, number][] = []
+    for (const name of reported) {
       const balance = this.#accounts.balance(name)
       if (balance === undefined || !this.#accounts.canSpare(balance, this.#draining)) continue
       const { available } = balance
-      given.push([balance, available])
+      returns.push([balance, available])
       balance.returned += available
     }
     const reportable = await journal.committed().then(
       () => !journal.hasUnwrittenOutcomes,
       () => false,
     )
-    for (const [balance, amount] of given) {
+    for (const [balance, amount] of returns) {
       if (reportable) balance.reportable += amount
       else balance.returned -= amount
     }
   }
 
-  #reports(asks: readonly Ask[], told: ReadonlySet<string>): BalanceReport[] {
-    const names = new Set(told)
+  #reports(asks: readonly Ask[], reported: ReadonlySet<string>): BalanceReport[] {
+    const names = new Set(reported)
     for (const { account } of asks) {
       const { balance } = this.#accounts.get(account)
       if (balance !== null) names.add(balance.account)
@@ -514,7 +514,7 @@ export class WorkerUsage implements Allowances {
         if (epoch !== this.#epoch) return
         if (reply.registration === 'done') {
           this.#isRegistered = true
-          crash.told()
+          crash.reported()
           this.#accounts.contact(sentAt)
           return this.#applyReply(reply, { asks: [], balances, upTo: 0, message, sentAt })
         }
