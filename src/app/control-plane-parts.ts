@@ -79,7 +79,7 @@ export async function connectParts(
   })
   const shared = {
     ...{ state, ledger, recorder, masterKey, clock, newId, randomBytes, log },
-    depletion: depletionView(ledger, (accounts) => workers.usage.authority.callBack(accounts)),
+    depletion: depletionView(ledger, (accounts) => workers.usage.allocator.recallAndWait(accounts)),
     alerts: alertThresholds(settings),
   }
   const oauth: OAuthDependencies = {

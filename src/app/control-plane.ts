@@ -35,7 +35,7 @@ import { limitRoutes } from '../usage/api/limit-routes.ts'
 import { rateRoutes } from '../usage/api/rate-routes.ts'
 import { usageRoutes } from '../usage/api/usage-routes.ts'
 import { type ControlPlaneOptions, connectParts, type Parts } from './control-plane-parts.ts'
-import { housekeep, settle } from './housekeeping.ts'
+import { finishInterruptedWork, housekeep } from './housekeeping.ts'
 import { openStore } from './store.ts'
 
 export interface ControlPlane {
@@ -63,7 +63,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
   try {
     const parts = await connectParts(options, store)
     const { installation, shared } = parts
-    await settle(parts, options.log)
+    await finishInterruptedWork(parts, options.log)
     await registerProvidersFromEnvironment({ ...shared, environment: options.environment })
     await parts.workers.prepare()
     const served = serve(options, parts)
@@ -132,7 +132,7 @@ function serve(
       ...escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
       ...rateRoutes(shared),
-      ...usageRoutes({ ...shared, freed: (accounts) => workers.usage.authority.changed(accounts) }),
+      ...usageRoutes({ ...shared, freed: (accounts) => workers.usage.allocator.changed(accounts) }),
       ...excessRoutes(shared),
       ...workers.routes,
       ...consoleRoutes({
@@ -156,7 +156,7 @@ function serve(
     ready: () =>
       draining
         ? { ok: false, reason: 'The control plane is shutting down' }
-        : { ok: true, reason: workers.trouble() ?? undefined },
+        : { ok: true, reason: workers.readinessWarning() ?? undefined },
     metrics: () => metrics.text(),
     refused: ({ principal, requestId, route, permission }) =>
       recordAccessRefusal(shared, { principal, requestId }, { route, permission }),

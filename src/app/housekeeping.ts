@@ -1,5 +1,5 @@
 /** What a control plane does of its own accord: before it answers, and every few seconds. */
-import { settleQueue } from '../escalations/arrivals.ts'
+import { applyQueueChanges } from '../escalations/arrivals.ts'
 import { foldRollups } from '../events/rollups/fold.ts'
 import { removeOldRollups } from '../events/rollups/rollup-retention.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -7,30 +7,30 @@ import { settleOAuth } from '../oauth/follow-person.ts'
 import type { Parts } from './control-plane-parts.ts'
 
 /** What an earlier process left half done, and what a start has to know before it answers. */
-export const settle = ({ shared, workers }: Parts, log: Log): Promise<void> =>
+export const finishInterruptedWork = ({ shared, workers }: Parts, log: Log): Promise<void> =>
   tryEach(log, [
-    ['settle', () => shared.recorder.settle()],
-    ['restored ledger', () => workers.usage.lookForRestored()],
+    ['settle', () => shared.recorder.applyPending()],
+    ['restored ledger', () => workers.usage.detectRestoredLedger()],
   ])
 
 /** What is done every few seconds and has nobody to answer to. A start does not wait for it. */
 export async function housekeep(parts: Parts & { rotated?(): Promise<void> }, log: Log): Promise<void> {
   const { shared, workers, oauth, exports, lastUse, settings, rotated = async () => undefined } = parts
   const retention = settings.event_retention_days * 86_400_000
-  await settle(parts, log)
+  await finishInterruptedWork(parts, log)
   await tryEach(log, [
     ['tokens of a restored ledger', () => workers.takeOverTokens()],
     ['last use', () => lastUse.flush()],
-    ['escalations', () => settleQueue({ ...shared, settings })],
+    ['escalations', () => applyQueueChanges({ ...shared, settings })],
     ['oauth', () => settleOAuth(oauth)],
-    ['lost workers', () => workers.usage.news.lookForLost()],
+    ['lost workers', () => workers.usage.limitEvents.recordLostWorkers()],
     ['cells of limits', () => workers.usage.compact()],
     ['exports', () => exports.tend()],
     ['sums for charts', () => foldRollups(shared.ledger)],
     ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
     ['runtime token', rotated],
-    ['used-up limits', () => workers.usage.news.lookForUsedUp()],
-    ['charges beyond bounds', () => workers.usage.news.exceeded()],
+    ['used-up limits', () => workers.usage.limitEvents.recordUsedUpLimits()],
+    ['charges beyond bounds', () => workers.usage.limitEvents.exceeded()],
   ])
 }
 

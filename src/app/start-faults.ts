@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import type { Settings } from '../config.ts'
 import type { DirectoryFault } from '../doctor/host-facts.ts'
 import { readKeyRing, readSigningKey } from '../events/proof/checkpoint-key.ts'
-import { readSeen } from '../events/proof/seen-checkpoint.ts'
+import { readKnownCheckpoint } from '../events/proof/known-checkpoint.ts'
 import { Failure } from '../failure.ts'
 import { requireSoundText } from '../store/damage/damaged-text.ts'
 import { requireMasterKey } from '../store/keys/master-key.ts'
@@ -142,7 +142,7 @@ function modeOf(path: string): number {
 function lostMarks(data: string): DirectoryFault[] {
   const path = join(data, 'checkpoint.json')
   try {
-    if (!existsSync(path) || readSeen(path) !== null) return []
+    if (!existsSync(path) || readKnownCheckpoint(path) !== null) return []
   } catch {
     // Not readable: it counts as lost, as below.
   }

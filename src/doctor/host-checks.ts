@@ -1,6 +1,6 @@
 /** Checks of a gateway's host, each over what was read there (host-facts.ts). What is not there says nothing. */
 import { z } from 'zod'
-import { leastFreeBytes } from '../fleet/outbox/space.ts'
+import { minFreeBytes } from '../fleet/outbox/space.ts'
 import { staleAfterMs } from '../fleet/protocol/wire.ts'
 import { timestamp } from '../lib/clock.ts'
 import { version } from '../version.ts'
@@ -55,7 +55,7 @@ export const hostChecks = {
   space(facts) {
     const { missing, free } = facts.directory
     if (missing !== null || free === null) return null
-    if (free < leastFreeBytes) return shortOfSpace(facts, free)
+    if (free < minFreeBytes) return shortOfSpace(facts, free)
     const { worker, workers, settings } = facts
     const wanted = [worker, ...workers.map((worker) => worker.worker)].reduce(
       (sum, each) => sum + Math.max(0, settings.outbox_limit_bytes - outboxBytes(each)),

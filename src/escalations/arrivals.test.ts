@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createRecorder } from '../events/change.ts'
-import { type Event, nobody } from '../events/event.ts'
+import { type Event, noAttribution } from '../events/event.ts'
 import { openTestDatabases, type TestDatabases, testEvent } from '../events/testing/ledger.ts'
 import { anonymous, type Principal } from '../identity/principal.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log/log.ts'
-import { arrivalStatements, type QueueDependencies, settleQueue } from './arrivals.ts'
+import { applyQueueChanges, arrivalStatements, type QueueDependencies } from './arrivals.ts'
 import { escalationRecord, listEscalations } from './escalation.ts'
 
 let databases: TestDatabases
@@ -25,7 +25,7 @@ const asking = (id: string, digest: string, details: object = {}): Event =>
     event_type: 'decision',
     verdict: 'approval_required',
     reason_code: 'a.b',
-    event_attribution: { ...nobody, token_id: 'token-1' },
+    event_attribution: { ...noAttribution, token_id: 'token-1' },
     details: {
       targets: ['messages: TERM'],
       escalation: {
@@ -45,7 +45,7 @@ const asking = (id: string, digest: string, details: object = {}): Event =>
 const arrive = (events: readonly Event[]) => databases.ledger.write(arrivalStatements(events, Date.now()))
 
 async function queue() {
-  await settleQueue(deps)
+  await applyQueueChanges(deps)
   const owner: Principal = { ...anonymous, kind: 'session', roles: ['owner'] }
   const filters = { status: undefined, since: null, before: null, limit: 100 }
   const rows = await listEscalations(databases.ledger, owner, filters, Date.now())

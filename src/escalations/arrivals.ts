@@ -52,7 +52,7 @@ export const arrivalStatements = (events: readonly Event[], receivedAt: number):
 const arrivalsAtOnce = 100
 
 /** Queues what has arrived, and marks what has waited too long. To be run before the queue is read, and every few seconds. */
-export async function settleQueue(deps: QueueDependencies): Promise<void> {
+export async function applyQueueChanges(deps: QueueDependencies): Promise<void> {
   for (;;) {
     const rows = await deps.ledger.read<{ body: string }>(
       'select body from escalation_arrivals order by received_at, event_id limit ?',

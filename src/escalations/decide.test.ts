@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createRecorder } from '../events/change.ts'
-import { nobody } from '../events/event.ts'
+import { noAttribution } from '../events/event.ts'
 import { openTestDatabases, type TestDatabases, testEvent } from '../events/testing/ledger.ts'
 import { anonymous, type Principal } from '../identity/principal.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log/log.ts'
-import { arrivalStatements, settleQueue } from './arrivals.ts'
+import { applyQueueChanges, arrivalStatements } from './arrivals.ts'
 import { claim, type DecisionDependencies, resolve } from './decide.ts'
 import { requireEscalation } from './escalation.ts'
 
@@ -32,11 +32,11 @@ async function queued(digest: string) {
   const event = testEvent({
     event_type: 'decision',
     verdict: 'approval_required',
-    event_attribution: { ...nobody, token_id: 'token-1' },
+    event_attribution: { ...noAttribution, token_id: 'token-1' },
     details: { escalation: { ...escalation, route: 'POST /v1/chat/completions', family: 'chat' } },
   })
   await databases.ledger.write(arrivalStatements([event], Date.now()))
-  await settleQueue(deps)
+  await applyQueueChanges(deps)
   return await requireEscalation(databases.ledger, person('reader').principal, id)
 }
 

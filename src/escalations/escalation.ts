@@ -1,6 +1,6 @@
 /** A request that waits, or waited, for a person (escalations/README.md): its row, its record, who may see it. */
 import { z } from 'zod'
-import { seenBy, visibilityFor } from '../events/query/query.ts'
+import { visibilityFor, visibleTo } from '../events/query/query.ts'
 import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import { timestamp } from '../lib/clock.ts'
@@ -114,17 +114,17 @@ const opened = (row: Record<string, unknown> & Names): NamedEscalation => ({
 })
 
 /** A condition on `team_id` or `token_id`: escalations are seen as events are. */
-async function visibleTo(ledger: Database, principal: Principal): Promise<Statement> {
-  return seenBy(await visibilityFor(ledger, principal))
+async function visibleEscalations(ledger: Database, principal: Principal): Promise<Statement> {
+  return visibleTo(await visibilityFor(ledger, principal))
 }
 
 /** The escalation of this id, or the one that an attempt of this id belongs to. Throws `not_found`. */
 export async function requireEscalation(ledger: Database, principal: Principal, id: string): Promise<NamedEscalation> {
-  const seen = await visibleTo(ledger, principal)
+  const visible = await visibleEscalations(ledger, principal)
   const [row] = await ledger.read<Record<string, unknown> & Names>(
     `select ${columns} from escalations e
-      where e.id = coalesce((select escalation_id from escalation_attempts where id = ?), ?) and (${seen.sql})`,
-    [id, id, ...seen.args],
+      where e.id = coalesce((select escalation_id from escalation_attempts where id = ?), ?) and (${visible.sql})`,
+    [id, id, ...visible.args],
   )
   if (row === undefined) throw new Failure('not_found', { message: 'There is no such escalation' })
   return opened(row)
@@ -146,12 +146,12 @@ export async function listEscalations(
   { status, since, before, limit }: EscalationFilters,
   now: number,
 ): Promise<NamedEscalation[]> {
-  const seen = await visibleTo(ledger, principal)
+  const visible = await visibleEscalations(ledger, principal)
   const inState = stateCondition(status, now)
   const rows = await ledger.read<Record<string, unknown> & Names>(
-    `select ${columns} from escalations e where (${seen.sql}) and (${inState.sql})
+    `select ${columns} from escalations e where (${visible.sql}) and (${inState.sql})
       and queued_at >= ? and (? is null or id < ?) order by id desc limit ?`,
-    [...seen.args, ...inState.args, since ?? 0, before, before, limit],
+    [...visible.args, ...inState.args, since ?? 0, before, before, limit],
   )
   return rows.map(opened)
 }

@@ -9,7 +9,7 @@ import { sinceInstant, sinceSchema } from '../events/query/since.ts'
 import { Failure } from '../failure.ts'
 import { noteText } from '../identity/free-text.ts'
 import type { Principal } from '../identity/principal.ts'
-import { settleQueue } from './arrivals.ts'
+import { applyQueueChanges } from './arrivals.ts'
 import { claim, type DecisionDependencies, type Reviewer, resolve, unclaim } from './decide.ts'
 import {
   escalationRecord,
@@ -42,7 +42,7 @@ const list = (deps: DecisionDependencies): AnyRoute =>
     query: z.object({ ...pageQuery, status: z.enum(escalationStates).optional(), since: sinceSchema.optional() }),
     reply: z.object({ escalations: z.array(escalationSchema), next_cursor: z.string().nullable() }),
     async handle({ principal, query: { limit, cursor, status, since } }) {
-      await settleQueue(deps)
+      await applyQueueChanges(deps)
       const now = deps.clock.now()
       const filters = { list: 'escalations', status: status ?? null, since: since ?? null }
       const before = cursor === undefined ? null : readCursor(cursor, filters)
@@ -128,7 +128,7 @@ const decide = (deps: DecisionDependencies): AnyRoute =>
 const reviewerOf = ({ principal, requestId }: Call<unknown, unknown, unknown>): Reviewer => ({ principal, requestId })
 
 async function found(deps: DecisionDependencies, principal: Principal, id: string): Promise<NamedEscalation> {
-  await settleQueue(deps)
+  await applyQueueChanges(deps)
   return await requireEscalation(deps.ledger, principal, id)
 }
 

@@ -123,7 +123,7 @@ describe('a change', () => {
     await expect(recorderOn(dying(databases, 2, true)).change(wanted('6'))).rejects.toThrow(Crash)
     await expect(recorderOn(databases).change(wanted('7'))).rejects.toBe(refusal)
     await databases.ledger.write([{ sql: 'update pending_changes set created_at = 0', args: [] }])
-    await recorderOn(databases).settle()
+    await recorderOn(databases).applyPending()
     await recorderOn(databases).change(wanted('7'))
     expectAgreement(await found())
   })
@@ -220,7 +220,7 @@ describe('settling', () => {
           .change(changeOf('a'))
           .catch(crashed)
         await age(5000)
-        await recorderOn(databases).settle()
+        await recorderOn(databases).applyPending()
         expectAgreement(await found())
       }
     }
@@ -238,9 +238,9 @@ describe('settling', () => {
         }
         await age(5000)
         await recorderOn(dying(databases, settling.at, settling.before))
-          .settle()
+          .applyPending()
           .catch(crashed)
-        await recorderOn(databases).settle()
+        await recorderOn(databases).applyPending()
         expectAgreement(await found())
       }),
       { numRuns: 40 },
@@ -252,29 +252,29 @@ describe('settling', () => {
       .change(changeOf('a'))
       .catch(crashed)
     await age(4000)
-    await recorderOn(databases).settle()
+    await recorderOn(databases).applyPending()
     expect((await found()).pending).toHaveLength(1)
   })
 
   test('makes a writer fail that was only slow, and a writer that was faster is not repeated', async () => {
-    const settler = recorderOn(databases)
+    const recorder = recorderOn(databases)
     const slowAt = (operation: 'state' | 'ledger'): { state: Database; ledger: Database } => {
       let writes = 0
       const settledFirst = (database: Database, nth: number): Database => {
-        const settle = async () => {
+        const applyPending = async () => {
           writes += 1
           if (writes !== nth) return
           await age(6000)
-          await settler.settle()
+          await recorder.applyPending()
         }
         return {
           ...database,
           async write(statements) {
-            await settle()
+            await applyPending()
             await database.write(statements)
           },
           async writeAndRead<Row>(statements: readonly Statement[]) {
-            await settle()
+            await applyPending()
             return await database.writeAndRead<Row>(statements)
           },
         }
@@ -301,7 +301,7 @@ describe('settling', () => {
       .catch(crashed)
     expect(announced).toEqual([])
     await age(5000)
-    await recorderOn(databases).settle()
+    await recorderOn(databases).applyPending()
     expect(announced).toMatchObject([{ deny: ['hash'] }])
   })
 })

@@ -47,7 +47,7 @@ export interface RecorderOptions {
     head: Head,
     deny: readonly string[],
     cut: readonly string[],
-    unhurried?: boolean,
+    onlyRevocations?: boolean,
     changed?: readonly string[] | null,
   ): void
   /** What the installation calls itself; stands in each event. */
@@ -82,17 +82,17 @@ export function createRecorder(options: RecorderOptions): Recorder {
       // Looked up meanwhile: whoever appends first makes the others look again. Where that fails, the append looks itself.
       const chainHead = readChainHead(options.ledger, controlPlaneChain).catch(() => null)
       const { head, changed } = await made
-      options.announce(head, change.deny ?? [], change.cut ?? [], change.unhurried, changed)
+      options.announce(head, change.deny ?? [], change.cut ?? [], change.onlyRevocations, changed)
       change.announced?.(head)
       await append([withConfiguration(change.event, head)], {
         pendingId: change.event.event_id,
-        before: [...atVersion(change.ledger, head.version), keepSeen(head)],
+        before: [...atVersion(change.ledger, head.version), rememberStateHead(head)],
         chainHead: await chainHead,
       })
       return { head }
     },
     append: (events) => append(events, { pendingId: null, before: [] }),
-    settle: () => settle(options, append),
+    applyPending: () => applyPendingChanges(options, append),
   }
 }
 
@@ -200,8 +200,8 @@ const dropPending = (eventId: string): Statement => ({
   args: [eventId],
 })
 
-/** With each change the ledger learns of a newer head: a state that does not know it was restored (fleet/agent/seen-state.ts). */
-export const keepSeen = ({ version, nonce, history }: Head): Statement => ({
+/** With each change the ledger learns of a newer head: a state that does not know it was restored (fleet/agent/restore-detector.ts). */
+export const rememberStateHead = ({ version, nonce, history }: Head): Statement => ({
   sql: `insert into state_seen (id, version, nonce, history) values (1, ?, ?, ?)
     on conflict (id) do update set version = excluded.version, nonce = excluded.nonce
     where state_seen.history = excluded.history and state_seen.version < excluded.version`,
@@ -289,7 +289,7 @@ const stillPending = (eventId: string): Statement => ({
 const isPending = async (ledger: Database, eventId: string): Promise<boolean> =>
   (await ledger.read('select 1 from pending_changes where event_id = ?', [eventId])).length > 0
 
-async function settle(options: RecorderOptions, append: Append): Promise<void> {
+async function applyPendingChanges(options: RecorderOptions, append: Append): Promise<void> {
   const abandoned = await options.ledger.read<{ event_id: string; statements: string; event: string }>(
     `select event_id, statements, event from pending_changes where created_at <= ${databaseTime} - ?
       order by created_at, event_id`,
@@ -329,7 +329,7 @@ async function settleOne(
   const made = { ...head, version: logged.version, nonce: row.event_id }
   await append([withConfiguration(event, made)], {
     pendingId: row.event_id,
-    before: [...atVersion(statements, made.version), keepSeen(made)],
+    before: [...atVersion(statements, made.version), rememberStateHead(made)],
   })
   log.info({ event_id: row.event_id }, 'A change that was interrupted is now recorded')
 }

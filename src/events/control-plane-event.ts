@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
-import { type Event, type EventType, nobody, type Verdict } from './event.ts'
+import { type Event, type EventType, noAttribution, type Verdict } from './event.ts'
 
 export interface ControlPlaneEvent {
   type: EventType
@@ -38,7 +38,7 @@ export function controlPlaneEvent(options: ControlPlaneEvent): Event {
     reason_code: options.reason ?? 'ok',
     config_version: options.configVersion,
     event_attribution: {
-      ...nobody,
+      ...noAttribution,
       token_id: options.tokenId === undefined ? principal.tokenId : options.tokenId,
       team_id: options.teamId === undefined ? principal.teamId : options.teamId,
       user_id: principal.userId,

@@ -154,7 +154,7 @@ export type Event = z.infer<typeof eventSchema>
 export type Attribution = z.infer<typeof attributionSchema>
 export type CostAttribution = z.infer<typeof costAttributionSchema>
 
-export const nobody: Attribution = {
+export const noAttribution: Attribution = {
   token_id: null,
   team_id: null,
   user_id: null,

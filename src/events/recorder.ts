@@ -35,7 +35,7 @@ export interface Change {
   /** Hashes of tokens that gateways must refuse until their state is at this change's version. */
   deny?: readonly string[]
   /** Whether refusing those is all that gateways have to do: then they read the state when nothing else is to be done. */
-  unhurried?: boolean
+  onlyRevocations?: boolean
   /** Told of the new head when gateways are, while the ledger still has to be written; must not wait, nor throw. */
   announced?(head: Head): void
   /** Those of `deny` whose running requests gateways must end. */
@@ -51,5 +51,5 @@ export interface Recorder {
   /** Appends events that change nothing, in the ledger alone. */
   append(events: readonly Event[]): Promise<void>
   /** Settles pending changes older than 5 s; run at start and every few seconds. */
-  settle(): Promise<void>
+  applyPending(): Promise<void>
 }

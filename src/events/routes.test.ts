@@ -10,7 +10,7 @@ import type { Clock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log/log.ts'
 import { createRecorder } from './change.ts'
-import { type Event, nobody } from './event.ts'
+import { type Event, noAttribution } from './event.ts'
 import { exportAnswer, lastPosition } from './export/export.ts'
 import { filterValues } from './query/filters.ts'
 import { readEventPage } from './query/query.ts'
@@ -70,7 +70,7 @@ const record = (events: readonly Event[]) =>
 const event = (minutes: number, change: Partial<Event> = {}): Event =>
   testEvent({
     timestamp: new Date(now - minutes * 60_000).toISOString(),
-    event_attribution: { ...nobody, team_id: 'team-a' },
+    event_attribution: { ...noAttribution, team_id: 'team-a' },
     ...change,
   })
 
@@ -124,7 +124,7 @@ describe('GET /v1/events', () => {
     await record([
       event(3, { verdict: 'deny' }),
       event(2, { event_type: 'decision' }),
-      event(1, { event_attribution: { ...nobody, team_id: 'team-a', gateway_id } }),
+      event(1, { event_attribution: { ...noAttribution, team_id: 'team-a', gateway_id } }),
     ])
     expect((await page('since=1h&verdict=deny')).events).toMatchObject([{ verdict: 'deny' }])
     expect((await page('since=1h&event_type=decision')).events).toMatchObject([{ event_type: 'decision' }])
@@ -202,7 +202,7 @@ describe('GET /v1/events', () => {
 
   test('shows a token of a team that team only, a token without a team and role its own, and an unbound owner all', async () => {
     const of = (team_id: string | null) =>
-      event(1, { event_attribution: { ...nobody, team_id, token_id: `of-${team_id}` } })
+      event(1, { event_attribution: { ...noAttribution, team_id, token_id: `of-${team_id}` } })
     await record([of('team-a'), of('team-b'), of(null)])
     const teams = async () => (await pages('since=5m')).map(({ event_attribution }) => event_attribution.team_id)
     expect(await teams()).toEqual([null, 'team-b', 'team-a'])
@@ -335,7 +335,7 @@ describe('GET /v1/events/export', () => {
   })
 
   test('keeps to the same teams as the query', async () => {
-    await record([event(1), event(1, { event_attribution: nobody })])
+    await record([event(1), event(1, { event_attribution: noAttribution })])
     principal = { ...owner, teamId: 'team-b' }
     expect(JSON.parse(await exported('json'))).toEqual({ events: [] })
   })

@@ -27,14 +27,14 @@ export type Propagation = z.infer<typeof propagationSchema>
 export interface Fleet {
   /**
    * Tells every connected worker that state is now at `head`, which tokens to refuse at once, and of which of them also
-   * to end what runs. `unhurried`: refusing is all there is to do at once. `changed`: the rows of limits and tokens that
+   * to end what runs. `onlyRevocations`: refusing is all there is to do at once. `changed`: the rows of limits and tokens that
    * the change made or altered, as `<kind>/<id>`, where that is known. Never waits.
    */
   announce(
     head: Head,
     deny: readonly string[],
     cut: readonly string[],
-    unhurried?: boolean,
+    onlyRevocations?: boolean,
     changed?: readonly string[] | null,
   ): void
   /**

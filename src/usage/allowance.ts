@@ -13,7 +13,7 @@ export interface Demand {
   min: number
 }
 
-export interface Held {
+export interface HeldAmount {
   /** The account as it is booked, a budget's window start included. */
   account: AccountName
   amount: number
@@ -48,14 +48,14 @@ export class UsageRefused extends Error {
 }
 
 export interface Reservation {
-  readonly held: readonly Held[]
+  readonly held: readonly HeldAmount[]
   /** Holds more, for a dearer attempt; false where it cannot be had at once. */
-  extend(more: readonly Held[]): boolean
+  extend(more: readonly HeldAmount[]): boolean
   /**
    * Books what was used of each account and gives the rest back to the worker's balance; to be called in the tick in
    * which the outcome is written, whose `settlements` are what it returns. Once only.
    */
-  settle(used: readonly Held[]): readonly Held[]
+  book(used: readonly HeldAmount[]): readonly HeldAmount[]
   /** Gives everything back: nothing was opened. */
   release(): void
 }

@@ -31,7 +31,7 @@ export interface MoneyAccount {
 }
 
 /** What every request of a token draws on, and who pays. */
-export interface Draws {
+export interface SpendAccounts {
   readonly owner: SpendOwner
   readonly requests: readonly Demand[]
   readonly money: readonly MoneyAccount[]
@@ -41,10 +41,10 @@ export interface Draws {
 }
 
 /** A changed token is a new object, and so are changed limits. */
-const known = new WeakMap<Spender, Draws>()
+const known = new WeakMap<Spender, SpendAccounts>()
 
 /** Worked out once for a token, the limits, and whom the gateway's record lets pay. */
-export function drawsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): Draws {
+export function spendAccountsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): SpendAccounts {
   let draws = known.get(token)
   if (draws === undefined || draws.limits !== limits || draws.gatewayOwner !== gatewayOwner) {
     const requests = token.accounts

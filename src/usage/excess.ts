@@ -15,13 +15,13 @@ import { fromNano, toNano } from '../lib/money.ts'
 import { newStateVersion } from '../store/rows.ts'
 import type { Statement } from '../store/statement.ts'
 import { countsMoney } from './account-name.ts'
-import { mostHeld } from './lease/lease.ts'
+import { maxAmount } from './lease/lease.ts'
 
 /** Stands for all models of a provider that have no row of their own. */
 export const anyModel = '*'
 
 /** Callers may choose the names of models: beyond so many of a provider, the others share a row. */
-const mostModels = 100
+const maxModels = 100
 
 export const excessDetails = z.object({
   provider_id: z.string().max(64),
@@ -44,7 +44,7 @@ export const excessOf = (excesses: Excesses, providerId: string, model: string):
     : (excesses.get(excessId(providerId, model)) ?? excesses.get(excessId(providerId, anyModel)) ?? 0)
 
 /** What the outcome says where `cost` is more than `bound`, in nano-dollars. */
-export const excessSaid = (providerId: string, model: string, excess: number): ExcessDetails => ({
+export const excessDetailsOf = (providerId: string, model: string, excess: number): ExcessDetails => ({
   provider_id: providerId,
   model,
   excess: fromNano(excess),
@@ -53,15 +53,15 @@ export const excessSaid = (providerId: string, model: string, excess: number): E
 /** Keeps the excesses that outcomes tell of. No excess is larger than what the outcome books, whoever tells of it. */
 export function excessStatements(events: readonly Event[], now: number): Statement[] {
   const told = events.flatMap(({ details, settlements = [], event_attribution: { token_id } }) => {
-    const said =
+    const reported =
       details?.bound_exceeded === undefined ? undefined : excessDetails.safeParse(details.bound_exceeded).data
     const booked = Math.max(0, ...settlements.map(({ account, amount }) => (countsMoney(account) ? amount : 0)))
-    const amount = Math.min(toNano(said?.excess ?? 0), booked, mostHeld)
-    return said === undefined || amount === 0 ? [] : [{ ...said, amount, token_id }]
+    const amount = Math.min(toNano(reported?.excess ?? 0), booked, maxAmount)
+    return reported === undefined || amount === 0 ? [] : [{ ...reported, amount, token_id }]
   })
   return told.map(({ provider_id, model, amount, token_id }) => ({
     sql: `insert into usage_excesses (provider_id, model, amount, token_id, at)
-      values (?1, iif((select count(*) from usage_excesses where provider_id = ?1 and model <> ?2) < ${mostModels}, ?2, '${anyModel}'),
+      values (?1, iif((select count(*) from usage_excesses where provider_id = ?1 and model <> ?2) < ${maxModels}, ?2, '${anyModel}'),
         ?3, ?4, ?5)
       on conflict (provider_id, model) do update set amount = excluded.amount, token_id = excluded.token_id,
         at = excluded.at where excluded.amount > amount`,
@@ -87,7 +87,7 @@ export const publishExcess = ({ provider_id, model, amount }: UnpublishedExcess)
 })
 
 /** The ledger's part of the same change; nothing is changed where another control plane was first. */
-export const markTold = ({ provider_id, model, amount, told }: UnpublishedExcess): Statement[] => [
+export const markPublished = ({ provider_id, model, amount, told }: UnpublishedExcess): Statement[] => [
   {
     sql: `insert into guards (holds) select 0 where not exists (
       select 1 from usage_excesses where provider_id = ? and model = ? and told = ?)`,

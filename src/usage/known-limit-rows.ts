@@ -33,7 +33,7 @@ interface KeptRow {
 
 /** A gateway gives up an ask after a second. */
 export const stateWaitMs = 200
-const mostRows = 10_000
+const maxRows = 10_000
 const rowsInRead = 1000
 
 export class KnownLimitRows implements LimitRows {
@@ -53,7 +53,7 @@ export class KnownLimitRows implements LimitRows {
 
   constructor(options: KnownLimitRowsOptions) {
     this.#options = options
-    this.#most = options.most ?? mostRows
+    this.#most = options.most ?? maxRows
     this.#kept = new LRUCache({ max: this.#most })
   }
 

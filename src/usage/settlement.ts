@@ -1,6 +1,6 @@
 /**
  * Books what outcomes say was used, in the transaction that appends them to the worker's chain: so each counts exactly
- * once, and there is no other report of use (usage/lease/README.md rule 5). A worker books on its own cells only. What
+ * once, and there is no other report of use (usage/lease/README.md rule 5). A worker books on its own balances only. What
  * a provider charged beyond all that the worker had been granted is booked in full and granted afterwards (rule 19): it
  * takes from what others may have, and the account stays open while anything is left. A claim on an account that the
  * worker never held, or after an operator released the worker, is refused and recorded.
@@ -10,7 +10,7 @@
  */
 import type { Statement } from '../store/statement.ts'
 import { countsMoney, readAccountName } from './account-name.ts'
-import { mostHeld, roundSize } from './lease/lease.ts'
+import { maxAmount, roundSize } from './lease/lease.ts'
 import { isBehind } from './lease/ledger-epoch.ts'
 
 export interface Settlement {
@@ -22,7 +22,7 @@ export interface SettledBatch {
   worker: string
   settlements: readonly Settlement[]
   /** What the ledger is known to have (LedgerEpoch.text): with less it is an older copy. */
-  marks: string
+  epoch: string
 }
 
 /** The sums of a batch by account; names that no account can have are left out. */
@@ -31,25 +31,25 @@ export function sumByAccount(settlements: readonly Settlement[]): Map<string, nu
   for (const { account, amount } of settlements) sums.set(account, (sums.get(account) ?? 0) + amount)
   for (const [account, amount] of sums) {
     // No limit is larger: what is beyond that changes nothing, and stays an exact integer.
-    if (readAccountName(account) !== null) sums.set(account, Math.min(amount, mostHeld))
+    if (readAccountName(account) !== null) sums.set(account, Math.min(amount, maxAmount))
     else sums.delete(account)
   }
   return sums
 }
 
-/** An SQL expression of a worker's name and of marks (usage/lease/ledger-epoch.ts). */
-const isTrusted = (worker: string, marks: string): string =>
-  `(coalesce((select awaited from workers where worker = ${worker}), 1) = 1 or ${isBehind(marks)})`
+/** An SQL expression of a worker's name and of epoch (usage/lease/ledger-epoch.ts). */
+const isTrusted = (worker: string, epoch: string): string =>
+  `(coalesce((select awaited from workers where worker = ${worker}), 1) = 1 or ${isBehind(epoch)})`
 
 /**
- * An SQL expression on a cell: how much of an amount is booked on it. Counters stay exact integers, so what is settled
+ * An SQL expression on a balance: how much of an amount is booked on it. Counters stay exact integers, so what is settled
  * is never more than any limit.
  */
-const bookable = (amount: string, mayExceed: string): string => `max(0, min(${amount}, ${mostHeld} - settled,
-  iif(${mayExceed}, ${mostHeld + roundSize}, granted) - returned - settled))`
+const bookable = (amount: string, mayExceed: string): string => `max(0, min(${amount}, ${maxAmount} - settled,
+  iif(${mayExceed}, ${maxAmount + roundSize}, granted) - returned - settled))`
 
 /** To run after the events are inserted; none where nothing was used. */
-export function settlementStatements({ worker, settlements, marks }: SettledBatch): Statement[] {
+export function settlementStatements({ worker, settlements, epoch }: SettledBatch): Statement[] {
   const used = [...sumByAccount(settlements)].filter(([, amount]) => amount > 0)
   if (used.length === 0) return []
   const rows = used.map(([account, amount]) => {
@@ -57,10 +57,10 @@ export function settlementStatements({ worker, settlements, marks }: SettledBatc
     const owner = named?.kind === 'money' || named?.kind === 'requests' ? named.id : null
     return { account, amount, kind: named?.kind ?? 'grant', owner, money: countsMoney(account) ? 1 : 0 }
   })
-  const args = [JSON.stringify(rows), worker, marks]
+  const args = [JSON.stringify(rows), worker, epoch]
   const trusted = isTrusted('?2', '?3')
   const booked = bookable("(value ->> 'amount')", `value ->> 'money' or ${trusted}`)
-  const ownCell = `worker = ?2 and account = value ->> 'account'
+  const ownBalance = `worker = ?2 and account = value ->> 'account'
     and not exists (select 1 from workers where worker = ?2 and released_at is not null)`
   return [
     {
@@ -72,16 +72,16 @@ export function settlementStatements({ worker, settlements, marks }: SettledBatc
       sql: `insert into usage_accounts (account, owner_id, kind, settled, refused)
         select account, owner, kind, booked, amount - booked from (
           select value ->> 'account' as account, value ->> 'owner' as owner, value ->> 'kind' as kind,
-            value ->> 'amount' as amount, coalesce((select ${booked} from usage_cells where ${ownCell}), 0) as booked
+            value ->> 'amount' as amount, coalesce((select ${booked} from usage_cells where ${ownBalance}), 0) as booked
           from json_each(?1)
         ) where true
-        on conflict (account) do update set settled = min(settled + excluded.settled, ${mostHeld}),
-          refused = min(refused + excluded.refused, ${mostHeld})`,
+        on conflict (account) do update set settled = min(settled + excluded.settled, ${maxAmount}),
+          refused = min(refused + excluded.refused, ${maxAmount})`,
       args,
     },
     {
       sql: `update usage_cells set settled = settled + ${booked}, granted = max(granted, returned + settled + ${booked})
-        from json_each(?1) where ${ownCell}`,
+        from json_each(?1) where ${ownBalance}`,
       args,
     },
   ]

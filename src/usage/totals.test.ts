@@ -1,6 +1,6 @@
 /** What is shown as used of tokens that have no limit. */
 import { expect, test } from 'bun:test'
-import { type Event, nobody } from '../events/event.ts'
+import { type Event, noAttribution } from '../events/event.ts'
 import { newId } from '../lib/ids.ts'
 import { temporaryInstallation } from '../members/testing/installation.ts'
 import { readDepletion } from './api/depletion.ts'
@@ -10,7 +10,7 @@ import { totalStatements } from './totals.ts'
 const outcome = (tokenId: string, dispatched: boolean, dollars: number | null): Event => ({
   ...{ event_id: newId(), event_type: 'gateway.request.outcome', request_id: null, verdict: 'allow' },
   ...{ reason_code: 'ok', config_version: 1, timestamp: '2026-01-01T00:00:00.000Z' },
-  event_attribution: { ...nobody, token_id: tokenId },
+  event_attribution: { ...noAttribution, token_id: tokenId },
   details: dispatched ? { dispatched: true } : {},
   event_cost_attribution: {
     ...{ currency: 'USD', cost: dollars, estimated: false, input_tokens: 1, output_tokens: 1 },

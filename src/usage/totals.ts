@@ -5,7 +5,7 @@
 import type { Event } from '../events/event.ts'
 import { toNano } from '../lib/money.ts'
 import type { Statement } from '../store/statement.ts'
-import { mostHeld } from './lease/lease.ts'
+import { maxAmount } from './lease/lease.ts'
 
 /** None where no event is the outcome of a request that was sent on. */
 export function totalStatements(events: readonly Event[]): Statement[] {
@@ -15,16 +15,16 @@ export function totalStatements(events: readonly Event[]): Statement[] {
     const sum = sums.get(who.token_id) ?? { token: who.token_id, requests: 0, spend: 0 }
     sums.set(who.token_id, sum)
     sum.requests += 1
-    sum.spend = Math.min(sum.spend + Math.max(0, toNano(cost?.cost ?? 0)), mostHeld)
+    sum.spend = Math.min(sum.spend + Math.max(0, toNano(cost?.cost ?? 0)), maxAmount)
   }
   if (sums.size === 0) return []
   return [
     {
       sql: `insert into usage_totals (account_id, requests, spend)
-        select t.account_id, sum(value ->> 'requests'), min(sum(value ->> 'spend'), ${mostHeld})
+        select t.account_id, sum(value ->> 'requests'), min(sum(value ->> 'spend'), ${maxAmount})
         from json_each(?) join tokens t on t.id = value ->> 'token' where t.account_id is not null group by t.account_id
         on conflict (account_id) do update set requests = requests + excluded.requests,
-          spend = min(spend + excluded.spend, ${mostHeld})`,
+          spend = min(spend + excluded.spend, ${maxAmount})`,
       args: [JSON.stringify([...sums.values()])],
     },
   ]

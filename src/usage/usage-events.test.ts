@@ -1,9 +1,9 @@
 /** When a limit counts as used up, that it is told once, and whose events the news of limits are. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { type Event, eventSchema, nobody } from '../events/event.ts'
+import { type Event, eventSchema, noAttribution } from '../events/event.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/testing/installation.ts'
 import { depletionView } from './api/depletion.ts'
-import { excessOf, excessSaid, excessStatements } from './excess.ts'
+import { excessDetailsOf, excessOf, excessStatements } from './excess.ts'
 import { settlementStatements } from './settlement.ts'
 import { temporaryLimitApi } from './testing/limit-api.ts'
 import { UsageEvents } from './usage-events.ts'
@@ -121,7 +121,7 @@ test('a limit counts as it stands in the state, also before the ledger has heard
 test('what a former process did not come to tell is told at the next start', async () => {
   const { id, account } = await addToken({ max_requests: 3 })
   await settled(account, 3, id)
-  await news.lookForUsedUp()
+  await news.recordUsedUpLimits()
   expect(await told()).toEqual([{ token: id }])
 })
 
@@ -138,7 +138,7 @@ const granted = (account: string, amount: number) =>
     { sql: 'insert into usage_cells (account, worker, granted) values (?, ?, ?)', args: [account, worker, amount] },
   ])
 const claimed = (account: string, amount: number) =>
-  made.deps.ledger.write(settlementStatements({ worker, settlements: [{ account, amount }], marks: '[]' }))
+  made.deps.ledger.write(settlementStatements({ worker, settlements: [{ account, amount }], epoch: '[]' }))
 
 test('records a limit that is used up, and a claim that was refused, as events of the token', async () => {
   const { id, account } = await addToken({ max_requests: 2 })
@@ -172,7 +172,7 @@ test('what was charged beyond all grants is spent: it is looked for, and a budge
   const { id, account } = await addToken({ max_budget: 0.01 })
   await granted(account, 1)
   await claimed(account, 10_000_000)
-  await news.lookForUsedUp()
+  await news.recordUsedUpLimits()
   expect([await status(id, 10_000_000), await told()]).toEqual(['budget_exhausted', [{ token: id }]])
   await addModel('another', 1)
   await news.offerChanged()
@@ -187,8 +187,8 @@ const outcomeWith = (
 ): Event => ({
   ...{ event_id: made.deps.newId(), event_type: 'gateway.request.outcome', request_id: null, verdict: 'allow' },
   ...{ reason_code: 'ok', config_version: 1, timestamp: '2026-01-01T00:00:00.000Z' },
-  event_attribution: { ...nobody, token_id: tokenId },
-  details: { bound_exceeded: excessSaid('p', model, excess) },
+  event_attribution: { ...noAttribution, token_id: tokenId },
+  details: { bound_exceeded: excessDetailsOf('p', model, excess) },
   settlements: [{ account, amount }],
 })
 const published = () => made.deps.state.read('select id, amount from excesses where deleted = 0 order by id')

@@ -14,7 +14,7 @@ import { fromNano } from '../lib/money.ts'
 import type { Database } from '../store/open.ts'
 import type { Statement } from '../store/statement.ts'
 import { readAccountName } from './account-name.ts'
-import { markTold, publishExcess, type UnpublishedExcess, unpublishedExcesses } from './excess.ts'
+import { markPublished, publishExcess, type UnpublishedExcess, unpublishedExcesses } from './excess.ts'
 import type { Losses } from './lease/allocator/sql-ledger.ts'
 import { type CatalogOffer, catalogOffer } from './pricing/catalog-offer.ts'
 import { cheapestRequest, type Spender } from './pricing/cheapest-request.ts'
@@ -169,7 +169,7 @@ export class UsageEvents {
   }
 
   /** Once in this process: what was used up when a former one ended before it could say so. */
-  async lookForUsedUp(): Promise<void> {
+  async recordUsedUpLimits(): Promise<void> {
     if (this.#lookedForUsedUp) return
     const rows = await this.#options.ledger.read<{ account: string }>(
       `select distinct u.account from usage_accounts u join tokens t on t.account_id = u.owner_id
@@ -185,7 +185,7 @@ export class UsageEvents {
       const { provider_id, model, amount, token_id: tokenId } = excess
       const details = { provider_id, model, excess: fromNano(amount) }
       const about = tokenId === null ? {} : await this.#about(tokenId)
-      const change = { state: [publishExcess(excess)], ledger: markTold(excess) }
+      const change = { state: [publishExcess(excess)], ledger: markPublished(excess) }
       await this.#record('usage.bound_exceeded', 'usage.bound_exceeded', details, change, about)
     }
   }
@@ -197,7 +197,7 @@ export class UsageEvents {
   }
 
   /** Workers that hold something and have been silent for a day: what they hold stays spent until it is released. */
-  async lookForLost(): Promise<void> {
+  async recordLostWorkers(): Promise<void> {
     const { ledger, clock } = this.#options
     const rows = await ledger.read<{ worker: string; amounts: string }>(
       `select l.worker, json_group_array(json_object('account', c.account, 'amount', c.granted - c.returned - c.settled))
@@ -223,12 +223,12 @@ export class UsageEvents {
   }
 
   async #exhausted({ account, kind, settled, allowed, owner }: UsedAccount, requestId: string | null): Promise<void> {
-    const said = (amount: number) => (kind === 'money' ? fromNano(amount) : amount)
+    const inUnit = (amount: number) => (kind === 'money' ? fromNano(amount) : amount)
     const details = { token_id: owner.id, limit: kind === 'money' ? 'max_budget' : 'max_requests' }
     await this.#record(
       'token.exhausted',
       kind === 'money' ? 'tokens.budget_exhausted' : 'tokens.request_limit_exhausted',
-      { ...details, used: said(settled), allowed: said(allowed) },
+      { ...details, used: inUnit(settled), allowed: inUnit(allowed) },
       {
         state: [],
         ledger: [

@@ -11,7 +11,7 @@ export interface WaitingRequest {
   reject(reason: unknown): void
 }
 
-export interface Wanted {
+export interface TotalDemand {
   want: number
   min: number
   /** When the oldest came, monotonic. */
@@ -50,11 +50,11 @@ export class WaitingRequests {
   }
 
   /** What is wanted, by which accounts are wanted together: of each the sum, and the least that serves any request. */
-  wanted(): Map<AccountName, Wanted>[] {
-    const groups = new Map<string, Map<AccountName, Wanted>>()
+  totalDemands(): Map<AccountName, TotalDemand>[] {
+    const groups = new Map<string, Map<AccountName, TotalDemand>>()
     for (const { demands, since } of this.#waiting.values()) {
       const key = demands.map(({ account }) => account).join('\n')
-      const sums = groups.get(key) ?? new Map<AccountName, Wanted>()
+      const sums = groups.get(key) ?? new Map<AccountName, TotalDemand>()
       groups.set(key, sums)
       for (const { account, want, min } of demands) {
         const known = sums.get(account)
@@ -81,7 +81,7 @@ export class WaitingRequests {
       let served = true
       for (const { account: name, want, min } of request.demands) {
         const account = this.#accounts.get(name)
-        const balance = this.#accounts.balance(account)
+        const balance = this.#accounts.available(account)
         const enough = balance >= (partial.has(name) ? Math.max(1, min) : want)
         if (enough) shares.push([account, Math.min(want, balance)])
         else {
@@ -94,12 +94,12 @@ export class WaitingRequests {
   }
 
   /** Takes out those up to a number, come by an instant, that want something of which there is not even their least. */
-  takeRefused(account: WorkerAccount, upTo: number, cameBy: number): WaitingRequest[] {
-    const balance = this.#accounts.balance(account)
+  takeRefused(account: WorkerAccount, upTo: number, arrivedBy: number): WaitingRequest[] {
+    const balance = this.#accounts.available(account)
     return [...this.#waiting.values()].filter(
       (request) =>
         request.number <= upTo &&
-        request.since <= cameBy &&
+        request.since <= arrivedBy &&
         request.demands.some(({ account: name, min }) => name === account.name && min > balance) &&
         this.remove(request),
     )

@@ -137,7 +137,7 @@ test('a sidecar without any other process restarts from its copy until that is t
     const first = await strict.sidecar('a')
     await first.ready()
     await strict.revoke(gone)
-    await until('it is read', async () => (await first.metric('gatehouse_denials')) === 0)
+    await until('it is read', async () => (await first.metric('gatehouse_pending_revocations')) === 0)
     await strict.stopControlPlane()
     await strict.sqld.kill()
     await first.kill()
@@ -208,7 +208,7 @@ describe('damaged files of the replica', () => {
     let sidecar = await fleet.sidecar('a')
     await sidecar.ready()
     await fleet.revoke(gone)
-    await until('it is read', async () => (await sidecar.metric('gatehouse_denials')) === 0)
+    await until('it is read', async () => (await sidecar.metric('gatehouse_pending_revocations')) === 0)
     const found: string[] = []
     for (const [name, harm] of Object.entries(harms)) {
       for (const suffix of ['', '-wal', '-shm', '-client_wal_index']) {

@@ -90,11 +90,11 @@ test('SIGTERM, and the end of its supervisor or gateway, drains, deregisters and
   await drained.ready()
   const family = descendantsOf(drained.supervisorPid)
   expect(family).toHaveLength(2)
-  const before = fleet.goodbyes
+  const before = fleet.deregistrations
   signal(drained.supervisorPid, 'SIGTERM')
   expect(await drained.exited).toBe(0)
   await until('none is left', () => !family.some(isAlive))
-  expect(fleet.goodbyes).toBe(before + 1)
+  expect(fleet.deregistrations).toBe(before + 1)
 
   const killed = await fleet.sidecar('killed')
   await killed.ready()
@@ -119,11 +119,11 @@ test('a deregistered sidecar is not waited for and serves nothing before it reco
     const token = await fleet.addToken()
     await until('the new token is taken', async () => (await former.ask(token)) === 200)
     const family = [former.supervisorPid, ...descendantsOf(former.supervisorPid)]
-    const before = fleet.goodbyes
+    const before = fleet.deregistrations
     // What is below a supervisor that was killed drains, and signs off by itself.
     signal(former.supervisorPid, end)
     await until('none is left', () => !family.some(isAlive))
-    expect(fleet.goodbyes).toBe(before + 1)
+    expect(fleet.deregistrations).toBe(before + 1)
     const { unreachable } = await fleet.revoke(token)
     const { instance_id: instance } = JSON.parse(
       readFileSync(join(former.directory, 'gateway/worker/instance.json'), 'utf8'),

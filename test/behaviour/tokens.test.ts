@@ -114,7 +114,7 @@ interface Refusal {
 
 test('a token that breaks a rule is refused with the name of the field', async () => {
   const { teamId } = await installation(gatehouse)
-  const nobody = '018f0000-0000-7000-8000-000000000000'
+  const noAttribution = '018f0000-0000-7000-8000-000000000000'
   const invalid = { status: 422, code: 'invalid_parameter' }
   const refusals: Refusal[] = [
     { why: 'no name', body: { purpose: 'general' }, ...invalid, param: 'name' },
@@ -146,7 +146,7 @@ test('a token that breaks a rule is refused with the name of the field', async (
     },
     {
       why: 'a team that does not exist',
-      body: { name: 'x', purpose: 'general', bindings: { team_id: nobody } },
+      body: { name: 'x', purpose: 'general', bindings: { team_id: noAttribution } },
       ...invalid,
       param: 'bindings.team_id',
     },

@@ -20,7 +20,7 @@ const { values } = parseArgs({
 })
 
 /** Then what the fleet is in is no state to go on from. */
-const mostSeconds = 300
+const maxSeconds = 300
 
 interface Outcome {
   seconds: number
@@ -69,14 +69,14 @@ const cases = values.case.map((name): [string, FailureCase] => {
   return [name, found]
 })
 const outcomes: Record<string, Outcome> = {}
-const overdue: Outcome = { seconds: mostSeconds, counted: null, trouble: 'not over in time' }
+const overdue: Outcome = { seconds: maxSeconds, counted: null, trouble: 'not over in time' }
 
 const trial = await FailureTrial.start({
   sidecars: Number(values.sidecars),
   killSeconds: Number(values['kill-seconds']),
 })
 for (const [name, fail] of cases) {
-  const outcome = await Promise.race([runCase(trial, fail), Bun.sleep(mostSeconds * 1000).then(() => overdue)])
+  const outcome = await Promise.race([runCase(trial, fail), Bun.sleep(maxSeconds * 1000).then(() => overdue)])
   outcomes[name] = outcome
   console.error(`${name}: ${outcome.seconds} s ${outcome.trouble}`)
   if (outcome === overdue) break

@@ -8,7 +8,7 @@ import type { ControlPlane } from './control-plane.ts'
 const headShape = z.object({ version: z.number(), nonce: z.string(), history: z.string() })
 export type StateHead = z.infer<typeof headShape>
 const message = z.discriminatedUnion('kind', [
-  z.looseObject({ kind: z.literal('hello'), stream_id: z.string(), head: headShape }),
+  z.looseObject({ kind: z.literal('handshake'), stream_id: z.string(), head: headShape }),
   z.looseObject({ kind: z.literal('change'), head: headShape, since: z.number(), deny: z.array(z.string()) }),
   z.looseObject({ kind: z.enum(['fenced', 'recall', 'slots']) }),
 ])
@@ -23,7 +23,7 @@ export interface WireWorker {
   /** Opens the stream again where it has ended; whether it is open. */
   connected(): Promise<boolean>
   heartbeat(known: StateHead): Promise<unknown>
-  tellDenials(history: string): Promise<unknown>
+  reportRevocations(history: string): Promise<unknown>
   /** What it reads the state with from now on. */
   renewCredential(): Promise<{ url: string; token: string; expires_at: string }>
   close(): Promise<void>
@@ -59,8 +59,8 @@ export async function connectWorker(
     const data = text.split('\n').find((line) => line.startsWith('data: '))
     if (data === undefined) return
     const said = message.parse(JSON.parse(data.slice('data: '.length)))
-    if (said.kind === 'hello' || said.kind === 'change') head = said.head
-    if (said.kind === 'hello') streamId = said.stream_id
+    if (said.kind === 'handshake' || said.kind === 'change') head = said.head
+    if (said.kind === 'handshake') streamId = said.stream_id
     if (said.kind === 'change') denials.push(...said.deny.map((hash) => ({ version: said.head.version, hash })))
   }
   const follow = async () => {
@@ -86,7 +86,7 @@ export async function connectWorker(
       streamId = null
     }
     void follow().then(closed, closed)
-    await until('hello', () => streamId !== null)
+    await until('handshake', () => streamId !== null)
     return true
   }
   await open()
@@ -97,7 +97,7 @@ export async function connectWorker(
     connected: () => open().catch(() => false),
     heartbeat: ({ version, history, nonce }) =>
       call('heartbeat', session, { ...held(), acknowledged_version: version, history, nonce }),
-    tellDenials: (history) => call('denials', session, { ...held(), history, denials }),
+    reportRevocations: (history) => call('denials', session, { ...held(), history, denials }),
     renewCredential: async () => credential.parse(await call('credential', session, {})).state,
     close: async () => ending.abort(),
   }

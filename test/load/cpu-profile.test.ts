@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { nobody, ownersOf } from './cpu-profile.ts'
+import { noAttribution, ownersOf } from './cpu-profile.ts'
 
 const frame = (functionName: string, url = '') => ({ functionName, url })
 const nodes = [
@@ -18,7 +18,7 @@ const text = JSON.stringify({
 
 test('attributes native time to the repository function that called it', () => {
   expect(ownersOf(text, '/root/src/', 0, 1008)).toEqual([
-    { ...nobody, share: 0.5 },
+    { ...noAttribution, share: 0.5 },
     { file: 'events/log/chain.ts', name: 'step', share: 0.375 },
     { file: 'gateway/govern.ts', name: 'govern', share: 0.125 },
   ])

@@ -30,7 +30,7 @@ export interface Owned extends Owner {
   share: number
 }
 
-export const nobody: Owner = { file: 'none', name: "the runtime's own loop" }
+export const noAttribution: Owner = { file: 'none', name: "the runtime's own loop" }
 
 /** The share of each owner from one moment to another, in milliseconds since the epoch, the largest first. */
 export function ownersOf(text: string, sourceRoot: string, fromMs: number, untilMs: number): Owned[] {
@@ -42,7 +42,7 @@ export function ownersOf(text: string, sourceRoot: string, fromMs: number, until
     const time = timeDeltas[index] ?? 0
     at += time
     if (at < fromMs * 1000 || at > untilMs * 1000) continue
-    const owner = owners.get(sample) ?? nobody
+    const owner = owners.get(sample) ?? noAttribution
     const key = `${owner.file} ${owner.name}`
     const known = times.get(key)
     if (known === undefined) times.set(key, { owner, time })
@@ -60,7 +60,7 @@ function ownerOfNodes(nodes: Nodes, sourceRoot: string): Map<number, Owner> {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const isChild = new Set(nodes.flatMap(({ children = [] }) => children))
   const owners = new Map<number, Owner>()
-  const below = nodes.filter(({ id }) => !isChild.has(id)).map(({ id }) => ({ id, callers: nobody }))
+  const below = nodes.filter(({ id }) => !isChild.has(id)).map(({ id }) => ({ id, callers: noAttribution }))
   for (let next = below.pop(); next !== undefined; next = below.pop()) {
     const node = byId.get(next.id)
     if (node === undefined) continue

@@ -7,7 +7,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Event, nobody } from '../../src/events/event.ts'
+import { type Event, noAttribution } from '../../src/events/event.ts'
 import { exportText, lastPosition } from '../../src/events/export/export.ts'
 import { appendStatements, chainAfter, readChainHead } from '../../src/events/log/append.ts'
 import type { EventFilters } from '../../src/events/query/filters.ts'
@@ -46,7 +46,7 @@ function eventAt(index: number, count: number): Event {
     config_version: 7,
     exchange_id: Bun.randomUUIDv7(),
     event_attribution: {
-      ...nobody,
+      ...noAttribution,
       team_id: pick(world.teams, 7),
       gateway_id: pick(world.gateways, 3),
       token_id: pick(world.tokens, 11),

@@ -13,7 +13,7 @@ import { z } from 'zod'
 import type { Recorder } from '../../src/events/recorder.ts'
 import { asFailure, envelope, Failure } from '../../src/failure.ts'
 import { createFleet } from '../../src/fleet/coordinator/coordinator.ts'
-import { denialsRequestSchema } from '../../src/fleet/protocol/wire.ts'
+import { revocationsRequestSchema } from '../../src/fleet/protocol/wire.ts'
 import { permissionsOf } from '../../src/identity/permissions.ts'
 import { anonymous, type Principal } from '../../src/identity/principal.ts'
 import { hashSecret, makeSecret } from '../../src/identity/secret.ts'
@@ -71,7 +71,7 @@ export class SidecarFleet {
   #port = 0
   /** What workers told of what the primary forgot. */
   readonly told: { version: number; hash: string }[] = []
-  goodbyes = 0
+  deregistrations = 0
   /** How long a read credential holds, in seconds. */
   credentialSeconds = 600
   credentials = 0
@@ -130,7 +130,7 @@ export class SidecarFleet {
       // Nothing is recorded: this is about what gateways are told and decide by.
       change: async () => ({ head: await this.head() }),
       append: async () => undefined,
-      settle: async () => undefined,
+      applyPending: async () => undefined,
     }
     const options = {
       state: this.#state(),
@@ -312,15 +312,15 @@ export class SidecarFleet {
     const principal = await this.#authenticate(request)
     const call = url.pathname.slice('/v1/gateway-runtime/'.length)
     if (call === 'credential') return Response.json({ state: this.#source(), now: new Date().toISOString() })
-    if (call === 'goodbye') this.goodbyes++
-    if (call === 'denials') {
-      const { denials } = denialsRequestSchema.parse(await request.json())
-      this.told.push(...denials)
-      for (const { hash } of denials) {
+    if (call === 'deregister') this.deregistrations++
+    if (call === 'revocations') {
+      const { revocations } = revocationsRequestSchema.parse(await request.json())
+      this.told.push(...revocations)
+      for (const { hash } of revocations) {
         const sql = 'update tokens set revoked_at = 1, version = (select version from state_head) where hash = ?'
         await this.change([{ sql, args: [hash] }], [hash])
       }
-      return Response.json({ head: await this.head(), revoked: denials.length })
+      return Response.json({ head: await this.head(), revoked: revocations.length })
     }
     const route = this.#control?.routes.find(({ path, method }) => path === url.pathname && method === request.method)
     if (route === undefined) throw new Failure('not_found')

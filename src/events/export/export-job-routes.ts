@@ -20,9 +20,9 @@ import {
   type ExportJob,
   exportJobSchema,
   exportStates,
+  exportSummary,
+  publicJob,
   readJobs,
-  shownAs,
-  shownJob,
   visibilityOfJob,
 } from './export-job.ts'
 import type { ExportRunner } from './export-runner.ts'
@@ -52,7 +52,7 @@ export const exportJobRoutes = (deps: RouteDependencies): AnyRoute[] => [
     async handle({ principal, body, requestId }) {
       const job = await createJob(deps, { principal, body, requestId })
       deps.exports.start()
-      return { reply: shownJob(job, deps.clock.now()) }
+      return { reply: publicJob(job, deps.clock.now()) }
     },
   }),
   route({
@@ -70,12 +70,12 @@ export const exportJobRoutes = (deps: RouteDependencies): AnyRoute[] => [
       const conditions: Statement[] = [
         await madeBy(deps.ledger, principal),
         ...(after === null ? [] : [{ sql: 'id > ?', args: [after] }]),
-        ...(status === undefined ? [] : [shownAs(status, now)]),
+        ...(status === undefined ? [] : [exportSummary(status, now)]),
       ]
       const sql = conditions.map((each) => each.sql).join(' and ')
       const args = conditions.flatMap((each) => each.args)
       const { rows, next_cursor } = cutPage(await readJobs(deps.ledger, { sql, args }, limit + 1), limit, filters)
-      return { reply: { jobs: rows.map((job) => shownJob(job, now)), next_cursor } }
+      return { reply: { jobs: rows.map((job) => publicJob(job, now)), next_cursor } }
     },
   }),
   route({
@@ -87,7 +87,7 @@ export const exportJobRoutes = (deps: RouteDependencies): AnyRoute[] => [
     params: z.object({ id: z.uuid() }),
     reply: exportJobSchema,
     handle: async ({ principal, params }) => ({
-      reply: shownJob(await ownJob(deps, principal, params.id), deps.clock.now()),
+      reply: publicJob(await ownJob(deps, principal, params.id), deps.clock.now()),
     }),
   }),
   route({
@@ -178,7 +178,7 @@ async function madeBy(ledger: Database, { name, tokenId }: Principal): Promise<S
 }
 
 async function download({ exports, clock }: RouteDependencies, job: ExportJob): Promise<Response> {
-  const { status, format } = shownJob(job, clock.now())
+  const { status, format } = publicJob(job, clock.now())
   if (status === 'expired') throw new Failure('gone', { message: 'The file of this export has been removed' })
   if (status !== 'completed') {
     throw new Failure('conflict', { message: `The export is ${status}: there is no file to download` })

@@ -54,7 +54,7 @@ const instant = (milliseconds: number | null): string | null => (milliseconds ==
 export const visibilityOfJob = ({ sees }: ExportJob): Visibility => JSON.parse(sees)
 
 /** The condition that a job is shown with a status: it has expired from that instant on, whenever its file is removed. */
-export function shownAs(status: ExportState, now: number): Statement {
+export function exportSummary(status: ExportState, now: number): Statement {
   if (status === 'expired')
     return { sql: "(state = 'expired' or (state = 'completed' and expires_at <= ?))", args: [now] }
   if (status === 'completed') return { sql: `state = 'completed' and expires_at > ?`, args: [now] }
@@ -67,7 +67,7 @@ function statusOf({ state, expiresAt }: ExportJob, now: number): ExportState {
 }
 
 /** A job as the API shows it at an instant. */
-export const shownJob = (job: ExportJob, now: number): z.infer<typeof exportJobSchema> => ({
+export const publicJob = (job: ExportJob, now: number): z.infer<typeof exportJobSchema> => ({
   id: job.id,
   status: statusOf(job, now),
   format: exportFormats.find((format) => format === job.format) ?? 'json',

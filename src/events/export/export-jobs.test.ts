@@ -9,7 +9,7 @@ import { anonymous, type Principal } from '../../identity/principal.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
-import { nobody } from '../event.ts'
+import { noAttribution } from '../event.ts'
 import { eventRoutes } from '../routes.ts'
 import {
   emptyTestDatabases,
@@ -103,7 +103,7 @@ const recorded = async () =>
 const keep = (count: number, team_id = 'team-a') => {
   const { recorder } = testEventDependencies(databases, clock)
   const timestamp = new Date(now - 60_000).toISOString()
-  const event = () => testEvent({ timestamp, event_attribution: { ...nobody, team_id } })
+  const event = () => testEvent({ timestamp, event_attribution: { ...noAttribution, team_id } })
   return recorder.append(Array.from({ length: count }, event))
 }
 

@@ -10,8 +10,14 @@ import type { Database } from '../../store/open.ts'
 import type { Row } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
 import { UnreadEvents } from '../log/unread-events.ts'
-import { firstPositionSince, seenBy } from '../query/query.ts'
-import { type Position, positionOf, readShown, type Shown, shownColumns } from '../query/shown-event.ts'
+import {
+  type Position,
+  type PublicEvent,
+  positionOf,
+  publicEventColumns,
+  readPublicEvents,
+} from '../query/public-event.ts'
+import { firstPositionSince, visibleTo } from '../query/query.ts'
 import type { Visibility } from '../visibility.ts'
 
 export const exportFormats = ['csv', 'json'] as const
@@ -105,7 +111,7 @@ export async function exportAnswer(ledger: Database, window: ExportWindow, forma
 }
 
 interface Page {
-  shown: Shown[]
+  shown: PublicEvent[]
   progress: number
 }
 
@@ -130,13 +136,13 @@ async function* readPagesOnce(
   ledger: Database,
   { since, until, lastPosition: last, visibility, signal, pageSize = defaultPageSize }: ExportWindow,
 ): AsyncGenerator<Page> {
-  const seen = seenBy(visibility)
+  const seen = visibleTo(visibility)
   const first = await firstPositionSince(ledger, since)
   const unread = await UnreadEvents.from(ledger, first)
   let after: Position | null = null
   for (;;) {
     const rows: Row[] = await ledger.read(
-      `select ${shownColumns} from events where position ${after === null ? '>=' : '>'} ? and position <= ?
+      `select ${publicEventColumns} from events where position ${after === null ? '>=' : '>'} ? and position <= ?
         and +timestamp >= ? and +timestamp < ? and ${seen.sql} order by events.position limit ${pageSize}`,
       [after ?? first, last, since, until ?? Number.MAX_SAFE_INTEGER, ...seen.args],
     )
@@ -144,7 +150,7 @@ async function* readPagesOnce(
     after = positionOf(rows.at(-1)?.position ?? last)
     const whole = rows.length < pageSize
     const progress = whole ? 1 : (Number(after) + 1 - Number(first)) / (Number(last) + 1 - Number(first))
-    const shown = await readShown(ledger, rows)
+    const shown = await readPublicEvents(ledger, rows)
     await unread.readUpTo(after)
     if (rows.length > 0) yield { shown, progress }
     if (whole) return

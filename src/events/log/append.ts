@@ -112,11 +112,11 @@ const placeholders = `(?1,?2,${Array(3 + columnValues.length)
  * far fewer values than it may have (32 766). One statement of plain values took 0.7 of the time of one `json_each` on a
  * local file, where this thread waits for it, and 1.2 of it on a remote primary, where it does not.
  */
-const mostRows = 64
+const maxRows = 64
 
 function chunks(events: readonly Chained[]): (readonly Chained[])[] {
   const all: (readonly Chained[])[] = []
-  let rows = mostRows
+  let rows = maxRows
   for (let from = 0; from < events.length; from += rows) {
     while (rows > events.length - from) rows /= 2
     all.push(events.slice(from, from + rows))

@@ -4,7 +4,7 @@ import { systemClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import type { Database } from '../../store/open.ts'
-import { type Event, eventSchema, nobody } from '../event.ts'
+import { type Event, eventSchema, noAttribution } from '../event.ts'
 import { readEventPage } from '../query/query.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from '../testing/ledger.ts'
 import { chainNext, chainStart } from './chain.ts'
@@ -23,7 +23,10 @@ const chain = `${gatewayId}/01900000-0000-7000-8000-000000000002/0`
 const receivedAt = Date.parse('2026-01-01T00:10:00Z')
 
 const gatewayEvent = (change: Partial<Event> = {}): Event =>
-  testEvent({ event_attribution: { ...nobody, gateway_id: gatewayId, team_id: 'team', token_id: 'token' }, ...change })
+  testEvent({
+    event_attribution: { ...noAttribution, gateway_id: gatewayId, team_id: 'team', token_id: 'token' },
+    ...change,
+  })
 
 /** A worker's chain of events from its beginning. */
 const shipped = (events: readonly Event[], named = chain): ShippedEvent[] =>
@@ -41,7 +44,7 @@ function shippedBodies(bodies: readonly string[], named = chain): ShippedEvent[]
 }
 
 const worker = (count: number): ShippedEvent[] => shipped(Array.from({ length: count }, () => gatewayEvent()))
-const nothing = { settle: () => [], onSettled: () => undefined }
+const nothing = { bookingStatements: () => [], onIngested: () => undefined }
 const batch = {
   chain,
   gatewayId,
@@ -140,8 +143,8 @@ describe('a batch', () => {
     const unclear: string[] = [
       JSON.stringify(gatewayEvent({ event_type: 'token.created' })),
       JSON.stringify(gatewayEvent({ event_type: 'fleet.event_quarantined' })),
-      JSON.stringify(gatewayEvent({ event_attribution: { ...nobody, gateway_id: '' } })),
-      JSON.stringify(gatewayEvent({ event_attribution: { ...nobody, gateway_id: newId(), team_id: 'team' } })),
+      JSON.stringify(gatewayEvent({ event_attribution: { ...noAttribution, gateway_id: '' } })),
+      JSON.stringify(gatewayEvent({ event_attribution: { ...noAttribution, gateway_id: newId(), team_id: 'team' } })),
       JSON.stringify(gatewayEvent({ event_id: 'not an id' })),
       '{"event_id":}',
     ]
@@ -158,7 +161,7 @@ describe('a batch', () => {
     expect(events.at(-1)).toMatchObject({
       reason_code: 'event.not_valid',
       timestamp: '2026-01-01T00:10:00.000Z',
-      event_attribution: { ...nobody, gateway_id: gatewayId },
+      event_attribution: { ...noAttribution, gateway_id: gatewayId },
       details: { chain, seq: 1, bytes: Buffer.byteLength(unclear[0] ?? '') },
     })
   })

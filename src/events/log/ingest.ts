@@ -48,16 +48,16 @@ export interface Batch {
   newId: NewId
   log: Log
   /** What else is written in the transaction that appends these events; called once for each attempt. */
-  settle(events: readonly Event[]): readonly Statement[]
+  bookingStatements(events: readonly Event[]): readonly Statement[]
   /** These have been appended, now and by this call. */
-  onSettled(events: readonly Event[]): void
+  onIngested(events: readonly Event[]): void
 }
 
 const beyondItsEnd = 'The ledger has events of this chain beyond where it says that the chain ends'
 const attempts = 5
 const busyWaitMs = 5
 /** More than a million events back. */
-const mostEarlier = 21
+const maxEarlier = 21
 
 /** Where the chain stands: its last number and digest, or 0 and the digest that it starts with. */
 export const chainHead = (ledger: Database, chain: string): Promise<ChainHead> => readChainHead(ledger, chain)
@@ -65,7 +65,7 @@ export const chainHead = (ledger: Database, chain: string): Promise<ChainHead> =
 /** As `chainHead`, with places before it that are 1, 2, 4, … events back, as far as they are kept. */
 export async function announcedHead(ledger: Database, chain: string): Promise<ChainHead & { earlier: ChainHead[] }> {
   const head = await readChainHead(ledger, chain)
-  const back = Array.from({ length: mostEarlier }, (_, power) => head.seq - 2 ** power).filter((seq) => seq > 0)
+  const back = Array.from({ length: maxEarlier }, (_, power) => head.seq - 2 ** power).filter((seq) => seq > 0)
   const rows = await ledger.read<{ seq: number; digest: unknown }>(
     `select seq, ${asBytes('digest')} as digest from events where chain = ? and seq in (select value from json_each(?)) order by seq`,
     [chain, JSON.stringify(back)],
@@ -138,11 +138,11 @@ async function writeSlice(
   const statements = [
     ...appendStatements({ chain, head, events: fresh, receivedAt }),
     ...rollupStatements(events, receivedAt),
-    ...batch.settle(events),
+    ...batch.bookingStatements(events),
   ]
   // A worker keeps what is not acknowledged and has more to send at any time: grants and revocations go first.
   await ledger.write(statements, patient)
-  batch.onSettled(events)
+  batch.onIngested(events)
   reportQuarantined(batch, fresh)
 }
 

@@ -6,7 +6,7 @@
  */
 import { timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
-import { nobody } from '../event.ts'
+import { noAttribution } from '../event.ts'
 import type { Chained } from './append.ts'
 
 /** No gateway may post this type. */
@@ -30,7 +30,7 @@ export function quarantined(
     verdict: 'error',
     reason_code: options.reason,
     config_version: 0,
-    event_attribution: { ...nobody, gateway_id: options.gatewayId },
+    event_attribution: { ...noAttribution, gateway_id: options.gatewayId },
   }
   return { event, body, n, digest }
 }

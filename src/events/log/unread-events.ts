@@ -10,7 +10,7 @@
 import { Failure } from '../../failure.ts'
 import { asBytes, storedBytes } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
-import type { Position } from '../query/shown-event.ts'
+import type { Position } from '../query/public-event.ts'
 
 export class UnreadEvents {
   readonly #ledger: Database

@@ -12,13 +12,22 @@ import { quarantinedType } from '../log/quarantine.ts'
 import type { ChainPoint } from './checkpoint.ts'
 
 /** No JSON holds a blob, and no column here should. */
-const shownAs = ['event_id', 'timestamp', 'request_id', 'verdict', 'reason_code', 'gateway_id', 'team_id', 'token_id']
+const exportSummary = [
+  'event_id',
+  'timestamp',
+  'request_id',
+  'verdict',
+  'reason_code',
+  'gateway_id',
+  'team_id',
+  'token_id',
+]
   .map((column) => `iif(typeof(${column}) = 'blob', hex(${column}), ${column})`)
   .join()
 
 /** An SQL expression of a row of `events`: the bytes of the text that stands for what its body does not hold. */
 export const arrivalText = asBytes(`position || ',' || received_at || case event_type when '${quarantinedType}' then
-  json_array(${shownAs}) else '' end`)
+  json_array(${exportSummary}) else '' end`)
 
 export const arrivalsStart = (chain: string): string =>
   new Bun.CryptoHasher('sha256').update(`gatehouse.arrivals.v1\0${chain}`).digest('hex')

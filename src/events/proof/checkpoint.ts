@@ -63,7 +63,7 @@ export function parseCheckpoint(body: string): Checkpoint | null {
 }
 
 /** What is wrong with a checkpoint beside one that was seen before; null where nothing is. */
-export function wentBack(seen: string, found: string): string | null {
+export function hasRegressed(seen: string, found: string): string | null {
   const [former, present] = [parseCheckpoint(seen), parseCheckpoint(found)]
   if (former === null) return null
   if (present === null) return 'not_a_checkpoint'

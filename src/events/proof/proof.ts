@@ -11,7 +11,7 @@ import { rollupRebuildRoute } from '../rollups/rebuild-route.ts'
 import { readStateCheckpoint } from './checkpoint.ts'
 import { loadSigningKey, publishKey } from './checkpoint-key.ts'
 import { signCheckpoint } from './checkpoint-writer.ts'
-import { lookAt, readSeen } from './seen-checkpoint.ts'
+import { checkCheckpoint, readKnownCheckpoint } from './known-checkpoint.ts'
 import { verifyRoutes } from './verify-route.ts'
 
 export interface ProofOptions {
@@ -54,7 +54,7 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
   const seenFile = join(options.dataDirectory, 'checkpoint.json')
   let told: string | null = null
   const look = async () => {
-    const wrong = lookAt(seenFile, await readStateCheckpoint(options.state))
+    const wrong = checkCheckpoint(seenFile, await readStateCheckpoint(options.state))
     if (wrong !== null && wrong !== told)
       log.error({ how: wrong, file: seenFile }, 'The state has a checkpoint that is not behind the one seen before')
     told = wrong
@@ -77,7 +77,7 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
     }, milliseconds)
   }
   return {
-    routes: [...verifyRoutes({ ...options, seen: () => readSeen(seenFile) }), rollupRebuildRoute(options)],
+    routes: [...verifyRoutes({ ...options, seen: () => readKnownCheckpoint(seenFile) }), rollupRebuildRoute(options)],
     start: () => next(firstMs),
     async stop() {
       stopped = true

@@ -13,9 +13,9 @@ import { chainNext } from '../log/chain.ts'
 import { arrivalsNext } from './arrivals.ts'
 import type { ChainPoint } from './checkpoint.ts'
 import { type FindingCode, Findings, finding } from './verify-finding.ts'
-import { alteredColumns, type EventRow, recordedTrouble } from './verify-row.ts'
+import { alteredColumns, type EventRow, recordedProofFailure } from './verify-row.ts'
 
-export interface ChainStanding {
+export interface ChainStatus {
   chain: string
   /** What is before the first row: a floor, a signed point or the chain's start. */
   from: ChainPoint
@@ -46,7 +46,7 @@ export class ChainCheck {
   #receivedAt: number | null = null
   events = 0
 
-  constructor({ chain, from, points }: ChainStanding) {
+  constructor({ chain, from, points }: ChainStatus) {
     this.#chain = chain
     this.#first = from.seq
     this.#seq = this.#lastPoint = from.seq
@@ -79,7 +79,7 @@ export class ChainCheck {
         finding('event.column_altered', { chain: this.#chain, from: seq, to: seq, event_id: eventId, column }),
       )
     }
-    const trouble = recordedTrouble(this.#chain, row)
+    const trouble = recordedProofFailure(this.#chain, row)
     if (trouble !== null) this.#found(trouble, seq, seq, eventId)
     const position = BigInt(row.position)
     if (this.#position !== null && position <= this.#position) this.#found('event.out_of_order', seq, seq, eventId)

@@ -20,8 +20,8 @@ const keyId = z
   .regex(/^[0-9a-f]{64}$/)
   .describe('The id of a key to trust: the SHA-256 of the public key')
 
-const mostKeys = 32
-const mostWitnesses = 32
+const maxKeys = 32
+const maxWitnesses = 32
 
 interface Asked {
   since?: string | undefined
@@ -78,7 +78,7 @@ export function verifyRoutes({
         key: z
           .string()
           .transform((text) => text.split(','))
-          .pipe(z.array(keyId).max(mostKeys))
+          .pipe(z.array(keyId).max(maxKeys))
           .optional()
           .describe('Ids of the keys to trust, with commas; default: those that stand in the ledger'),
       }),
@@ -91,8 +91,8 @@ export function verifyRoutes({
       summary: 'The same, held against checkpoints that were seen elsewhere too',
       body: z.strictObject({
         since: sinceSchema.optional(),
-        keys: z.array(keyId).max(mostKeys).default([]),
-        witnesses: z.array(signedSchema).max(mostWitnesses).default([]),
+        keys: z.array(keyId).max(maxKeys).default([]),
+        witnesses: z.array(signedSchema).max(maxWitnesses).default([]),
       }),
       handle: ({ principal, body, signal }) => verify(principal, body, signal),
     }),

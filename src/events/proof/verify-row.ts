@@ -46,7 +46,8 @@ export function alteredColumns(chain: string, row: EventRow): string[] {
   const { cells } = row
   const receivedAt = cells.received_at
   if (typeof receivedAt !== 'number' || !Number.isSafeInteger(receivedAt)) return ['received_at']
-  const event = cells.event_type === quarantinedType && chain !== controlPlaneChain ? putAside(chain, cells) : row.event
+  const event =
+    cells.event_type === quarantinedType && chain !== controlPlaneChain ? quarantinedEvent(chain, cells) : row.event
   // No position is below one, or as great as that: it was moved there, and what follows is behind it.
   const moved = Number(row.position) >= 1 && Number.isSafeInteger(Number(row.position)) ? [] : ['position']
   if (event === null) return [...moved, 'body']
@@ -57,7 +58,7 @@ export function alteredColumns(chain: string, row: EventRow): string[] {
 }
 
 /** What a gateway has recorded of the proof itself, without which nothing that was never signed would show it. */
-export function recordedTrouble(
+export function recordedProofFailure(
   chain: string,
   { cells: { event_type: type, reason_code: reason } }: EventRow,
 ): FindingCode | null {
@@ -68,7 +69,10 @@ export function recordedTrouble(
 }
 
 /** The event under which bytes stand that could not be understood: of itself it has its id and its reason only. */
-function putAside(chain: string, { event_id: id, reason_code: reason, received_at: receivedAt }: Cells): Event | null {
+function quarantinedEvent(
+  chain: string,
+  { event_id: id, reason_code: reason, received_at: receivedAt }: Cells,
+): Event | null {
   if (typeof id !== 'string' || !isQuarantineReason(reason) || typeof receivedAt !== 'number') return null
   const line = { n: 0, digest: '', body: '' }
   const [gatewayId = ''] = chain.split('/')

@@ -37,7 +37,7 @@ interface Held {
   signed: Signed
 }
 
-const mostReadings = 5
+const maxReadings = 5
 const pauseMs = 30
 
 /** Reads what was signed of all chains; `since` in milliseconds since the epoch, null for all there is. */
@@ -48,7 +48,7 @@ export async function readSigned(sources: SignedSources, since: number | null): 
     const unsettled = record.findings.some(
       ({ what }) => what === 'checkpoint.missing' || what === 'checkpoint.went_back',
     )
-    if (!unsettled || reading === mostReadings) return record
+    if (!unsettled || reading === maxReadings) return record
     await Bun.sleep(pauseMs)
   }
 }

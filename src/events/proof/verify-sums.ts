@@ -9,7 +9,7 @@ import { everyTeam, noTeam } from '../rollups/rollup.ts'
 import type { Difference } from '../rollups/span.ts'
 import { type Finding, finding } from './verify-finding.ts'
 
-const mostFindings = 1000
+const maxFindings = 1000
 
 /** Findings of the sums as they are found, at last how many hours and days came in too fast to be compared. */
 export async function* verifySums(options: RecountOptions): AsyncGenerator<Finding, number> {
@@ -24,7 +24,7 @@ export async function* verifySums(options: RecountOptions): AsyncGenerator<Findi
     for (const difference of compared?.differences ?? []) {
       yield finding('rollup.differs', { column: described(difference) })
       found += 1
-      if (found >= mostFindings) return growing
+      if (found >= maxFindings) return growing
     }
   }
   return growing

@@ -60,9 +60,9 @@ export interface VerifyOptions extends SignedSources {
 
 const sliceRows = 200
 /** Of one chain; more are counted, not named. */
-const mostFindings = 1000
+const maxFindings = 1000
 /** A chain is read again where retention has moved its floor meanwhile. */
-const mostReadings = 5
+const maxReadings = 5
 
 export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<VerifyLine> {
   const signed = await readSigned(options, options.since)
@@ -140,7 +140,7 @@ async function lowestChain(ledger: Database, behind: '>' | '>=', name: Buffer): 
 async function oddChains(ledger: Database): Promise<Finding[]> {
   const findings: Finding[] = []
   let name = await lowestChain(ledger, '>=', Buffer.alloc(0))
-  while (name !== null && findings.length < mostFindings) {
+  while (name !== null && findings.length < maxFindings) {
     const chain = name.toString()
     if (!soundName.test(name.toString('latin1'))) {
       const events = await insertedUnder(ledger, 'chain = cast(unhex(?) as text)', [name.toString('hex')], chain)
@@ -174,7 +174,7 @@ async function verifyChain(options: VerifyOptions, signed: SignedRecord, chain: 
     const verified = await readChain(options, signed, chain, floor)
     const after = await readSignedFloor(options.ledger, signed.keys, chain)
     const moved = JSON.stringify(floor) !== JSON.stringify(after)
-    if (!moved || reading === mostReadings || options.signal.aborted) return verified
+    if (!moved || reading === maxReadings || options.signal.aborted) return verified
   }
 }
 
@@ -195,7 +195,7 @@ async function readChain(
   const take = (all: boolean) => {
     const found = check.findings.take(all)
     count += found.length
-    findings.push(...found.slice(0, mostFindings - findings.length))
+    findings.push(...found.slice(0, maxFindings - findings.length))
   }
   if (floor !== null && 'kind' in floor) check.findings.add(floor)
   // From the very first, so that a row below the floor is found too.

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import type { Clock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { createRecorder } from '../change.ts'
-import { type Event, type EventType, nobody, type Verdict } from '../event.ts'
+import { type Event, type EventType, noAttribution, type Verdict } from '../event.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from '../testing/ledger.ts'
 import type { EventFilters } from './filters.ts'
 import { readEventPage } from './query.ts'
@@ -63,7 +63,12 @@ const anyEvent = fc
       exchange_id: ids[which],
       timestamp: new Date(now - minutes * 60_000).toISOString(),
       details: model === null ? {} : { model },
-      event_attribution: { ...nobody, team_id: team, token_id: ids[which] ?? null, gateway_id: ids[which] ?? null },
+      event_attribution: {
+        ...noAttribution,
+        team_id: team,
+        token_id: ids[which] ?? null,
+        gateway_id: ids[which] ?? null,
+      },
     }),
   )
 

@@ -14,7 +14,7 @@ import type { Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
 import { type Visibility, visibilityOf } from '../visibility.ts'
 import { conditionsOf, type EventFilters, filterValues, isByTeam } from './filters.ts'
-import { beyondAll, type Position, positionOf, readShown, shownColumns } from './shown-event.ts'
+import { afterAllPositions, type Position, positionOf, publicEventColumns, readPublicEvents } from './public-event.ts'
 
 export interface EventPage {
   events: Event[]
@@ -27,7 +27,7 @@ const fewEvents = 5000
 /** The furthest instant there is, either way, in milliseconds (ECMA-262, Time Values). */
 const lastInstant = 8.64e15
 
-/** Of a position that is no number of JavaScript's (shown-event.ts). */
+/** Of a position that is no number of JavaScript's (public-event.ts). */
 const digits = z.string().regex(/^\d{16,19}$/)
 
 const cursorSchema = z.strictObject({
@@ -60,7 +60,7 @@ export async function readEventPage(ledger: Database, options: PageOptions): Pro
   const page = rows.slice(0, limit)
   const last = page.at(-1)
   return {
-    events: (await readShown(ledger, page)).map(({ event }) => event),
+    events: (await readPublicEvents(ledger, page)).map(({ event }) => event),
     next_cursor:
       rows.length > limit && last ? sealCursor({ ...cursor, before: positionOf(last.position) }, query) : null,
   }
@@ -77,7 +77,7 @@ async function pageQuery(
     { sql: 'position < ?', args: [before] },
     { sql: 'position >= ?', args: [floor] },
     ...windowConditions(since, until, few),
-    ...conditionsOf(filters, seenBy(visibility), { indexed: !few }),
+    ...conditionsOf(filters, visibleTo(visibility), { indexed: !few }),
   ]
   const each = few || !isByTeam(filters) ? null : severalSeen(visibility)
   return each === null ? newest(where, limit + 1) : newestOfEach(each, where, limit + 1)
@@ -86,7 +86,7 @@ async function pageQuery(
 const allOf = (where: readonly Statement[]): string => where.map(({ sql }) => sql).join(' and ')
 
 const newest = (where: readonly Statement[], most: number): Statement => ({
-  sql: `select ${shownColumns} from events where ${allOf(where)} order by events.position desc limit ?`,
+  sql: `select ${publicEventColumns} from events where ${allOf(where)} order by events.position desc limit ?`,
   args: [...where.flatMap(({ args }) => args), most],
 })
 
@@ -97,7 +97,7 @@ interface SeveralSeen {
 
 /** The newest of each value, by the index on its column, and of those the newest: rows of others are not walked over. */
 const newestOfEach = ({ column, values }: SeveralSeen, where: readonly Statement[], most: number): Statement => ({
-  sql: `select ${shownColumns} from events where position in (
+  sql: `select ${publicEventColumns} from events where position in (
       select seen.position from json_each(?) as each join events as seen on seen.position in (
         select position from events where ${column} = each.value and ${allOf(where)} order by position desc limit ?))
     order by events.position desc limit ?`,
@@ -128,11 +128,11 @@ async function areFew(ledger: Database, since: number, until: number): Promise<b
 }
 
 async function firstCursor(ledger: Database, since: number): Promise<Cursor> {
-  return { since, floor: await firstPositionSince(ledger, since), before: beyondAll }
+  return { since, floor: await firstPositionSince(ledger, since), before: afterAllPositions }
 }
 
 /** A condition on `team_id` and `token_id`. */
-export function seenBy({ teams, ownTokens }: Visibility): Statement {
+export function visibleTo({ teams, ownTokens }: Visibility): Statement {
   const [ownToken] = ownTokens
   if (ownTokens.length === 1 && ownToken !== undefined) return { sql: 'token_id = ?', args: [ownToken] }
   if (ownTokens.length > 1) {

@@ -28,7 +28,7 @@ export interface RetentionOptions {
 }
 
 const dayMs = 86_400_000
-const mostRows = 200
+const maxRows = 200
 const fewestRows = 10
 const batchMs = 5
 
@@ -37,7 +37,7 @@ export async function removeOldEvents(options: RetentionOptions): Promise<{ remo
   const { ledger, clock, settings } = options
   const before = clock.now() - settings.event_retention_days * dayMs
   const ends = clock.monotonic() + (options.roundMs ?? 1000)
-  const pace = { rows: mostRows / 2 }
+  const pace = { rows: maxRows / 2 }
   let removed = 0
   for (const { chain } of await readChainNames(ledger)) {
     let count = 0
@@ -95,7 +95,7 @@ async function removeBatch(options: RetentionOptions, { chain, before, pace }: R
     throw error
   }
   const took = clock.monotonic() - began
-  pace.rows = Math.max(fewestRows, Math.min(mostRows, Math.floor((pace.rows * batchMs) / Math.max(took, batchMs / 2))))
+  pace.rows = Math.max(fewestRows, Math.min(maxRows, Math.floor((pace.rows * batchMs) / Math.max(took, batchMs / 2))))
   return raised.seq - floor.seq
 }
 

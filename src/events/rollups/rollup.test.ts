@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { type CostAttribution, type Event, nobody, type Verdict } from '../event.ts'
+import { type CostAttribution, type Event, noAttribution, type Verdict } from '../event.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from '../testing/ledger.ts'
 import type { Visibility } from '../visibility.ts'
 import { foldRollups } from './fold.ts'
@@ -52,7 +52,7 @@ const outcome = (told: Told = {}): Event =>
     verdict: told.verdict ?? 'allow',
     reason_code: told.reason ?? 'ok',
     event_attribution: {
-      ...nobody,
+      ...noAttribution,
       team_id: told.team === undefined ? 'team-a' : told.team,
       gateway_id: told.gateway ?? 'gateway-1',
       token_id: told.token ?? 'token-1',

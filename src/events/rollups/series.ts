@@ -69,7 +69,7 @@ export async function readSeries(
   const keys = found.keys.filter((key) => key !== restStored)
   const shown = keys.slice(0, step === 'day' ? Math.min(keysShown, keysThatFit(keys.length, points)) : keysShown)
   const sums = new SeriesSums()
-  await readShown(ledger, source, shown, sums)
+  await readPublicEvents(ledger, source, shown, sums)
   if (found.keys.length > shown.length) await readRest(ledger, source, shown, sums)
   return {
     since: timestamp(since),
@@ -241,7 +241,12 @@ const realValues = ['requests', 'input_tokens', 'output_tokens', 'cost']
 
 const sketches = ['latency', 'first_token'].map((column) => `${asBytes(column)} as ${column}`).join(', ')
 
-async function readShown(ledger: Database, source: Source, shown: readonly string[], sums: SeriesSums): Promise<void> {
+async function readPublicEvents(
+  ledger: Database,
+  source: Source,
+  shown: readonly string[],
+  sums: SeriesSums,
+): Promise<void> {
   const rows = await ledger.read<SumsRow>(
     `select at, hex(${groupOf(source)}) as key, ${realValues}, ${sketches} from event_rollups
       where ${source.where.sql} and ${groupOf(source)} in ${amongKeys} order by at`,

@@ -8,7 +8,7 @@ import { silentLog } from '../../lib/log/log.ts'
 import { type Database, openDatabase } from '../../store/open.ts'
 import { migrateLedger, migrateState } from '../../store/schema/migrate.ts'
 import { createRecorder } from '../change.ts'
-import { type Event, nobody } from '../event.ts'
+import { type Event, noAttribution } from '../event.ts'
 import type { ExportDependencies } from '../export/export-job.ts'
 import type { ExportRunner } from '../export/export-runner.ts'
 
@@ -69,7 +69,7 @@ export const testEvent = (change: Partial<Event> = {}): Event => ({
   verdict: 'allow',
   reason_code: 'ok',
   config_version: 1,
-  event_attribution: nobody,
+  event_attribution: noAttribution,
   ...change,
 })
 

@@ -4,7 +4,7 @@ import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
 import { createRecorder } from '../change.ts'
-import { type Event, nobody } from '../event.ts'
+import { type Event, noAttribution } from '../event.ts'
 import { chainNext, chainStart } from '../log/chain.ts'
 import { chainHead, ingestEvents } from '../log/ingest.ts'
 import { SlicePace } from '../log/slice-pace.ts'
@@ -39,7 +39,7 @@ export class TestProof {
 
   gatewayEvent(gateway: number, change: Partial<Event> = {}): Event {
     const [gatewayId = ''] = this.worker(gateway).split('/')
-    const attribution = { ...nobody, gateway_id: gatewayId, team_id: 'team', token_id: 'token' }
+    const attribution = { ...noAttribution, gateway_id: gatewayId, team_id: 'team', token_id: 'token' }
     return testEvent({ event_attribution: attribution, timestamp: new Date(this.now).toISOString(), ...change })
   }
 
@@ -61,8 +61,8 @@ export class TestProof {
       pace: new SlicePace(this.clock),
       newId,
       log: silentLog,
-      settle: () => [],
-      onSettled: () => undefined,
+      bookingStatements: () => [],
+      onIngested: () => undefined,
     })
   }
 

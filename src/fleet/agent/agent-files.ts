@@ -140,7 +140,7 @@ export class WorkerFiles {
     if (this.crashedAfter === null) this.#replace('crashed', String(events))
   }
 
-  crashTold(): void {
+  crashReported(): void {
     rmSync(this.#path('crashed'), { force: true })
   }
 
@@ -164,7 +164,7 @@ export class WorkerFiles {
   }
 
   /** The same, so that no crash of the host brings back what was there before. */
-  sureToKeepFresh(at: number, staleAfterMs: number): void {
+  keepFreshOrThrow(at: number, staleAfterMs: number): void {
     this.keepFresh(at, staleAfterMs)
     this.#sync('fresh')
     this.#sync('.')

@@ -23,14 +23,14 @@ beforeEach(() => {
   recorded = []
 })
 afterEach(() => {
-  for (const witness of made.splice(0)) witness.stop()
+  for (const watermark of made.splice(0)) watermark.stop()
   state.close()
   rmSync(directory, { recursive: true, force: true })
 })
 
 const keptFile = () => join(directory, 'checkpoint.json')
 
-function witness(): CheckpointWatermark {
+function watermark(): CheckpointWatermark {
   const started = new CheckpointWatermark({
     stateFile: join(directory, 'state.db'),
     keptFile: keptFile(),
@@ -65,12 +65,12 @@ function put(number: number, seq: number, change: Partial<Checkpoint> = {}): voi
 const keptNumber = (): unknown => JSON.parse(JSON.parse(readFileSync(keptFile(), 'utf8')).body).number
 
 test('a witness keeps the highest checkpoint, over restarts, and says nothing while they rise', () => {
-  witness().look()
+  watermark().look()
   put(1, 5)
-  witness().look()
+  watermark().look()
   expect(keptNumber()).toBe(1)
   put(3, 5)
-  const later = witness()
+  const later = watermark()
   later.look()
   later.look()
   expect(keptNumber()).toBe(3)
@@ -86,9 +86,9 @@ for (const [how, number, seq] of [
 ] as const) {
   test(`a checkpoint that went back is told of once and never kept: ${how}`, () => {
     put(2, 5)
-    witness().look()
+    watermark().look()
     put(number, seq)
-    const looking = witness()
+    const looking = watermark()
     looking.look()
     now += 30_000
     looking.look()
@@ -107,9 +107,9 @@ for (const [how, sql] of [
 ] as const) {
   test(`a state whose checkpoint was ${how} is told of once`, () => {
     put(3, 5)
-    witness().look()
+    watermark().look()
     state.run(sql)
-    const looking = witness()
+    const looking = watermark()
     looking.look()
     now += 30_000
     looking.look()
@@ -125,16 +125,16 @@ for (const [how, change] of [
 ] as const) {
   test(`a newer checkpoint that leaves something out is told of: ${how}`, () => {
     put(2, 5)
-    witness().look()
+    watermark().look()
     put(3, 6, change)
-    witness().look()
+    watermark().look()
     expect(recorded).toMatchObject([{ details: { how, seen: 2, found: 3 } }])
   })
 }
 
 test('a restored state that has the newest checkpoint again within seconds is not told of', () => {
   put(2, 5)
-  const looking = witness()
+  const looking = watermark()
   looking.look()
   for (const [number, seq] of [
     [1, 4],
@@ -156,7 +156,7 @@ test('an older file that is put in the place of the state is noticed by a witnes
   put(2, 5)
   const older = join(directory, 'older.db')
   state.run('vacuum into ?', [older])
-  const looking = witness()
+  const looking = watermark()
   put(3, 6)
   looking.look()
   expect(keptNumber()).toBe(3)
@@ -169,15 +169,15 @@ test('an older file that is put in the place of the state is noticed by a witnes
 
 test('a chain that retention has removed whole is not missed', () => {
   put(2, 5)
-  witness().look()
+  watermark().look()
   put(3, 6, { heads: new Map(), removed: 1 })
-  witness().look()
+  watermark().look()
   expect(recorded).toEqual([])
 })
 
 test('a kept file that is no checkpoint is as good as none', () => {
   writeFileSync(keptFile(), '{')
   put(1, 5)
-  witness().look()
+  watermark().look()
   expect(keptNumber()).toBe(1)
 })

@@ -7,10 +7,10 @@
 import { Database } from 'bun:sqlite'
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { z } from 'zod'
-import { type Event, nobody } from '../../events/event.ts'
-import { parseCheckpoint, signedSchema, wentBack } from '../../events/proof/checkpoint.ts'
+import { type Event, noAttribution } from '../../events/event.ts'
+import { hasRegressed, parseCheckpoint, signedSchema } from '../../events/proof/checkpoint.ts'
 import type { Signed } from '../../events/proof/checkpoint-key.ts'
-import { keepSeen, readSeen } from '../../events/proof/seen-checkpoint.ts'
+import { readKnownCheckpoint, rememberCheckpoint } from '../../events/proof/known-checkpoint.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
@@ -48,7 +48,7 @@ export class CheckpointWatermark {
   /** Looks every few seconds until `stop`. */
   constructor(options: CheckpointWatermarkOptions) {
     this.#options = options
-    this.#kept = readSeen(options.keptFile)
+    this.#kept = readKnownCheckpoint(options.keptFile)
     this.#timer = setInterval(() => {
       try {
         this.look()
@@ -70,7 +70,7 @@ export class CheckpointWatermark {
     const found = this.#read()
     if (found === null) return
     const isKept = found.signature === this.#kept?.signature
-    const wrong = isKept || this.#kept === null ? null : wentBack(this.#kept.body, found.body)
+    const wrong = isKept || this.#kept === null ? null : hasRegressed(this.#kept.body, found.body)
     if (wrong === null || !ofRestored.includes(wrong)) this.#behindSince = null
     if (wrong === null) {
       if (!isKept) this.#keep(found)
@@ -123,7 +123,7 @@ export class CheckpointWatermark {
   }
 
   #keep(found: Signed): void {
-    keepSeen(this.#options.keptFile, found)
+    rememberCheckpoint(this.#options.keptFile, found)
     this.#kept = found
   }
 
@@ -142,7 +142,7 @@ export class CheckpointWatermark {
       verdict: 'error',
       reason_code: 'checkpoint.went_back',
       config_version: 0,
-      event_attribution: { ...nobody, gateway_id: gatewayId() },
+      event_attribution: { ...noAttribution, gateway_id: gatewayId() },
       details,
     })
   }

@@ -5,17 +5,17 @@ import { callFailure } from '../../lib/http/call-failure.ts'
 import type { OfferReport } from '../../mcp/offers/offer-report.ts'
 import type { Fetch } from '../../providers/provider.ts'
 import { answerWithinMs, type LeaseReply, type LeaseRequest } from '../../usage/lease/lease.ts'
-import { type SlotCell, type SlotsReply, slotsReplySchema } from '../../usage/rate/rate-protocol.ts'
+import { type SlotBalance, type SlotsReply, slotsReplySchema } from '../../usage/rate/rate-protocol.ts'
 import {
   type BootstrapReply,
   bootstrapReplySchema,
   credentialReplySchema,
-  denialsReplySchema,
-  denialsRequestSchema,
   eventsReplySchema,
   type HeartbeatReply,
   heartbeatReplySchema,
   leasesReplySchema,
+  revocationsReplySchema,
+  revocationsRequestSchema,
   type StreamQuery,
   streamIdHeader,
   workerHeader,
@@ -29,7 +29,7 @@ const eventsMs = 15_000
 const slotsMs = 3000
 const credentialMs = 5000
 const denialsMs = 15_000
-const goodbyeMs = 1000
+const deregisterTimeoutMs = 1000
 const offersMs = 15_000
 
 export interface Heartbeat {
@@ -49,20 +49,26 @@ export interface ControlClient {
   /** The body of the change stream. */
   stream(session: string, query: StreamQuery, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
   heartbeat(session: string, body: Heartbeat): Promise<HeartbeatReply>
-  slots(session: string, body: { worker: number; stream_id: string; cells: readonly SlotCell[] }): Promise<SlotsReply>
+  slots(
+    session: string,
+    body: { worker: number; stream_id: string; balances: readonly SlotBalance[] },
+  ): Promise<SlotsReply>
   events(
     session: string,
     worker: number,
     streamId: string,
     lines: Buffer<ArrayBuffer>,
   ): Promise<{ seq: number; digest: string }>
-  goodbye(session: string, body: { worker: number; stream_id: string }): Promise<void>
+  deregister(session: string, body: { worker: number; stream_id: string }): Promise<void>
   leases(session: string, worker: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
   mcpOffers(session: string, report: OfferReport): Promise<void>
   /** Where the state is, with a new credential. */
   credential(session: string): Promise<z.infer<typeof credentialReplySchema>>
   /** Tells tokens that the primary may have forgotten to refuse; resolves when they are refused again. */
-  denials(session: string, body: z.infer<typeof denialsRequestSchema>): Promise<z.infer<typeof denialsReplySchema>>
+  revocations(
+    session: string,
+    body: z.infer<typeof revocationsRequestSchema>,
+  ): Promise<z.infer<typeof revocationsReplySchema>>
 }
 
 /** Whether nothing that is sent there crosses a network in the clear. */
@@ -126,8 +132,8 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
           [streamIdHeader]: streamId,
         }),
       ),
-    async goodbye(session, body) {
-      await post('goodbye', session, JSON.stringify(body), goodbyeMs, {})
+    async deregister(session, body) {
+      await post('deregister', session, JSON.stringify(body), deregisterTimeoutMs, {})
     },
     leases: async (session, worker, streamId, request) => {
       const body = JSON.stringify({ worker, stream_id: streamId, ...request })
@@ -138,9 +144,9 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
     },
     credential: async (session) =>
       credentialReplySchema.parse(await post('credential', session, '{}', credentialMs, {})),
-    denials: async (session, body) =>
-      denialsReplySchema.parse(
-        await post('denials', session, JSON.stringify(denialsRequestSchema.parse(body)), denialsMs, {}),
+    revocations: async (session, body) =>
+      revocationsReplySchema.parse(
+        await post('revocations', session, JSON.stringify(revocationsRequestSchema.parse(body)), denialsMs, {}),
       ),
   }
 }

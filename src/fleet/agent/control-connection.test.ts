@@ -74,7 +74,7 @@ test('news that are three seconds on their way count as of when they were asked 
 }, 30_000)
 
 /** What a stream brings, all events behind the first so many replaced by comments. */
-function muted(body: ReadableStream<Uint8Array>, events: number): ReadableStream<Uint8Array> {
+function stalledStream(body: ReadableStream<Uint8Array>, events: number): ReadableStream<Uint8Array> {
   let passed = 0
   return body.pipeThrough(
     new TransformStream({
@@ -95,7 +95,7 @@ test('opens its stream again when that brings bytes and no events, or no hello',
     const answer = await forward()
     if (!path.endsWith('/stream') || !answer.body) return answer
     streams++
-    return new Response(muted(answer.body, passed), answer)
+    return new Response(stalledStream(answer.body, passed), answer)
   }
   const worker = await fleet.worker('a', { clock, random: () => 0 })
   await until(() => worker.ready().ok)

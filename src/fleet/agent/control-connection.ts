@@ -20,8 +20,8 @@ import type { Log } from '../../lib/log/log.ts'
 import type { OfferReport } from '../../mcp/offers/offer-report.ts'
 import type { Head } from '../../store/propagation.ts'
 import type { LeaseReply, LeaseRequest } from '../../usage/lease/lease.ts'
-import type { SlotCell, SlotsReply } from '../../usage/rate/rate-protocol.ts'
-import type { Denial } from '../coordinator/revived.ts'
+import type { SlotBalance, SlotsReply } from '../../usage/rate/rate-protocol.ts'
+import type { RevocationEntry } from '../coordinator/lost-revocations.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { StatePosition } from '../outbox/record.ts'
 import { backoff } from '../protocol/backoff.ts'
@@ -29,8 +29,8 @@ import { readEventStream } from '../protocol/event-stream.ts'
 import {
   type AnnouncedHead,
   type ChainHead,
-  denialsLimit,
   type HeartbeatReply,
+  revocationBatchLimit,
   type StreamMessage,
   streamMessageSchema,
   streamSilenceMs,
@@ -41,20 +41,20 @@ import { RuntimeSession, type RuntimeSessionOptions } from './runtime-session.ts
 import { Shipper } from './shipper.ts'
 
 /** How soon a state that is behind is looked at again: ever later, where nobody says that it has come further. */
-const leastLagMs = 5
-const mostLagMs = 500
+const minPollMs = 5
+const maxPollMs = 500
 /**
  * What need not hurry waits so long at most, and half of that at least: what comes meanwhile is read with it, and not all
  * hosts ask the primary at once. It is a small share of the time for which a worker serves without news, which do not
  * count while the state is behind.
  */
-const mostPatienceMs = 1500
-const patienceShare = 0.1
+const maxDeferMs = 1500
+const deferShare = 0.1
 /** How old the last sign of the primary may be for a goodbye to be worth what it costs: it is written there. */
-const heardMs = 3000
+const primaryRecentMs = 3000
 /** A stream that passes bytes is opened anew when it has not told for so long what a heartbeat knew, or has brought no hello. */
-const mutedMs = 5000
-const greetingMs = streamSilenceMs
+const stalledMs = 5000
+const handshakeTimeoutMs = streamSilenceMs
 /** After so long an acknowledgement does not wait for the answer to the one before it. */
 const nextHeartbeatMs = 1000
 
@@ -75,15 +75,15 @@ export interface ControlConnectionOptions extends RuntimeSessionOptions {
   onTime(now: number, askedAt: number): void
   onFresh(): void
   /** Forgets for good by what it might serve, as a goodbye is to be said. Throws where it cannot. */
-  onLeaving(): void
+  onDeregistering(): void
   /** For how long it serves without fresh news. */
   staleAfterMs(): number
   /** The control plane's `max_staleness`; for longer than before only where it has written that down. */
   onStaleness(seconds: number, written: boolean): void
   /** The primary has more than the state that is read. */
-  onWanted(): void
+  onReplicaBehind(): void
   /** Whether `stateRead` is called when the state that is read has come further. */
-  toldOfState: boolean
+  notifiesStateRead: boolean
   /**
    * The primary has another history than the state that is read, from which it was restored or replaced. Resolves when
    * the state that is read is the primary's.
@@ -110,7 +110,7 @@ export interface ControlConnectionOptions extends RuntimeSessionOptions {
 }
 
 type Change = Extract<StreamMessage, { kind: 'change' }>
-type Hello = Extract<StreamMessage, { kind: 'hello' }>
+type Handshake = Extract<StreamMessage, { kind: 'handshake' }>
 
 export class ControlConnection {
   readonly #options: ControlConnectionOptions
@@ -118,44 +118,44 @@ export class ControlConnection {
   readonly #stopping = new AbortController()
   readonly #session: RuntimeSession
   /** The providers and MCP servers without a key that bootstrap was last asked for. */
-  #askedFor = ''
+  #requestedKeys = ''
   #streamId: string | null = null
   /** When this process last took the worker, in the ledger's time. */
   #takenAt: number | null = null
   /** What the ledger has, as the last heartbeat told it. */
-  #ledger: HeartbeatReply['ledger'] = []
+  #ledgerEpoch: HeartbeatReply['ledger_epoch'] = []
   /** When the stream was asked for, by the monotonic clock. */
   #streamAskedAt = 0
   #stream: AbortController | null = null
   /** What is or will be acknowledged when the records on their way are committed. */
-  #promised: StatePosition | null
+  #pendingAcknowledgement: StatePosition | null
   /** The head of the last version that was promised, by whose nonce the control plane knows that it is its own. */
-  #promisedHead: Head | null = null
+  #pendingAcknowledgementHead: Head | null = null
   /** The newest head that the state is to be read up to, and what reads up to one before it. */
-  #wanted: Head | null = null
+  #targetHead: Head | null = null
   #following: Promise<void> | null = null
   #stateRead = Promise.withResolvers<void>()
   /** The newest head that the state is to be read up to without hurry. */
-  #later: Head | null = null
+  #deferredHead: Head | null = null
   #heartbeatAgain = false
-  #beating = false
+  #isHeartbeating = false
   #timer: Timer | null = null
   #primaryHead: Head | null = null
   /** The head that the hello told: revokes up to it may not have waited for this worker. */
-  #greeted: Head | null = null
+  #handshakeHead: Head | null = null
   /** The newest head that the stream has told, and when a heartbeat first told of one that the stream had not. */
   #streamHead: Head | null = null
-  #muted: { head: Head; since: number } | null = null
+  #stalled: { head: Head; since: number } | null = null
   /** When the control plane last showed that it has the primary, by the monotonic clock. */
-  #heardAt = Number.NEGATIVE_INFINITY
+  #primarySeenAt = Number.NEGATIVE_INFINITY
   /** Whether the primary has lost what was acknowledged, and no state of its present history is read yet. */
-  #lost = false
+  #isHistoryLost = false
   connected = false
 
   constructor(options: ControlConnectionOptions) {
     this.#options = options
     this.#session = new RuntimeSession(options)
-    this.#promised = options.outbox.acknowledged
+    this.#pendingAcknowledgement = options.outbox.acknowledged
     this.#shipper = new Shipper({
       outbox: options.outbox,
       random: options.random,
@@ -183,17 +183,17 @@ export class ControlConnection {
     while (this.connected && !this.#shipper.done && clock.monotonic() < end - milliseconds / 4) await Bun.sleep(5)
     const { token } = this.#session
     const streamId = this.#streamId
-    const heard = this.connected && clock.monotonic() - this.#heardAt < heardMs
+    const heard = this.connected && clock.monotonic() - this.#primarySeenAt < primaryRecentMs
     this.#end()
-    if (token === null || streamId === null || !heard || !this.#forgets()) return
+    if (token === null || streamId === null || !heard || !this.#forgetFreshness()) return
     // Where it is not heard, this worker counts as unreachable until its time is over.
-    const goodbye = client.goodbye(token, { worker, stream_id: streamId }).catch(this.#passing)
-    await Promise.race([goodbye, Bun.sleep(Math.max(0, end - clock.monotonic()))])
+    const deregister = client.deregister(token, { worker, stream_id: streamId }).catch(this.#logTransient)
+    await Promise.race([deregister, Bun.sleep(Math.max(0, end - clock.monotonic()))])
   }
 
-  #forgets(): boolean {
+  #forgetFreshness(): boolean {
     try {
-      this.#options.onLeaving()
+      this.#options.onDeregistering()
       return true
     } catch (error) {
       this.#options.log.warn(
@@ -211,11 +211,11 @@ export class ControlConnection {
   }
 
   /** Asks for slots and returns some. Rejects where the control plane cannot be asked at this moment. */
-  async slots(cells: readonly SlotCell[]): Promise<SlotsReply> {
+  async slots(balances: readonly SlotBalance[]): Promise<SlotsReply> {
     const { client, worker } = this.#options
     const streamId = this.#streamId
     if (streamId === null) throw new Failure('dependency_unavailable')
-    return await client.slots(await this.#session.ensure(), { worker, stream_id: streamId, cells })
+    return await client.slots(await this.#session.ensure(), { worker, stream_id: streamId, balances })
   }
 
   /** Tells what an MCP server offers. Rejects where the control plane cannot be reached. */
@@ -237,13 +237,15 @@ export class ControlConnection {
    * Tells which tokens were denied by a history that the primary has lost, in pieces; all are durable at the end. Gives
    * the primary's head of then.
    */
-  async tellDenials(history: string, denials: readonly Denial[]): Promise<Head> {
+  async reportRevocations(history: string, revocations: readonly RevocationEntry[]): Promise<Head> {
     const { client, worker } = this.#options
-    const some = denials.slice(0, denialsLimit)
-    const { head } = await this.#asHolder((session, streamId) =>
-      client.denials(session, { worker, stream_id: streamId, history, denials: some }),
+    const some = revocations.slice(0, revocationBatchLimit)
+    const { head } = await this.#withStream((session, streamId) =>
+      client.revocations(session, { worker, stream_id: streamId, history, revocations: some }),
     )
-    return denials.length > denialsLimit ? await this.tellDenials(history, denials.slice(denialsLimit)) : head
+    return revocations.length > revocationBatchLimit
+      ? await this.reportRevocations(history, revocations.slice(revocationBatchLimit))
+      : head
   }
 
   /** Whether the control plane refuses the runtime token: then nothing but another token helps. */
@@ -281,7 +283,7 @@ export class ControlConnection {
     }
   }
 
-  async #followStream(onHello: () => void): Promise<void> {
+  async #followStream(onHandshake: () => void): Promise<void> {
     const stream = new AbortController()
     this.#stream = stream
     this.#streamAskedAt = this.#options.clock.monotonic()
@@ -300,13 +302,20 @@ export class ControlConnection {
       const { client, worker, process } = this.#options
       const since = this.#takenAt ?? undefined
       const acknowledged = Math.max(this.#options.outbox.acknowledgedEvent, this.#options.agreedEvent())
-      const ledger = [...this.#ledger]
-      const said = { worker, process, since, acknowledged, ledger, stale_after_ms: this.#options.staleAfterMs() }
+      const ledgerEpoch = [...this.#ledgerEpoch]
+      const said = {
+        worker,
+        process,
+        since,
+        acknowledged,
+        ledger_epoch: ledgerEpoch,
+        stale_after_ms: this.#options.staleAfterMs(),
+      }
       const body = await client.stream(session, said, stream.signal)
       const take = (data: string) => {
         const message = streamMessageSchema.parse(JSON.parse(data))
-        if (message.kind === 'hello') onHello()
-        this.#take(message)
+        if (message.kind === 'handshake') onHandshake()
+        this.#handle(message)
       }
       await readEventStream(body, take, heard)
     } finally {
@@ -315,15 +324,22 @@ export class ControlConnection {
     }
   }
 
-  #take(message: StreamMessage): void {
+  #handle(message: StreamMessage): void {
     if (message.kind === 'fenced') this.#reconnect(new Failure('worker_fenced'))
-    else if (message.kind === 'hello') this.#hello(message)
+    else if (message.kind === 'handshake') this.#handshake(message)
     else if (message.kind === 'slots') this.#options.onSlotsRecalled(message.account, message.want, message.at)
     else if (message.kind === 'recall') this.#options.onRecalled(message.accounts)
     else this.#change(message).catch((error: unknown) => this.#reconnect(error))
   }
 
-  #hello({ stream_id: streamId, taken_at: takenAt, head, events, max_staleness_seconds: staleness, now }: Hello): void {
+  #handshake({
+    stream_id: streamId,
+    taken_at: takenAt,
+    head,
+    events,
+    max_staleness_seconds: staleness,
+    now,
+  }: Handshake): void {
     this.#takenAt = takenAt
     if (staleness !== undefined) this.#options.onStaleness(staleness, true)
     const forkedAfter = this.#options.forkedAfter(events)
@@ -336,53 +352,53 @@ export class ControlConnection {
     this.#options.onAgreed({ seq: events.seq, digest: events.digest })
     this.#streamId = streamId
     this.connected = true
-    this.#wanted = null
+    this.#targetHead = null
     this.#primaryHead = head
-    this.#greeted = head
+    this.#handshakeHead = head
     this.#streamHead = head
-    this.#muted = null
-    this.#heardAt = this.#options.clock.monotonic()
+    this.#stalled = null
+    this.#primarySeenAt = this.#options.clock.monotonic()
     this.#options.onTime(Date.parse(now), this.#streamAskedAt)
     this.#shipper.resume(events)
     this.#options.onConnected()
     // A primary that is behind what was acknowledged was restored from an older copy: its versions are new ones.
-    const known = this.#promised
-    const restored = this.#lost || (known?.history === head.history && known.version > head.version)
-    this.#comeTo(head, restored).catch((error: unknown) => this.#reconnect(error))
+    const known = this.#pendingAcknowledgement
+    const restored = this.#isHistoryLost || (known?.history === head.history && known.version > head.version)
+    this.#catchUpAndAcknowledge(head, restored).catch((error: unknown) => this.#reconnect(error))
   }
 
   /** It serves as soon as a heartbeat has found it there, and is waited for until it has said so. */
-  async #comeTo(head: Head, restored: boolean): Promise<void> {
-    const before = this.#promised
+  async #catchUpAndAcknowledge(head: Head, restored: boolean): Promise<void> {
+    const before = this.#pendingAcknowledgement
     await this.#catchUp(head, restored)
-    if (this.#promised === before) this.#acknowledge()
+    if (this.#pendingAcknowledgement === before) this.#acknowledge()
   }
 
   /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
-  async #change({ head, since, deny: hashes, cut, unhurried }: Change): Promise<void> {
+  async #change({ head, since, deny: hashes, cut, only_revocations }: Change): Promise<void> {
     const { outbox, view } = this.#options
     const streamId = this.#streamId
     const position = positionOf(head)
     this.#primaryHead = head
-    if (!this.#isTold(head)) this.#streamHead = head
+    if (!this.#wasStreamed(head)) this.#streamHead = head
     view.deny(position, hashes)
     if (hashes.length > 0) this.#options.onDenied(hashes)
     if (cut.length > 0) this.#options.onCut(cut)
-    const before = this.#promised
+    const before = this.#pendingAcknowledgement
     const follows = before?.history === position.history && before.version >= since && before.version < position.version
     if (follows) {
-      this.#promised = position
-      this.#promisedHead = head
+      this.#pendingAcknowledgement = position
+      this.#pendingAcknowledgementHead = head
     }
     try {
       await outbox.deny(position, hashes, follows ? position : before, since)
     } catch (error) {
-      this.#promised = outbox.acknowledged
+      this.#pendingAcknowledgement = outbox.acknowledged
       throw error
     }
     if (follows) this.#acknowledge()
     if (streamId !== this.#streamId) return
-    if (unhurried && follows) this.#followLater(head)
+    if (only_revocations && follows) this.#followDeferred(head)
     else this.#follow(head)
   }
 
@@ -390,18 +406,18 @@ export class ControlConnection {
    * What this head changed is refused here already: the copy of the state follows once the workers of all hosts, which were
    * told in the same instant, have acknowledged, and once for all such changes that came meanwhile.
    */
-  #followLater(head: Head): void {
-    const waiting = this.#later !== null
-    this.#later = head
+  #followDeferred(head: Head): void {
+    const waiting = this.#deferredHead !== null
+    this.#deferredHead = head
     if (waiting) return
     const followNow = () => {
-      const newest = this.#later
-      this.#later = null
+      const newest = this.#deferredHead
+      this.#deferredHead = null
       if (newest !== null && newest.history === this.#primaryHead?.history) this.#follow(newest)
     }
     const { random, staleAfterMs } = this.#options
-    const patience = Math.min(mostPatienceMs, staleAfterMs() * patienceShare)
-    setTimeout(followNow, (patience * (1 + random())) / 2).unref()
+    const delay = Math.min(maxDeferMs, staleAfterMs() * deferShare)
+    setTimeout(followNow, (delay * (1 + random())) / 2).unref()
   }
 
   /**
@@ -409,19 +425,19 @@ export class ControlConnection {
    * wait for it and look.
    */
   #follow(head: Head): void {
-    if (this.#wanted?.history === head.history && this.#wanted.version > head.version) return
-    this.#wanted = head
-    this.#following ??= this.#followWanted()
+    if (this.#targetHead?.history === head.history && this.#targetHead.version > head.version) return
+    this.#targetHead = head
+    this.#following ??= this.#followTarget()
       .catch((error: unknown) => this.#reconnect(error))
       .finally(() => {
         this.#following = null
       })
   }
 
-  async #followWanted(): Promise<void> {
-    while (this.#wanted !== null) {
-      const head = this.#wanted
-      this.#wanted = null
+  async #followTarget(): Promise<void> {
+    while (this.#targetHead !== null) {
+      const head = this.#targetHead
+      this.#targetHead = null
       await this.#catchUp(head)
     }
   }
@@ -434,12 +450,12 @@ export class ControlConnection {
     const { outbox, view } = this.#options
     const streamId = this.#streamId
     if (restored) {
-      view.holdDenials(true)
+      view.holdRevocations(true)
       await this.#options.onRestored(head)
-      view.holdDenials(false)
-      this.#lost = false
+      view.holdRevocations(false)
+      this.#isHistoryLost = false
     }
-    let lag = this.#options.toldOfState ? mostLagMs : leastLagMs
+    let lag = this.#options.notifiesStateRead ? maxPollMs : minPollMs
     let askAt = Number.NEGATIVE_INFINITY
     for (;;) {
       const furtherRead = this.#stateRead.promise
@@ -455,24 +471,25 @@ export class ControlConnection {
       // Asked for once, and again only where that has brought nothing for long: each time is a sync with the primary.
       const now = this.#options.clock.monotonic()
       if (now >= askAt) {
-        askAt = now + mostLagMs
-        this.#options.onWanted()
+        askAt = now + maxPollMs
+        this.#options.onReplicaBehind()
       }
       if (read !== null && isAt(read, positionOf(head))) await this.#options.onRestored(head)
       await within(lag, furtherRead)
-      lag = Math.min(mostLagMs, lag * 2)
+      lag = Math.min(maxPollMs, lag * 2)
     }
     this.#askForKeys()
     const position = positionOf(head)
-    const known = this.#promised
-    if (known?.history === position.history && known.version === position.version) this.#promisedHead = head
+    const known = this.#pendingAcknowledgement
+    if (known?.history === position.history && known.version === position.version)
+      this.#pendingAcknowledgementHead = head
     if (!restored && known?.history === position.history && known.version >= position.version) return
-    this.#promised = position
-    this.#promisedHead = head
+    this.#pendingAcknowledgement = position
+    this.#pendingAcknowledgementHead = head
     try {
       await outbox.deny(position, [], position)
     } catch (error) {
-      this.#promised = outbox.acknowledged
+      this.#pendingAcknowledgement = outbox.acknowledged
       throw error
     }
     this.#acknowledge()
@@ -482,15 +499,15 @@ export class ControlConnection {
   #askForKeys(): void {
     const { view } = this.#options
     const closed = [...view.closedProviders, ...view.mcp.closed].join()
-    if (closed !== '' && closed !== this.#askedFor) this.#session.renewSoon()
-    this.#askedFor = closed
+    if (closed !== '' && closed !== this.#requestedKeys) this.#session.renewSoon()
+    this.#requestedKeys = closed
   }
 
   /** One heartbeat as soon as can be; acknowledgements that come while it is on its way share the next one. */
   #acknowledge(): void {
     this.#heartbeatAgain = true
-    if (this.#beating) return
-    this.#beating = true
+    if (this.#isHeartbeating) return
+    this.#isHeartbeating = true
     void this.#heartbeatWhileNeeded()
   }
 
@@ -499,25 +516,26 @@ export class ControlConnection {
       this.#heartbeatAgain = false
       await within(nextHeartbeatMs, this.#heartbeat())
     }
-    this.#beating = false
+    this.#isHeartbeating = false
   }
 
   async #tick(): Promise<void> {
-    if (this.#session.due && this.connected) void this.#session.ensure().catch(this.#passing)
-    const { toldOfState, view } = this.#options
-    if (!toldOfState || view.head === null) void view.refresh().catch(this.#passing)
+    if (this.#session.due && this.connected) void this.#session.ensure().catch(this.#logTransient)
+    const { notifiesStateRead, view } = this.#options
+    if (!notifiesStateRead || view.head === null) void view.refresh().catch(this.#logTransient)
     const unanswered = this.#stream !== null && this.#streamId === null
-    if (unanswered && this.#options.clock.monotonic() - this.#streamAskedAt >= greetingMs) this.#reconnect(muted())
+    if (unanswered && this.#options.clock.monotonic() - this.#streamAskedAt >= handshakeTimeoutMs)
+      this.#reconnect(stalledStream())
     await this.#heartbeat()
   }
 
   readonly #unreadable = (error: unknown): null => {
-    this.#passing(error)
+    this.#logTransient(error)
     return null
   }
 
   /** What a tick could not do the next one tries again; until then nothing is lost, and staleness bounds it. */
-  readonly #passing = (error: unknown): void => {
+  readonly #logTransient = (error: unknown): void => {
     const { code, message } = asFailure(error)
     this.#options.log.debug({ code, reason: message }, 'A tick could not do all it had to')
   }
@@ -535,21 +553,25 @@ export class ControlConnection {
         stream_id: streamId,
         acknowledged_version: acknowledged?.version ?? 0,
         history: view.head?.history ?? '',
-        nonce: [this.#promisedHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
+        nonce: [this.#pendingAcknowledgementHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
         stale_after_ms: this.#options.staleAfterMs(),
       })
-      const { fresh, head, history, ledger, max_staleness_seconds: staleness, now } = reply
+      const { fresh, head, history, ledger_epoch: ledgerEpoch, max_staleness_seconds: staleness, now } = reply
       this.#options.onTime(Date.parse(now), sent.monotonic)
       // Of what a stream before this one was told the hello knows more.
       if (this.#stopped || streamId !== this.#streamId) return
-      if (fresh) this.#heardAt = clock.monotonic()
+      if (fresh) this.#primarySeenAt = clock.monotonic()
       if (staleness !== undefined) this.#options.onStaleness(staleness, false)
-      this.#ledger = ledger
+      this.#ledgerEpoch = ledgerEpoch
       this.#primaryHead = head
-      this.#notice(head)
-      if (history === 'unknown' && acknowledged !== null) this.#beginAnew()
-      else if (!this.#knows(head)) this.#follow(head)
-      else if (fresh && this.#knows(this.#greeted) && this.#options.freshness.heard(head, sent, view.head))
+      this.#detectStall(head)
+      if (history === 'unknown' && acknowledged !== null) this.#startOver()
+      else if (!this.#hasRevocationsUpTo(head)) this.#follow(head)
+      else if (
+        fresh &&
+        this.#hasRevocationsUpTo(this.#handshakeHead) &&
+        this.#options.freshness.heard(head, sent, view.head)
+      )
         this.#options.onFresh()
     } catch (error) {
       const failure = asFailure(error)
@@ -560,28 +582,28 @@ export class ControlConnection {
   }
 
   /** A stream that passes bytes and swallows what is said would be believed for ever: heartbeats tell of its silence. */
-  #notice(head: Head): void {
+  #detectStall(head: Head): void {
     const now = this.#options.clock.monotonic()
-    if (this.#muted !== null && this.#isTold(this.#muted.head)) this.#muted = null
-    if (this.#muted === null && !this.#isTold(head)) this.#muted = { head, since: now }
-    if (this.#muted === null || now - this.#muted.since < mutedMs) return
-    this.#muted = null
-    this.#reconnect(muted())
+    if (this.#stalled !== null && this.#wasStreamed(this.#stalled.head)) this.#stalled = null
+    if (this.#stalled === null && !this.#wasStreamed(head)) this.#stalled = { head, since: now }
+    if (this.#stalled === null || now - this.#stalled.since < stalledMs) return
+    this.#stalled = null
+    this.#reconnect(stalledStream())
   }
 
-  #isTold({ history, version: at }: Head): boolean {
+  #wasStreamed({ history, version: at }: Head): boolean {
     return this.#streamHead?.history === history && this.#streamHead.version >= at
   }
 
   /** The primary does not know what this worker has acknowledged: the next hello says where it is now. */
-  #beginAnew(): void {
-    if (this.#lost) return
-    this.#lost = true
+  #startOver(): void {
+    if (this.#isHistoryLost) return
+    this.#isHistoryLost = true
     this.#reconnect(new Failure('state_replaced'))
   }
 
   /** Whether all denials up to this head are in force here. */
-  #knows(head: Head | null): boolean {
+  #hasRevocationsUpTo(head: Head | null): boolean {
     if (head === null) return false
     const { outbox, view } = this.#options
     const reaches = (position: StatePosition | null) =>
@@ -593,7 +615,7 @@ export class ControlConnection {
   async leases(request: LeaseRequest): Promise<LeaseReply> {
     const { client, worker } = this.#options
     try {
-      return await this.#asHolder((session, streamId) => client.leases(session, worker, streamId, request))
+      return await this.#withStream((session, streamId) => client.leases(session, worker, streamId, request))
     } catch (error) {
       const failure = asFailure(error)
       this.#unauthorized(failure)
@@ -604,10 +626,10 @@ export class ControlConnection {
 
   #post(lines: Buffer<ArrayBuffer>) {
     const { client, worker } = this.#options
-    return this.#asHolder((session, streamId) => client.events(session, worker, streamId, lines))
+    return this.#withStream((session, streamId) => client.events(session, worker, streamId, lines))
   }
 
-  async #asHolder<Result>(call: (session: string, streamId: string) => Promise<Result>): Promise<Result> {
+  async #withStream<Result>(call: (session: string, streamId: string) => Promise<Result>): Promise<Result> {
     const session = await this.#session.ensure()
     const streamId = this.#streamId
     if (streamId === null) throw new Failure('dependency_unavailable')
@@ -662,7 +684,7 @@ export class ControlConnection {
   }
 }
 
-const muted = (): Failure =>
+const stalledStream = (): Failure =>
   new Failure('dependency_unavailable', { message: 'The change stream does not say what there is to say' })
 
 /** Resolves with it, or after so long. */

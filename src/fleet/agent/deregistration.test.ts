@@ -54,7 +54,7 @@ test('what is kept is gone before the goodbye is sent, and an answer that is los
   const kept = join(fleet.directory, 'a', 'worker', 'fresh')
   const atGoodbye: boolean[] = []
   fleet.interfere = async (path, _request, forward) => {
-    if (!path.endsWith('/goodbye')) return forward()
+    if (!path.endsWith('/deregister')) return forward()
     atGoodbye.push(existsSync(kept))
     await forward()
     return new Response(null, { status: 502 })
@@ -82,9 +82,9 @@ test('a worker without a primary says no goodbye, and serves after a restart by 
   const clock = movableClock()
   const worker = await fleet.worker('a', { clock })
   await until(() => worker.ready().ok)
-  let goodbyes = 0
+  let deregistrations = 0
   fleet.interfere = async (path, _request, forward) => {
-    if (path.endsWith('/goodbye')) goodbyes++
+    if (path.endsWith('/deregister')) deregistrations++
     return path.endsWith('/heartbeat') ? refuseAll() : forward()
   }
   await Bun.sleep(100)
@@ -92,7 +92,7 @@ test('a worker without a primary says no goodbye, and serves after a restart by 
   await worker.drain()
   fleet.interfere = refuseAll
   expect((await fleet.worker('a', { clock })).ready().ok).toBe(true)
-  expect(goodbyes).toBe(0)
+  expect(deregistrations).toBe(0)
 })
 
 test('a worker that starts anew is told a head by its hello, and older news of another control plane do not count', async () => {
@@ -159,7 +159,7 @@ class Host {
     this.#killed = killed
     this.#worker = await fleet.worker(this.#directory, {
       stateFile: this.#stateFile,
-      farewellMs: 300,
+      drainTimeoutMs: 300,
       random: () => 0,
       fetch: (url, init) => {
         const signals = [killed.signal, this.#network.signal, ...(init?.signal ? [init.signal] : [])]

@@ -19,7 +19,7 @@ export class Freshness {
   #wall: number | null
   #monotonic: number | null = null
   /** The oldest news to which the state that is read has not come. */
-  #awaited: { head: Head; at: Instant } | null = null
+  #pending: { head: Head; at: Instant } | null = null
   #ended = false
 
   /** `restored` is the wall instant that a former process was last fresh at; one in the future counts as none. */
@@ -31,28 +31,28 @@ export class Freshness {
   /** The primary was at `head` at this instant; `read` is where the state that is read is. Says whether news count by it. */
   heard(head: Head, at: Instant, read: Head | null): boolean {
     // A primary that was restored never comes to what it has lost.
-    if (this.#awaited !== null && !reaches(head, this.#awaited.head)) this.#awaited = null
+    if (this.#pending !== null && !reaches(head, this.#pending.head)) this.#pending = null
     const counted = this.read(read)
     if (read === null || !reaches(read, head)) {
-      this.#awaited ??= { head, at }
+      this.#pending ??= { head, at }
       return counted
     }
-    this.#awaited = null
+    this.#pending = null
     this.#freshAt(at)
     return true
   }
 
   /** The state that is read has come here. Says whether news count by it. */
   read(read: Head | null): boolean {
-    if (this.#awaited === null || read === null || !reaches(read, this.#awaited.head)) return false
-    this.#freshAt(this.#awaited.at)
-    this.#awaited = null
+    if (this.#pending === null || read === null || !reaches(read, this.#pending.head)) return false
+    this.#freshAt(this.#pending.at)
+    this.#pending = null
     return true
   }
 
   /** Whether the state that is read is behind what has been heard of the primary. */
   get behind(): boolean {
-    return this.#awaited !== null
+    return this.#pending !== null
   }
 
   /** No news count any more, neither those that there were nor those that are on their way. */

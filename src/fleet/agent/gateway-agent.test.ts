@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Event, nobody } from '../../events/event.ts'
+import { type Event, noAttribution } from '../../events/event.ts'
 import { systemClock, timestamp } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
@@ -26,7 +26,7 @@ const event = (): Event => ({
   verdict: 'allow',
   reason_code: 'ok',
   config_version: 1,
-  event_attribution: { ...nobody, gateway_id: fleet.gatewayId },
+  event_attribution: { ...noAttribution, gateway_id: fleet.gatewayId },
   exchange_id: newId(),
 })
 
@@ -155,7 +155,7 @@ describe('a worker', () => {
   })
 
   test('ends in its time, its outbox closed, though its control plane does not answer', async () => {
-    const worker = await fleet.worker('a', { farewellMs: 400 })
+    const worker = await fleet.worker('a', { drainTimeoutMs: 400 })
     await until(() => worker.counters.connected === 1)
     fleet.interfere = () => new Promise(() => undefined)
     await worker.journal.refuse([event()])
@@ -200,7 +200,7 @@ describe('a worker', () => {
     await fleet.ledger.write([{ sql: older, args: [] }])
     const holder = async () => (await fleet.ledger.read<{ holder: string }>('select holder from workers'))[0]?.holder
     await until(async () => (await holder()) !== 'former' && worker.counters.connected === 1)
-    await until(async () => (await fleet.control.usage.marks()).length > 0)
+    await until(async () => (await fleet.control.usage.epoch()).length > 0)
     const since = performance.now()
     await until(() => 1000 * worker.counters.secondsSinceFresh < performance.now() - since)
     expect(fenced).toBe(0)
@@ -218,7 +218,7 @@ describe('a worker', () => {
     const forgotten = ['delete from events', 'delete from chains', 'delete from usage_cells']
     await fleet.ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
     await fleet.worker('a')
-    await until(async () => (await fleet.control.usage.marks()).some(({ writer }) => writer === 'restored'))
+    await until(async () => (await fleet.control.usage.epoch()).some(({ writer }) => writer === 'restored'))
     await until(async () => (await fleet.events()).length === 1)
   })
 

@@ -39,11 +39,11 @@ import { type ReplicatorCommand, WorkerReplica } from './worker-replica.ts'
 const worker = 0
 const keepFreshEveryMs = 5000
 /** How long a worker that ends may talk to its control plane: less than its process has after the last request. */
-const farewellMs = 4000
+const drainTimeoutMs = 4000
 const rateTickMs = 1000
 const usageTickMs = 1000
 const warnAfterMs = 60_000
-const followedEveryMs = 50
+const followPollMs = 50
 
 export interface WorkerOptions {
   settings: Pick<
@@ -73,7 +73,7 @@ export interface WorkerOptions {
   random?: () => number
   heartbeatEveryMs?: number
   shipLingerMs?: number
-  farewellMs?: number
+  drainTimeoutMs?: number
 }
 
 /**
@@ -115,7 +115,7 @@ class RunningWorker implements StartedWorker {
   readonly #continuity: ChainContinuity
   readonly #freshness: Freshness
   readonly #session: ControlConnection
-  readonly #witness: CheckpointWatermark
+  readonly #watermark: CheckpointWatermark
   readonly #release: () => void
   readonly #usageTimer: Timer
   /** Until the first hello: as many events as the last process, or a crash of the host, has left. */
@@ -123,7 +123,7 @@ class RunningWorker implements StartedWorker {
   readonly #listeners: ((hashes: readonly string[]) => void)[] = []
   readonly #cutListeners: ((hashes: readonly string[]) => void)[] = []
   #kept: KeptBootstrap | null = null
-  #usageAsks = 0
+  #leaseMessages = 0
   #promptKey: Buffer = Buffer.alloc(0)
   #staleAfterMs: number
   readonly #time: GatewayTime
@@ -173,10 +173,10 @@ class RunningWorker implements StartedWorker {
     this.view = new FileStateView(stateFile, (reason) => {
       this.#replica?.damaged(reason)
     })
-    for (const { position, hashes } of this.journal.denials) this.view.deny(position, hashes)
+    for (const { position, hashes } of this.journal.revocations) this.view.deny(position, hashes)
     this.#freshness = new Freshness(clock, this.#files.freshAt())
     this.#staleAfterMs = this.#files.freshFor() ?? staleAfterMs(options.settings.max_staleness_seconds)
-    this.#witness = new CheckpointWatermark({
+    this.#watermark = new CheckpointWatermark({
       ...{ stateFile, keptFile: join(directory, 'checkpoint.json'), newId: options.newId, log },
       clock: { now: () => this.now() },
       gatewayId: () => this.standing.gatewayId,
@@ -210,16 +210,16 @@ class RunningWorker implements StartedWorker {
       onCut: (hashes) => {
         for (const listener of this.#cutListeners) listener(hashes)
       },
-      onTime: (now, askedAt) => this.#time.told(now, askedAt),
+      onTime: (now, askedAt) => this.#time.synchronize(now, askedAt),
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
-      onLeaving: () => {
+      onDeregistering: () => {
         this.#freshness.end()
         this.#files.forgetFresh()
       },
       staleAfterMs: () => this.#staleAfterMs,
-      onStaleness: (seconds, written) => this.#serveFor(seconds, written),
-      onWanted: () => this.#replica?.sync(),
-      toldOfState: this.#replica !== null,
+      onStaleness: (seconds, written) => this.#setMaxStaleness(seconds, written),
+      onReplicaBehind: () => this.#replica?.sync(),
+      notifiesStateRead: this.#replica !== null,
       onRestored: (head) =>
         this.#replica?.restored(head, this.journal.acknowledged?.version ?? 0) ?? this.#untilFollowed(head.history),
       onSlotsRecalled: (account, want, at) => this.rates.recall(account, want, at),
@@ -248,7 +248,7 @@ class RunningWorker implements StartedWorker {
       clock: { monotonic: () => clock.monotonic(), host: this.#hostTime },
       process: options.newId(),
       past: this.journal.past,
-      post: (cells) => this.#session.slots(cells),
+      post: (balances) => this.#session.slots(balances),
       sleep: (milliseconds) => Bun.sleep(milliseconds),
     })
     this.#rateTimer = setInterval(() => this.rates.tick(), rateTickMs)
@@ -261,7 +261,7 @@ class RunningWorker implements StartedWorker {
     await this.#continuity.carryOver()
     const kept = this.#files.kept()
     if (kept !== null) {
-      this.#take(kept)
+      this.#handle(kept)
       this.#replica?.bootstrapped(kept, this.now())
       await this.#load(kept)
     }
@@ -313,14 +313,14 @@ class RunningWorker implements StartedWorker {
 
   async drain(): Promise<void> {
     this.#ended = true
-    const { clock, farewellMs: milliseconds = farewellMs } = this.#options
+    const { clock, drainTimeoutMs: milliseconds = drainTimeoutMs } = this.#options
     const end = clock.monotonic() + milliseconds
     await Promise.race([Promise.all([this.allowances.drain(), this.rates.drain()]), Bun.sleep(milliseconds / 2)])
     clearInterval(this.#usageTimer)
     clearInterval(this.#rateTimer)
     await this.#sumRefusals(true)
     await this.#session.stop(Math.max(0, end - clock.monotonic()))
-    this.#witness.stop()
+    this.#watermark.stop()
     await this.journal.end()
     this.#keepFresh(0)
     await this.#replica?.stop()
@@ -411,13 +411,13 @@ class RunningWorker implements StartedWorker {
         get happened() {
           return files.crashedAfter !== null
         },
-        told: () => files.crashTold(),
+        reported: () => files.crashReported(),
       },
       clock: { now: () => this.now(), monotonic: () => clock.monotonic() },
       journal: this.journal,
       usageWaitMs: 1000 * this.#options.settings.usage_wait_seconds,
       send: (request) => {
-        this.#usageAsks += 1
+        this.#leaseMessages += 1
         return this.#session.leases(request)
       },
       after(milliseconds, work) {
@@ -438,15 +438,15 @@ class RunningWorker implements StartedWorker {
       directory: dataDirectory,
       randomBytes,
       session: () => this.#session,
-      denials: () => this.journal.denials,
+      revocations: () => this.journal.revocations,
       head: () => this.view.head,
-      onNews: () => void this.#readNews(),
-      onDistrusted: () => this.view.forget(),
+      onReplicaAdvanced: () => void this.#readState(),
+      onInvalid: () => this.view.forget(),
     })
   }
 
   /** A replica has come further, or another one is named. */
-  async #readNews(): Promise<void> {
+  async #readState(): Promise<void> {
     try {
       const head = await this.view.refresh()
       this.#loadFailure = null
@@ -461,24 +461,24 @@ class RunningWorker implements StartedWorker {
   /** Whoever keeps the file has found out too that the primary has another history, or will. */
   async #untilFollowed(history: string): Promise<void> {
     while (!this.#ended && this.view.head?.history !== history) {
-      await Bun.sleep(followedEveryMs)
-      await this.#readNews()
+      await Bun.sleep(followPollMs)
+      await this.#readState()
     }
   }
 
   #makeCounters(): WorkerCounters {
     const { view, journal } = this
-    const witness = this.#witness
+    const watermark = this.#watermark
     const replica = this.#replica
     const freshness = this.#freshness
     const connected = () => (this.#session.connected ? 1 : 0)
-    const usageAsks = () => this.#usageAsks
+    const leaseMessages = () => this.#leaseMessages
     return {
       get stateVersion() {
         return view.version
       },
-      get usageAsks() {
-        return usageAsks()
+      get leaseMessages() {
+        return leaseMessages()
       },
       get secondsSinceFresh() {
         return freshness.age() / 1000
@@ -495,14 +495,14 @@ class RunningWorker implements StartedWorker {
       get openExchanges() {
         return journal.openExchanges
       },
-      get denials() {
-        return view.denials
+      get pendingRevocations() {
+        return view.revocations
       },
       get tokensInMemory() {
         return view.cached
       },
       get checkpointRegressions() {
-        return witness.regressions
+        return watermark.regressions
       },
       get replicatorRestarts() {
         return replica?.restarts ?? 0
@@ -523,33 +523,33 @@ class RunningWorker implements StartedWorker {
       return false
     }
     this.#files.keep(reply)
-    this.#take(reply)
+    this.#handle(reply)
     this.#replica?.bootstrapped(reply, Date.parse(reply.now))
     await this.#load(reply)
     return true
   }
 
-  #take(kept: KeptBootstrap): void {
+  #handle(kept: KeptBootstrap): void {
     this.#kept = kept
     this.#promptKey = Buffer.from(kept.prompt_hash_key.key, 'base64')
-    this.#serveFor(kept.max_staleness_seconds, false)
+    this.#setMaxStaleness(kept.max_staleness_seconds, false)
   }
 
   /** What it says to serve for must hold over a restart too: less than before counts once that is so. */
-  #serveFor(seconds: number, mayBeLonger: boolean): void {
+  #setMaxStaleness(seconds: number, mayBeLonger: boolean): void {
     const told = staleAfterMs(Math.min(this.#options.settings.max_staleness_seconds, seconds))
     if (told > this.#staleAfterMs && !mayBeLonger) return
     try {
-      if (told < this.#staleAfterMs) this.#keepLess(told)
+      if (told < this.#staleAfterMs) this.#keepShorterStaleness(told)
       this.#staleAfterMs = told
     } catch (error) {
       this.#options.log.debug({ error: String(error) }, 'For how long it serves without news could not be kept')
     }
   }
 
-  #keepLess(milliseconds: number): void {
+  #keepShorterStaleness(milliseconds: number): void {
     const { wall } = this.#freshness
-    if (wall !== null) this.#files.sureToKeepFresh(wall, milliseconds)
+    if (wall !== null) this.#files.keepFreshOrThrow(wall, milliseconds)
     else if (this.#files.freshAt() !== null) this.#files.forgetFresh()
   }
 

@@ -7,7 +7,7 @@ test('a clock that is wrong by ten minutes is right within the time that an answ
     const time = new GatewayTime({ monotonic: () => monotonic }, 1_000_000 + wrong)
     // Said at 1 000 030, asked 20 before, here 10 later.
     monotonic += 40
-    time.told(1_000_030, 15)
+    time.synchronize(1_000_030, 15)
     expect(time.now()).toBeWithin(1_000_030, 1_000_061)
   }
 })
@@ -19,7 +19,7 @@ test('answers that were late do not make it late, quick ones bring it closer', (
     const askedAt = monotonic
     const said = 1_000_000 + monotonic + there
     monotonic += there + back
-    time.told(said, askedAt)
+    time.synchronize(said, askedAt)
     return time.now() - (1_000_000 + monotonic)
   }
   expect(ask(0, 5000)).toBe(-5000)

@@ -21,7 +21,7 @@ export class GatewayTime {
   }
 
   /** An answer has just come that says `now`; it was asked for at this monotonic instant. */
-  told(now: number, askedAt: number): void {
+  synchronize(now: number, askedAt: number): void {
     this.#offset = Math.min(Math.max(this.#offset, now - this.#clock.monotonic()), now - askedAt)
   }
 }

@@ -133,7 +133,7 @@ test('a worker whose former version kept no more than a time goes stale all the 
   await worker.drain()
   const kept = join(fleet.directory, 'a', 'worker', 'fresh')
   writeFileSync(kept, readFileSync(kept, 'utf8').split(' ')[0] ?? '')
-  const write = spyOn(WorkerFiles.prototype, 'sureToKeepFresh').mockImplementation(() => {
+  const write = spyOn(WorkerFiles.prototype, 'keepFreshOrThrow').mockImplementation(() => {
     throw new Error('ENOSPC')
   })
   try {

@@ -108,11 +108,11 @@ export class ShipperBatches {
   }
 
   #withRoom(end: ChainHead, bytes: number): Batch | null {
-    const { events: mostEvents, bytes: mostBytes, most } = this.#bounds
+    const { events: maxEvents, bytes: maxBytes, most } = this.#bounds
     const last = this.#batches.at(-1)
-    if (last !== undefined && !last.given && last.events < mostEvents && last.length + bytes <= mostBytes) return last
+    if (last !== undefined && !last.given && last.events < maxEvents && last.length + bytes <= maxBytes) return last
     if (this.#batches.length >= most) return null
-    const room = this.#spare ?? Buffer.allocUnsafeSlow(mostBytes)
+    const room = this.#spare ?? Buffer.allocUnsafeSlow(maxBytes)
     this.#spare = null
     const batch = { before: end, after: end, bytes: room, length: 0, events: 0, given: false }
     this.#batches.push(batch)

@@ -187,7 +187,7 @@ describe('a shipper', () => {
     { weight: 6, arbitrary: fc.record({ step: fc.constant('write'), size: fc.integer({ min: 0, max: 1500 }) }) },
     { weight: 3, arbitrary: fc.record({ step: fc.constant('turn'), size: fc.integer({ min: 0, max: 3 }) }) },
     { weight: 2, arbitrary: fc.record({ step: fc.constant('answer'), size: fc.integer({ min: 0, max: 5 }) }) },
-    { weight: 1, arbitrary: fc.record({ step: fc.constant('hello'), size: fc.constant(0) }) },
+    { weight: 1, arbitrary: fc.record({ step: fc.constant('handshake'), size: fc.constant(0) }) },
     { weight: 1, arbitrary: fc.record({ step: fc.constant('set back'), size: fc.integer({ min: 0, max: 12 }) }) },
   )
 
@@ -220,7 +220,7 @@ describe('a shipper', () => {
           if (step === 'write') await outbox.refuse(size % 3 === 0 ? [event(size), event(1)] : [event(size)])
           else if (step === 'turn') await Bun.sleep(size)
           else if (step === 'answer') underWay.shift()?.(size)
-          else if (step === 'hello') shipper.resume(ledger.head)
+          else if (step === 'handshake') shipper.resume(ledger.head)
           else {
             ledger.setBack(size)
             shipper.resume(ledger.head)

@@ -8,7 +8,7 @@
  */
 import { asFailure, type Failure, type FailureCode } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { CommittedNews } from '../outbox/batch.ts'
+import type { CommittedEvents } from '../outbox/batch.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { OutboxReader } from '../outbox/reader.ts'
 import { eventBody } from '../outbox/record.ts'
@@ -41,7 +41,7 @@ const readAtOnce = 64
 const ending: ReadonlySet<string> = new Set<FailureCode>(['chain_gap', 'chain_lost', 'chain_fork', 'worker_fenced'])
 const usualPaceMs = 100
 /** What the control plane does not take now is offered again after so long at most. */
-const mostWaitMs = 2000
+const maxWaitMs = 2000
 
 export class Shipper {
   readonly #options: ShipperOptions
@@ -60,7 +60,7 @@ export class Shipper {
     this.#options = options
     this.#reader = options.outbox.reader()
     this.#batches = options.batches ?? new ShipperBatches()
-    options.outbox.onNews((news) => this.#take(news))
+    options.outbox.onReplicaAdvanced((news) => this.#handle(news))
   }
 
   /** Goes on behind this head, which the control plane has just named. */
@@ -83,7 +83,7 @@ export class Shipper {
     this.#reader.close()
   }
 
-  #take({ first, bytes, bodies }: CommittedNews): void {
+  #handle({ first, bytes, bodies }: CommittedEvents): void {
     for (let index = 0; index < bodies.length; index += 2) {
       if (!this.#batches.add(first + index / 2, bytes, bodies[index] ?? 0, bodies[index + 1] ?? 0)) break
     }
@@ -168,7 +168,7 @@ export class Shipper {
       if (this.#head === head) this.#head = null
       this.#options.onBroken(failure, head.seq)
     } else this.#options.onFailure(failure)
-    return Math.min(mostWaitMs, backoff(this.#attempt++, this.#options.random))
+    return Math.min(maxWaitMs, backoff(this.#attempt++, this.#options.random))
   }
 
   /** Goes on from the head that the ledger has: an empty batch is answered with it. False where that is no news. */

@@ -1,7 +1,7 @@
 /**
  * A worker on a sidecar: where the worker's state comes from (fleet/replica/replica.ts) and what it has to know of the control plane for
  * that. The read credential is asked for again after half of its life; a copy of the state is read only where it has
- * reached what the control plane said of the primary, and after all that it forgot was told (fleet/coordinator/revived.ts).
+ * reached what the control plane said of the primary, and after all that it forgot was told (fleet/coordinator/lost-revocations.ts).
  */
 import { join } from 'node:path'
 import { asFailure, Failure } from '../../failure.ts'
@@ -9,8 +9,8 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Fetch } from '../../providers/provider.ts'
 import type { Head } from '../../store/propagation.ts'
-import { type Denial, findTokensToRevokeAgain } from '../coordinator/revived.ts'
-import type { DenyRecord } from '../outbox/record.ts'
+import { findTokensToRevokeAgain, type RevocationEntry } from '../coordinator/lost-revocations.ts'
+import type { RevocationRecord } from '../outbox/record.ts'
 import type { BootstrapReply } from '../protocol/wire.ts'
 import { type BuiltState, Replica } from '../replica/replica.ts'
 import { ReplicaFolders } from '../replica/replica-folder.ts'
@@ -36,7 +36,7 @@ export interface ReplicaSession {
   readonly primaryHead: Head | null
   credential(): Promise<{ state: BootstrapReply['state']; now: string }>
   /** Gives where the primary stands once it refuses them again. */
-  tellDenials(history: string, denials: readonly Denial[]): Promise<Head>
+  reportRevocations(history: string, revocations: readonly RevocationEntry[]): Promise<Head>
 }
 
 export interface WorkerReplicaOptions extends ReplicatorCommand {
@@ -48,11 +48,11 @@ export interface WorkerReplicaOptions extends ReplicatorCommand {
   randomBytes(size: number): Uint8Array
   session(): ReplicaSession
   /** Denials in the worker's journal. */
-  denials(): readonly DenyRecord[]
+  revocations(): readonly RevocationRecord[]
   /** The state as it is read now. */
   head(): Head | null
-  onNews(): void
-  onDistrusted(): void
+  onReplicaAdvanced(): void
+  onInvalid(): void
 }
 
 const replicaDirectory = (gatewayDirectory: string): string => join(gatewayDirectory, 'replica')
@@ -170,7 +170,7 @@ export class WorkerReplica {
   }
 
   async #admit({ file, head, former }: BuiltState): Promise<boolean> {
-    const { session, denials, log } = this.#options
+    const { session, revocations, log } = this.#options
     const primary = session().primaryHead ?? this.#bootstrapHead
     if (primary === null) return false
     if (head.history !== primary.history) {
@@ -181,11 +181,11 @@ export class WorkerReplica {
     const needed = this.#toldHead?.history === head.history ? this.#toldHead.version : 0
     if (head.version < Math.max(primary.version, needed)) return false
     let complete = true
-    for (const { history, denials: found } of await findTokensToRevokeAgain(file, former, denials())) {
+    for (const { history, revocations: found } of await findTokensToRevokeAgain(file, former, revocations())) {
       const untold = found.filter(({ hash }) => !this.#told.has(hash))
       if (untold.length === 0) continue
       log.warn({ tokens: untold.length }, 'The primary has forgotten that these are refused: it is told')
-      this.#toldHead = await session().tellDenials(history, untold)
+      this.#toldHead = await session().reportRevocations(history, untold)
       for (const { hash } of untold) this.#told.add(hash)
       complete = false
     }

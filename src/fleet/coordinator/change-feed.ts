@@ -13,7 +13,7 @@ import type { Head } from '../../store/propagation.ts'
 import type { WorkerRegistry } from './worker-registry.ts'
 
 /** With more changed tokens than this a worker that follows its copy of the state is as fast. */
-const mostDenials = 5000
+const maxRevocations = 5000
 /** How old a change may be whose running requests are still ended. */
 const cutsForMs = 60_000
 
@@ -27,7 +27,7 @@ export interface ChangeFeedOptions {
   registry: WorkerRegistry
   log: Log
   /** Told whenever workers are told of a head. `only`: the change that made it has done nothing but deny these. */
-  onTold(head: Head, deny: readonly string[], only: boolean): void
+  onBroadcast(head: Head, deny: readonly string[], only: boolean): void
 }
 
 interface Changed extends Head {
@@ -36,8 +36,8 @@ interface Changed extends Head {
 
 export class ChangeFeed {
   readonly #options: ChangeFeedOptions
-  #told: Head | null = null
-  #catching: Promise<void> | null = null
+  #broadcastHead: Head | null = null
+  #catchingUp: Promise<void> | null = null
   #again = false
 
   constructor(options: ChangeFeedOptions) {
@@ -45,42 +45,42 @@ export class ChangeFeed {
   }
 
   /** A change was committed, here or at a peer. Never waits. */
-  announce(head: Head, deny: readonly string[], cut: readonly string[], unhurried: boolean): void {
-    this.#push(head, head.version - 1, { deny, cut, unhurried })
-    const told = this.#told
-    if (told === null || told.history !== head.history || told.version >= head.version) return
-    if (told.version === head.version - 1) this.#told = head
+  announce(head: Head, deny: readonly string[], cut: readonly string[], only_revocations: boolean): void {
+    this.#push(head, head.version - 1, { deny, cut, only_revocations })
+    const broadcast = this.#broadcastHead
+    if (broadcast === null || broadcast.history !== head.history || broadcast.version >= head.version) return
+    if (broadcast.version === head.version - 1) this.#broadcastHead = head
     else void this.catchUp()
   }
 
   /** This is what the primary has: what workers were not told of it is read and said. */
-  async at(head: Head): Promise<void> {
-    if (this.#told === null) this.#told = head
-    if (this.#told.history === head.history && this.#told.version < head.version) await this.catchUp()
+  async catchUpTo(head: Head): Promise<void> {
+    if (this.#broadcastHead === null) this.#broadcastHead = head
+    if (this.#broadcastHead.history === head.history && this.#broadcastHead.version < head.version) await this.catchUp()
   }
 
   /** The primary was restored or replaced: what was told is of another history. */
   restart(head: Head): void {
-    this.#told = head
+    this.#broadcastHead = head
   }
 
   /** Reads and says what is between what was told and what there is. */
   async catchUp(): Promise<void> {
-    if (this.#catching !== null) {
+    if (this.#catchingUp !== null) {
       this.#again = true
-      return await this.#catching
+      return await this.#catchingUp
     }
-    this.#catching = this.#catchUp().finally(() => {
-      this.#catching = null
+    this.#catchingUp = this.#catchUp().finally(() => {
+      this.#catchingUp = null
     })
-    await this.#catching
+    await this.#catchingUp
   }
 
   async #catchUp(): Promise<void> {
     try {
       do {
         this.#again = false
-        await this.#sayMissing()
+        await this.#broadcastMissing()
       } while (this.#again)
     } catch (error) {
       // The next look at the head tries again; until then workers are told by their heartbeats that they are behind.
@@ -88,27 +88,28 @@ export class ChangeFeed {
     }
   }
 
-  async #sayMissing(): Promise<void> {
-    const since = this.#told
+  async #broadcastMissing(): Promise<void> {
+    const since = this.#broadcastHead
     if (since === null) return
     const rows = await this.#options.state.read<Changed>(
       `select h.version, h.nonce, h.history, t.hash from state_head h left join (
           select hash from (${changedTokens}) order by version limit ?2) t on true where h.id = 1`,
-      [since.version, mostDenials + 1],
+      [since.version, maxRevocations + 1],
     )
     const [head] = rows
     if (head === undefined || head.history !== since.history || head.version <= since.version) return
     const { version, nonce, history } = head
     const hashes = rows.flatMap(({ hash }) => (hash === null ? [] : [hash]))
-    const all = hashes.length <= mostDenials
+    const all = hashes.length <= maxRevocations
     const cut = await this.#cutsSince(since.version)
     // Without all denials said, workers acknowledge only once their copy of the state is at this version.
     this.#push({ version, nonce, history }, all ? since.version : version, {
       deny: all ? hashes : [],
       cut,
-      unhurried: false,
+      only_revocations: false,
     })
-    if (this.#told === since || (this.#told?.version ?? 0) < version) this.#told = { version, nonce, history }
+    if (this.#broadcastHead === since || (this.#broadcastHead?.version ?? 0) < version)
+      this.#broadcastHead = { version, nonce, history }
   }
 
   async #cutsSince(version: number): Promise<string[]> {
@@ -129,10 +130,10 @@ export class ChangeFeed {
   #push(
     head: Head,
     since: number,
-    { deny, cut, unhurried }: { deny: readonly string[]; cut: readonly string[]; unhurried: boolean },
+    { deny, cut, only_revocations }: { deny: readonly string[]; cut: readonly string[]; only_revocations: boolean },
   ): void {
-    const change = { kind: 'change' as const, head, since, deny: [...deny], cut: [...cut], unhurried }
+    const change = { kind: 'change' as const, head, since, deny: [...deny], cut: [...cut], only_revocations }
     for (const { stream } of this.#options.registry.all()) stream?.send(change)
-    this.#options.onTold(head, deny, unhurried)
+    this.#options.onBroadcast(head, deny, only_revocations)
   }
 }

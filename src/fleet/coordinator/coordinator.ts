@@ -11,8 +11,8 @@ import { splitChanged } from '../../store/limit-rows.ts'
 import type { Fleet, Head } from '../../store/propagation.ts'
 import type { StateReads } from '../../telemetry/metrics.ts'
 import { KnownLimitRows } from '../../usage/known-limit-rows.ts'
-import { KnownSessions } from '../agent/known-sessions.ts'
-import { SeenState } from '../agent/seen-state.ts'
+import { RestoreDetector } from '../agent/restore-detector.ts'
+import { SessionCache } from '../agent/session-cache.ts'
 import type { PeerSignal } from '../protocol/peer-signal.ts'
 import { staleAfterMs } from '../protocol/wire.ts'
 import { StateHead } from '../state/state-head.ts'
@@ -25,11 +25,11 @@ import { readinessWarning } from './readiness-warning.ts'
 import { bootstrapRoute } from './routes/bootstrap.ts'
 import { boundsRoutes } from './routes/bounds.ts'
 import { credentialRoute } from './routes/credential.ts'
-import { goodbyeRoute } from './routes/deregister.ts'
+import { deregisterRoute } from './routes/deregister.ts'
 import { eventsRoute } from './routes/events.ts'
 import { heartbeatRoute } from './routes/heartbeat.ts'
 import { leasesRoute } from './routes/leases.ts'
-import { denialsRoute } from './routes/revocations.ts'
+import { revocationsRoute } from './routes/revocations.ts'
 import { slotsRoute } from './routes/slots.ts'
 import { streamRoute } from './routes/stream.ts'
 import { workersRoute } from './routes/workers.ts'
@@ -40,16 +40,16 @@ import { createUsage, type UsageControl } from './usage.ts'
 import { WorkerRegistry } from './worker-registry.ts'
 
 /** How often each control plane looks at the head: what no signal told of is found then. */
-const lookEveryMs = 1000
+const readHeadEveryMs = 1000
 
 export interface FleetControl {
   fleet: Fleet
   routes: AnyRoute[]
   usage: UsageControl
-  /** The gateway that calls, as far as that is known without asking the databases again (fleet/agent/known-sessions.ts). */
+  /** The gateway that calls, as far as that is known without asking the databases again (fleet/agent/session-cache.ts). */
   authenticate(request: Request): Promise<Principal | null>
   /** Which database makes gateways go stale, in words; null where none does. */
-  trouble(): string | null
+  readinessWarning(): string | null
   /** How the state database has answered, for metrics. */
   stateReads(): StateReads
   /** Finds out whether the state was restored, and mends that; to be done before anybody is let in. */
@@ -67,17 +67,21 @@ export function createFleet(options: FleetOptions): FleetControl {
   const watch = createWatch(options, shared)
   const { registry, stateHead, feed, limitRows } = watch
   const peers = new Peers({ ...options, id: options.newId(), fetch, address: options.peerUrl })
-  const forgotten = new TokensMissingFromLedger(options)
-  const usage = createUsage(options, registry, { limitRows, peers, onRestored: () => forgotten.suspect() })
-  const sessions = new KnownSessions({ ...options, ...watch })
-  registry.tellOthers = (workers) => peers.tell({ kind: 'acknowledged', workers })
+  const tokensMissingFromLedger = new TokensMissingFromLedger(options)
+  const usage = createUsage(options, registry, {
+    limitRows,
+    peers,
+    onRestored: () => tokensMissingFromLedger.suspect(),
+  })
+  const sessions = new SessionCache({ ...options, ...watch })
+  registry.broadcastAcknowledgements = (workers) => peers.send({ kind: 'acknowledged', workers })
   const fleet: Fleet = {
-    announce(head, deny, cut, unhurried = false, changed = null) {
+    announce(head, deny, cut, only_revocations = false, changed = null) {
       stateHead.announced(head)
       if (changed !== null) watch.changed(head.version, changed)
       // Their workers are one hop further away than those that are connected here.
-      void peers.tell({ kind: 'state', head, deny: [...deny], cut: [...cut], unhurried })
-      feed.announce(head, deny, cut, unhurried)
+      void peers.send({ kind: 'state', head, deny: [...deny], cut: [...cut], only_revocations })
+      feed.announce(head, deny, cut, only_revocations)
       usage.announced(head.version)
       watch.checkLimits()
     },
@@ -90,16 +94,16 @@ export function createFleet(options: FleetOptions): FleetControl {
     routes: [
       ...runtimeRoutes(options, { ...watch, usage, peers }),
       ...boundsRoutes(options),
-      ...(shared ? [peers.route((signal) => hear(watch, usage, signal))] : []),
+      ...(shared ? [peers.route((signal) => receiveSignal(watch, usage, signal))] : []),
     ],
     usage,
     authenticate: (request) => sessions.principal(request),
-    trouble: () =>
+    readinessWarning: () =>
       readinessWarning({
         stateAgeMs: stateHead.ageMs,
         lastStall: stateHead.stalls.recent(clock.monotonic()),
-        unwrittenMs: registry.behindMs,
-        unwrittenBecause: registry.behindBecause,
+        unwrittenMs: registry.unwrittenMs,
+        unwrittenBecause: registry.writeError,
         remote: shared,
       }),
     stateReads: () => ({
@@ -107,8 +111,8 @@ export function createFleet(options: FleetOptions): FleetControl {
       stalls: stateHead.stalls.count,
       stallSeconds: stateHead.stalls.totalMs / 1000,
     }),
-    prepare: () => watch.look(),
-    takeOverTokens: () => forgotten.look(),
+    prepare: () => watch.readHead(),
+    takeOverTokens: () => tokensMissingFromLedger.takeOverMissing(),
     async start() {
       if (shared) await peers.start()
       const passing = (error: unknown) => {
@@ -117,9 +121,9 @@ export function createFleet(options: FleetOptions): FleetControl {
       }
       watch.checkLimits()
       timer = setInterval(() => {
-        void watch.look().then(watch.checkLimits, passing)
-        void usage.look().catch(passing)
-      }, lookEveryMs)
+        void watch.readHead().then(watch.checkLimits, passing)
+        void usage.reconcileIfRestored().catch(passing)
+      }, readHeadEveryMs)
       timer.unref()
     },
     async close() {
@@ -148,7 +152,7 @@ function createWatch(options: FleetOptions, shared: boolean) {
       if (!(await tokens.active(tokenId, version))) await endToken(tokenId)
     }
   }
-  const onTold = (head: Head, deny: readonly string[], only: boolean): void => {
+  const onBroadcast = (head: Head, deny: readonly string[], only: boolean): void => {
     if (only) tokens.passed(head.version, deny)
     if (deny.length === 0) return
     endInactive(head.version).catch((error: unknown) => {
@@ -161,7 +165,7 @@ function createWatch(options: FleetOptions, shared: boolean) {
     limitRows.passed(version, limits)
     tokens.changed(version, changedTokens)
   }
-  const feed = new ChangeFeed({ state, ledger, registry, log, onTold })
+  const feed = new ChangeFeed({ state, ledger, registry, log, onBroadcast })
   const onRestored = (head: Head): void => {
     log.error({ version: head.version }, 'The state is not what it was: every worker starts anew')
     feed.restart(head)
@@ -173,12 +177,12 @@ function createWatch(options: FleetOptions, shared: boolean) {
       log.warn({ error: String(error) }, 'Acknowledgements of a lost history could not be removed')
     })
   }
-  const onMisled = (head: Head): void => {
+  const onForeignLog = (head: Head): void => {
     feed.restart(head)
     tokens.forget()
     limitRows.forget()
   }
-  const stateHead = new StateHead({ state, clock }, { onRestored, onMisled })
+  const stateHead = new StateHead({ state, clock }, { onRestored, onForeignLog })
   const limitRows = new KnownLimitRows({ state, log, newestVersion: () => stateHead.newestVersion })
   const checkLimits = (): void => {
     limitRows.check().catch((error: unknown) => {
@@ -186,29 +190,29 @@ function createWatch(options: FleetOptions, shared: boolean) {
       log.debug({ error: String(error) }, 'Which limits have changed could not be read')
     })
   }
-  const mend = async () => {
+  const repair = async () => {
     const revoked = await revokeByLedger(options)
     await putCheckpointBack(options)
     log.warn({ revoked }, 'Tokens that had come back to life with the restored state are revoked again')
   }
-  const seen = new SeenState({ ledger, stateHead, log, mend })
-  let looking: Promise<void> | null = null
-  const lookNow = async (): Promise<void> => {
+  const seen = new RestoreDetector({ ledger, stateHead, log, repair })
+  let reading: Promise<void> | null = null
+  const readHeadNow = async (): Promise<void> => {
     const head = await stateHead.read()
-    await feed.at(head)
-    await seen.see(head)
+    await feed.catchUpTo(head)
+    await seen.check(head)
   }
-  const look = (): Promise<void> => {
-    looking ??= lookNow().finally(() => {
-      looking = null
+  const readHead = (): Promise<void> => {
+    reading ??= readHeadNow().finally(() => {
+      reading = null
     })
-    return looking
+    return reading
   }
   const idle = async (): Promise<void> => {
     // The one who asked for it is told how it failed; here it has to have ended.
-    await looking?.catch(() => undefined)
+    await reading?.catch(() => undefined)
   }
-  return { registry, tokens, endToken, feed, stateHead, limitRows, checkLimits, changed, look, idle }
+  return { registry, tokens, endToken, feed, stateHead, limitRows, checkLimits, changed, readHead, idle }
 }
 
 /** What gateways call. */
@@ -233,18 +237,18 @@ function runtimeRoutes(
       stateHead,
       chainHead: (chain) => announcedHead(options.ledger, chain),
       async onTaken({ worker, streamId }, told) {
-        peers.tell({ kind: 'taken', worker, stream_id: streamId })
+        peers.send({ kind: 'taken', worker, stream_id: streamId })
         await usage.connected(worker, told)
       },
       async onHello(worker, head) {
-        await feed.at(head)
+        await feed.catchUpTo(head)
         await recordEnrolment(options, worker, head.version)
       },
     }),
     credentialRoute(options),
     heartbeatRoute({ options, registry, stateHead, tokens, usage, endToken }),
-    denialsRoute({ options, registry, stateHead }),
-    goodbyeRoute({ options, registry }),
+    revocationsRoute({ options, registry, stateHead }),
+    deregisterRoute({ options, registry }),
     eventsRoute({ options, registry, usage }),
     workersRoute({ options, stateHead }),
     leasesRoute({ registry, usage }),
@@ -253,21 +257,25 @@ function runtimeRoutes(
 }
 
 /** Takes in what another control plane has to say. */
-function hear({ registry, stateHead, feed, checkLimits }: Watch, usage: UsageControl, signal: PeerSignal): void {
+function receiveSignal(
+  { registry, stateHead, feed, checkLimits }: Watch,
+  usage: UsageControl,
+  signal: PeerSignal,
+): void {
   switch (signal.kind) {
     case 'acknowledged':
-      registry.heard(signal.workers)
+      registry.applyPeerAcknowledgements(signal.workers)
       break
     case 'taken':
       // Where the ledger cannot be asked, the next heartbeats' write finds whose the worker is.
-      registry.taken(signal.worker, signal.stream_id).catch(() => undefined)
+      registry.takenElsewhere(signal.worker, signal.stream_id).catch(() => undefined)
       break
     case 'state':
       stateHead.heard(signal.head)
-      feed.announce(signal.head, signal.deny, signal.cut, signal.unhurried)
+      feed.announce(signal.head, signal.deny, signal.cut, signal.only_revocations)
       checkLimits()
       break
     default:
-      usage.receiver.hear(signal)
+      usage.receiver.receiveSignal(signal)
   }
 }

@@ -33,7 +33,7 @@ export async function readBounds({ ledger }: Pick<FleetOptions, 'ledger'>, gatew
   }
 }
 
-export interface Newcomer {
+export interface NewInstance {
   gatewayId: string
   instanceId: string
   /** The network address it comes from. */
@@ -47,7 +47,7 @@ export interface Newcomer {
  */
 export async function enrolmentGuard(
   { ledger }: Pick<FleetOptions, 'ledger'>,
-  { gatewayId, instanceId, address, now }: Newcomer,
+  { gatewayId, instanceId, address, now }: NewInstance,
 ): Promise<Statement[]> {
   const { max_instances: most, addresses } = await readBounds({ ledger }, gatewayId)
   if (addresses !== null && !isWithin(address, addresses)) {
@@ -103,7 +103,7 @@ export async function recordEnrolment(
   const event = controlPlaneEvent({
     type: 'fleet.enrolled',
     principal: { ...anonymous, name: `runtime:${tokenId}`, tokenId, gatewayId },
-    requestId: 'hello',
+    requestId: 'registration',
     details: { gateway_id: gatewayId, instance_id: instanceId, worker },
     configVersion: version,
     clock,

@@ -79,7 +79,7 @@ export class Peers {
   }
 
   /** Tells all others. Resolves to whether each of them has heard it; never rejects. */
-  async tell(signal: PeerSignal): Promise<boolean> {
+  async send(signal: PeerSignal): Promise<boolean> {
     const body = JSON.stringify(signal)
     const heard = await Promise.all(this.#known.map((peer) => this.#send(peer, body)))
     return !heard.includes(false)

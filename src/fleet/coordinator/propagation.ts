@@ -1,7 +1,7 @@
 /** Who has a change, said to whoever made it (fleet/README.md rule R5). */
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { Propagation } from '../../store/propagation.ts'
-import type { WorkerRegistry, WorkerStanding } from './worker-registry.ts'
+import type { WorkerRegistry, WorkerStatus } from './worker-registry.ts'
 
 const connectedMs = 3000
 const waitMs = 2000
@@ -18,7 +18,7 @@ export async function propagate(
   { version, staleAfterMs, clock }: { version: number; staleAfterMs: number; clock: Clock },
 ): Promise<Propagation> {
   const end = clock.monotonic() + waitMs
-  let workers = await registry.standing(staleAfterMs)
+  let workers = await registry.statuses(staleAfterMs)
   // Whoever takes its stream only now is told this version by its hello, before it serves.
   const asked = new Set(workers.map(({ worker }) => worker))
   const connected = new Set(workers.filter(({ age }) => age < connectedMs).map(({ worker }) => worker))
@@ -28,17 +28,17 @@ export async function propagate(
     const now = clock.monotonic()
     if (missing.length === 0 || now >= end) break
     const lookAt = missing.every(({ here }) => here) ? end : Math.min(end, readAt + lookMs)
-    await registry.news(Math.max(0, lookAt - now))
+    await registry.nextAcknowledgement(Math.max(0, lookAt - now))
     workers = workers.map((worker) => registry.refreshed(worker))
     if (clock.monotonic() < lookAt && !missing.some((worker) => registry.hasLeft(worker))) continue
-    workers = (await registry.standing(staleAfterMs)).filter(({ worker }) => asked.has(worker))
+    workers = (await registry.statuses(staleAfterMs)).filter(({ worker }) => asked.has(worker))
     readAt = clock.monotonic()
   }
-  return told(workers, { version, connected, now: clock.now() })
+  return summarize(workers, { version, connected, now: clock.now() })
 }
 
-function told(
-  workers: readonly WorkerStanding[],
+function summarize(
+  workers: readonly WorkerStatus[],
   at: { version: number; connected: ReadonlySet<string>; now: number },
 ): Propagation {
   const waited = workers.filter(({ worker }) => at.connected.has(worker))

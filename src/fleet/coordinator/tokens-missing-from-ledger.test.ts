@@ -49,13 +49,13 @@ const told = () =>
 
 test('a token made since the copy is listed again, with what it may do, and can be revoked', async () => {
   const before = forgotten()
-  expect(await before.look()).toBe(0)
+  expect(await before.takeOverMissing()).toBe(0)
   const putBack = await copyLedger()
   const { id } = await create({ max_budget: 5, max_requests: 7, bindings: { team_id: made.teamId } })
   const { json: whole } = await call('GET', `/v1/tokens/${id}`)
   await putBack()
   expect((await call('GET', `/v1/tokens/${id}`)).status).toBe(404)
-  expect(await before.look()).toBe(1)
+  expect(await before.takeOverMissing()).toBe(1)
   const { json: restored } = await call('GET', `/v1/tokens/${id}`)
   expect(restored).toEqual({
     ...whole,
@@ -63,7 +63,7 @@ test('a token made since the copy is listed again, with what it may do, and can 
   })
   expect((await call('DELETE', `/v1/tokens/${id}`)).status).toBe(200)
   expect(await told()).toEqual([{ event_type: 'token.created', token_id: id }])
-  expect(await before.look()).toBe(0)
+  expect(await before.takeOverMissing()).toBe(0)
 })
 
 test('a control plane that starts on such a ledger finds it too, though the ledger has others that the state lost', async () => {
@@ -73,27 +73,27 @@ test('a control plane that starts on such a ledger finds it too, though the ledg
     { sql: "update state_head set nonce = 'restored'", args: [] },
   ])
   const running = forgotten()
-  expect(await running.look()).toBe(0)
+  expect(await running.takeOverMissing()).toBe(0)
   const putBack = await copyLedger()
   const { id } = await create()
   await putBack()
-  expect(await running.look()).toBe(1)
+  expect(await running.takeOverMissing()).toBe(1)
   await putBack()
-  expect(await forgotten().look()).toBe(1)
+  expect(await forgotten().takeOverMissing()).toBe(1)
   expect((await call('GET', `/v1/tokens/${id}`)).status).toBe(200)
 })
 
 test('one that was revoked or narrowed since the copy is so in the ledger again, and can be changed', async () => {
   const [revoked, narrowed] = [await create(), await create({ max_requests: 9 })]
   const running = forgotten()
-  await running.look()
+  await running.takeOverMissing()
   const putBack = await copyLedger()
   await call('DELETE', `/v1/tokens/${revoked.id}`)
   const narrow = (to: number) => call('PATCH', `/v1/tokens/${narrowed.id}`, { body: { max_requests: to } })
   expect((await narrow(5)).status).toBe(200)
   await putBack()
   expect((await narrow(4)).status).toBe(409)
-  expect(await running.look()).toBe(2)
+  expect(await running.takeOverMissing()).toBe(2)
   expect((await call('GET', `/v1/tokens/${revoked.id}`)).json.status).toBe('revoked')
   expect((await call('GET', `/v1/tokens/${narrowed.id}`)).json).toMatchObject({ name: 'made', max_requests: 5 })
   expect((await narrow(4)).status).toBe(200)
@@ -102,7 +102,7 @@ test('one that was revoked or narrowed since the copy is so in the ledger again,
 
 test('what is pending is not taken over, and two control planes take each over once', async () => {
   const running = forgotten()
-  await running.look()
+  await running.takeOverMissing()
   const putBack = await copyLedger()
   const { id } = await create()
   await putBack()
@@ -114,10 +114,10 @@ test('what is pending is not taken over, and two control planes take each over o
     },
   ])
   running.suspect()
-  expect(await running.look()).toBe(0)
+  expect(await running.takeOverMissing()).toBe(0)
   await made.store.ledger.write([{ sql: 'delete from pending_changes', args: [] }])
   const others = [forgotten(), forgotten(), running]
-  const taken = await Promise.all(others.map((each) => each.look()))
+  const taken = await Promise.all(others.map((each) => each.takeOverMissing()))
   expect(taken.reduce((sum, each) => sum + each)).toBe(1)
   expect(await told()).toHaveLength(1)
 })
@@ -140,7 +140,7 @@ test('a ledger that is put back once more while tokens are taken over is looked 
       },
     },
   })
-  await compared.look()
+  await compared.takeOverMissing()
   const former = await copyLedger()
   expect((await call('DELETE', `/v1/tokens/${token.id}`)).status).toBe(200)
   // Then neither how many there are, nor the newest version that the ledger saw, tells of it.
@@ -149,7 +149,7 @@ test('a ledger that is put back once more while tokens are taken over is looked 
     await ledger.write([{ sql: 'update state_seen set version = 999', args: [] }])
   }
   compared.suspect()
-  expect([await compared.look(), await compared.look()]).toEqual([0, 1])
+  expect([await compared.takeOverMissing(), await compared.takeOverMissing()]).toEqual([0, 1])
 })
 
 type Step = { what: 'make' | 'revoke' | 'narrow' | 'rotate'; which: number } | { what: 'copy' | 'put back' | 'start' }
@@ -163,7 +163,7 @@ test('whatever was changed since whichever copy, the ledger follows the state, a
     fc.asyncProperty(fc.array(anyStep, { minLength: 4, maxLength: 12 }), async (steps) => {
       const { state, ledger } = made.store
       let control = forgotten()
-      await control.look()
+      await control.takeOverMissing()
       let putBack = await copyLedger()
       const ids: string[] = [(await create({ max_requests: 900 })).id]
       const change = async (what: string, id: string) => {
@@ -178,7 +178,7 @@ test('whatever was changed since whichever copy, the ledger follows the state, a
         else if (step.what === 'put back') await putBack()
         else control = forgotten()
         const before = await digests(ledger)
-        const taken = await control.look()
+        const taken = await control.takeOverMissing()
         expect(await digests(ledger)).toEqual(await digests(state))
         if (step.what !== 'put back') expect([taken, before]).toEqual([0, await digests(state)])
       }

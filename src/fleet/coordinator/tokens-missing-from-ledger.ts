@@ -13,7 +13,7 @@
  * (events/README.md, A change and its event): so it has as many as the state, and by some more where a state was
  * restored that lost them, but never fewer of these.
  */
-import { keepSeen } from '../../events/change.ts'
+import { rememberStateHead } from '../../events/change.ts'
 import { Failure } from '../../failure.ts'
 import type { Head } from '../../store/propagation.ts'
 import type { Row } from '../../store/statement.ts'
@@ -43,7 +43,7 @@ export class TokensMissingFromLedger {
   }
 
   /** Takes over what the ledger lacks; to be called every few seconds. Resolves to how many tokens those were. */
-  async look(): Promise<number> {
+  async takeOverMissing(): Promise<number> {
     const { ledger, log } = this.#options
     // The state first: what is in it then is in the ledger, or pending there, when that is read.
     const made = await this.#readMade()
@@ -59,7 +59,7 @@ export class TokensMissingFromLedger {
       throw error
     })
     if (taken > 0) log.error({ tokens: taken }, 'The ledger was restored: it took tokens over from the state')
-    await ledger.write([keepSeen(made)])
+    await ledger.write([rememberStateHead(made)])
     const after = await this.#readMade()
     this.#beyond = Math.max(0, (await readRecorded(ledger)).tokens - after.tokens)
     return taken

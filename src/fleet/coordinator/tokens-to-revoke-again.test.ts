@@ -49,10 +49,10 @@ test('what access tokens give is held against what their persons may do', async 
 
 test('an access token that a worker has denied at a version that the state has not given is revoked again', async () => {
   const [one, kept] = [await oauth.tokens(client, ada), await oauth.tokens(client, ada)]
-  const denials = [
+  const revocations = [
     { hash: hashSecret(one.access_token), version: 1_000_000 },
     { hash: hashSecret(kept.access_token), version: 1 },
   ]
-  expect(await revokeByDenials(options(), 'a worker', denials)).toBe(1)
+  expect(await revokeByDenials(options(), 'a worker', revocations)).toBe(1)
   expect([await oauth.works(one.access_token), await oauth.works(kept.access_token)]).toEqual([false, true])
 })

@@ -104,17 +104,17 @@ async function revokeAccessByLedger(options: Options): Promise<number> {
 export async function revokeByDenials(
   options: Options,
   worker: string,
-  denials: readonly { version: number; hash: string }[],
+  revocations: readonly { version: number; hash: string }[],
 ): Promise<number> {
   const revived = await options.state.read<Revived>(
     `select distinct t.id, t.hash, t.event_team_id, t.key_class from tokens t join json_each(?) denial on t.hash = value ->> 'hash'
       where t.deleted = 0 and t.revoked_at is null and t.version < value ->> 'version'`,
-    [JSON.stringify(denials)],
+    [JSON.stringify(revocations)],
   )
   const access = await options.state.read<RevivedAccess>(
     `select distinct ${accessColumns} from oauth_tokens t join json_each(?) denial on t.hash = value ->> 'hash'
       where t.deleted = 0 and t.revoked_at is null and t.expires_at > ? and t.version < value ->> 'version'`,
-    [JSON.stringify(denials), options.clock.now()],
+    [JSON.stringify(revocations), options.clock.now()],
   )
   let revoked = 0
   for (const token of revived) if (await revokeAgain(options, token, worker)) revoked += 1

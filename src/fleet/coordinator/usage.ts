@@ -7,17 +7,17 @@ import { changedAt, sqlLimits } from '../../usage/api/sql-limits.ts'
 import { excessStatements } from '../../usage/excess.ts'
 import { stateWaitMs } from '../../usage/known-limit-rows.ts'
 import { Allocator } from '../../usage/lease/allocator/allocator.ts'
-import type { CellLedger, HeldWorker } from '../../usage/lease/allocator/balance-ledger.ts'
+import type { BalanceLedger, WorkerConnection } from '../../usage/lease/allocator/balance-ledger.ts'
 import { Compaction } from '../../usage/lease/allocator/compaction.ts'
 import {
-  awaitedWorkers,
-  awaitForgotten,
-  awaitWorkers,
-  forgottenSince,
+  missingChangesSince,
+  reconcileAfterLoss,
+  startReconciliation,
+  workersPendingReconciliation,
 } from '../../usage/lease/allocator/restored-ledger.ts'
 import { type Losses, sqlLedger } from '../../usage/lease/allocator/sql-ledger.ts'
 import { plainName } from '../../usage/lease/lease.ts'
-import { isBehind, LedgerEpoch, type Mark } from '../../usage/lease/ledger-epoch.ts'
+import { isBehind, LedgerEpoch, type TransactionCount } from '../../usage/lease/ledger-epoch.ts'
 import { noPeers, type RecallPeers, type RecallReceiver, type UsageSignal } from '../../usage/lease/recall-peers.ts'
 import { settlementStatements, sumByAccount } from '../../usage/settlement.ts'
 import { totalStatements } from '../../usage/totals.ts'
@@ -26,22 +26,25 @@ import type { FleetOptions } from './options.ts'
 import type { WorkerRegistry } from './worker-registry.ts'
 
 export interface UsageControl {
-  readonly authority: Allocator
-  readonly news: UsageEvents
+  readonly allocator: Allocator
+  readonly limitEvents: UsageEvents
   /** What books the settlements of a worker's new events, for the transaction that appends them. */
-  settle(worker: string, events: readonly Event[]): Statement[]
+  bookingStatements(worker: string, events: readonly Event[]): Statement[]
   /** They are booked: what follows from that is recorded behind the answer's back. */
-  settled(events: readonly Event[]): void
+  onBooked(events: readonly Event[]): void
   /** The state is at this version: whoever is concerned by limits that it changed is told. */
   announced(version: number): void
   /** To be done before anything is served: an older copy of the ledger grants nothing before it knows what workers hold. */
-  lookForRestored(): Promise<void>
+  detectRestoredLedger(): Promise<void>
   /** To be called every second: remembers what the ledger has, and has workers that it waits for connect again. */
-  look(): Promise<void>
+  reconcileIfRestored(): Promise<void>
   /** What connected workers are to remember of the ledger: no more than is safe from a crash of the host. */
-  marks(): Promise<Mark[]>
+  epoch(): Promise<TransactionCount[]>
   /** A worker has taken its stream: what it says may show that the ledger was restored. To be done before it hears of that. */
-  connected(worker: string, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
+  connected(
+    worker: string,
+    message: { forgotten: boolean; acknowledged: number; epoch: readonly TransactionCount[] },
+  ): Promise<void>
   /** To be called now and then. */
   compact(): Promise<void>
   /** What the other control planes say (usage/lease/recall-peers.ts). */
@@ -61,28 +64,28 @@ export function createUsage(
   { limitRows, peers = noPeers, onRestored = () => undefined }: UsageParts,
 ): UsageControl {
   const { state, ledger, clock, log } = options
-  const news = new UsageEvents(options)
+  const limitEvents = new UsageEvents(options)
   const failed = (error: unknown) => {
     // Looked at again with the next news of the account, and at the next start.
     log.error({ error: String(error) }, 'What is used of limits could not be looked at')
   }
   const lost = async (worker: string, losses: Losses): Promise<void> => {
-    await news.lost(worker, losses)
-    await news.used(losses.map(({ account }) => account))
+    await limitEvents.lost(worker, losses)
+    await limitEvents.used(losses.map(({ account }) => account))
   }
-  const marks = new LedgerEpoch(options.newId())
+  const epoch = new LedgerEpoch(options.newId())
   const onLost = (worker: string, losses: Losses) => void lost(worker, losses).catch(failed)
-  const cells = sqlLedger({ ledger, marks, clock, onLost, workers: () => registry.all() })
-  const waiting = new AwaitedWorkers(options, { registry, marks, cells, onRestored })
+  const balances = sqlLedger({ ledger, epoch, clock, onLost, workers: () => registry.all() })
+  const reconciliation = new LedgerReconciliation(options, { registry, epoch, balances, onRestored })
   const startedAt = clock.now()
-  const authority = new Allocator({
-    ledger: cells,
+  const allocator = new Allocator({
+    ledger: balances,
     limits: sqlLimits(limitRows, clock),
     clock,
     log,
     peers,
     async floors(accounts) {
-      const reading = news.floors(accounts).catch((error: unknown) => {
+      const reading = limitEvents.floors(accounts).catch((error: unknown) => {
         log.warn({ error: String(error) }, 'What the cheapest request costs could not be read')
         return null
       })
@@ -95,7 +98,7 @@ export function createUsage(
     },
     onRestored() {
       onRestored()
-      lookForAwaited().catch(failed)
+      reconcile().catch(failed)
     },
     workers: {
       connected: () => registry.all().flatMap(({ worker, stream }) => (stream === null ? [] : [worker])),
@@ -103,89 +106,89 @@ export function createUsage(
       recall: (worker, accounts) => registry.get(worker)?.stream?.send({ kind: 'recall', accounts: [...accounts] }),
     },
   })
-  const lookForAwaited = (opening?: string) => waiting.look((worker) => authority.hasGreeted(worker), opening)
-  const look = async (version: number): Promise<void> => {
+  const reconcile = (opening?: string) => reconciliation.run((worker) => allocator.isRegistered(worker), opening)
+  const applyLimitChanges = async (version: number): Promise<void> => {
     const { limits, narrowed, offer } = await changedAt(state, version)
     if (limits.length > 0) {
       // A token that was just made is no news to any worker: what nobody was ever granted of needs no recall.
-      const granted = new Set((await cells.cells(limits)).map(({ account }) => account))
-      authority.changed(limits.filter((account) => account.startsWith('budget/') || granted.has(account)))
+      const granted = new Set((await balances.balances(limits)).map(({ account }) => account))
+      allocator.changed(limits.filter((account) => account.startsWith('budget/') || granted.has(account)))
     }
     const used = [...new Set([...limits, ...narrowed])]
-    if (used.length > 0) await news.used(used)
-    if (offer) await news.offerChanged()
+    if (used.length > 0) await limitEvents.used(used)
+    if (offer) await limitEvents.offerChanged()
   }
-  const compaction = new Compaction(ledger, clock, marks)
-  let lookedForRestored = false
+  const compaction = new Compaction(ledger, clock, epoch)
+  let restoreChecked = false
   const uses = (events: readonly Event[]) => [...sumByAccount(settlementsOf(events)).values()].some((sum) => sum > 0)
   const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
   return {
-    authority,
+    allocator,
     compact: () => compaction.run(),
-    look: () => lookForAwaited(),
-    async marks() {
-      const { known } = marks
+    reconcileIfRestored: () => reconcile(),
+    async epoch() {
+      const { known } = epoch
       await ledger.flush()
       return known
     },
-    async connected(worker, { forgotten, acknowledged, marks: told }) {
+    async connected(worker, { forgotten, acknowledged, epoch: message }) {
       const [row] = await ledger.read<{ lacks: number }>(
         `select coalesce((select seq from chains where chain = ?1), 0) < ?2 or ${isBehind('?3')} as lacks`,
-        [worker, acknowledged, JSON.stringify(told)],
+        [worker, acknowledged, JSON.stringify(message)],
       )
       if (!forgotten && row?.lacks !== 1) return
       onRestored()
-      await ledger.write(awaitForgotten(worker, startedAt))
-      await lookForAwaited(worker)
+      await ledger.write(reconcileAfterLoss(worker, startedAt))
+      await reconcile(worker)
     },
-    async lookForRestored() {
-      if (lookedForRestored) return
-      const since = await forgottenSince(state, ledger, clock.now())
+    async detectRestoredLedger() {
+      if (restoreChecked) return
+      const since = await missingChangesSince(state, ledger, clock.now())
       if (since !== null) {
         onRestored()
-        await ledger.write([awaitWorkers(since)])
-        await lookForAwaited()
+        await ledger.write([startReconciliation(since)])
+        await reconcile()
       }
-      lookedForRestored = true
+      restoreChecked = true
     },
     receiver: {
-      hear(signal) {
+      receiveSignal(signal) {
         if (signal.kind === 'slots') recallSlots(registry, signal)
-        else authority.hear(signal)
+        else allocator.receiveSignal(signal)
       },
     },
-    news,
-    settle(worker, events) {
+    limitEvents,
+    bookingStatements(worker, events) {
       const settlements = settlementsOf(events)
-      const booked = settlementStatements({ worker, settlements, marks: marks.text })
+      const booked = settlementStatements({ worker, settlements, epoch: epoch.text })
       const counted = totalStatements(events)
       if (booked.length === 0) return counted
-      return [...counted, ...booked, ...excessStatements(events, clock.now()), marks.count()]
+      return [...counted, ...booked, ...excessStatements(events, clock.now()), epoch.count()]
     },
-    settled(events) {
-      if (uses(events)) marks.made()
+    onBooked(events) {
+      if (uses(events)) epoch.made()
       const requestOf = new Map(
         events.flatMap(({ settlements = [], request_id }) =>
           settlements.map(({ account }) => [account, request_id] as const),
         ),
       )
-      if (requestOf.size > 0) news.used([...requestOf.keys()], requestOf).catch(failed)
+      if (requestOf.size > 0) limitEvents.used([...requestOf.keys()], requestOf).catch(failed)
       // The excess takes from what others may have: what workers keep of these accounts unused is called back.
       const exceeded = settlementsOf(events.filter(({ details }) => details?.bound_exceeded !== undefined))
       if (exceeded.length === 0) return
-      authority.changed([...new Set(exceeded.map(({ account }) => plainName(account)))])
-      news.exceeded().catch(failed)
+      allocator.changed([...new Set(exceeded.map(({ account }) => plainName(account)))])
+      limitEvents.exceeded().catch(failed)
     },
     announced(version) {
-      look(version).catch(failed)
+      applyLimitChanges(version).catch(failed)
     },
   }
 }
 
-interface AwaitedParts {
+interface ReconciliationParts {
   registry: WorkerRegistry
-  marks: LedgerEpoch
-  cells: Pick<CellLedger, 'awaitAll'>
+  epoch: LedgerEpoch
+  balances: Pick<BalanceLedger, 'startFullReconciliation'>
   onRestored(): void
 }
 
@@ -193,45 +196,45 @@ interface AwaitedParts {
  * What this control plane does about a restored ledger (usage/lease/allocator/restored-ledger.ts): finds it, and has workers that are waited
  * for open their streams anew: they ship again what was forgotten, and say hello.
  */
-class AwaitedWorkers {
+class LedgerReconciliation {
   readonly #options: FleetOptions
   readonly #registry: WorkerRegistry
-  readonly #marks: LedgerEpoch
-  readonly #cells: Pick<CellLedger, 'awaitAll'>
+  readonly #epoch: LedgerEpoch
+  readonly #balances: Pick<BalanceLedger, 'startFullReconciliation'>
   readonly #onRestored: () => void
   /** Those that were asked, with when they had last said hello. */
-  #asked: ReadonlySet<string> = new Set()
+  #notified: ReadonlySet<string> = new Set()
 
-  constructor(options: FleetOptions, { registry, marks, cells, onRestored }: AwaitedParts) {
+  constructor(options: FleetOptions, { registry, epoch, balances, onRestored }: ReconciliationParts) {
     this.#options = options
     this.#registry = registry
-    this.#marks = marks
-    this.#cells = cells
+    this.#epoch = epoch
+    this.#balances = balances
     this.#onRestored = onRestored
   }
 
-  /** `hasGreeted` tells of a worker's stream; the worker `opening` is just about to say hello. */
-  async look(hasGreeted: (worker: HeldWorker) => boolean, opening = ''): Promise<void> {
+  /** `isRegistered` tells of a worker's stream; the worker `opening` is just about to say hello. */
+  async run(isRegistered: (worker: WorkerConnection) => boolean, opening = ''): Promise<void> {
     const { ledger, log } = this.#options
-    const wentBack = !(await this.#marks.read(ledger))
-    if (wentBack) this.#onRestored()
-    const behind = wentBack && (await this.#cells.awaitAll())
+    const isOlderCopy = !(await this.#epoch.read(ledger))
+    if (isOlderCopy) this.#onRestored()
+    const behind = isOlderCopy && (await this.#balances.startFullReconciliation())
     const awaited = new Map(
-      (await awaitedWorkers(ledger)).map((each) => [each.worker, `${each.worker} ${each.greeted_at}`]),
+      (await workersPendingReconciliation(ledger)).map((each) => [each.worker, `${each.worker} ${each.greeted_at}`]),
     )
-    const fresh = [...awaited].filter(([, time]) => !this.#asked.has(time)).map(([worker]) => worker)
+    const fresh = [...awaited].filter(([, time]) => !this.#notified.has(time)).map(([worker]) => worker)
     if (fresh.length > 0) {
-      const told = 'The ledger was restored: nothing is granted until its gateways have said what they hold'
-      log.error({ workers: fresh }, told)
+      const message = 'The ledger was restored: nothing is granted until its gateways have said what they hold'
+      log.error({ workers: fresh }, message)
     }
     const again = new Set(fresh)
     for (const worker of this.#registry.all()) {
       if (worker.worker === opening) continue
       // Some may have begun after the copy was made, which does not know them.
-      const unheard = again.has(worker.worker) || (awaited.has(worker.worker) && hasGreeted(worker))
-      if (behind || unheard) worker.stream?.end()
+      const mustReconnect = again.has(worker.worker) || (awaited.has(worker.worker) && isRegistered(worker))
+      if (behind || mustReconnect) worker.stream?.end()
     }
-    this.#asked = new Set(awaited.values())
+    this.#notified = new Set(awaited.values())
   }
 }
 

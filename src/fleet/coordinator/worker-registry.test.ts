@@ -43,21 +43,21 @@ const worker = (): Worker => ({
   staleAfterMs: null,
 })
 
-const standing = async (): Promise<string[]> => (await registry.standing(300_000)).map(({ worker: name }) => name)
+const status = async (): Promise<string[]> => (await registry.statuses(300_000)).map(({ worker: name }) => name)
 
 test('a heartbeat that arrives behind the goodbye of its worker does not bring the worker back', async () => {
   const gone = worker()
-  await registry.take(gone)
+  await registry.takeOver(gone)
   registry.heartbeat(gone, 1)
-  await registry.leave(gone)
+  await registry.deregister(gone)
   registry.heartbeat(gone, 2)
   await registry.close()
-  expect(await standing()).toEqual([])
+  expect(await status()).toEqual([])
 })
 
 test('a heartbeat that was written while the clock of the ledger was ahead does not count for ever', async () => {
   const held = worker()
-  await registry.take(held)
+  await registry.takeOver(held)
   await ledger.write([{ sql: 'update workers set last_heartbeat_at = ?', args: [systemClock.now() + 3_600_000] }])
   registry.heartbeat(held, 1)
   await registry.close()
@@ -67,30 +67,30 @@ test('a heartbeat that was written while the clock of the ledger was ahead does 
 
 test('a worker that has said goodbye stands again with its next stream', async () => {
   const back = worker()
-  await registry.take(back)
-  await registry.leave(back)
+  await registry.takeOver(back)
+  await registry.deregister(back)
   const again = { ...back, streamId: newId() }
-  await registry.take(again)
+  await registry.takeOver(again)
   registry.heartbeat(again, 1)
   await registry.close()
-  expect(await standing()).toEqual([back.worker])
+  expect(await status()).toEqual([back.worker])
 })
 
 test('workers that said goodbye are not counted as connected', async () => {
   const [stays, leaves] = [worker(), worker()]
   for (const each of [stays, leaves]) {
-    await registry.take(each)
+    await registry.takeOver(each)
     registry.heartbeat(each, 1)
   }
   await registry.close()
   expect(await connectedWorkers(ledger)).toBe(2)
-  await registry.leave(leaves)
+  await registry.deregister(leaves)
   expect(await connectedWorkers(ledger)).toBe(1)
 })
 
 test('no worker is taken once the control plane ends, whose stream would keep it from ending', async () => {
   await registry.close()
-  const refused = registry.take(worker())
+  const refused = registry.takeOver(worker())
   await expect(refused).rejects.toMatchObject({ code: 'dependency_unavailable' })
   expect(await ledger.read('select worker from workers')).toEqual([])
 })
@@ -98,7 +98,7 @@ test('no worker is taken once the control plane ends, whose stream would keep it
 test('what another control plane says of its workers is believed by their streams, without a look at the rows', async () => {
   const away = new WorkerRegistry({ ledger, clock: systemClock, log: silentLog, shared: true })
   const far = worker()
-  await away.take(far)
+  await away.takeOver(far)
   away.heartbeat(far, 1)
   await away.close()
   const reads = spyOn(ledger, 'read')
@@ -106,10 +106,10 @@ test('what another control plane says of its workers is believed by their stream
   const clock = { now: Date.now, monotonic: () => 0 }
   const propagation = propagate(registry, { version: 2, staleAfterMs: 300_000, clock })
   await Bun.sleep(0)
-  registry.heard([{ worker: far.worker, stream_id: newId(), version: 2 }])
+  registry.applyPeerAcknowledgements([{ worker: far.worker, stream_id: newId(), version: 2 }])
   await Bun.sleep(0)
-  registry.heard([{ worker: far.worker, stream_id: far.streamId, version: 2 }])
-  registry.heard([{ worker: far.worker, stream_id: far.streamId, version: 1 }])
+  registry.applyPeerAcknowledgements([{ worker: far.worker, stream_id: far.streamId, version: 2 }])
+  registry.applyPeerAcknowledgements([{ worker: far.worker, stream_id: far.streamId, version: 1 }])
   expect(await propagation).toMatchObject({ connected: 1, acknowledged: 1, unreachable: [] })
   expect(reads).toHaveBeenCalledTimes(1)
 })
@@ -117,13 +117,13 @@ test('what another control plane says of its workers is believed by their stream
 test('acknowledgements are told with their versions, and written at once only where somebody did not hear them', async () => {
   const told: unknown[] = []
   const near = worker()
-  await registry.take(near)
+  await registry.takeOver(near)
   registry.heartbeat(near, 1)
-  await until(async () => (await registry.standing(300_000)).length === 1)
+  await until(async () => (await registry.statuses(300_000)).length === 1)
   expect(await ledger.read('select acknowledged_version as version from workers')).toEqual([{ version: 1 }])
   const writes = spyOn(ledger, 'read')
   for (const [version, heard] of [true, false].entries()) {
-    registry.tellOthers = async (workers) => {
+    registry.broadcastAcknowledgements = async (workers) => {
       told.push(...workers)
       return heard
     }
@@ -139,9 +139,9 @@ test('acknowledgements are told with their versions, and written at once only wh
 
 test('acknowledgements of all workers are told at once, and one that stays away keeps the others for a moment only', async () => {
   const workers = Array.from({ length: 10 }, worker)
-  for (const each of workers) await registry.take(each)
+  for (const each of workers) await registry.takeOver(each)
   const told: number[] = []
-  registry.tellOthers = async (said) => told.push(said.length) > 0
+  registry.broadcastAcknowledgements = async (said) => told.push(said.length) > 0
   // The moment does not pass, however long the heartbeats take to arrive.
   jest.useFakeTimers()
   for (const each of workers) {
@@ -174,14 +174,14 @@ test('a take that a hanging primary writes late takes nothing from the stream th
   }
   const elsewhere = new WorkerRegistry({ ledger: hanging, clock: systemClock, log: silentLog, shared: true })
   const first = worker()
-  const late = elsewhere.take(first).catch(({ code }: { code: string }) => code)
+  const late = elsewhere.takeOver(first).catch(({ code }: { code: string }) => code)
   await held.promise
   const second = { ...first, streamId: newId() }
   const told = listener(second)
-  await registry.take(second)
+  await registry.takeOver(second)
   released.resolve()
   expect(await late).toBe('dependency_unavailable')
-  await registry.taken(first.worker, first.streamId)
+  await registry.takenElsewhere(first.worker, first.streamId)
   expect(told).toEqual([])
   expect(await registry.row(first.worker)).toMatchObject({ stream_id: second.streamId })
   expect([elsewhere.get(first.worker), registry.get(first.worker)]).toEqual([null, second])
@@ -191,18 +191,20 @@ test('a take that a hanging primary writes late takes nothing from the stream th
 test('a take that nobody waits for any more takes nothing', async () => {
   const holder = worker()
   const told = listener(holder)
-  await registry.take(holder)
-  const gone = registry.take({ ...holder, streamId: newId() }, () => false).catch(({ code }: { code: string }) => code)
+  await registry.takeOver(holder)
+  const gone = registry
+    .takeOver({ ...holder, streamId: newId() }, () => false)
+    .catch(({ code }: { code: string }) => code)
   expect(await gone).toBe('dependency_unavailable')
   expect([await registry.row(holder.worker), told]).toMatchObject([{ stream_id: holder.streamId }, []])
 })
 
 test('a process gets its worker back unless another took it since, by the time of the ledger', async () => {
   const [mine, since] = [worker(), 1_000_000]
-  const again = () => registry.take({ ...mine, streamId: newId() }, undefined, since)
+  const again = () => registry.takeOver({ ...mine, streamId: newId() }, undefined, since)
   const rowOf = (holder: string, at: number) =>
     ledger.write([{ sql: 'update workers set holder = ?, connected_at = ?', args: [holder, at] }])
-  expect(await registry.take(mine)).toMatchObject({ forgotten: false })
+  expect(await registry.takeOver(mine)).toMatchObject({ forgotten: false })
   await rowOf('another', since + 1)
   await expect(again()).rejects.toMatchObject({ code: 'worker_fenced' })
   // An answer that did not arrive.
@@ -222,11 +224,11 @@ test('another process that takes the worker ends its holder, here and by word of
   }))
   if (one === undefined || two === undefined || three === undefined) throw new RangeError()
   const [oneTold, twoTold] = [listener(one), listener(two)]
-  await registry.take(one)
-  await registry.take(two)
+  await registry.takeOver(one)
+  await registry.takeOver(two)
   expect(oneTold).toEqual(['fenced', 'end'])
-  await elsewhere.take(three)
-  await registry.taken(three.worker, three.streamId)
+  await elsewhere.takeOver(three)
+  await registry.takenElsewhere(three.worker, three.streamId)
   expect(twoTold).toEqual(['fenced', 'end'])
   await elsewhere.close()
 })

@@ -16,14 +16,14 @@ import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { type Database, databaseTime } from '../../store/open.ts'
-import { type Acknowledgement, mostAcknowledged } from '../protocol/peer-signal.ts'
+import { type Acknowledgement, maxAcknowledged } from '../protocol/peer-signal.ts'
 import type { StreamMessage } from '../protocol/wire.ts'
 
 const flushEveryMs = 1000
 /** How long an acknowledgement may wait for those of other workers. */
-const togetherMs = 20
+const broadcastDelayMs = 20
 /** How far behind the heartbeats that this control plane has called fresh its rows may be. */
-const mostLagMs = 2000
+const maxLagMs = 2000
 /** The longest `max_staleness` there is. */
 const forgetAfterMs = 86_400_000
 
@@ -52,7 +52,7 @@ export interface Worker {
 }
 
 /** How a stream came to hold its worker. */
-export interface Taking {
+export interface Takeover {
   /** When, in the ledger's time. */
   takenAt: number
   /** The ledger knows of no stream so late as the one by which the same process held the worker before. */
@@ -72,7 +72,7 @@ export interface WorkerRow {
 }
 
 /** A worker by all that is known of it here and in the ledger. */
-export interface WorkerStanding {
+export interface WorkerStatus {
   worker: string
   gatewayId: string
   instanceId: string
@@ -102,28 +102,28 @@ export class WorkerRegistry {
   readonly #log: Log
   readonly #workers = new Map<string, Worker>()
   readonly #unwritten = new Set<Worker>()
-  readonly #waiting = new Set<() => void>()
+  readonly #waiters = new Set<() => void>()
   readonly #timer: Timer
   /** Whether there may be other control planes. */
   readonly #shared: boolean
   /** When the first heartbeat came that is not written yet. */
-  #behindSince: number | null = null
+  #unwrittenSince: number | null = null
   /** What the last write failed of. */
-  behindBecause: unknown = null
+  writeError: unknown = null
   #closed = false
   /** In what order workers were asked for or adopted here. */
   readonly #arrived = new WeakMap<Worker, number>()
   #arrivals = 0
   /** The newest version that was acknowledged, and by how many workers. */
   #newest = { version: 0, workers: 0 }
-  #togetherTimer: Timer | null = null
-  readonly #untold = new Set<Worker>()
+  #broadcastTimer: Timer | null = null
+  readonly #notBroadcast = new Set<Worker>()
   #flushing = false
   #flushAgain = false
   /** What other control planes have said of workers that are connected there. */
-  readonly #elsewhere = new Map<string, Acknowledgement>()
+  readonly #peerAcknowledgements = new Map<string, Acknowledgement>()
   /** Tells the other control planes what workers have acknowledged; resolves to whether each of them has heard it. */
-  tellOthers: (workers: Acknowledgement[]) => Promise<boolean> = async () => true
+  broadcastAcknowledgements: (workers: Acknowledgement[]) => Promise<boolean> = async () => true
 
   constructor({ ledger, clock, log, shared }: { ledger: Database; clock: Clock; log: Log; shared: boolean }) {
     this.#ledger = ledger
@@ -154,7 +154,7 @@ export class WorkerRegistry {
    * `since` is when the same process last held the worker, by the ledger's time: throws `worker_fenced` where another process
    * has taken it after that. Whoever has taken it before is not there any more, or will hear of this.
    */
-  async take(worker: Worker, isWanted: () => boolean = () => true, since: number | null = null): Promise<Taking> {
+  async takeOver(worker: Worker, isWanted: () => boolean = () => true, since: number | null = null): Promise<Takeover> {
     if (this.#closed) throw new Failure('dependency_unavailable', { message: 'This control plane is shutting down' })
     this.#arrived.set(worker, ++this.#arrivals)
     const before = await this.row(worker.worker)
@@ -193,13 +193,13 @@ export class WorkerRegistry {
    * Whether what the others see of heartbeats is recent enough for a heartbeat to be called fresh: by it they say until when a worker
    * may serve.
    */
-  get isWritten(): boolean {
-    return !this.#shared || this.behindMs < mostLagMs
+  get areHeartbeatsWritten(): boolean {
+    return !this.#shared || this.unwrittenMs < maxLagMs
   }
 
   /** Milliseconds since the first heartbeat that is not written yet; 0 where all are. */
-  get behindMs(): number {
-    return this.#behindSince === null ? 0 : this.#clock.monotonic() - this.#behindSince
+  get unwrittenMs(): number {
+    return this.#unwrittenSince === null ? 0 : this.#clock.monotonic() - this.#unwrittenSince
   }
 
   /** Adopts a worker whose stream another control plane gave it, or this one before a restart. */
@@ -210,7 +210,7 @@ export class WorkerRegistry {
   }
 
   /** Another stream has taken the worker, at another control plane: its former holder is told and ended. */
-  async taken(name: string, streamId: string): Promise<void> {
+  async takenElsewhere(name: string, streamId: string): Promise<void> {
     const worker = this.#workers.get(name)
     if (worker === undefined || worker.streamId === streamId) return
     // It may be old news, of before this one took the worker back.
@@ -221,7 +221,7 @@ export class WorkerRegistry {
   }
 
   /** The worker holds nothing any more and will not serve again by this stream. */
-  async leave(worker: Worker): Promise<void> {
+  async deregister(worker: Worker): Promise<void> {
     await this.#ledger.write([
       {
         sql: `update workers set left_at = ${databaseTime} where worker = ? and stream_id = ?`,
@@ -240,43 +240,43 @@ export class WorkerRegistry {
     worker.staleAfterMs = staleAfterMs ?? worker.staleAfterMs
     worker.lastHeartbeatAt = this.#clock.monotonic()
     this.#unwritten.add(worker)
-    this.#behindSince ??= worker.lastHeartbeatAt
+    this.#unwrittenSince ??= worker.lastHeartbeatAt
     if (acknowledgedVersion <= worker.acknowledgedVersion) return
     const isNew = worker.acknowledgedVersion === 0
     worker.acknowledgedVersion = acknowledgedVersion
     // From its first acknowledgement on it may serve: all have to know that it is there.
     if (isNew) this.#flush()
     this.wake()
-    this.#untold.add(worker)
-    this.#tellTogether(acknowledgedVersion)
+    this.#notBroadcast.add(worker)
+    this.#broadcastSoon(acknowledgedVersion)
   }
 
   /** All workers here acknowledge a change within a moment: one word is for all of them, behind the last. */
-  #tellTogether(version: number): void {
+  #broadcastSoon(version: number): void {
     if (version > this.#newest.version) this.#newest = { version, workers: 0 }
     if (version === this.#newest.version) this.#newest.workers += 1
-    if (this.#newest.workers >= this.#workers.size) this.#tell()
-    else this.#togetherTimer ??= setTimeout(() => this.#tell(), togetherMs)
+    if (this.#newest.workers >= this.#workers.size) this.#broadcast()
+    else this.#broadcastTimer ??= setTimeout(() => this.#broadcast(), broadcastDelayMs)
   }
 
-  #tell(): void {
-    if (this.#togetherTimer !== null) clearTimeout(this.#togetherTimer)
-    this.#togetherTimer = null
-    const workers = [...this.#untold].slice(0, mostAcknowledged)
-    this.#untold.clear()
-    const said = workers.map(({ worker, streamId, acknowledgedVersion }) => ({
+  #broadcast(): void {
+    if (this.#broadcastTimer !== null) clearTimeout(this.#broadcastTimer)
+    this.#broadcastTimer = null
+    const workers = [...this.#notBroadcast].slice(0, maxAcknowledged)
+    this.#notBroadcast.clear()
+    const acknowledgements = workers.map(({ worker, streamId, acknowledgedVersion }) => ({
       worker,
       stream_id: streamId,
       version: acknowledgedVersion,
     }))
-    void this.tellOthers(said).then((heard) => {
+    void this.broadcastAcknowledgements(acknowledgements).then((heard) => {
       if (!heard && !this.#closed) this.#flush()
     })
   }
 
   /** What was acknowledged is of a history that is gone: nothing is acknowledged, and every worker starts anew. */
   async restart(): Promise<void> {
-    this.#elsewhere.clear()
+    this.#peerAcknowledgements.clear()
     this.#newest = { version: 0, workers: 0 }
     for (const worker of this.#workers.values()) {
       worker.acknowledgedVersion = 0
@@ -286,53 +286,54 @@ export class WorkerRegistry {
   }
 
   /** Resolves with the next acknowledgement that is heard of, or after so long. */
-  async news(milliseconds: number): Promise<void> {
+  async nextAcknowledgement(milliseconds: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.#waiting.add(resolve)
+    this.#waiters.add(resolve)
     const timer = setTimeout(resolve, milliseconds)
     await promise
     clearTimeout(timer)
-    this.#waiting.delete(resolve)
+    this.#waiters.delete(resolve)
   }
 
   /** Whoever waits for acknowledgements looks again. */
   wake(): void {
-    for (const resolve of this.#waiting) resolve()
+    for (const resolve of this.#waiters) resolve()
   }
 
   /**
    * The workers that may serve by their last heartbeat and have not said goodbye, wherever they are connected. Those that have
    * not said for how long they serve do so for `milliseconds`.
    */
-  async standing(milliseconds: number): Promise<WorkerStanding[]> {
+  async statuses(milliseconds: number): Promise<WorkerStatus[]> {
     const rows = await this.#ledger.read<WorkerRow>(
       `select worker, gateway_id, instance_id, stream_id, acknowledged_version,
         coalesce(stale_after_ms, ?1) as stale_after_ms, ${databaseTime} - max(last_heartbeat_at, connected_at) as age
         from workers where left_at is null
           and max(last_heartbeat_at, connected_at) > ${databaseTime} - coalesce(stale_after_ms, ?1) - ?2`,
-      [milliseconds, mostLagMs + flushEveryMs],
+      [milliseconds, maxLagMs + flushEveryMs],
     )
     return rows.map((row) => this.#merge(row)).filter(({ age, lag, staleAfterMs }) => age - lag < staleAfterMs)
   }
 
   /** Another control plane says these of its workers; what it said before may arrive after it. */
-  heard(workers: readonly Acknowledgement[]): void {
-    if (this.#elsewhere.size > mostAcknowledged) this.#elsewhere.clear()
+  applyPeerAcknowledgements(workers: readonly Acknowledgement[]): void {
+    if (this.#peerAcknowledgements.size > maxAcknowledged) this.#peerAcknowledgements.clear()
     for (const each of workers) {
-      const known = this.#elsewhere.get(each.worker)
-      if (known?.stream_id !== each.stream_id || known.version < each.version) this.#elsewhere.set(each.worker, each)
+      const known = this.#peerAcknowledgements.get(each.worker)
+      if (known?.stream_id !== each.stream_id || known.version < each.version)
+        this.#peerAcknowledgements.set(each.worker, each)
     }
     this.wake()
   }
 
   /** A standing with what has been heard of its worker since. */
-  refreshed(standing: WorkerStanding): WorkerStanding {
-    const { worker, streamId, acknowledgedVersion } = standing
-    return { ...standing, acknowledgedVersion: Math.max(acknowledgedVersion, this.#acknowledged(worker, streamId)) }
+  refreshed(status: WorkerStatus): WorkerStatus {
+    const { worker, streamId, acknowledgedVersion } = status
+    return { ...status, acknowledgedVersion: Math.max(acknowledgedVersion, this.#acknowledged(worker, streamId)) }
   }
 
   /** Whether a worker that was connected here has left since. */
-  hasLeft({ worker, here }: WorkerStanding): boolean {
+  hasLeft({ worker, here }: WorkerStatus): boolean {
     return here && !this.#workers.has(worker)
   }
 
@@ -345,12 +346,12 @@ export class WorkerRegistry {
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#timer)
-    if (this.#togetherTimer !== null) clearTimeout(this.#togetherTimer)
+    if (this.#broadcastTimer !== null) clearTimeout(this.#broadcastTimer)
     for (const { stream } of this.#workers.values()) stream?.end()
     await this.#write()
   }
 
-  #merge(row: WorkerRow): WorkerStanding {
+  #merge(row: WorkerRow): WorkerStatus {
     const known = this.#workers.get(row.worker)
     const held = known?.streamId === row.stream_id ? known : null
     const ageHere =
@@ -365,17 +366,17 @@ export class WorkerRegistry {
       acknowledgedVersion: Math.max(row.acknowledged_version, this.#acknowledged(row.worker, row.stream_id)),
       staleAfterMs: row.stale_after_ms,
       age: Math.min(row.age, ageHere),
-      lag: this.#shared || ageHere === Number.POSITIVE_INFINITY ? mostLagMs + flushEveryMs : 0,
+      lag: this.#shared || ageHere === Number.POSITIVE_INFINITY ? maxLagMs + flushEveryMs : 0,
       here: held !== null && held.stream !== null,
     }
   }
 
   /** What the holder of this stream is known to have acknowledged, here or by the word of another control plane. */
   #acknowledged(worker: string, streamId: string): number {
-    const [here, elsewhere] = [this.#workers.get(worker), this.#elsewhere.get(worker)]
+    const [here, peer] = [this.#workers.get(worker), this.#peerAcknowledgements.get(worker)]
     return Math.max(
       here?.streamId === streamId ? here.acknowledgedVersion : 0,
-      elsewhere?.stream_id === streamId ? elsewhere.version : 0,
+      peer?.stream_id === streamId ? peer.version : 0,
     )
   }
 
@@ -406,9 +407,9 @@ export class WorkerRegistry {
       this.#flushAgain = false
       try {
         await this.#write()
-        this.behindBecause = null
+        this.writeError = null
       } catch (error) {
-        this.behindBecause = error
+        this.writeError = error
         // The workers' next heartbeats bring the rows up to date.
         this.#log.warn({ error: String(error) }, 'The heartbeats of workers could not be written')
       }
@@ -419,7 +420,7 @@ export class WorkerRegistry {
   async #write(): Promise<void> {
     const workers = [...this.#unwritten]
     if (workers.length === 0) return
-    const behindSince = this.#behindSince
+    const unwrittenSince = this.#unwrittenSince
     this.#unwritten.clear()
     const now = this.#clock.monotonic()
     const rows = workers.map(({ worker, streamId, acknowledgedVersion, lastHeartbeatAt, staleAfterMs }) => ({
@@ -437,7 +438,7 @@ export class WorkerRegistry {
         returning worker`,
       [JSON.stringify(rows)],
     )
-    if (this.#behindSince === behindSince) this.#behindSince = this.#unwritten.size === 0 ? null : now
+    if (this.#unwrittenSince === unwrittenSince) this.#unwrittenSince = this.#unwritten.size === 0 ? null : now
     const held = new Set(written.map(({ worker }) => worker))
     for (const worker of workers) {
       if (held.has(worker.worker) || this.#workers.get(worker.worker) !== worker) continue

@@ -21,7 +21,7 @@ export interface Batch {
 }
 
 /** Events that were just committed; the bytes are good during the call only. */
-export interface CommittedNews {
+export interface CommittedEvents {
   /** The number of the first of them. */
   first: number
   bytes: Buffer
@@ -37,7 +37,7 @@ export function newBatch(): Batch {
 }
 
 /** Resolves when all batches are committed; appends of one tick nearly always share one. */
-export function together(batches: readonly Batch[]): Promise<void> {
+export function allCommitted(batches: readonly Batch[]): Promise<void> {
   const [first] = batches
   if (first === undefined) return Promise.resolve()
   if (batches.every((batch) => batch === first)) return first.committed

@@ -4,7 +4,7 @@
  * recognised there, and get numbers of the new chain. What they used of limits is not counted again: the former
  * worker's shares stay spent until they are released (usage/lease/README.md rule 14).
  */
-import { type Event, nobody } from '../../events/event.ts'
+import { type Event, noAttribution } from '../../events/event.ts'
 import { timestamp } from '../../lib/clock.ts'
 import type { Outbox } from './outbox.ts'
 import { parseEventRecord } from './record.ts'
@@ -63,6 +63,6 @@ const replacement = (
   verdict: 'error',
   reason_code: reason,
   config_version: 0,
-  event_attribution: { ...nobody, gateway_id: gatewayId },
+  event_attribution: { ...noAttribution, gateway_id: gatewayId },
   details: { instance_id: instanceId, after, carried },
 })

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { type Event, nobody } from '../../events/event.ts'
+import { type Event, noAttribution } from '../../events/event.ts'
 import { systemClock, timestamp } from '../../lib/clock.ts'
 import { hostTime } from '../../lib/host-time.ts'
 import { newId } from '../../lib/ids.ts'
@@ -55,7 +55,7 @@ function event(details: Record<string, unknown> = {}, exchangeId?: string): Even
     verdict: 'allow',
     reason_code: 'ok',
     config_version: 1,
-    event_attribution: { ...nobody, token_id: 'token' },
+    event_attribution: { ...noAttribution, token_id: 'token' },
     ...(exchangeId === undefined ? {} : { exchange_id: exchangeId }),
     details,
   }
@@ -166,13 +166,13 @@ describe('an outbox', () => {
     await start(directory).deny(position, ['one', 'two'], position, 4)
     const after = start(directory)
     expect(after.acknowledged).toEqual(position)
-    expect(after.denials.map(({ hashes, since }) => ({ hashes, since }))).toEqual([
+    expect(after.revocations.map(({ hashes, since }) => ({ hashes, since }))).toEqual([
       { hashes: ['one', 'two'], since: 4 },
     ])
     after.applied({ history: 'other', version: 9 })
-    expect(after.denials).toHaveLength(1)
+    expect(after.revocations).toHaveLength(1)
     after.applied(position)
-    expect(after.denials).toHaveLength(0)
+    expect(after.revocations).toHaveLength(0)
   })
 
   test('forgets denials of another history once the state refuses each of their tokens', async () => {
@@ -180,9 +180,9 @@ describe('an outbox', () => {
     await outbox.deny({ history: 'h', version: 7 }, ['one', 'two'], null)
     const other = { history: 'other', version: 1 }
     outbox.applied(other, (hash) => hash === 'one')
-    expect(outbox.denials).toHaveLength(1)
+    expect(outbox.revocations).toHaveLength(1)
     outbox.applied(other, () => true)
-    expect(outbox.denials).toHaveLength(0)
+    expect(outbox.revocations).toHaveLength(0)
   })
 
   test('trims an event that is too large in its details and never loses it', async () => {
@@ -295,9 +295,9 @@ describe('an outbox', () => {
     full = true
     await failureOf(outbox.close('running', [event({}, 'running')]))
     full = false
-    expect([outbox.owing, outbox.full]).toEqual([true, true])
+    expect([outbox.hasUnwrittenOutcomes, outbox.full]).toEqual([true, true])
     expect(await failureOf(outbox.open('next', event({}, 'next')))).toMatchObject({ code: 'event_outbox_full' })
-    for (let tries = 0; tries < 200 && outbox.owing; tries++) await Bun.sleep(10)
+    for (let tries = 0; tries < 200 && outbox.hasUnwrittenOutcomes; tries++) await Bun.sleep(10)
     await outbox.open('next', event({}, 'next'))
   })
 

@@ -20,27 +20,27 @@ import { type RecordedUse, sumUses } from '../../usage/rate/rate.ts'
 import type { RatePast } from '../../usage/rate/rates.ts'
 import { UnwrittenOutcomes } from '../agent/unwritten-outcomes.ts'
 import type { Journal } from '../protocol/worker.ts'
-import { type Batch, type CommittedNews, newBatch, type OpenExchange, together } from './batch.ts'
+import { allCommitted, type Batch, type CommittedEvents, newBatch, type OpenExchange } from './batch.ts'
 import { eventJson } from './event-size.ts'
 import { asOutboxFull } from './full.ts'
 import { OutboxReader } from './reader.ts'
 import {
   type BootRecord,
-  type DenyRecord,
-  denyRecords,
   encodeAround,
   encodeRecord,
   eventBytes,
   eventHead,
-  mostTogether,
   openHead,
   type RecordKind,
+  type RevocationRecord,
   recordBytes,
   recordKinds,
+  revocationRecords,
   type StatePosition,
   unknownBoot,
   usesRecords,
   usualClosingEvents,
+  usualEventsPerExchange,
 } from './record.ts'
 import { type RecoveredOutbox, recoverOutbox } from './recovery.ts'
 import { UnknownCallers } from './refusals.ts'
@@ -79,10 +79,10 @@ export class Outbox implements Journal, UsageJournal {
   #committedSeq: number
   #committedN: number
   #acknowledged: StatePosition | null
-  #denials: DenyRecord[]
+  #denials: RevocationRecord[]
   #syncTimer: Timer | null = null
   #closed = false
-  readonly #listeners: ((news: CommittedNews) => void)[] = []
+  readonly #listeners: ((news: CommittedEvents) => void)[] = []
   readonly #unknownCallers: UnknownCallers
   readonly #failedCloses = new UnwrittenOutcomes((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
   /** What recovery found, for the log. */
@@ -96,12 +96,12 @@ export class Outbox implements Journal, UsageJournal {
     this.#unknownCallers = new UnknownCallers(() => options.clock.monotonic())
     mkdirSync(options.directory, { recursive: true, mode: 0o700 })
     const found = recoverOutbox(options.directory, options.write)
-    const { segments, seq, n, open, denials, acknowledged, bootId, closed, dropped } = found
+    const { segments, seq, n, open, revocations, acknowledged, bootId, closed, dropped } = found
     this.#space = new OutboxSpace(options, segments)
     this.#seq = this.#committedSeq = seq
     this.#n = this.#committedN = n
     this.#acknowledged = acknowledged
-    this.#denials = denials
+    this.#denials = revocations
     this.recovered = { dropped, closed, bootId, interrupted: open.size, events: n }
     this.past = pastOf(found, options)
     options.onRecovered?.(this.recovered)
@@ -153,18 +153,18 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   /** Denials that the state read may not show yet. */
-  get denials(): readonly DenyRecord[] {
+  get revocations(): readonly RevocationRecord[] {
     return this.#denials
   }
 
   /** An outcome could not be written and is tried again: until then nothing that it set free may be used. */
-  get owing(): boolean {
+  get hasUnwrittenOutcomes(): boolean {
     return this.#owed.size > 0
   }
 
   /** No new exchange would be opened: its events would have no room, or one that ended waits for some. */
   get full(): boolean {
-    return this.owing || !this.#space.has((1 + usualClosingEvents) * recordBytes, this.#written)
+    return this.hasUnwrittenOutcomes || !this.#space.has((1 + usualClosingEvents) * recordBytes, this.#written)
   }
 
   /** What to say while it is full. */
@@ -193,7 +193,7 @@ export class Outbox implements Journal, UsageJournal {
   ): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
-      if (this.owing) throw this.fullFailure()
+      if (this.hasUnwrittenOutcomes) throw this.fullFailure()
       if (this.#open.has(exchangeId)) throw new Failure('internal', { message: 'An exchange was opened twice' })
       const json = eventJson(interrupted, eventBytes)
       const records = usesRecords(uses)
@@ -238,7 +238,7 @@ export class Outbox implements Journal, UsageJournal {
     try {
       if (this.#closed) throw new Failure('draining')
       this.#space.ensure(events.length * recordBytes, this.#written)
-      return together(events.map((event) => this.#appendEvent(null, eventJson(event, eventBytes))))
+      return allCommitted(events.map((event) => this.#appendEvent(null, eventJson(event, eventBytes))))
     } catch (error) {
       return Promise.reject(asOutboxFull(error))
     }
@@ -254,7 +254,7 @@ export class Outbox implements Journal, UsageJournal {
     acknowledged: StatePosition | null,
     since = position.version - 1,
   ): Promise<void> {
-    const records = denyRecords({ position, since, hashes, acknowledged, before: this.#acknowledged })
+    const records = revocationRecords({ position, since, hashes, acknowledged, before: this.#acknowledged })
     this.#space.ensure(records.length * recordBytes, this.#written, true)
     const batches = records.map((record) => {
       this.#makeRoom(recordBytes)
@@ -263,9 +263,9 @@ export class Outbox implements Journal, UsageJournal {
     for (const record of records) {
       if (record.hashes.length === 0) continue
       this.#denials.push(record)
-      this.#space.current?.denials.push(position)
+      this.#space.current?.revocations.push(position)
     }
-    await together(batches)
+    await allCommitted(batches)
     this.#acknowledged = acknowledged
   }
 
@@ -280,7 +280,7 @@ export class Outbox implements Journal, UsageJournal {
     )
     const needed = new Set(this.#denials.map(({ position }) => nameOf(position)))
     for (const segment of this.#space.segments) {
-      segment.denials = segment.denials.filter((position) => needed.has(nameOf(position)))
+      segment.revocations = segment.revocations.filter((position) => needed.has(nameOf(position)))
     }
   }
 
@@ -295,7 +295,7 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   /** Calls the listener after each batch that was committed with an event in it. */
-  onNews(listener: (news: CommittedNews) => void): void {
+  onReplicaAdvanced(listener: (news: CommittedEvents) => void): void {
     this.#listeners.push(listener)
   }
 
@@ -365,7 +365,7 @@ export class Outbox implements Journal, UsageJournal {
     const beyond = wanted - exchange.closingEvents
     if (beyond > 0) this.#space.ensure(beyond * recordBytes, this.#written, true)
     // Room for all of them before any is appended: a commit between them could fail alone.
-    if (wanted <= mostTogether) this.#makeRoom(wanted * recordBytes)
+    if (wanted <= usualEventsPerExchange) this.#makeRoom(wanted * recordBytes)
     this.#appendUses(uses, records)
     const last = bodies.length - 1
     const batches: Batch[] = []
@@ -376,7 +376,7 @@ export class Outbox implements Journal, UsageJournal {
     this.#letGo(exchange)
     this.#owed.delete(exchangeId)
     batches.at(-1)?.closed.push({ exchange, bodies })
-    return together(batches)
+    return allCommitted(batches)
   }
 
   #appendEvent(closes: string | null, body: string): Batch {

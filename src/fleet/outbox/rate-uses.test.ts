@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Event, nobody } from '../../events/event.ts'
+import { type Event, noAttribution } from '../../events/event.ts'
 import { systemClock, timestamp } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
@@ -37,7 +37,7 @@ function start(directory: string, { now = 0, bootId = 'boot' } = {}): Outbox {
 
 const event = (): Event => ({
   ...{ event_id: newId(), event_type: 'gateway.request.outcome', request_id: 'request', verdict: 'allow' },
-  ...{ timestamp: timestamp(Date.now()), reason_code: 'ok', config_version: 1, event_attribution: nobody },
+  ...{ timestamp: timestamp(Date.now()), reason_code: 'ok', config_version: 1, event_attribution: noAttribution },
 })
 
 async function request(outbox: Outbox, uses: RecordedUse[], changes: RecordedUse[] = []): Promise<void> {

@@ -39,7 +39,7 @@ export const recordBytes = eventBytes + 512
 /** Events that end an exchange unless its opening says otherwise: the outcome, and attempts and decisions before it. */
 export const usualClosingEvents = 4
 /** As many events of one exchange are kept together, and as much may stay unused at a segment's end. */
-export const mostTogether = 4
+export const usualEventsPerExchange = 4
 
 /** A place in the history of the state: versions of different histories do not compare. */
 export const positionSchema = z.object({ history: z.string(), version: z.number().int() })
@@ -61,26 +61,26 @@ export type SegmentRecord = z.infer<typeof segmentRecordSchema>
 
 const openHeadSchema = z.object({ exchange: z.string() })
 
-export const denyRecordSchema = z.object({
+export const revocationRecordSchema = z.object({
   position: positionSchema,
   since: z.number().int().optional().describe('Each of them changed after this version; the one before, where absent'),
   acknowledged: positionSchema.nullable(),
   hashes: z.array(z.string()).readonly(),
 })
-export type DenyRecord = z.infer<typeof denyRecordSchema>
+export type RevocationRecord = z.infer<typeof revocationRecordSchema>
 
 /** As many token hashes as surely fit one record. */
 const hashesPerRecord = 50
 
 /** The records of one denial: only the last acknowledges, so that a torn batch acknowledges nothing. */
-export function denyRecords({
+export function revocationRecords({
   position,
   since,
   hashes,
   acknowledged,
   before,
-}: DenyRecord & { before: StatePosition | null }) {
-  const records: DenyRecord[] = []
+}: RevocationRecord & { before: StatePosition | null }) {
+  const records: RevocationRecord[] = []
   for (let at = 0; at === 0 || at < hashes.length; at += hashesPerRecord) {
     const last = at + hashesPerRecord >= hashes.length
     const some = hashes.slice(at, at + hashesPerRecord)

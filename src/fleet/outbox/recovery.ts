@@ -9,14 +9,14 @@ import { closeSync, openSync, readFileSync, readSync, rmSync, statSync } from 'n
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import {
   bootRecordSchema,
-  type DenyRecord,
   decodeRecord,
-  denyRecordSchema,
   type OutboxRecord,
   parseEventHead,
   parseOpenRecord,
+  type RevocationRecord,
   recordBytes,
   recordKinds,
+  revocationRecordSchema,
   type SegmentRecord,
   type StatePosition,
   segmentRecordSchema,
@@ -31,7 +31,7 @@ export interface RecoveredOutbox {
   n: number
   /** Exchanges without an outcome: the outcome to write, and the segment of their open record. */
   open: Map<string, { interrupted: Buffer; segment: Segment }>
-  denials: DenyRecord[]
+  revocations: RevocationRecord[]
   acknowledged: StatePosition | null
   bootId: string | null
   /** The last process that wrote here, and the first of which nothing can be missing. */
@@ -112,7 +112,7 @@ function readHead(directory: string, index: number): Found | null {
   if (typeof record === 'string' || record.kind !== recordKinds.segment) return null
   const head = segmentRecordSchema.parse(JSON.parse(record.json.toString()))
   const { size, mtimeMs } = statSync(path)
-  const state = { committed: 0, before: head.n, last: head.n, open: 0, denials: [], coldAt: 0, writtenAt: mtimeMs }
+  const state = { committed: 0, before: head.n, last: head.n, open: 0, revocations: [], coldAt: 0, writtenAt: mtimeMs }
   return { segment: { index, path, size, fd: null, ...state }, head }
 }
 
@@ -124,11 +124,17 @@ interface Bad {
 
 function readFrom(found: readonly Found[]): { recovered: RecoveredOutbox; bad: Bad | null } {
   const recovered: RecoveredOutbox = {
-    segments: found.map(({ segment, head }) => ({ ...segment, before: head.n, last: head.n, open: 0, denials: [] })),
+    segments: found.map(({ segment, head }) => ({
+      ...segment,
+      before: head.n,
+      last: head.n,
+      open: 0,
+      revocations: [],
+    })),
     seq: 0,
     n: found[0]?.head.n ?? 0,
     open: new Map(),
-    denials: [],
+    revocations: [],
     acknowledged: null,
     bootId: null,
     run: 0,
@@ -200,11 +206,11 @@ function apply(recovered: RecoveredOutbox, segment: Segment, { kind, json }: Out
     recovered.run = head.run
     recovered.knownFrom = head.known_from
   } else if (kind === recordKinds.deny) {
-    const denial = denyRecordSchema.parse(content)
-    recovered.acknowledged = denial.acknowledged
-    if (denial.hashes.length > 0) {
-      recovered.denials.push(denial)
-      segment.denials.push(denial.position)
+    const revocation = revocationRecordSchema.parse(content)
+    recovered.acknowledged = revocation.acknowledged
+    if (revocation.hashes.length > 0) {
+      recovered.revocations.push(revocation)
+      segment.revocations.push(revocation.position)
     }
   } else if (kind === recordKinds.uses) {
     const { uses } = usesRecordSchema.parse(content)

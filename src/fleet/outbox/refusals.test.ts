@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type Event, nobody } from '../../events/event.ts'
+import { type Event, noAttribution } from '../../events/event.ts'
 import { testEvent } from '../../events/testing/ledger.ts'
 import { Failure } from '../../failure.ts'
 import { UnknownCallers } from './refusals.ts'
@@ -75,6 +75,6 @@ test('while room is scarce only such sums are recorded', async () => {
 
 test('whoever is known is always recorded', () => {
   const { admit } = callers()
-  const known = testEvent({ event_attribution: { ...nobody, token_id: 'token' } })
+  const known = testEvent({ event_attribution: { ...noAttribution, token_id: 'token' } })
   for (let index = 0; index < 50; index++) expect(admit(known, true)).toEqual([known])
 })

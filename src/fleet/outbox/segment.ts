@@ -24,7 +24,7 @@ export interface Segment {
   /** Exchanges opened here that have no outcome yet. */
   open: number
   /** Denials recorded here that the state read has not reached. */
-  denials: StatePosition[]
+  revocations: StatePosition[]
   /** By when the slots that are recorded here as used are cold, by the host's time. */
   coldAt: number
   /** When the last record was written, milliseconds since the epoch. */

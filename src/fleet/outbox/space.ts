@@ -16,7 +16,7 @@ import type { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { asOutboxFull, outboxFull } from './full.ts'
-import { mostTogether, recordBytes } from './record.ts'
+import { recordBytes, usualEventsPerExchange } from './record.ts'
 import { allocateEarly, allocateNow, nameSegment, type Segment, type Spare, syncData, type Write } from './segment.ts'
 
 export interface SpaceOptions {
@@ -34,7 +34,7 @@ export interface SpaceOptions {
 }
 
 /** May stay unused at a segment's end. */
-const tailBytes = mostTogether * recordBytes
+const tailBytes = usualEventsPerExchange * recordBytes
 /** Space that only denials and marks may use. */
 const keptBytes = 64 * 1024
 /** Stays free beside what has to fit into the ledger: for its other tables, for logs, for a gateway's copy of the state. */
@@ -42,7 +42,7 @@ const otherBytes = 4 * 1024 * 1024
 /** No segment is smaller, unless it was configured so. */
 const fewestBytes = 256 * 1024
 /** Of a disk with less than this free no segment is made, whatever waits: what is set aside is all there is. */
-export const leastFreeBytes = otherBytes + fewestBytes
+export const minFreeBytes = otherBytes + fewestBytes
 /** Of what the disk still takes one segment is at most this part. */
 const diskPart = 1 / 16
 /** After a failed allocation the disk is left alone for so long: each try would fill it again. */
@@ -135,7 +135,7 @@ export class OutboxSpace {
       before,
       last: before,
       open: 0,
-      denials: [],
+      revocations: [],
       coldAt: 0,
       writtenAt: this.#options.clock.now(),
     }
@@ -154,7 +154,9 @@ export class OutboxSpace {
   /** The oldest segment that a restart must read. */
   neededFrom(): number {
     const now = this.#options.hostTime()
-    const needed = this.segments.find(({ open, denials, coldAt }) => open > 0 || denials.length > 0 || coldAt > now)
+    const needed = this.segments.find(
+      ({ open, revocations, coldAt }) => open > 0 || revocations.length > 0 || coldAt > now,
+    )
     return needed?.index ?? (this.current?.index ?? 0) + 1
   }
 
@@ -209,8 +211,8 @@ export class OutboxSpace {
     for (;;) {
       const [first] = this.segments
       if (first === undefined || first === this.current) return
-      const { last, open, denials, coldAt, fd } = first
-      const needed = last > acknowledged || open > 0 || denials.length > 0 || coldAt > hostNow || fd !== null
+      const { last, open, revocations, coldAt, fd } = first
+      const needed = last > acknowledged || open > 0 || revocations.length > 0 || coldAt > hostNow || fd !== null
       if (needed || (first.writtenAt > oldest && this.#fits(roomFor))) return
       rmSync(first.path)
       this.segments.shift()

@@ -20,13 +20,19 @@ const hashes = z.array(z.string().regex(/^[0-9a-f]{64}$/)).max(10_000)
 const acknowledgement = z.strictObject({ worker: workerName, stream_id: z.uuid(), version: z.int().min(0) })
 export type Acknowledgement = z.infer<typeof acknowledgement>
 /** So many are told of; of more, whoever waits reads the rows. */
-export const mostAcknowledged = 10_000
+export const maxAcknowledged = 10_000
 
 export const peerSignalSchema = z.discriminatedUnion('kind', [
   /** A change was committed: deny these tokens, and end what runs of some. */
-  z.strictObject({ kind: z.literal('state'), head: headSchema, deny: hashes, cut: hashes, unhurried: z.boolean() }),
+  z.strictObject({
+    kind: z.literal('state'),
+    head: headSchema,
+    deny: hashes,
+    cut: hashes,
+    only_revocations: z.boolean(),
+  }),
   /** These acknowledgements of workers were written. */
-  z.strictObject({ kind: z.literal('acknowledged'), workers: z.array(acknowledgement).max(mostAcknowledged) }),
+  z.strictObject({ kind: z.literal('acknowledged'), workers: z.array(acknowledgement).max(maxAcknowledged) }),
   /** A worker has a new stream: whoever has another of it ends that. */
   z.strictObject({ kind: z.literal('taken'), worker: workerName, stream_id: z.uuid() }),
   ...usageSignalSchema.options,
@@ -55,7 +61,7 @@ const macOf = (key: Uint8Array, { recipient, sender, number, body }: SignalEnvel
 const headerForm = /^([0-9a-f-]{36});(\d{1,15});([0-9a-f]{64})$/
 /** How far behind the newest number of its sender a signal may come, for several are on their way at once. */
 const window = 1000
-const mostSenders = 100
+const maxSenders = 100
 
 /** Takes each signal once. Throws `access_denied`, without saying why, for any that is not for this process. */
 export class SignalGate {
@@ -90,7 +96,7 @@ export class SignalGate {
     this.#senders.delete(sender)
     this.#senders.set(sender, known)
     const [oldest] = this.#senders.keys()
-    if (this.#senders.size > mostSenders && oldest !== undefined) this.#senders.delete(oldest)
+    if (this.#senders.size > maxSenders && oldest !== undefined) this.#senders.delete(oldest)
     return true
   }
 }

@@ -2,15 +2,15 @@
  * What a gateway and a control plane say to each other (fleet/README.md):
  *
  *   POST /v1/gateway-runtime/bootstrap   runtime token     → session credential, keys, limits, where the state is
- *   GET  /v1/gateway-runtime/stream      session, ?worker=n  → SSE: hello, change, fenced
+ *   GET  /v1/gateway-runtime/stream      session, ?worker=n  → SSE: handshake, change, fenced
  *   POST /v1/gateway-runtime/heartbeat        session           → freshness; carries the acknowledged version
  *   POST /v1/gateway-runtime/events      session           → NDJSON of chained events, answered after commit
  *   POST /v1/gateway-runtime/slots       session           → slots of limits a minute (usage/rate/rate-protocol.ts)
  *   POST /v1/gateway-runtime/leases      session           → shares of limits: asks and returns, grants and refusals
  *   POST /v1/gateway-runtime/credential  session           → a read credential for the state, as bootstrap gives one
- *   POST /v1/gateway-runtime/denials     session           → what a worker knows to be denied, where the primary forgot it
+ *   POST /v1/gateway-runtime/revocations     session           → what a worker knows to be denied, where the primary forgot it
  *   POST /v1/gateway-runtime/mcp-offers  session           → what MCP servers offer (mcp/offers/offer-report.ts)
- *   POST /v1/gateway-runtime/goodbye     session           → the worker serves no more
+ *   POST /v1/gateway-runtime/deregister  session           → the worker serves no more
  *
  * A worker is `gateway_id/instance_id/n`. Opening a worker's stream takes it over: whoever held it before gets 409
  * `worker_fenced` from then on. `stream_id` names the holding stream and goes with every heartbeat and batch of the worker.
@@ -56,14 +56,14 @@ export const bootstrapReplySchema = z.object({
 export type BootstrapReply = z.infer<typeof bootstrapReplySchema>
 
 /** The least a gateway serves without news, however strict it is: the time in which a worker counts as connected. */
-const leastStalenessMs = 3000
+const minStalenessMs = 3000
 /**
  * For how long a worker may serve after it was last fresh; both sides must count alike. Where the setting changes, a worker
  * serves for less from any answer on, and says so once that would outlive a restart; for more only by a hello, before
  * which its row was written. So what the row has is never less than what the worker goes by.
  */
 export const staleAfterMs = (maxStalenessSeconds: number): number =>
-  Math.max(leastStalenessMs, maxStalenessSeconds * 1000)
+  Math.max(minStalenessMs, maxStalenessSeconds * 1000)
 
 /** How often the control plane writes a comment into a quiet stream, and after what silence a worker gives it up. */
 export const streamCommentMs = 5000
@@ -76,8 +76,8 @@ const announcedHeadSchema = chainHeadSchema.extend({ earlier: z.array(chainHeadS
 export type AnnouncedHead = z.infer<typeof announcedHeadSchema>
 
 /** What the ledger has, by which an older copy is known (usage/lease/ledger-epoch.ts). */
-const marksSchema = z.array(z.object({ writer: z.string().max(64), written: z.number().int().min(0) })).max(1000)
-const parseMarks = (text: unknown): unknown => {
+const ledgerEpochSchema = z.array(z.object({ writer: z.string().max(64), written: z.number().int().min(0) })).max(1000)
+const parseLedgerEpoch = (text: unknown): unknown => {
   try {
     return JSON.parse(String(text))
   } catch {
@@ -96,14 +96,14 @@ export const streamQuerySchema = z.strictObject({
   process: z.uuid().optional(),
   since: z.coerce.number().int().optional(),
   acknowledged: z.coerce.number().int().min(0).optional().describe('The last of its events that the ledger had'),
-  ledger: z.preprocess(parseMarks, marksSchema).optional().describe('As the heartbeats told it'),
+  ledger_epoch: z.preprocess(parseLedgerEpoch, ledgerEpochSchema).optional().describe('As the heartbeats told it'),
   stale_after_ms: servesFor.optional().describe('For how long it serves without news'),
 })
 export type StreamQuery = z.infer<typeof streamQuerySchema>
 
 /** The stream's SSE events; the SSE `event:` field is `kind`. */
-export const helloSchema = z.object({
-  kind: z.literal('hello'),
+export const handshakeSchema = z.object({
+  kind: z.literal('handshake'),
   stream_id: z.uuid(),
   taken_at: z.number().int().describe('When the worker was taken by this stream, in the time of the ledger'),
   head: headSchema,
@@ -117,7 +117,7 @@ export const changeSchema = z.object({
   since: z.number().int().describe('All denials of versions above this one, up to the head, are in `deny`'),
   deny: z.array(z.string()).describe('Hashes of tokens to refuse until the state read is at this version'),
   cut: z.array(z.string()).default([]).describe('Those of them whose running requests end at once'),
-  unhurried: z
+  only_revocations: z
     .boolean()
     .default(false)
     .describe('Whether nothing else has changed, so that reading the state may wait'),
@@ -135,7 +135,7 @@ export const recallSchema = z.object({
   accounts: z.array(z.string()).describe('What is not open of these is wanted back; their limits may have changed'),
 })
 export const streamMessageSchema = z.discriminatedUnion('kind', [
-  helloSchema,
+  handshakeSchema,
   changeSchema,
   fencedSchema,
   slotsRecallSchema,
@@ -158,7 +158,7 @@ export const heartbeatReplySchema = z.object({
     .describe('Unknown: the acknowledged version and nonce are not of this primary, which was restored or replaced'),
   fresh: z.boolean().describe('Whether the primary was read within the last second'),
   max_staleness_seconds: z.number().optional().describe('Counts where it is less than the worker has'),
-  ledger: marksSchema.default([]),
+  ledger_epoch: ledgerEpochSchema.default([]),
   now: z.iso.datetime(),
 })
 export type HeartbeatReply = z.infer<typeof heartbeatReplySchema>
@@ -168,23 +168,23 @@ export type HeartbeatReply = z.infer<typeof heartbeatReplySchema>
  * Tokens that the restored state holds as they were before a denial's version are revoked again. Told in pieces
  * where there are more; an answer says that these are durable.
  */
-export const denialsLimit = 1000
-export const denialsRequestSchema = z.strictObject({
+export const revocationBatchLimit = 1000
+export const revocationsRequestSchema = z.strictObject({
   worker: z.number().int(),
   stream_id: z.uuid(),
   history: z.string().describe('The history that the versions are of'),
-  denials: z
+  revocations: z
     .array(z.strictObject({ version: z.number().int().min(1), hash: z.string().regex(/^[0-9a-f]{64}$/) }))
-    .max(denialsLimit),
+    .max(revocationBatchLimit),
 })
-export const denialsReplySchema = z.object({
+export const revocationsReplySchema = z.object({
   head: headSchema,
   revoked: z.number().int().describe('How many of the tokens had come back to life'),
 })
 
 /** A worker that has drained and told all: it holds nothing any more and is not waited for. */
-export const goodbyeRequestSchema = z.strictObject({ worker: z.number().int(), stream_id: z.uuid() })
-export const goodbyeReplySchema = z.object({ now: z.iso.datetime() })
+export const deregisterRequestSchema = z.strictObject({ worker: z.number().int(), stream_id: z.uuid() })
+export const deregisterReplySchema = z.object({ now: z.iso.datetime() })
 
 /**
  * A batch of events is NDJSON, at most `eventBatchLimit` lines. A line is `{"n":<number>,"digest":"<hex>","body":<the
@@ -199,7 +199,7 @@ export const eventsReplySchema = chainHeadSchema
 
 const amount = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
 const accountName = z.string().max(128)
-const cellTotals = z.object({
+const balanceTotals = z.object({
   account: accountName,
   rounds: amount,
   granted: amount,
@@ -207,13 +207,13 @@ const cellTotals = z.object({
   settled: amount,
 })
 
-const asked = z.number().min(0)
+const askAmount = z.number().min(0)
 /** Whatever is asked, it is answered by itself: one of a wrong form is one that nothing can answer. */
 const ask = z
   .strictObject({
     account: z.string(),
-    want: asked,
-    min: asked,
+    want: askAmount,
+    min: askAmount,
     waited: z.number(),
     wait: z.number(),
     tight: z.boolean(),
@@ -229,13 +229,13 @@ export const leasesRequestSchema = z.strictObject({
   stream_id: z.uuid(),
   process: z.uuid(),
   number: amount,
-  hello: z.strictObject({ through: amount, counted: amount, crashed: z.boolean() }).nullable(),
+  registration: z.strictObject({ through: amount, counted: amount, crashed: z.boolean() }).nullable(),
   asks: z.array(ask),
-  cells: z.array(cellTotals.extend({ open: amount })),
+  balances: z.array(balanceTotals.extend({ open: amount })),
 })
 export const leasesReplySchema = z.object({
-  hello: z.enum(['done', 'behind', 'needed']).nullable(),
-  cells: z.array(cellTotals),
+  registration: z.enum(['done', 'behind', 'needed']).nullable(),
+  balances: z.array(balanceTotals),
   grants: z.array(
     z.object({
       account: accountName,
@@ -245,7 +245,7 @@ export const leasesReplySchema = z.object({
       until: z.number().nullable(),
     }),
   ),
-  denials: z.array(
+  refusals: z.array(
     z.object({
       account: z.string(),
       reason: z.enum(['exhausted', 'short', 'held', 'unknown']),

@@ -131,11 +131,11 @@ export interface WorkerCounters {
   /** Exchanges opened and not yet closed. */
   readonly openExchanges: number
   /** Tokens denied ahead of the state. */
-  readonly denials: number
+  readonly pendingRevocations: number
   /** Token records held in memory. */
   readonly tokensInMemory: number
   /** Messages about limits sent to the control plane since the start. */
-  readonly usageAsks: number
+  readonly leaseMessages: number
   /** How often the state's checkpoint went behind one that was seen before. */
   readonly checkpointRegressions: number
   /** Starts of the replicator that were not the first; 0 where another process of this host keeps the state. */

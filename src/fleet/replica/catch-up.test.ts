@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { findTokensToRevokeAgain } from '../coordinator/revived.ts'
+import { findTokensToRevokeAgain } from '../coordinator/lost-revocations.ts'
 import { Outbox } from '../outbox/outbox.ts'
 import { TemporaryFleet, until } from '../testing/temporary-fleet.ts'
 
@@ -23,8 +23,8 @@ test('a token that a worker hears of with later changes is not taken for one tha
   const made = fleet.addUnheardToken()
   fleet.change(() => undefined)
   fleet.change(() => undefined)
-  await until(() => journal.denials.some(({ hashes }) => hashes.includes(made)))
+  await until(() => journal.revocations.some(({ hashes }) => hashes.includes(made)))
   const copy = join(fleet.directory, 'copy.db')
   fleet.copyState(copy)
-  expect(await findTokensToRevokeAgain(copy, null, journal.denials)).toEqual([])
+  expect(await findTokensToRevokeAgain(copy, null, journal.revocations)).toEqual([])
 })

@@ -14,12 +14,12 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
 import type { Fetch } from '../../providers/provider.ts'
-import { logOfHello } from './replication-handshake.ts'
+import { logOfHandshake } from './replication-handshake.ts'
 
 const firstByteMs = 2000
 const idleMs = 3000
 /** Greetings and requests are small; what is larger is none. */
-const mostBytes = 64 * 1024
+const maxBytes = 64 * 1024
 const calls = /^\/wal_log\.ReplicationLog\/(Hello|LogEntries|BatchLogEntries|Snapshot)$/
 const passedOn = ['content-type', 'te', 'x-session-token', 'x-libsql-client-version']
 const unauthenticated = '16'
@@ -65,7 +65,7 @@ export function startForwarder(options: ForwarderOptions): Forwarder {
     port: 0,
     idleTimeout: 0,
     development: false,
-    maxRequestBodySize: mostBytes,
+    maxRequestBodySize: maxBytes,
     async fetch(request) {
       const { pathname } = new URL(request.url)
       if (pathname === '/info') return new Response(null, { status: 404 })
@@ -123,7 +123,7 @@ async function forward(
     const bounded = boundedBody(answer.body, call, heard)
     if (!path.endsWith('/Hello')) return new Response(bounded, { headers: answer.headers })
     const greeting = await wholeOf(bounded)
-    const log = logOfHello(greeting)
+    const log = logOfHandshake(greeting)
     if (log !== null && !options.onHello(log)) return new Response(null, { status: 503 })
     return new Response(greeting, { headers: answer.headers })
   } catch {
@@ -184,7 +184,7 @@ async function wholeOf(body: ReadableStream<Uint8Array>): Promise<Uint8Array<Arr
   for await (const part of body) {
     parts.push(part)
     length += part.length
-    if (length > mostBytes) throw new RangeError('A greeting is smaller than this')
+    if (length > maxBytes) throw new RangeError('A greeting is smaller than this')
   }
   return new Uint8Array(Buffer.concat(parts))
 }

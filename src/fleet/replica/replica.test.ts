@@ -105,8 +105,8 @@ function startReplica(): Replica {
       admitted.push(built)
       return admits
     },
-    onNews: () => news++,
-    onDistrusted: () => distrusted++,
+    onReplicaAdvanced: () => news++,
+    onInvalid: () => distrusted++,
     onRefused: () => undefined,
     told: () => told,
   })

@@ -57,9 +57,9 @@ export interface ReplicaOptions {
   /** Whether a folder that has caught up may be read from now on. Rejects, or says no, where that must be tried again. */
   admit(built: BuiltState): Promise<boolean>
   /** What gateways read has changed, or another folder is read from now on. */
-  onNews(): void
+  onReplicaAdvanced(): void
   /** What is read cannot be trusted: nothing of it may be used. */
-  onDistrusted(): void
+  onInvalid(): void
   /** The primary does not take the credential. */
   onRefused(): void
   /** Whether changes are heard of from the control plane as they are made. */
@@ -159,7 +159,7 @@ export class Replica {
     this.#options.log.warn({ reason }, 'The replica of the state is made anew')
     if (distrusted) {
       this.#folders.unname()
-      this.#options.onDistrusted()
+      this.#options.onInvalid()
     }
     this.#target = null
     this.#renew = true
@@ -278,7 +278,7 @@ export class Replica {
     this.#reason = null
     this.#failures = 0
     this.#delay = firstDelayMs
-    if (this.follows) this.#options.onNews()
+    if (this.follows) this.#options.onReplicaAdvanced()
     else void this.#admit(head)
   }
 
@@ -308,7 +308,7 @@ export class Replica {
         { version: head.version, bytes: this.bytes },
         'A new copy of the state is read from now on',
       )
-      this.#options.onNews()
+      this.#options.onReplicaAdvanced()
     } catch (error) {
       this.#reason = asFailure(error).message
       this.#options.log.warn({ reason: this.#reason }, 'A new copy of the state is not read yet')

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { logOfHello } from './replication-handshake.ts'
+import { logOfHandshake } from './replication-handshake.ts'
 
 /** What sqld 0.24.32 answered. */
 const recorded = Buffer.from(
@@ -11,14 +11,14 @@ const recorded = Buffer.from(
 )
 
 test('the log of a greeting is found', () => {
-  expect(logOfHello(recorded)).toBe('92f4ca70-385c-4a91-9ca0-9b54b8fceca3')
+  expect(logOfHandshake(recorded)).toBe('92f4ca70-385c-4a91-9ca0-9b54b8fceca3')
 })
 
 test('what is no greeting has no log, however it is cut or made up', () => {
-  for (let length = 0; length < 81; length++) expect(logOfHello(recorded.subarray(0, length))).toBeNull()
+  for (let length = 0; length < 81; length++) expect(logOfHandshake(recorded.subarray(0, length))).toBeNull()
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
-      const log = logOfHello(bytes)
+      const log = logOfHandshake(bytes)
       return log === null || /^[0-9a-f-]{36}$/.test(log)
     }),
   )

@@ -9,7 +9,7 @@ const lengthDelimited = 2
 const frameHead = 5
 
 /** The log's UUID; null where the body says none, such as the body of an error. */
-export function logOfHello(body: Uint8Array): string | null {
+export function logOfHandshake(body: Uint8Array): string | null {
   const buffer = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   if (buffer.length < frameHead || buffer[0] !== 0) return null
   const message = buffer.subarray(frameHead, frameHead + buffer.readUInt32BE(1))

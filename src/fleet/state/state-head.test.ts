@@ -30,7 +30,7 @@ beforeEach(async () => {
     { state, clock },
     {
       onRestored: ({ version }) => void told.push(`restored ${version}`),
-      onMisled: ({ version }) => void told.push(`misled ${version}`),
+      onForeignLog: ({ version }) => void told.push(`misled ${version}`),
     },
   )
   await stateHead.read()

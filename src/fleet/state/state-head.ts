@@ -13,7 +13,7 @@ import type { Head } from '../../store/propagation.ts'
 import { Stalls } from '../coordinator/stalls.ts'
 
 const freshMs = 1000
-const mostRemembered = 1000
+const maxRemembered = 1000
 /** Nonces are the ids of the changes that made the versions; what is of another form is from before that was so. */
 const changeNonce = /^(lost-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -35,12 +35,12 @@ export class StateHead {
   /** `onMisled` is told where only what another control plane said was not so. */
   constructor(
     { state, clock }: { state: Database; clock: Clock },
-    { onRestored, onMisled }: { onRestored(head: Head): void; onMisled(head: Head): void },
+    { onRestored, onForeignLog }: { onRestored(head: Head): void; onForeignLog(head: Head): void },
   ) {
     this.#state = state
     this.#clock = clock
     this.#onRestored = onRestored
-    this.#onMisled = onMisled
+    this.#onMisled = onForeignLog
   }
 
   /** A change was committed here: this is what the primary has, or had a moment ago. */
@@ -117,7 +117,7 @@ export class StateHead {
     if (version === head.version) return nonce === head.nonce
     const pair = `${version} ${nonce}`
     const known = this.#pairs.get(pair) ?? (await this.#isLogged(version, nonce))
-    if (this.#pairs.size >= mostRemembered) this.#pairs.clear()
+    if (this.#pairs.size >= maxRemembered) this.#pairs.clear()
     this.#pairs.set(pair, known)
     return known
   }

@@ -34,15 +34,15 @@ test('a replica whose syncs do not bring what is wanted is asked to sync again n
   const session = new ControlConnection({
     ...{ client: controlClient(fleet.url, fetch), runtimeToken: fleet.runtimeToken, instanceId: newId(), worker: 0 },
     ...{ process: newId(), outbox, view, clock: systemClock, log: silentLog, random: () => 0 },
-    ...{ freshness: new Freshness(systemClock, null), heartbeatEveryMs: 60_000, lingerMs: 3, toldOfState: true },
+    ...{ freshness: new Freshness(systemClock, null), heartbeatEveryMs: 60_000, lingerMs: 3, notifiesStateRead: true },
     ...{ onDenied: nothing, onCut: nothing, onTime: nothing, onFresh: nothing, onRefused: nothing },
     ...{ onSlotsRecalled: nothing, onConnected: nothing, onAgreed: nothing, onRecalled: nothing, onFenced: nothing },
-    ...{ onRetired: nothing, onLeaving: nothing, onStaleness: nothing },
+    ...{ onRetired: nothing, onDeregistering: nothing, onStaleness: nothing },
     ...{ forkedAfter: () => null, agreedEvent: () => 0, staleAfterMs: () => 300_000 },
     onBootstrap: async () => true,
     onForked: async () => undefined,
     onRestored: async () => undefined,
-    onWanted() {
+    onReplicaBehind() {
       syncs += 1
       setTimeout(() => session.stateRead(), 2)
     },

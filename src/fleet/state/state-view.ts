@@ -32,7 +32,7 @@ import { compileToken, tokenColumns } from './token-row.ts'
 
 const tokensInMemory = 100_000
 /** With more changes than this since the last refresh, tokens are read again as they are used. */
-const mostChanges = 2000
+const maxChanges = 2000
 
 interface HeadRow extends Head {
   reads_from: string
@@ -92,7 +92,7 @@ export class FileStateView implements StateView {
     return this.#tokens.size
   }
 
-  get denials(): number {
+  get revocations(): number {
     return this.#denials.size
   }
 
@@ -167,7 +167,7 @@ export class FileStateView implements StateView {
   }
 
   /** Whether versions do not compare at present: the state that is read is of a history that the primary has lost. */
-  holdDenials(holding: boolean): void {
+  holdRevocations(holding: boolean): void {
     this.#holding = holding
   }
 
@@ -296,14 +296,14 @@ function readChanged(database: Database, since: number): { hashes: string[]; acc
   const changed = (columns: string, table: string) =>
     database
       .query<{ name: string }, [number, number]>(`select ${columns} as name from ${table} where version > ? limit ?`)
-      .all(since, mostChanges)
+      .all(since, maxChanges)
       .map(({ name }) => name)
   const [tokens, delegated, accounts] = [
     changed('hash', 'tokens'),
     changed('hash', 'oauth_tokens'),
     changed('id', 'accounts'),
   ]
-  if ([tokens, delegated, accounts].some(({ length }) => length === mostChanges)) return null
+  if ([tokens, delegated, accounts].some(({ length }) => length === maxChanges)) return null
   return { hashes: [...tokens, ...delegated], accounts }
 }
 

@@ -180,13 +180,13 @@ export class TemporaryFleet {
   }
 
   /** Revokes as the control plane does: the state first, then the announcement. */
-  revoke(hash: string, unhurried = false): Head {
+  revoke(hash: string, only_revocations = false): Head {
     return this.change(
       () =>
         this.#state.run('update tokens set revoked_at = 1, version = ? where hash = ?', [this.head().version, hash]),
       [hash],
       [],
-      unhurried,
+      only_revocations,
     )
   }
 
@@ -194,9 +194,14 @@ export class TemporaryFleet {
     return hashSecret(runtimeToken)
   }
 
-  change(apply: () => unknown, deny: readonly string[] = [], cut: readonly string[] = [], unhurried = false): Head {
+  change(
+    apply: () => unknown,
+    deny: readonly string[] = [],
+    cut: readonly string[] = [],
+    only_revocations = false,
+  ): Head {
     const head = this.#commit(apply)
-    this.#control?.fleet.announce(head, deny, cut, unhurried)
+    this.#control?.fleet.announce(head, deny, cut, only_revocations)
     return head
   }
 

@@ -3,7 +3,7 @@
  * `gateway.request.outcome`. `settle` is the only way to write them, and only its first call does: every path that can
  * end an exchange calls it, and whoever comes second gets the first one's promise.
  */
-import { type Attribution, type Event, nobody, type Verdict } from '../../events/event.ts'
+import { type Attribution, type Event, noAttribution, type Verdict } from '../../events/event.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { everyStage } from '../../policies/kinds/kind.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
@@ -170,7 +170,7 @@ function baseEvent(
 
 function attribution(exchange: Exchange, gatewayId: string): Attribution {
   const { token, sessionId } = exchange
-  if (token === null) return { ...nobody, gateway_id: gatewayId }
+  if (token === null) return { ...noAttribution, gateway_id: gatewayId }
   return {
     token_id: token.id,
     team_id: token.eventTeamId,

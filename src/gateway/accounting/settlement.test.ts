@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type Event, nobody } from '../../events/event.ts'
+import { type Event, noAttribution } from '../../events/event.ts'
 import { chat } from '../../languages/chat/dialect.ts'
 import type { Usage } from '../../languages/dialect.ts'
 import { systemClock } from '../../lib/clock.ts'
@@ -8,7 +8,7 @@ import { PriceBook } from '../../providers/prices/price-book.ts'
 import { compilePrice } from '../../providers/prices/price-record.ts'
 import { simulator } from '../../providers/simulator/simulator.ts'
 import type { Reservation } from '../../usage/allowance.ts'
-import { mostHeld } from '../../usage/lease/lease.ts'
+import { maxAmount } from '../../usage/lease/lease.ts'
 import { TestAllowances } from '../../usage/testing/allowances.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, beginExchange, type Exchange, type ResolvedModel } from '../exchange.ts'
@@ -55,7 +55,7 @@ const outcome = (): Event => ({
   verdict: 'allow',
   reason_code: 'ok',
   config_version: 1,
-  event_attribution: nobody,
+  event_attribution: noAttribution,
 })
 
 function opened(allowances: TestAllowances, want: number): Exchange {
@@ -98,7 +98,7 @@ test('books a cost once on a budget that was reserved in two of its windows', ()
     { account: 'budget/b@2026-01-02', amount: 70_000 },
     { account: 'token/t/requests', amount: 1 },
   ]
-  exchange.reservation = { held, extend: () => false, settle: (used) => used, release() {} }
+  exchange.reservation = { held, extend: () => false, book: (used) => used, release() {} }
   const event = outcome()
   settleLimits(exchange, event, { usage: usage(1, 1), estimated: false, cost: 50_000, source: null })
   expect(event.settlements?.map(({ amount }) => amount)).toEqual([30_000, 20_000, 1])
@@ -132,8 +132,8 @@ test('caps an absurd cost at the same maximum in the event and on the account', 
   const exchange = opened(new TestAllowances({ 'token/t/money': 1_000_000 }), 1000)
   Object.assign(exchange, { attempts: [attempt(null)], usage: usage(1e15, 1e15) })
   const spent = spentBy(exchange, gateway, 'ok')
-  expect(spent?.cost).toBe(mostHeld)
+  expect(spent?.cost).toBe(maxAmount)
   const event = outcome()
   settleLimits(exchange, event, spent)
-  expect(event.settlements).toEqual([{ account: 'token/t/money', amount: mostHeld }])
+  expect(event.settlements).toEqual([{ account: 'token/t/money', amount: maxAmount }])
 })

@@ -14,9 +14,9 @@ import type { Price } from '../../providers/prices/price.ts'
 import type { ModelTerms } from '../../providers/prices/price-book.ts'
 import { multipleOf } from '../../providers/prices/service-tier.ts'
 import { countsMoney } from '../../usage/account-name.ts'
-import type { Held } from '../../usage/allowance.ts'
-import { type ExcessDetails, excessSaid } from '../../usage/excess.ts'
-import { mostHeld, plainName } from '../../usage/lease/lease.ts'
+import type { HeldAmount } from '../../usage/allowance.ts'
+import { type ExcessDetails, excessDetailsOf } from '../../usage/excess.ts'
+import { maxAmount, plainName } from '../../usage/lease/lease.ts'
 import { costOf } from '../../usage/pricing/cost.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import type { Gateway } from '../context.ts'
@@ -58,7 +58,7 @@ export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode):
   if (cost === null) return { ...last, cost: null, source }
   const whole = cost + earlier
   const paid = last.estimated ? paidOf(exchange, terms, whole, earlier) : whole
-  return { usage: last.usage, estimated: last.estimated, cost: Math.min(paid, mostHeld), source }
+  return { usage: last.usage, estimated: last.estimated, cost: Math.min(paid, maxAmount), source }
 }
 
 /** An estimate never passes what is held, but for what was reported. */
@@ -99,7 +99,7 @@ export function settleLimits(exchange: Exchange, event: Event, spent: Spent | nu
   }
   const { held } = reservation
   const cost = spent?.cost ?? 0
-  const used: Held[] = []
+  const used: HeldAmount[] = []
   for (let index = 0; index < held.length; index++) {
     const set = held[index]
     if (set === undefined) break
@@ -108,7 +108,7 @@ export function settleLimits(exchange: Exchange, event: Event, spent: Spent | nu
   }
   const exceeded = spent === null ? null : excessOfSpent(exchange, spent)
   if (exceeded !== null) event.details = { ...event.details, bound_exceeded: exceeded }
-  event.settlements = [...reservation.settle(used)]
+  event.settlements = [...reservation.book(used)]
 }
 
 /** By how much the last call cost more than its bound, where that is more than was reckoned with. */
@@ -117,8 +117,8 @@ function excessOfSpent(exchange: Exchange, { usage, estimated }: Spent): ExcessD
   const path = model === null ? undefined : pricedOf(priced, model)
   if (estimated || model === null || path === undefined || path.bound === null) return null
   const { listed, excess: known } = path.bound
-  const excess = Math.min(costAt(exchange, path.terms, usage) ?? 0, mostHeld) - listed
-  return excess > known ? excessSaid(model.provider.id, model.upstreamModel, excess) : null
+  const excess = Math.min(costAt(exchange, path.terms, usage) ?? 0, maxAmount) - listed
+  return excess > known ? excessDetailsOf(model.provider.id, model.upstreamModel, excess) : null
 }
 
 function pricedOf(priced: readonly PricedPath[], model: ResolvedModel): PricedPath | undefined {
@@ -127,7 +127,7 @@ function pricedOf(priced: readonly PricedPath[], model: ResolvedModel): PricedPa
 }
 
 /** The cost on a limit of money; of a budget whose window ended meanwhile what was held first is used first. */
-function usedOf(held: readonly Held[], index: number, cost: number): number {
+function usedOf(held: readonly HeldAmount[], index: number, cost: number): number {
   const name = plainName(held[index]?.account ?? '')
   let owed = cost
   for (const [place, { account, amount }] of held.entries()) {
@@ -148,7 +148,7 @@ export function settleRates(exchange: Exchange, spent: Spent | null): readonly R
   const { rates, opened } = exchange
   if (rates === null) return noUses
   exchange.rates = null
-  if (opened) return rates.settle((spent?.usage.inputTokens ?? 0) + (spent?.usage.outputTokens ?? 0))
+  if (opened) return rates.correct((spent?.usage.inputTokens ?? 0) + (spent?.usage.outputTokens ?? 0))
   rates.release()
   return noUses
 }

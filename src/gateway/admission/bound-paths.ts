@@ -46,7 +46,7 @@ export function bodyToBound({ rewritten, body, members, edits }: Exchange): Uint
 }
 
 /** The nano-dollars without which a path cannot serve the request; at least one. */
-export function leastCost(exchange: Exchange, { bound }: BoundedPath): number {
+export function minCost(exchange: Exchange, { bound }: BoundedPath): number {
   const least = limitMembers(exchange).length === 0 ? bound.most : bound.least
   return Math.max(1, boundedCost(bound, least))
 }

@@ -3,10 +3,10 @@
 import { countsMoney } from '../../usage/account-name.ts'
 import { UsageRefused } from '../../usage/allowance.ts'
 import { encodingOf } from '../../usage/pricing/text-tokens.ts'
-import { mostCountedBytes } from '../../usage/pricing/token-counter.ts'
+import { maxCountedBytes } from '../../usage/pricing/token-counter.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange, ResolvedModel } from '../exchange.ts'
-import { type BoundedPath, bodyToBound, boundPaths, leastCost } from './bound-paths.ts'
+import { type BoundedPath, bodyToBound, boundPaths, minCost } from './bound-paths.ts'
 
 const encodingFor = ({ provider, upstreamModel }: ResolvedModel) => encodingOf(provider.kind, upstreamModel)
 
@@ -26,18 +26,18 @@ export function countInput(
   if (first === undefined || first.excess > 0) return null
   const encoding = encodingFor(first.model)
   const body = bodyToBound(exchange)
-  if (encoding === null || body.length > mostCountedBytes) return null
+  if (encoding === null || body.length > maxCountedBytes) return null
   const bounded = (tokens: number) =>
     boundPaths(exchange, gateway.worker.view.limits.excesses, (model) =>
       encodingFor(model) === encoding ? tokens : null,
     )
-  const costs = leastCost(exchange, first)
+  const costs = minCost(exchange, first)
   const [smallest] = bounded(0)
-  if (smallest === undefined || leastCost(exchange, smallest) > Math.min(costs - 1, refused.left ?? costs)) return null
+  if (smallest === undefined || minCost(exchange, smallest) > Math.min(costs - 1, refused.left ?? costs)) return null
   return gateway.tokenCounter.count(encoding, body).then(
     (tokens) => {
       const counted = tokens === null ? [] : bounded(tokens)
-      return counted[0] !== undefined && leastCost(exchange, counted[0]) < costs ? counted : null
+      return counted[0] !== undefined && minCost(exchange, counted[0]) < costs ? counted : null
     },
     (err: unknown) => {
       gateway.log.warn({ err }, 'The tokens of a request could not be counted: it is refused by its bytes')

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'bun:test'
 import type { GovernedToken, TokenAccount } from '../../tokens/governed-token.ts'
 import type { AccessPolicy, ConsumerGroup, LimitSet } from '../../usage/limits.ts'
 import { noLimits } from '../../usage/limits.ts'
-import type { SlotCell } from '../../usage/rate/rate-protocol.ts'
+import type { SlotBalance } from '../../usage/rate/rate-protocol.ts'
 import { noPast } from '../../usage/rate/rates.ts'
 import { WorkerRates } from '../../usage/rate/worker-rates.ts'
 import { completion, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
@@ -36,7 +36,7 @@ const account = (members: Partial<TokenAccount>): TokenAccount => ({
 /** A gateway alone with its limits: whatever it asks for is granted, up to `slots`. */
 async function start(limits: Partial<LimitSet>, token: Partial<GovernedToken>, slots = 100) {
   running = await startTestGateway(() => Response.json(completion), { drain_seconds: 0 })
-  const answer = ({ account, granted, returned, want }: SlotCell) => ({
+  const answer = ({ account, granted, returned, want }: SlotBalance) => ({
     account,
     granted: Math.min(slots, granted + want),
     returned,
@@ -48,7 +48,7 @@ async function start(limits: Partial<LimitSet>, token: Partial<GovernedToken>, s
     process: 'test',
     past: noPast,
     sleep: async () => undefined,
-    post: async (cells) => ({ cells: cells.map(answer) }),
+    post: async (balances) => ({ balances: balances.map(answer) }),
   })
   Object.assign(running.worker, { rates })
   Object.assign(running.worker.view, { limits: { ...noLimits, ...limits } })

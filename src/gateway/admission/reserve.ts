@@ -16,15 +16,15 @@ import { asFailure, Failure } from '../../failure.ts'
 import { fromNano } from '../../lib/money.ts'
 import { countsMoney } from '../../usage/account-name.ts'
 import { type Demand, type Reservation, UsageRefused } from '../../usage/allowance.ts'
-import { drawsOf, type MoneyAccount, usageFailure } from '../../usage/demands.ts'
-import { mostAsked } from '../../usage/lease/lease.ts'
+import { type MoneyAccount, spendAccountsOf, usageFailure } from '../../usage/demands.ts'
+import { maxAskAmount } from '../../usage/lease/lease.ts'
 import { affordableOutput, boundedCost } from '../../usage/pricing/bound.ts'
 import { outputMaximum } from '../../usage/pricing/output-maximum.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type PricedPath, required } from '../exchange.ts'
 import { translateRequest } from '../request/translate.ts'
 import { lookAtToken } from './authenticate.ts'
-import { type BoundedPath, boundPaths, leastCost, limitMembers } from './bound-paths.ts'
+import { type BoundedPath, boundPaths, limitMembers, minCost } from './bound-paths.ts'
 import { countInput } from './count-input.ts'
 import { resourceName } from './resource-name.ts'
 
@@ -47,7 +47,7 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const priced: PricedPath[] = []
   for (const model of exchange.paths) priced.push({ model, terms: gateway.prices.terms(model, now), bound: null })
   exchange.priced = priced
-  const { owner, requests, money } = drawsOf(token, view.limits, view.gateway.spendOwner)
+  const { owner, requests, money } = spendAccountsOf(token, view.limits, view.gateway.spendOwner)
   exchange.spendOwner = owner
   exchange.bodyLength = required(exchange.body).length
   if (money.length > 0) {
@@ -71,9 +71,9 @@ function moneyDemands(exchange: Exchange, accounts: readonly MoneyAccount[], pat
   if (first === undefined) return accounts.map(({ account }) => ({ account, want: 1, min: 1 }))
   let want = 1
   for (const { bound } of paths) want = Math.max(want, boundedCost(bound, bound.most))
-  const min = leastCost(exchange, first)
+  const min = minCost(exchange, first)
   return accounts.map(({ account, limit }) => {
-    return { account, want: Math.max(min, Math.min(want, limit, mostAsked)), min }
+    return { account, want: Math.max(min, Math.min(want, limit, maxAskAmount)), min }
   })
 }
 

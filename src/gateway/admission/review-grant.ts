@@ -51,7 +51,7 @@ export function withGrant(outcome: StageOutcome, granted: Said): StageOutcome {
 export function settleGrant({ grant, opened }: Exchange, event: Event): void {
   if (grant === null) return
   const { reservation } = grant
-  if (opened) event.settlements = [...(event.settlements ?? []), ...reservation.settle(reservation.held)]
+  if (opened) event.settlements = [...(event.settlements ?? []), ...reservation.book(reservation.held)]
   else reservation.release()
 }
 

@@ -226,7 +226,7 @@ function oneEach(gateway: TestGateway) {
     const release = () => {
       for (const { account } of held) taken.delete(account)
     }
-    return { held, extend: () => true, settle: (used) => used, release }
+    return { held, extend: () => true, book: (used) => used, release }
   }
   Object.assign(gateway.worker, { allowances: { ...gateway.worker.allowances, reserve } })
 }

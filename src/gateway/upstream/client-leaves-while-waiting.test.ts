@@ -25,7 +25,7 @@ test('gives back a grant when the client disconnected before it arrived', async 
   const reservation: Reservation = {
     held: [{ account: 'grant/g', amount: 1 }],
     extend: () => false,
-    settle: (used) => used,
+    book: (used) => used,
     release() {
       released += 1
     },

@@ -22,7 +22,7 @@ import { Flood } from './flood.ts'
 import { answeredBy, isTooDeep } from './message-depth.ts'
 import type { Receiver, Transport } from './transport.ts'
 
-const mostAsked = 16
+const maxAskAmount = 16
 
 export interface PeerOptions {
   caller: McpCaller
@@ -279,7 +279,7 @@ export class Peer implements Receiver {
     }
     const lacking = undeclared(method, params ?? {}, caller.capabilities)
     if (lacking !== null) return { error: { code: rpcCodes.invalidParams, message: lacking } }
-    if (this.#asked.size >= mostAsked || this.#asked.has(key)) {
+    if (this.#asked.size >= maxAskAmount || this.#asked.has(key)) {
       return { error: { code: rpcCodes.internalError, message: 'Too many requests at once' } }
     }
     const asked: Asked = { ended: new AbortController(), during, withdrawn: false }

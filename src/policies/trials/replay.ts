@@ -8,8 +8,8 @@
  */
 
 import { type Event, eventSchema, type Verdict } from '../../events/event.ts'
-import { firstPositionSince, seenBy } from '../../events/query/query.ts'
-import { beyondAll, positionOf, readShown, shownColumns } from '../../events/query/shown-event.ts'
+import { afterAllPositions, positionOf, publicEventColumns, readPublicEvents } from '../../events/query/public-event.ts'
+import { firstPositionSince, visibleTo } from '../../events/query/query.ts'
 import type { Visibility } from '../../events/visibility.ts'
 import type { RequestFacts } from '../../languages/dialect.ts'
 import { families, type ModelFamily, modelFamilies, routeOf } from '../../languages/families.ts'
@@ -75,7 +75,7 @@ class Unrecorded extends Error {
 export async function replayPolicy(replay: Replay): Promise<Replayed> {
   const { ledger, since, visibility } = replay
   const active = compilePolicy(replay.policy)
-  const seen = seenBy(visibility)
+  const seen = visibleTo(visibility)
   const floor = await firstPositionSince(ledger, since)
   const found: Replayed = {
     examined: 0,
@@ -86,14 +86,14 @@ export async function replayPolicy(replay: Replay): Promise<Replayed> {
     complete: true,
     results: [],
   }
-  let before = beyondAll
+  let before = afterAllPositions
   for (;;) {
     const rows = await ledger.read(
-      `select ${shownColumns} from events where position < ? and position >= ? and +timestamp >= ?
+      `select ${publicEventColumns} from events where position < ? and position >= ? and +timestamp >= ?
         and event_type = 'gateway.request.outcome' and ${seen.sql} order by events.position desc limit ?`,
       [before, floor, since, ...seen.args, pageEvents],
     )
-    for (const { event } of await readShown(ledger, rows)) {
+    for (const { event } of await readPublicEvents(ledger, rows)) {
       // What somebody has altered to no event has nothing to be replayed.
       const { data } = eventSchema.safeParse(event)
       if (data !== undefined) await replayEvent(replay, active, data, found)

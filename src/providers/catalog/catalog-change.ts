@@ -62,11 +62,11 @@ export async function changeCatalog(
 }
 
 /** One page of a table's records, in the order they were made: `read` from their rows, and as `show` shows them. */
-export async function recordPage<Kept extends { id: string }, Shown>(
+export async function recordPage<Kept extends { id: string }, PublicEvent>(
   { state }: Pick<CatalogDependencies, 'state'>,
   { limit, cursor }: { limit: number; cursor?: string | undefined },
-  { table, read, show }: { table: string; read(row: Row): Kept; show(kept: Kept): Promise<Shown> },
-): Promise<{ records: Shown[]; next_cursor: string | null }> {
+  { table, read, show }: { table: string; read(row: Row): Kept; show(kept: Kept): Promise<PublicEvent> },
+): Promise<{ records: PublicEvent[]; next_cursor: string | null }> {
   const query = { list: table }
   const found = await state.read(`select * from ${table} where deleted = 0 and id > ? order by id limit ?`, [
     startOf(cursor, query) ?? '',

@@ -94,10 +94,10 @@ test('a purpose bounds the roles', async () => {
 })
 
 test('ids must exist and a user must be in the team', async () => {
-  const nobody = made.deps.newId()
+  const noAttribution = made.deps.newId()
   const { ledger } = made.store
   await ledger.write([
-    insertRow(users, { id: nobody, email: 'n@x', name: 'N', role: 'member', status: 'active', createdAt: 1 }),
+    insertRow(users, { id: noAttribution, email: 'n@x', name: 'N', role: 'member', status: 'active', createdAt: 1 }),
   ])
   for (const name of ['team_id', 'user_id', 'gateway_id', 'budget_id']) {
     expect(await refused({ bindings: { [name]: made.deps.newId() } })).toEqual([
@@ -107,7 +107,7 @@ test('ids must exist and a user must be in the team', async () => {
     ])
   }
   expect(await refused({ policy_ids: [made.deps.newId()] })).toEqual([422, 'invalid_parameter', 'policy_ids'])
-  expect(await refused({ bindings: { team_id: made.teamId, user_id: nobody } })).toEqual([
+  expect(await refused({ bindings: { team_id: made.teamId, user_id: noAttribution } })).toEqual([
     422,
     'invalid_parameter',
     'bindings.user_id',

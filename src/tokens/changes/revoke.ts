@@ -135,7 +135,7 @@ async function recordRevocation(
     })),
     deny: hashes,
     cut: cutRunning ? hashes : [],
-    unhurried: true,
+    onlyRevocations: true,
     announced({ version }) {
       propagation = deps.fleet.propagation(version)
       // Whoever asks for it is told.

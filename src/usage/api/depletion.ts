@@ -15,7 +15,7 @@ import type {
   TokenDepletion,
   TokenLimits,
 } from '../../tokens/limits/depletion.ts'
-import { mostHeld } from '../lease/lease.ts'
+import { maxAmount } from '../lease/lease.ts'
 
 interface Row {
   id: string
@@ -108,9 +108,9 @@ function nearExhaustionCondition(kind: 'budget' | 'requests', share: number): st
     where u.kind = '${unit}' and u.exhausted_at is null and 1.0 * u.settled / a.${limit} >= ${share}`)
 }
 
-async function readStandings(ledger: Database, accounts: readonly string[]): Promise<Map<string, Standing>> {
+async function readDepletionStatus(ledger: Database, accounts: readonly string[]): Promise<Map<string, Standing>> {
   const rows = await ledger.read<Standing & { account: string }>(
-    `select c.account, min(sum(c.settled), ${mostHeld}) as used, sum(c.granted - c.returned - c.settled) as open
+    `select c.account, min(sum(c.settled), ${maxAmount}) as used, sum(c.granted - c.returned - c.settled) as open
      from usage_cells c where c.account in (select value from json_each(?)) group by c.account`,
     [JSON.stringify(accounts)],
   )
@@ -118,15 +118,15 @@ async function readStandings(ledger: Database, accounts: readonly string[]): Pro
   return new Map(accounts.map((account) => [account, found.get(account) ?? { used: 0, open: 0 }]))
 }
 
-/** What the ledger knows of what tokens have used. `callBack` ends when gateways have given back what they can. */
+/** What the ledger knows of what tokens have used. `recallAndWait` ends when gateways have given back what they can. */
 export const depletionView = (
   ledger: Database,
-  callBack: (accounts: readonly string[]) => Promise<void>,
+  recallAndWait: (accounts: readonly string[]) => Promise<void>,
 ): DepletionView => ({
   read: (tokens) => readDepletion(ledger, tokens),
   async recalled(accounts) {
-    await callBack(accounts)
-    return await readStandings(ledger, accounts)
+    await recallAndWait(accounts)
+    return await readDepletionStatus(ledger, accounts)
   },
   exhausted: exhaustedCondition,
   nearExhaustion: nearExhaustionCondition,

@@ -11,7 +11,7 @@ import type { Database } from '../../store/open.ts'
 import { accessPolicies, budgets, consumerGroups } from '../../store/schema/state.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import { bookedBudget } from '../window.ts'
-import { type Sight, seenBudgets, seenGroups } from './visible-limits.ts'
+import { type LimitVisibility, visibleBudgets, visibleGroups } from './visible-limits.ts'
 
 export const limitName = nameText(100)
 
@@ -39,7 +39,7 @@ export interface LimitKind {
   /** Throws 422 naming the field where something the body names does not exist. */
   check(body: Record<string, unknown>, ledger: Database): Promise<void>
   /** The rows as a caller sees them who does not see everything. */
-  seen(rows: readonly Row[], sight: Sight, ledger: Database): Promise<readonly Row[]>
+  seen(rows: readonly Row[], sight: LimitVisibility, ledger: Database): Promise<readonly Row[]>
   /** Rows for what still holds on to a record; null where nothing can. */
   inUse: ((id: string, now: number) => Statement) | null
 }
@@ -150,7 +150,7 @@ const budgetKind: LimitKind = {
     if (scope?.kind === 'team') await requireAll(ledger, 'teams', [scope.id ?? ''], 'scope.id')
     if (scope?.kind === 'user') await requireAll(ledger, 'users', [scope.id ?? ''], 'scope.id')
   },
-  seen: seenBudgets,
+  seen: visibleBudgets,
   inUse: tokensInForce('budget_id = ?'),
 }
 
@@ -187,7 +187,7 @@ const groupKind: LimitKind = {
       if (members !== undefined) await requireAll(ledger, table, members[table], `members.${table}`)
     }
   },
-  seen: seenGroups,
+  seen: visibleGroups,
   inUse: null,
 }
 

@@ -23,7 +23,7 @@ import { limitNames } from '../../store/schema/ledger.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import type { DepletionView } from '../../tokens/limits/depletion.ts'
 import { type LimitKind, limitKinds, limitName } from './limit-kind.ts'
-import { sightOf } from './visible-limits.ts'
+import { limitVisibilityOf } from './visible-limits.ts'
 
 export interface LimitDependencies {
   state: Database
@@ -70,7 +70,7 @@ const recordOf = (kind: LimitKind, named: NameRow, row: Row, settled: ReadonlyMa
 })
 
 /** Nano-dollars booked on the accounts of records at this instant, by their ids. */
-async function settledOf({ ledger, clock }: LimitDependencies, { account }: LimitKind, rows: readonly Row[]) {
+async function totalSettled({ ledger, clock }: LimitDependencies, { account }: LimitKind, rows: readonly Row[]) {
   if (account === null || rows.length === 0) return new Map<string, number>()
   const now = clock.now()
   const ids = new Map(rows.map((row) => [account(row, now), String(row.id)]))
@@ -93,7 +93,7 @@ const list = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
     reply: z.object({ [kind.plural]: z.array(recordSchema(kind)), next_cursor: z.string().nullable() }),
     async handle({ principal, query: { limit, cursor } }) {
       const { state, ledger } = deps
-      const sight = await sightOf(ledger, principal)
+      const sight = await limitVisibilityOf(ledger, principal)
       const stored = `select * from ${tableName(kind)} where deleted = 0`
       const only = sight === null ? null : await kind.seen(await state.read(stored), sight, ledger)
       const query = { list: kind.kind }
@@ -110,7 +110,7 @@ const list = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
           JSON.stringify(page.map(({ id }) => id)),
         ]))
       const byId = new Map(rows.map((row) => [row.id, row]))
-      const settled = await settledOf(deps, kind, rows)
+      const settled = await totalSettled(deps, kind, rows)
       const records = page.flatMap((named) => {
         const row = byId.get(named.id)
         return row === undefined ? [] : [recordOf(kind, named, row, settled)]
@@ -156,7 +156,7 @@ const get = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
     reply: recordSchema(kind),
     async handle({ principal, params: { id } }) {
       const { named, row } = await requireLimit(deps, kind, id)
-      const sight = await sightOf(deps.ledger, principal)
+      const sight = await limitVisibilityOf(deps.ledger, principal)
       const [seen] = sight === null ? [row] : await kind.seen([row], sight, deps.ledger)
       if (seen === undefined) throw notFound(kind)
       return await answerOf(deps, kind, named, seen)
@@ -223,7 +223,7 @@ const remove = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
         state: [updateRow(kind.table, id, { deleted: 1 }, { version: newStateVersion })],
         ledger: [{ sql: 'delete from limit_names where id = ?', args: [id] }],
       })
-      return { reply: recordOf(kind, named, row, await settledOf(deps, kind, [row])) }
+      return { reply: recordOf(kind, named, row, await totalSettled(deps, kind, [row])) }
     },
   })
 
@@ -262,7 +262,7 @@ async function answer(deps: LimitDependencies, kind: LimitKind, id: string) {
 }
 
 async function answerOf(deps: LimitDependencies, kind: LimitKind, named: NameRow, row: Row) {
-  const settled = await settledOf(deps, kind, [row])
+  const settled = await totalSettled(deps, kind, [row])
   return { reply: recordOf(kind, named, row, settled), headers: { etag: entityTag(Number(row.version)) } }
 }
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { replaceCheckpoint } from '../../events/proof/checkpoint-writer.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
 import { temporaryApi } from '../../tokens/testing/api.ts'
-import { awaitWorkers, forgottenSince } from '../lease/allocator/restored-ledger.ts'
+import { missingChangesSince, startReconciliation } from '../lease/allocator/restored-ledger.ts'
 import { usageRoutes } from './usage-routes.ts'
 
 const worker = 'gateway/instance/0'
@@ -85,16 +85,16 @@ test('workers that a restored ledger waits for are shown, and no longer waited f
   expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ workers: [] })
   expect(await events()).toMatchObject([{ resumed: true, workers: [worker] }])
   // The next start finds the same copy, and nobody else to wait for.
-  await made.store.ledger.write([awaitWorkers(made.clock.now())])
+  await made.store.ledger.write([startReconciliation(made.clock.now())])
   expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([{ worker, awaited: false }])
 })
 
 test('a ledger that lacks a change of the state is an older copy', async () => {
   const { state, ledger } = made.store
   await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general' } })
-  expect(await forgottenSince(state, ledger, made.clock.now())).toBeNull()
+  expect(await missingChangesSince(state, ledger, made.clock.now())).toBeNull()
   await ledger.write([{ sql: 'delete from events where position = (select max(position) from events)', args: [] }])
-  expect(await forgottenSince(state, ledger, made.clock.now())).toBe(made.clock.now())
+  expect(await missingChangesSince(state, ledger, made.clock.now())).toBe(made.clock.now())
 })
 
 test('a ledger lacks nothing where checkpoints were signed, or retention has removed what is old', async () => {
@@ -104,8 +104,8 @@ test('a ledger lacks nothing where checkpoints were signed, or retention has rem
   // Whoever signed it may have ended before the ledger had it.
   await state.write(replaceCheckpoint(signed, { number: 1, former: 0, at: made.clock.now() }))
   expect(await state.read("select 1 from checkpoints where body = '{}'")).toHaveLength(1)
-  expect(await forgottenSince(state, ledger, made.clock.now())).toBeNull()
+  expect(await missingChangesSince(state, ledger, made.clock.now())).toBeNull()
   await call('POST', '/v1/tokens', { body: { name: 'later', purpose: 'general' } })
   await ledger.write([{ sql: 'delete from events where position < (select max(position) from events)', args: [] }])
-  expect(await forgottenSince(state, ledger, made.clock.now())).toBeNull()
+  expect(await missingChangesSince(state, ledger, made.clock.now())).toBeNull()
 })

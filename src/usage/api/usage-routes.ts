@@ -13,9 +13,9 @@ import { Failure } from '../../failure.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Database } from '../../store/open.ts'
-import { awaitedWorkers, resume } from '../lease/allocator/restored-ledger.ts'
-import { mostHeld, plainName } from '../lease/lease.ts'
-import { seenAccounts } from './visible-limits.ts'
+import { resume, workersPendingReconciliation } from '../lease/allocator/restored-ledger.ts'
+import { maxAmount, plainName } from '../lease/lease.ts'
+import { visibleAccounts } from './visible-limits.ts'
 
 export interface UsageDependencies {
   state: Database
@@ -81,10 +81,10 @@ const listAccounts = ({ state, ledger }: UsageDependencies): AnyRoute =>
     }),
     reply: z.object({ accounts: z.array(accountSchema), next_cursor: z.string().nullable() }),
     async handle({ principal, query: { limit, cursor, prefix } }) {
-      const seen = await seenAccounts({ state, ledger }, principal)
+      const seen = await visibleAccounts({ state, ledger }, principal)
       const filters = { list: 'usage-accounts', prefix }
       const rows = await ledger.read<AccountRow>(
-        `select c.account, min(sum(c.settled), ${mostHeld}) as settled, sum(c.granted - c.returned - c.settled) as held,
+        `select c.account, min(sum(c.settled), ${maxAmount}) as settled, sum(c.granted - c.returned - c.settled) as held,
            sum(c.granted - c.returned - c.settled > 0) as workers, u.exhausted_at
          from usage_cells c left join usage_accounts u on u.account = c.account
          where c.account > ? and substr(c.account, 1, length(?)) = ? and ${seen.sql}
@@ -129,7 +129,7 @@ const listWorkers = ({ state, ledger }: UsageDependencies): AnyRoute =>
     query: z.object(pageQuery),
     reply: z.object({ workers: z.array(workerSchema), next_cursor: z.string().nullable() }),
     async handle({ principal, query: { limit, cursor } }) {
-      const seen = await seenAccounts({ state, ledger }, principal)
+      const seen = await visibleAccounts({ state, ledger }, principal)
       const filters = { list: 'usage-workers' }
       const after = cursor === undefined ? '' : readCursor(cursor, filters, z.string())
       const rows = await ledger.read<WorkerRow>(
@@ -201,7 +201,7 @@ const resumeGrants = ({ ledger, state, recorder, clock, newId }: UsageDependenci
     body: z.strictObject({}),
     reply: z.object({ workers: z.array(z.string()).describe('Those that were waited for') }),
     async handle({ principal, requestId }) {
-      const workers = (await awaitedWorkers(ledger)).map(({ worker }) => worker)
+      const workers = (await workersPendingReconciliation(ledger)).map(({ worker }) => worker)
       if (workers.length === 0) return { reply: { workers } }
       const event = controlPlaneEvent({
         ...{ type: 'usage.released', principal, requestId, clock, newId, details: { resumed: true, workers } },

@@ -8,7 +8,7 @@ import type { Database } from '../../store/open.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import { visibleTokens } from '../../tokens/visibility.ts'
 
-export interface Sight {
+export interface LimitVisibility {
   teams: ReadonlySet<string>
   users: ReadonlySet<string>
   /** A condition on the ledger's `tokens`. */
@@ -16,7 +16,7 @@ export interface Sight {
 }
 
 /** Null where the caller sees everything. */
-export async function sightOf(ledger: Database, principal: Principal): Promise<Sight | null> {
+export async function limitVisibilityOf(ledger: Database, principal: Principal): Promise<LimitVisibility | null> {
   const { kind, teamId, userId } = principal
   if (kind === 'session' || (teamId === null && userId === null)) return null
   const teams = await ledger.read<{ id: string }>(
@@ -33,7 +33,7 @@ export async function sightOf(ledger: Database, principal: Principal): Promise<S
 }
 
 /** Of rows of the state's `budgets` those that bound the spend of what is seen. */
-export async function seenBudgets(rows: readonly Row[], sight: Sight, ledger: Database): Promise<Row[]> {
+export async function visibleBudgets(rows: readonly Row[], sight: LimitVisibility, ledger: Database): Promise<Row[]> {
   const named = await ledger.read<{ id: string }>(
     `select distinct budget_id as id from tokens where budget_id is not null and ${sight.tokens.sql}`,
     sight.tokens.args,
@@ -49,7 +49,7 @@ export async function seenBudgets(rows: readonly Row[], sight: Sight, ledger: Da
 const membersSchema = z.object({ teams: z.array(z.string()), users: z.array(z.string()), tokens: z.array(z.string()) })
 
 /** Of rows of the state's `consumer_groups` those with members that are seen, and of their members only those. */
-export async function seenGroups(rows: readonly Row[], sight: Sight, ledger: Database): Promise<Row[]> {
+export async function visibleGroups(rows: readonly Row[], sight: LimitVisibility, ledger: Database): Promise<Row[]> {
   const groups = rows.map((row) => ({ row, members: membersSchema.parse(JSON.parse(String(row.members))) }))
   const found = await ledger.read<{ id: string }>(
     `select id from tokens where id in (select value from json_each(?)) and ${sight.tokens.sql}`,
@@ -68,14 +68,14 @@ export async function seenGroups(rows: readonly Row[], sight: Sight, ledger: Dat
 }
 
 /** A condition on the accounts of a query that calls the ledger's `usage_cells` `c`. */
-export async function seenAccounts(
+export async function visibleAccounts(
   { state, ledger }: { state: Database; ledger: Database },
   principal: Principal,
 ): Promise<Statement> {
-  const sight = await sightOf(ledger, principal)
+  const sight = await limitVisibilityOf(ledger, principal)
   if (sight === null) return { sql: 'true', args: [] }
   const rows: Row[] = await state.read('select * from budgets where deleted = 0')
-  const budgets = await seenBudgets(rows, sight, ledger)
+  const budgets = await visibleBudgets(rows, sight, ledger)
   // `token/<id>/…`, `budget/<id>@…`; an id has 36 characters.
   return {
     sql: `((c.account like 'token/%' and exists (

@@ -2,7 +2,7 @@
  * What a worker and the control plane say to each other about usage, and the arithmetic both go by
  * (usage/lease/README.md).
  *
- * An account is one limit. cell(account, worker) holds three counters that only grow: granted (the control plane raises
+ * An account is one limit. balance(account, worker) holds three counters that only grow: granted (the control plane raises
  * it), returned and settled (the worker does). Every message carries totals and its receiver takes the maximum, so loss,
  * repetition and reordering need no care of their own. Two rules make the claim:
  *
@@ -23,7 +23,7 @@
  * reserved amount where none was known. So grants and returns need no records of their own on the worker.
  */
 
-export interface CellTotals {
+export interface BalanceTotals {
   /** The account as it is booked: of a budget with windows, the start of the window stands behind an `@`. */
   account: string
   /**
@@ -36,8 +36,8 @@ export interface CellTotals {
   settled: number
 }
 
-/** A cell as its worker sees it: `open` is what running exchanges hold. All zero where the worker knows no such cell. */
-export interface CellReport extends CellTotals {
+/** A balance as its worker sees it: `open` is what running exchanges hold. All zero where the worker knows no such balance. */
+export interface BalanceReport extends BalanceTotals {
   open: number
 }
 
@@ -59,11 +59,11 @@ export interface Ask {
   tight: boolean
 }
 
-export interface Hello {
-  /** Events of the worker's chain that must be in the ledger before what is not among `cells` is free. */
+export interface Registration {
+  /** Events of the worker's chain that must be in the ledger before what is not among `balances` is free. */
   through: number
   /**
-   * The last event whose settlement the cells count. Events are shipped while a hello is on its way: what a later one has
+   * The last event whose settlement the balances count. Events are shipped while a hello is on its way: what a later one has
    * settled says nothing of this worker's memory.
    */
   counted: number
@@ -76,12 +76,12 @@ export interface LeaseRequest {
   process: string
   /** Grows with each message of a process: one that comes twice counts once, a hello that was overtaken not at all. */
   number: number
-  hello: Hello | null
+  registration: Registration | null
   asks: readonly Ask[]
-  cells: readonly CellReport[]
+  balances: readonly BalanceReport[]
 }
 
-/** An answer to an ask; its cell stands among the reply's. */
+/** An answer to an ask; its balance stands among the reply's. */
 export interface Grant {
   account: string
   booked: string
@@ -93,7 +93,7 @@ export interface Grant {
   until: number | null
 }
 
-export interface Denial {
+export interface LeaseRefusal {
   account: string
   reason: 'exhausted' | 'short' | 'held' | 'unknown'
   /** Seconds; null where waiting does not help. */
@@ -106,16 +106,16 @@ export interface Denial {
 
 export interface LeaseReply {
   /** `behind`: events up to `through` are still missing. `needed`: this process has to say hello first. */
-  hello: 'done' | 'behind' | 'needed' | null
-  cells: readonly CellTotals[]
+  registration: 'done' | 'behind' | 'needed' | null
+  balances: readonly BalanceTotals[]
   grants: readonly Grant[]
-  denials: readonly Denial[]
+  refusals: readonly LeaseRefusal[]
   /** Accounts of which too little is left to answer at once: to be asked again as tight, with nothing kept back. */
   later: readonly string[]
 }
 
 /** How long a request may wait for what others hold, in all, at most; the setting `usage_wait_seconds` goes up to it. */
-export const mostUsageWaitMs = 10_000
+export const maxUsageWaitMs = 10_000
 /** How long an ask waits for the answers to a recall. */
 export const recallWaitMs = 1000
 
@@ -125,24 +125,24 @@ export const answerWithinMs = ({ asks }: LeaseRequest): number =>
 
 export const roundSize = 2 ** 40
 /** The most of an account that is granted at a time, and of one ask: with a round beside it, still exact integers. */
-export const mostHeld = 9e15
-export const mostAsked = 2 ** 50
+export const maxAmount = 9e15
+export const maxAskAmount = 2 ** 50
 
 /** The same counters told from another round. From a later one, those of an older message may be negative. */
-export function inRound<Cell extends CellTotals>(cell: Cell, rounds: number): Cell {
-  if (cell.rounds === rounds) return cell
-  const off = (rounds - cell.rounds) * roundSize
-  return { ...cell, rounds, granted: cell.granted - off, returned: cell.returned - off }
+export function inRound<Balance extends BalanceTotals>(balance: Balance, rounds: number): Balance {
+  if (balance.rounds === rounds) return balance
+  const off = (rounds - balance.rounds) * roundSize
+  return { ...balance, rounds, granted: balance.granted - off, returned: balance.returned - off }
 }
 
 /** How much more was granted as one tells than as the other does, both told from the later round. */
-export function grantedBeyond(one: CellTotals, other: CellTotals): number {
+export function grantedBeyond(one: BalanceTotals, other: BalanceTotals): number {
   const rounds = Math.max(one.rounds, other.rounds)
   return inRound(one, rounds).granted - inRound(other, rounds).granted
 }
 
 /** What of a grant is neither returned nor settled. */
-export const outstanding = ({ granted, returned, settled }: CellTotals): number => granted - returned - settled
+export const outstanding = ({ granted, returned, settled }: BalanceTotals): number => granted - returned - settled
 
 /** The plain name of an account as it is booked. */
 export function plainName(booked: string): string {

@@ -20,9 +20,9 @@ afterEach(() => {
 })
 
 const run = (sql: string) => ledger.write([{ sql, args: [] }])
-async function count(marks: LedgerEpoch): Promise<void> {
-  await ledger.write([marks.count()])
-  marks.made()
+async function count(epoch: LedgerEpoch): Promise<void> {
+  await ledger.write([epoch.count()])
+  epoch.made()
 }
 
 test('a ledger that lacks a transaction of anybody is behind, and what was known of it stays known', async () => {
@@ -75,13 +75,13 @@ test('whoever starts, ends and writes when: only what was put back is behind, an
       let running = [new LedgerEpoch('start 0')]
       const at = (which: number) => running[which % running.length] ?? new LedgerEpoch('nobody')
       const tidyAll = async () => {
-        for (const marks of running) await ledger.write(marks.tidy())
+        for (const epoch of running) await ledger.write(epoch.tidy())
       }
-      const readAll = () => Promise.all(running.map((marks) => marks.read(ledger)))
+      const readAll = () => Promise.all(running.map((epoch) => epoch.read(ledger)))
       for (const step of steps) {
         if (step.what === 'count') await count(at(step.which))
         if (step.what === 'start') running.push(new LedgerEpoch(`start ${started++}`))
-        if (step.what === 'end') running = running.filter((marks) => marks !== at(step.which) || running.length === 1)
+        if (step.what === 'end') running = running.filter((epoch) => epoch !== at(step.which) || running.length === 1)
         if (step.what === 'put back') {
           const copy = await written()
           await count(at(step.which))

@@ -10,22 +10,22 @@
 import { type Database, databaseTime } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 
-export interface Mark {
+export interface TransactionCount {
   writer: string
   written: number
 }
 
 /** Rows that have not grown for so long are not remembered any more, nor those beyond so many that have grown since. */
 const readWithinMs = 86_400_000
-const mostRead = 50
+const maxRead = 50
 /**
  * Rows that have not grown for so long are deleted. Whoever is connected, or runs, has not remembered them for days; a
  * gateway that was cut off for longer and still runs takes the ledger for restored, which costs a hello of each.
  */
 const keptMs = 30 * 86_400_000
 
-/** An SQL expression of a list of marks, as `known` gives it: whether the ledger has fewer of anybody's. */
-export const isBehind = (marks: string): string => `exists (select 1 from json_each(${marks}) known
+/** An SQL expression of a list of epoch, as `known` gives it: whether the ledger has fewer of anybody's. */
+export const isBehind = (epoch: string): string => `exists (select 1 from json_each(${epoch}) known
   left join ledger_marks m on m.writer = known.value ->> 'writer'
   where coalesce(m.written, 0) < known.value ->> 'written')`
 
@@ -33,14 +33,14 @@ export class LedgerEpoch {
   readonly #writer: string
   /** How many transactions of this process are known to have been made: there may be more, of which no answer came. */
   #made = 0
-  #read: readonly Mark[] = []
+  #read: readonly TransactionCount[] = []
 
   constructor(writer: string) {
     this.#writer = writer
   }
 
   /** What the ledger must have, or more. */
-  get known(): Mark[] {
+  get known(): TransactionCount[] {
     const own = Math.max(
       this.#made,
       ...this.#read.map(({ writer, written }) => (writer === this.#writer ? written : 0)),
@@ -83,7 +83,7 @@ export class LedgerEpoch {
     const rows = await ledger.read<{ behind: number; writer: string | null; written: number }>(
       `select ${isBehind('?1')} as behind, writer, written from (select 1) left join (
         select writer, written from ledger_marks where at > ${databaseTime} - ${readWithinMs}
-          order by at desc limit ${mostRead}) on true`,
+          order by at desc limit ${maxRead}) on true`,
       [this.text],
     )
     if (rows[0]?.behind !== 0) return false

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { World, type WorldOptions } from '../testing/usage-model.ts'
-import { mostAsked, plainName, roundSize } from './lease.ts'
+import { maxAskAmount, plainName, roundSize } from './lease.ts'
 
 /** More of them by test/load/usage-repeat.ts. */
 const runs = Number(process.env.USAGE_MODEL_RUNS ?? 150)
@@ -106,7 +106,7 @@ test('a limit is passed by what providers charged beyond what was held, and by n
         expect(world.ledger.held(account)).toBe(settled)
       }
       const left = Math.min(
-        mostAsked,
+        maxAskAmount,
         ...Object.entries(options.limits).flatMap(([name, limit]) =>
           name.endsWith('/requests') ? [] : [limit - world.ledger.settled(name)],
         ),
@@ -129,7 +129,7 @@ test('what nobody holds can be had, whoever asks and whatever happened before', 
       await world.run()
       for (const account of Object.keys(options.limits).filter((name) => name.endsWith('/money'))) {
         const left = Math.min(
-          mostAsked,
+          maxAskAmount,
           ...Object.entries(options.limits)
             .filter(([name]) => !name.endsWith('/requests'))
             .map(([name, limit]) => limit - world.ledger.settled(name)),

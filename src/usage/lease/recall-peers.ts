@@ -1,5 +1,5 @@
 /**
- * What control planes on one ledger say to each other about usage (usage/lease/README.md rules 10, 15 and 21). Cells
+ * What control planes on one ledger say to each other about usage (usage/lease/README.md rules 10, 15 and 21). Balances
  * live in the ledger; the workers that hold them are each connected to one control plane, which alone can speak to
  * them.
  *
@@ -33,13 +33,13 @@ export type UsageSignal = z.infer<typeof usageSignalSchema>
 
 /** The other control planes. Telling them neither waits nor throws. */
 export interface RecallPeers {
-  tell(signal: UsageSignal): void
+  send(signal: UsageSignal): void
 }
 
 /** This control plane, as the others reach it. */
 export interface RecallReceiver {
-  hear(signal: UsageSignal): void
+  receiveSignal(signal: UsageSignal): void
 }
 
 /** There is no other control plane. */
-export const noPeers: RecallPeers = { tell: () => undefined }
+export const noPeers: RecallPeers = { send: () => undefined }

@@ -40,7 +40,7 @@ async function start(worker: string): Promise<void> {
     floors: async (accounts) => new Map(accounts.map((name) => [name, 1])),
     ledger: sqlLedger({
       ledger,
-      marks: new LedgerEpoch(newId()),
+      epoch: new LedgerEpoch(newId()),
       clock: systemClock,
       onLost: () => undefined,
       workers: () => [],
@@ -55,10 +55,11 @@ async function start(worker: string): Promise<void> {
     after: (milliseconds, work) => void setTimeout(work, milliseconds),
     workers: { connected: () => [worker], holds: () => true, recall: (name) => recalls.push(name) },
     peers: {
-      tell(signal) {
+      send(signal) {
         signals.push(signal)
         if (lossy) return
-        for (const other of authorities.values()) if (other !== authority) setImmediate(() => other.hear(signal))
+        for (const other of authorities.values())
+          if (other !== authority) setImmediate(() => other.receiveSignal(signal))
       },
     },
   })
@@ -74,7 +75,7 @@ beforeEach(async () => {
   lossy = false
   clockAhead = 0
   for (const worker of ['one', 'two']) await start(worker)
-  for (const worker of ['one', 'two']) await send(worker, { hello: { through: 0, counted: 0, crashed: false } })
+  for (const worker of ['one', 'two']) await send(worker, { registration: { through: 0, counted: 0, crashed: false } })
 })
 afterEach(() => {
   for (const ledger of ledgers) ledger.close()
@@ -84,11 +85,18 @@ afterEach(() => {
 let number = 0
 async function send(worker: string, request: Partial<LeaseRequest>) {
   const caller = { worker, streamId: 'stream', gatewayId: 'gateway', signal: new AbortController().signal }
-  const said = { process: `process of ${worker}`, number: ++number, hello: null, asks: [], cells: [], ...request }
+  const said = {
+    process: `process of ${worker}`,
+    number: ++number,
+    registration: null,
+    asks: [],
+    balances: [],
+    ...request,
+  }
   return await authorities.get(worker)?.receive(caller, said)
 }
 const ask = (want: number, tight = false) => ({ account, want, min: want, waited: 0, wait: 2000, tight })
-const cell = (granted: number, returned: number, open: number) => ({
+const balance = (granted: number, returned: number, open: number) => ({
   ...{ account, rounds: 0, settled: 0 },
   ...{ granted, returned, open },
 })
@@ -109,8 +117,8 @@ test('two that grant of one account at the same time never grant more than there
   ])
   for (let round = 0; round < 20; round++) {
     const askTwo = async (worker: string) => {
-      const reply = await send(worker, { asks: [ask(2)], cells: [cell(granted.get(worker) ?? 0, 0, 0)] })
-      granted.set(worker, reply?.cells[0]?.granted ?? granted.get(worker) ?? 0)
+      const reply = await send(worker, { asks: [ask(2)], balances: [balance(granted.get(worker) ?? 0, 0, 0)] })
+      granted.set(worker, reply?.balances[0]?.granted ?? granted.get(worker) ?? 0)
     }
     await Promise.all([askTwo('one'), askTwo('two')])
     const total = ((await held()) ?? []).reduce((sum, row) => sum + row.held, 0)
@@ -124,8 +132,8 @@ test('what a worker of another control plane holds is called back, and what it r
   await hold(50)
   const waiting = send('two', { asks: [ask(20, true)] })
   while (!recalls.includes('one')) await Bun.sleep(5)
-  await send('one', { cells: [cell(50, 20, 30)] })
-  expect(await waiting).toMatchObject({ grants: [{ account, partial: false }], cells: [{ granted: 20 }] })
+  await send('one', { balances: [balance(50, 20, 30)] })
+  expect(await waiting).toMatchObject({ grants: [{ account, partial: false }], balances: [{ granted: 20 }] })
   expect(signals.map(({ kind }) => kind)).toContain('answered')
 })
 
@@ -133,38 +141,38 @@ test('workers of another control plane are called back whatever the time is here
   await hold(50)
   clockAhead = 3_600_000
   // With a hello the ledger is read anew.
-  await send('two', { hello: { through: 0, counted: 0, crashed: false } })
+  await send('two', { registration: { through: 0, counted: 0, crashed: false } })
   let answered = false
   const waiting = send('two', { asks: [ask(20, true)] }).finally(() => {
     answered = true
   })
   while (!recalls.includes('one') && !answered) await Bun.sleep(5)
-  await send('one', { cells: [cell(50, 20, 30)] })
-  expect(await waiting).toMatchObject({ grants: [{ account }], cells: [{ granted: 20 }] })
+  await send('one', { balances: [balance(50, 20, 30)] })
+  expect(await waiting).toMatchObject({ grants: [{ account }], balances: [{ granted: 20 }] })
 })
 
 test('a worker of another control plane that has all of it open makes the account exhausted, not unknown', async () => {
   await hold(50)
   const waiting = send('two', { asks: [ask(1, true)] })
   while (!recalls.includes('one')) await Bun.sleep(5)
-  await send('one', { cells: [cell(50, 0, 50)] })
-  expect(await waiting).toMatchObject({ denials: [{ account, reason: 'exhausted' }] })
+  await send('one', { balances: [balance(50, 0, 50)] })
+  expect(await waiting).toMatchObject({ refusals: [{ account, reason: 'exhausted' }] })
 })
 
 test('where no signal arrives, what was returned is found in the ledger', async () => {
   lossy = true
   await hold(50)
   const waiting = send('two', { asks: [ask(20, true)] })
-  await send('one', { cells: [cell(50, 50, 0)] })
-  expect(await waiting).toMatchObject({ grants: [{ account }], cells: [{ granted: 20 }] })
+  await send('one', { balances: [balance(50, 50, 0)] })
+  expect(await waiting).toMatchObject({ grants: [{ account }], balances: [{ granted: 20 }] })
   expect(recalls).toEqual([])
 })
 
 test('whoever lowers a limit hears from workers of all control planes', async () => {
   await hold(10)
-  const called = authorities.get('two')?.callBack([account])
+  const called = authorities.get('two')?.recallAndWait([account])
   while (!recalls.includes('one')) await Bun.sleep(5)
-  await send('one', { cells: [cell(10, 8, 2)] })
+  await send('one', { balances: [balance(10, 8, 2)] })
   await called
   expect(await held()).toEqual([{ worker: 'one', held: 2 }])
 })

@@ -32,7 +32,7 @@ const requestAllowance = 64
 const messageAllowance = 16
 const toolAllowance = 1024
 /** Fewer bytes a second than any codec of speech needs that a transcription route takes: 800 bits. */
-const leastAudioBytesPerSecond = 100
+const minAudioBytesPerSecond = 100
 
 /** What a bound is taken of: the facts of the dialect, the parsed body, and its length. */
 export interface BoundedRequest {
@@ -100,7 +100,7 @@ export function boundOf(
   if (parsed?.inference_geo !== undefined) throw boundless('inference_geo')
   const { takes, gives } = families[family]
   if (takes === 'sound' && price.audioHour !== null) {
-    return fixedBound(price.request + audioCost(price.audioHour, request.body.length / leastAudioBytesPerSecond))
+    return fixedBound(price.request + audioCost(price.audioHour, request.body.length / minAudioBytesPerSecond))
   }
   if (gives === 'sound' && price.character !== null) {
     return fixedBound(price.request + nanoOf(request.body.length, price.character))

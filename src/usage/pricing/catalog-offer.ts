@@ -9,7 +9,7 @@ import { PriceBook, type PricedModel } from '../../providers/prices/price-book.t
 import { compilePriceText } from '../../providers/prices/price-record.ts'
 import type { Database } from '../../store/open.ts'
 import type { AccessRule } from '../limits.ts'
-import { leastCost, type Offer, type OfferedModel } from './cheapest-request.ts'
+import { minCost, type Offer, type OfferedModel } from './cheapest-request.ts'
 
 export interface CatalogOffer extends Offer {
   accessPolicies: ReadonlyMap<string, AccessRule>
@@ -68,7 +68,7 @@ async function readOffer(state: Pick<Database, 'read'>, prices: PriceBook, now: 
   await prices.load()
   const cost = (model: PricedModel): number | null => {
     const { price } = prices.terms(model, now)
-    return price === null ? null : leastCost(price)
+    return price === null ? null : minCost(price)
   }
   const offered = new Map(providers.map((row) => [row.id, compileProvider(row)]))
   const listed = models.flatMap((row): OfferedModel[] => {
@@ -86,15 +86,15 @@ async function readOffer(state: Pick<Database, 'read'>, prices: PriceBook, now: 
       .map((provider) => ({
         name: provider.name,
         cost: (upstreamModel) => cost({ upstreamModel, provider, listed: null }),
-        least: leastOf(prices.unlisted(provider, now)),
+        least: minOf(prices.unlisted(provider, now)),
       })),
     accessPolicies: await readAccessPolicies(state),
   }
 }
 
 /** What costs nothing is not looked at. */
-function leastOf(prices: readonly Price[]): number | null {
-  const least = Math.min(...prices.map(leastCost).filter((cost) => cost > 0))
+function minOf(prices: readonly Price[]): number | null {
+  const least = Math.min(...prices.map(minCost).filter((cost) => cost > 0))
   return Number.isFinite(least) ? least : null
 }
 

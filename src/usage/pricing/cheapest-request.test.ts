@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { compilePrice } from '../../providers/prices/price-record.ts'
-import { cheapestRequest, leastCost, type Offer, type Spender } from './cheapest-request.ts'
+import { cheapestRequest, minCost, type Offer, type Spender } from './cheapest-request.ts'
 
 const [cheap, dear] = [{ name: 'cheap' }, { name: 'dear' }]
 const offer: Offer = {
@@ -18,10 +18,10 @@ const policy = { id: 'p', requestsPerMinute: null, tokensPerMinute: null, models
 
 test('the cheapest request is one token of input and one of output, rounded up once, and the fee of a request', () => {
   const price = { input_per_million: 0.15, output_per_million: 0.6 }
-  expect(leastCost(compilePrice(price, 'operator'))).toBe(750)
-  expect(leastCost(compilePrice({ ...price, output_per_million: 60, per_thousand_requests: 1 }, ''))).toBe(1_060_150)
-  expect(leastCost(compilePrice({ ...price, audio_per_hour: 0.36 }, ''))).toBe(1000)
-  expect(leastCost(compilePrice({ ...price, per_million_characters: 15 }, ''))).toBe(15_000)
+  expect(minCost(compilePrice(price, 'operator'))).toBe(750)
+  expect(minCost(compilePrice({ ...price, output_per_million: 60, per_thousand_requests: 1 }, ''))).toBe(1_060_150)
+  expect(minCost(compilePrice({ ...price, audio_per_hour: 0.36 }, ''))).toBe(1000)
+  expect(minCost(compilePrice({ ...price, per_million_characters: 15 }, ''))).toBe(15_000)
 })
 
 test('it is of the models that the token, its provider and its access policies let it use', () => {

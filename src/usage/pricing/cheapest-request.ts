@@ -39,11 +39,11 @@ export interface Spender extends Pick<GovernedToken, 'provider' | 'modelFilter'>
 }
 
 /** A second of the thinnest audio is a hundred bytes (`bound.ts`): no upload is less than one. */
-const leastAudioSeconds = 0.01
+const minAudioSeconds = 0.01
 
 /** Nano-dollars of one token of input and one of output; of what is billed by other units, of the least of these. */
-export function leastCost({ tiers, audioHour, character, request }: Price): number {
-  if (audioHour !== null) return request + audioCost(audioHour, leastAudioSeconds)
+export function minCost({ tiers, audioHour, character, request }: Price): number {
+  if (audioHour !== null) return request + audioCost(audioHour, minAudioSeconds)
   if (character !== null) return request + nanoOf(1, character)
   const [tier] = tiers
   if (tier === undefined) return request

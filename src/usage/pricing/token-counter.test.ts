@@ -1,6 +1,6 @@
 /** The thread that counts tokens: when it starts, what it answers, when it ends. */
 import { expect, test } from 'bun:test'
-import { mostCountedBytes, ThreadTokenCounter, type TokenizerThread } from './token-counter.ts'
+import { maxCountedBytes, ThreadTokenCounter, type TokenizerThread } from './token-counter.ts'
 
 const bytes = (body: unknown) => new TextEncoder().encode(JSON.stringify(body))
 const times = { countMs: 10_000, idleMs: 10_000 }
@@ -65,7 +65,7 @@ test('what takes too long has no count, and its thread is ended', async () => {
 test('a large body is not counted', async () => {
   const { log, start } = testThread({ tokens: 7 })
   const counter = new ThreadTokenCounter(start, times)
-  expect(await counter.count('o200k_base', new Uint8Array(mostCountedBytes + 1))).toBeNull()
+  expect(await counter.count('o200k_base', new Uint8Array(maxCountedBytes + 1))).toBeNull()
   expect(log).toEqual([])
 })
 

@@ -11,7 +11,7 @@ import { z } from 'zod'
 import type { Encoding } from './text-tokens.ts'
 
 /** Larger bodies are not counted, in bytes. */
-export const mostCountedBytes = 1_048_576
+export const maxCountedBytes = 1_048_576
 
 export interface TokenCounter {
   /** The tokens of a body of JSON; null where it holds more than text, or no count could be made in time. */
@@ -42,7 +42,7 @@ export class ThreadTokenCounter implements TokenCounter {
   }
 
   async count(encoding: Encoding, body: Uint8Array): Promise<number | null> {
-    if (body.length > mostCountedBytes) return null
+    if (body.length > maxCountedBytes) return null
     const arrived = performance.now()
     this.#waiting += 1
     const counted = this.#last.then(() => {

@@ -18,12 +18,12 @@ import { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
-import { type Cooling, mostMinutes, slotMinuteMs, slotTtlMs } from './rate.ts'
-import type { SlotCell, SlotsReply } from './rate-protocol.ts'
+import { type Cooling, maxMinutes, slotMinuteMs, slotTtlMs } from './rate.ts'
+import type { SlotBalance, SlotsReply } from './rate-protocol.ts'
 
 /** By when the slots of a worker that was last heard of are cold; one percent is for clocks that run apart. */
 export const lostAfterMs = Math.ceil((slotTtlMs + slotMinuteMs) * 1.01)
-const callAgainMs = 100
+const recallAgainMs = 100
 /** Time at the worker's clock may be as much longer at the ledger's. */
 const clocksApart = 1.01
 const coolingSchema = z.array(z.tuple([z.number(), z.number()]))
@@ -45,68 +45,74 @@ export interface RateLedgerOptions {
 export async function answerSlots(
   options: RateLedgerOptions,
   worker: string,
-  cells: readonly SlotCell[],
+  balances: readonly SlotBalance[],
 ): Promise<SlotsReply> {
-  return { cells: await Promise.all(cells.map((cell) => answerCell(options, worker, cell))) }
+  return { balances: await Promise.all(balances.map((balance) => answerBalance(options, worker, balance))) }
 }
 
-async function answerCell(
+async function answerBalance(
   options: RateLedgerOptions,
   worker: string,
-  cell: SlotCell,
-): Promise<SlotsReply['cells'][number]> {
-  const limit = cell.want === 0 && cell.resting.length === 0 ? 0 : await options.slotsOf(cell.account)
-  await options.ledger.write([...takeIn(options, worker, cell, limit), ...grant(worker, cell, limit)])
-  let held = await holding(options, worker, cell)
-  if (cell.want === 0 || limit === 0 || held.granted - cell.granted >= cell.want) return held
-  let call = await newCall(options, worker, cell)
-  let silent = await callOn(options, worker, cell, call)
+  balance: SlotBalance,
+): Promise<SlotsReply['balances'][number]> {
+  const limit = balance.want === 0 && balance.resting.length === 0 ? 0 : await options.slotsOf(balance.account)
+  await options.ledger.write([...recordReport(options, worker, balance, limit), ...grant(worker, balance, limit)])
+  let held = await holding(options, worker, balance)
+  if (balance.want === 0 || limit === 0 || held.granted - balance.granted >= balance.want) return held
+  let recall = await newRecall(options, worker, balance)
+  let silent = await sendRecalls(options, worker, balance, recall)
   for (const wait of recallWaits) {
     if (silent.length === 0) break
     await options.sleep(wait)
     // In this order: what was returned by the time that all were heard is granted.
-    silent = await callOn(options, worker, cell, call)
-    await options.ledger.write(grant(worker, { ...cell, want: cell.want - (held.granted - cell.granted) }, limit))
-    held = await holding(options, worker, cell)
-    if (held.granted - cell.granted >= cell.want) return held
+    silent = await sendRecalls(options, worker, balance, recall)
+    await options.ledger.write(
+      grant(worker, { ...balance, want: balance.want - (held.granted - balance.granted) }, limit),
+    )
+    held = await holding(options, worker, balance)
+    if (held.granted - balance.granted >= balance.want) return held
     if (silent.length > 0) continue
     // Others took what was returned to this call: whoever returned it may have more.
-    const next = await newCall(options, worker, cell)
-    if (next.grantedToOthers === call.grantedToOthers) break
-    call = next
-    silent = await callOn(options, worker, cell, call)
+    const next = await newRecall(options, worker, balance)
+    if (next.grantedToOthers === recall.grantedToOthers) break
+    recall = next
+    silent = await sendRecalls(options, worker, balance, recall)
   }
-  return { ...held, ...(await coolingOf(options, worker, cell, limit, call.at)) }
+  return { ...held, ...(await coolingOf(options, worker, balance, limit, recall.at)) }
 }
 
-interface SlotCall {
+interface SlotRecall {
   /** Its name. */
   at: number
   grantedToOthers: number
   /** When each holder was called on. */
-  said: Map<string, number>
+  sentAt: Map<string, number>
 }
 
-async function newCall({ ledger, now }: RateLedgerOptions, worker: string, { account }: SlotCell): Promise<SlotCall> {
+async function newRecall(
+  { ledger, now }: RateLedgerOptions,
+  worker: string,
+  { account }: SlotBalance,
+): Promise<SlotRecall> {
   const [row] = await ledger.read<{ granted: number }>(
     'select coalesce(sum(granted), 0) as granted from rate_holdings where account = ? and worker <> ?',
     [account, worker],
   )
-  return { at: nameOfCall(now()), grantedToOthers: row?.granted ?? 0, said: new Map() }
+  return { at: nameOfRecall(now()), grantedToOthers: row?.granted ?? 0, sentAt: new Map() }
 }
 
 /** Calls on holders that have not followed, each again after a while: a message may be lost. Gives who they are. */
-async function callOn(
+async function sendRecalls(
   options: RateLedgerOptions,
   worker: string,
-  cell: SlotCell,
-  { at, said }: SlotCall,
+  balance: SlotBalance,
+  { at, sentAt }: SlotRecall,
 ): Promise<string[]> {
-  const silent = await silentHolders(options, worker, cell, at)
+  const silent = await unresponsiveHolders(options, worker, balance, at)
   const now = options.now()
-  const due = silent.filter((holder) => now - (said.get(holder) ?? Number.NEGATIVE_INFINITY) >= callAgainMs)
-  for (const holder of due) said.set(holder, now)
-  if (due.length > 0) options.recall(cell.account, cell.want, due, at)
+  const due = silent.filter((holder) => now - (sentAt.get(holder) ?? Number.NEGATIVE_INFINITY) >= recallAgainMs)
+  for (const holder of due) sentAt.set(holder, now)
+  if (due.length > 0) options.recall(balance.account, balance.want, due, at)
   return silent
 }
 
@@ -117,7 +123,7 @@ async function callOn(
 async function coolingOf(
   { ledger, now }: RateLedgerOptions,
   worker: string,
-  { account }: SlotCell,
+  { account }: SlotBalance,
   limit: number,
   at: number,
 ): Promise<{ cooling: Cooling[]; absent: number }> {
@@ -144,13 +150,13 @@ async function coolingOf(
 let calls = 0
 
 /** A later call has a larger name; calls of one millisecond have different ones, or one would pass for the other's answer. */
-const nameOfCall = (now: number): number => {
+const nameOfRecall = (now: number): number => {
   calls = (calls + 1) % 1024
   return Math.floor(now) * 1024 + calls
 }
 
 /** The totals of a worker. Throws `worker_fenced` where another process of it was heard of last. */
-async function holding({ ledger }: RateLedgerOptions, worker: string, { account, process }: SlotCell) {
+async function holding({ ledger }: RateLedgerOptions, worker: string, { account, process }: SlotBalance) {
   const [row] = await ledger.read<{ granted: number; returned: number; process: string }>(
     'select granted, returned, process from rate_holdings where account = ? and worker = ?',
     [account, worker],
@@ -161,7 +167,12 @@ async function holding({ ledger }: RateLedgerOptions, worker: string, { account,
 }
 
 /** The other workers that hold slots and have not followed the call; one that did not know yet of all it was granted has not. */
-async function silentHolders({ ledger }: RateLedgerOptions, worker: string, { account }: SlotCell, at: number) {
+async function unresponsiveHolders(
+  { ledger }: RateLedgerOptions,
+  worker: string,
+  { account }: SlotBalance,
+  at: number,
+) {
   const silent = await ledger.read<{ worker: string }>(
     `select worker from rate_holdings
       where account = ? and worker <> ? and kind = 'held' and granted > returned and recalled_at < ?`,
@@ -170,12 +181,17 @@ async function silentHolders({ ledger }: RateLedgerOptions, worker: string, { ac
   return silent.map(({ worker: holder }) => holder)
 }
 
-function takeIn({ now, newId }: RateLedgerOptions, worker: string, cell: SlotCell, limit: number): Statement[] {
-  const { account, granted, process, run, known_from: knownFrom, cooling } = cell
+function recordReport(
+  { now, newId }: RateLedgerOptions,
+  worker: string,
+  balance: SlotBalance,
+  limit: number,
+): Statement[] {
+  const { account, granted, process, run, known_from: knownFrom, cooling } = balance
   const at = now()
-  const returned = Math.min(granted, cell.returned)
+  const returned = Math.min(granted, balance.returned)
   const instants = cooling?.map(([after, slots]) => [at + after, slots])
-  const resting = paced(cell.resting, limit).map(([after, slots]) => [at + Math.ceil(after * clocksApart), slots])
+  const resting = paced(balance.resting, limit).map(([after, slots]) => [at + Math.ceil(after * clocksApart), slots])
   const id = newId()
   const free: Statement[] = [
     {
@@ -213,7 +229,7 @@ function takeIn({ now, newId }: RateLedgerOptions, worker: string, cell: SlotCel
         select 1 from rate_holdings where account = ?1 and worker = ?2 and (run > ?3 or run = ?3 and returned >= ?4))`,
     args: [account, worker, run, returned, `${id}-${index}`, slots ?? 0, at, freeAt ?? 0, process],
   }))
-  const heard: Statement = {
+  const upsert: Statement = {
     sql: `insert into rate_holdings
         (account, worker, holder, kind, granted, returned, heartbeat_at, free_at, recalled_at, process, run, cooling)
       values (?1, ?2, ?2, 'held', ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(?10, '[]'))
@@ -225,18 +241,18 @@ function takeIn({ now, newId }: RateLedgerOptions, worker: string, cell: SlotCel
         process = excluded.process, run = excluded.run, cooling = coalesce(?10, cooling)
       where run <= excluded.run`,
     args: [
-      ...[account, worker, granted, returned, at, at + lostAfterMs, cell.recalled_at, process, run],
+      ...[account, worker, granted, returned, at, at + lostAfterMs, balance.recalled_at, process, run],
       instants === undefined ? null : JSON.stringify(instants),
     ],
   }
-  return [...free, ...replaced, ...rested, heard]
+  return [...free, ...replaced, ...rested, upsert]
 }
 
 /** What was used beyond a limit is paid in the minutes that follow: of one instant no more rests than the limit has. */
 function paced(uses: readonly Cooling[], limit: number): Cooling[] {
   if (limit === 0) return [...uses]
   return uses.flatMap(([after, slots]): Cooling[] => {
-    const minutes = Math.min(mostMinutes, Math.max(1, Math.ceil(slots / limit)))
+    const minutes = Math.min(maxMinutes, Math.max(1, Math.ceil(slots / limit)))
     return Array.from(
       { length: minutes },
       (_, index): Cooling => [
@@ -251,7 +267,7 @@ function paced(uses: readonly Cooling[], limit: number): Cooling[] {
  * Raises what the worker was granted by what is free, in whole slots: numbers are bound as reals, and halves are no count.
  * Of what it got now it has not told anybody what it needs: it has followed no call.
  */
-const grant = (worker: string, { account, want, process }: SlotCell, limit: number): Statement[] =>
+const grant = (worker: string, { account, want, process }: SlotBalance, limit: number): Statement[] =>
   want === 0
     ? []
     : [

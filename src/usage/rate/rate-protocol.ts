@@ -1,5 +1,5 @@
 /**
- * What workers and a control plane say about slots (rate.ts): `POST /v1/gateway-runtime/slots`. A cell carries the totals
+ * What workers and a control plane say about slots (rate.ts): `POST /v1/gateway-runtime/slots`. A balance carries the totals
  * that the worker knows, and what it wants more; the answer carries the ledger's totals.
  */
 import { z } from 'zod'
@@ -9,7 +9,7 @@ const total = z.number().int().min(0)
 const coolingSteps = 64
 const cooling = z.array(z.tuple([z.number().int().min(0), total])).max(coolingSteps)
 
-export const slotCellSchema = z.strictObject({
+export const slotBalanceSchema = z.strictObject({
   account: z.string().max(120),
   granted: total,
   returned: total,
@@ -25,16 +25,16 @@ export const slotCellSchema = z.strictObject({
   run: total.describe('Grows with each process of the worker'),
   known_from: total.describe('The first run of which the worker knows all uses'),
 })
-export type SlotCell = z.infer<typeof slotCellSchema>
+export type SlotBalance = z.infer<typeof slotBalanceSchema>
 
 export const slotsRequestSchema = z.strictObject({
   worker: z.number().int(),
   stream_id: z.uuid(),
-  cells: z.array(slotCellSchema).min(1).max(500),
+  balances: z.array(slotBalanceSchema).min(1).max(500),
 })
 
 export const slotsReplySchema = z.object({
-  cells: z.array(
+  balances: z.array(
     z.object({
       account: z.string(),
       granted: total,

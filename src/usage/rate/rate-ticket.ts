@@ -5,7 +5,7 @@ export interface RateTicket {
   /** What was taken, for the journal. */
   uses(): RecordedUse[]
   /** Says how many tokens the request used in the end; gives what that changes, for the journal. */
-  settle(tokens: number): RecordedUse[]
+  correct(tokens: number): RecordedUse[]
   /** Gives all back: the request was refused and counts for nothing. */
   release(): void
 }
@@ -44,7 +44,7 @@ export class SlotTicket implements RateTicket {
     return this.#uses.map(({ account, use }) => [account, this.#hostTime(use.until), use.count])
   }
 
-  settle(tokens: number): RecordedUse[] {
+  correct(tokens: number): RecordedUse[] {
     const now = this.#clock.monotonic()
     const changes: RecordedUse[] = []
     this.#end()

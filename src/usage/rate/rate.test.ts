@@ -53,7 +53,7 @@ test('a refused request gives its slots back, and tokens are corrected to what w
   const first = await Promise.all([worker.take([want], never), inside.until(inside.now + 100)])
   first[0].release()
   const ticket = await worker.take([want], never)
-  ticket.settle(30)
+  ticket.correct(30)
   expect(worker.take([{ ...want, slots: 70, least: 70 }], never)).not.toBeInstanceOf(Promise)
   const refused = attempt(inside, 'a', [{ ...want, slots: 1, least: 1 }], [])
   await inside.until(inside.now + 1000)
@@ -81,16 +81,16 @@ test('a request whose slots were taken by another while they were asked for is a
     process: 'p',
     past: noPast,
     sleep: async () => undefined,
-    post: async ([cell]) => {
+    post: async ([balance]) => {
       await new Promise((resolve) => setImmediate(resolve))
-      granted = granted === 0 ? 15 : granted + (cell?.want ?? 0)
-      return { cells: [{ account: tokens, granted, returned: 0, cooling: [], absent: 0 }] }
+      granted = granted === 0 ? 15 : granted + (balance?.want ?? 0)
+      return { balances: [{ account: tokens, granted, returned: 0, cooling: [], absent: 0 }] }
     },
   })
   const want = { account: tokens, slots: 11, least: 11, limit: 100 }
   const first = await worker.take([want], never)
   const waiting = worker.take([want], never)
-  first.settle(4)
+  first.correct(4)
   expect(worker.take([want], never)).not.toBeInstanceOf(Promise)
   await waiting
   expect(granted).toBe(26)

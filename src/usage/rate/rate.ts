@@ -14,7 +14,7 @@
 
 export const slotMinuteMs = 60_000
 /** More minutes than this nobody pays for what was used beyond a limit. */
-export const mostMinutes = 64
+export const maxMinutes = 64
 /** For how long a worker may use its slots without hearing of the control plane. */
 export const slotTtlMs = 30_000
 /** Uses are remembered in steps of this many milliseconds, each counted from its end: never too short. */

@@ -13,7 +13,7 @@ test('a request that may use more than is left takes what there is, one at a tim
   const made = Array.from({ length: 100 }, () => attempt(inside, 'a', [want], passed))
   await inside.until(inside.now + 3000)
   expect(passed).toHaveLength(1)
-  made[0]?.ticket?.settle(3500)
+  made[0]?.ticket?.correct(3500)
   for (const minute of [1, 2, 3]) {
     const early = attempt(inside, 'a', [want], passed)
     await inside.until(inside.now + 500)
@@ -39,7 +39,7 @@ test('requests without a limit of their own use all of a minute one after anothe
     const made = attempt(inside, 'a', [want], [])
     await inside.until(inside.now + 100)
     expect(made.refused).toBeNull()
-    made.ticket?.settle(99)
+    made.ticket?.correct(99)
   }
   const last = attempt(inside, 'a', [want], [])
   await inside.until(inside.now + 100)
@@ -88,7 +88,7 @@ test('the tokens of any minute are what the limit allows and what requests used 
         inside.at(inside.now + takes, () => {
           // Where the process was killed, all that was taken counts.
           if (inside.workers.get('a') !== process) return
-          inside.record('a', ticket.settle(actual))
+          inside.record('a', ticket.correct(actual))
           record.slots = Math.min(taken, actual)
         })
       }

@@ -9,8 +9,8 @@
  *
  * Longer than most: asking, waiting, returning and confirming share the state of each limit.
  */
-import { type Cooling, coldAt, coolingFrom, countsTokens, mostMinutes, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
-import type { SlotCell, SlotsReply } from './rate-protocol.ts'
+import { type Cooling, coldAt, coolingFrom, countsTokens, maxMinutes, Slots, slotMinuteMs, slotTtlMs } from './rate.ts'
+import type { SlotBalance, SlotsReply } from './rate-protocol.ts'
 import { type RateClock, type RateTicket, SlotTicket } from './rate-ticket.ts'
 import { type RateDemand, type RatePast, RateRefused, type Rates } from './rates.ts'
 
@@ -19,8 +19,8 @@ export interface WorkerRatesOptions {
   /** Another one for each process of the worker. */
   process: string
   past: RatePast
-  /** Sends cells to the control plane; rejects where it cannot be reached. */
-  post(cells: readonly SlotCell[]): Promise<SlotsReply>
+  /** Sends balances to the control plane; rejects where it cannot be reached. */
+  post(balances: readonly SlotBalance[]): Promise<SlotsReply>
   sleep(milliseconds: number): Promise<void>
 }
 
@@ -48,9 +48,9 @@ interface Account {
   confirmedReturned: number
 }
 
-/** A cell as it is sent, and which resting uses it tells of. */
+/** A balance as it is sent, and which resting uses it tells of. */
 interface Message {
-  cell: SlotCell
+  balance: SlotBalance
   resting: readonly Cooling[]
 }
 
@@ -61,9 +61,9 @@ const askAgainMs = 100
 const confirmAfterMs = slotTtlMs / 3
 const idleMs = 10_000
 /** Who is refused tokens that a running request may give back is told to come back after so long. */
-const mostRunningMs = 5000
+const maxRunningMs = 5000
 const forgetAfterMs = 3 * slotMinuteMs
-const debtAfterMs = mostMinutes * slotMinuteMs
+const debtAfterMs = maxMinutes * slotMinuteMs
 const cellsInMessage = 500
 
 /** How many slots a demand comes to; never more than the limit has. */
@@ -117,9 +117,9 @@ export class WorkerRates implements Rates {
 
   /** Says that the call was heard; where the answer tells of slots that were not known yet, follows it once more. */
   async #follow(account: Account, want: number, at: number): Promise<void> {
-    const message = this.#toldMessage(account, 0)
+    const message = this.#report(account, 0)
     await this.#sendUnwatched([message])
-    if (account.slots.granted > message.cell.granted) this.recall(account.name, want, at)
+    if (account.slots.granted > message.balance.granted) this.recall(account.name, want, at)
   }
 
   /** Hands back what is idle and confirms what is in use; to be called about once a second. */
@@ -130,12 +130,12 @@ export class WorkerRates implements Rates {
       const { slots, name } = account
       const idle = now - slots.lastUsedAt
       if (idle >= idleMs) this.#release(account, now)
-      const told = slots.returned === account.confirmedReturned && slots.resting.length === 0
+      const reported = slots.returned === account.confirmedReturned && slots.resting.length === 0
       const held = slots.granted > slots.returned
-      if (told && !held && slots.running === 0 && idle >= (slots.debt > 0 ? debtAfterMs : forgetAfterMs)) {
+      if (reported && !held && slots.running === 0 && idle >= (slots.debt > 0 ? debtAfterMs : forgetAfterMs)) {
         this.#accounts.delete(name)
       }
-      const due = !told || (held && now - account.confirmedAt >= confirmAfterMs)
+      const due = !reported || (held && now - account.confirmedAt >= confirmAfterMs)
       if (due && messages.length < cellsInMessage) messages.push(this.#message(account, 0))
     }
     if (messages.length === 0 || this.#confirming) return
@@ -179,18 +179,18 @@ export class WorkerRates implements Rates {
   #message({ name, slots, recalledAt }: Account, want: number): Message {
     const { granted, returned, resting } = slots
     const { run, knownFrom } = this.#past
-    const cell: SlotCell = {
+    const balance: SlotBalance = {
       ...{ account: name, granted, returned, want, recalled_at: recalledAt, cooling: null },
       resting: coolingFrom(resting, this.#clock.monotonic()),
       ...{ process: this.#process, run, known_from: knownFrom },
     }
-    return { cell, resting }
+    return { balance, resting }
   }
 
   /** A message that also tells when the slots in use are cold. */
-  #toldMessage(account: Account, want: number): Message {
-    const { cell, resting } = this.#message(account, want)
-    return { cell: { ...cell, cooling: account.slots.cooling(this.#clock.monotonic()) }, resting }
+  #report(account: Account, want: number): Message {
+    const { balance, resting } = this.#message(account, want)
+    return { balance: { ...balance, cooling: account.slots.cooling(this.#clock.monotonic()) }, resting }
   }
 
   #account(name: string, now: number): Account {
@@ -254,7 +254,7 @@ export class WorkerRates implements Rates {
     const { cooling, slots } = this.#account(short.account, now)
     const at = coldAt(cooling, this.#shortage(short, now, needed)) ?? now + slotMinuteMs
     // Whoever runs may give tokens back at its end.
-    const soonest = countsTokens(short.account) && slots.running > 0 ? mostRunningMs : slotMinuteMs * mostMinutes
+    const soonest = countsTokens(short.account) && slots.running > 0 ? maxRunningMs : slotMinuteMs * maxMinutes
     return Math.min(soonest, Math.max(0, at - now))
   }
 
@@ -298,7 +298,7 @@ export class WorkerRates implements Rates {
     const { granted } = account.slots
     let refused: RateRefused['reason'] = 'used'
     try {
-      await this.#send([this.#toldMessage(account, lacking)])
+      await this.#send([this.#report(account, lacking)])
       // All that was asked for is no refusal: who still lacks slots lost them to others meanwhile, and is asked for anew.
       if (account.slots.granted - granted >= lacking) asked.clear()
     } catch {
@@ -307,11 +307,11 @@ export class WorkerRates implements Rates {
       await this.#sleep(askAgainMs)
     }
     account.asking = false
-    this.#settleWaiting(account, asked, refused)
+    this.#serveOrRefuse(account, asked, refused)
   }
 
   /** Serves the waiting in order of arrival; those for whom was asked and who still lack slots are refused. */
-  #settleWaiting(account: Account, asked: ReadonlySet<Waiting>, reason: RateRefused['reason']): void {
+  #serveOrRefuse(account: Account, asked: ReadonlySet<Waiting>, reason: RateRefused['reason']): void {
     const now = this.#clock.monotonic()
     for (const waiting of this.#waiting) {
       const short = this.#firstShort(waiting.demands, now, wanted)
@@ -336,8 +336,8 @@ export class WorkerRates implements Rates {
 
   async #send(messages: readonly Message[]): Promise<void> {
     const sentAt = this.#clock.monotonic()
-    const { cells: answered } = await this.#post(messages.map(({ cell }) => cell))
-    const sent = new Map(messages.map((message) => [message.cell.account, message]))
+    const { balances: answered } = await this.#post(messages.map(({ balance }) => balance))
+    const sent = new Map(messages.map((message) => [message.balance.account, message]))
     const answeredAt = this.#clock.monotonic()
     for (const { account: name, granted, returned, cooling, absent } of answered) {
       const account = this.#accounts.get(name)
@@ -346,7 +346,7 @@ export class WorkerRates implements Rates {
       account.slots.answered(granted, returned, sentAt, message.resting)
       account.confirmedAt = sentAt
       account.confirmedReturned = returned
-      if (message.cell.want === 0) continue
+      if (message.balance.want === 0) continue
       account.cooling = cooling.map(([after, slots]) => [answeredAt + after, slots])
       account.absent = absent
     }

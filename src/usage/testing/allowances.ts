@@ -1,5 +1,5 @@
 /** Allowances in one place, for tests of what stands on them: balances that are reserved, settled and given back. */
-import { type Allowances, type Demand, type Held, type Reservation, UsageRefused } from '../allowance.ts'
+import { type Allowances, type Demand, type HeldAmount, type Reservation, UsageRefused } from '../allowance.ts'
 
 export class TestAllowances implements Allowances {
   /** What is left of each account; one that is not named has no limit. */
@@ -29,7 +29,7 @@ export class TestAllowances implements Allowances {
   }
 
   #take(demands: readonly Demand[]): Reservation {
-    const held: Held[] = demands.map(({ account, want, min }) => {
+    const held: HeldAmount[] = demands.map(({ account, want, min }) => {
       if (!(min >= 1)) throw new RangeError(`${account}: ${min} is demanded`)
       const left = this.balances.get(account) ?? Number.POSITIVE_INFINITY
       if (left < min) throw new UsageRefused(account, this.refuseWith, { left })
@@ -53,7 +53,7 @@ export class TestAllowances implements Allowances {
         }
         return true
       },
-      settle: (used) => {
+      book: (used) => {
         end()
         this.settled += 1
         for (const [index, { account, amount }] of held.entries())

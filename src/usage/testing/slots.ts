@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import type { Statement } from '../../store/statement.ts'
 import { type RecordedUse, sumUses } from '../rate/rate.ts'
 import { answerSlots } from '../rate/rate-ledger.ts'
-import { type SlotCell, type SlotsReply, slotsReplySchema, slotsRequestSchema } from '../rate/rate-protocol.ts'
+import { type SlotBalance, type SlotsReply, slotsReplySchema, slotsRequestSchema } from '../rate/rate-protocol.ts'
 import { WorkerRates } from '../rate/worker-rates.ts'
 
 /** libSQL binds every number as a real, so that divisions have a fraction; this SQLite binds whole ones as integers. */
@@ -70,7 +70,7 @@ export class SlotWorld {
       clock: { monotonic: () => this.now + offset, host: () => this.now },
       process: `${run}`,
       past: { run, knownFrom: this.#knownFrom.get(name) ?? 0, uses },
-      post: (cells) => this.#post(name, worker, cells),
+      post: (balances) => this.#post(name, worker, balances),
       sleep: this.#sleep,
     })
     this.workers.set(name, worker)
@@ -103,23 +103,24 @@ export class SlotWorld {
   readonly #sleep = (milliseconds: number) =>
     new Promise<void>((resolve) => this.at(this.now + milliseconds, () => resolve()))
 
-  async #post(name: string, sender: WorkerRates, cells: readonly SlotCell[]): Promise<SlotsReply> {
+  async #post(name: string, sender: WorkerRates, balances: readonly SlotBalance[]): Promise<SlotsReply> {
     this.messages += 1
     const fate = this.#fate()
     await this.#sleep(fate.there)
     const unreachable = () => this.cut.has(name) || this.workers.get(name) !== sender
     if (fate.lost === 'message' || unreachable()) throw new Error('lost')
-    if (fate.again !== null) this.at(this.now + fate.again, () => void this.#answer(name, cells).catch(() => undefined))
-    const reply = await this.#answer(name, cells)
+    if (fate.again !== null)
+      this.at(this.now + fate.again, () => void this.#answer(name, balances).catch(() => undefined))
+    const reply = await this.#answer(name, balances)
     await this.#sleep(fate.back)
     if (fate.lost === 'answer' || unreachable()) throw new Error('lost')
     return reply
   }
 
   /** Answers as the route does, which checks what goes either way. */
-  async #answer(worker: string, told: readonly SlotCell[]): Promise<SlotsReply> {
+  async #answer(worker: string, told: readonly SlotBalance[]): Promise<SlotsReply> {
     const { ledger } = this
-    const { cells } = slotsRequestSchema.parse({ worker: 0, stream_id: crypto.randomUUID(), cells: told })
+    const { balances } = slotsRequestSchema.parse({ worker: 0, stream_id: crypto.randomUUID(), balances: told })
     const reply = await answerSlots(
       {
         slotsOf: async (account) => this.#limits.get(account.split('/')[1] ?? '') ?? 0,
@@ -138,7 +139,7 @@ export class SlotWorld {
         recall: (account, want, workers, at) => this.#recall(account, want, workers, at),
       },
       worker,
-      cells,
+      balances,
     )
     return slotsReplySchema.parse(reply)
   }

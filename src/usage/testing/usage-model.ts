@@ -8,25 +8,25 @@
  * Longer than most: a world that fails in all these ways is one state.
  */
 import { silentLog } from '../../lib/log/log.ts'
-import { type Held, type Reservation, UsageRefused } from '../allowance.ts'
+import { type HeldAmount, type Reservation, UsageRefused } from '../allowance.ts'
 import { Allocator } from '../lease/allocator/allocator.ts'
 import type {
-  CellLedger,
-  ForgottenGrants,
-  HelloResult,
-  LedgerCell,
+  BalanceLedger,
+  LedgerBalance,
   LedgerChange,
-  LedgerStanding,
+  LedgerStatus,
+  MissingGrants,
+  RegistrationResult,
   WorkerAnswer,
 } from '../lease/allocator/balance-ledger.ts'
 import {
   answerWithinMs,
-  type CellReport,
-  type Hello,
+  type BalanceReport,
   inRound,
   type LeaseReply,
   type LeaseRequest,
   plainName,
+  type Registration,
 } from '../lease/lease.ts'
 import type { UsageSignal } from '../lease/recall-peers.ts'
 import { type UsageJournal, WorkerUsage } from '../lease/worker/worker-usage.ts'
@@ -103,7 +103,7 @@ export class Scheduler {
       this.#queue.pop()
       this.#now = next.at
       next.work()
-      for (let turn = 0; turn < 12; turn++) await null
+      for (let allocation = 0; allocation < 12; allocation++) await null
     }
     this.#now = until
   }
@@ -111,14 +111,14 @@ export class Scheduler {
 
 interface Outcome {
   exchange: string
-  settlements: readonly Held[]
+  settlements: readonly HeldAmount[]
 }
 
 /** What a worker's chain holds, as its journal has it. */
 class Journal implements UsageJournal {
   /** Committed, and committed for so long that a crash of the host leaves it. */
   readonly events: Outcome[] = []
-  readonly opens = new Map<string, readonly Held[]>()
+  readonly opens = new Map<string, readonly HeldAmount[]>()
   /** As many events as a restart found; the ledger cannot have more of them unless the host lost some. */
   recovered = Number.POSITIVE_INFINITY
   happened = false
@@ -132,7 +132,7 @@ class Journal implements UsageJournal {
     this.#world = world
   }
 
-  get owing(): boolean {
+  get hasUnwrittenOutcomes(): boolean {
     return this.#owed.length > 0
   }
 
@@ -140,7 +140,7 @@ class Journal implements UsageJournal {
     return this.events.length
   }
 
-  told(): void {
+  reported(): void {
     this.happened = false
   }
 
@@ -148,8 +148,8 @@ class Journal implements UsageJournal {
     return this.#batch?.promise ?? Promise.resolve()
   }
 
-  open(exchange: string, held: readonly Held[]): Promise<void> {
-    if (this.owing) return Promise.reject(new Error('full'))
+  open(exchange: string, held: readonly HeldAmount[]): Promise<void> {
+    if (this.hasUnwrittenOutcomes) return Promise.reject(new Error('full'))
     return this.#append(
       () => this.opens.set(exchange, held),
       () => undefined,
@@ -216,17 +216,17 @@ interface Holder {
   streamId: string
   takenAt: number
   process: string
-  hello: number
+  registration: number
   greetedAt: number
   awaited: boolean
 }
 
 class MemoryLedger {
-  rows = new Map<string, LedgerCell>()
+  rows = new Map<string, LedgerBalance>()
   chains = new Map<string, number>()
   outcomes = new Map<string, number>()
   holders = new Map<string, Holder>()
-  marks = new Map<string, number>()
+  epoch = new Map<string, number>()
   /** When each worker last heartbeat. */
   heartbeats = new Map<string, number>()
   told = new Map<string, WorkerAnswer>()
@@ -253,8 +253,8 @@ class MemoryLedger {
 
   /** Copies what there is; gives what puts it back. */
   copy(): () => void {
-    const { rows, chains, outcomes, holders, marks, heartbeats, told } = this
-    const copied = structuredClone({ rows, chains, outcomes, holders, marks, heartbeats, told })
+    const { rows, chains, outcomes, holders, epoch, heartbeats, told } = this
+    const copied = structuredClone({ rows, chains, outcomes, holders, epoch, heartbeats, told })
     return () => {
       Object.assign(this, structuredClone(copied))
       this.#pausedUntil = Number.NEGATIVE_INFINITY
@@ -262,7 +262,7 @@ class MemoryLedger {
     }
   }
 
-  cells(accounts: readonly string[]): LedgerCell[] {
+  balances(accounts: readonly string[]): LedgerBalance[] {
     return [...this.rows.values()].filter(({ account }) => accounts.includes(account)).map((row) => ({ ...row }))
   }
 
@@ -270,12 +270,12 @@ class MemoryLedger {
     return this.#now() < this.#pausedUntil || [...this.holders.values()].some(({ awaited }) => awaited)
   }
 
-  isBehind(marks: Marks): boolean {
-    return [...marks].some(([writer, written]) => (this.marks.get(writer) ?? 0) < written)
+  isBehind(epoch: Marks): boolean {
+    return [...epoch].some(([writer, written]) => (this.epoch.get(writer) ?? 0) < written)
   }
 
-  standing(marks: Marks): LedgerStanding {
-    if (this.isBehind(marks)) return 'behind'
+  status(epoch: Marks): LedgerStatus {
+    if (this.isBehind(epoch)) return 'behind'
     return this.awaits ? 'awaiting' : 'whole'
   }
 
@@ -288,13 +288,13 @@ class MemoryLedger {
     return [...this.heartbeats].filter(([, at]) => at >= since).map(([worker]) => worker)
   }
 
-  awaitAll(marks: Marks, workers: ReadonlySet<string>): void {
+  startFullReconciliation(epoch: Marks, workers: ReadonlySet<string>): void {
     for (const worker of workers) {
-      const unknown = { streamId: '', takenAt: 0, process: '', hello: 0, greetedAt: 0, awaited: true }
+      const unknown = { streamId: '', takenAt: 0, process: '', registration: 0, greetedAt: 0, awaited: true }
       if (!this.holders.has(worker)) this.holders.set(worker, unknown)
     }
     for (const holder of this.holders.values()) holder.awaited = true
-    for (const [writer, written] of marks) this.marks.set(writer, Math.max(written, this.marks.get(writer) ?? 0))
+    for (const [writer, written] of epoch) this.epoch.set(writer, Math.max(written, this.epoch.get(writer) ?? 0))
     this.#pausedUntil = this.#now() + 3000
   }
 
@@ -305,21 +305,21 @@ class MemoryLedger {
   }
 
   count(writer: string): void {
-    this.marks.set(writer, 1 + (this.marks.get(writer) ?? 0))
+    this.epoch.set(writer, 1 + (this.epoch.get(writer) ?? 0))
   }
 
-  raise({ workers, raises, limits, grants, answers = [] }: LedgerChange, marks: Marks, writer: string): boolean {
-    if (raises.length > 0) {
+  apply({ workers, increases, limits, grants, answers = [] }: LedgerChange, epoch: Marks, writer: string): boolean {
+    if (increases.length > 0) {
       if (workers.some(({ worker, streamId }) => this.holders.get(worker)?.streamId !== streamId)) return false
-      if (this.isBehind(marks) || (grants && this.awaits)) return false
+      if (this.isBehind(epoch) || (grants && this.awaits)) return false
     }
     const before = new Map([...this.rows].map(([key, row]) => [key, { ...row }]))
-    for (const raise of raises) this.#raise(raise)
+    for (const increase of increases) this.#recordIncrease(increase)
     if (limits.some(({ account, limit }) => this.held(account) > limit)) {
       this.rows = before
       return false
     }
-    if (raises.length > 0) this.count(writer)
+    if (increases.length > 0) this.count(writer)
     for (const answer of answers) {
       const key = `${answer.account} ${answer.worker}`
       this.told.set(key, { ...answer, told: Math.max(answer.told, (this.told.get(key)?.told ?? 0) + 1) })
@@ -328,44 +328,45 @@ class MemoryLedger {
     return true
   }
 
-  #raise(raise: LedgerChange['raises'][number]): void {
-    const row = this.#row(raise.account, raise.worker)
-    const rounds = Math.max(row.rounds, raise.rounds)
-    const [old, { granted, returned }] = [inRound(row, rounds), inRound({ ...row, ...raise }, rounds)]
+  #recordIncrease(increase: LedgerChange['increases'][number]): void {
+    const row = this.#row(increase.account, increase.worker)
+    const rounds = Math.max(row.rounds, increase.rounds)
+    const [old, { granted, returned }] = [inRound(row, rounds), inRound({ ...row, ...increase }, rounds)]
     this.rounds += rounds - row.rounds
     row.rounds = rounds
     row.granted = Math.max(old.granted, granted)
     row.returned = Math.max(old.returned, Math.min(returned, row.granted - row.settled))
   }
 
-  hello(
+  register(
     { worker, streamId, process, number }: { worker: string; streamId: string; process: string; number: number },
-    { through, counted, crashed }: Hello,
-    cells: readonly CellReport[],
-    { forgotten, marks }: { forgotten: ForgottenGrants | undefined; marks: Marks },
-  ): HelloResult {
+    { through, counted, crashed }: Registration,
+    balances: readonly BalanceReport[],
+    { forgotten, epoch }: { forgotten: MissingGrants | undefined; epoch: Marks },
+  ): RegistrationResult {
     const holder = this.holders.get(worker)
     if (holder?.streamId !== streamId) return 'overtaken'
-    if (holder.process === process && holder.hello >= number) return 'overtaken'
+    if (holder.process === process && holder.registration >= number) return 'overtaken'
     const seq = this.chains.get(worker) ?? 0
     if (seq < through) return 'behind'
-    if (this.isBehind(marks)) return 'behind'
-    for (const raise of forgotten?.raises ?? []) {
-      const others = holder.awaited ? 0 : this.held(raise.account) - this.#heldBy(raise.account, worker)
-      if (raise.granted - raise.returned + others <= (raise.limit ?? Number.POSITIVE_INFINITY)) this.#raise(raise)
+    if (this.isBehind(epoch)) return 'behind'
+    for (const apply of forgotten?.increases ?? []) {
+      const others = holder.awaited ? 0 : this.held(apply.account) - this.#heldBy(apply.account, worker)
+      if (apply.granted - apply.returned + others <= (apply.limit ?? Number.POSITIVE_INFINITY))
+        this.#recordIncrease(apply)
     }
     if (forgotten !== undefined) this.awaitSince(forgotten.since)
-    const told = new Map(cells.map((cell) => [cell.account, cell]))
+    const told = new Map(balances.map((balance) => [balance.account, balance]))
     for (const row of this.rows.values()) {
       if (row.worker !== worker) continue
-      const cell = told.get(row.account)
-      if (cell === undefined) {
+      const balance = told.get(row.account)
+      if (balance === undefined) {
         if (crashed) row.settled = row.granted - row.returned
         else row.returned = row.granted - row.settled
-      } else if (inRound(cell, row.rounds).returned < row.returned) return 'rolled_back'
-      else if (cell.settled < row.settled && seq <= counted) return 'rolled_back'
+      } else if (inRound(balance, row.rounds).returned < row.returned) return 'rolled_back'
+      else if (balance.settled < row.settled && seq <= counted) return 'rolled_back'
     }
-    Object.assign(holder, { process, hello: number, greetedAt: this.#now(), awaited: false })
+    Object.assign(holder, { process, registration: number, greetedAt: this.#now(), awaited: false })
     this.#check()
     return 'done'
   }
@@ -411,11 +412,11 @@ class MemoryLedger {
     return this.#sum(account, ({ settled }) => settled)
   }
 
-  #sum(account: string, amount: (row: LedgerCell) => number): number {
+  #sum(account: string, amount: (row: LedgerBalance) => number): number {
     return [...this.rows.values()].reduce((sum, row) => (row.account === account ? sum + amount(row) : sum), 0)
   }
 
-  #row(account: string, worker: string): LedgerCell {
+  #row(account: string, worker: string): LedgerBalance {
     const key = `${account} ${worker}`
     const row = this.rows.get(key) ?? { account, worker, rounds: 0, granted: 0, returned: 0, settled: 0 }
     this.rows.set(key, row)
@@ -476,7 +477,7 @@ interface Worker {
   connected: boolean
   /** When this process last took its stream, and what the control plane remembered with the last heartbeat. */
   takenAt: number | null
-  marks: Marks
+  epoch: Marks
   /** Which control plane it is connected to. */
   home: number
   alive: boolean
@@ -595,7 +596,7 @@ export class World {
     this.scheduler.after(this.#options.lasting ?? this.random() * 1500, () => {
       if (!worker.alive) return
       // A close that fails is owed by the journal, which tries it again.
-      worker.journal.close({ exchange, settlements: reservation.settle(used) }).catch(() => undefined)
+      worker.journal.close({ exchange, settlements: reservation.book(used) }).catch(() => undefined)
     })
   }
 
@@ -621,8 +622,8 @@ export class World {
     if (controlPlane === undefined || this.ledger.down) return
     const { memory, asked } = controlPlane
     const behind = this.ledger.isBehind(memory.known)
-    if (behind) this.ledger.awaitAll(memory.known, this.#controlPlanes[home]?.seen ?? new Set())
-    else memory.read = new Map(this.ledger.marks)
+    if (behind) this.ledger.startFullReconciliation(memory.known, this.#controlPlanes[home]?.seen ?? new Set())
+    else memory.read = new Map(this.ledger.epoch)
     const awaited = new Map(
       [...this.ledger.holders].flatMap(([name, { awaited: waits, greetedAt }]) =>
         waits ? [[name, `${name} ${greetedAt}`]] : [],
@@ -630,7 +631,7 @@ export class World {
     )
     for (const [index, worker] of this.workers.entries()) {
       const time = awaited.get(worker.name)
-      const heard = controlPlane.authority.hasGreeted({ worker: worker.name, streamId: worker.streamId })
+      const heard = controlPlane.authority.isRegistered({ worker: worker.name, streamId: worker.streamId })
       const again = behind || (time !== undefined && (heard || !asked.has(time)))
       if (again && worker.connected && worker.home === home) this.#disconnect(index, worker)
     }
@@ -690,7 +691,7 @@ export class World {
           if (own().some((worker) => worker.name === name)) this.#recall(name, accounts)
         },
       },
-      peers: { tell: (signal) => this.#tell(index, signal) },
+      peers: { send: (signal) => this.#tell(index, signal) },
       onRestored: () => this.#look(index),
     })
   }
@@ -703,28 +704,28 @@ export class World {
     return { booked: `${account}@${isOver ? 2 : 1}`, until: isOver ? 1e9 : windowEndsAt }
   }
 
-  #ledgerOf(home: number, memory: Memory, later: <Result>(work: () => Result) => Promise<Result>): CellLedger {
+  #ledgerOf(home: number, memory: Memory, later: <Result>(work: () => Result) => Promise<Result>): BalanceLedger {
     const { ledger } = this
     const { writer } = memory
     return {
-      cells: (accounts) => later(() => ledger.cells(accounts)),
-      book: (accounts) => later(() => ({ cells: ledger.cells(accounts), standing: ledger.standing(memory.known) })),
+      balances: (accounts) => later(() => ledger.balances(accounts)),
+      book: (accounts) => later(() => ({ balances: ledger.balances(accounts), status: ledger.status(memory.known) })),
       answers: (accounts) => later(() => ledger.answers(accounts)),
       workersWithin: (milliseconds) => later(() => ledger.workersWithin(milliseconds)),
-      awaitAll: () =>
+      startFullReconciliation: () =>
         later(() => {
           const behind = ledger.isBehind(memory.known)
-          if (behind) ledger.awaitAll(memory.known, this.#controlPlanes[home]?.seen ?? new Set())
+          if (behind) ledger.startFullReconciliation(memory.known, this.#controlPlanes[home]?.seen ?? new Set())
           return behind
         }),
-      async raise(change) {
-        const done = await later(() => ledger.raise(change, memory.known, writer))
-        if (done && change.raises.length > 0) memory.made()
+      async apply(change) {
+        const done = await later(() => ledger.apply(change, memory.known, writer))
+        if (done && change.increases.length > 0) memory.made()
         return done
       },
-      async hello(worker, hello, cells, forgotten) {
+      async register(worker, registration, balances, forgotten) {
         const result = await later(() => {
-          const said = ledger.hello(worker, hello, cells, { forgotten, marks: memory.known })
+          const said = ledger.register(worker, registration, balances, { forgotten, epoch: memory.known })
           if (said === 'done') ledger.count(writer)
           return said
         })
@@ -740,7 +741,7 @@ export class World {
       if (index === from || (!this.#calm && this.random() < this.#options.loss)) continue
       this.scheduler.after(1 + this.random() * 40, () => {
         const peer = this.#controlPlanes[index]
-        if (peer?.up) peer.authority.hear(signal)
+        if (peer?.up) peer.authority.receiveSignal(signal)
       })
     }
   }
@@ -770,7 +771,7 @@ export class World {
       streamId: '',
       connected: false,
       takenAt: null,
-      marks: new Map(),
+      epoch: new Map(),
       home: 0,
       alive: true,
       usage: new WorkerUsage({
@@ -787,7 +788,7 @@ export class World {
       worker.usage.tick()
       this.#ship(index, worker)
       if (worker.connected && !this.#cut.has(index)) {
-        worker.marks = this.#controlPlanes[worker.home]?.memory.known ?? worker.marks
+        worker.epoch = this.#controlPlanes[worker.home]?.memory.known ?? worker.epoch
         const known = this.ledger.holders.get(worker.name)?.streamId === worker.streamId
         if (!this.ledger.down && known) this.ledger.heartbeats.set(worker.name, this.scheduler.now)
         else if (!this.ledger.down) this.#disconnect(index, worker)
@@ -815,11 +816,19 @@ export class World {
     worker.streamId = `stream-${this.#ids++}`
     const known = this.ledger.holders.get(worker.name)
     const takenAt = this.scheduler.now
-    const holder = { process: '', hello: 0, greetedAt: 0, awaited: false, ...known, streamId: worker.streamId, takenAt }
+    const holder = {
+      process: '',
+      registration: 0,
+      greetedAt: 0,
+      awaited: false,
+      ...known,
+      streamId: worker.streamId,
+      takenAt,
+    }
     this.ledger.holders.set(worker.name, holder)
     const head = this.ledger.chains.get(worker.name) ?? 0
     const forgotten = worker.takenAt !== null && (known?.takenAt ?? 0) < worker.takenAt
-    if (forgotten || head < worker.journal.acknowledgedEvent || this.ledger.isBehind(worker.marks)) {
+    if (forgotten || head < worker.journal.acknowledgedEvent || this.ledger.isBehind(worker.epoch)) {
       this.ledger.awaitSince(controlPlane.startedAt)
       holder.awaited = true
       controlPlane.asked.add(`${worker.name} ${holder.greetedAt}`)

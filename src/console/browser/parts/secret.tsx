@@ -72,8 +72,8 @@ export function TokenSecret({ secret }: { secret: string }) {
   return (
     <div class="stack">
       <p>
-        <strong>This is shown once.</strong> Keep it where you keep secrets. Only its hash is stored: nobody can show it
-        to you again. If it is lost, rotate the token.
+        <strong>This is shown once.</strong> Keep it where you keep secrets. Only its hash is stored: noAttribution can
+        show it to you again. If it is lost, rotate the token.
       </p>
       <SecretLine secret={secret} what="Token" />
       <div class="stack close">

@@ -10,9 +10,9 @@ import { IngestQueue } from '../events-queue.ts'
 import type { FleetOptions } from '../options.ts'
 import type { UsageControl } from '../usage.ts'
 import type { WorkerRegistry } from '../worker-registry.ts'
-import { heldWorker } from './heartbeat.ts'
+import { connectedWorker } from './heartbeat.ts'
 
-const mostBytes = 4 * 1024 * 1024
+const maxBytes = 4 * 1024 * 1024
 /** What stands before a body, which begins with a brace; the line ends with the body's own and that of the line. */
 const headForm = /^\{"n":(\d{1,15}),"digest":"([0-9a-f]{64})","body":(?=\{)/
 /** Characters in which the form can match: the longest head, and the brace behind it. */
@@ -21,14 +21,14 @@ const longestHead = eventLineHead(999_999_999_999_999, 'f'.repeat(64)).length + 
 export interface EventsDependencies {
   options: FleetOptions
   registry: WorkerRegistry
-  usage: Pick<UsageControl, 'settle' | 'settled'>
+  usage: Pick<UsageControl, 'bookingStatements' | 'onBooked'>
 }
 
 /** Batches of all workers that are being taken in or wait for it; a worker sends one at a time. */
-const mostBatches = 64
+const maxBatches = 64
 
 export function eventsRoute({ options, registry, usage }: EventsDependencies): AnyRoute {
-  const queue = new IngestQueue({ atOnce: 4, most: mostBatches })
+  const queue = new IngestQueue({ atOnce: 4, most: maxBatches })
   const bounds = 'url' in options.source ? remotePace : localPace
   const pace = new SlicePace(options.clock, bounds, (milliseconds) => options.meter?.sliced(milliseconds / 1000))
   return route({
@@ -43,9 +43,9 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies): A
     async handle({ principal, headers }, request) {
       const workerNumber = Number(headers.get(workerHeader) ?? Number.NaN)
       if (!Number.isSafeInteger(workerNumber)) throw new Failure('invalid_parameter', { param: workerHeader })
-      const worker = await heldWorker(registry, principal, workerNumber, headers.get(streamIdHeader) ?? '')
+      const worker = await connectedWorker(registry, principal, workerNumber, headers.get(streamIdHeader) ?? '')
       const bytes = await request.arrayBuffer()
-      if (bytes.byteLength > mostBytes) throw new Failure('request_too_large')
+      if (bytes.byteLength > maxBytes) throw new Failure('request_too_large')
       const lines = parseLines(bytes)
       const receivedAt = options.clock.now()
       const { seq, digest } = await queue.run(() =>
@@ -57,9 +57,12 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies): A
           pace,
           newId: options.newId,
           log: options.log,
-          settle: (events) => [...arrivalStatements(events, receivedAt), ...usage.settle(worker.worker, events)],
-          onSettled: (events) => {
-            usage.settled(events)
+          bookingStatements: (events) => [
+            ...arrivalStatements(events, receivedAt),
+            ...usage.bookingStatements(worker.worker, events),
+          ],
+          onIngested: (events) => {
+            usage.onBooked(events)
             options.meter?.ingested(events)
           },
         }),

@@ -26,7 +26,7 @@ test('an acknowledgement counts only of what this primary has said', async () =>
     body,
     (data) => {
       const message = streamMessageSchema.parse(JSON.parse(data))
-      if (message.kind === 'hello') streamId = message.stream_id
+      if (message.kind === 'handshake') streamId = message.stream_id
     },
     () => undefined,
   ).catch(() => undefined)

@@ -18,7 +18,7 @@ export interface HeartbeatDependencies {
   registry: WorkerRegistry
   stateHead: StateHead
   tokens: RuntimeTokens
-  usage: Pick<UsageControl, 'marks'>
+  usage: Pick<UsageControl, 'epoch'>
   /** Ends everything that was given for a runtime token. */
   endToken(tokenId: string): Promise<void>
 }
@@ -41,7 +41,7 @@ export function heartbeatRoute({
     reply: heartbeatReplySchema,
     internal: true,
     async handle({ principal, body }) {
-      const worker = await heldWorker(registry, principal, body.worker, body.stream_id)
+      const worker = await connectedWorker(registry, principal, body.worker, body.stream_id)
       const { acknowledged_version: version, history, nonce, stale_after_ms: staleAfterMs = null } = body
       const known = await stateHead.knows({ version, history, nonce })
       const { head, fresh } = await stateHead.recent()
@@ -54,9 +54,9 @@ export function heartbeatRoute({
         head,
         history: known ? 'known' : 'unknown',
         // A worker whose versions are of another history has news of that one.
-        fresh: fresh && known && registry.isWritten,
+        fresh: fresh && known && registry.areHeartbeatsWritten,
         max_staleness_seconds: options.settings.max_staleness_seconds,
-        ledger: await usage.marks(),
+        ledger_epoch: await usage.epoch(),
         now: timestamp(options.clock.now()),
       }
       return { reply }
@@ -78,7 +78,7 @@ function acknowledges(heartbeat: z.infer<typeof heartbeatRequestSchema>, head: H
  * known here by this stream, connected to another control plane or to this one before a restart, the ledger's row says
  * who holds it.
  */
-export async function heldWorker(
+export async function connectedWorker(
   registry: WorkerRegistry,
   principal: Principal,
   workerNumber: number,

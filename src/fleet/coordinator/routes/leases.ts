@@ -3,11 +3,11 @@ import { type AnyRoute, route } from '../../../api/route.ts'
 import { leasesReplySchema, leasesRequestSchema } from '../../protocol/wire.ts'
 import type { UsageControl } from '../usage.ts'
 import type { WorkerRegistry } from '../worker-registry.ts'
-import { heldWorker } from './heartbeat.ts'
+import { connectedWorker } from './heartbeat.ts'
 
 export interface LeasesDependencies {
   registry: WorkerRegistry
-  usage: Pick<UsageControl, 'authority'>
+  usage: Pick<UsageControl, 'allocator'>
 }
 
 export const leasesRoute = ({ registry, usage }: LeasesDependencies): AnyRoute =>
@@ -21,7 +21,7 @@ export const leasesRoute = ({ registry, usage }: LeasesDependencies): AnyRoute =
     reply: leasesReplySchema,
     internal: true,
     async handle({ principal, body: { worker: workerNumber, stream_id: streamId, ...request }, signal }) {
-      const { worker, gatewayId } = await heldWorker(registry, principal, workerNumber, streamId)
-      return { reply: await usage.authority.receive({ worker, streamId, gatewayId, signal }, request) }
+      const { worker, gatewayId } = await connectedWorker(registry, principal, workerNumber, streamId)
+      return { reply: await usage.allocator.receive({ worker, streamId, gatewayId, signal }, request) }
     },
   })

@@ -1,31 +1,31 @@
 /** Takes in what a worker has denied, where the primary does not know the history that the worker has followed. */
 import { type AnyRoute, route } from '../../../api/route.ts'
-import { denialsReplySchema, denialsRequestSchema } from '../../protocol/wire.ts'
+import { revocationsReplySchema, revocationsRequestSchema } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
 import type { FleetOptions } from '../options.ts'
 import { revokeByDenials } from '../tokens-to-revoke-again.ts'
 import type { WorkerRegistry } from '../worker-registry.ts'
-import { heldWorker } from './heartbeat.ts'
+import { connectedWorker } from './heartbeat.ts'
 
-export interface DenialsDependencies {
+export interface RevocationsDependencies {
   options: FleetOptions
   registry: WorkerRegistry
   stateHead: StateHead
 }
 
-export const denialsRoute = ({ options, registry, stateHead }: DenialsDependencies): AnyRoute =>
+export const revocationsRoute = ({ options, registry, stateHead }: RevocationsDependencies): AnyRoute =>
   route({
     method: 'POST',
-    path: '/v1/gateway-runtime/denials',
+    path: '/v1/gateway-runtime/revocations',
     tag: 'Gateway runtime',
     summary: 'Tell what a worker has denied in a history that the primary has lost',
     access: 'runtime:session',
-    body: denialsRequestSchema,
-    reply: denialsReplySchema,
+    body: revocationsRequestSchema,
+    reply: revocationsReplySchema,
     internal: true,
     async handle({ principal, body }) {
-      const { worker } = await heldWorker(registry, principal, body.worker, body.stream_id)
-      const revoked = await revokeByDenials(options, worker, body.denials)
+      const { worker } = await connectedWorker(registry, principal, body.worker, body.stream_id)
+      const revoked = await revokeByDenials(options, worker, body.revocations)
       if (revoked > 0) {
         options.log.warn({ worker, revoked }, 'The restored state had tokens that a gateway knows to be revoked')
       }

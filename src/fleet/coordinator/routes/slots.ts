@@ -8,7 +8,7 @@ import { slotsReplySchema, slotsRequestSchema } from '../../../usage/rate/rate-p
 import type { FleetOptions } from '../options.ts'
 import { recallSlots } from '../usage.ts'
 import type { WorkerRegistry } from '../worker-registry.ts'
-import { heldWorker } from './heartbeat.ts'
+import { connectedWorker } from './heartbeat.ts'
 
 export interface SlotsDependencies {
   options: FleetOptions
@@ -29,7 +29,7 @@ export function slotsRoute({ options, registry, limitRows, peers = noPeers }: Sl
       const connected = (worker: string) => (registry.get(worker)?.stream ?? null) !== null
       const [here, elsewhere] = [workers.filter(connected), workers.filter((worker) => !connected(worker))]
       recallSlots(registry, { kind: 'slots', account, want, workers: here, at })
-      if (elsewhere.length > 0) peers.tell({ kind: 'slots', account, want, workers: elsewhere, at })
+      if (elsewhere.length > 0) peers.send({ kind: 'slots', account, want, workers: elsewhere, at })
     },
   }
   return route({
@@ -42,8 +42,8 @@ export function slotsRoute({ options, registry, limitRows, peers = noPeers }: Sl
     reply: slotsReplySchema,
     internal: true,
     async handle({ principal, body }) {
-      const { worker } = await heldWorker(registry, principal, body.worker, body.stream_id)
-      return { reply: await answerSlots(sides, worker, body.cells) }
+      const { worker } = await connectedWorker(registry, principal, body.worker, body.stream_id)
+      return { reply: await answerSlots(sides, worker, body.balances) }
     },
   })
 }

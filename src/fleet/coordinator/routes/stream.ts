@@ -8,7 +8,7 @@ import { Failure } from '../../../failure.ts'
 import type { Principal } from '../../../identity/principal.ts'
 import { timestamp } from '../../../lib/clock.ts'
 import type { Head } from '../../../store/propagation.ts'
-import type { Mark } from '../../../usage/lease/ledger-epoch.ts'
+import type { TransactionCount } from '../../../usage/lease/ledger-epoch.ts'
 import {
   type AnnouncedHead,
   type StreamMessage,
@@ -24,7 +24,7 @@ import type { FleetOptions } from '../options.ts'
 import type { Worker, WorkerRegistry, WorkerStream } from '../worker-registry.ts'
 
 /** Messages that may wait for a worker that does not read, before its stream is ended. */
-const mostWaiting = 10_000
+const maxWaiting = 10_000
 
 export interface StreamDependencies {
   options: FleetOptions
@@ -32,7 +32,10 @@ export interface StreamDependencies {
   stateHead: StateHead
   chainHead(chain: string): Promise<AnnouncedHead>
   /** The worker's row is committed: whoever else had it is to be told, and what it says of the ledger is looked at. */
-  onTaken(worker: Worker, told: { forgotten: boolean; acknowledged: number; marks: readonly Mark[] }): Promise<void>
+  onTaken(
+    worker: Worker,
+    told: { forgotten: boolean; acknowledged: number; epoch: readonly TransactionCount[] },
+  ): Promise<void>
   /** The worker is told this head. */
   onHello(worker: Worker, head: Head): Promise<void>
 }
@@ -59,7 +62,7 @@ async function openStream(
     process = '',
     since,
     acknowledged = 0,
-    ledger: marks = [],
+    ledger_epoch: epoch = [],
     stale_after_ms: said,
   }: StreamQuery,
   signal: AbortSignal,
@@ -85,12 +88,12 @@ async function openStream(
     staleAfterMs: said === undefined ? null : Math.max(said, staleAfterMs(maxStaleness)),
   }
   try {
-    const { takenAt, forgotten } = await registry.take(worker, () => !signal.aborted, since ?? null)
-    await dependencies.onTaken(worker, { forgotten, acknowledged, marks })
+    const { takenAt, forgotten } = await registry.takeOver(worker, () => !signal.aborted, since ?? null)
+    await dependencies.onTaken(worker, { forgotten, acknowledged, epoch })
     const head = await stateHead.read()
     await dependencies.onHello(worker, head)
     hello({
-      kind: 'hello',
+      kind: 'handshake',
       stream_id: worker.streamId,
       taken_at: takenAt,
       head,
@@ -129,7 +132,7 @@ function openBody(onEnd: () => void) {
   const write = (message: StreamMessage) => {
     if (controller === null) return
     controller.enqueue(encoder.encode(`event: ${message.kind}\ndata: ${JSON.stringify(message)}\n\n`))
-    if ((controller.desiredSize ?? 0) < -mostWaiting) stream.end()
+    if ((controller.desiredSize ?? 0) < -maxWaiting) stream.end()
   }
   const stream: WorkerStream = {
     send(message) {

@@ -1,22 +1,22 @@
-/** Cells of the ledger as one decision sees them: as read, and with what the decision raises. */
+/** Balances of the ledger as one decision sees them: as read, and with what the decision raises. */
 
-import { type CellTotals, inRound, outstanding, roundSize } from '../lease.ts'
-import type { LedgerCell, Raise } from './balance-ledger.ts'
+import { type BalanceTotals, inRound, outstanding, roundSize } from '../lease.ts'
+import type { CounterIncrease, LedgerBalance } from './balance-ledger.ts'
 
 export class AccountBook {
-  readonly #accounts = new Map<string, Map<string, LedgerCell>>()
-  readonly #raised = new Map<string, Raise>()
+  readonly #accounts = new Map<string, Map<string, LedgerBalance>>()
+  readonly #increased = new Map<string, CounterIncrease>()
   readonly #granted = new Set<string>()
 
-  constructor(cells: readonly LedgerCell[]) {
-    for (const cell of cells) this.#workers(cell.account).set(cell.worker, fromLatestRound({ ...cell }))
+  constructor(balances: readonly LedgerBalance[]) {
+    for (const balance of balances) this.#workers(balance.account).set(balance.worker, fromLatestRound({ ...balance }))
   }
 
-  cell(account: string, worker: string): LedgerCell | null {
+  balance(account: string, worker: string): LedgerBalance | null {
     return this.#accounts.get(account)?.get(worker) ?? null
   }
 
-  of(account: string): LedgerCell[] {
+  of(account: string): LedgerBalance[] {
     return [...this.#workers(account).values()]
   }
 
@@ -26,31 +26,31 @@ export class AccountBook {
   }
 
   settled(account: string): number {
-    return this.of(account).reduce((sum, cell) => sum + cell.settled, 0)
+    return this.of(account).reduce((sum, balance) => sum + balance.settled, 0)
   }
 
-  /** Grants more to a worker; gives the cell as it is then. */
-  grant(account: string, worker: string, amount: number): LedgerCell {
-    const cell = this.#own(account, worker)
-    cell.granted += amount
+  /** Grants more to a worker; gives the balance as it is then. */
+  grant(account: string, worker: string, amount: number): LedgerBalance {
+    const balance = this.#own(account, worker)
+    balance.granted += amount
     this.#granted.add(account)
-    this.#raise(cell)
-    return cell
+    this.#recordIncrease(balance)
+    return balance
   }
 
   /** Takes in what a worker says to have returned: never more than what is outstanding. */
-  returned(worker: string, told: CellTotals): void {
-    const cell = this.cell(told.account, worker)
-    if (cell === null) return
-    const total = inRound(told, cell.rounds).returned
-    if (total <= cell.returned) return
-    cell.returned = Math.min(total, cell.returned + Math.max(0, outstanding(cell)))
-    fromLatestRound(cell)
-    this.#raise(cell)
+  returned(worker: string, told: BalanceTotals): void {
+    const balance = this.balance(told.account, worker)
+    if (balance === null) return
+    const total = inRound(told, balance.rounds).returned
+    if (total <= balance.returned) return
+    balance.returned = Math.min(total, balance.returned + Math.max(0, outstanding(balance)))
+    fromLatestRound(balance)
+    this.#recordIncrease(balance)
   }
 
-  get raises(): Raise[] {
-    return [...this.#raised.values()]
+  get increases(): CounterIncrease[] {
+    return [...this.#increased.values()]
   }
 
   /** Accounts of which something was granted. */
@@ -58,32 +58,32 @@ export class AccountBook {
     return this.#granted
   }
 
-  #raise({ account, worker, rounds, granted, returned }: LedgerCell): void {
-    this.#raised.set(`${worker} ${account}`, { account, worker, rounds, granted, returned })
+  #recordIncrease({ account, worker, rounds, granted, returned }: LedgerBalance): void {
+    this.#increased.set(`${worker} ${account}`, { account, worker, rounds, granted, returned })
   }
 
-  #own(account: string, worker: string): LedgerCell {
-    const known = this.cell(account, worker)
+  #own(account: string, worker: string): LedgerBalance {
+    const known = this.balance(account, worker)
     if (known !== null) return known
     const fresh = { account, worker, rounds: 0, granted: 0, returned: 0, settled: 0 }
     this.#workers(account).set(worker, fresh)
     return fresh
   }
 
-  #workers(account: string): Map<string, LedgerCell> {
+  #workers(account: string): Map<string, LedgerBalance> {
     const known = this.#accounts.get(account)
     if (known !== undefined) return known
-    const fresh = new Map<string, LedgerCell>()
+    const fresh = new Map<string, LedgerBalance>()
     this.#accounts.set(account, fresh)
     return fresh
   }
 }
 
 /** Takes whole rounds off what was granted and came back, so that both stay exact however often that happens. */
-function fromLatestRound(cell: LedgerCell): LedgerCell {
-  const ended = Math.floor(cell.returned / roundSize)
-  cell.rounds += ended
-  cell.granted -= ended * roundSize
-  cell.returned -= ended * roundSize
-  return cell
+function fromLatestRound(balance: LedgerBalance): LedgerBalance {
+  const ended = Math.floor(balance.returned / roundSize)
+  balance.rounds += ended
+  balance.granted -= ended * roundSize
+  balance.returned -= ended * roundSize
+  return balance
 }

@@ -1,19 +1,19 @@
 /** What a turn of the control plane's side of usage (allocation.ts) decides on, and the answers it makes. */
 
-import type { Ask, CellReport, CellTotals, Denial, Grant, LeaseReply, LeaseRequest } from '../lease.ts'
+import type { Ask, BalanceReport, BalanceTotals, Grant, LeaseRefusal, LeaseReply, LeaseRequest } from '../lease.ts'
 import type { AccountBook } from './account-book.ts'
-import type { AccountLimit, HeldWorker } from './balance-ledger.ts'
+import type { AccountLimit, WorkerConnection } from './balance-ledger.ts'
 import type { Need } from './contention.ts'
-import type { Elsewhere } from './other-workers.ts'
+import type { OtherWorkersState } from './other-workers.ts'
 
-export interface Caller extends HeldWorker {
+export interface LeaseCaller extends WorkerConnection {
   gatewayId: string
   /** Aborted when the caller has gone: it gets nothing that it would not hear of. */
   signal: AbortSignal
 }
 
-export interface Call {
-  caller: Caller
+export interface LeaseCall {
+  caller: LeaseCaller
   request: LeaseRequest
   arrivedAt: number
   resolve(reply: LeaseReply): void
@@ -21,16 +21,16 @@ export interface Call {
 }
 
 /** Asks of one message that are granted together or not at all. */
-export interface Waiting {
-  call: Call
+export interface WaitingAsks {
+  call: LeaseCall
   asks: readonly Ask[]
 }
 
 /** The end game of one account. */
-export interface Game {
+export interface Contention {
   account: string
-  reports: Map<string, CellReport>
-  /** When it began, and when each worker last told of its cell; monotonic. */
+  reports: Map<string, BalanceReport>
+  /** When it began, and when each worker last told of its balance; monotonic. */
   since: number
   heard: Map<string, number>
   recalledAt: number
@@ -39,26 +39,26 @@ export interface Game {
 }
 
 /** What a turn decides on. */
-export interface TurnMatter {
-  games: Map<string, Game>
-  waiting: readonly Waiting[]
+export interface AllocationInput {
+  contentions: Map<string, Contention>
+  waiting: readonly WaitingAsks[]
   book: AccountBook
   limits: ReadonlyMap<string, AccountLimit>
-  elsewhere: Elsewhere
-  /** The ledger was restored: nothing is granted yet, and what it has of cells is told to nobody. */
+  otherWorkers: OtherWorkersState
+  /** The ledger was restored: nothing is granted yet, and what it has of balances is told to nobody. */
   suspended: boolean
 }
 
 /** An answer while it is made. */
-export interface Reply {
-  hello: LeaseReply['hello']
-  cells: Map<string, CellTotals>
+export interface ReplyDraft {
+  registration: LeaseReply['registration']
+  balances: Map<string, BalanceTotals>
   grants: Grant[]
-  denials: Denial[]
+  refusals: LeaseRefusal[]
   later: string[]
 }
 
-export const needOf = ({ call: { caller, arrivedAt } }: Waiting, { want, min, waited, wait }: Ask): Need => ({
+export const needOf = ({ call: { caller, arrivedAt } }: WaitingAsks, { want, min, waited, wait }: Ask): Need => ({
   worker: caller.worker,
   arrivedAt,
   want,
@@ -67,17 +67,17 @@ export const needOf = ({ call: { caller, arrivedAt } }: Waiting, { want, min, wa
   wait,
 })
 
-export const newReply = ({ request }: Call): Reply => ({
-  hello: request.hello === null ? null : 'done',
-  cells: new Map(),
+export const newReplyDraft = ({ request }: LeaseCall): ReplyDraft => ({
+  registration: request.registration === null ? null : 'done',
+  balances: new Map(),
   grants: [],
-  denials: [],
+  refusals: [],
   later: [],
 })
 
-export const toReply = ({ cells, ...rest }: Reply): LeaseReply => ({
+export const toReply = ({ balances, ...rest }: ReplyDraft): LeaseReply => ({
   ...rest,
-  cells: [...cells.values()].map(({ account, rounds, granted, returned, settled }) => ({
+  balances: [...balances.values()].map(({ account, rounds, granted, returned, settled }) => ({
     account,
     rounds,
     granted,

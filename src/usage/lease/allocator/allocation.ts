@@ -1,6 +1,6 @@
 /**
  * One turn of the control plane's side of usage (allocator.ts): messages and those who wait go in, decisions on a book of
- * cells come out. Nothing is in force, and nobody is answered, before the transaction of the turn stands.
+ * balances come out. Nothing is in force, and nobody is answered, before the transaction of the turn stands.
  *
  * Longer than most: what one turn reads, decides and says of an account is one state.
  */
@@ -8,35 +8,35 @@ import type { Clock } from '../../../lib/clock.ts'
 import { countsMoney } from '../../account-name.ts'
 import {
   type Ask,
-  type CellReport,
-  type Denial,
+  type BalanceReport,
   grantedBeyond,
+  type LeaseRefusal,
+  maxAmount,
+  maxAskAmount,
+  maxUsageWaitMs,
   mayComeBack,
-  mostAsked,
-  mostHeld,
-  mostUsageWaitMs,
   outstanding,
   plainName,
   recallWaitMs,
 } from '../lease.ts'
 import type { RecallPeers } from '../recall-peers.ts'
-import { noCell } from '../worker/worker-balance.ts'
+import { zeroBalance } from '../worker/worker-balance.ts'
 import type { AccountBook } from './account-book.ts'
 import {
-  type Call,
-  type Game,
+  type AllocationInput,
+  type Contention,
+  type LeaseCall,
   needOf,
-  newReply,
-  type Reply,
-  type TurnMatter,
+  newReplyDraft,
+  type ReplyDraft,
   toReply,
-  type Waiting,
+  type WaitingAsks,
 } from './allocation-input.ts'
-import type { AccountLimit, HeldWorker, LedgerChange, WorkerAnswer } from './balance-ledger.ts'
-import { aboveHalf, type Decision, decide, type Standings, settledOf, silentHolders } from './contention.ts'
-import type { Elsewhere } from './other-workers.ts'
+import type { AccountLimit, LedgerChange, WorkerAnswer, WorkerConnection } from './balance-ledger.ts'
+import { type AccountState, aboveHalf, type Decision, decide, totalSettled, unresponsiveHolders } from './contention.ts'
+import type { OtherWorkersState } from './other-workers.ts'
 
-export interface TurnOptions {
+export interface AllocationOptions {
   clock: Clock
   workers: {
     /** Names of the workers that can be reached now. */
@@ -49,7 +49,7 @@ export interface TurnOptions {
 /** How often recalls are said again. */
 const recallAgainMs = 250
 const retryAfterSeconds = 1
-const unknown: Omit<Denial, 'account'> = {
+const unknown: Omit<LeaseRefusal, 'account'> = {
   reason: 'unknown',
   retry_after: retryAfterSeconds,
   left: null,
@@ -60,65 +60,69 @@ const suspended: Decision = { kind: 'refuse', reason: 'unknown' }
 const tightFactor = 4
 
 /** One turn: decisions on a book, which come into force together or not at all. */
-export class Turn {
-  readonly #options: TurnOptions
-  readonly #games: Map<string, Game>
+export class Allocation {
+  readonly #options: AllocationOptions
+  readonly #contentions: Map<string, Contention>
   readonly #book: AccountBook
   readonly #limits: ReadonlyMap<string, AccountLimit>
   readonly #connected: ReadonlySet<string>
-  readonly #elsewhere: Elsewhere
+  readonly #otherWorkers: OtherWorkersState
   readonly #suspended: boolean
   readonly #answers: WorkerAnswer[] = []
-  readonly #replies = new Map<Call, Reply>()
+  readonly #replies = new Map<LeaseCall, ReplyDraft>()
   /** In order of arrival. */
-  readonly #waiting: Waiting[]
-  readonly #decided = new Set<Waiting>()
+  readonly #waiting: WaitingAsks[]
+  readonly #decided = new Set<WaitingAsks>()
   readonly #short = new Set<string>()
   /** By account, which workers wait for some of it, and how often. */
   readonly #askers = new Map<string, Map<string, number>>()
 
-  constructor(options: TurnOptions, { games, waiting, book, limits, elsewhere, suspended: isSuspended }: TurnMatter) {
+  constructor(
+    options: AllocationOptions,
+    { contentions, waiting, book, limits, otherWorkers, suspended: isSuspended }: AllocationInput,
+  ) {
     this.#options = options
-    this.#games = games
+    this.#contentions = contentions
     this.#waiting = [...waiting]
     this.#book = book
     this.#limits = limits
     this.#connected = new Set(options.workers.connected())
-    this.#elsewhere = elsewhere
+    this.#otherWorkers = otherWorkers
     this.#suspended = isSuspended
     for (const each of waiting) this.#countAsks(each, 1)
-    for (const answer of elsewhere.answers) this.#hearElsewhere(answer)
+    for (const answer of otherWorkers.answers) this.#recordAnswer(answer)
   }
 
-  #hearElsewhere(answer: WorkerAnswer): void {
-    const game = this.#games.get(answer.account)
-    if (game === undefined || this.#connected.has(answer.worker)) return
-    if (answer.told <= (game.told.get(answer.worker) ?? 0)) return
-    game.told.set(answer.worker, answer.told)
-    this.#heard(game, answer.worker, answer)
+  #recordAnswer(answer: WorkerAnswer): void {
+    const contention = this.#contentions.get(answer.account)
+    if (contention === undefined || this.#connected.has(answer.worker)) return
+    if (answer.told <= (contention.told.get(answer.worker) ?? 0)) return
+    contention.told.set(answer.worker, answer.told)
+    this.#recordReport(contention, answer.worker, answer)
   }
 
   #reachable(worker: string): boolean {
-    return this.#connected.has(worker) || this.#elsewhere.workers.has(worker)
+    return this.#connected.has(worker) || this.#otherWorkers.workers.has(worker)
   }
 
-  take(call: Call): void {
+  take(call: LeaseCall): void {
     const { worker } = call.caller
     const reply = this.#replyTo(call)
-    for (const said of call.request.cells) {
-      const booked = this.#limits.get(said.account)?.booked ?? said.account
-      const report = booked === said.account ? said : noCell(booked)
+    for (const reported of call.request.balances) {
+      const booked = this.#limits.get(reported.account)?.booked ?? reported.account
+      const report = booked === reported.account ? reported : zeroBalance(booked)
       this.#book.returned(worker, report)
-      this.#heard(this.#games.get(report.account), worker, report)
-      if (this.#elsewhere.called(report.account)) {
+      this.#recordReport(this.#contentions.get(report.account), worker, report)
+      if (this.#otherWorkers.recalledElsewhere(report.account)) {
         this.#answers.push({ ...report, worker, told: this.#options.clock.now() })
       }
-      const cell = this.#book.cell(report.account, worker)
-      if (!this.#suspended && cell !== null && grantedBeyond(cell, report) > 0) reply.cells.set(cell.account, cell)
+      const balance = this.#book.balance(report.account, worker)
+      if (!this.#suspended && balance !== null && grantedBeyond(balance, report) > 0)
+        reply.balances.set(balance.account, balance)
     }
     const together: Ask[] = []
     for (const ask of call.request.asks) {
-      const bounded = { ...ask, want: Math.min(ask.want, mostAsked), wait: Math.min(ask.wait, mostUsageWaitMs) }
+      const bounded = { ...ask, want: Math.min(ask.want, maxAskAmount), wait: Math.min(ask.wait, maxUsageWaitMs) }
       if (this.#takeAsk(call, bounded, reply) === 'waits') together.push(bounded)
     }
     if (together.length === 0) return
@@ -127,90 +131,91 @@ export class Turn {
     this.#countAsks(waiting, 1)
   }
 
-  #takeAsk(call: Call, ask: Ask, reply: Reply): 'waits' | 'answered' {
+  #takeAsk(call: LeaseCall, ask: Ask, reply: ReplyDraft): 'waits' | 'answered' {
     const { caller, request } = call
     const limit = this.#limits.get(ask.account)
     if (limit === undefined || (limit.gatewayId !== null && limit.gatewayId !== caller.gatewayId)) {
-      reply.denials.push({ ...unknown, account: ask.account })
+      reply.refusals.push({ ...unknown, account: ask.account })
       return 'answered'
     }
-    if (!Number.isSafeInteger(ask.want) || !Number.isSafeInteger(ask.min) || ask.min > mostAsked) {
-      reply.denials.push({ ...unknown, account: ask.account, reason: 'short', retry_after: null })
+    if (!Number.isSafeInteger(ask.want) || !Number.isSafeInteger(ask.min) || ask.min > maxAskAmount) {
+      reply.refusals.push({ ...unknown, account: ask.account, reason: 'short', retry_after: null })
       return 'answered'
     }
     if (this.#suspended) {
-      reply.denials.push({ ...unknown, account: ask.account })
+      reply.refusals.push({ ...unknown, account: ask.account })
       return 'answered'
     }
     const { booked } = limit
-    const report = request.cells.find(({ account }) => account === booked)
-    const cell = this.#book.cell(booked, caller.worker)
-    if (cell !== null && outstanding(cell) > 0 && grantedBeyond(cell, report ?? noCell(booked)) > 0) {
+    const report = request.balances.find(({ account }) => account === booked)
+    const balance = this.#book.balance(booked, caller.worker)
+    if (balance !== null && outstanding(balance) > 0 && grantedBeyond(balance, report ?? zeroBalance(booked)) > 0) {
       // An earlier grant did not arrive: the worker hears of it, and asks again if that is not enough.
-      reply.cells.set(cell.account, cell)
+      reply.balances.set(balance.account, balance)
       reply.grants.push({ account: ask.account, booked, until: limit.until, tight: ask.tight, partial: false })
       return 'answered'
     }
     if (ask.tight) {
-      const game = this.#game(booked)
-      if (report !== undefined) this.#heard(game, caller.worker, report)
+      const contention = this.#contention(booked)
+      if (report !== undefined) this.#recordReport(contention, caller.worker, report)
       return 'waits'
     }
     if (ask.min > this.#left(limit)) {
       // Even if everything came back it would be too little: nobody is called.
-      reply.denials.push(this.#denial(ask, 'exhausted'))
+      reply.refusals.push(this.#refusal(ask, 'exhausted'))
       return 'answered'
     }
-    const alone: Waiting = { call, asks: [ask] }
-    const standings = this.#standings(booked, alone)
-    const unfair = standings.othersAsk && aboveHalf(needOf(alone, ask), standings)
+    const alone: WaitingAsks = { call, asks: [ask] }
+    const state = this.#accountState(booked, alone)
+    const unfair = state.othersAsk && aboveHalf(needOf(alone, ask), state)
     if (!unfair && this.#free(limit) >= ask.want) this.#grant(reply, caller.worker, ask, limit, ask.want)
     else {
       reply.later.push(ask.account)
-      if (ask.min > 0) this.#game(booked)
+      if (ask.min > 0) this.#contention(booked)
     }
     return 'answered'
   }
 
   #free({ limit, booked }: AccountLimit): number {
-    return Math.min(limit ?? mostHeld, mostHeld) - this.#book.held(booked)
+    return Math.min(limit ?? maxAmount, maxAmount) - this.#book.held(booked)
   }
 
   /** While much is free a worker gets more than it asked for; never so much that the others would lack it. */
-  #grant(reply: Reply, worker: string, ask: Ask, limit: AccountLimit, amount: number): void {
+  #grant(reply: ReplyDraft, worker: string, ask: Ask, limit: AccountLimit, amount: number): void {
     const free = this.#free(limit)
-    const workers = Math.max(1, this.#connected.size + this.#elsewhere.workers.size)
+    const workers = Math.max(1, this.#connected.size + this.#otherWorkers.workers.size)
     const tight = free <= tightFactor * ask.want * workers
     const spare = Math.floor((free - ask.want) / (2 * workers))
     const more = tight || ask.tight ? 0 : Math.min(2 * ask.want, spare)
-    const cell = this.#book.grant(limit.booked, worker, amount + more)
-    reply.cells.set(cell.account, cell)
+    const balance = this.#book.grant(limit.booked, worker, amount + more)
+    reply.balances.set(balance.account, balance)
     const { booked, until } = limit
     reply.grants.push({ account: ask.account, booked, until, tight, partial: amount < ask.want })
   }
 
-  #game(account: string): Game {
-    const known = this.#games.get(account)
+  #contention(account: string): Contention {
+    const known = this.#contentions.get(account)
     if (known !== undefined) return known
     const since = this.#options.clock.monotonic()
     const told = new Map<string, number>()
-    for (const answer of this.#elsewhere.answers) if (answer.account === account) told.set(answer.worker, answer.told)
+    for (const answer of this.#otherWorkers.answers)
+      if (answer.account === account) told.set(answer.worker, answer.told)
     const fresh = { account, reports: new Map(), since, heard: new Map(), recalledAt: Number.NEGATIVE_INFINITY, told }
-    this.#games.set(account, fresh)
+    this.#contentions.set(account, fresh)
     return fresh
   }
 
-  #heard(game: Game | undefined, worker: string, report: CellReport): void {
-    game?.reports.set(worker, report)
-    game?.heard.set(worker, this.#options.clock.monotonic())
+  #recordReport(contention: Contention | undefined, worker: string, report: BalanceReport): void {
+    contention?.reports.set(worker, report)
+    contention?.heard.set(worker, this.#options.clock.monotonic())
   }
 
   /** Decides on all who wait: in order of arrival, but those last who would have more than half of an account. */
-  play(): void {
-    const [modest, greedy]: [Waiting[], Waiting[]] = [[], []]
+  decideAll(): void {
+    const [modest, greedy]: [WaitingAsks[], WaitingAsks[]] = [[], []]
     for (const waiting of this.#waiting) {
       const above = waiting.asks.some((ask) =>
-        aboveHalf(needOf(waiting, ask), this.#standings(this.#booked(ask), waiting)),
+        aboveHalf(needOf(waiting, ask), this.#accountState(this.#booked(ask), waiting)),
       )
       if (above) greedy.push(waiting)
       else modest.push(waiting)
@@ -218,14 +223,14 @@ export class Turn {
     for (const waiting of [...modest, ...greedy]) this.#decide(waiting)
   }
 
-  #decide(waiting: Waiting): void {
+  #decide(waiting: WaitingAsks): void {
     const { call } = waiting
     const decisions = waiting.asks.map((ask) => {
       // After a window's end it is the next one that the request waits for.
-      const { account: booked } = this.#game(this.#booked(ask))
+      const { account: booked } = this.#contention(this.#booked(ask))
       const need = needOf(waiting, ask)
       const isUnknown = this.#suspended || !this.#limits.has(ask.account)
-      return { ask, decision: isUnknown ? suspended : decide(need, this.#standings(booked, waiting)) }
+      return { ask, decision: isUnknown ? suspended : decide(need, this.#accountState(booked, waiting)) }
     })
     const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
     if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) return
@@ -235,14 +240,14 @@ export class Turn {
   }
 
   /** Who calls an account back from elsewhere waits for some of it. */
-  #othersAsk(booked: string, { call }: Waiting): boolean {
-    if (this.#elsewhere.asking(booked)) return true
+  #othersAsk(booked: string, { call }: WaitingAsks): boolean {
+    if (this.#otherWorkers.contendedElsewhere(booked)) return true
     const askers = this.#askers.get(booked)
     if (askers === undefined) return false
     return askers.size > 1 || !askers.has(call.caller.worker)
   }
 
-  #countAsks({ call, asks }: Waiting, by: 1 | -1): void {
+  #countAsks({ call, asks }: WaitingAsks, by: 1 | -1): void {
     const { worker } = call.caller
     for (const ask of asks) {
       const booked = this.#booked(ask)
@@ -255,17 +260,17 @@ export class Turn {
     }
   }
 
-  #answer(call: Call, ask: Ask, decision: Decision): void {
+  #answer(call: LeaseCall, ask: Ask, decision: Decision): void {
     const reply = this.#replyTo(call)
     const limit = this.#limits.get(ask.account)
     if (decision.kind === 'grant' && limit !== undefined) {
       this.#grant(reply, call.caller.worker, ask, limit, decision.amount)
     } else if (decision.kind === 'refuse') {
-      reply.denials.push(this.#denial(ask, decision.reason))
+      reply.refusals.push(this.#refusal(ask, decision.reason))
     }
   }
 
-  #denial(ask: Ask, reason: 'exhausted' | 'held' | 'unknown'): Denial {
+  #refusal(ask: Ask, reason: 'exhausted' | 'held' | 'unknown'): LeaseRefusal {
     const limit = this.#limits.get(ask.account)
     const until = limit?.until ?? null
     const seconds = until === null ? null : Math.ceil((until - this.#options.clock.now()) / 1000)
@@ -277,24 +282,24 @@ export class Turn {
 
   /** What is left of an account if all that is held comes back. */
   #left({ limit, booked }: AccountLimit): number {
-    const reports = this.#games.get(booked)?.reports ?? new Map<string, CellReport>()
-    return Math.min(limit ?? mostHeld, mostHeld) - settledOf({ cells: this.#book.of(booked), reports })
+    const reports = this.#contentions.get(booked)?.reports ?? new Map<string, BalanceReport>()
+    return Math.min(limit ?? maxAmount, maxAmount) - totalSettled({ balances: this.#book.of(booked), reports })
   }
 
   #booked({ account }: Ask): string {
     return this.#limits.get(account)?.booked ?? account
   }
 
-  #standings(booked: string, waiting: Waiting | null): Standings {
+  #accountState(booked: string, waiting: WaitingAsks | null): AccountState {
     const limit = this.#limits.get(plainName(booked))
-    const game = this.#games.get(booked)
+    const contention = this.#contentions.get(booked)
     const now = this.#options.clock.monotonic()
-    const lastHeard = (worker: string) => game?.heard.get(worker) ?? game?.since ?? now
+    const lastHeard = (worker: string) => contention?.heard.get(worker) ?? contention?.since ?? now
     return {
       // Of a window that has ended nothing is granted any more.
-      limit: limit?.booked === booked ? Math.min(limit.limit ?? mostHeld, mostHeld) : 0,
-      cells: this.#book.of(booked),
-      reports: game?.reports ?? new Map(),
+      limit: limit?.booked === booked ? Math.min(limit.limit ?? maxAmount, maxAmount) : 0,
+      balances: this.#book.of(booked),
+      reports: contention?.reports ?? new Map(),
       connected: (worker) => this.#reachable(worker),
       inReach: (worker) => this.#reachable(worker) && now - lastHeard(worker) <= recallWaitMs,
       othersAsk: waiting !== null && this.#othersAsk(booked, waiting),
@@ -303,8 +308,8 @@ export class Turn {
     }
   }
 
-  change(calls: readonly Call[]): LedgerChange {
-    const workers = new Map<string, HeldWorker>()
+  change(calls: readonly LeaseCall[]): LedgerChange {
+    const workers = new Map<string, WorkerConnection>()
     for (const { caller } of [...calls, ...[...this.#decided].map(({ call }) => call)]) {
       workers.set(caller.worker, { worker: caller.worker, streamId: caller.streamId })
     }
@@ -312,9 +317,15 @@ export class Turn {
       const limit = this.#limits.get(plainName(account))?.limit ?? null
       return limit === null ? [] : [{ account, limit }]
     })
-    const { raises } = this.#book
+    const { increases } = this.#book
     const grants = this.#book.granted.size > 0
-    return { workers: raises.length === 0 ? [] : [...workers.values()], raises, limits, grants, answers: this.#answers }
+    return {
+      workers: increases.length === 0 ? [] : [...workers.values()],
+      increases,
+      limits,
+      grants,
+      answers: this.#answers,
+    }
   }
 
   /** Accounts of money that were refused though something is left: whether they are used up depends on what it pays for. */
@@ -326,45 +337,45 @@ export class Turn {
    * The transaction stands: answers go out, what is lacking is called back. Gives who still waits. `floors` says how much
    * must be left of the accounts in `short` so that they are not used up.
    */
-  end(floors: ReadonlyMap<string, number>): Waiting[] {
-    for (const { denials } of this.#replies.values()) {
-      for (const denial of denials) {
+  end(floors: ReadonlyMap<string, number>): WaitingAsks[] {
+    for (const { refusals } of this.#replies.values()) {
+      for (const refusal of refusals) {
         if (
-          denial.reason === 'exhausted' &&
-          (denial.left ?? 0) >= (floors.get(denial.account) ?? Number.POSITIVE_INFINITY)
+          refusal.reason === 'exhausted' &&
+          (refusal.left ?? 0) >= (floors.get(refusal.account) ?? Number.POSITIVE_INFINITY)
         ) {
-          denial.reason = 'short'
+          refusal.reason = 'short'
         }
       }
     }
     const waiting = this.#waiting.filter((each) => !this.#decided.has(each))
     const unanswered = new Set(waiting.map(({ call }) => call))
-    for (const [booked, game] of this.#games) {
+    for (const [booked, contention] of this.#contentions) {
       // Of a window that has ended nothing is wanted back.
-      if (this.#limits.get(plainName(booked))?.booked === booked) this.#recall(game)
-      else this.#games.delete(booked)
+      if (this.#limits.get(plainName(booked))?.booked === booked) this.#recall(contention)
+      else this.#contentions.delete(booked)
     }
     const answered = [...new Set(this.#answers.map(({ account }) => account))]
-    if (answered.length > 0) this.#options.peers.tell({ kind: 'answered', accounts: answered })
+    if (answered.length > 0) this.#options.peers.send({ kind: 'answered', accounts: answered })
     for (const [call, reply] of this.#replies) if (!unanswered.has(call)) call.resolve(toReply(reply))
     return waiting
   }
 
-  #recall(game: Game): void {
+  #recall(contention: Contention): void {
     const { clock, workers, peers } = this.#options
     const now = clock.monotonic()
-    if (now - game.recalledAt < recallAgainMs) return
-    game.recalledAt = now
-    const silent = silentHolders(null, this.#standings(game.account, null)).map(({ worker }) => worker)
-    for (const worker of silent) if (this.#connected.has(worker)) workers.recall(worker, [game.account])
-    if (silent.some((worker) => this.#elsewhere.workers.has(worker)))
-      peers.tell({ kind: 'recall', accounts: [game.account] })
+    if (now - contention.recalledAt < recallAgainMs) return
+    contention.recalledAt = now
+    const silent = unresponsiveHolders(null, this.#accountState(contention.account, null)).map(({ worker }) => worker)
+    for (const worker of silent) if (this.#connected.has(worker)) workers.recall(worker, [contention.account])
+    if (silent.some((worker) => this.#otherWorkers.workers.has(worker)))
+      peers.send({ kind: 'recall', accounts: [contention.account] })
   }
 
-  #replyTo(call: Call): Reply {
+  #replyTo(call: LeaseCall): ReplyDraft {
     const known = this.#replies.get(call)
     if (known !== undefined) return known
-    const fresh = newReply(call)
+    const fresh = newReplyDraft(call)
     this.#replies.set(call, fresh)
     return fresh
   }

@@ -23,7 +23,7 @@ let authority: Allocator
 let limit: number
 let floor: number
 let recalls: string[]
-let marks: LedgerEpoch
+let epoch: LedgerEpoch
 /** Runs after the limits were read, before anything is granted by them. */
 let whenRead: () => void
 
@@ -44,12 +44,12 @@ beforeEach(async () => {
   floor = 1
   recalls = []
   whenRead = () => undefined
-  marks = new LedgerEpoch(newId())
+  epoch = new LedgerEpoch(newId())
   authority = new Allocator({
     floors: async (accounts) => new Map(accounts.map((name) => [name, floor])),
     ledger: sqlLedger({
       ledger,
-      marks,
+      epoch,
       clock: systemClock,
       onLost: () => undefined,
       workers: () => [],
@@ -78,29 +78,29 @@ let number = 0
 const send = (worker: string, request: Partial<LeaseRequest>, gatewayId = 'gateway') =>
   authority.receive(
     { worker, streamId: 'stream', gatewayId, signal: new AbortController().signal },
-    { process: `process of ${worker}`, number: ++number, hello: null, asks: [], cells: [], ...request },
+    { process: `process of ${worker}`, number: ++number, registration: null, asks: [], balances: [], ...request },
   )
-const greet = (worker: string, cells: LeaseRequest['cells'] = []) =>
-  send(worker, { hello: { through: 0, counted: 0, crashed: false }, cells })
+const greet = (worker: string, balances: LeaseRequest['balances'] = []) =>
+  send(worker, { registration: { through: 0, counted: 0, crashed: false }, balances })
 const ask = (want: number, tight = false) => ({ account, want, min: 1, waited: 0, wait: 2000, tight })
 const held = () => ledger.read('select worker, granted, returned from usage_cells order by worker')
 
 test('a process that has not said hello gets nothing', async () => {
-  expect(await send('one', { asks: [ask(1)] })).toMatchObject({ hello: 'needed', grants: [] })
+  expect(await send('one', { asks: [ask(1)] })).toMatchObject({ registration: 'needed', grants: [] })
   expect(await held()).toEqual([])
 })
 
 test('while much is free a worker gets what it asked for and up to twice as much more', async () => {
   await greet('one')
   const reply = await send('one', { asks: [ask(5)] })
-  expect(reply).toMatchObject({ grants: [{ account, tight: false }], cells: [{ granted: 15 }] })
+  expect(reply).toMatchObject({ grants: [{ account, tight: false }], balances: [{ granted: 15 }] })
 })
 
 test('a gateway gets nothing of a token that is bound to another', async () => {
   await greet('one')
   expect(await send('one', { asks: [ask(1)] }, 'another')).toMatchObject({
     grants: [],
-    denials: [{ reason: 'unknown' }],
+    refusals: [{ reason: 'unknown' }],
   })
   expect(await held()).toEqual([])
 })
@@ -113,7 +113,7 @@ test('where little is left the others are asked first, and what they return is g
   expect(await send('two', { asks: [ask(4)] })).toMatchObject({ grants: [], later: [account] })
   expect(recalls).toContain('one')
   const waiting = send('two', { asks: [ask(4, true)] })
-  await send('one', { cells: [{ account, rounds: 0, granted: 10, returned: 7, settled: 1, open: 2 }] })
+  await send('one', { balances: [{ account, rounds: 0, granted: 10, returned: 7, settled: 1, open: 2 }] })
   expect(await waiting).toMatchObject({ grants: [{ account, tight: true, partial: false }] })
   expect(await held()).toEqual([
     { worker: 'one', granted: 10, returned: 7 },
@@ -127,8 +127,8 @@ test('a limit that is used up is refused at once', async () => {
   await greet('two')
   await send('one', { asks: [ask(3)] })
   const waiting = send('two', { asks: [ask(1, true)] })
-  await send('one', { cells: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0, open: 3 }] })
-  expect(await waiting).toMatchObject({ denials: [{ account, reason: 'exhausted' }] })
+  await send('one', { balances: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0, open: 3 }] })
+  expect(await waiting).toMatchObject({ refusals: [{ account, reason: 'exhausted' }] })
 })
 
 test('calls a budget used up only where what is left pays for no request, and recalls nothing for what can never fit', async () => {
@@ -140,10 +140,10 @@ test('calls a budget used up only where what is left pays for no request, and re
   await send('two', { asks: [askFor(1)] })
   recalls = []
   const first = await send('one', { asks: [askFor(11)] })
-  expect(first.denials).toEqual([{ account: money, reason: 'short', retry_after: null, left: 10, until: null }])
+  expect(first.refusals).toEqual([{ account: money, reason: 'short', retry_after: null, left: 10, until: null }])
   floor = 11
   const second = await send('one', { asks: [askFor(12)] })
-  expect(second.denials).toMatchObject([{ reason: 'exhausted', left: 10 }])
+  expect(second.refusals).toMatchObject([{ reason: 'exhausted', left: 10 }])
   expect(recalls).toEqual([])
 })
 
@@ -159,9 +159,9 @@ test('an ask that no limit can answer is refused by itself, and the others of it
     ask(1),
   ]
   limit = 9e15
-  const { grants, denials } = await send('one', { asks: leasesRequestSchema.shape.asks.parse(asks) })
+  const { grants, refusals } = await send('one', { asks: leasesRequestSchema.shape.asks.parse(asks) })
   expect(grants.map((grant) => grant.account)).toEqual(['token/large/requests', account])
-  expect(denials.map((denial) => [denial.account, denial.reason])).toEqual([
+  expect(refusals.map((refusal) => [refusal.account, refusal.reason])).toEqual([
     ['token/larger/requests', 'short'],
     ['token/part/requests', 'short'],
     ['token/text/requests', 'short'],
@@ -186,7 +186,7 @@ test('what is granted by a limit that is lowered at that moment is called back o
     recalls = []
     whenRead = () => undefined
   }
-  expect(await send('one', { asks: [ask(20)] })).toMatchObject({ cells: [{ granted: 20 }] })
+  expect(await send('one', { asks: [ask(20)] })).toMatchObject({ balances: [{ granted: 20 }] })
   await Bun.sleep(5)
   expect(recalls).toContain('one')
 })
@@ -221,12 +221,12 @@ test('a restored ledger grants nothing before every worker of its last day has s
   await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   expect(await send('one', { asks: [ask(1), ask(1, true)] })).toMatchObject({
     grants: [],
-    denials: [{ reason: 'unknown' }, { reason: 'unknown' }],
+    refusals: [{ reason: 'unknown' }, { reason: 'unknown' }],
   })
   await greet('two', [{ account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }])
   const known = [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }]
-  const granted = { grants: [{ account }], cells: [{ granted: 65 }] }
-  expect(await send('one', { asks: [ask(5)], cells: known })).toMatchObject(granted)
+  const granted = { grants: [{ account }], balances: [{ granted: 65 }] }
+  expect(await send('one', { asks: [ask(5)], balances: known })).toMatchObject(granted)
   expect(await held()).toMatchObject([{ worker: 'one' }, { worker: 'two', granted: 20 }])
 })
 
@@ -239,12 +239,12 @@ test('an older copy that is put back under a running control plane grants nothin
   const forgotten = ['delete from usage_cells', 'delete from ledger_marks']
   await ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
   const told = [{ account, rounds: 0, granted: 0, returned: 0, settled: 0, open: 0 }]
-  expect(await send('two', { asks: [ask(5)], cells: told })).toMatchObject({
+  expect(await send('two', { asks: [ask(5)], balances: told })).toMatchObject({
     grants: [],
-    denials: [{ reason: 'unknown' }],
+    refusals: [{ reason: 'unknown' }],
   })
   expect(await ledger.read('select worker from workers where awaited = 1')).toHaveLength(2)
-  await ledger.write(settlementStatements({ worker: 'one', settlements, marks: marks.text }))
+  await ledger.write(settlementStatements({ worker: 'one', settlements, epoch: epoch.text }))
   expect(await ledger.read('select granted, settled from usage_cells')).toEqual([{ granted: 8, settled: 8 }])
   expect(await ledger.read('select settled from usage_accounts')).toEqual([{ settled: 8 }])
 })
@@ -262,8 +262,8 @@ test('while others ask no worker gets above half of an account, and what is left
   await greet('two')
   const both = [send('one', { asks: [ask(90, true)] }), send('two', { asks: [ask(20, true)] })]
   expect(await Promise.all(both)).toMatchObject([
-    { grants: [{ partial: true }], cells: [{ granted: 80 }] },
-    { grants: [{ partial: false }], cells: [{ granted: 20 }] },
+    { grants: [{ partial: true }], balances: [{ granted: 80 }] },
+    { grants: [{ partial: false }], balances: [{ granted: 20 }] },
   ])
 })
 
@@ -275,8 +275,8 @@ test('a worker that would have more than half does not get it past those who wai
   const known = { account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }
   const waiting = send('two', { asks: [{ ...ask(90, true), min: 90 }] })
   await Bun.sleep(20)
-  expect(await send('one', { asks: [ask(40)], cells: [known] })).toMatchObject({ grants: [], later: [account] })
-  await send('one', { cells: [{ ...known, returned: 20 }] })
+  expect(await send('one', { asks: [ask(40)], balances: [known] })).toMatchObject({ grants: [], later: [account] })
+  await send('one', { balances: [{ ...known, returned: 20 }] })
   expect(await waiting).toMatchObject({ grants: [{ partial: false }] })
 })
 
@@ -290,11 +290,11 @@ test('two workers that want all share it, and one request that needs more than h
     { worker: 'two', granted: 50, returned: 0 },
   ])
   const back = (worker: string) =>
-    send(worker, { cells: [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }] })
+    send(worker, { balances: [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }] })
   await Promise.all([back('one'), back('two')])
   const large = { ...ask(60, true), min: 60 }
   const known = [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }]
-  const first = send('one', { asks: [large], cells: known })
-  void send('two', { asks: [large], cells: known }).catch(() => undefined)
+  const first = send('one', { asks: [large], balances: known })
+  void send('two', { asks: [large], balances: known }).catch(() => undefined)
   expect(await first).toMatchObject({ grants: [{ partial: false }] })
 })

@@ -1,17 +1,17 @@
 /** What the control plane's side of the usage protocol needs of the ledger and of the state. */
-import type { CellReport, CellTotals, Hello } from '../lease.ts'
+import type { BalanceReport, BalanceTotals, Registration } from '../lease.ts'
 
-export interface LedgerCell extends CellTotals {
+export interface LedgerBalance extends BalanceTotals {
   worker: string
 }
 
 /** A worker and the stream by which it is held. */
-export interface HeldWorker {
+export interface WorkerConnection {
   worker: string
   streamId: string
 }
 
-export interface Raise {
+export interface CounterIncrease {
   account: string
   worker: string
   rounds: number
@@ -20,16 +20,16 @@ export interface Raise {
 }
 
 /** What a worker answered to a call of another control plane than its own; `told` grows with each answer. */
-export interface WorkerAnswer extends CellReport {
+export interface WorkerAnswer extends BalanceReport {
   worker: string
   told: number
 }
 
 export interface LedgerChange {
   /** They must still be held by these streams. */
-  workers: readonly HeldWorker[]
+  workers: readonly WorkerConnection[]
   /** Counters are raised to these totals, never lowered, and told from the later round. */
-  raises: readonly Raise[]
+  increases: readonly CounterIncrease[]
   /** Of these accounts, the sum of what is granted and not returned must not be more than the limit afterwards. */
   limits: readonly { account: string; limit: number }[]
   /** Whether more is granted: not while the ledger waits for workers. */
@@ -42,26 +42,26 @@ export interface LedgerChange {
  * `behind`: not all events up to `through` are there. `overtaken`: a later hello has been heard. `rolled_back`: the worker
  * has returned or settled less than it once had: its memory is an older copy. `released`: an operator gave it up.
  */
-export type HelloResult = 'done' | 'behind' | 'overtaken' | 'rolled_back' | 'released'
+export type RegistrationResult = 'done' | 'behind' | 'overtaken' | 'rolled_back' | 'released'
 
 /**
  * Whether the ledger is what it was: `awaiting` is one that waits for the hellos of workers, `behind` one that has lost what
  * is remembered of it, and that nobody waits yet.
  */
-export type LedgerStanding = 'whole' | 'awaiting' | 'behind'
+export type LedgerStatus = 'whole' | 'awaiting' | 'behind'
 
 /** What a hello tells of grants that the ledger does not have. */
-export interface ForgottenGrants {
+export interface MissingGrants {
   /** Raised to these totals: up to the limit, or for a worker that is waited for whatever others hold. */
-  raises: readonly (Raise & { limit: number | null })[]
+  increases: readonly (CounterIncrease & { limit: number | null })[]
   /** Hellos are waited for of other workers that have said none since then; milliseconds since the epoch. */
   since: number
 }
 
-export interface CellLedger {
-  cells(accounts: readonly string[]): Promise<LedgerCell[]>
+export interface BalanceLedger {
+  balances(accounts: readonly string[]): Promise<LedgerBalance[]>
   /** The same, with how the ledger stood in that moment. */
-  book(accounts: readonly string[]): Promise<{ cells: LedgerCell[]; standing: LedgerStanding }>
+  book(accounts: readonly string[]): Promise<{ balances: LedgerBalance[]; status: LedgerStatus }>
   answers(accounts: readonly string[]): Promise<WorkerAnswer[]>
   /**
    * Workers that heartbeat within so many milliseconds, whichever control plane they are connected to, by the ledger's own time
@@ -72,19 +72,19 @@ export interface CellLedger {
    * It was found behind: hellos of all workers are waited for before anything is granted (restored-ledger.ts). False where
    * it is not behind after all.
    */
-  awaitAll(): Promise<boolean>
+  startFullReconciliation(): Promise<boolean>
   /** Applies a change in one transaction. False where something it rests on no longer holds: then nothing is changed. */
-  raise(change: LedgerChange): Promise<boolean>
+  apply(change: LedgerChange): Promise<boolean>
   /**
-   * Takes in what a worker's process holds. Every other cell of the worker has nothing open: what is outstanding of it
+   * Takes in what a worker's process holds. Every other balance of the worker has nothing open: what is outstanding of it
    * becomes free, or, where the worker crashed, settled.
    */
-  hello(
-    worker: HeldWorker & { process: string; number: number },
-    hello: Hello,
-    cells: readonly CellReport[],
-    forgotten?: ForgottenGrants,
-  ): Promise<HelloResult>
+  register(
+    worker: WorkerConnection & { process: string; number: number },
+    registration: Registration,
+    balances: readonly BalanceReport[],
+    forgotten?: MissingGrants,
+  ): Promise<RegistrationResult>
 }
 
 export interface AccountLimit {

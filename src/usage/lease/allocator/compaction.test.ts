@@ -21,11 +21,11 @@ const worker = (name: string, heartbeatAt: number) => ({
     last_heartbeat_at, connected_at) values (?, 'gateway', 'i', 0, 'stream', '', 0, ?, ?)`,
   args: [name, heartbeatAt, heartbeatAt],
 })
-const cell = (account: string, name: string, granted: number, returned: number, settled: number) => ({
+const balance = (account: string, name: string, granted: number, returned: number, settled: number) => ({
   sql: 'insert into usage_cells (account, worker, granted, returned, settled) values (?, ?, ?, ?, ?)',
   args: [account, name, granted, returned, settled],
 })
-const cells = () =>
+const balances = () =>
   store.ledger.read<{ account: string; worker: string; settled: number }>(
     'select account, worker, granted - returned as held, settled from usage_cells order by account, worker',
   )
@@ -39,16 +39,20 @@ const settled = async () =>
   )
 
 test('what ended long ago becomes one cell, and what is settled of each account stays the same', async () => {
-  const [past, lately] = ['budget/b@2026-01-01', 'budget/b@2026-06-01']
+  const [past, recently] = ['budget/b@2026-01-01', 'budget/b@2026-06-01']
   await store.ledger.write([
     ...[worker('alive', now), worker('silent', now - 31 * day), worker('lost', now - 31 * day)],
-    ...[cell(past, 'alive', 9, 2, 7), cell(past, 'silent', 5, 0, 5), cell(past, 'lost', 5, 0, 4)],
-    ...[cell(lately, 'alive', 4, 0, 4), cell('token/t/money', 'silent', 8, 1, 7), cell('budget/c', 'alive', 1, 0, 1)],
+    ...[balance(past, 'alive', 9, 2, 7), balance(past, 'silent', 5, 0, 5), balance(past, 'lost', 5, 0, 4)],
+    ...[
+      balance(recently, 'alive', 4, 0, 4),
+      balance('token/t/money', 'silent', 8, 1, 7),
+      balance('budget/c', 'alive', 1, 0, 1),
+    ],
   ])
   const before = await settled()
   await compaction.run()
   expect(await settled()).toEqual(before)
-  expect(await cells()).toMatchObject([
+  expect(await balances()).toMatchObject([
     { account: 'budget/b@2026-01-01', worker: '*', held: 12, settled: 12 },
     { account: 'budget/b@2026-01-01', worker: 'lost', held: 5, settled: 4 },
     { account: 'budget/b@2026-06-01', worker: 'alive' },
@@ -62,8 +66,8 @@ test('what ended long ago becomes one cell, and what is settled of each account 
 
 test('many cells go in batches, all of them in the end', async () => {
   const names = Array.from({ length: 450 }, (_, index) => `silent ${index}`)
-  await store.ledger.write(names.flatMap((name) => [worker(name, 0), cell('token/t/requests', name, 2, 1, 1)]))
-  for (let run = 1; (await cells()).length > 1; run++) {
+  await store.ledger.write(names.flatMap((name) => [worker(name, 0), balance('token/t/requests', name, 2, 1, 1)]))
+  for (let run = 1; (await balances()).length > 1; run++) {
     expect(run).toBeLessThan(10)
     await compaction.run()
     monotonic += 60_000

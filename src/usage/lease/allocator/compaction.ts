@@ -1,13 +1,13 @@
 /**
- * Cells that nobody will tell of any more become one for each account, under the worker `*`, in small batches: what is
+ * Balances that nobody will tell of any more become one for each account, under the worker `*`, in small batches: what is
  * settled stays where every sum finds it, and of the chains of events nothing changes.
  *
  *   a window that ended long ago    of all workers
  *   a worker that was released        by an operator; or here, where it has been silent for 30 days and holds nothing: its
  *                                   instance never comes back, another begins in its place
  *
- * Cells with something outstanding stay: it is spent until it is settled, returned or released. Those of living workers
- * stay as well, since a worker that tells of a cell must find it here.
+ * Balances with something outstanding stay: it is spent until it is settled, returned or released. Those of living workers
+ * stay as well, since a worker that tells of a balance must find it here.
  */
 import { brokenConstraint } from '../../../events/log/append.ts'
 import type { Clock } from '../../../lib/clock.ts'
@@ -21,7 +21,7 @@ const everyMs = 60_000
 const silentMs = 30 * 86_400_000
 const answersKeptMs = 86_400_000
 
-interface Cell {
+interface Balance {
   account: string
   worker: string
 }
@@ -38,29 +38,29 @@ const releasedWorkers = `select c.account, c.worker from workers l join usage_ce
 export class Compaction {
   readonly #ledger: Database
   readonly #clock: Clock
-  readonly #marks: Pick<LedgerEpoch, 'tidy'>
+  readonly #epoch: Pick<LedgerEpoch, 'tidy'>
   #nextAt = Number.NEGATIVE_INFINITY
 
-  constructor(ledger: Database, clock: Clock, marks: Pick<LedgerEpoch, 'tidy'>) {
+  constructor(ledger: Database, clock: Clock, epoch: Pick<LedgerEpoch, 'tidy'>) {
     this.#ledger = ledger
     this.#clock = clock
-    this.#marks = marks
+    this.#epoch = epoch
   }
 
   async run(): Promise<void> {
     if (this.#clock.monotonic() < this.#nextAt) return
     const now = this.#clock.now()
-    await this.#ledger.write([...forgotten(now), ...this.#marks.tidy()])
-    const ended = await this.#ledger.read<Cell>(endedWindows, [new Date(now - longAgoMs).toISOString().slice(0, 10)])
-    const left = await this.#ledger.read<Cell>(releasedWorkers)
-    for (const cells of [ended, left]) await this.#merge(cells)
-    if (Math.max(ended.length, left.length) < batch) this.#nextAt = this.#clock.monotonic() + everyMs
+    await this.#ledger.write([...expired(now), ...this.#epoch.tidy()])
+    const ended = await this.#ledger.read<Balance>(endedWindows, [new Date(now - longAgoMs).toISOString().slice(0, 10)])
+    const released = await this.#ledger.read<Balance>(releasedWorkers)
+    for (const balances of [ended, released]) await this.#merge(balances)
+    if (Math.max(ended.length, released.length) < batch) this.#nextAt = this.#clock.monotonic() + everyMs
   }
 
-  async #merge(cells: readonly Cell[]): Promise<void> {
-    if (cells.length === 0) return
+  async #merge(balances: readonly Balance[]): Promise<void> {
+    if (balances.length === 0) return
     try {
-      await this.#ledger.write(merged(JSON.stringify(cells)))
+      await this.#ledger.write(merged(JSON.stringify(balances)))
     } catch (error) {
       // Something was granted of one of them meanwhile: the next run looks again.
       if (brokenConstraint(error) !== 'check') throw error
@@ -68,7 +68,7 @@ export class Compaction {
   }
 }
 
-const forgotten = (now: number): Statement[] => [
+const expired = (now: number): Statement[] => [
   {
     sql: `update workers set released_at = ?2, stream_id = 'silent' where worker in (
       select l.worker from workers l where l.released_at is null and l.last_heartbeat_at < ?1 and l.connected_at < ?1

@@ -1,13 +1,13 @@
 /** Why a request is refused when it has waited for what others hold. */
 import { expect, test } from 'bun:test'
-import { decide, type Standings } from './contention.ts'
+import { type AccountState, decide } from './contention.ts'
 
 const account = 'token/t/money'
 const need = { worker: 'one', want: 1, min: 1, arrivedAt: 0, waited: 2000, wait: 2000 }
-const cell = { account, worker: 'two', rounds: 0, granted: 10, returned: 0, settled: 3 }
-const standings: Standings = {
+const balance = { account, worker: 'two', rounds: 0, granted: 10, returned: 0, settled: 3 }
+const state: AccountState = {
   limit: 10,
-  cells: [cell],
+  balances: [balance],
   reports: new Map(),
   connected: () => true,
   inReach: () => true,
@@ -17,16 +17,16 @@ const standings: Standings = {
 }
 
 test('a worker that is only slow to tell of its last grant holds the rest; one that is out of reach makes it unknown', () => {
-  expect(decide(need, standings)).toEqual({ kind: 'refuse', reason: 'held' })
-  expect(decide(need, { ...standings, inReach: () => false })).toEqual({ kind: 'refuse', reason: 'unknown' })
-  const spent = [{ ...cell, settled: 10 }]
-  expect(decide(need, { ...standings, cells: spent })).toEqual({ kind: 'refuse', reason: 'exhausted' })
+  expect(decide(need, state)).toEqual({ kind: 'refuse', reason: 'held' })
+  expect(decide(need, { ...state, inReach: () => false })).toEqual({ kind: 'refuse', reason: 'unknown' })
+  const spent = [{ ...balance, settled: 10 }]
+  expect(decide(need, { ...state, balances: spent })).toEqual({ kind: 'refuse', reason: 'exhausted' })
 })
 
 test('what the asking worker itself has not given back yet is waited for, and is never called used up', () => {
-  const own = { ...cell, worker: 'one' }
+  const own = { ...balance, worker: 'one' }
   const report = { ...own, open: 0 }
-  const justFreed = { ...standings, cells: [own], reports: new Map([['one', report]]) }
+  const justFreed = { ...state, balances: [own], reports: new Map([['one', report]]) }
   expect(decide({ ...need, waited: 0 }, justFreed)).toEqual({ kind: 'wait' })
   expect(decide(need, justFreed)).toEqual({ kind: 'refuse', reason: 'held' })
   // The events that settle the rest are on their way to the ledger.

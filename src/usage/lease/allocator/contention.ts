@@ -4,8 +4,8 @@
  * out.
  */
 
-import { type CellReport, inRound, outstanding, recallWaitMs } from '../lease.ts'
-import type { LedgerCell } from './balance-ledger.ts'
+import { type BalanceReport, inRound, outstanding, recallWaitMs } from '../lease.ts'
+import type { LedgerBalance } from './balance-ledger.ts'
 
 export interface Need {
   worker: string
@@ -19,12 +19,12 @@ export interface Need {
   wait: number
 }
 
-export interface Standings {
+export interface AccountState {
   limit: number
-  /** The ledger's cells of the account, with what has been granted to earlier needs. */
-  cells: readonly LedgerCell[]
-  /** What each worker last said of its cell since the end game began. */
-  reports: ReadonlyMap<string, CellReport>
+  /** The ledger's balances of the account, with what has been granted to earlier needs. */
+  balances: readonly LedgerBalance[]
+  /** What each worker last said of its balance since the end game began. */
+  reports: ReadonlyMap<string, BalanceReport>
   connected(worker: string): boolean
   /** Connected, and heard of this account lately: only slow to say what of a new grant is open. */
   inReach(worker: string): boolean
@@ -41,46 +41,47 @@ export type Decision =
   | { kind: 'refuse'; reason: 'exhausted' | 'held' | 'unknown' }
 
 /** Workers other than this one that hold something which they have not accounted for since they were asked. */
-export const silentHolders = (worker: string | null, { cells, reports }: Standings): LedgerCell[] =>
-  cells.filter(
-    (cell) => cell.worker !== worker && outstanding(cell) > 0 && !hasAnswered(cell, reports.get(cell.worker)),
+export const unresponsiveHolders = (worker: string | null, { balances, reports }: AccountState): LedgerBalance[] =>
+  balances.filter(
+    (balance) =>
+      balance.worker !== worker && outstanding(balance) > 0 && !hasAnswered(balance, reports.get(balance.worker)),
   )
 
 /** An answer that is older than a grant does not count, and neither does one that keeps what is not open. */
-function hasAnswered(cell: LedgerCell, report: CellReport | undefined): boolean {
+function hasAnswered(balance: LedgerBalance, report: BalanceReport | undefined): boolean {
   if (report === undefined) return false
-  const told = inRound(report, cell.rounds)
-  if (told.granted !== cell.granted) return false
-  const returned = Math.max(cell.returned, told.returned)
-  return cell.granted - returned - Math.max(cell.settled, told.settled) - told.open <= 0
+  const answer = inRound(report, balance.rounds)
+  if (answer.granted !== balance.granted) return false
+  const returned = Math.max(balance.returned, answer.returned)
+  return balance.granted - returned - Math.max(balance.settled, answer.settled) - answer.open <= 0
 }
 
 /** In this order: all; what there is, if that is enough; wait for what may come back; refuse, saying why. */
-export function decide(need: Need, standings: Standings): Decision {
-  const { limit, cells, reports, now } = standings
+export function decide(need: Need, state: AccountState): Decision {
+  const { limit, balances, reports, now } = state
   const least = Math.max(1, need.min)
-  const room = roomOf(need, limit, standings)
+  const room = roomOf(need, limit, state)
   if (room < least) return { kind: 'wait' }
-  const free = Math.min(room, limit - cells.reduce((sum, { granted, returned }) => sum + granted - returned, 0))
+  const free = Math.min(room, limit - balances.reduce((sum, { granted, returned }) => sum + granted - returned, 0))
   if (free >= need.want) return { kind: 'grant', amount: need.want, partial: false }
-  const spent = settledOf(standings)
+  const spent = totalSettled(state)
   if (limit - spent < least) return { kind: 'refuse', reason: 'exhausted' }
-  const silent = silentHolders(need.worker, standings)
+  const silent = unresponsiveHolders(need.worker, state)
   const waited = now - need.arrivedAt
-  if (waited < recallWaitMs && silent.some(({ worker }) => standings.connected(worker))) return { kind: 'wait' }
+  if (waited < recallWaitMs && silent.some(({ worker }) => state.connected(worker))) return { kind: 'wait' }
   if (free >= least) return { kind: 'grant', amount: free, partial: true }
   // What the asking worker's own requests have just given back is on its way, as is what others have not accounted for.
   const comesBack =
-    silentHolders(null, standings).length > 0 ||
-    (standings.mayComeBack && [...reports.values()].some(({ open }) => open > 0))
+    unresponsiveHolders(null, state).length > 0 ||
+    (state.mayComeBack && [...reports.values()].some(({ open }) => open > 0))
   if (comesBack && waited + need.waited < need.wait) return { kind: 'wait' }
-  if (silent.some(({ worker }) => !standings.inReach(worker))) return { kind: 'refuse', reason: 'unknown' }
-  return { kind: 'refuse', reason: comesBack || standings.mayComeBack ? 'held' : 'exhausted' }
+  if (silent.some(({ worker }) => !state.inReach(worker))) return { kind: 'refuse', reason: 'unknown' }
+  return { kind: 'refuse', reason: comesBack || state.mayComeBack ? 'held' : 'exhausted' }
 }
 
 /** What is settled of an account: as the ledger has it, or as a worker says that it will have it. */
-export const settledOf = ({ cells, reports }: Pick<Standings, 'cells' | 'reports'>): number =>
-  cells.reduce((sum, { worker, settled }) => sum + Math.max(settled, reports.get(worker)?.settled ?? 0), 0)
+export const totalSettled = ({ balances, reports }: Pick<AccountState, 'balances' | 'reports'>): number =>
+  balances.reduce((sum, { worker, settled }) => sum + Math.max(settled, reports.get(worker)?.settled ?? 0), 0)
 
 /**
  * While others ask no worker gets above half of an account; one that has as much waits for them, as long as anybody waits.
@@ -89,15 +90,15 @@ export const settledOf = ({ cells, reports }: Pick<Standings, 'cells' | 'reports
 function roomOf(
   { worker, min, want, arrivedAt, waited, wait }: Need,
   limit: number,
-  { cells, othersAsk, now }: Standings,
+  { balances, othersAsk, now }: AccountState,
 ) {
   if (!othersAsk || now - arrivedAt + waited >= wait) return want
-  const own = cells.find((cell) => cell.worker === worker)
+  const own = balances.find((balance) => balance.worker === worker)
   const held = own === undefined ? 0 : outstanding(own)
   const room = Math.floor(limit / 2) - held
   return held <= 0 && room < min ? want : room
 }
 
 /** Whether what is asked for would take a worker above half of an account. */
-export const aboveHalf = ({ worker, want }: Need, { limit, cells }: Standings): boolean =>
-  cells.reduce((sum, cell) => sum + (cell.worker === worker ? outstanding(cell) : 0), want) > limit / 2
+export const aboveHalf = ({ worker, want }: Need, { limit, balances }: AccountState): boolean =>
+  balances.reduce((sum, balance) => sum + (balance.worker === worker ? outstanding(balance) : 0), want) > limit / 2

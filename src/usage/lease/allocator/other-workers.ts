@@ -3,21 +3,21 @@
  * answered to calls, and which accounts the other control planes have lately called back from the workers here.
  */
 import type { Clock } from '../../../lib/clock.ts'
-import { mostUsageWaitMs, recallWaitMs } from '../lease.ts'
+import { maxUsageWaitMs, recallWaitMs } from '../lease.ts'
 import type { RecallPeers } from '../recall-peers.ts'
-import type { CellLedger, WorkerAnswer } from './balance-ledger.ts'
+import type { BalanceLedger, WorkerAnswer } from './balance-ledger.ts'
 
 /** What one decision needs of them. */
-export interface Elsewhere {
+export interface OtherWorkersState {
   readonly workers: ReadonlySet<string>
   readonly answers: readonly WorkerAnswer[]
   /** Whether another control plane may still wait for answers of this account; and whether it has just called again. */
-  called(account: string): boolean
-  asking(account: string): boolean
+  recalledElsewhere(account: string): boolean
+  contendedElsewhere(account: string): boolean
 }
 
 export interface OtherWorkersOptions {
-  ledger: Pick<CellLedger, 'answers' | 'workersWithin'>
+  ledger: Pick<BalanceLedger, 'answers' | 'workersWithin'>
   workers: { connected(): readonly string[] }
   peers: RecallPeers
   clock: Clock
@@ -26,18 +26,18 @@ export interface OtherWorkersOptions {
 
 /** A worker heartbeats every second, and its row follows within another. */
 const silentMs = 5000
-const readAgainMs = 1000
-/** Whoever waits does so for `mostUsageWaitMs` at most, and calls again every 250 ms while somebody has not answered. */
-const calledForMs = mostUsageWaitMs + recallWaitMs
-const askingForMs = 500
-const lookMs = 100
+const refreshMs = 1000
+/** Whoever waits does so for `maxUsageWaitMs` at most, and calls again every 250 ms while somebody has not answered. */
+const recallWindowMs = maxUsageWaitMs + recallWaitMs
+const contentionWindowMs = 500
+const pollMs = 100
 
 export class OtherWorkers {
   readonly #options: OtherWorkersOptions
-  #lately: readonly string[] = []
+  #recentWorkers: readonly string[] = []
   #readAt = Number.NEGATIVE_INFINITY
   /** When an account was last called back; monotonic. */
-  readonly #calls = new Map<string, number>()
+  readonly #recalls = new Map<string, number>()
 
   constructor(options: OtherWorkersOptions) {
     this.#options = options
@@ -46,8 +46,8 @@ export class OtherWorkers {
   /** Another control plane calls these accounts back. */
   call(accounts: readonly string[]): void {
     const now = this.#options.clock.monotonic()
-    for (const [account, at] of this.#calls) if (at < now - calledForMs) this.#calls.delete(account)
-    for (const account of accounts) this.#calls.set(account, now)
+    for (const [account, at] of this.#recalls) if (at < now - recallWindowMs) this.#recalls.delete(account)
+    for (const account of accounts) this.#recalls.set(account, now)
   }
 
   /** The next look reads the ledger. */
@@ -56,39 +56,39 @@ export class OtherWorkers {
   }
 
   /** With nobody elsewhere nothing but the heartbeats is read, once a second. */
-  async look(accounts: readonly string[]): Promise<Elsewhere> {
+  async read(accounts: readonly string[]): Promise<OtherWorkersState> {
     const workers = await this.#workers()
     const answers = workers.size === 0 ? [] : await this.#options.ledger.answers(accounts)
     const now = this.#options.clock.monotonic()
-    const within = (account: string, milliseconds: number) => now - (this.#calls.get(account) ?? now) < milliseconds
+    const within = (account: string, milliseconds: number) => now - (this.#recalls.get(account) ?? now) < milliseconds
     return {
       workers,
       answers,
-      called: (account) => this.#calls.has(account) && within(account, calledForMs),
-      asking: (account) => this.#calls.has(account) && within(account, askingForMs),
+      recalledElsewhere: (account) => this.#recalls.has(account) && within(account, recallWindowMs),
+      contendedElsewhere: (account) => this.#recalls.has(account) && within(account, contentionWindowMs),
     }
   }
 
   /** Calls back what workers elsewhere hold; resolves when each has answered to that, or `late` does. */
-  async callBack(cells: readonly { worker: string; account: string }[], late: Promise<void>): Promise<void> {
+  async recallAndWait(balances: readonly { worker: string; account: string }[], late: Promise<void>): Promise<void> {
     const { ledger, peers } = this.#options
     const workers = await this.#workers()
-    const held = cells.filter(({ worker }) => workers.has(worker))
+    const held = balances.filter(({ worker }) => workers.has(worker))
     if (held.length === 0) return
     const accounts = [...new Set(held.map(({ account }) => account))]
-    const told = async () =>
+    const answerNumbers = async () =>
       new Map((await ledger.answers(accounts)).map((answer) => [`${answer.worker} ${answer.account}`, answer.told]))
-    const before = await told()
-    peers.tell({ kind: 'recall', accounts })
+    const before = await answerNumbers()
+    peers.send({ kind: 'recall', accounts })
     const over = late.then(() => true)
     for (let ended = false; !ended; ) {
-      const now = await told()
+      const now = await answerNumbers()
       const silent = ({ worker, account }: { worker: string; account: string }) =>
         (now.get(`${worker} ${account}`) ?? 0) <= (before.get(`${worker} ${account}`) ?? 0)
       if (!held.some(silent)) return
       ended = await Promise.race([
         over,
-        new Promise<boolean>((resolve) => this.#options.after(lookMs, () => resolve(false))),
+        new Promise<boolean>((resolve) => this.#options.after(pollMs, () => resolve(false))),
       ])
     }
   }
@@ -96,10 +96,10 @@ export class OtherWorkers {
   async #workers(): Promise<ReadonlySet<string>> {
     const { ledger, clock, workers } = this.#options
     const now = clock.monotonic()
-    if (now - this.#readAt >= readAgainMs) {
-      this.#lately = await ledger.workersWithin(silentMs)
+    if (now - this.#readAt >= refreshMs) {
+      this.#recentWorkers = await ledger.workersWithin(silentMs)
       this.#readAt = now
     }
-    return new Set(this.#lately).difference(new Set(workers.connected()))
+    return new Set(this.#recentWorkers).difference(new Set(workers.connected()))
   }
 }

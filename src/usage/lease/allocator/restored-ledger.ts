@@ -22,7 +22,7 @@ import { isBehind } from '../ledger-epoch.ts'
 const knownForMs = 86_400_000
 
 /** Waits for the hellos of workers that have said none since `since`; all instants are milliseconds since the epoch. */
-export const awaitWorkers = (since: number): Statement => ({
+export const startReconciliation = (since: number): Statement => ({
   sql: `update workers set awaited = 1 where greeted_at < ?1 and released_at is null
     and last_heartbeat_at > (select max(last_heartbeat_at) from workers where connected_at < ?1) - ${knownForMs}`,
   args: [since],
@@ -30,17 +30,17 @@ export const awaitWorkers = (since: number): Statement => ({
 
 /** For so long nothing is granted in any case: workers that only they themselves know of connect meanwhile. */
 const pauseMs = 3000
-const pauseMark = 'restored'
+const pauseWriter = 'restored'
 
 const pause: Statement = {
-  sql: `insert into ledger_marks (writer, written, at) values ('${pauseMark}', 1, ${databaseTime})
+  sql: `insert into ledger_marks (writer, written, at) values ('${pauseWriter}', 1, ${databaseTime})
     on conflict (writer) do update set written = written + 1, at = excluded.at`,
   args: [],
 }
 
 /** An SQL expression: whether nothing is to be granted. */
-export const isAwaiting = `(exists (select 1 from workers where awaited = 1) or exists (
-  select 1 from ledger_marks where writer = '${pauseMark}' and at between ${databaseTime} - ${pauseMs} and ${databaseTime}))`
+export const isReconciling = `(exists (select 1 from workers where awaited = 1) or exists (
+  select 1 from ledger_marks where writer = '${pauseWriter}' and at between ${databaseTime} - ${pauseMs} and ${databaseTime}))`
 
 /** A worker that somebody remembers. */
 export interface KnownWorker {
@@ -51,12 +51,12 @@ export interface KnownWorker {
 }
 
 /**
- * The ledger has less than these marks (LedgerEpoch.text) say: waits for the hellos of all workers that it knows, and of
+ * The ledger has less than these epoch (LedgerEpoch.text) say: waits for the hellos of all workers that it knows, and of
  * those that the caller does. Then it has as much, so that this is done once. Breaks a guard where it has as much already.
  */
-export const awaitAll = (marks: string, workers: readonly KnownWorker[]): Statement[] => [
+export const startFullReconciliation = (epoch: string, workers: readonly KnownWorker[]): Statement[] => [
   // The read that found it may have been answered by a copy that lags behind the primary.
-  { sql: `insert into guards (holds) select 0 where not ${isBehind('?')}`, args: [marks] },
+  { sql: `insert into guards (holds) select 0 where not ${isBehind('?')}`, args: [epoch] },
   {
     sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
         last_heartbeat_at, connected_at)
@@ -82,14 +82,14 @@ export const awaitAll = (marks: string, workers: readonly KnownWorker[]): Statem
     sql: `insert into ledger_marks (writer, written, at)
       select value ->> 'writer', value ->> 'written', ${databaseTime} from json_each(?) where true
       on conflict (writer) do update set written = max(written, excluded.written)`,
-    args: [marks],
+    args: [epoch],
   },
   pause,
 ]
 
-/** What a worker says shows that the ledger has forgotten some of it; `since` as for `awaitWorkers`. */
-export const awaitForgotten = (worker: string, since: number): Statement[] => [
-  awaitWorkers(since),
+/** What a worker says shows that the ledger has forgotten some of it; `since` as for `startReconciliation`. */
+export const reconcileAfterLoss = (worker: string, since: number): Statement[] => [
+  startReconciliation(since),
   { sql: 'update workers set awaited = 1 where worker = ? and released_at is null', args: [worker] },
   pause,
 ]
@@ -100,7 +100,9 @@ export const resume = (now: number): Statement => ({
   args: [now],
 })
 
-export const awaitedWorkers = (ledger: Pick<Database, 'read'>): Promise<{ worker: string; greeted_at: number }[]> =>
+export const workersPendingReconciliation = (
+  ledger: Pick<Database, 'read'>,
+): Promise<{ worker: string; greeted_at: number }[]> =>
   ledger.read<{ worker: string; greeted_at: number }>(
     'select worker, greeted_at from workers where awaited = 1 order by worker',
   )
@@ -117,7 +119,7 @@ const completeFrom = `coalesce(
  * epoch; null where it lacks none. Signed checkpoints are versions of the state too, and no events: their ids are random
  * ones (checkpoint-writer.ts), while those of events are of version 7, by time.
  */
-export async function forgottenSince(
+export async function missingChangesSince(
   state: Pick<Database, 'read'>,
   ledger: Pick<Database, 'read'>,
   now: number,

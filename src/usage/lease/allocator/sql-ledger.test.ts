@@ -1,4 +1,4 @@
-/** Cells, settlements and hellos in a real ledger. */
+/** Balances, settlements and hellos in a real ledger. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { systemClock } from '../../../lib/clock.ts'
@@ -8,7 +8,7 @@ import { ledgerMigrations, migrate, migrateState } from '../../../store/schema/m
 import { temporaryDirectory } from '../../../store/testing/store.ts'
 import { readDepletion } from '../../api/depletion.ts'
 import { settlementStatements } from '../../settlement.ts'
-import { mostHeld, roundSize } from '../lease.ts'
+import { maxAmount, roundSize } from '../lease.ts'
 import { LedgerEpoch } from '../ledger-epoch.ts'
 import { sqlLedger } from './sql-ledger.ts'
 
@@ -18,7 +18,7 @@ const account = 'token/t/requests'
 let directory: string
 let ledger: Database
 let lost: unknown[]
-let marks: LedgerEpoch
+let epoch: LedgerEpoch
 
 beforeEach(async () => {
   directory = temporaryDirectory()
@@ -32,51 +32,51 @@ beforeEach(async () => {
     })),
   )
   lost = []
-  marks = new LedgerEpoch(newId())
+  epoch = new LedgerEpoch(newId())
 })
 afterEach(() => {
   ledger.close()
   rmSync(directory, { recursive: true, force: true })
 })
 
-const cells = () =>
-  sqlLedger({ ledger, marks, clock: systemClock, onLost: (...loss) => lost.push(loss), workers: () => [] })
+const balances = () =>
+  sqlLedger({ ledger, epoch, clock: systemClock, onLost: (...loss) => lost.push(loss), workers: () => [] })
 const held = { worker, streamId: 'stream' }
 const grant = (granted: number, returned = 0, limit = 10, rounds = 0, of = account) =>
-  cells().raise({
+  balances().apply({
     ...{ workers: [held], grants: true, limits: [{ account: of, limit }] },
-    raises: [{ account: of, worker, rounds, granted, returned }],
+    increases: [{ account: of, worker, rounds, granted, returned }],
   })
 const settle = (amount: number, name = account, by = worker) =>
-  ledger.write(settlementStatements({ worker: by, settlements: [{ account: name, amount }], marks: marks.text }))
+  ledger.write(settlementStatements({ worker: by, settlements: [{ account: name, amount }], epoch: epoch.text }))
 const token = (id: string, accountId: string) => ({
   sql: `insert into tokens (id, name, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
     access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, account_id, max_requests)
     values (?, 'n', 'p', 'general', 'api_token', 'durable', '[]', '[]', '[]', 'none', '{}', 'team', 't', 0, 1, ?, 10)`,
   args: [id, accountId],
 })
-const cell = async () => (await cells().cells([account]))[0]
-const greet = (hello: Partial<{ through: number; crashed: boolean }> = {}, number = 1, process = 'process') =>
-  cells().hello({ ...held, process, number }, { through: 0, counted: 0, crashed: false, ...hello }, [])
+const balance = async () => (await balances().balances([account]))[0]
+const greet = (registration: Partial<{ through: number; crashed: boolean }> = {}, number = 1, process = 'process') =>
+  balances().register({ ...held, process, number }, { through: 0, counted: 0, crashed: false, ...registration }, [])
 
 test('counters only grow, and never past the limit', async () => {
   expect(await grant(8, 3)).toBe(true)
   expect(await grant(5, 1)).toBe(true)
-  expect(await cell()).toMatchObject({ granted: 8, returned: 3 })
+  expect(await balance()).toMatchObject({ granted: 8, returned: 3 })
   expect(await grant(14)).toBe(false)
-  expect(await cell()).toMatchObject({ granted: 8, returned: 3 })
+  expect(await balance()).toMatchObject({ granted: 8, returned: 3 })
   expect(await grant(13)).toBe(true)
 })
 
 test('counters that are told from different rounds are compared as what they are', async () => {
   await grant(roundSize + 8, roundSize + 3)
   expect(await grant(9, 4, 10, 1)).toBe(true)
-  expect(await cell()).toMatchObject({ rounds: 1, granted: 9, returned: 4 })
+  expect(await balance()).toMatchObject({ rounds: 1, granted: 9, returned: 4 })
   expect(await grant(roundSize + 8, roundSize + 5)).toBe(true)
-  expect(await cell()).toMatchObject({ rounds: 1, granted: 9, returned: 5 })
-  const hello = { through: 0, counted: 0, crashed: false }
+  expect(await balance()).toMatchObject({ rounds: 1, granted: 9, returned: 5 })
+  const registration = { through: 0, counted: 0, crashed: false }
   const told = (returned: number, number: number) =>
-    cells().hello({ ...held, process: 'p', number }, hello, [
+    balances().register({ ...held, process: 'p', number }, registration, [
       { account, rounds: 0, granted: roundSize + 9, returned, settled: 0, open: 0 },
     ])
   expect(await told(roundSize + 5, 1)).toBe('done')
@@ -87,11 +87,11 @@ test('nothing is granted to a worker that another stream holds', async () => {
   const change = {
     workers: [{ worker, streamId: 'other' }],
     grants: true,
-    raises: [{ account, worker, rounds: 0, granted: 1, returned: 0 }],
+    increases: [{ account, worker, rounds: 0, granted: 1, returned: 0 }],
     limits: [],
   }
-  expect(await cells().raise(change)).toBe(false)
-  expect(await cell()).toBeUndefined()
+  expect(await balances().apply(change)).toBe(false)
+  expect(await balance()).toBeUndefined()
 })
 
 test('books what a provider charged beyond a grant in full, and refuses more requests than were granted', async () => {
@@ -113,14 +113,14 @@ test('books what a provider charged beyond a grant in full, and refuses more req
   await settle(Number.MAX_SAFE_INTEGER, money)
   await settle(Number.MAX_SAFE_INTEGER, money)
   const [counters] = await ledger.read("select granted, settled from usage_cells where account like '%money'")
-  expect(counters).toEqual({ granted: mostHeld, settled: mostHeld })
+  expect(counters).toEqual({ granted: maxAmount, settled: maxAmount })
 })
 
 test('a worker cannot settle of the cell of another, nor of what is no account', async () => {
   await grant(4)
   await settle(2, account, other)
   await settle(2, 'nonsense')
-  expect(await cell()).toMatchObject({ settled: 0 })
+  expect(await balance()).toMatchObject({ settled: 0 })
   expect(await ledger.read('select account, settled, refused from usage_accounts')).toEqual([
     { account, settled: 0, refused: 2 },
   ])
@@ -130,12 +130,12 @@ test('what a former process held is free once all its events are there', async (
   await grant(9)
   await settle(2)
   expect(await greet({ through: 3 })).toBe('behind')
-  expect(await cell()).toMatchObject({ returned: 0 })
+  expect(await balance()).toMatchObject({ returned: 0 })
   await ledger.write([
     { sql: "insert into chains (chain, seq, digest, updated_at) values (?, 3, '', 0)", args: [worker] },
   ])
   expect(await greet({ through: 3 })).toBe('done')
-  expect(await cell()).toMatchObject({ granted: 9, returned: 7, settled: 2 })
+  expect(await balance()).toMatchObject({ granted: 9, returned: 7, settled: 2 })
   expect(lost).toEqual([])
 })
 
@@ -143,7 +143,7 @@ test('what a crashed host held counts as spent, and that is told', async () => {
   await grant(9)
   await settle(2)
   expect(await greet({ crashed: true })).toBe('done')
-  expect(await cell()).toMatchObject({ granted: 9, returned: 0, settled: 9 })
+  expect(await balance()).toMatchObject({ granted: 9, returned: 0, settled: 9 })
   expect(await ledger.read('select settled from usage_accounts')).toEqual([{ settled: 9 }])
   expect(lost).toEqual([[worker, [{ account, amount: 7 }]]])
 })
@@ -161,35 +161,35 @@ test('a hello that was overtaken changes nothing', async () => {
   await grant(3)
   expect(await greet({}, 5)).toBe('overtaken')
   expect(await greet({}, 4)).toBe('overtaken')
-  expect(await cell()).toMatchObject({ returned: 0 })
+  expect(await balance()).toMatchObject({ returned: 0 })
   expect(await greet({}, 1, 'next')).toBe('done')
-  expect(await cell()).toMatchObject({ returned: 3 })
+  expect(await balance()).toMatchObject({ returned: 3 })
 })
 
 test('a worker that knows less than it once said, or was released, does not go on', async () => {
   await grant(9, 4)
   const older = { account, rounds: 0, granted: 9, returned: 1, settled: 0, open: 0 }
-  const hello = { through: 0, counted: 0, crashed: false }
-  expect(await cells().hello({ ...held, process: 'p', number: 1 }, hello, [older])).toBe('rolled_back')
-  expect(await cell()).toMatchObject({ granted: 9, returned: 4, settled: 5 })
+  const registration = { through: 0, counted: 0, crashed: false }
+  expect(await balances().register({ ...held, process: 'p', number: 1 }, registration, [older])).toBe('rolled_back')
+  expect(await balance()).toMatchObject({ granted: 9, returned: 4, settled: 5 })
   expect(lost).toEqual([[worker, [{ account, amount: 5 }]]])
   await ledger.write([{ sql: 'update workers set released_at = 1', args: [] }])
   expect(await greet()).toBe('released')
 })
 
 test('a ledger that has forgotten a grant grants nothing, and one that a late read only took for such goes on', async () => {
-  const standing = async () => (await cells().book([account])).standing
+  const status = async () => (await balances().book([account])).status
   await grant(3)
-  expect(await standing()).toBe('whole')
-  expect(await cells().awaitAll()).toBe(false)
-  expect(await standing()).toBe('whole')
+  expect(await status()).toBe('whole')
+  expect(await balances().startFullReconciliation()).toBe(false)
+  expect(await status()).toBe('whole')
   await ledger.write([{ sql: 'delete from ledger_marks', args: [] }])
-  expect(await standing()).toBe('behind')
+  expect(await status()).toBe('behind')
   expect(await grant(4)).toBe(false)
-  expect(await cells().awaitAll()).toBe(true)
-  expect(await standing()).toBe('awaiting')
+  expect(await balances().startFullReconciliation()).toBe(true)
+  expect(await status()).toBe('awaiting')
   expect(await grant(4)).toBe(false)
-  expect(await cells().awaitAll()).toBe(false)
+  expect(await balances().startFullReconciliation()).toBe(false)
 })
 
 test('what an event has settled that was shipped behind a hello is no sign of an older copy', async () => {
@@ -204,7 +204,7 @@ test('what an event has settled that was shipped behind a hello is no sign of an
     ])
   const told = { account, rounds: 0, granted: 9, returned: 0, settled: 1, open: 1 }
   const say = (number: number) =>
-    cells().hello({ ...held, process: 'p', number }, { through: 3, counted: 3, crashed: false }, [told])
+    balances().register({ ...held, process: 'p', number }, { through: 3, counted: 3, crashed: false }, [told])
   await chain(4)
   expect(await say(1)).toBe('done')
   await chain(3)
@@ -226,11 +226,11 @@ test('a hello that was refused for events which have come meanwhile is to be sai
     },
   }
   const told = { account, rounds: 0, granted: 9, returned: 0, settled: 0, open: 1 }
-  const hello = { through: 3, counted: 3, crashed: false }
+  const registration = { through: 3, counted: 3, crashed: false }
   const say = (by: Database, number: number) =>
-    sqlLedger({ ledger: by, marks, clock: systemClock, onLost: () => undefined, workers: () => [] }).hello(
+    sqlLedger({ ledger: by, epoch, clock: systemClock, onLost: () => undefined, workers: () => [] }).register(
       { ...held, process: 'p', number },
-      hello,
+      registration,
       [told],
     )
   expect(await say(comesMeanwhile, 1)).toBe('behind')

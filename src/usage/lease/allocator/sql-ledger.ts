@@ -1,60 +1,60 @@
 /**
- * The cells in the ledger. What must hold is tried in the transaction that rests on it: who holds the worker, that no
+ * The balances in the ledger. What must hold is tried in the transaction that rests on it: who holds the worker, that no
  * account is over its limit, that a worker's events are there before what its former process held is free.
  */
 import { brokenConstraint } from '../../../events/log/append.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { type Database, databaseTime } from '../../../store/open.ts'
 import type { Statement } from '../../../store/statement.ts'
-import { type Hello, roundSize } from '../lease.ts'
+import { type Registration, roundSize } from '../lease.ts'
 import { isBehind, type LedgerEpoch } from '../ledger-epoch.ts'
 import type {
-  CellLedger,
-  ForgottenGrants,
-  HeldWorker,
-  HelloResult,
-  LedgerCell,
+  BalanceLedger,
+  LedgerBalance,
   LedgerChange,
-  LedgerStanding,
+  LedgerStatus,
+  MissingGrants,
+  RegistrationResult,
   WorkerAnswer,
+  WorkerConnection,
 } from './balance-ledger.ts'
-import { awaitAll, awaitWorkers, isAwaiting, type KnownWorker } from './restored-ledger.ts'
+import { isReconciling, type KnownWorker, startFullReconciliation, startReconciliation } from './restored-ledger.ts'
 
 /** Amounts that a worker's crash has cost: they stay spent. */
 export type Losses = readonly { account: string; amount: number }[]
 
 export interface SqlLedgerOptions {
   ledger: Database
-  marks: LedgerEpoch
+  epoch: LedgerEpoch
   clock: Pick<Clock, 'now'>
   onLost(worker: string, losses: Losses): void
   /** The workers that this control plane remembers, which an older copy may not know. */
   workers(): readonly KnownWorker[]
 }
 
-export function sqlLedger({ ledger, marks, clock, onLost, workers }: SqlLedgerOptions): CellLedger {
+export function sqlLedger({ ledger, epoch, clock, onLost, workers }: SqlLedgerOptions): BalanceLedger {
   /** Nobody can say what a worker spent whose memory is an older copy. */
-  const close = async ({ worker, streamId }: HeldWorker): Promise<void> => {
+  const close = async ({ worker, streamId }: WorkerConnection): Promise<void> => {
     const losses = await outstandingBeside(ledger, worker, nothing)
     const done = await attempt(ledger, [heldGuard(worker, streamId), ...lostStatements(worker, nothing)])
     if (done === 'done' && losses.length > 0) onLost(worker, losses)
   }
   return {
-    cells: (accounts) =>
-      ledger.read<LedgerCell>(
+    balances: (accounts) =>
+      ledger.read<LedgerBalance>(
         `select account, worker, rounds, granted, returned, settled from usage_cells
          where account in (select value from json_each(?))`,
         [JSON.stringify(accounts)],
       ),
     async book(accounts) {
-      const rows = await ledger.read<LedgerCell & { standing: LedgerStanding }>(
-        `select standing, account, worker, rounds, granted, returned, settled from (
-          select case when ${isBehind('?2')} then 'behind' when ${isAwaiting} then 'awaiting' else 'whole' end as standing)
+      const rows = await ledger.read<LedgerBalance & { status: LedgerStatus }>(
+        `select status, account, worker, rounds, granted, returned, settled from (
+          select case when ${isBehind('?2')} then 'behind' when ${isReconciling} then 'awaiting' else 'whole' end as status)
           left join usage_cells on account in (select value from json_each(?1))`,
-        [JSON.stringify(accounts), marks.text],
+        [JSON.stringify(accounts), epoch.text],
       )
-      const cells = rows.flatMap(({ standing, ...cell }) => (cell.account === null ? [] : [cell]))
-      return { cells, standing: rows[0]?.standing ?? 'behind' }
+      const balances = rows.flatMap(({ status, ...balance }) => (balance.account === null ? [] : [balance]))
+      return { balances, status: rows[0]?.status ?? 'behind' }
     },
     answers: (accounts) =>
       ledger.read<WorkerAnswer>(
@@ -69,33 +69,34 @@ export function sqlLedger({ ledger, marks, clock, onLost, workers }: SqlLedgerOp
       )
       return rows.map(({ worker }) => worker)
     },
-    awaitAll: async () => (await attempt(ledger, awaitAll(marks.text, workers()))) === 'done',
-    async raise(change) {
-      const raising = change.raises.length > 0
+    startFullReconciliation: async () =>
+      (await attempt(ledger, startFullReconciliation(epoch.text, workers()))) === 'done',
+    async apply(change) {
+      const raising = change.increases.length > 0
       const statements = [
-        ...(raising ? [standsGuard(marks.text, change.grants), ...raiseStatements(change), marks.count()] : []),
+        ...(raising ? [standsGuard(epoch.text, change.grants), ...increaseStatements(change), epoch.count()] : []),
         ...answerStatements(change.answers ?? []),
       ]
       if (statements.length === 0) return true
       const done = (await attempt(ledger, statements)) === 'done'
-      if (done && raising) marks.made()
+      if (done && raising) epoch.made()
       return done
     },
-    async hello(worker, hello, cells, forgotten) {
-      const told = JSON.stringify(cells)
-      const losses = hello.crashed ? await outstandingBeside(ledger, worker.worker, told) : []
+    async register(worker, registration, balances, forgotten) {
+      const told = JSON.stringify(balances)
+      const losses = registration.crashed ? await outstandingBeside(ledger, worker.worker, told) : []
       const statements = [
-        standsGuard(marks.text, false),
-        ...(forgotten === undefined ? [] : forgottenStatements(forgotten)),
-        ...helloStatements(worker, hello, told, clock.now()),
-        marks.count(),
+        standsGuard(epoch.text, false),
+        ...(forgotten === undefined ? [] : missingGrantStatements(forgotten)),
+        ...helloStatements(worker, registration, told, clock.now()),
+        epoch.count(),
       ]
       if ((await attempt(ledger, statements)) === 'refused') {
-        const why = await whyRefused(ledger, worker, hello, told)
+        const why = await whyRefused(ledger, worker, registration, told)
         if (why === 'rolled_back') await close(worker)
         return why
       }
-      marks.made()
+      epoch.made()
       if (losses.length > 0) onLost(worker.worker, losses)
       return 'done'
     },
@@ -115,42 +116,42 @@ async function attempt(ledger: Database, statements: readonly Statement[]): Prom
 /** Of the row, and of what it is raised to: what stands in the round before the later of the two. */
 const offOld = `max(0, excluded.rounds - rounds) * ${roundSize}`
 const offNew = `max(0, rounds - excluded.rounds) * ${roundSize}`
-const mostGranted = `max(granted - ${offOld}, excluded.granted - ${offNew})`
+const maxGranted = `max(granted - ${offOld}, excluded.granted - ${offNew})`
 
 /** Of a grant nothing stands while workers are waited for, and of no raise where the ledger has lost what is known of it. */
-const standsGuard = (marks: string, grants: boolean): Statement => ({
-  sql: `insert into guards (holds) select 0 where ${isBehind('?1')} or (?2 and ${isAwaiting})`,
-  args: [marks, grants ? 1 : 0],
+const standsGuard = (epoch: string, grants: boolean): Statement => ({
+  sql: `insert into guards (holds) select 0 where ${isBehind('?1')} or (?2 and ${isReconciling})`,
+  args: [epoch, grants ? 1 : 0],
 })
 
 const raised = `insert into usage_cells (account, worker, rounds, granted, returned)
   select value ->> 'account', value ->> 'worker', value ->> 'rounds', value ->> 'granted', value ->> 'returned'
   from json_each(?1)`
-const raisedOver = `on conflict (account, worker) do update set rounds = max(rounds, excluded.rounds),
-  granted = ${mostGranted},
-  returned = max(returned - ${offOld}, min(excluded.returned - ${offNew}, ${mostGranted} - settled))`
+const increaseOnConflict = `on conflict (account, worker) do update set rounds = max(rounds, excluded.rounds),
+  granted = ${maxGranted},
+  returned = max(returned - ${offOld}, min(excluded.returned - ${offNew}, ${maxGranted} - settled))`
 
 /** What a worker tells is believed where it keeps within the limit, or alone does, if it is not known what others hold. */
-const forgottenStatements = ({ raises, since }: ForgottenGrants): Statement[] => [
+const missingGrantStatements = ({ increases, since }: MissingGrants): Statement[] => [
   {
     sql: `${raised} where value ->> 'limit' is null or (value ->> 'granted') - (value ->> 'returned') + coalesce((
       select sum(granted - returned) from usage_cells c where c.account = value ->> 'account'
         and c.worker <> value ->> 'worker' and not (select awaited from workers where worker = value ->> 'worker')
-      ), 0) <= value ->> 'limit' ${raisedOver}`,
-    args: [JSON.stringify(raises)],
+      ), 0) <= value ->> 'limit' ${increaseOnConflict}`,
+    args: [JSON.stringify(increases)],
   },
-  awaitWorkers(since),
+  startReconciliation(since),
 ]
 
-const raiseStatements = ({ workers, raises, limits }: LedgerChange): Statement[] => [
+const increaseStatements = ({ workers, increases, limits }: LedgerChange): Statement[] => [
   {
     sql: `insert into guards (holds) select 0 from json_each(?) asked where not exists (
       select 1 from workers where worker = asked.value ->> 'worker' and stream_id = asked.value ->> 'streamId')`,
     args: [JSON.stringify(workers)],
   },
   {
-    sql: `${raised} where true ${raisedOver}`,
-    args: [JSON.stringify(raises)],
+    sql: `${raised} where true ${increaseOnConflict}`,
+    args: [JSON.stringify(increases)],
   },
   {
     sql: `insert into guards (holds) select 0 from json_each(?) asked where (
@@ -211,16 +212,16 @@ const lostStatements = (worker: string, told: string): Statement[] => [
   { sql: `update usage_cells set settled = granted - returned where ${besideTold}`, args: [worker, told] },
 ]
 
-/** Whether a worker tells less of a cell than it once had; of what it tells, the worker, and the last event it counts. */
+/** Whether a worker tells less of a balance than it once had; of what it tells, the worker, and the last event it counts. */
 const knowsLess = `exists (select 1 from usage_cells c join json_each(?) told on c.account = told.value ->> 'account'
   where c.worker = ? and (c.returned - (told.value ->> 'returned') > ((told.value ->> 'rounds') - c.rounds) * ${roundSize}
     or (c.settled > told.value ->> 'settled' and coalesce((select seq from chains where chain = c.worker), 0) <= ?)))`
 
-type Greeting = { worker: string; streamId: string; process: string; number: number }
+type WorkerProcess = { worker: string; streamId: string; process: string; number: number }
 
 function helloStatements(
-  { worker, streamId, process, number }: Greeting,
-  hello: Hello,
+  { worker, streamId, process, number }: WorkerProcess,
+  registration: Registration,
   told: string,
   now: number,
 ): Statement[] {
@@ -233,13 +234,13 @@ function helloStatements(
     },
     {
       sql: 'insert into guards (holds) select 0 where coalesce((select seq from chains where chain = ?), 0) < ?',
-      args: [worker, hello.through],
+      args: [worker, registration.through],
     },
     {
       sql: `insert into guards (holds) select 0 where ${knowsLess}`,
-      args: [told, worker, hello.counted],
+      args: [told, worker, registration.counted],
     },
-    ...(hello.crashed ? lostStatements(worker, told) : [free]),
+    ...(registration.crashed ? lostStatements(worker, told) : [free]),
     {
       sql: 'update workers set process = ?, hello = ?, lost_at = null, greeted_at = ?, awaited = 0 where worker = ?',
       args: [process, number, now, worker],
@@ -253,10 +254,10 @@ function helloStatements(
  */
 async function whyRefused(
   ledger: Database,
-  { worker, streamId, process, number }: Greeting,
-  { counted }: Hello,
+  { worker, streamId, process, number }: WorkerProcess,
+  { counted }: Registration,
   told: string,
-): Promise<HelloResult> {
+): Promise<RegistrationResult> {
   const [row] = await ledger.read<{
     stream_id: string
     process: string

@@ -1,57 +1,57 @@
 /** What a worker holds for one exchange. */
-import type { Held, Reservation } from '../../allowance.ts'
-import { mostHeld } from '../lease.ts'
-import type { WorkerCell } from './worker-balance.ts'
+import type { HeldAmount, Reservation } from '../../allowance.ts'
+import { maxAmount } from '../lease.ts'
+import type { WorkerBalance } from './worker-balance.ts'
 
 /** What a reservation asks of the usage that made it. */
 interface ReservingUsage {
-  extend(reservation: WorkerReservation, more: readonly Held[]): boolean
-  settle(cell: WorkerCell, held: number, used: number): void
+  extend(reservation: WorkerReservation, more: readonly HeldAmount[]): boolean
+  book(balance: WorkerBalance, held: number, used: number): void
 }
 
 export class WorkerReservation implements Reservation {
   readonly #usage: ReservingUsage
-  readonly #cells: WorkerCell[] = []
-  readonly #held: Held[] = []
+  readonly #cells: WorkerBalance[] = []
+  readonly #held: HeldAmount[] = []
   #settled = false
 
   constructor(usage: ReservingUsage) {
     this.#usage = usage
   }
 
-  add(cell: WorkerCell, amount: number): void {
-    const index = this.#cells.indexOf(cell)
+  add(balance: WorkerBalance, amount: number): void {
+    const index = this.#cells.indexOf(balance)
     const held = (this.#held[index]?.amount ?? 0) + amount
     // Whoever was told what is held keeps what it was told.
-    this.#held[index < 0 ? this.#cells.push(cell) - 1 : index] = { account: cell.account, amount: held }
+    this.#held[index < 0 ? this.#cells.push(balance) - 1 : index] = { account: balance.account, amount: held }
   }
 
-  get held(): readonly Held[] {
+  get held(): readonly HeldAmount[] {
     return this.#held
   }
 
-  extend(more: readonly Held[]): boolean {
+  extend(more: readonly HeldAmount[]): boolean {
     return !this.#settled && this.#usage.extend(this, more)
   }
 
-  settle(used: readonly Held[]): readonly Held[] {
+  book(used: readonly HeldAmount[]): readonly HeldAmount[] {
     if (this.#settled) return []
     this.#settled = true
-    const settled: Held[] = []
-    for (const [index, cell] of this.#cells.entries()) {
-      const amount = Math.min(amountOf(used, cell.account), mostHeld)
-      this.#usage.settle(cell, this.#held[index]?.amount ?? 0, amount)
-      settled.push({ account: cell.account, amount })
+    const settled: HeldAmount[] = []
+    for (const [index, balance] of this.#cells.entries()) {
+      const amount = Math.min(amountOf(used, balance.account), maxAmount)
+      this.#usage.book(balance, this.#held[index]?.amount ?? 0, amount)
+      settled.push({ account: balance.account, amount })
     }
     return settled
   }
 
   release(): void {
-    this.settle([])
+    this.book([])
   }
 }
 
-function amountOf(used: readonly Held[], name: string): number {
+function amountOf(used: readonly HeldAmount[], name: string): number {
   for (const { account, amount } of used) if (account === name) return amount
   return 0
 }

@@ -19,8 +19,8 @@ test('an account that was refused is forgotten when the refusal is over', () => 
 test('keeps a refusal no longer than the window that it is about', () => {
   const clock = settableClock()
   const accounts = new WorkerAccounts(clock)
-  const denial = { account, reason: 'exhausted', retry_after: 1, left: 0, until: clock.now() + 1000 } as const
-  accounts.refuse(accounts.get(account), 1, denial)
+  const refusal = { account, reason: 'exhausted', retry_after: 1, left: 0, until: clock.now() + 1000 } as const
+  accounts.refuse(accounts.get(account), 1, refusal)
   const demands = [{ account, want: 1, min: 1 }]
   expect(accounts.refused(demands)?.name).toBe(account)
   clock.advance(1000)

@@ -1,7 +1,7 @@
 /** A worker's own share of one account, in memory. */
-import { type CellReport, type CellTotals, inRound, outstanding, roundSize } from '../lease.ts'
+import { type BalanceReport, type BalanceTotals, inRound, outstanding, roundSize } from '../lease.ts'
 
-export class WorkerCell implements CellTotals {
+export class WorkerBalance implements BalanceTotals {
   readonly account: string
   rounds: number
   granted: number
@@ -10,8 +10,8 @@ export class WorkerCell implements CellTotals {
   settled: number
   open = 0
   /** What may be said to be returned, and what the control plane is known to have heard of it. */
-  sayable: number
-  heard: number
+  reportable: number
+  acknowledgedReturned: number
   /** Monotonic. */
   usedAt: number
   /** Events up to this number hold everything that was settled here; null where that is not known yet. */
@@ -19,21 +19,21 @@ export class WorkerCell implements CellTotals {
   /** Reserved since this account was last asked for: what the next ask should bring. */
   reserved = 0
 
-  constructor({ account, rounds, granted, returned, settled }: CellTotals, now: number) {
+  constructor({ account, rounds, granted, returned, settled }: BalanceTotals, now: number) {
     this.account = account
     this.rounds = rounds
     this.granted = granted
-    this.returned = this.sayable = this.heard = returned
+    this.returned = this.reportable = this.acknowledgedReturned = returned
     this.settled = settled
     this.usedAt = now
   }
 
-  get balance(): number {
+  get available(): number {
     return outstanding(this) - this.open
   }
 
   /** Takes in what the ledger says was granted; false where that is nothing new. */
-  adopt(totals: CellTotals): boolean {
+  adopt(totals: BalanceTotals): boolean {
     this.#goOn(totals.rounds)
     const { granted } = inRound(totals, this.rounds)
     if (granted <= this.granted) return false
@@ -42,13 +42,13 @@ export class WorkerCell implements CellTotals {
   }
 
   /** The control plane has answered to this report. */
-  hear(report: CellReport): void {
-    this.heard = Math.max(this.heard, inRound(report, this.rounds).returned)
+  acknowledge(report: BalanceReport): void {
+    this.acknowledgedReturned = Math.max(this.acknowledgedReturned, inRound(report, this.rounds).returned)
   }
 
-  report(): CellReport {
-    const { account, rounds, granted, sayable, settled, open } = this
-    return { account, rounds, granted, returned: sayable, settled, open }
+  report(): BalanceReport {
+    const { account, rounds, granted, reportable, settled, open } = this
+    return { account, rounds, granted, returned: reportable, settled, open }
   }
 
   #goOn(rounds: number): void {
@@ -57,13 +57,13 @@ export class WorkerCell implements CellTotals {
     this.rounds = rounds
     this.granted -= off
     this.returned -= off
-    this.sayable -= off
-    this.heard -= off
+    this.reportable -= off
+    this.acknowledgedReturned -= off
   }
 }
 
-/** What the worker says of an account that it knows no cell of. */
-export const noCell = (account: string): CellReport => ({
+/** What the worker says of an account that it knows no balance of. */
+export const zeroBalance = (account: string): BalanceReport => ({
   account,
   rounds: 0,
   granted: 0,

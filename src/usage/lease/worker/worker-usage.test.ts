@@ -6,7 +6,7 @@ import type { LeaseReply, LeaseRequest } from '../lease.ts'
 import { WorkerUsage } from './worker-usage.ts'
 
 const account = 'token/t/requests'
-const empty = { hello: null, cells: [], grants: [], denials: [], later: [] }
+const empty = { registration: null, balances: [], grants: [], refusals: [], later: [] }
 let scheduler: Scheduler
 let asked: number[]
 let answer: Partial<LeaseReply>
@@ -19,13 +19,13 @@ beforeEach(async () => {
   asked = []
   greeted = 0
   behind = false
-  answer = { denials: [{ account, reason: 'unknown', retry_after: 1, left: null, until: null }] }
+  answer = { refusals: [{ account, reason: 'unknown', retry_after: 1, left: null, until: null }] }
   worker = new WorkerUsage({
     usageWaitMs: 2000,
     process: 'process',
-    crash: { happened: false, told: () => undefined },
+    crash: { happened: false, reported: () => undefined },
     clock: { now: () => scheduler.now, monotonic: () => scheduler.now },
-    journal: { owing: false, lastEvent: 0, acknowledgedEvent: 0, committed: () => Promise.resolve() },
+    journal: { hasUnwrittenOutcomes: false, lastEvent: 0, acknowledgedEvent: 0, committed: () => Promise.resolve() },
     after: (milliseconds, work) => scheduler.after(milliseconds, work),
     send: reply,
   })
@@ -33,10 +33,10 @@ beforeEach(async () => {
   await scheduler.run(10)
 })
 
-const reply = ({ hello, asks }: LeaseRequest): Promise<LeaseReply> => {
-  if (hello !== null) {
+const reply = ({ registration, asks }: LeaseRequest): Promise<LeaseReply> => {
+  if (registration !== null) {
     greeted += 1
-    return Promise.resolve({ ...empty, hello: behind ? 'behind' : 'done' })
+    return Promise.resolve({ ...empty, registration: behind ? 'behind' : 'done' })
   }
   if (asks.length > 0) asked.push(scheduler.now)
   return Promise.resolve({ ...empty, ...(asks.length > 0 ? answer : {}) })
@@ -62,7 +62,7 @@ test('who waits until the control plane can say is served', async () => {
   const waiting = request()
   await scheduler.run(500)
   answer = {
-    cells: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0 }],
+    balances: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0 }],
     grants: [{ account, booked: account, tight: false, partial: false, until: null }],
   }
   await scheduler.run(1100)

@@ -9,7 +9,7 @@
  *   3. Where little is left (`tight`), nothing is asked for ahead, an ask goes with nothing kept back and, for
  *      requests on several accounts, for all of them together; what a settlement frees goes back in the same tick. A
  *      recall makes an account tight.
- *   4. What nobody has used for 2 s goes back. A cell that is empty and wholly known to the ledger is forgotten.
+ *   4. What nobody has used for 2 s goes back. A balance that is empty and wholly known to the ledger is forgotten.
  *   5. With each stream the worker says hello: what this process holds. Everything else of the worker is then free.
  *
  * An amount that an outcome frees is not said to be returned before that outcome is committed to the journal; while one
@@ -23,30 +23,30 @@ import {
   type AccountName,
   type Allowances,
   type Demand,
-  type Held,
+  type HeldAmount,
   type Reservation,
   UsageRefused,
 } from '../../allowance.ts'
-import { WaitingRequests, type Wanted } from '../../waiting-requests.ts'
+import { type TotalDemand, WaitingRequests } from '../../waiting-requests.ts'
 import {
   type Ask,
-  type CellReport,
-  type Denial,
+  type BalanceReport,
+  type LeaseRefusal,
   type LeaseReply,
   type LeaseRequest,
-  mostAsked,
-  mostHeld,
+  maxAmount,
+  maxAskAmount,
   plainName,
   recallWaitMs,
 } from '../lease.ts'
 import { WorkerReservation } from './reservation.ts'
 import { type WorkerAccount, WorkerAccounts } from './worker-accounts.ts'
-import { noCell, type WorkerCell } from './worker-balance.ts'
+import { type WorkerBalance, zeroBalance } from './worker-balance.ts'
 
 /** What of the outbox matters here. */
 export interface UsageJournal {
   /** An outcome could not be written and will be tried again. */
-  readonly owing: boolean
+  readonly hasUnwrittenOutcomes: boolean
   readonly lastEvent: number
   /** The last event that the ledger is known to have. */
   readonly acknowledgedEvent: number
@@ -60,7 +60,7 @@ export interface WorkerUsageOptions {
    * Whether the host went down, or the journal was damaged, since a process of this worker last said hello. To be kept
    * through restarts until it is told.
    */
-  crash: { readonly happened: boolean; told(): void }
+  crash: { readonly happened: boolean; reported(): void }
   /** `now` is the gateway's own time. */
   clock: Clock
   journal: UsageJournal
@@ -72,15 +72,15 @@ export interface WorkerUsageOptions {
 }
 
 /** A request waits at most so much longer than for what others hold: for the way there and back. */
-const onTheWayMs = 500
+const roundTripMs = 500
 /** The control plane counts from when an ask came; who has waited nearly as long is refused with the oldest. */
-const deniedEarlyMs = 100
+const refusedEarlyMs = 100
 const retryMs = 100
 /** While events are still missing a hello is said again after so long, and twice as long each time. */
 const behindMs = 20
-const mostBehindMs = 320
+const maxBehindMs = 320
 /** For so long after a failed ask the control plane may still grant it. */
-const doubtMs = 10_000
+const uncertainMs = 10_000
 const retryAfterSeconds = 1
 const none: ReadonlySet<string> = new Set()
 
@@ -91,13 +91,13 @@ export class WorkerUsage implements Allowances {
   /** Accounts to be told of with the next message, by their booked names. */
   readonly #report = new Set<string>()
   /** Accounts asked for in vain, booked or plain: until when (monotonic) it is looked whether something came of it. */
-  readonly #doubtful = new Map<string, number>()
-  readonly #ahead = new Set<WorkerAccount>()
+  readonly #uncertain = new Map<string, number>()
+  readonly #prefetch = new Set<WorkerAccount>()
   readonly #inFlight = new Set<number>()
   #sent = 0
   /** Raised with each hello. */
   #epoch = 0
-  #greeted = false
+  #isRegistered = false
   #flushing = false
   #draining = false
   #stopped = false
@@ -128,7 +128,7 @@ export class WorkerUsage implements Allowances {
 
   /** The stream was opened, or opened again: the control plane hears what this process holds. */
   connected(): void {
-    void this.#greet()
+    void this.#register()
   }
 
   /** The control plane wants back what is not open of these accounts, and says that their limits may have changed. */
@@ -138,28 +138,30 @@ export class WorkerUsage implements Allowances {
       account.tight = true
       account.exhausted = null
       account.askAt = Number.NEGATIVE_INFINITY
-      this.#report.add(account.cell?.account ?? name)
+      this.#report.add(account.balance?.account ?? name)
     }
     this.#flushSoon()
   }
 
   /** To be called every second or so. */
   tick(): void {
-    for (const cell of this.#accounts.idle()) this.#report.add(cell.account)
-    for (const cell of this.#accounts.cells()) if (cell.heard < cell.returned) this.#report.add(cell.account)
-    for (const account of this.#doubtful.keys()) this.#report.add(account)
-    const { owing, lastEvent, acknowledgedEvent } = this.#options.journal
-    if (!owing) this.#accounts.forget({ lastEvent, acknowledged: acknowledgedEvent, sent: this.#sent })
+    for (const balance of this.#accounts.idle()) this.#report.add(balance.account)
+    for (const balance of this.#accounts.balances())
+      if (balance.acknowledgedReturned < balance.returned) this.#report.add(balance.account)
+    for (const account of this.#uncertain.keys()) this.#report.add(account)
+    const { hasUnwrittenOutcomes, lastEvent, acknowledgedEvent } = this.#options.journal
+    if (!hasUnwrittenOutcomes) this.#accounts.forget({ lastEvent, acknowledged: acknowledgedEvent, sent: this.#sent })
     this.#accounts.answeredTo(Math.min(this.#sent + 1, ...this.#inFlight))
-    if (this.#greeted && this.#inFlight.size === 0 && this.#accounts.needsContact) void this.#exchange([], none)
+    if (this.#isRegistered && this.#inFlight.size === 0 && this.#accounts.needsContact) void this.#exchange([], none)
     this.#flushSoon()
   }
 
   /** Gives everything back that is not open; resolves when the control plane knows, or cannot be told. */
   async drain(): Promise<void> {
     this.#draining = true
-    const cells = [...this.#accounts.idle(true)]
-    if (cells.length > 0 && this.#greeted) await this.#exchange([], new Set(cells.map(({ account }) => account)))
+    const balances = [...this.#accounts.idle(true)]
+    if (balances.length > 0 && this.#isRegistered)
+      await this.#exchange([], new Set(balances.map(({ account }) => account)))
     this.#stopped = true
     this.#epoch++
   }
@@ -172,42 +174,42 @@ export class WorkerUsage implements Allowances {
     this.#stopped = true
     this.#epoch++
     const { process, send } = this.#options
-    const hello = { through: 0, counted: 0, crashed: true }
+    const registration = { through: 0, counted: 0, crashed: true }
     try {
-      await send({ process, number: ++this.#sent, hello, asks: [], cells: [] })
+      await send({ process, number: ++this.#sent, registration, asks: [], balances: [] })
     } catch {
       // Then it stays spent until it is found out that the worker does not come back.
     }
   }
 
   /** Opens an amount; asks ahead where the balance would not last for as much again. */
-  #open(account: WorkerAccount, amount: number): WorkerCell {
-    const cell = this.#accounts.open(account, amount)
-    if (!account.tight && !account.asking && cell.balance < cell.reserved) {
-      this.#ahead.add(account)
+  #open(account: WorkerAccount, amount: number): WorkerBalance {
+    const balance = this.#accounts.open(account, amount)
+    if (!account.tight && !account.asking && balance.available < balance.reserved) {
+      this.#prefetch.add(account)
       this.#flushSoon()
     }
-    return cell
+    return balance
   }
 
   /** Takes more at once, or nothing. */
-  extend(reservation: WorkerReservation, more: readonly Held[]): boolean {
+  extend(reservation: WorkerReservation, more: readonly HeldAmount[]): boolean {
     const demands = more.map(({ account, amount }) => ({ account: plainName(account), want: amount, min: amount }))
     if (!this.#accounts.fit(demands)) return false
     for (const { account, want } of demands) reservation.add(this.#open(this.#accounts.get(account), want), want)
     return true
   }
 
-  /** Books `used` of what was held of a cell. */
-  settle(cell: WorkerCell, held: number, used: number): void {
-    cell.open -= held
+  /** Books `used` of what was held of a balance. */
+  book(balance: WorkerBalance, held: number, used: number): void {
+    balance.open -= held
     // No limit is larger: what is beyond that changes nothing, and the counter stays an exact integer.
-    cell.settled = Math.min(cell.settled + used, mostHeld)
-    cell.usedAt = this.#options.clock.monotonic()
-    cell.settledBy = null
+    balance.settled = Math.min(balance.settled + used, maxAmount)
+    balance.usedAt = this.#options.clock.monotonic()
+    balance.settledBy = null
     if (held === used) return
-    const account = this.#accounts.get(plainName(cell.account))
-    if (account.tight) this.#report.add(cell.account)
+    const account = this.#accounts.get(plainName(balance.account))
+    if (account.tight) this.#report.add(balance.account)
     if (account.tight || account.waiting > 0) this.#flushSoon()
   }
 
@@ -231,7 +233,7 @@ export class WorkerUsage implements Allowances {
       },
     })
     signal.addEventListener('abort', leave, { once: true })
-    after(Math.max(usageWaitMs, recallWaitMs) + onTheWayMs, () => {
+    after(Math.max(usageWaitMs, recallWaitMs) + roundTripMs, () => {
       if (!this.#waiting.remove(request)) return
       // It is waited for what others hold, and the answer is under way: nobody is out of reach.
       const lately = request.since - usageWaitMs
@@ -268,18 +270,18 @@ export class WorkerUsage implements Allowances {
   #flush(): void {
     if (this.#stopped) return
     this.#serve(none)
-    if (!this.#greeted) return
+    if (!this.#isRegistered) return
     const asks = new Map<string, Ask>()
-    for (const group of this.#waiting.wanted()) {
+    for (const group of this.#waiting.totalDemands()) {
       if ([...group.keys()].some((name) => this.#accounts.get(name).tight)) this.#askTogether(group)
       else this.#askEach(group, asks)
     }
-    for (const account of this.#ahead) {
-      const { name, cell, tight, asking, waiting } = account
-      if (cell !== null && !tight && !asking && waiting === 0 && this.#pause(name) <= 0) {
+    for (const account of this.#prefetch) {
+      const { name, balance, tight, asking, waiting } = account
+      if (balance !== null && !tight && !asking && waiting === 0 && this.#pause(name) <= 0) {
         asks.set(name, {
           account: name,
-          want: Math.min(Math.max(1, cell.reserved), mostAsked),
+          want: Math.min(Math.max(1, balance.reserved), maxAskAmount),
           min: 0,
           waited: 0,
           wait: this.#options.usageWaitMs,
@@ -287,22 +289,25 @@ export class WorkerUsage implements Allowances {
         })
       }
     }
-    this.#ahead.clear()
-    const told = new Set(this.#report)
+    this.#prefetch.clear()
+    const reported = new Set(this.#report)
     this.#report.clear()
-    if (asks.size > 0 || told.size > 0) void this.#exchange([...asks.values()], told)
+    if (asks.size > 0 || reported.size > 0) void this.#exchange([...asks.values()], reported)
   }
 
-  #askEach(group: ReadonlyMap<string, Wanted>, asks: Map<string, Ask>): void {
+  #askEach(group: ReadonlyMap<string, TotalDemand>, asks: Map<string, Ask>): void {
     for (const [name, { want, min, since }] of group) {
       const account = this.#accounts.get(name)
       const known = asks.get(name)
-      const missing = known === undefined ? want - this.#accounts.balance(account) : want
+      const missing = known === undefined ? want - this.#accounts.available(account) : want
       if (account.asking || missing <= 0 || this.#pause(name) > 0) continue
-      const asked = { want: Math.min(missing + (known?.want ?? 0), mostAsked), min: Math.min(min, known?.min ?? min) }
+      const amounts = {
+        want: Math.min(missing + (known?.want ?? 0), maxAskAmount),
+        min: Math.min(min, known?.min ?? min),
+      }
       asks.set(name, {
         account: name,
-        ...asked,
+        ...amounts,
         waited: this.#since(since),
         wait: this.#options.usageWaitMs,
         tight: false,
@@ -311,20 +316,20 @@ export class WorkerUsage implements Allowances {
   }
 
   /** Asks for all that a group of requests lacks in one message, keeping nothing of it meanwhile. */
-  #askTogether(group: ReadonlyMap<string, Wanted>): void {
+  #askTogether(group: ReadonlyMap<string, TotalDemand>): void {
     const asks: Ask[] = []
-    const told = new Set<string>()
+    const reported = new Set<string>()
     for (const [name, { want, min, since }] of group) {
       const account = this.#accounts.get(name)
       if (account.asking || this.#pause(name) > 0) return
-      if (!account.tight && this.#accounts.balance(account) >= want) continue
+      if (!account.tight && this.#accounts.available(account) >= want) continue
       account.tight = true
       const [waited, wait] = [this.#since(since), this.#options.usageWaitMs]
-      asks.push({ account: name, want: Math.min(want, mostAsked), min, waited, wait, tight: true })
-      if (account.cell !== null) told.add(account.cell.account)
+      asks.push({ account: name, want: Math.min(want, maxAskAmount), min, waited, wait, tight: true })
+      if (account.balance !== null) reported.add(account.balance.account)
     }
-    for (const booked of told) this.#report.delete(booked)
-    if (asks.length > 0) void this.#exchange(asks, told)
+    for (const booked of reported) this.#report.delete(booked)
+    if (asks.length > 0) void this.#exchange(asks, reported)
   }
 
   /** For how long the control plane is not to be asked for an account, in milliseconds; none or less where it may be. */
@@ -336,27 +341,27 @@ export class WorkerUsage implements Allowances {
     return Math.round(this.#options.clock.monotonic() - instant)
   }
 
-  /** One message and what it is answered with. `told` names cells to be told of; what they have spare goes back. */
-  async #exchange(asks: readonly Ask[], told: ReadonlySet<string>): Promise<void> {
+  /** One message and what it is answered with. `told` names balances to be told of; what they have spare goes back. */
+  async #exchange(asks: readonly Ask[], reported: ReadonlySet<string>): Promise<void> {
     const [epoch, upTo, message] = [this.#epoch, this.#waiting.last, ++this.#sent]
     for (const { account } of asks) this.#accounts.get(account).asking = true
     this.#inFlight.add(message)
     try {
-      await this.#giveBack(told)
+      await this.#giveBack(reported)
       if (epoch !== this.#epoch) return
-      const cells = this.#reports(asks, told)
+      const balances = this.#reports(asks, reported)
       const sentAt = this.#options.clock.monotonic()
       const { process, send } = this.#options
-      const reply = await send({ process, number: message, hello: null, asks, cells })
+      const reply = await send({ process, number: message, registration: null, asks, balances })
       this.#unanswered = false
-      if (epoch !== this.#epoch) return this.#doubt(asks)
+      if (epoch !== this.#epoch) return this.#markUncertain(asks)
       this.#accounts.contact(sentAt)
       for (const { account } of asks) this.#accounts.get(account).asking = false
-      this.#heard(reply, { asks, cells, upTo, message, sentAt })
+      this.#applyReply(reply, { asks, balances, upTo, message, sentAt })
     } catch {
       // Out of reach, or not ready for us: what waits is asked for again until its time is over, and says so then.
       this.#unanswered = true
-      this.#doubt(asks)
+      this.#markUncertain(asks)
       if (epoch === this.#epoch) this.#failed(asks)
     } finally {
       this.#inFlight.delete(message)
@@ -372,66 +377,66 @@ export class WorkerUsage implements Allowances {
    * Something may be granted to these asks of which no answer will tell: it is looked for, for a while. It may be booked in
    * another window than the one that is known, so it is looked for by the plain name too.
    */
-  #doubt(asks: readonly Ask[]): void {
-    const until = this.#options.clock.monotonic() + doubtMs
+  #markUncertain(asks: readonly Ask[]): void {
+    const until = this.#options.clock.monotonic() + uncertainMs
     for (const { account } of asks) {
-      this.#doubtful.set(account, until)
-      const { cell } = this.#accounts.get(account)
-      if (cell !== null) this.#doubtful.set(cell.account, until)
+      this.#uncertain.set(account, until)
+      const { balance } = this.#accounts.get(account)
+      if (balance !== null) this.#uncertain.set(balance.account, until)
     }
   }
 
-  /** Returns what cells can spare, once nothing that freed it can be lost any more. */
-  async #giveBack(told: ReadonlySet<string>): Promise<void> {
+  /** Returns what balances can spare, once nothing that freed it can be lost any more. */
+  async #giveBack(reported: ReadonlySet<string>): Promise<void> {
     const { journal } = this.#options
-    if (journal.owing) return
-    const given: [WorkerCell, number][] = []
-    for (const name of told) {
-      const cell = this.#accounts.cell(name)
-      if (cell === undefined || !this.#accounts.canSpare(cell, this.#draining)) continue
-      const { balance } = cell
-      given.push([cell, balance])
-      cell.returned += balance
+    if (journal.hasUnwrittenOutcomes) return
+    const returns: [WorkerBalance, number][] = []
+    for (const name of reported) {
+      const balance = this.#accounts.balance(name)
+      if (balance === undefined || !this.#accounts.canSpare(balance, this.#draining)) continue
+      const { available } = balance
+      returns.push([balance, available])
+      balance.returned += available
     }
-    const sayable = await journal.committed().then(
-      () => !journal.owing,
+    const reportable = await journal.committed().then(
+      () => !journal.hasUnwrittenOutcomes,
       () => false,
     )
-    for (const [cell, amount] of given) {
-      if (sayable) cell.sayable += amount
-      else cell.returned -= amount
+    for (const [balance, amount] of returns) {
+      if (reportable) balance.reportable += amount
+      else balance.returned -= amount
     }
   }
 
-  #reports(asks: readonly Ask[], told: ReadonlySet<string>): CellReport[] {
-    const names = new Set(told)
+  #reports(asks: readonly Ask[], reported: ReadonlySet<string>): BalanceReport[] {
+    const names = new Set(reported)
     for (const { account } of asks) {
-      const { cell } = this.#accounts.get(account)
-      if (cell !== null) names.add(cell.account)
+      const { balance } = this.#accounts.get(account)
+      if (balance !== null) names.add(balance.account)
     }
-    return [...names].map((booked) => this.#accounts.cell(booked)?.report() ?? noCell(booked))
+    return [...names].map((booked) => this.#accounts.balance(booked)?.report() ?? zeroBalance(booked))
   }
 
-  #heard(
+  #applyReply(
     reply: LeaseReply,
-    sent: { asks: readonly Ask[]; cells: readonly CellReport[]; upTo: number; message: number; sentAt: number },
+    sent: { asks: readonly Ask[]; balances: readonly BalanceReport[]; upTo: number; message: number; sentAt: number },
   ): void {
-    if (reply.hello === 'needed') return void this.#greet()
-    for (const report of sent.cells) {
+    if (reply.registration === 'needed') return void this.#register()
+    for (const report of sent.balances) {
       const { account } = report
-      this.#accounts.cell(account)?.hear(report)
-      const doubt = this.#doubtful.get(account)
-      if (doubt !== undefined && doubt < sent.sentAt) this.#doubtful.delete(account)
+      this.#accounts.balance(account)?.acknowledge(report)
+      const doubt = this.#uncertain.get(account)
+      if (doubt !== undefined && doubt < sent.sentAt) this.#uncertain.delete(account)
     }
-    for (const totals of reply.cells) {
-      if (!this.#accounts.adopt(totals, sent.message)) this.#doubtful.set(totals.account, sent.sentAt + doubtMs)
+    for (const totals of reply.balances) {
+      if (!this.#accounts.adopt(totals, sent.message)) this.#uncertain.set(totals.account, sent.sentAt + uncertainMs)
     }
     const partial = new Set<string>()
     for (const grant of reply.grants) {
       const account = this.#accounts.get(grant.account)
-      const cell = this.#accounts.cell(grant.booked) ?? null
-      if (cell !== null) cell.reserved = 0
-      account.cell = cell
+      const balance = this.#accounts.balance(grant.booked) ?? null
+      if (balance !== null) balance.reserved = 0
+      account.balance = balance
       account.until = grant.until
       account.tight = grant.tight
       account.exhausted = null
@@ -446,16 +451,16 @@ export class WorkerUsage implements Allowances {
       account.shortAt = this.#options.clock.monotonic()
     }
     this.#serve(partial)
-    for (const denial of reply.denials) this.#deny(denial, sent)
-    for (const { account } of [...reply.cells, ...sent.cells]) {
-      const cell = this.#accounts.cell(account)
-      if (cell !== undefined && this.#accounts.canSpare(cell)) this.#report.add(account)
+    for (const refusal of reply.refusals) this.#applyRefusal(refusal, sent)
+    for (const { account } of [...reply.balances, ...sent.balances]) {
+      const balance = this.#accounts.balance(account)
+      if (balance !== undefined && this.#accounts.canSpare(balance)) this.#report.add(account)
     }
     this.#flushSoon()
   }
 
-  #deny(denial: Denial, sent: { asks: readonly Ask[]; upTo: number }): void {
-    const { account: name, reason, retry_after: retryAfter, left, until } = denial
+  #applyRefusal(refusal: LeaseRefusal, sent: { asks: readonly Ask[]; upTo: number }): void {
+    const { account: name, reason, retry_after: retryAfter, left, until } = refusal
     const { clock, usageWaitMs } = this.#options
     const account = this.#accounts.get(name)
     account.tight = true
@@ -468,23 +473,23 @@ export class WorkerUsage implements Allowances {
     }
     const min = sent.asks.find((ask) => ask.account === name)?.min ?? 1
     if (reason === 'held') account.shortAt = this.#options.clock.monotonic()
-    if (reason === 'exhausted' || reason === 'short') this.#accounts.refuse(account, min, { ...denial, reason })
+    if (reason === 'exhausted' || reason === 'short') this.#accounts.refuse(account, min, { ...refusal, reason })
     if (reason === 'unknown' && retryAfter !== null) {
       account.askAt = this.#options.clock.monotonic() + 1000 * retryAfter
       this.#options.after(1000 * retryAfter, () => this.#flushSoon())
     }
     // Whoever came later than the oldest may still get what comes back.
-    const cameBy = isFinal ? Number.POSITIVE_INFINITY : clock.monotonic() - usageWaitMs
-    for (const request of this.#waiting.takeRefused(account, sent.upTo, cameBy + deniedEarlyMs)) {
+    const arrivedBy = isFinal ? Number.POSITIVE_INFINITY : clock.monotonic() - usageWaitMs
+    for (const request of this.#waiting.takeRefused(account, sent.upTo, arrivedBy + refusedEarlyMs)) {
       request.reject(new UsageRefused(name, reason, { retryAfter, left }))
     }
   }
 
   /** Says what this process holds, until the ledger has all that went before and takes it. */
-  async #greet(): Promise<void> {
+  async #register(): Promise<void> {
     const { journal, crash, clock, after, process, send } = this.#options
     const epoch = ++this.#epoch
-    this.#greeted = false
+    this.#isRegistered = false
     for (const account of this.#accounts.all()) {
       account.asking = false
       account.askAt = Number.NEGATIVE_INFINITY
@@ -493,25 +498,25 @@ export class WorkerUsage implements Allowances {
     let behind = behindMs
     while (epoch === this.#epoch && !this.#stopped) {
       const counted = journal.lastEvent
-      const cells = [...this.#accounts.cells()].map((cell) => cell.report())
+      const balances = [...this.#accounts.balances()].map((balance) => balance.report())
       const message = ++this.#sent
       const sentAt = clock.monotonic()
       let pause = behind
-      behind = Math.min(2 * behind, mostBehindMs)
+      behind = Math.min(2 * behind, maxBehindMs)
       try {
         const reply = await send({
           process,
           number: message,
-          hello: { through, counted, crashed: crash.happened },
+          registration: { through, counted, crashed: crash.happened },
           asks: [],
-          cells,
+          balances,
         })
         if (epoch !== this.#epoch) return
-        if (reply.hello === 'done') {
-          this.#greeted = true
-          crash.told()
+        if (reply.registration === 'done') {
+          this.#isRegistered = true
+          crash.reported()
           this.#accounts.contact(sentAt)
-          return this.#heard(reply, { asks: [], cells, upTo: 0, message, sentAt })
+          return this.#applyReply(reply, { asks: [], balances, upTo: 0, message, sentAt })
         }
       } catch {
         // Out of reach: the next stream brings another hello; until then this one is tried again.

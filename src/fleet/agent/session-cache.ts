@@ -21,20 +21,20 @@ import type { RuntimeTokens } from '../coordinator/runtime-token.ts'
 import type { StateHead } from '../state/state-head.ts'
 
 const rememberedMs = 10_000
-const mostRemembered = 10_000
+const maxRemembered = 10_000
 
-export interface KnownSessionsOptions {
+export interface SessionCacheOptions {
   ledger: Database
   stateHead: Pick<StateHead, 'recentWithin'>
   tokens: Pick<RuntimeTokens, 'active'>
   clock: Clock
 }
 
-export class KnownSessions {
-  readonly #options: KnownSessionsOptions
+export class SessionCache {
+  readonly #options: SessionCacheOptions
   readonly #found = new Map<string, { session: RuntimeSessionRow; until: number }>()
 
-  constructor(options: KnownSessionsOptions) {
+  constructor(options: SessionCacheOptions) {
     this.#options = options
   }
 
@@ -57,7 +57,7 @@ export class KnownSessions {
     const [row] = await ledger.read('select * from runtime_sessions where hash = ?', [hash])
     if (row === undefined) return null
     const session = fromRow(runtimeSessions, row)
-    if (this.#found.size >= mostRemembered) this.#found.clear()
+    if (this.#found.size >= maxRemembered) this.#found.clear()
     this.#found.set(hash, { session, until: clock.monotonic() + rememberedMs })
     return session
   }

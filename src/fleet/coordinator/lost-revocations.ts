@@ -7,11 +7,11 @@
  */
 import { Database } from 'bun:sqlite'
 import type { Head } from '../../store/propagation.ts'
-import type { DenyRecord } from '../outbox/record.ts'
+import type { RevocationRecord } from '../outbox/record.ts'
 
 const pageRows = 2000
 
-export interface Denial {
+export interface RevocationEntry {
   version: number
   hash: string
 }
@@ -19,14 +19,14 @@ export interface Denial {
 export interface Lost {
   /** The history that the versions are of. */
   history: string
-  denials: Denial[]
+  revocations: RevocationEntry[]
 }
 
 /** Both files must be sound; another process may write to them. Pages with pauses between, so that no read is long. */
 export async function findTokensToRevokeAgain(
   built: string,
   former: string | null,
-  told: readonly DenyRecord[],
+  told: readonly RevocationRecord[],
 ): Promise<Lost[]> {
   const after = new Database(built, { readonly: true })
   const before = former === null ? null : new Database(former, { readonly: true })
@@ -45,7 +45,7 @@ export async function findTokensToRevokeAgain(
     if (before !== null && !goesOn(before, after)) await eachRefused(before, add)
     return [...lost].map(([history, found]) => ({
       history,
-      denials: [...found].map(([hash, version]) => ({ hash, version })),
+      revocations: [...found].map(([hash, version]) => ({ hash, version })),
     }))
   } finally {
     after.close()

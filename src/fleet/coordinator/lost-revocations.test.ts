@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stateMigrations } from '../../store/schema/migrate.ts'
-import { findTokensToRevokeAgain } from './revived.ts'
+import { findTokensToRevokeAgain } from './lost-revocations.ts'
 
 let directory: string
 let former: string
@@ -58,7 +58,7 @@ function change(file: string, event: string, sql: string): void {
   })
 }
 
-const denial = (history: string, version: number, ...hashes: string[]) => ({
+const record = (history: string, version: number, ...hashes: string[]) => ({
   position: { history, version },
   acknowledged: null,
   hashes,
@@ -69,34 +69,34 @@ test('a copy that goes on from the former one has lost nothing', async () => {
   cpSync(former, built)
   expect(await findTokensToRevokeAgain(built, former, [])).toEqual([])
   change(built, 'revoke b', revocation('b'))
-  expect(await findTokensToRevokeAgain(built, former, [denial('h', 6, 'b')])).toEqual([])
+  expect(await findTokensToRevokeAgain(built, former, [record('h', 6, 'b')])).toEqual([])
 })
 
 test('an older copy has lost what was revoked since, by the former copy or by a denial', async () => {
   cpSync(former, built)
   change(former, 'revoke a', revocation('a'))
-  expect(await findTokensToRevokeAgain(built, former, [denial('h', 6, 'b')])).toEqual([
+  expect(await findTokensToRevokeAgain(built, former, [record('h', 6, 'b')])).toEqual([
     {
       history: 'h',
-      denials: [
+      revocations: [
         { hash: 'b', version: 6 },
         { hash: 'a', version: 5 },
       ],
     },
   ])
-  expect(await findTokensToRevokeAgain(built, null, [denial('h', 5, 'a')])).toEqual([
-    { history: 'h', denials: [{ hash: 'a', version: 5 }] },
+  expect(await findTokensToRevokeAgain(built, null, [record('h', 5, 'a')])).toEqual([
+    { history: 'h', revocations: [{ hash: 'a', version: 5 }] },
   ])
 })
 
 test('of denials that were said together a token is behind only where it has none of their versions', async () => {
   cpSync(former, built)
   for (const event of ['one', 'two']) change(built, event, 'select 1')
-  const caughtUp = (since: number) => [{ ...denial('h', 6, 'c'), since }]
+  const caughtUp = (since: number) => [{ ...record('h', 6, 'c'), since }]
   // It was made at version 4: whoever heard of that as of version 6, with what came after it, has lost nothing.
   expect(await findTokensToRevokeAgain(built, null, caughtUp(3))).toEqual([])
   expect(await findTokensToRevokeAgain(built, null, caughtUp(4))).toEqual([
-    { history: 'h', denials: [{ hash: 'c', version: 5 }] },
+    { history: 'h', revocations: [{ hash: 'c', version: 5 }] },
   ])
 })
 
@@ -104,10 +104,10 @@ test('so it is with access tokens of applications', async () => {
   for (const hash of ['x', 'y', 'z']) change(former, `add ${hash}`, accessTokenRow(hash))
   cpSync(former, built)
   change(former, 'revoke x', revocation('x').replace('tokens', 'oauth_tokens'))
-  expect(await findTokensToRevokeAgain(built, former, [denial('h', 9, 'y')])).toEqual([
+  expect(await findTokensToRevokeAgain(built, former, [record('h', 9, 'y')])).toEqual([
     {
       history: 'h',
-      denials: [
+      revocations: [
         { hash: 'y', version: 9 },
         { hash: 'x', version: 8 },
       ],
@@ -122,7 +122,7 @@ test('so has one that was changed otherwise since, and passed the former version
   for (const event of ['one', 'two', 'three']) change(built, event, 'select 1')
   change(built, 'revoke c again', revocation('c'))
   expect(await findTokensToRevokeAgain(built, former, [])).toEqual([
-    { history: 'h', denials: [{ hash: 'a', version: 5 }] },
+    { history: 'h', revocations: [{ hash: 'a', version: 5 }] },
   ])
 })
 
@@ -132,7 +132,7 @@ test('in another history versions do not compare: what it lets in though it was 
   change(former, 'revoke a', revocation('a'))
   change(former, 'delete b', "update tokens set deleted = 1 where hash = 'b'")
   within(built, (database) => database.run("update tokens set deleted = 1 where hash = 'b'"))
-  expect(await findTokensToRevokeAgain(built, former, [denial('h', 4, 'unheard of')])).toEqual([
-    { history: 'h', denials: [{ hash: 'a', version: 5 }] },
+  expect(await findTokensToRevokeAgain(built, former, [record('h', 4, 'unheard of')])).toEqual([
+    { history: 'h', revocations: [{ hash: 'a', version: 5 }] },
   ])
 })

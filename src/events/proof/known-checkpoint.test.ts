@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { TestProof } from '../testing/proof.ts'
 import { readStateCheckpoint } from './checkpoint.ts'
-import { lookAt, readSeen } from './seen-checkpoint.ts'
+import { checkCheckpoint, readKnownCheckpoint } from './known-checkpoint.ts'
 
 let proof: TestProof
 beforeEach(async () => {
@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterEach(() => proof.store.remove())
 
 const file = () => join(proof.store.directory, 'checkpoint.json')
-const look = async () => lookAt(file(), await readStateCheckpoint(proof.store.state))
+const look = async () => checkCheckpoint(file(), await readStateCheckpoint(proof.store.state))
 async function sign(): Promise<void> {
   await proof.shipEvents(1, 1)
   await proof.sign()
@@ -23,7 +23,7 @@ test('what goes on from what was seen takes its place', async () => {
   expect([await look(), await look()]).toEqual([null, null])
   await sign()
   expect(await look()).toBeNull()
-  expect(readSeen(file())?.signature).toBe((await readStateCheckpoint(proof.store.state))?.signature ?? '')
+  expect(readKnownCheckpoint(file())?.signature).toBe((await readStateCheckpoint(proof.store.state))?.signature ?? '')
 })
 
 test('checkpoints deleted from both databases and begun anew never take the place of what was seen, which names them', async () => {
@@ -36,7 +36,7 @@ test('checkpoints deleted from both databases and begun anew never take the plac
   for (let round = 0; round < 3; round++) {
     await sign()
     expect(await look()).not.toBeNull()
-    const seen = readSeen(file())
+    const seen = readKnownCheckpoint(file())
     found.push(await proof.findings({ witnesses: seen === null ? [] : [seen] }))
   }
   expect(found[0]).toEqual(['checkpoint.begun_anew 1–1', 'checkpoint.went_back 2–2'])

@@ -9,14 +9,14 @@ import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored
 import { asBytes, storedText } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
 import type { Row } from '../../store/statement.ts'
-import { type Event, eventTypes, nobody, verdicts } from '../event.ts'
+import { type Event, eventTypes, noAttribution, verdicts } from '../event.ts'
 import { isQuarantineReason, quarantinedType } from '../log/quarantine.ts'
 
 /** Its number, or its digits where JavaScript has no such number; SQLite compares both with a position alike. */
 export type Position = number | string
 
 /** Beyond every position. */
-export const beyondAll: Position = '9223372036854775807'
+export const afterAllPositions: Position = '9223372036854775807'
 
 export const positionOf = (digits: unknown): Position => {
   const number = Number(digits)
@@ -30,17 +30,17 @@ const columns = {
 }
 
 /** What is selected of an event to be shown; a time of receipt as a float, which no integer is too great for. */
-export const shownColumns = `cast(position as text) as position, ${asBytes('body')} as body,
+export const publicEventColumns = `cast(position as text) as position, ${asBytes('body')} as body,
   cast(received_at as real) as received_at, event_type <> '${quarantinedType}' and typeof(body) = 'text' as by_body`
 
-export interface Shown {
+export interface PublicEvent {
   event: Event
   /** Its JSON. */
   json: string
 }
 
 /** The events of rows that were selected so. */
-export async function readShown(ledger: Database, rows: readonly Row[]): Promise<Shown[]> {
+export async function readPublicEvents(ledger: Database, rows: readonly Row[]): Promise<PublicEvent[]> {
   const shown = rows.map(byBody)
   const others = rows.filter((_, index) => shown[index] === null).map((row) => String(row.position))
   if (others.length === 0) return shown.flatMap((each) => each ?? [])
@@ -57,7 +57,7 @@ export async function readShown(ledger: Database, rows: readonly Row[]): Promise
   })
 }
 
-function byBody(row: Row): Shown | null {
+function byBody(row: Row): PublicEvent | null {
   const json = row.by_body === 1 ? storedText(row.body) : null
   if (json === null) return null
   try {
@@ -81,7 +81,7 @@ function fromColumns(cells: unknown): Event {
   const { chain, seq, bytes } = row
   const type = eventTypes.find((known) => known === row.event_type)
   const aside = type === quarantinedType && isQuarantineReason(row.reason_code)
-  const attribution = { ...nobody, gateway_id: textOrNull(row.gateway_id) }
+  const attribution = { ...noAttribution, gateway_id: textOrNull(row.gateway_id) }
   return {
     event_id: String(row.event_id),
     event_type: type ?? quarantinedType,

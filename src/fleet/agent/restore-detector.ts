@@ -8,19 +8,19 @@ import type { Database } from '../../store/open.ts'
 import type { Head } from '../../store/propagation.ts'
 import type { StateHead } from '../state/state-head.ts'
 
-export interface SeenStateOptions {
+export interface RestoreDetectorOptions {
   ledger: Database
   stateHead: StateHead
   log: Log
   /** Mends what a restore has brought back; run until it has succeeded once. */
-  mend(): Promise<void>
+  repair(): Promise<void>
 }
 
-export class SeenState {
-  readonly #options: SeenStateOptions
+export class RestoreDetector {
+  readonly #options: RestoreDetectorOptions
   #kept: Head | null = null
 
-  constructor(options: SeenStateOptions) {
+  constructor(options: RestoreDetectorOptions) {
     this.#options = options
   }
 
@@ -30,8 +30,8 @@ export class SeenState {
   }
 
   /** Compares the head with what is known, mends where that is not of this state's history, and keeps it instead. */
-  async see(head: Head): Promise<void> {
-    const { ledger, stateHead, log, mend } = this.#options
+  async check(head: Head): Promise<void> {
+    const { ledger, stateHead, log, repair } = this.#options
     if (this.#kept !== null && isSame(this.#kept, head)) return
     const [seen] = await ledger.read<Head>('select version, nonce, history from state_seen where id = 1')
     if (seen === undefined || !(await stateHead.knows(seen))) {
@@ -40,7 +40,7 @@ export class SeenState {
           { seen: seen.version, version: head.version },
           'The state was restored from an older copy or replaced',
         )
-        await mend()
+        await repair()
       }
       const { version, nonce, history } = await stateHead.read()
       await ledger.write([

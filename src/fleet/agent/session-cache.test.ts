@@ -5,10 +5,10 @@ import { type TemporaryStore, temporaryStore } from '../../store/testing/store.t
 import { RuntimeTokens } from '../coordinator/runtime-token.ts'
 import { StateHead } from '../state/state-head.ts'
 import { movableClock, randomBytes } from '../testing/temporary-fleet.ts'
-import { KnownSessions } from './known-sessions.ts'
+import { SessionCache } from './session-cache.ts'
 
 let store: TemporaryStore
-let sessions: KnownSessions
+let sessions: SessionCache
 let stateHead: StateHead
 let clock: ReturnType<typeof movableClock>
 const secret = makeSecret('session', randomBytes)
@@ -17,9 +17,9 @@ const [tokenId, gatewayId, instanceId] = [newId(), newId(), newId()]
 beforeEach(async () => {
   store = await temporaryStore()
   clock = movableClock()
-  const unheard = { onRestored: () => undefined, onMisled: () => undefined }
+  const unheard = { onRestored: () => undefined, onForeignLog: () => undefined }
   stateHead = new StateHead({ state: store.state, clock }, unheard)
-  sessions = new KnownSessions({
+  sessions = new SessionCache({
     ledger: store.ledger,
     stateHead,
     tokens: new RuntimeTokens(store.state, clock),

@@ -4,11 +4,11 @@
  * holds every verification against its own.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { signedSchema, wentBack } from './checkpoint.ts'
+import { hasRegressed, signedSchema } from './checkpoint.ts'
 import type { Signed } from './checkpoint-key.ts'
 
 /** Null where there is none. */
-export function readSeen(path: string): Signed | null {
+export function readKnownCheckpoint(path: string): Signed | null {
   if (!existsSync(path)) return null
   try {
     return signedSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
@@ -18,16 +18,16 @@ export function readSeen(path: string): Signed | null {
   }
 }
 
-export function keepSeen(path: string, { body, key_id, signature }: Signed): void {
+export function rememberCheckpoint(path: string, { body, key_id, signature }: Signed): void {
   writeFileSync(`${path}.new`, JSON.stringify({ body, key_id, signature }), { mode: 0o600, flush: true })
   renameSync(`${path}.new`, path)
 }
 
 /** Keeps what was found where it goes on from what was seen; otherwise leaves that, and says what is wrong. */
-export function lookAt(path: string, found: Signed | null): string | null {
-  const seen = readSeen(path)
+export function checkCheckpoint(path: string, found: Signed | null): string | null {
+  const seen = readKnownCheckpoint(path)
   if (seen?.signature === found?.signature) return null
-  const wrong = seen === null ? null : wentBack(seen.body, found?.body ?? '')
-  if (wrong === null && found !== null) keepSeen(path, found)
+  const wrong = seen === null ? null : hasRegressed(seen.body, found?.body ?? '')
+  if (wrong === null && found !== null) rememberCheckpoint(path, found)
   return wrong
 }
