@@ -503,7 +503,7 @@ export const oauthRefreshTokens = sqliteTable('oauth_refresh_tokens', {
 
 export const oauthFollowups = sqliteTable('oauth_followups', {
   userId: text('user_id').primaryKey(),
-  marks: integer('epoch').notNull().default(1),
+  marks: integer('marks').notNull().default(1),
   markedAt: integer('marked_at').notNull(),
 })
 
