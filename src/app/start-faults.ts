@@ -87,6 +87,7 @@ function lazily(file: string): Reader & { close(): void } {
   }
   return {
     read: async (sql, args) => (isEmpty(file) ? [] : await open().read(sql, args)),
+    readValues: async (sql, args) => (isEmpty(file) ? [] : await open().readValues(sql, args)),
     close: () => opened?.close(),
   }
 }

@@ -7,7 +7,6 @@ import { requireSoundText } from '../store/damage/damaged-text.ts'
 import { createReadCredentials, type ReadCredential } from '../store/keys/read-credential.ts'
 import { type Database, openDatabase } from '../store/open.ts'
 import { openRemoteDatabase } from '../store/remote.ts'
-import { moveNames } from '../store/schema/gateway-name.ts'
 import { migrateLedger, migrateState } from '../store/schema/migrate.ts'
 import { requireBoth } from './lost-database.ts'
 
@@ -50,7 +49,6 @@ export async function openStore(settings: StoreSettings, directory: string, now:
     await requireBoth(store)
     await migrateState(store.state)
     await migrateLedger(store.ledger)
-    await moveNames(store)
     return store
   } catch (error) {
     store.close()

@@ -12,7 +12,7 @@ import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
 import { insertRow } from '../store/rows.ts'
-import { escalationArrivals, escalations } from '../store/schema/ledger.ts'
+import { escalationArrivals, escalations } from '../store/schema/ledger/policies.ts'
 import type { Statement } from '../store/statement.ts'
 
 export interface QueueDependencies {

@@ -6,7 +6,7 @@ import type { Principal } from '../identity/principal.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import { fromRow } from '../store/rows.ts'
-import { escalations } from '../store/schema/ledger.ts'
+import { escalations } from '../store/schema/ledger/policies.ts'
 import type { Statement } from '../store/statement.ts'
 
 export const escalationStates = ['queued', 'claimed', 'resolved', 'expired'] as const

@@ -8,8 +8,8 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
 import { insertRow, newStateVersion, updateRow } from '../store/rows.ts'
-import { policies as ledgerPolicies } from '../store/schema/ledger.ts'
-import { policies as statePolicies } from '../store/schema/state.ts'
+import { policies as ledgerPolicies } from '../store/schema/ledger/policies.ts'
+import { policies as statePolicies } from '../store/schema/state/catalog.ts'
 import type { Statement } from '../store/statement.ts'
 import {
   type CreatePolicyBody,

@@ -4,7 +4,7 @@ import { pageQuery } from '../api/page.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
-import { providers } from '../store/schema/state.ts'
+import { providers } from '../store/schema/state/catalog.ts'
 import type { Statement } from '../store/statement.ts'
 import { checkedBaseUrl } from './base-url.ts'
 import {

@@ -27,6 +27,11 @@ interface Prepared {
   values: number
 }
 
+interface Rows {
+  columns: readonly string[]
+  rows: unknown[][]
+}
+
 /** Whether a commit waits for the disk; SQLite's own words. */
 export type Synchronous = 'full' | 'normal'
 
@@ -78,6 +83,20 @@ export class LocalConnection {
 
   /** Runs one statement and gives its rows. Throws a LibsqlError. */
   run(sql: string, args: Statement['args'] = []): Row[] {
+    const { columns, rows } = this.#run(sql, args)
+    return rows.map((values) => {
+      const row: Row = {}
+      for (const [index, name] of columns.entries()) row[name] = values[index]
+      return row
+    })
+  }
+
+  /** The same with each row as a list of its values, in the order of the columns. */
+  runForValues(sql: string, args: Statement['args']): unknown[][] {
+    return this.#run(sql, args).rows
+  }
+
+  #run(sql: string, args: Statement['args']): Rows {
     const { native, NativeError, LibsqlError } = this.#options
     // Native code would take a closed one as it is.
     if (!native.open) throw new LibsqlError('The client is closed', 'CLIENT_CLOSED')
@@ -134,17 +153,16 @@ function readerColumns(native: Prepared['native']): string[] | null {
   return native.columns().map(({ name }) => name)
 }
 
-function rowsOf({ native, columns }: Prepared, args: Statement['args']): Row[] {
+function rowsOf({ native, columns }: Prepared, args: Statement['args']): Rows {
   if (columns === null) {
     native.run(args)
-    return []
+    return { columns: [], rows: [] }
   }
   const rows = native.all(args) as unknown[][]
-  return rows.map((values) => {
-    const row: Row = {}
-    for (const [index, name] of columns.entries()) row[name] = plainValue(values[index])
-    return row
-  })
+  for (const values of rows) {
+    for (const [index, value] of values.entries()) values[index] = plainValue(value)
+  }
+  return { columns, rows }
 }
 
 function plainValue(value: unknown): unknown {

@@ -24,6 +24,9 @@ export function openBeside(file: string): Reader & { close(): void } {
     async read<Shape>(sql: string, args: Statement['args'] = []) {
       return naming(file, () => database.query<Shape, Statement['args']>(sql).all(...args))
     },
+    async readValues(sql, args = []) {
+      return naming(file, () => database.query<unknown, Statement['args']>(sql).values(...args))
+    },
     close: () => database.close(),
   }
 }

@@ -26,7 +26,7 @@ export interface LowPriority {
 }
 
 /** What only looks at a database. */
-export type Reader = Pick<Database, 'read'>
+export type Reader = Pick<Database, 'read' | 'readValues'>
 
 export interface Database {
   /**
@@ -38,6 +38,8 @@ export interface Database {
   writeAndRead<Shape = Row>(statements: readonly Statement[]): Promise<Shape[]>
   /** Rows of one read, as plain objects keyed by column name; `Shape` is what the caller knows of its own query. */
   read<Shape = Row>(sql: string, args?: Statement['args']): Promise<Shape[]>
+  /** The same with each row as a list of its values in the order of the columns, as the query builder takes them. */
+  readValues(sql: string, args?: Statement['args']): Promise<unknown[][]>
   /** Resolves when all that was written before is safe from a crash of the host: to be awaited before it is acknowledged. */
   flush(): Promise<void>
   close(): void
@@ -98,6 +100,9 @@ export async function openDatabase(file: string, dataDirectory: string): Promise
     },
     async read<Shape>(sql: string, args: Statement['args'] = []) {
       return naming(file, () => connection.run(sql, args)) as Shape[]
+    },
+    async readValues(sql, args = []) {
+      return naming(file, () => connection.runForValues(sql, args))
     },
     flush: () => log.flush(),
     close() {

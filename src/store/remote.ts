@@ -77,6 +77,10 @@ export async function openRemoteDatabase({
     async read<Shape>(sql: string, args: Statement['args'] = []) {
       return rowsOf(await guarded.read({ sql, args })) as Shape[]
     },
+    async readValues(sql, args = []) {
+      const { columns, rows } = await guarded.read({ sql, args })
+      return rows.map((row) => columns.map((_, index) => row[index]))
+    },
     // What its server has committed is as safe as it gets.
     flush: () => Promise.resolve(),
     close() {

@@ -4,7 +4,7 @@ import { anonymous } from '../identity/principal.ts'
 import { hashSecret, makeSecret } from '../identity/secret.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/testing/installation.ts'
 import { insertRow } from '../store/rows.ts'
-import { runtimeSessions } from '../store/schema/ledger.ts'
+import { runtimeSessions } from '../store/schema/ledger/fleet.ts'
 import { createAuthenticator } from './authenticate.ts'
 import { createLastUse } from './limits/last-use.ts'
 

@@ -39,6 +39,7 @@ beforeEach(async () => {
       if (isHanging) await thawed.promise
       return answer
     },
+    readValues: (sql, args) => store.state.readValues(sql, args),
   }
   knownRows = (most) => new KnownLimitRows({ state, log: silentLog, newestVersion: () => newest, waitMs, most })
   rows = knownRows(100)

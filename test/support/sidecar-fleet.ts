@@ -294,6 +294,10 @@ export class SidecarFleet {
         const { columns, rows } = await client.execute({ sql, args })
         return rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]]))) as Row[]
       },
+      async readValues(sql, args = []) {
+        const { columns, rows } = await client.execute({ sql, args })
+        return rows.map((row) => columns.map((_, at) => row[at]))
+      },
       close: () => undefined,
     }
   }

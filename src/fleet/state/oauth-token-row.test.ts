@@ -16,7 +16,7 @@ beforeEach(() => {
   const file = join(directory, 'state.db')
   writer = new Database(file, { create: true })
   writer.run('pragma journal_mode = wal')
-  for (const { name, sql } of stateMigrations) if (name !== 'state-0002') writer.run(sql)
+  for (const { sql } of stateMigrations) writer.run(sql)
   writer.run("insert or replace into state_head values (1, 1, 'nonce-1', 'history', '0.2.0', 0)")
   writer.run("insert into gateways (id, name, version) values ('g', 'gateway', 0)")
   view = new FileStateView(file)

@@ -10,6 +10,7 @@ const head = (version: number, of = history): Head => ({ version, nonce: newId()
 
 const never = () => Promise.reject(new RangeError('It only reads'))
 const unusedState: Omit<Database, 'read'> = {
+  readValues: never,
   write: never,
   writeAndRead: never,
   flush: never,

@@ -8,10 +8,7 @@ import { noPolicies } from '../../policies/chain.ts'
 import { stateMigrations } from '../../store/schema/migrate.ts'
 import { FileStateView } from './state-view.ts'
 
-const schema = stateMigrations
-  .filter(({ name }) => name !== 'state-0002')
-  .map(({ sql }) => sql)
-  .join('\n')
+const schema = stateMigrations.map(({ sql }) => sql).join('\n')
 const dataKey = Buffer.alloc(32, 7)
 const keys = { p1: dataKey.toString('base64') }
 

@@ -259,6 +259,7 @@ export class TemporaryFleet {
       flush: () => Promise.resolve(),
       read: async <Row>(sql: string, args: (string | number | null)[] = []) =>
         this.#state.query<Row, (string | number | null)[]>(sql).all(...args),
+      readValues: async (sql, args = []) => this.#state.query(sql).values(...args),
       close: () => undefined,
     }
   }

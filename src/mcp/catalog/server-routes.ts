@@ -19,7 +19,7 @@ import {
 } from '../../providers/catalog/catalog-change.ts'
 import { recordRoutes } from '../../providers/record-routes.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
-import { mcpServers } from '../../store/schema/state.ts'
+import { mcpServers } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
 import { checkedReach, type Reached } from '../servers/server-reach.ts'
 import {

@@ -2,7 +2,7 @@
 
 import type { Database } from '../../store/open.ts'
 import { insertRow, newStateVersion } from '../../store/rows.ts'
-import { mcpOffers } from '../../store/schema/ledger.ts'
+import { mcpOffers } from '../../store/schema/ledger/policies.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { OfferKind } from '../connection.ts'
 import { type Definition, offerId } from './definition.ts'

@@ -3,7 +3,7 @@
 import { hashSecret } from '../../identity/secret.ts'
 import type { Database } from '../../store/open.ts'
 import { fromRow, insertRow, newStateVersion } from '../../store/rows.ts'
-import { oauthTokens } from '../../store/schema/state.ts'
+import { oauthTokens } from '../../store/schema/state/tokens.ts'
 import type { Statement } from '../../store/statement.ts'
 import { permissionsWithin, type Standing } from '../person-status.ts'
 import type { Grant } from './grant.ts'

@@ -5,7 +5,7 @@ import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
 import { changeName, dropName, keepName, nameDigest, readNames } from '../../store/schema/gateway-name.ts'
-import { gateways } from '../../store/schema/state.ts'
+import { gateways } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
 import { recordRoutes } from '../record-routes.ts'
 import {

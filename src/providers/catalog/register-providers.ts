@@ -27,7 +27,7 @@ import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Database } from '../../store/open.ts'
 import { fromRow, insertRow, newStateVersion } from '../../store/rows.ts'
-import { providers } from '../../store/schema/state.ts'
+import { providers } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
 import { keepDataKey, noCredentials, openCredentials, openDataKey, sealCredentials } from '../credentials.ts'
 

@@ -3,10 +3,11 @@
  * take one name at the same time (fleet/README.md, Trust: `state` holds no name).
  */
 
-import type { Database } from '../open.ts'
-import { insertRow, updateRow } from '../rows.ts'
+import { eq } from 'drizzle-orm'
+import type { Reader } from '../open.ts'
+import { insert, isOneOf, query, remove, statement, update } from '../query.ts'
 import type { Statement } from '../statement.ts'
-import { gatewayNames } from './ledger.ts'
+import { gatewayNames } from './ledger/fleet.ts'
 
 const digestMark = 'sha256:'
 
@@ -14,31 +15,16 @@ const digestMark = 'sha256:'
 export const nameDigest = (name: string): string =>
   digestMark + new Bun.CryptoHasher('sha256').update(name).digest('base64url')
 
-export const keepName = (id: string, name: string): Statement => insertRow(gatewayNames, { id, name })
+export const keepName = (id: string, name: string): Statement => statement(insert(gatewayNames).values({ id, name }))
 
-export const changeName = (id: string, name: string): Statement => updateRow(gatewayNames, id, { name })
+export const changeName = (id: string, name: string): Statement =>
+  statement(update(gatewayNames).set({ name }).where(eq(gatewayNames.id, id)))
 
-export const dropName = (id: string): Statement => ({ sql: 'delete from gateway_names where id = ?', args: [id] })
+export const dropName = (id: string): Statement => statement(remove(gatewayNames).where(eq(gatewayNames.id, id)))
 
 /** The names of these gateways; one that has none goes by its id. */
-export async function readNames(ledger: Database, ids: readonly string[]): Promise<(id: string) => string> {
-  const rows = await ledger.read<{ id: string; name: string }>(
-    'select id, name from gateway_names where id in (select value from json_each(?))',
-    [JSON.stringify(ids)],
-  )
+export async function readNames(ledger: Reader, ids: readonly string[]): Promise<(id: string) => string> {
+  const rows = await query(ledger).select().from(gatewayNames).where(isOneOf(gatewayNames.id, ids))
   const names = new Map(rows.map(({ id, name }) => [id, name]))
   return (id) => names.get(id) ?? id
-}
-
-/** Takes the names that former versions wrote into `state` to the ledger. No version is raised: nothing is decided by them. */
-export async function moveNames({ state, ledger }: { state: Database; ledger: Database }): Promise<void> {
-  const rows = await state.read<{ id: string; name: string }>(`select id, name from gateways where name not like ?`, [
-    `${digestMark}%`,
-  ])
-  for (const { id, name } of rows) {
-    await ledger.write([{ sql: 'insert or ignore into gateway_names (id, name) values (?, ?)', args: [id, name] }])
-    await state.write([
-      { sql: 'update gateways set name = ? where id = ? and name = ?', args: [nameDigest(name), id, name] },
-    ])
-  }
 }

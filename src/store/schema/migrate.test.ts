@@ -1,14 +1,14 @@
 import { Database as BunDatabase } from 'bun:sqlite'
 import { afterEach, expect, test } from 'bun:test'
-import { rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { getTableConfig, SQLiteTable } from 'drizzle-orm/sqlite-core'
+import { cpSync, readdirSync, rmSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { z } from 'zod'
 import { type Database, openDatabase } from '../open.ts'
+import type { Row } from '../statement.ts'
 import { temporaryDirectory } from '../testing/store.ts'
-import * as ledgerTables from './ledger.ts'
 import { ledgerMigrations, migrate, migrateState, requireReadable, stateMigrations } from './migrate.ts'
-import * as stateTables from './state.ts'
 
+const repository = join(import.meta.dir, '../../..')
 const directories: string[] = []
 afterEach(() => {
   for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
@@ -23,58 +23,55 @@ const fresh = async () => {
   return openDatabase(join(directory, 'fresh.db'), directory)
 }
 
-interface ColumnInfo {
-  name: string
-  type: string
-  notnull: number
-  pk: number
-}
-
-async function made(database: Database): Promise<Record<string, string[]>> {
-  const tables = await database.read<{ name: string }>(
+const tablesOf = async (database: Database): Promise<string[]> => {
+  const rows = await database.read<{ name: string }>(
     "select name from sqlite_master where type = 'table' and name not like 'sqlite_%' and name <> 'schema_migrations'",
   )
-  const entries = await Promise.all(
-    tables.map(async ({ name }) => {
-      const columns = await database.read<ColumnInfo>(`pragma table_info (${name})`)
-      return [name, columns.map((column) => described(column.name, column.type, column.notnull === 1, column.pk > 0))]
-    }),
-  )
-  return Object.fromEntries(entries)
+  return rows.map(({ name }) => name)
 }
 
-// SQLite says of a primary key column that it may be null unless told otherwise; drizzle says that it may not.
-const described = (name: string, type: string, notNull: boolean, key: boolean) =>
-  `${name} ${type.toLowerCase()}${key ? ' key' : notNull ? ' not null' : ''}`
+for (const [name, migrations] of [
+  ['state', stateMigrations],
+  ['ledger', ledgerMigrations],
+] as const) {
+  const folder = join(import.meta.dir, '../migrations', name)
 
-const defined = (module: Record<string, unknown>): Record<string, string[]> =>
-  Object.fromEntries(
-    Object.values(module)
-      .filter((table) => table instanceof SQLiteTable)
-      .map((table) => {
-        const { name, columns, primaryKeys } = getTableConfig(table)
-        const keys = new Set(primaryKeys.flatMap((key) => key.columns.map((column) => column.name)))
-        return [
-          name,
-          columns.map((column) =>
-            described(column.name, column.getSQLType(), column.notNull, column.primary || keys.has(column.name)),
-          ),
-        ]
-      }),
-  )
+  test(`the migrations of the ${name} make the tables that the schema declares: otherwise run bun run migrations`, () => {
+    const copy = join(freshDirectory(), name)
+    cpSync(folder, copy, { recursive: true })
+    const schema = join('src/store/schema', name)
+    const options = ['generate', '--dialect=sqlite', `--schema=${schema}`, `--out=${relative(repository, copy)}`]
+    const run = Bun.spawnSync([process.execPath, '--bun', 'node_modules/.bin/drizzle-kit', ...options], {
+      cwd: repository,
+    })
+    expect(run.stdout.toString() + run.stderr.toString()).toContain('No schema changes')
+    expect(readdirSync(copy)).toEqual(readdirSync(folder))
+  }, 20_000)
 
-test('the state definitions say exactly what the migrations make', async () => {
-  const database = await fresh()
-  await migrate(database, stateMigrations)
-  expect(defined(stateTables)).toEqual(await made(database))
-  database.close()
-})
+  test(`a start runs every migration of the ${name} that drizzle-kit knows of, in its order`, async () => {
+    const journal = z.object({ entries: z.array(z.object({ tag: z.string() })) })
+    const { entries } = journal.parse(await Bun.file(join(folder, 'meta/_journal.json')).json())
+    expect(migrations.map((migration) => migration.name)).toEqual(entries.map(({ tag }) => tag))
+    for (const migration of migrations) {
+      expect(migration.sql).toBe(await Bun.file(join(folder, `${migration.name}.sql`)).text())
+    }
+  })
+}
 
-test('the ledger definitions say exactly what the migrations make', async () => {
-  const database = await fresh()
-  await migrate(database, ledgerMigrations)
-  expect(defined(ledgerTables)).toEqual(await made(database))
-  database.close()
+test('a breakpoint stands between any two statements of a migration, because only the first of a text would run', async () => {
+  for (const migrations of [stateMigrations, ledgerMigrations]) {
+    const whole = new BunDatabase(':memory:')
+    for (const { sql } of migrations) whole.run(sql)
+    const database = await fresh()
+    await migrate(database, migrations)
+    const made = "select name from sqlite_schema where name not like '%schema_migrations%' order by name"
+    expect(await database.read(made)).toEqual(whole.query<Row, []>(made).all())
+    for (const name of await tablesOf(database)) {
+      const count = `select count(*) as count from ${name}`
+      expect(await database.read(count)).toEqual(whole.query<Row, []>(count).all())
+    }
+    database.close()
+  }
 })
 
 test('every state of the migrations is readable by the SQLite that gateways read with', async () => {
@@ -136,9 +133,14 @@ test('processes that migrate at once make everything once', async () => {
 
 test('a migration that fails leaves nothing of itself', async () => {
   const database = await fresh()
-  const broken = [{ name: 'broken', sql: 'create table first (a integer); create table first (a integer);' }]
+  const broken = [
+    {
+      name: 'broken',
+      sql: 'create table first (a integer);\n--> statement-breakpoint\ncreate table first (a integer);',
+    },
+  ]
   await expect(migrate(database, broken)).rejects.toThrow('already exists')
-  expect(await made(database)).toEqual({})
+  expect(await tablesOf(database)).toEqual([])
   expect(await database.read('select * from schema_migrations')).toEqual([])
   database.close()
 })
@@ -162,46 +164,12 @@ test('data of a migration that was changed afterwards is refused with its name, 
   for (const attempt of attempts) {
     await expect(attempt()).rejects.toMatchObject({
       code: 'data_incompatible',
-      message: expect.stringContaining('migration second is another'),
+      message: expect.stringContaining('migration second differs'),
     })
   }
-  expect(Object.keys(await made(database))).toEqual(['first', 'second'])
+  expect(await tablesOf(database)).toEqual(['first', 'second'])
   await migrate(database, [first, second, third])
-  expect(Object.keys(await made(database))).toEqual(['first', 'second', 'third'])
-  database.close()
-})
-
-test('data from before there were checksums is taken over once, and then held to them', async () => {
-  const database = await fresh()
-  await database.write([
-    { sql: 'create table schema_migrations (name text primary key, applied_at integer not null)', args: [] },
-    { sql: "insert into schema_migrations values ('first', 1)", args: [] },
-    { sql: first.sql, args: [] },
-  ])
-  await requireReadable(database, [first, second])
-  await migrate(database, [first, second])
-  expect(Object.keys(await made(database))).toEqual(['first', 'second'])
-  await expect(migrate(database, [{ ...first, sql: '-- another' }, second])).rejects.toThrow('migration first')
-  database.close()
-})
-
-test('providers that earlier starts made are known by their origin, also a renamed simulator', async () => {
-  const database = await fresh()
-  await migrate(database, stateMigrations.slice(0, 9))
-  const columns = '(id, name, kind, position, deleted, version)'
-  const rows = [
-    "('a', 'practice', 'simulator', 1, 0, 1)",
-    "('b', 'openai', 'openai', 2, 1, 1)",
-    "('c', 'openai', 'openai', 3, 0, 1)",
-    "('d', 'spare', 'openai', 4, 0, 1)",
-    "('e', 'second', 'simulator', 5, 0, 1)",
-  ]
-  await database.write([{ sql: `insert into providers ${columns} values ${rows.join(', ')}`, args: [] }])
-  await migrateState(database)
-  expect(await database.read('select id, origin from providers where origin is not null order by id')).toEqual([
-    { id: 'a', origin: 'simulator' },
-    { id: 'c', origin: 'OPENAI_API_KEY' },
-  ])
+  expect(await tablesOf(database)).toEqual(['first', 'second', 'third'])
   database.close()
 })
 

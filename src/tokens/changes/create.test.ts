@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
 import { insertRow } from '../../store/rows.ts'
-import { memberships, teams, users } from '../../store/schema/ledger.ts'
+import { memberships, teams, users } from '../../store/schema/ledger/people.ts'
 import { type CallOptions, temporaryApi } from '../testing/api.ts'
 
 let made: TemporaryInstallation

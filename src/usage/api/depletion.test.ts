@@ -4,8 +4,6 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { compileToken, tokenColumns } from '../../fleet/state/token-row.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
-import { openDatabase } from '../../store/open.ts'
-import { ledgerMigrations, migrate, stateMigrations } from '../../store/schema/migrate.ts'
 import { statusCondition } from '../../tokens/limits/status-condition.ts'
 import { temporaryLimitApi } from '../testing/limit-api.ts'
 import { depletionView } from './depletion.ts'
@@ -187,55 +185,5 @@ test('the filters of what is used up go from the used-up accounts to their token
     expect(plan).toContain('SEARCH tokens USING INDEX sqlite_autoindex_tokens_1 (id=?)')
     expect(plan.join()).toContain('usage_accounts_exhausted')
   }
-  made.store.remove()
-})
-
-test('what was cloned and rotated before accounts were kept draws on the accounts of its sources afterwards', async () => {
-  const made = await temporaryInstallation()
-  const { directory } = made.store
-  const until = (all: typeof ledgerMigrations, name: string) =>
-    all.slice(
-      0,
-      all.findIndex((each) => each.name === name),
-    )
-  const ledger = await openDatabase(`${directory}/old-ledger.db`, directory)
-  await migrate(ledger, until(ledgerMigrations, 'ledger-0004'))
-  const token = (id: string, rotatedFrom: string | null, source: string | null) => ({
-    sql: `insert into tokens (id, name, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
-      access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version, rotated_from,
-      source_token_id) values (?, 'n', 'p', 'general', 'api_token', 'durable', '[]', '[]', '[]', 'none', '{}', 'team',
-      't', 0, 1, ?, ?)`,
-    args: [id, rotatedFrom, source],
-  })
-  await ledger.write([
-    token('root', null, null),
-    token('root 2', 'root', null),
-    token('clone', null, 'root 2'),
-    token('clone 2', 'clone', null),
-    token('grandchild', null, 'clone 2'),
-  ])
-  await migrate(ledger, ledgerMigrations)
-  const drawn = await ledger.read('select token_id, account_id from source_accounts order by token_id, account_id')
-  expect(drawn.map((row) => Object.values(row))).toEqual([
-    ['clone', 'root'],
-    ['clone 2', 'root'],
-    ['grandchild', 'clone'],
-    ['grandchild', 'root'],
-  ])
-  ledger.close()
-  const state = await openDatabase(`${directory}/old-state.db`, directory)
-  await migrate(state, until(stateMigrations, 'state-0005'))
-  const limited = (id: string, rate: number) => ({
-    sql: `insert into tokens (id, hash, purpose, principal_type, key_class, roles, policy_ids, access_policy_ids,
-      metadata_trust, owner_kind, owner_id, account_ids, rate_limit_rpm, version) values (?1, ?1, 'general',
-      'api_token', 'durable', '[]', '[]', '[]', 'none', 'team', 't', '["root"]', ?2, 1)`,
-    args: [id, rate],
-  })
-  await state.write([limited('root', 5), limited('root 2', 4)])
-  await migrate(state, stateMigrations)
-  expect(await state.read('select id, max_requests, rate_limit_rpm, rate_limit_tpm from accounts')).toEqual([
-    { id: 'root', max_requests: null, rate_limit_rpm: 4, rate_limit_tpm: null },
-  ])
-  state.close()
   made.store.remove()
 })

@@ -1,0 +1,76 @@
+/**
+ * OAuth 2.0 (oauth/README.md): applications, what people approved for them, and refresh tokens. Codes and refresh tokens
+ * are here as SHA-256 only; access tokens are in the state, where gateways find them.
+ */
+import { sql } from 'drizzle-orm'
+import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { users } from './people.ts'
+
+/** `redirect_uris` is a JSON list. */
+export const oauthClients = sqliteTable('oauth_clients', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull(),
+  redirectUris: text('redirect_uris').notNull(),
+  scope: text('scope').notNull(),
+  createdAt: integer('created_at').notNull(),
+  createdBy: text('created_by').notNull(),
+  deactivatedAt: integer('deactivated_at'),
+  version: integer('version').notNull().default(1),
+})
+
+/**
+ * One approval by one person: its code, and the family of all tokens that came of it. `resources` is a JSON list, empty
+ * for all. `expires_at` ends the whole family, however often it is refreshed. `ended_at` is set when the access tokens in
+ * the state are revoked too.
+ */
+export const oauthGrants = sqliteTable(
+  'oauth_grants',
+  {
+    id: text('id').primaryKey(),
+    clientId: text('client_id')
+      .notNull()
+      .references(() => oauthClients.id),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    scope: text('scope').notNull(),
+    resources: text('resources').notNull(),
+    codeHash: text('code_hash').notNull().unique(),
+    redirectUri: text('redirect_uri').notNull(),
+    codeChallenge: text('code_challenge').notNull(),
+    codeExpiresAt: integer('code_expires_at').notNull(),
+    codeUsedAt: integer('code_used_at'),
+    createdAt: integer('created_at').notNull(),
+    expiresAt: integer('expires_at').notNull(),
+    revokedAt: integer('revoked_at'),
+    endedAt: integer('ended_at'),
+  },
+  (table) => [
+    index('oauth_grants_user').on(table.userId),
+    index('oauth_grants_expiry').on(table.expiresAt),
+    index('oauth_grants_ending').on(table.revokedAt).where(sql`revoked_at is not null and ended_at is null`),
+  ],
+)
+
+export const oauthRefreshTokens = sqliteTable(
+  'oauth_refresh_tokens',
+  {
+    hash: text('hash').primaryKey(),
+    grantId: text('grant_id')
+      .notNull()
+      .references(() => oauthGrants.id, { onDelete: 'cascade' }),
+    expiresAt: integer('expires_at').notNull(),
+    usedAt: integer('used_at'),
+  },
+  (table) => [index('oauth_refresh_tokens_grant').on(table.grantId)],
+)
+
+/**
+ * People whose rights changed and whose access tokens in the state do not follow yet. `marks` counts the changes, so that
+ * a change during an update is not forgotten.
+ */
+export const oauthFollowups = sqliteTable('oauth_followups', {
+  userId: text('user_id').primaryKey(),
+  marks: integer('marks').notNull().default(1),
+  markedAt: integer('marked_at').notNull(),
+})

@@ -1,0 +1,109 @@
+/**
+ * People, teams, and how people sign in: sessions, codes for programs, links for a first sign-in, and what slows guessing
+ * down. Secrets are here only as SHA-256.
+ */
+import { sql } from 'drizzle-orm'
+import { check, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+
+export const organizations = sqliteTable(
+  'organizations',
+  {
+    id: text('id').primaryKey(),
+    name: text('name').notNull(),
+    single: integer('single').notNull().default(1).unique(),
+    createdAt: integer('created_at').notNull(),
+  },
+  () => [check('organizations_one_row', sql`single = 1`)],
+)
+
+export const users = sqliteTable('users', {
+  id: text('id').primaryKey(),
+  email: text('email').notNull().unique(),
+  name: text('name').notNull(),
+  role: text('role').notNull(),
+  status: text('status').notNull(),
+  passwordHash: text('password_hash'),
+  createdAt: integer('created_at').notNull(),
+  version: integer('version').notNull().default(1),
+})
+
+export const teams = sqliteTable('teams', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull().unique(),
+  createdAt: integer('created_at').notNull(),
+  version: integer('version').notNull().default(1),
+})
+
+export const memberships = sqliteTable(
+  'memberships',
+  {
+    teamId: text('team_id')
+      .notNull()
+      .references(() => teams.id),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    createdAt: integer('created_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.teamId, table.userId] }), index('memberships_user').on(table.userId)],
+)
+
+/** kind: browser (a cookie) or program (a Bearer credential that `program` was given). */
+export const userSessions = sqliteTable(
+  'user_sessions',
+  {
+    id: text('id').primaryKey(),
+    hash: text('hash').notNull().unique(),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    kind: text('kind').notNull(),
+    program: text('program'),
+    createdAt: integer('created_at').notNull(),
+    lastUsedAt: integer('last_used_at').notNull(),
+    expiresAt: integer('expires_at').notNull(),
+  },
+  (table) => [index('user_sessions_user').on(table.userId), index('user_sessions_expires').on(table.expiresAt)],
+)
+
+/** A row stays for a while after its use, so that a second use can end what the first one gave. */
+export const programCodes = sqliteTable(
+  'program_codes',
+  {
+    hash: text('hash').primaryKey(),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    clientId: text('client_id').notNull(),
+    redirectUri: text('redirect_uri').notNull(),
+    codeChallenge: text('code_challenge').notNull(),
+    tokenName: text('token_name'),
+    expiresAt: integer('expires_at').notNull(),
+    usedAt: integer('used_at'),
+    gaveKind: text('gave_kind'),
+    gaveId: text('gave_id'),
+    replayedAt: integer('replayed_at'),
+  },
+  (table) => [index('program_codes_expires').on(table.expiresAt)],
+)
+
+/** key: `account:` or `address:` and a SHA-256. */
+export const signInAttempts = sqliteTable(
+  'sign_in_attempts',
+  {
+    key: text('key').primaryKey(),
+    attempts: integer('attempts').notNull(),
+    blockedUntil: integer('blocked_until').notNull(),
+    lastAt: integer('last_at').notNull(),
+  },
+  (table) => [index('sign_in_attempts_last').on(table.lastAt)],
+)
+
+export const setupLinks = sqliteTable('setup_links', {
+  hash: text('hash').primaryKey(),
+  userId: text('user_id')
+    .notNull()
+    .references(() => users.id),
+  expiresAt: integer('expires_at').notNull(),
+  usedAt: integer('used_at'),
+})

@@ -1,0 +1,138 @@
+/** Usage: what workers were granted, have returned and settled. The names of limits. */
+import { sql } from 'drizzle-orm'
+import { check, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+
+/**
+ * What each worker was granted, returned and settled of each account (usage/lease/README.md). Counters only grow. The
+ * checks hold, whatever the code does, that a worker never settles more than it was granted. What was granted and came
+ * back is taken off both counters, 2^40 at a time, so that they stay exact integers; `rounds` counts how often.
+ */
+export const usageCells = sqliteTable(
+  'usage_cells',
+  {
+    account: text('account').notNull(),
+    worker: text('worker').notNull(),
+    granted: integer('granted').notNull().default(0),
+    returned: integer('returned').notNull().default(0),
+    settled: integer('settled').notNull().default(0),
+    rounds: integer('rounds').notNull().default(0),
+  },
+  (table) => [
+    primaryKey({ columns: [table.account, table.worker] }),
+    index('usage_cells_worker').on(table.worker),
+    check('usage_cells_granted', sql`granted >= 0`),
+    check('usage_cells_returned', sql`returned >= 0`),
+    check('usage_cells_settled', sql`settled >= 0`),
+    check('usage_cells_within_grant', sql`returned + settled <= granted`),
+  ],
+)
+
+/**
+ * The sum of an account's cells, and which part of it was told in events. `owner_id` is the token account's own id. An
+ * account with less left than its cheapest request can cost is exhausted, for good. `refused` is what workers claimed
+ * beyond what they had been granted.
+ */
+export const usageAccounts = sqliteTable(
+  'usage_accounts',
+  {
+    account: text('account').primaryKey(),
+    ownerId: text('owner_id'),
+    kind: text('kind').notNull(),
+    settled: integer('settled').notNull().default(0),
+    exhaustedAt: integer('exhausted_at'),
+    refused: integer('refused').notNull().default(0),
+    refusedTold: integer('refused_told').notNull().default(0),
+  },
+  (table) => [
+    index('usage_accounts_owner').on(table.ownerId),
+    index('usage_accounts_exhausted').on(table.kind, table.ownerId).where(sql`exhausted_at is not null`),
+  ],
+)
+
+/**
+ * What a worker answered when another control plane than its own called an account back: the caller reads it here. `told`
+ * grows with each answer.
+ */
+export const usageAnswers = sqliteTable(
+  'usage_answers',
+  {
+    account: text('account').notNull(),
+    worker: text('worker').notNull(),
+    rounds: integer('rounds').notNull(),
+    granted: integer('granted').notNull(),
+    returned: integer('returned').notNull(),
+    settled: integer('settled').notNull(),
+    open: integer('open').notNull(),
+    told: integer('told').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.account, table.worker] })],
+)
+
+/** What each token account has used, with a limit or without: requests that were sent on, and nano-dollars. */
+export const usageTotals = sqliteTable('usage_totals', {
+  accountId: text('account_id').primaryKey(),
+  requests: integer('requests').notNull(),
+  spend: integer('spend').notNull(),
+})
+
+/**
+ * The most, in nano-dollars, that a provider has charged for one request beyond the bound of its list price; `told` is the
+ * amount that the state and an event already have. The token is the one whose request it was.
+ */
+export const usageExcesses = sqliteTable(
+  'usage_excesses',
+  {
+    providerId: text('provider_id').notNull(),
+    model: text('model').notNull(),
+    amount: integer('amount').notNull(),
+    told: integer('told').notNull().default(0),
+    tokenId: text('token_id'),
+    at: integer('at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.providerId, table.model] }),
+    index('usage_excesses_token').on(table.tokenId),
+  ],
+)
+
+/**
+ * Requests or tokens a minute as slots (usage/rate/README.md): what each worker was granted and has returned of each
+ * limit, in counters that only grow, and the last recall of slots that it followed. A worker without a heartbeat loses
+ * what it holds. `cooling`: when slots in use can be used again, a list of [milliseconds since the epoch, slots].
+ * `kind` other than held: slots that a worker returned while they were in use, which rest until `free_at`, so that a
+ * restart costs what was used and not what was held. `holder` is the worker; `run` grows with each of its processes.
+ */
+export const rateHoldings = sqliteTable(
+  'rate_holdings',
+  {
+    account: text('account').notNull(),
+    worker: text('worker').notNull(),
+    granted: integer('granted').notNull(),
+    returned: integer('returned').notNull(),
+    heartbeatAt: integer('heartbeat_at').notNull(),
+    recalledAt: integer('recalled_at').notNull().default(0),
+    process: text('process').notNull(),
+    cooling: text('cooling').notNull().default('[]'),
+    kind: text('kind').notNull().default('held'),
+    holder: text('holder').notNull().default(''),
+    run: integer('run').notNull().default(0),
+    freeAt: integer('free_at').notNull().default(0),
+  },
+  (table) => [
+    primaryKey({ columns: [table.account, table.worker] }),
+    index('rate_holdings_heartbeat_at').on(table.heartbeatAt),
+    index('rate_holdings_free_at').on(table.freeAt).where(sql`kind <> 'held'`),
+    check('rate_holdings_within_grant', sql`returned <= granted`),
+  ],
+)
+
+export const limitNames = sqliteTable(
+  'limit_names',
+  {
+    id: text('id').primaryKey(),
+    kind: text('kind').notNull(),
+    name: text('name').notNull(),
+    createdAt: integer('created_at').notNull(),
+  },
+  (table) => [index('limit_names_kind').on(table.kind, table.id), index('limit_names_name').on(table.kind, table.name)],
+)

@@ -1,0 +1,78 @@
+/** The limits that requests draw on. The ledger has their names. */
+import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { versioned, versionIndex } from './versioned.ts'
+
+/**
+ * The accounts of tokens: which limits a request draws on (usage/lease/README.md rule 1). An account has the id of the
+ * token it was made with. A rotation keeps it; a clone draws on the account of its source beside its own. A token whose
+ * account has no row has no limit.
+ */
+export const accounts = sqliteTable(
+  'accounts',
+  {
+    id: text('id').primaryKey(),
+    maxRequests: integer('max_requests'),
+    maxBudget: integer('max_budget'),
+    rateLimitRpm: integer('rate_limit_rpm'),
+    rateLimitTpm: integer('rate_limit_tpm'),
+    ...versioned,
+  },
+  (table) => [versionIndex('accounts', table.version)],
+)
+
+export const budgets = sqliteTable(
+  'budgets',
+  {
+    id: text('id').primaryKey(),
+    maxBudget: integer('max_budget').notNull(),
+    window: text('window').notNull(),
+    scopeKind: text('scope_kind').notNull(),
+    scopeId: text('scope_id'),
+    ...versioned,
+  },
+  (table) => [versionIndex('budgets', table.version)],
+)
+
+export const consumerGroups = sqliteTable(
+  'consumer_groups',
+  {
+    id: text('id').primaryKey(),
+    requestsPerMinute: integer('requests_per_minute'),
+    tokensPerMinute: integer('tokens_per_minute'),
+    members: text('members').notNull(),
+    ...versioned,
+  },
+  (table) => [versionIndex('consumer_groups', table.version)],
+)
+
+/** `scope`: the rates hold for each token that names the policy (`token`), or for all of them together (`shared`). */
+export const accessPolicies = sqliteTable(
+  'access_policies',
+  {
+    id: text('id').primaryKey(),
+    requestsPerMinute: integer('requests_per_minute'),
+    tokensPerMinute: integer('tokens_per_minute'),
+    models: text('models'),
+    providers: text('providers'),
+    ...versioned,
+    scope: text('scope').notNull().default('shared'),
+  },
+  (table) => [versionIndex('access_policies', table.version)],
+)
+
+/**
+ * The most, in nano-dollars, that a provider has charged for one request beyond the bound of its list price. Gateways add
+ * it to later bounds of the same provider and model. The id is the provider's id, a slash, and the provider's name of the
+ * model; `*` stands for every model of the provider that has no row of its own.
+ */
+export const excesses = sqliteTable(
+  'excesses',
+  {
+    id: text('id').primaryKey(),
+    providerId: text('provider_id').notNull(),
+    model: text('model').notNull(),
+    amount: integer('amount').notNull(),
+    ...versioned,
+  },
+  (table) => [versionIndex('excesses', table.version)],
+)
