@@ -43,7 +43,7 @@ test('what is mistyped is a usage error: exit code 2, the mistake named on stand
     [['token', 'nonsense'], 'nonsense'],
     [['token', 'list', '--jsn'], '--jsn'],
     [['token', 'list', 'surplus'], 'argument'],
-    [['token', 'get'], 'TOKEN_ID'],
+    [['token', 'get'], 'positional argument: ID'],
     [['token', 'create'], '--name'],
     [['token', 'create', '--name', 'x', '--purpose', 'everything'], 'gateway-runtime'],
     [['token', 'create', '--name', 'x', '--purpose', 'general', '--expires-in', 'soon'], '--expires-in'],
