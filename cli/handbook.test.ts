@@ -3,8 +3,8 @@ import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { policyKinds } from '../src/policies/kinds/index.ts'
 import { handbookFolder, referencePages, withConfigTables } from '../test/support/handbook-reference.ts'
-import { checkArguments, type Group, type Leaf } from './command/command.ts'
-import { commands } from './main.ts'
+import { argumentsOf, checkArguments, findCommand, subCommandsOf } from './command/command.ts'
+import { gatehouse } from './main.ts'
 import { recordingTerminal } from './testing/terminal.ts'
 
 const page = (path: string): Promise<string> => Bun.file(new URL(path, handbookFolder)).text()
@@ -31,9 +31,9 @@ test('each policy kind has a page with its configuration and an example (write t
 
 test('the handbook names every command', async () => {
   const reference = await page('reference/commands.md')
-  for (const [name, load] of Object.entries(commands(recordingTerminal()).commands)) {
-    const node = await load()
-    const all = 'commands' in node ? Object.keys(node.commands).map((child) => `${name} ${child}`) : [name]
+  for (const [name, command] of await subCommandsOf(gatehouse(recordingTerminal()))) {
+    const children = await subCommandsOf(command)
+    const all = children.length > 0 ? children.map(([child]) => `${name} ${child}`) : [name]
     for (const path of all) expect(reference).toContain(`## \`gatehouse ${path}`)
   }
 })
@@ -83,9 +83,6 @@ function commandLines(block: string): string[][] {
   ].map(([, rest = '']) => words(rest.replace(/ #.*$/, '')))
 }
 
-/** Hidden on purpose: a gateway beside another one on a host that shares the state's file. */
-const hidden = new Set(['--state-file'])
-
 test('every command line in a document is one that the executable would take', async () => {
   const wrong: string[] = []
   let checked = 0
@@ -103,31 +100,11 @@ test('every command line in a document is one that the executable would take', a
 })
 
 async function faultOf(line: readonly string[]): Promise<string | null> {
-  let node: Leaf | Group = commands(recordingTerminal())
-  let rest = [...line]
-  while ('commands' in node) {
-    const [name = ''] = rest
-    const load: (() => Promise<Leaf | Group>) | undefined = node.commands[name]
-    if (load) {
-      node = await load()
-      rest = rest.slice(1)
-    } else if (node.otherwise) node = await node.otherwise()
-    else return `there is no command "${name}"`
-  }
-  const shown = rest.flatMap((word, index) => (hidden.has(word) || hidden.has(rest[index - 1] ?? '') ? [] : [word]))
   try {
-    checkArguments(gathered(shown), node.args)
+    const { command, rest } = await findCommand(gatehouse(recordingTerminal()), line, 'gatehouse')
+    checkArguments(rest, await argumentsOf(command))
     return null
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
 }
-
-/** A flag that is repeatable counts once. */
-const gathered = (line: readonly string[]): string[] =>
-  line.filter((word, index) => {
-    const again = word.startsWith('--') && line.indexOf(word) < index
-    const valueOfAgain =
-      index > 0 && line[index - 1]?.startsWith('--') && line.indexOf(line[index - 1] ?? '') < index - 1
-    return !again && !valueOfAgain
-  })

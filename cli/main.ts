@@ -1,42 +1,46 @@
 #!/usr/bin/env bun
 /** The executable's entry: the table of commands, and what holds for all of them. */
 import { basename } from 'node:path'
+import { defineCommand } from 'citty'
 import { Failure } from '../src/failure.ts'
-import { dispatch, type Group } from './command/command.ts'
+import { version } from '../src/version.ts'
+import { type Command, runCommandLine } from './command/command.ts'
 import { report } from './command/report.ts'
 import { processTerminal, type Terminal } from './terminal/terminal.ts'
 
-export const commands = (terminal: Terminal): Group => ({
-  about: 'A governing gateway for model traffic',
-  commands: {
-    up: async () => (await import('./processes/up.ts')).up(terminal),
-    'control-plane': async () => (await import('./processes/serve.ts')).controlPlaneCommand(terminal),
-    gateway: async () => (await import('./commands/catalog/gateway.ts')).gatewayCommands(terminal),
-    token: async () => (await import('./commands/tokens/token.ts')).token(terminal),
-    provider: async () => (await import('./commands/catalog/provider.ts')).providerCommands(terminal),
-    model: async () => (await import('./commands/catalog/model.ts')).modelCommands(terminal),
-    'mcp-server': async () => (await import('./commands/catalog/mcp-server.ts')).mcpServerCommands(terminal),
-    policy: async () => (await import('./commands/policies/policy.ts')).policyCommands(terminal),
-    escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),
-    apply: async () => (await import('./commands/apply.ts')).applyCommand(terminal),
-    team: async () => (await import('./commands/people/team.ts')).team(terminal),
-    user: async () => (await import('./commands/people/user.ts')).user(terminal),
-    'oauth-client': async () => (await import('./commands/people/oauth-client.ts')).oauthClientCommands(terminal),
-    budget: async () => (await import('./commands/limits/budget.ts')).budget(terminal),
-    'consumer-group': async () => (await import('./commands/limits/consumer-group.ts')).consumerGroup(terminal),
-    'access-policy': async () => (await import('./commands/limits/access-policy.ts')).accessPolicy(terminal),
-    auth: async () => (await import('./commands/auth.ts')).auth(terminal),
-    usage: async () => (await import('./commands/usage.ts')).usage(terminal),
-    events: async () => (await import('./commands/events/events.ts')).events(terminal),
-    doctor: async () => (await import('./commands/doctor.ts')).doctor(terminal),
-    config: async () => (await import('./commands/config.ts')).config(terminal),
-    install: async () => (await import('./install/install.ts')).install(terminal),
-    completion: async () => (await import('./command/completion.ts')).completion(terminal, () => commands(terminal)),
-    openapi: async () => (await import('./commands/openapi.ts')).openapi(terminal),
-    help: async () => (await import('./commands/help.ts')).help(terminal),
-    version: async () => (await import('./commands/version.ts')).showVersion(terminal),
-  },
-})
+/** Each command is loaded when it is called: a gateway process never loads what a control plane needs. */
+export const gatehouse = (terminal: Terminal): Command =>
+  defineCommand({
+    meta: { name: 'gatehouse', version, description: 'A governing gateway for model traffic' },
+    subCommands: {
+      up: async () => (await import('./processes/up.ts')).up(terminal),
+      'control-plane': async () => (await import('./processes/serve.ts')).controlPlaneCommand(terminal),
+      gateway: async () => (await import('./commands/catalog/gateway.ts')).gatewayCommands(terminal),
+      token: async () => (await import('./commands/tokens/token.ts')).token(terminal),
+      provider: async () => (await import('./commands/catalog/provider.ts')).providerCommands(terminal),
+      model: async () => (await import('./commands/catalog/model.ts')).modelCommands(terminal),
+      'mcp-server': async () => (await import('./commands/catalog/mcp-server.ts')).mcpServerCommands(terminal),
+      policy: async () => (await import('./commands/policies/policy.ts')).policyCommands(terminal),
+      escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),
+      apply: async () => (await import('./commands/apply.ts')).applyCommand(terminal),
+      team: async () => (await import('./commands/people/team.ts')).team(terminal),
+      user: async () => (await import('./commands/people/user.ts')).user(terminal),
+      'oauth-client': async () => (await import('./commands/people/oauth-client.ts')).oauthClientCommands(terminal),
+      budget: async () => (await import('./commands/limits/budget.ts')).budget(terminal),
+      'consumer-group': async () => (await import('./commands/limits/consumer-group.ts')).consumerGroup(terminal),
+      'access-policy': async () => (await import('./commands/limits/access-policy.ts')).accessPolicy(terminal),
+      auth: async () => (await import('./commands/auth.ts')).auth(terminal),
+      usage: async () => (await import('./commands/usage.ts')).usage(terminal),
+      events: async () => (await import('./commands/events/events.ts')).events(terminal),
+      doctor: async () => (await import('./commands/doctor.ts')).doctor(terminal),
+      config: async () => (await import('./commands/config.ts')).config(terminal),
+      install: async () => (await import('./install/install.ts')).install(terminal),
+      completion: async () => (await import('./command/completion.ts')).completion(terminal, () => gatehouse(terminal)),
+      openapi: async () => (await import('./commands/openapi.ts')).openapi(terminal),
+      help: async () => (await import('./commands/help.ts')).help(terminal),
+      version: async () => (await import('./commands/version.ts')).showVersion(terminal),
+    },
+  })
 
 /** Every process of a host can read a command line, so a token on it is refused before anything else is looked at. */
 function refuseTokenFlag(rawArguments: readonly string[]): void {
@@ -52,7 +56,7 @@ export async function main(rawArguments: readonly string[], terminal: Terminal):
   try {
     refuseTokenFlag(rawArguments)
     const asked = rawArguments.length === 1 && rawArguments[0] === '--version' ? ['version'] : rawArguments
-    await dispatch(commands(terminal), asked, terminal)
+    await runCommandLine(gatehouse(terminal), asked, terminal)
     return 0
   } catch (thrown) {
     return report(thrown, terminal)

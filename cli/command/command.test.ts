@@ -1,36 +1,49 @@
 import { expect, test } from 'bun:test'
+import { defineCommand } from 'citty'
 import { main } from '../main.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
-import { command, dispatch, type Group } from './command.ts'
+import { runCommandLine } from './command.ts'
 
 const accepted: unknown[] = []
-const greet = command({
-  about: 'Greet somebody',
+const greet = defineCommand({
+  meta: { description: 'Greet somebody' },
   args: {
-    who: { type: 'positional', description: 'Whom' },
+    who: { type: 'positional', required: true, description: 'Whom' },
     'how-often': { type: 'string', alias: 'n', description: 'How often' },
     loud: { type: 'boolean', description: 'Loudly' },
+    mood: { type: 'enum', options: ['gay', 'grave'], description: 'How' },
+    word: { type: 'string', repeatable: true, description: 'A word to say' },
+    secret: { type: 'string', hidden: true },
   },
-  hidden: { secret: { type: 'string' } },
-  async run(values) {
-    accepted.push({ who: values.who, often: values['how-often'], loud: values.loud, secret: values.secret })
+  async run({ args }) {
+    accepted.push({
+      who: args.who,
+      often: args['how-often'],
+      loud: args.loud,
+      mood: args.mood,
+      word: args.word,
+      secret: args.secret,
+    })
   },
 })
-const root: Group = { about: 'A test', commands: { greet: async () => greet } }
+const root = defineCommand({ meta: { description: 'A test' }, subCommands: { greet: async () => greet } })
 
 async function run(...rawArguments: string[]): Promise<unknown> {
   accepted.length = 0
-  await dispatch(root, rawArguments, recordingTerminal())
+  await runCommandLine(root, rawArguments, recordingTerminal())
   return accepted[0]
 }
 
 test('arguments reach the command in all their spellings', async () => {
-  const ada = { who: 'Ada', often: undefined, loud: undefined, secret: undefined }
+  const [often, loud, mood, word, secret] = [undefined, undefined, undefined, undefined, undefined]
+  const ada = { who: 'Ada', often, loud, mood, word, secret }
   expect(await run('greet', 'Ada')).toEqual(ada)
   expect(await run('greet', '--how-often', '2', 'Ada', '--loud')).toEqual({ ...ada, often: '2', loud: true })
   expect(await run('greet', '--how-often=2', 'Ada', '--no-loud')).toEqual({ ...ada, often: '2', loud: false })
   expect(await run('greet', '-n', '2', '--', 'Ada')).toEqual({ ...ada, often: '2' })
   expect(await run('greet', 'Ada', '--secret', 's')).toEqual({ ...ada, secret: 's' })
+  expect(await run('greet', 'Ada', '--mood', 'gay')).toEqual({ ...ada, mood: 'gay' })
+  expect(await run('greet', '--word', 'one', 'Ada', '--word=--two')).toEqual({ ...ada, word: 'one\n--two' })
 })
 
 test.each([
@@ -44,6 +57,7 @@ test.each([
   [['greet', 'Ada', '--how-often', '--loud'], '--how-often needs a value'],
   [['greet', 'Ada', '--how-often', '1', '--how-often', '2'], '--how-often is given twice'],
   [['greet', 'Ada', '--loud=yes'], '--loud takes no value'],
+  [['greet', 'Ada', '--mood', 'sesame'], '--mood takes gay, grave'],
   [['greet'], 'Missing required positional argument: WHO'],
   [['greeet'], 'Unknown command "greeet"'],
   [['toString'], 'Unknown command "toString"'],
@@ -83,7 +97,7 @@ test('openapi takes --json, as every command that reads', async () => {
 
 test('help goes to stdout, names the executable as it was called, and leaves hidden flags out', async () => {
   const terminal = recordingTerminal({ name: 'gate' })
-  await dispatch(root, ['greet', '--help'], terminal)
+  await runCommandLine(root, ['greet', '--help'], terminal)
   expect(terminal.written()).toContain('gate greet')
   expect(terminal.written()).toContain('--how-often')
   expect(terminal.written()).not.toContain('secret')

@@ -1,126 +1,145 @@
 /**
- * A command whose flags are taken at their word. citty parses values, but ignores what it does not know (unknown flags,
- * extra arguments, missing values), so every argument is checked against the definition first: a mistyped flag is an
- * error before any work is done.
+ * Runs a command line with citty. citty finds values and ignores what it does not know: unknown flags, extra arguments,
+ * missing values. It exits with 1 for all errors and repeats values in some. So this module (1) finds the command that
+ * the words name, (2) checks every argument against the command's definition, before any work is done and without
+ * repeating a value, (3) gives the rest to citty, or prints citty's help.
+ *
+ * A flag has two properties that citty does not know: `repeatable` (its values are the lines of one text) and `hidden`
+ * (it works and is left out of the help).
  */
-import { type ArgDef, type ArgsDef, parseArgs } from 'citty'
+import { type ArgDef, type ArgsDef, renderUsage, runCommand, type SubCommandsDef } from 'citty'
 import { Failure } from '../../src/failure.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import { renderGroupHelp, renderLeafHelp } from './help.ts'
 
-type ValueOf<Definition extends ArgDef> = Definition extends { type: 'boolean' }
-  ? boolean | undefined
-  : Definition extends { type: 'positional'; required: false }
-    ? string | undefined
-    : Definition extends { type: 'positional' } | { required: true } | { default: string }
-      ? string
-      : string | undefined
+/** A citty command, whatever its arguments are. */
+export type Command = Exclude<SubCommandsDef[string], Promise<unknown> | (() => unknown)>
 
-/** What a command's `run` is given: one value for each declared argument. */
-export type Values<Definitions extends ArgsDef> = { [Name in keyof Definitions]: ValueOf<Definitions[Name]> }
-
-export interface Leaf {
-  about: string
-  args: ArgsDef
-  /** Checks the arguments, then does the work. */
-  run(rawArguments: readonly string[]): Promise<void>
-}
-
-/** Commands by name. They are loaded when called: a gateway process never loads what a control plane needs. */
-export interface Group {
-  about: string
-  commands: Readonly<Record<string, () => Promise<Leaf | Group>>>
-  /** What runs where no command is named. */
-  otherwise?: () => Promise<Leaf>
-}
-
-/** Makes a strict command. `hidden` arguments are accepted and left out of the help. */
-export function command<const Definitions extends ArgsDef>(definition: {
-  about: string
-  args: Definitions
-  hidden?: ArgsDef
-  /** Flags that may be given several times; their values come as the lines of one text. */
-  repeatable?: readonly string[]
-  run(values: Values<Definitions> & Readonly<Record<string, string | boolean | undefined>>): Promise<void>
-}): Leaf {
-  const { about, args, hidden = {}, repeatable = [], run } = definition
-  return {
-    about,
-    args,
-    async run(rawArguments) {
-      const accepted = { ...args, ...hidden }
-      const gathered = gatherRepeated(rawArguments, repeatable)
-      checkArguments(gathered, accepted)
-      await run(parse(gathered, accepted) as Parameters<typeof run>[0])
-    },
-  }
-}
-
-/** Makes one flag of several of the same name; `=` keeps a value that begins with a dash. */
-function gatherRepeated(rawArguments: readonly string[], repeatable: readonly string[]): string[] {
-  const values = new Map<string, string[]>()
-  const others: string[] = []
-  for (let index = 0; index < rawArguments.length; index++) {
-    const argument = rawArguments[index] ?? ''
-    if (argument === '--') {
-      others.push(...rawArguments.slice(index))
-      break
-    }
-    const written = flagPart(argument)
-    const next = rawArguments[index + 1]
-    const separate = argument === written && next !== undefined && next !== '' && !next.startsWith('--')
-    const value = separate ? next : argument.slice(written.length + 1)
-    if (!repeatable.some((name) => written === `--${name}`) || value === '') others.push(argument)
-    else {
-      values.set(written, [...(values.get(written) ?? []), value])
-      if (separate) index += 1
-    }
-  }
-  return [...[...values].map(([flag, given]) => `${flag}=${given.join('\n')}`), ...others]
-}
+export const connectionFlagNames = ['api-url', 'config', 'profile', 'region'] as const
 
 /** Runs the command that the arguments name, or prints its help. */
-export async function dispatch(root: Group, rawArguments: readonly string[], terminal: Terminal): Promise<void> {
-  let node: Leaf | Group = root
-  let path = terminal.name
-  let rest = rawArguments
-  const early: string[] = []
-  while ('commands' in node) {
-    if (!node.otherwise) {
-      const taken = takeConnectionFlags(rest)
-      early.push(...taken.flags)
-      rest = taken.rest
-    }
-    const [name, ...others] = rest
-    if (node.otherwise && (name === undefined || (name.startsWith('-') && !isHelp(name)))) {
-      node = await node.otherwise()
-      break
-    }
-    if (name === undefined || isHelp(name)) break
-    const load: (() => Promise<Leaf | Group>) | undefined = Object.hasOwn(node.commands, name)
-      ? node.commands[name]
-      : undefined
-    if (!load) {
-      const known = Object.keys(node.commands).join(', ')
-      const what = name.startsWith('-') ? 'option' : 'command'
-      throw new Failure('usage', { message: `Unknown ${what} "${flagPart(name)}" for ${path}: use one of ${known}` })
-    }
-    node = await load()
-    path = `${path} ${name}`
-    rest = others
-  }
+export async function runCommandLine(
+  root: Command,
+  rawArguments: readonly string[],
+  terminal: Terminal,
+): Promise<void> {
+  const { command, path, rest } = await findCommand(root, rawArguments, terminal.name)
   const beforeSeparator = rest.includes('--') ? rest.slice(0, rest.indexOf('--')) : rest
   if (beforeSeparator.some(isHelp)) {
-    await terminal.write(await renderHelp(node, path))
-  } else if ('commands' in node) {
-    terminal.note(await renderHelp(node, path))
+    await terminal.write(await helpOf(command, path, terminal))
+  } else if (command.run === undefined) {
+    terminal.note(await helpOf(command, path, terminal))
     throw new Failure('usage', { message: `${path} needs a command` })
   } else {
-    await node.run([...early, ...rest])
+    const args = await argumentsOf(command)
+    const rawArgs = checkArguments(rest, args)
+    await runCommand({ ...command, args: withoutChoices(args) }, { rawArgs }).catch((error: unknown) => {
+      // citty's complaint about a required argument; its class is not exported.
+      if (!(error instanceof Error && error.name === 'CLIError')) throw error
+      throw new Failure('usage', { message: Bun.stripANSI(error.message) })
+    })
   }
 }
 
-/** The flags that say where to connect may stand before a command's name; each takes a value. */
+interface Found {
+  command: Command
+  /** The words that name it, from the executable's name on. */
+  path: string
+  /** Its arguments. */
+  rest: readonly string[]
+}
+
+/** Flags that say where to connect may stand before a command's name. Throws `usage` for a command that is not there. */
+export async function findCommand(root: Command, rawArguments: readonly string[], name: string): Promise<Found> {
+  let found: Found = { command: root, path: name, rest: rawArguments }
+  const early: string[] = []
+  for (;;) {
+    const { command, path } = found
+    const children = await childrenOf(command)
+    if (children === null) break
+    const usual = await resolved(command.default)
+    const { flags, rest } = usual === undefined ? takeConnectionFlags(found.rest) : { flags: [], rest: found.rest }
+    early.push(...flags)
+    found = { command, path, rest }
+    const [word, ...others] = rest
+    if (usual !== undefined && (word === undefined || (word.startsWith('-') && !isHelp(word)))) {
+      found = { command: await load(children, usual), path: `${path} ${usual}`, rest }
+    } else if (word === undefined || isHelp(word)) break
+    else if (Object.hasOwn(children, word)) {
+      found = { command: await load(children, word), path: `${path} ${word}`, rest: others }
+    } else {
+      const what = word.startsWith('-') ? 'option' : 'command'
+      const known = Object.keys(children).join(', ')
+      throw new Failure('usage', { message: `Unknown ${what} "${flagPart(word)}" for ${path}: use one of ${known}` })
+    }
+  }
+  return { ...found, rest: [...early, ...found.rest] }
+}
+
+type Children = Readonly<Record<string, SubCommandsDef[string]>>
+
+/** Null where a command has no commands of its own. */
+const childrenOf = async (command: Command): Promise<Children | null> => (await resolved(command.subCommands)) ?? null
+
+async function load(children: Children, name: string): Promise<Command> {
+  const command = await resolved<Command | undefined>(children[name])
+  if (command !== undefined) return command
+  throw new Failure('internal', { message: `There is no command ${name}` })
+}
+
+/** The commands of a group by name, hidden ones left out; none for another command. */
+export async function subCommandsOf(command: Command): Promise<readonly (readonly [name: string, Command])[]> {
+  const children = (await childrenOf(command)) ?? {}
+  const loaded = Object.keys(children).map(async (name) => [name, await load(children, name)] as const)
+  const shown = (await Promise.all(loaded)).map(
+    async ([name, child]) => [name, child, (await resolved(child.meta))?.hidden === true] as const,
+  )
+  return (await Promise.all(shown)).flatMap(([name, child, hidden]) => (hidden ? [] : [[name, child] as const]))
+}
+
+/** What runs where a group's name stands alone; for another command the command itself. */
+export async function usualCommandOf(command: Command): Promise<Command> {
+  const [children, usual] = [await childrenOf(command), await resolved(command.default)]
+  return children === null || usual === undefined ? command : await load(children, usual)
+}
+
+/** What a command takes; hidden flags too. */
+export const argumentsOf = async (command: Command): Promise<ArgsDef> => (await resolved(command.args)) ?? {}
+
+/** What the help shows of it. */
+export const shownArguments = async (command: Command): Promise<ArgsDef> =>
+  Object.fromEntries(Object.entries(await argumentsOf(command)).filter(([, argument]) => !is(argument, 'hidden')))
+
+/** What a command does, in one sentence. */
+export const descriptionOf = async (command: Command): Promise<string> =>
+  (await resolved(command.meta))?.description ?? ''
+
+/** citty takes a value, a promise of one, or a function that gives either. */
+async function resolved<Value>(given: Value | Promise<Value> | (() => Value | Promise<Value>)): Promise<Value> {
+  return await (given instanceof Function ? given() : given)
+}
+
+const is = (argument: ArgDef, what: 'hidden' | 'repeatable'): boolean => what in argument
+
+/** For citty, which would take the lines of a repeated flag for one choice: `checkArguments` has checked each. */
+const withoutChoices = (definitions: ArgsDef): ArgsDef =>
+  Object.fromEntries(
+    Object.entries(definitions).map(([name, definition]) => [
+      name,
+      definition.type === 'enum' && is(definition, 'repeatable') ? { ...definition, type: 'string' } : definition,
+    ]),
+  )
+
+/** citty's help, by the name the command was called by, without hidden flags, and without colour where nobody sees it. */
+async function helpOf(command: Command, path: string, terminal: Terminal): Promise<string> {
+  const meta = { ...(await resolved(command.meta)), name: path }
+  const usage = await renderUsage({ ...command, meta, args: await shownArguments(command) })
+  const coloured = terminal.interactive && !terminal.environment.NO_COLOR
+  const text = `${coloured ? usage : Bun.stripANSI(usage)}\n`.replaceAll(/ +$/gm, '')
+  const usual = await usualCommandOf(command)
+  return usual === command ? text : `${text}\n${await helpOf(usual, path, terminal)}`
+}
+
+/** Each of these flags takes a value. */
 function takeConnectionFlags(rawArguments: readonly string[]): { flags: readonly string[]; rest: readonly string[] } {
   const [first = '', second] = rawArguments
   const name = flagPart(first)
@@ -131,8 +150,6 @@ function takeConnectionFlags(rawArguments: readonly string[]): { flags: readonly
   return { flags: [...rawArguments.slice(0, used), ...flags], rest }
 }
 
-export const connectionFlagNames = ['api-url', 'config', 'profile', 'region'] as const
-
 const isHelp = (argument: string): boolean => argument === '--help' || argument === '-h'
 
 /** An argument without the value written into it, which may be a secret. */
@@ -140,75 +157,81 @@ const flagPart = (argument: string): string => (argument.startsWith('-') ? (argu
 
 const kebab = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
-/** Throws `usage` for whatever citty would ignore. Values are never echoed. */
-export function checkArguments(rawArguments: readonly string[], definitions: ArgsDef): void {
-  const flags = new Map<string, { name: string; definition: ArgDef }>()
-  let positionals = 0
-  for (const [name, definition] of Object.entries(definitions)) {
-    if (definition.type === 'positional') positionals += 1
-    else for (const spelling of spellings(name, definition)) flags.set(spelling, { name, definition })
-  }
+/**
+ * Throws `usage` for what citty would ignore or repeat. Gives the arguments for citty: a repeated flag stands once, with
+ * its values as lines.
+ */
+export function checkArguments(rawArguments: readonly string[], definitions: ArgsDef): string[] {
+  const flags = flagsOf(definitions)
+  const positionals = Object.values(definitions).filter(({ type }) => type === 'positional')
   const seen = new Set<string>()
+  const repeated = new Map<string, string[]>()
+  const others: string[] = []
   let given = 0
   for (let index = 0; index < rawArguments.length; index++) {
     const argument = rawArguments[index] ?? ''
     if (argument === '--') {
       given += rawArguments.length - index - 1
+      others.push(...rawArguments.slice(index))
       break
     }
     if (!argument.startsWith('-') || argument === '-') {
       given += 1
+      others.push(argument)
       continue
     }
     const written = flagPart(argument)
     const flag = flags.get(written)
     if (!flag) throw new Failure('usage', { message: `Unknown option ${written}` })
-    if (seen.has(flag.name)) throw new Failure('usage', { message: `${written} is given twice` })
-    seen.add(flag.name)
-    if (flag.definition.type === 'boolean') checkSwitch(argument, written)
-    else if (argument === written) checkValue(written, rawArguments[++index])
-    else if (argument === `${written}=`) throw new Failure('usage', { message: `${written} needs a value` })
+    const { name, definition } = flag
+    const repeats = is(definition, 'repeatable')
+    if (seen.has(name) && !repeats) throw new Failure('usage', { message: `${written} is given twice` })
+    seen.add(name)
+    if (definition.type === 'boolean') {
+      if (argument !== written) throw new Failure('usage', { message: `${written} takes no value` })
+      others.push(argument)
+      continue
+    }
+    const value = argument === written ? rawArguments[++index] : argument.slice(written.length + 1)
+    checkValue(written, value, argument !== written)
+    checkChoice(written, value, definition)
+    if (repeats) repeated.set(name, [...(repeated.get(name) ?? []), value])
+    else others.push(`--${name}=${value}`)
   }
-  if (given > positionals) {
-    throw new Failure('usage', { message: positionals === 0 ? 'This command takes no argument' : 'Too many arguments' })
+  if (given > positionals.length && !positionals.some((definition) => is(definition, 'repeatable'))) {
+    const message = positionals.length === 0 ? 'This command takes no argument' : 'Too many arguments'
+    throw new Failure('usage', { message })
   }
+  return [...[...repeated].map(([name, values]) => `--${name}=${values.join('\n')}`), ...others]
 }
 
-function spellings(name: string, definition: ArgDef): string[] {
-  const aliases = 'alias' in definition ? [definition.alias ?? []].flat() : []
-  return [
-    `--${name}`,
-    `--${kebab(name)}`,
-    ...(definition.type === 'boolean' ? [`--no-${name}`] : []),
-    ...aliases.map((alias) => (alias.length === 1 ? `-${alias}` : `--${alias}`)),
-  ]
+/** Flags by all their spellings. */
+function flagsOf(definitions: ArgsDef): Map<string, { name: string; definition: ArgDef }> {
+  const flags = new Map<string, { name: string; definition: ArgDef }>()
+  for (const [name, definition] of Object.entries(definitions)) {
+    if (definition.type === 'positional') continue
+    const aliases = 'alias' in definition ? [definition.alias ?? []].flat() : []
+    const spellings = [
+      `--${name}`,
+      `--${kebab(name)}`,
+      ...(definition.type === 'boolean' ? [`--no-${name}`] : []),
+      ...aliases.map((alias) => (alias.length === 1 ? `-${alias}` : `--${alias}`)),
+    ]
+    for (const spelling of spellings) flags.set(spelling, { name, definition })
+  }
+  return flags
 }
 
-function checkSwitch(argument: string, written: string): void {
-  if (argument !== written) throw new Failure('usage', { message: `${written} takes no value` })
-}
-
-function checkValue(written: string, value: string | undefined): void {
-  if (value === undefined || value === '' || value.startsWith('--')) {
+/** A value in an argument of its own that looks like a flag is one: the value was forgotten. */
+function checkValue(written: string, value: string | undefined, attached = false): asserts value is string {
+  if (value === undefined || value === '' || (!attached && value.startsWith('--'))) {
     throw new Failure('usage', { message: `${written} needs a value` })
   }
 }
 
-function parse(rawArguments: readonly string[], definitions: ArgsDef): Record<string, unknown> {
-  try {
-    return parseArgs([...rawArguments], definitions)
-  } catch (error) {
-    // citty's own complaints (a required argument is missing) are usage errors; their class is not exported.
-    if (error instanceof Error && error.name === 'CLIError') {
-      throw new Failure('usage', { message: Bun.stripANSI(error.message) })
-    }
-    throw error
-  }
-}
-
-async function renderHelp(node: Leaf | Group, path: string): Promise<string> {
-  if (!('commands' in node)) return renderLeafHelp(path, node)
-  const abouts = Object.entries(node.commands).map(async ([name, load]) => [name, (await load()).about] as const)
-  const group = renderGroupHelp(path, node.about, await Promise.all(abouts))
-  return node.otherwise ? `${group}\n${renderLeafHelp(path, await node.otherwise())}` : group
+function checkChoice(written: string, value: string, definition: ArgDef): void {
+  if (definition.type !== 'enum' || definition.options === undefined) return
+  const values = is(definition, 'repeatable') ? value.split(',') : [value]
+  if (values.every((each) => definition.options?.includes(each))) return
+  throw new Failure('usage', { message: `${written} takes ${definition.options.join(', ')}` })
 }

@@ -2,21 +2,22 @@
  * `completion bash|zsh|fish|powershell` prints a script for the shell to load; what it prints asks `completion complete`
  * at each press of the key, so that it stays right when the executable is replaced.
  */
-import type { ArgDef } from 'citty'
+import { type ArgDef, defineCommand } from 'citty'
 import type { Terminal } from '../terminal/terminal.ts'
-import { command, type Group, type Leaf } from './command.ts'
+import { type Command, descriptionOf, shownArguments, subCommandsOf, usualCommandOf } from './command.ts'
 
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 type Shell = (typeof shells)[number]
 
 /** `root` gives the commands that are completed. */
-export const completion = (terminal: Terminal, root: () => Group): Group => ({
-  about: 'Print a script that completes commands and options in a shell',
-  commands: {
-    ...Object.fromEntries(shells.map((shell) => [shell, async () => scriptFor(shell, terminal)])),
-    complete: async () => complete(root),
-  },
-})
+export const completion = (terminal: Terminal, root: () => Command) =>
+  defineCommand({
+    meta: { description: 'Print a script that completes commands and options in a shell' },
+    subCommands: {
+      ...Object.fromEntries(shells.map((shell) => [shell, async () => scriptFor(shell, terminal)])),
+      complete: async () => complete(root),
+    },
+  })
 
 const loading: Readonly<Record<Shell, (name: string) => string>> = {
   bash: (name) => `source <(${name} completion bash)`,
@@ -25,9 +26,9 @@ const loading: Readonly<Record<Shell, (name: string) => string>> = {
   powershell: (name) => `${name} completion powershell | Out-String | Invoke-Expression`,
 }
 
-const scriptFor = (shell: Shell, terminal: Terminal): Leaf =>
-  command({
-    about: `For ${shell}: ${loading[shell](terminal.name)}`,
+const scriptFor = (shell: Shell, terminal: Terminal) =>
+  defineCommand({
+    meta: { description: `For ${shell}: ${loading[shell](terminal.name)}` },
     args: {},
     async run() {
       const text = await scriptText(shell, terminal.name)
@@ -59,31 +60,32 @@ function withoutConstants(script: string): string {
   return constants.reduce((text, [, name, value]) => text.replaceAll(`$${name}`, value ?? ''), bare)
 }
 
-const complete = (root: () => Group): Leaf => ({
-  about: 'What the scripts ask: complete -- WORDS',
-  args: {},
-  async run(rawArguments) {
-    const { RootCommand } = await import('@bomb.sh/tab')
-    const words = rawArguments[0] === '--' ? rawArguments.slice(1) : rawArguments
-    const known = new RootCommand()
-    await describe(known, root(), [])
-    known.parse([...words])
-  },
-})
+/** What the scripts ask. */
+const complete = (root: () => Command) =>
+  defineCommand({
+    meta: { hidden: true, description: 'Complete the words after --' },
+    args: { words: { type: 'positional', required: false, repeatable: true } },
+    async run({ rawArgs }) {
+      const { RootCommand } = await import('@bomb.sh/tab')
+      const known = new RootCommand()
+      await describe(known, root(), [])
+      known.parse(rawArgs[0] === '--' ? rawArgs.slice(1) : rawArgs)
+    },
+  })
 
 interface Known {
   command(path: string, about: string): { option: Option }
 }
 type Option = (name: string, about: string, values?: () => void) => unknown
 
-async function describe(known: Known, { commands }: Group, path: readonly string[]): Promise<void> {
-  for (const [name, load] of Object.entries(commands)) {
-    const node = await load()
+async function describe(known: Known, group: Command, path: readonly string[]): Promise<void> {
+  for (const [name, command] of await subCommandsOf(group)) {
     const here = [...path, name]
-    const described = known.command(here.join(' '), node.about)
-    if ('commands' in node) await describe(known, node, here)
-    const leaf = 'commands' in node ? await node.otherwise?.() : node
-    for (const [flag, definition] of Object.entries(leaf?.args ?? {})) describeFlag(described, flag, definition)
+    const described = known.command(here.join(' '), await descriptionOf(command))
+    await describe(known, command, here)
+    for (const [flag, definition] of Object.entries(await shownArguments(await usualCommandOf(command)))) {
+      describeFlag(described, flag, definition)
+    }
   }
 }
 

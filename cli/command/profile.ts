@@ -68,11 +68,11 @@ export interface Connection {
 const localControlPlane = 'http://127.0.0.1:7070'
 
 /** Decides where to connect. Throws `usage` where what was named does not exist. */
-export function findConnection(flags: ConnectionFlags, { environment }: Pick<Terminal, 'environment'>): Connection {
-  const profile = readProfile(flags, environment)
-  const region = pickRegion(profile, flags.region)
-  const byFlag = [flags.profile, flags.region, flags.config].some((flag) => flag !== undefined)
-  const flagUrl = checkedUrl('--api-url', flags['api-url'])
+export function findConnection(args: ConnectionFlags, { environment }: Pick<Terminal, 'environment'>): Connection {
+  const profile = readProfile(args, environment)
+  const region = pickRegion(profile, args.region)
+  const byFlag = [args.profile, args.region, args.config].some((flag) => flag !== undefined)
+  const flagUrl = checkedUrl('--api-url', args['api-url'])
   const environmentUrl = checkedUrl(environmentName('api_url'), environment.SERVICE_API_URL)
   const profileUrl = region?.api_url ?? profile?.api_url
   const chosen = flagUrl ?? (byFlag ? profileUrl : undefined) ?? environmentUrl ?? profileUrl ?? localControlPlane
@@ -81,7 +81,7 @@ export function findConnection(flags: ConnectionFlags, { environment }: Pick<Ter
   const isElsewhere = flagUrl === undefined && environmentUrl !== undefined && originOf(environmentUrl) !== apiUrl
   const environmentToken = isElsewhere ? undefined : environment.SERVICE_API_TOKEN
   const token = (byFlag && profileToken) || environmentToken || profileToken
-  return { apiUrl, apiToken: token || keptSession(sessionFile(flags.config, environment), apiUrl) }
+  return { apiUrl, apiToken: token || keptSession(sessionFile(args.config, environment), apiUrl) }
 }
 
 const originOf = (url: string): string => new URL(url).origin
@@ -102,10 +102,10 @@ function tokenFor(apiUrl: string, profile: Profile | null, region: Region | null
   return written.some(isHere) || (written.length === 0 && isHere(undefined)) ? profile?.api_token : undefined
 }
 
-function readProfile(flags: ConnectionFlags, environment: Terminal['environment']): Profile | null {
-  const path = flags.config ?? standardPath(environment)
+function readProfile(args: ConnectionFlags, environment: Terminal['environment']): Profile | null {
+  const path = args.config ?? standardPath(environment)
   if (path === null) {
-    if (flags.profile !== undefined) {
+    if (args.profile !== undefined) {
       throw new Failure('usage', { message: 'There is no profile file: name one with --config' })
     }
     return null
@@ -116,7 +116,7 @@ function readProfile(flags: ConnectionFlags, environment: Terminal['environment'
     throw new Failure('usage', { message: `${path}: ${issue?.path.join('.')}: ${issue?.message}` })
   }
   assertPrivate(path, JSON.stringify(parsed.data).includes('"api_token"'))
-  const name = flags.profile ?? parsed.data.profile ?? 'default'
+  const name = args.profile ?? parsed.data.profile ?? 'default'
   const profile = Object.hasOwn(parsed.data.profiles, name) ? parsed.data.profiles[name] : undefined
   if (!profile) {
     const known = Object.keys(parsed.data.profiles).join(', ')

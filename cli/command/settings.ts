@@ -56,7 +56,7 @@ const valueHint = (name: SettingName): string =>
 
 /** Loads the settings from the flags that were parsed, the environment and the file that `--config` names. */
 export function readSettings(
-  values: Readonly<Record<string, string | boolean | undefined>>,
+  values: Readonly<Record<string, unknown>>,
   environment: Readonly<Record<string, string | undefined>>,
 ): LoadedSettings {
   const flags: Partial<Record<SettingName, string>> = {}

@@ -5,9 +5,9 @@
  */
 import { z } from 'zod'
 import { Failure } from '../../src/failure.ts'
-import { createMcpServerBody, type OAuthFields } from '../../src/mcp/catalog/server-body.ts'
+import { createMcpServerBody, type OAuthFields } from '../../src/mcp/catalog/server-resource.ts'
 import { checkedReach } from '../../src/mcp/servers/server-reach.ts'
-import { fromEnvironment } from '../command/from-environment.ts'
+import { fromEnvironment } from '../command/values.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
 

@@ -2,7 +2,7 @@ import { afterAll, afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { dispatch } from '../command/command.ts'
+import { runCommandLine } from '../command/command.ts'
 import { recordingControlPlane } from '../testing/control-plane.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
 import { applyCommand } from './apply.ts'
@@ -55,8 +55,7 @@ async function apply(text: string, ...flags: string[]) {
   const path = join(folder, text.startsWith('{"') ? 'file.json' : 'file.yaml')
   writeFileSync(path, text)
   const terminal = recordingTerminal({ environment: { ...control.environment, ...secrets } })
-  const commands = { apply: async () => applyCommand(terminal) }
-  await dispatch({ about: '', commands }, ['apply', '-f', path, ...flags], terminal)
+  await runCommandLine(applyCommand(terminal), ['-f', path, ...flags], terminal)
   return terminal.written() + terminal.noted()
 }
 const sent = () =>

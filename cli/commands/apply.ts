@@ -4,10 +4,10 @@
  * it. Nothing else is touched, unless `--prune` says that records which a list of the file does not name are to go. All
  * entries are checked, by the API's own rules, before anything is changed.
  */
+import { defineCommand } from 'citty'
 import { z } from 'zod'
 import { asFailure, Failure } from '../../src/failure.ts'
 import type { Api } from '../command/api.ts'
-import { command, type Leaf } from '../command/command.ts'
 import { connect, pageSchema, recordFlags } from '../command/record.ts'
 import { ApiRefusal } from '../command/report.ts'
 import { readStructuredFile } from '../command/settings.ts'
@@ -48,9 +48,11 @@ const plans: Readonly<Record<string, Plan>> = {
   [mcpServers.member]: planOf(mcpServers),
 }
 
-export const applyCommand = (terminal: Terminal): Leaf =>
-  command({
-    about: `Make records be what a file says, and what it leaves out as in a new record: YAML, TOML or JSON with lists named ${Object.keys(plans).join(', ')}`,
+export const applyCommand = (terminal: Terminal) =>
+  defineCommand({
+    meta: {
+      description: `Make records be what a file says, and what it leaves out as in a new record: YAML, TOML or JSON with lists named ${Object.keys(plans).join(', ')}`,
+    },
     args: {
       file: { type: 'string', alias: 'f', required: true, description: 'The file', valueHint: 'FILE' },
       'dry-run': { type: 'boolean', description: 'Only show what would change' },
@@ -59,22 +61,22 @@ export const applyCommand = (terminal: Terminal): Leaf =>
       yes: { type: 'boolean', description: 'With --prune: really delete them' },
       ...recordFlags,
     },
-    async run(flags) {
-      const dryRun = flags['dry-run'] === true
-      if (flags.prune && !flags.yes && !dryRun) {
+    async run({ args }) {
+      const dryRun = args['dry-run'] === true
+      if (args.prune && !args.yes && !dryRun) {
         throw new Failure('usage', { message: 'Deleting cannot be undone: repeat with --yes, or look with --dry-run' })
       }
-      const [path, api] = [flags.file, connect(flags, terminal)]
-      const options = { path, api, terminal, prune: flags.prune === true, secrets: flags.secrets === true }
+      const [path, api] = [args.file, connect(args, terminal)]
+      const options = { path, api, terminal, prune: args.prune === true, secrets: args.secrets === true }
       const planned = await planFile(readFile(path), options)
       // A secret that is missing is found before anything is changed.
       const bodies = dryRun ? [] : planned.map(({ body }) => body())
       for (const [index, each] of planned.entries()) {
         if (!dryRun) await take(api, each, bodies[index])
-        if (!flags.json) await terminal.write(`${lineOf(each)}\n`)
+        if (!args.json) await terminal.write(`${lineOf(each)}\n`)
       }
       const steps = planned.map(({ step, one }) => ({ record: one, ...step }))
-      if (flags.json) await terminal.write(`${JSON.stringify({ applied: !dryRun, steps })}\n`)
+      if (args.json) await terminal.write(`${JSON.stringify({ applied: !dryRun, steps })}\n`)
       else if (dryRun) terminal.note('Nothing was changed')
     },
   })

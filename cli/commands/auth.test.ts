@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeEach, expect, test } from 'bun:test'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { dispatch } from '../command/command.ts'
+import { runCommandLine } from '../command/command.ts'
 import { main } from '../main.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
 import { auth } from './auth.ts'
@@ -65,7 +65,7 @@ async function login(answer: (redirect: URL, state: string) => Promise<unknown>,
   }
   const typed = async () => ` ${code} `
   const commands = auth(listening, { interactive: false, line: typed, hiddenLine: typed })
-  const done = dispatch(commands, ['login', ...flags], listening)
+  const done = runCommandLine(commands, ['login', ...flags], listening)
   done.catch(() => undefined)
   const page = await shown.promise
   await answer(new URL(page.searchParams.get('redirect_uri') ?? ''), page.searchParams.get('state') ?? '')

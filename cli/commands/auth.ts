@@ -1,12 +1,13 @@
 /** `auth login|logout|status|setup-link`: the session that commands use where SERVICE_API_TOKEN is not set. */
+
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { defineCommand } from 'citty'
 import { z } from 'zod'
 import { settingsSchema } from '../../src/config.ts'
 import { Failure } from '../../src/failure.ts'
 import { createApi } from '../command/api.ts'
-import { command, type Group, type Leaf } from '../command/command.ts'
 import { type ConnectionFlags, findConnection } from '../command/profile.ts'
 import { recordFlags } from '../command/record.ts'
 import { ApiRefusal } from '../command/report.ts'
@@ -16,19 +17,20 @@ import { printable } from '../terminal/table.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { signInByCode, signInByListener } from './sign-in.ts'
 
-export const auth = (terminal: Terminal, input: Input = processInput): Group => ({
-  about: 'Sign in and out',
-  commands: {
-    login: async () => login(terminal, input),
-    logout: async () => logout(terminal),
-    status: async () => status(terminal),
-    'setup-link': async () => setupLink(terminal),
-  },
-})
+export const auth = (terminal: Terminal, input: Input = processInput) =>
+  defineCommand({
+    meta: { description: 'Sign in and out' },
+    subCommands: {
+      login: async () => login(terminal, input),
+      logout: async () => logout(terminal),
+      status: async () => status(terminal),
+      'setup-link': async () => setupLink(terminal),
+    },
+  })
 
-const login = (terminal: Terminal, input: Input): Leaf =>
-  command({
-    about: 'Sign in by a page in the browser; the session is kept for later commands',
+const login = (terminal: Terminal, input: Input) =>
+  defineCommand({
+    meta: { description: 'Sign in by a page in the browser; the session is kept for later commands' },
     args: {
       headless: { type: 'boolean', description: 'No browser on this host: type the code that the page shows' },
       'console-url': {
@@ -38,16 +40,16 @@ const login = (terminal: Terminal, input: Input): Leaf =>
       },
       ...recordFlags,
     },
-    async run(flags) {
-      const { apiUrl, apiToken } = findConnection(flags, terminal)
-      const path = sessionFile(flags.config, terminal.environment)
+    async run({ args }) {
+      const { apiUrl, apiToken } = findConnection(args, terminal)
+      const path = sessionFile(args.config, terminal.environment)
       const approval = {
-        consoleUrl: (flags['console-url'] ?? `${apiUrl}/console`).replace(/\/+$/, ''),
+        consoleUrl: (args['console-url'] ?? `${apiUrl}/console`).replace(/\/+$/, ''),
         api: createApi({ apiUrl, apiToken: null }, fetch),
         randomBytes,
         show: (url: string) => terminal.note(`Open this page to sign in:\n\n  ${url}\n`),
       }
-      const given = flags.headless
+      const given = args.headless
         ? await signInByCode(approval, () => {
             terminal.note('Then type the code it shows:')
             return input.line()
@@ -60,25 +62,25 @@ const login = (terminal: Terminal, input: Input): Leaf =>
       }
       const { user, session } = given
       await terminal.write(
-        flags.json
+        args.json
           ? `${JSON.stringify({ user, session })}\n`
           : `Signed in at ${apiUrl} as ${printable(user.email)} (${printable(user.role)})\n`,
       )
     },
   })
 
-const logout = (terminal: Terminal): Leaf =>
-  command({
-    about: 'End the kept session, here and at the control plane',
+const logout = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'End the kept session, here and at the control plane' },
     args: recordFlags,
-    async run(flags) {
-      const { apiUrl } = findConnection(flags, terminal)
-      const path = sessionFile(flags.config, terminal.environment)
+    async run({ args }) {
+      const { apiUrl } = findConnection(args, terminal)
+      const path = sessionFile(args.config, terminal.environment)
       const token = keptSession(path, apiUrl)
       if (token === null) throw new Failure('missing_api_key', { message: `No session is kept for ${apiUrl}` })
       await endSession(apiUrl, token)
       forgetSession(path, apiUrl)
-      await terminal.write(flags.json ? `${JSON.stringify({ signed_out: true })}\n` : `Signed out at ${apiUrl}\n`)
+      await terminal.write(args.json ? `${JSON.stringify({ signed_out: true })}\n` : `Signed out at ${apiUrl}\n`)
     },
   })
 
@@ -100,15 +102,15 @@ const callerSchema = z.looseObject({
   session: z.looseObject({ expires_at: z.string() }).nullable(),
 })
 
-const status = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Say who commands act as; fails where nobody is signed in',
+const status = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Say who commands act as; fails where nobody is signed in' },
     args: recordFlags,
-    async run(flags) {
-      const { apiUrl, apiToken } = requireCredential(flags, terminal)
+    async run({ args }) {
+      const { apiUrl, apiToken } = requireCredential(args, terminal)
       const api = createApi({ apiUrl, apiToken }, fetch)
       const caller = await api.json({ path: '/v1/auth/session' }, callerSchema)
-      if (flags.json) return await terminal.write(`${JSON.stringify(caller)}\n`)
+      if (args.json) return await terminal.write(`${JSON.stringify(caller)}\n`)
       const roles = caller.roles.join(', ')
       const who =
         caller.user === null
@@ -118,9 +120,9 @@ const status = (terminal: Terminal): Leaf =>
     },
   })
 
-const setupLink = (terminal: Terminal): Leaf =>
-  command({
-    about: "Make another one-time link that sets the first owner's password; it goes to stdout",
+const setupLink = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: "Make another one-time link that sets the first owner's password; it goes to stdout" },
     args: {
       data: {
         type: 'string',
@@ -129,9 +131,9 @@ const setupLink = (terminal: Terminal): Leaf =>
       },
       ...recordFlags,
     },
-    async run(flags) {
-      const connection = findConnection(flags, terminal)
-      const data = flags.data ?? (terminal.environment.SERVICE_DATA || settingsSchema.parse({}).data)
+    async run({ args }) {
+      const connection = findConnection(args, terminal)
+      const data = args.data ?? (terminal.environment.SERVICE_DATA || settingsSchema.parse({}).data)
       const apiToken = connection.apiToken ?? administratorToken(data, connection.apiUrl)
       if (apiToken === null) {
         throw new Failure('missing_api_key', {
@@ -141,7 +143,7 @@ const setupLink = (terminal: Terminal): Leaf =>
       const api = createApi({ ...connection, apiToken }, fetch)
       const made = await api.json({ method: 'POST', path: '/v1/auth/setup-link', body: {} }, setupLinkSchema)
       terminal.note(`It works once, until ${made.expires_at}`)
-      await terminal.write(flags.json ? `${JSON.stringify(made)}\n` : `${made.setup_url}\n`)
+      await terminal.write(args.json ? `${JSON.stringify(made)}\n` : `${made.setup_url}\n`)
     },
   })
 
@@ -154,8 +156,8 @@ function administratorToken(data: string, apiUrl: string): string | null {
   return isThisHost && existsSync(path) ? readFileSync(path, 'utf8').trim() : null
 }
 
-function requireCredential(flags: ConnectionFlags, terminal: Terminal) {
-  const connection = findConnection(flags, terminal)
+function requireCredential(args: ConnectionFlags, terminal: Terminal) {
+  const connection = findConnection(args, terminal)
   if (connection.apiToken !== null) return connection
   throw new Failure('missing_api_key', {
     message: `Not signed in at ${connection.apiUrl}: use ${terminal.name} auth login, or set SERVICE_API_TOKEN`,

@@ -1,21 +1,22 @@
 /** `config explain`: every setting, its value, and where that came from. Secrets are named, never shown. */
+import { defineCommand } from 'citty'
 import { environmentName, flagName, secretSettings, settingNames } from '../../src/config.ts'
-import { command, type Group, type Leaf } from '../command/command.ts'
 import { readSettings, settingFlags } from '../command/settings.ts'
 import { columns } from '../terminal/table.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-export const config = (terminal: Terminal): Group => ({
-  about: 'Look at the settings of the servers',
-  commands: { explain: async () => explain(terminal) },
-})
+export const config = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Look at the settings of the servers' },
+    subCommands: { explain: async () => explain(terminal) },
+  })
 
-const explain = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Show each setting, its value and where it came from',
+const explain = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Show each setting, its value and where it came from' },
     args: { ...settingFlags(), json: { type: 'boolean', description: 'Print JSON' } },
-    async run(values) {
-      const { settings, origins, written } = readSettings(values, terminal.environment)
+    async run({ args }) {
+      const { settings, origins, written } = readSettings(args, terminal.environment)
       const rows = settingNames.map((name) => ({
         name,
         value: secretSettings.has(name) && settings[name] !== undefined ? '(secret)' : (settings[name] ?? null),
@@ -24,7 +25,7 @@ const explain = (terminal: Terminal): Leaf =>
         environment: environmentName(name),
         flag: secretSettings.has(name) ? null : flagName(name),
       }))
-      if (values.json) return terminal.write(`${JSON.stringify({ settings: rows }, null, 2)}\n`)
+      if (args.json) return terminal.write(`${JSON.stringify({ settings: rows }, null, 2)}\n`)
       const lines = rows.map((row) => [row.name, String(row.value ?? '-'), row.origin, row.written ?? ''])
       return terminal.write(columns([['SETTING', 'VALUE', 'FROM', 'WRITTEN IN'], ...lines]))
     },

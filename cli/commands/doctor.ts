@@ -1,8 +1,8 @@
 /** `doctor`: what is wrong with an installation or, with `--data`, with a gateway on this host, and what to do. */
+import { defineCommand } from 'citty'
 import type { NamedFinding } from '../../src/doctor/finding.ts'
 import { Failure } from '../../src/failure.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { command, type Leaf } from '../command/command.ts'
 import { connectionFlags, findConnection } from '../command/profile.ts'
 import { readSettings } from '../command/settings.ts'
 import { printable } from '../terminal/table.ts'
@@ -24,20 +24,20 @@ const args = {
   json: { type: 'boolean', description: 'Print the findings as JSON' },
 } as const
 
-export const doctor = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Say what is wrong and what to do; changes nothing',
+export const doctor = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Say what is wrong and what to do; changes nothing' },
     args,
-    async run(flags) {
+    async run({ args }) {
       const { examineHost, examineInstallation } = await import('../../src/app/doctor.ts')
       const world = { fetch, clock: systemClock }
       const findings =
-        flags.data === undefined
-          ? await examineInstallation(findConnection(flags, terminal), world)
-          : await examineHost(readSettings(flags, terminal.environment).settings, world)
+        args.data === undefined
+          ? await examineInstallation(findConnection(args, terminal), world)
+          : await examineHost(readSettings(args, terminal.environment).settings, world)
       const failed = findings.filter(({ level }) => level === 'fail').length
       await terminal.write(
-        flags.json === true
+        args.json === true
           ? `${JSON.stringify({ ok: failed === 0, findings })}\n`
           : findings.map((finding) => `${lineOf(finding)}\n`).join(''),
       )

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'bun:test'
-import { dispatch } from '../command/command.ts'
+import { runCommandLine } from '../command/command.ts'
 import { recordingControlPlane } from '../testing/control-plane.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
 import { usage } from './usage.ts'
@@ -29,7 +29,7 @@ afterAll(() => control.stop())
 
 async function run(...rawArguments: string[]): Promise<string> {
   const terminal = recordingTerminal({ environment: control.environment })
-  await dispatch(usage(terminal), rawArguments, terminal)
+  await runCommandLine(usage(terminal), rawArguments, terminal)
   return terminal.written()
 }
 

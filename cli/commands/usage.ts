@@ -1,9 +1,9 @@
 /** `usage accounts|rates|workers|release|excesses|forget-excess|resume`. */
+import { defineCommand } from 'citty'
 import { z } from 'zod'
 import { Failure } from '../../src/failure.ts'
 import { fromNano } from '../../src/lib/money.ts'
 import { readAccountName } from '../../src/usage/account-name.ts'
-import { command, type Group, type Leaf } from '../command/command.ts'
 import {
   connect,
   pageFlags,
@@ -16,31 +16,32 @@ import {
 } from '../command/record.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-export const usage = (terminal: Terminal): Group => ({
-  about: 'Show what is used of limits, and free what lost gateways hold',
-  commands: {
-    accounts: async () => accounts(terminal),
-    rates: async () => rates(terminal),
-    workers: async () => workers(terminal),
-    release: async () => release(terminal),
-    excesses: async () => excesses(terminal),
-    'forget-excess': async () => forgetExcess(terminal),
-    resume: async () => resume(terminal),
-  },
-})
+export const usage = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Show what is used of limits, and free what lost gateways hold' },
+    subCommands: {
+      accounts: async () => accounts(terminal),
+      rates: async () => rates(terminal),
+      workers: async () => workers(terminal),
+      release: async () => release(terminal),
+      excesses: async () => excesses(terminal),
+      'forget-excess': async () => forgetExcess(terminal),
+      resume: async () => resume(terminal),
+    },
+  })
 
-const accounts = (terminal: Terminal): Leaf =>
-  command({
-    about: 'List what is used and held of each limit',
+const accounts = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'List what is used and held of each limit' },
     args: {
       prefix: { type: 'string', description: 'Only accounts whose names begin so, such as token/<id>' },
       ...pageFlags,
       ...recordFlags,
     },
-    async run(flags) {
-      const { prefix, json } = flags
-      const request = { path: '/v1/usage/accounts', query: { prefix, ...pageQuery(flags) } }
-      const page = await connect(flags, terminal).json(request, accountsSchema)
+    async run({ args }) {
+      const { prefix, json } = args
+      const request = { path: '/v1/usage/accounts', query: { prefix, ...pageQuery(args) } }
+      const page = await connect(args, terminal).json(request, accountsSchema)
       const accounts = json ? page.accounts : page.accounts.map(readable)
       const fields = ['account', 'unit', 'settled', 'held', 'workers']
       await showPage({ ...page, accounts }, { of: 'accounts', fields, json, terminal })
@@ -73,33 +74,30 @@ const amountIn = (unit: Unit, amount: number): string =>
         .replace(/\.?0+$/, '')
     : String(amount)
 
-const rates = (terminal: Terminal): Leaf =>
-  command({
-    about: 'List what gateways hold of each limit a minute, and until when absent ones do',
+const rates = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'List what gateways hold of each limit a minute, and until when absent ones do' },
     args: {
       prefix: { type: 'string', description: 'Only limits whose names begin so, such as token/<id>' },
       ...pageFlags,
       ...recordFlags,
     },
-    async run(flags) {
-      const { prefix, json } = flags
-      const request = { path: '/v1/usage/rates', query: { prefix, ...pageQuery(flags) } }
-      const page = await connect(flags, terminal).json(request, pageSchema)
+    async run({ args }) {
+      const { prefix, json } = args
+      const request = { path: '/v1/usage/rates', query: { prefix, ...pageQuery(args) } }
+      const page = await connect(args, terminal).json(request, pageSchema)
       const fields = ['account', 'held', 'resting', 'absent', 'absent_until']
       await showPage(page, { of: 'rates', fields, json, terminal })
     },
   })
 
-const workers = (terminal: Terminal): Leaf =>
-  command({
-    about: 'List the workers of gateways and what they hold',
+const workers = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'List the workers of gateways and what they hold' },
     args: { ...pageFlags, ...recordFlags },
-    async run(flags) {
-      const { json } = flags
-      const page = await connect(flags, terminal).json(
-        { path: '/v1/usage/workers', query: pageQuery(flags) },
-        pageSchema,
-      )
+    async run({ args }) {
+      const { json } = args
+      const page = await connect(args, terminal).json({ path: '/v1/usage/workers', query: pageQuery(args) }, pageSchema)
       await showPage(page, {
         of: 'workers',
         fields: ['worker', 'last_heartbeat_at', 'lost_at', 'released_at', 'awaited'],
@@ -109,22 +107,22 @@ const workers = (terminal: Terminal): Leaf =>
     },
   })
 
-const release = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Free what a lost worker holds; a worker that is released never comes back',
+const release = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Free what a lost worker holds; a worker that is released never comes back' },
     args: {
-      worker: { type: 'positional', description: "The worker's name, as `usage workers` shows it" },
+      worker: { type: 'positional', required: true, description: "The worker's name, as `usage workers` shows it" },
       yes: { type: 'boolean', description: 'Really release it; there is no way back' },
       ...recordFlags,
     },
-    async run(flags) {
-      if (!flags.yes) {
+    async run({ args }) {
+      if (!args.yes) {
         throw new Failure('usage', { message: 'Releasing cannot be undone: repeat the command with --yes' })
       }
-      const request = { method: 'POST', path: '/v1/usage/release', body: { worker: flags.worker } } as const
-      const released = await connect(flags, terminal).json(request, releasedSchema)
+      const request = { method: 'POST', path: '/v1/usage/release', body: { worker: args.worker } } as const
+      const released = await connect(args, terminal).json(request, releasedSchema)
       const held = released.held.map(({ account, amount }) => `${account} ${withUnit(account, amount)}`)
-      await showRecord(flags.json ? released : { ...released, held: held.join(', ') }, flags.json, terminal)
+      await showRecord(args.json ? released : { ...released, held: held.join(', ') }, args.json, terminal)
     },
   })
 
@@ -135,42 +133,44 @@ const withUnit = (account: string, amount: number): string => {
   return `${amountIn(unit, amount)} ${unit}`
 }
 
-const excesses = (terminal: Terminal): Leaf =>
-  command({
-    about: 'List what providers charged beyond the most that a request could cost by their list prices',
+const excesses = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'List what providers charged beyond the most that a request could cost by their list prices' },
     args: { ...recordFlags },
-    async run(flags) {
-      const page = await connect(flags, terminal).json({ path: '/v1/usage/excesses' }, pageSchema)
+    async run({ args }) {
+      const page = await connect(args, terminal).json({ path: '/v1/usage/excesses' }, pageSchema)
       const fields = ['provider_id', 'model', 'excess', 'at']
-      await showPage(page, { of: 'excesses', fields, json: flags.json, terminal })
+      await showPage(page, { of: 'excesses', fields, json: args.json, terminal })
     },
   })
 
-const forgetExcess = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Stop adding what a provider once charged beyond its list price to the bounds of requests',
+const forgetExcess = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Stop adding what a provider once charged beyond its list price to the bounds of requests' },
     args: {
-      provider: { type: 'positional', description: "The provider's id, as `usage excesses` shows it" },
-      model: { type: 'positional', description: 'The model, as `usage excesses` shows it' },
+      provider: { type: 'positional', required: true, description: "The provider's id, as `usage excesses` shows it" },
+      model: { type: 'positional', required: true, description: 'The model, as `usage excesses` shows it' },
       ...recordFlags,
     },
-    async run(flags) {
-      const body = { provider_id: flags.provider, model: flags.model }
-      await sendRecord({ method: 'POST', path: '/v1/usage/forget-excess', body }, flags, terminal)
+    async run({ args }) {
+      const body = { provider_id: args.provider, model: args.model }
+      await sendRecord({ method: 'POST', path: '/v1/usage/forget-excess', body }, args, terminal)
     },
   })
 
-const resume = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Grant again from a restored ledger, without waiting for workers that have not said what they hold',
+const resume = (terminal: Terminal) =>
+  defineCommand({
+    meta: {
+      description: 'Grant again from a restored ledger, without waiting for workers that have not said what they hold',
+    },
     args: {
       yes: { type: 'boolean', description: 'Really: what those workers hold may then be spent twice' },
       ...recordFlags,
     },
-    async run(flags) {
-      if (!flags.yes) {
+    async run({ args }) {
+      if (!args.yes) {
         throw new Failure('usage', { message: 'Limits may be passed if those workers come back: repeat it with --yes' })
       }
-      await sendRecord({ method: 'POST', path: '/v1/usage/resume', body: {} }, flags, terminal)
+      await sendRecord({ method: 'POST', path: '/v1/usage/resume', body: {} }, args, terminal)
     },
   })

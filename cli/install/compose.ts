@@ -1,14 +1,14 @@
 /** A compose file for one host: a libSQL primary, a control plane, a gateway. */
+import { defineCommand } from 'citty'
 import { version } from '../../src/version.ts'
-import { command, type Leaf } from '../command/command.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { requireImageName } from './image-name.ts'
 
-export const compose = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Print a compose file: a libSQL primary, a control plane and a gateway on one host',
+export const compose = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Print a compose file: a libSQL primary, a control plane and a gateway on one host' },
     args: { image: { type: 'string', default: `gatehouse:${version}`, description: 'The image to run' } },
-    async run({ image }) {
+    async run({ args: { image } }) {
       requireImageName(image)
       await terminal.write(composeFile(image))
     },

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { environmentName, settingNames } from '../../src/config.ts'
 import { version } from '../../src/version.ts'
-import { dispatch } from '../command/command.ts'
+import { runCommandLine } from '../command/command.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
 import { install } from './install.ts'
 import { keyFiles } from './keys.ts'
@@ -15,7 +15,7 @@ afterAll(() => rmSync(directory, { recursive: true }))
 
 async function printed(...rawArguments: string[]): Promise<string> {
   const terminal = recordingTerminal()
-  await dispatch(install(terminal), rawArguments, terminal)
+  await runCommandLine(install(terminal), rawArguments, terminal)
   return terminal.written()
 }
 

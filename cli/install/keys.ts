@@ -2,18 +2,25 @@
  * The keys of an installation whose databases are on a libSQL server: one key pair a database, so that what a gateway may
  * read the state with opens nothing else; the control plane's write tokens; the master key. Nothing is overwritten.
  */
+
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { defineCommand } from 'citty'
 import { Failure } from '../../src/failure.ts'
-import { command, type Leaf } from '../command/command.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-export const keys = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Make the keys of a libSQL primary and of its control planes, as files in a directory',
-    args: { directory: { type: 'positional', description: 'Made where it is missing; nothing in it is overwritten' } },
-    async run({ directory }) {
+export const keys = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Make the keys of a libSQL primary and of its control planes, as files in a directory' },
+    args: {
+      directory: {
+        type: 'positional',
+        required: true,
+        description: 'Made where it is missing; nothing in it is overwritten',
+      },
+    },
+    async run({ args: { directory } }) {
       makeDirectory(directory)
       for (const [name, content, mode] of keyFiles()) write(join(directory, name), content, mode)
       await terminal.write(`${directory}\n`)

@@ -1,14 +1,14 @@
 /** A Deployment whose application has a gateway beside it, as a native sidecar (Kubernetes 1.29 and later). */
+import { defineCommand } from 'citty'
 import { Failure } from '../../src/failure.ts'
 import { isHostName } from '../../src/lib/http/host-name.ts'
 import { version } from '../../src/version.ts'
-import { command, type Leaf } from '../command/command.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { requireImageName } from './image-name.ts'
 
-export const kubernetes = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Print a Deployment with the gateway as a native sidecar, to merge into your own',
+export const kubernetes = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Print a Deployment with the gateway as a native sidecar, to merge into your own' },
     args: {
       name: { type: 'string', default: 'my-application', description: 'What the Deployment is called' },
       image: { type: 'string', default: `gatehouse:${version}`, description: 'The image, as your cluster pulls it' },
@@ -19,7 +19,7 @@ export const kubernetes = (terminal: Terminal): Leaf =>
         valueHint: 'URL',
       },
     },
-    async run({ name, image, 'api-url': apiUrl }) {
+    async run({ args: { name, image, 'api-url': apiUrl } }) {
       if (!/^[a-z0-9]([a-z0-9-]{0,50}[a-z0-9])?$/.test(name)) {
         throw new Failure('usage', { message: '--name has lower-case letters, digits and dashes, 52 at most' })
       }

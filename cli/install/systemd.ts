@@ -1,6 +1,6 @@
 /** A systemd unit for one process of the product, with every right taken away that it does not need. */
+import { defineCommand } from 'citty'
 import { Failure } from '../../src/failure.ts'
-import { command, type Leaf } from '../command/command.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 const roles = {
@@ -18,9 +18,9 @@ type Role = keyof typeof roles
 
 const isRole = (text: string): text is Role => Object.hasOwn(roles, text)
 
-export const systemd = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Print a hardened unit: gatehouse install systemd > /etc/systemd/system/gatehouse.service',
+export const systemd = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Print a hardened unit: gatehouse install systemd > /etc/systemd/system/gatehouse.service' },
     args: {
       role: { type: 'string', default: 'gateway', description: 'gateway, control-plane or up (both)' },
       executable: {
@@ -31,9 +31,9 @@ export const systemd = (terminal: Terminal): Leaf =>
       },
       'drain-seconds': { type: 'string', default: '30', description: 'What SERVICE_DRAIN_SECONDS is', valueHint: 'N' },
     },
-    async run(flags) {
-      const { role, executable } = flags
-      const drainSeconds = Number(flags['drain-seconds'])
+    async run({ args }) {
+      const { role, executable } = args
+      const drainSeconds = Number(args['drain-seconds'])
       if (!isRole(role)) throw new Failure('usage', { message: `--role is one of ${Object.keys(roles).join(', ')}` })
       if (!/^\/[\w./+@-]+$/.test(executable)) {
         throw new Failure('usage', {

@@ -26,12 +26,12 @@ const plane = (more: Partial<ControlPlaneReady> = {}): ControlPlaneReady => ({
 })
 
 async function say(
-  values: { json?: boolean; 'admin-token-file'?: string },
+  args: { json?: boolean; 'admin-token-file'?: string },
   { interactive = false, ready = plane() } = {},
 ): Promise<string> {
   const terminal = recordingTerminal({ interactive })
   const settings = settingsSchema.parse({ data })
-  await announce({ settings, plane: ready, gatewayUrl: 'http://127.0.0.1:7080', values, terminal })
+  await announce({ settings, plane: ready, gatewayUrl: 'http://127.0.0.1:7080', args, terminal })
   return terminal.written()
 }
 

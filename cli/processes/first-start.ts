@@ -26,7 +26,7 @@ export interface Announcement {
   plane: ControlPlaneReady
   /** Null where no gateway was started along with the control plane. */
   gatewayUrl: string | null
-  values: { json?: string | boolean | undefined; 'admin-token-file'?: string | boolean | undefined }
+  args: { json?: boolean | undefined; 'admin-token-file'?: string | undefined }
   terminal: Terminal
 }
 
@@ -40,9 +40,9 @@ export async function announce(announcement: Announcement): Promise<void> {
   }
 }
 
-async function say({ settings, plane, gatewayUrl, values, terminal }: Announcement): Promise<void> {
-  const json = values.json === true
-  const tokenFile = plane.admin_token === null ? null : tokenFileFor(settings.data, values, json, terminal)
+async function say({ settings, plane, gatewayUrl, args, terminal }: Announcement): Promise<void> {
+  const json = args.json === true
+  const tokenFile = plane.admin_token === null ? null : tokenFileFor(settings.data, args, json, terminal)
   if (tokenFile !== null && plane.admin_token !== null) writeSecret(tokenFile, plane.admin_token)
   const consoleUrl = settings.console_url ?? `${plane.base_url}/console`
   if (json) {
@@ -72,8 +72,8 @@ export function keepToken({ settings, plane, terminal }: Pick<Announcement, 'set
   terminal.note(`The administrator token was written to ${path}`)
 }
 
-function tokenFileFor(data: string, values: Announcement['values'], json: boolean, terminal: Terminal): string | null {
-  const path = values['admin-token-file']
+function tokenFileFor(data: string, args: Announcement['args'], json: boolean, terminal: Terminal): string | null {
+  const path = args['admin-token-file']
   if (typeof path === 'string') return resolve(path)
   return json || terminal.interactive ? null : join(resolve(data), 'admin-token')
 }

@@ -1,12 +1,13 @@
 /** `control-plane` and `gateway`: one server each, on their own or as children of `up`. */
+
 import { join, resolve } from 'node:path'
+import { defineCommand } from 'citty'
 import type { Settings } from '../../src/config.ts'
 import { Failure } from '../../src/failure.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { lockDirectory } from '../../src/lib/lock.ts'
 import { createLog } from '../../src/lib/log/json-log.ts'
-import { command, type Leaf } from '../command/command.ts'
 import { readSettings, settingFlags } from '../command/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type Handover, isHandover } from './child-message.ts'
@@ -14,12 +15,12 @@ import { announce, firstStartFlags } from './first-start.ts'
 import { serveUntilStopped } from './lifecycle.ts'
 import { alreadyRunning, dataFailure } from './start-failure.ts'
 
-export const controlPlaneCommand = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Serve the control plane only',
+export const controlPlaneCommand = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Serve the control plane only' },
     args: { ...settingFlags(['api_url']), ...firstStartFlags },
-    async run(values) {
-      const { settings } = readSettings(values, terminal.environment)
+    async run({ args }) {
+      const { settings } = readSettings(args, terminal.environment)
       const log = createLog({ level: settings.log_level, fields: { process: 'control-plane' }, destination: 'stdout' })
       await serveUntilStopped({
         settings,
@@ -47,7 +48,7 @@ export const controlPlaneCommand = (terminal: Terminal): Leaf =>
         },
         async announce(message) {
           if (message.ready !== 'control-plane') return
-          await announce({ settings, plane: message, gatewayUrl: null, values, terminal })
+          await announce({ settings, plane: message, gatewayUrl: null, args, terminal })
         },
       })
     },
@@ -76,25 +77,25 @@ async function holdDatabases(data: string): Promise<void> {
   }
 }
 
-export const gatewayCommand = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Serve the gateway only',
-    args: settingFlags(['control_plane_listen', 'base_url', 'console_url']),
-    hidden: {
-      'state-file': { type: 'string' },
-      replicator: { type: 'boolean' },
-      worker: { type: 'string' },
-      farewell: { type: 'boolean' },
-      handover: { type: 'boolean' },
+export const gatewayCommand = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Serve the gateway only' },
+    args: {
+      ...settingFlags(['control_plane_listen', 'base_url', 'console_url']),
+      'state-file': { type: 'string', hidden: true },
+      replicator: { type: 'boolean', hidden: true },
+      worker: { type: 'string', hidden: true },
+      farewell: { type: 'boolean', hidden: true },
+      handover: { type: 'boolean', hidden: true },
     },
-    async run(values) {
-      if (values.replicator) await (await import('../../src/app/replicator.ts')).serveReplicator()
-      const loaded = readSettings(values, terminal.environment).settings
-      const handed = values.handover ? await handedOver() : null
+    async run({ args }) {
+      if (args.replicator) await (await import('../../src/app/replicator.ts')).serveReplicator()
+      const loaded = readSettings(args, terminal.environment).settings
+      const handed = args.handover ? await handedOver() : null
       const settings = handed === null ? loaded : { ...loaded, api_token: handed.api_token }
-      const named = typeof values['state-file'] === 'string' ? values['state-file'] : null
+      const named = args['state-file'] ?? null
       const stateFile = handed?.state_file ?? named
-      if (values.farewell) await farewell(settings, stateFile, Number(values.worker))
+      if (args.farewell) await farewell(settings, stateFile, Number(args.worker))
       const supervised = process.send !== undefined
       if (stateFile === null && !supervised) {
         await (await import('./sidecar.ts')).superviseGateway(settings, terminal)
@@ -108,7 +109,7 @@ export const gatewayCommand = (terminal: Terminal): Leaf =>
           const { gateway } = await import('../../src/app/gateway.ts')
           const { self } = await import('./up.ts')
           const replicator = [...self(), 'gateway', '--replicator']
-          const worker = { index: Number(values.worker ?? 0), count: settings.gateway_workers }
+          const worker = { index: Number(args.worker ?? 0), count: settings.gateway_workers }
           const server = await gateway({
             settings,
             stateFile,

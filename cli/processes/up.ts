@@ -5,14 +5,15 @@
  * control plane says, (4) announces once both are ready, (5) on SIGTERM or SIGINT drains the gateway, then the control
  * plane.
  */
+
 import { resolve } from 'node:path'
+import { defineCommand } from 'citty'
 import { type Settings, settingsEnvironment } from '../../src/config.ts'
 import { Failure } from '../../src/failure.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { localUrl, reserveAddress } from '../../src/lib/http/listen.ts'
 import { lockDirectory } from '../../src/lib/lock.ts'
 import { createLog } from '../../src/lib/log/json-log.ts'
-import { command, type Leaf } from '../command/command.ts'
 import { readSettings, settingFlags } from '../command/settings.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { ControlPlaneReady, Handover } from './child-message.ts'
@@ -23,12 +24,15 @@ import { stopSignal } from './stop-signal.ts'
 import { type Child, type ChildOptions, keepRunning, type ReadyMessage } from './supervisor.ts'
 import { endFormerWorkers, keepWorkers } from './workers.ts'
 
-export const up = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Serve everything on this host: control plane and gateway; Ctrl-C, or SIGTERM to this process, stops it',
+export const up = (terminal: Terminal) =>
+  defineCommand({
+    meta: {
+      description:
+        'Serve everything on this host: control plane and gateway; Ctrl-C, or SIGTERM to this process, stops it',
+    },
     args: { ...settingFlags(['api_url']), ...firstStartFlags },
-    async run(values) {
-      const loaded = readSettings(values, terminal.environment).settings
+    async run({ args }) {
+      const loaded = readSettings(args, terminal.environment).settings
       holdDirectory(loaded.data)
       const settings = settle(loaded)
       const children: Child[] = []
@@ -36,7 +40,7 @@ export const up = (terminal: Terminal): Leaf =>
       try {
         const started = await Promise.race([start(settings, children, terminal, stop), stop.asked.then(() => null)])
         if (started) {
-          await announce({ settings, ...started, values, terminal })
+          await announce({ settings, ...started, args, terminal })
           for (const child of children) child.announced()
         }
         await stop.asked

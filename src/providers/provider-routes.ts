@@ -40,7 +40,7 @@ import {
   timeoutsSchema,
   type UpdateProvider,
   updateProviderBody,
-} from './provider-body.ts'
+} from './provider-resource.ts'
 import { recordRoutes } from './record-routes.ts'
 
 const path = '/v1/catalog/providers'

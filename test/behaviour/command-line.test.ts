@@ -43,7 +43,7 @@ test('a mistyped command or flag exits 2, names the mistake on standard error an
     [['token', 'nonsense'], 'nonsense'],
     [['token', 'list', '--jsn'], '--jsn'],
     [['token', 'list', 'surplus'], 'argument'],
-    [['token', 'get'], 'TOKEN_ID'],
+    [['token', 'get'], 'positional argument: ID'],
     [['token', 'create'], '--name'],
     [['token', 'create', '--name', 'x', '--purpose', 'everything'], 'gateway-runtime'],
     [['token', 'create', '--name', 'x', '--purpose', 'general', '--expires-in', 'soon'], '--expires-in'],

@@ -2,10 +2,11 @@
  * Writes the reference pages of the handbook from the code: commands, settings, errors, events and the configuration of
  * each policy kind. `bun test/support/handbook-reference.ts` writes the files; a test compares them.
  */
+
+import type { ArgDef } from 'citty'
 import { z } from 'zod'
-import type { Group, Leaf } from '../../cli/command/command.ts'
-import { spelling } from '../../cli/command/help.ts'
-import { commands } from '../../cli/main.ts'
+import { type Command, descriptionOf, shownArguments, subCommandsOf } from '../../cli/command/command.ts'
+import { gatehouse } from '../../cli/main.ts'
 import { recordingTerminal } from '../../cli/testing/terminal.ts'
 import { environmentName, flagName, secretSettings, settingNames, settingsSchema } from '../../src/config.ts'
 import { describedEventSchema } from '../../src/events/details.ts'
@@ -33,13 +34,12 @@ const written = 'This page is written from the code.'
 
 async function commandsPage(): Promise<string> {
   const sections: string[] = []
-  const walk = async (node: Leaf | Group, path: string): Promise<void> => {
-    if ('commands' in node) {
-      if (node.otherwise) sections.push(leaf(path, await node.otherwise()))
-      for (const [name, load] of Object.entries(node.commands)) await walk(await load(), `${path} ${name}`)
-    } else sections.push(leaf(path, node))
+  const walk = async (command: Command, path: string): Promise<void> => {
+    const children = await subCommandsOf(command)
+    for (const [name, child] of children) await walk(child, `${path} ${name}`)
+    if (children.length === 0) sections.push(await section(path, command))
   }
-  await walk(commands(recordingTerminal()), 'gatehouse')
+  await walk(gatehouse(recordingTerminal()), 'gatehouse')
   return `# Commands
 
 ${written} \`gatehouse COMMAND --help\` says the same in a terminal.
@@ -56,7 +56,15 @@ ${sections.join('\n\n')}
 const common = new Set(['api-url', 'config', 'profile', 'region', 'json'])
 const settingFlags = new Set(settingNames.map((name) => flagName(name).slice(2)))
 
-function leaf(path: string, { about, args }: Leaf): string {
+/** A flag as it is written. */
+function spelling(name: string, flag: ArgDef): string {
+  const alias = 'alias' in flag && typeof flag.alias === 'string' ? `-${flag.alias}, ` : ''
+  const hint = flag.type === 'enum' ? flag.options?.join('|') : flag.valueHint
+  return `${alias}--${name}${flag.type === 'boolean' ? '' : ` ${hint ?? 'VALUE'}`}`
+}
+
+async function section(path: string, command: Command): Promise<string> {
+  const args = await shownArguments(command)
   const isServer = 'drain-seconds' in args
   const shown = Object.entries(args).filter(([name]) => !common.has(name) && !(isServer && settingFlags.has(name)))
   const positionals = shown.filter(([, { type }]) => type === 'positional').map(([name]) => name.toUpperCase())
@@ -65,7 +73,7 @@ function leaf(path: string, { about, args }: Leaf): string {
     `${definition.description ?? ''}${definition.required && definition.type !== 'positional' ? ' (required)' : ''}`,
   ])
   const list = rows.length === 0 ? '' : `\n\n${table(['argument', 'meaning'], rows)}`
-  return `## \`${[path, ...positionals].join(' ')}\`\n\n${about}.${list}`
+  return `## \`${[path, ...positionals].join(' ')}\`\n\n${await descriptionOf(command)}.${list}`
 }
 
 function settingsPage(): string {

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
-import { dispatch, type Group } from '../../command/command.ts'
+import { type Command, runCommandLine } from '../../command/command.ts'
 import type { Input } from '../../terminal/input.ts'
 import { recordingControlPlane } from '../../testing/control-plane.ts'
 import { type RecordingTerminal, recordingTerminal } from '../../testing/terminal.ts'
@@ -25,12 +25,12 @@ beforeEach(() => {
 const typing = (line: string): Input => ({ interactive: false, line: async () => line, hiddenLine: async () => line })
 
 async function run(
-  group: (terminal: RecordingTerminal, input: Input) => Group,
+  group: (terminal: RecordingTerminal, input: Input) => Command,
   rawArguments: string[],
   { typed = '', environment = {} }: { typed?: string; environment?: Record<string, string> } = {},
 ) {
   const terminal = recordingTerminal({ environment: { ...control.environment, ...environment } })
-  await dispatch(group(terminal, typing(typed)), rawArguments, terminal)
+  await runCommandLine(group(terminal, typing(typed)), rawArguments, terminal)
   return { out: terminal.written(), notes: terminal.noted() }
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
-import { dispatch } from '../../command/command.ts'
+import { runCommandLine } from '../../command/command.ts'
 import { recordingControlPlane } from '../../testing/control-plane.ts'
 import { recordingTerminal } from '../../testing/terminal.ts'
 import { mcpServerCommands } from './mcp-server.ts'
@@ -25,7 +25,7 @@ beforeEach(() => {
 
 async function run(rawArguments: string[], environment: Record<string, string> = {}) {
   const terminal = recordingTerminal({ environment: { ...control.environment, ...environment } })
-  await dispatch(mcpServerCommands(terminal), rawArguments, terminal)
+  await runCommandLine(mcpServerCommands(terminal), rawArguments, terminal)
   return terminal.written() + terminal.noted()
 }
 
@@ -34,7 +34,14 @@ const path = '/v1/catalog/mcp-servers'
 
 test('a server is made with secrets that come from named variables and are shown nowhere', async () => {
   const flags = ['--name', 'tools', '--url', 'https://tools.example.com/mcp', '--header-env', 'X-Key=KEY']
-  const oauth = ['--oauth-token-url', 'https://l.example.com/t', '--oauth-client-id', 'gate', '--oauth-secret-env', 'S']
+  const oauth = [
+    '--oauth-token-url',
+    'https://l.example.com/t',
+    '--oauth-client-id',
+    'gate',
+    '--oauth-client-secret-env',
+    'S',
+  ]
   const out = await run(['create', ...flags, ...oauth], { KEY: 'header-secret', S: 'client-secret' })
   expect(sent()).toEqual([
     {

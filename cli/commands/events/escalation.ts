@@ -1,58 +1,48 @@
 /** `escalation list|get|claim|unclaim|resolve`: requests that wait for a person. */
+import { defineCommand } from 'citty'
+import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
-import { command, type Group, type Leaf } from '../../command/command.ts'
-import { readDuration } from '../../command/duration.ts'
-import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from '../../command/record.ts'
-import { getOf, idArgument, type Resource, recordPath } from '../../command/resource.ts'
+import { recordFlags, sendRecord } from '../../command/record.ts'
+import { getOf, idArgument, listOf, recordPath } from '../../command/resource-commands.ts'
+import { readDuration } from '../../command/values.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-const escalations: Resource = {
-  one: 'escalation',
-  of: 'escalations',
+const escalations = {
+  plural: 'escalations',
   path: '/v1/escalations',
-  fields: ['id', 'status', 'reason_code', 'attempts', 'queued_at', 'expires_at', 'claimed_by', 'resolution'],
+  columns: ['id', 'status', 'reason_code', 'attempts', 'queued_at', 'expires_at', 'claimed_by', 'resolution'],
+  filters: z.object({
+    status: z.enum(['queued', 'claimed', 'resolved', 'expired']).describe('Only escalations in this state').optional(),
+    since: z.string().describe('RFC 3339, or 15m, 12h, 7d, 4w').optional(),
+  }),
+  flags: { since: { hint: 'WHEN' } },
+  summaries: { list: 'List escalations, the newest first', get: 'Show one escalation' },
 }
 
-export const escalationCommands = (terminal: Terminal): Group => ({
-  about: 'Decide about requests that wait for a person',
-  commands: {
-    list: async () => list(terminal),
-    get: async () => getOf(escalations, terminal),
-    claim: async () => act('claim', 'Take an escalation up, so that others see it', terminal),
-    unclaim: async () => act('unclaim', 'Put an escalation back into the queue', terminal),
-    resolve: async () => resolve(terminal),
-  },
-})
-
-const list = (terminal: Terminal): Leaf =>
-  command({
-    about: 'List escalations, the newest first',
-    args: {
-      status: { type: 'string', description: 'queued, claimed, resolved or expired', valueHint: 'STATUS' },
-      since: { type: 'string', description: 'RFC 3339, or 15m, 12h, 7d, 4w', valueHint: 'WHEN' },
-      ...pageFlags,
-      ...recordFlags,
-    },
-    async run(flags) {
-      const { status, since, json } = flags
-      const call = { path: escalations.path, query: { status, since, ...pageQuery(flags) } }
-      const page = await connect(flags, terminal).json(call, pageSchema)
-      await showPage(page, { of: escalations.of, fields: escalations.fields, json, terminal })
+export const escalationCommands = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Decide about requests that wait for a person' },
+    subCommands: {
+      list: async () => listOf(escalations, terminal),
+      get: async () => getOf(escalations, terminal),
+      claim: async () => act('claim', 'Take an escalation up, so that others see it', terminal),
+      unclaim: async () => act('unclaim', 'Put an escalation back into the queue', terminal),
+      resolve: async () => resolve(terminal),
     },
   })
 
-const act = (name: 'claim' | 'unclaim', about: string, terminal: Terminal): Leaf =>
-  command({
-    about,
+const act = (name: 'claim' | 'unclaim', about: string, terminal: Terminal) =>
+  defineCommand({
+    meta: { description: about },
     args: { ...idArgument, ...recordFlags },
-    async run(flags) {
-      await sendRecord({ method: 'POST', path: `${recordPath(escalations, flags.id)}/${name}` }, flags, terminal)
+    async run({ args }) {
+      await sendRecord({ method: 'POST', path: `${recordPath(escalations, args.id)}/${name}` }, args, terminal)
     },
   })
 
-const resolve = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Decide about an escalation; nothing is sent again',
+const resolve = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Decide about an escalation; nothing is sent again' },
     args: {
       ...idArgument,
       allow: { type: 'boolean', description: 'It may be' },
@@ -65,19 +55,19 @@ const resolve = (terminal: Terminal): Leaf =>
       },
       ...recordFlags,
     },
-    async run(flags) {
-      if (flags.allow === flags.block) throw new Failure('usage', { message: 'Give --allow or --block' })
-      const grant = flags['grant-once']
-      if (grant !== undefined && !flags.allow) {
+    async run({ args }) {
+      if (args.allow === args.block) throw new Failure('usage', { message: 'Give --allow or --block' })
+      const grant = args['grant-once']
+      if (grant !== undefined && !args.allow) {
         throw new Failure('usage', {
           message: '--grant-once goes with --allow: only what is allowed can be sent again',
         })
       }
       const body = {
-        resolution: flags.allow ? 'allow' : 'block',
-        ...(flags.note === undefined ? {} : { note: flags.note }),
+        resolution: args.allow ? 'allow' : 'block',
+        ...(args.note === undefined ? {} : { note: args.note }),
         ...(grant === undefined ? {} : { grant_once_seconds: readDuration('--grant-once', grant) }),
       }
-      await sendRecord({ method: 'POST', path: `${recordPath(escalations, flags.id)}/resolve`, body }, flags, terminal)
+      await sendRecord({ method: 'POST', path: `${recordPath(escalations, args.id)}/resolve`, body }, args, terminal)
     },
   })

@@ -1,22 +1,23 @@
 /** `events tail` and `events export` (cli/README.md). */
+import { defineCommand } from 'citty'
 import { Failure } from '../../../src/failure.ts'
 import { createApi } from '../../command/api.ts'
-import { command, type Group, type Leaf } from '../../command/command.ts'
 import { connectionFlags, findConnection } from '../../command/profile.ts'
 import { writeBody } from '../../command/stream.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { eventLine, eventPageSchema, storedVerdict, wideEventLine } from './event-line.ts'
 import { followEvents } from './follow.ts'
 
-export const events = (terminal: Terminal): Group => ({
-  about: 'Read what was decided',
-  commands: {
-    tail: async () => tail(terminal),
-    export: async () => exportEvents(terminal),
-    verify: async () => (await import('./verify.ts')).verify(terminal),
-    'rebuild-rollups': async () => (await import('./rebuild-rollups.ts')).rebuildRollups(terminal),
-  },
-})
+export const events = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Read what was decided' },
+    subCommands: {
+      tail: async () => tail(terminal),
+      export: async () => exportEvents(terminal),
+      verify: async () => (await import('./verify.ts')).verify(terminal),
+      'rebuild-rollups': async () => (await import('./rebuild-rollups.ts')).rebuildRollups(terminal),
+    },
+  })
 
 const sinceFlag = {
   since: {
@@ -27,9 +28,9 @@ const sinceFlag = {
   },
 } as const
 
-const tail = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Show a page of events, newest first',
+const tail = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Show a page of events, newest first' },
     args: {
       ...sinceFlag,
       limit: { type: 'string', description: 'Events a page, 1 to 100 (default 100)', valueHint: 'N' },
@@ -43,24 +44,24 @@ const tail = (terminal: Terminal): Leaf =>
       json: { type: 'boolean', description: 'Print JSON; with --follow one object an event' },
       ...connectionFlags,
     },
-    async run(flags) {
+    async run({ args }) {
       const query = {
-        since: flags.since,
-        limit: flags.limit === undefined ? undefined : String(whole('--limit', flags.limit, 1, 100)),
-        cursor: flags.cursor,
-        event_type: flags['event-type'],
-        gateway_id: flags['gateway-id'],
-        verdict: flags.verdict === undefined ? undefined : storedVerdict(flags.verdict),
+        since: args.since,
+        limit: args.limit === undefined ? undefined : String(whole('--limit', args.limit, 1, 100)),
+        cursor: args.cursor,
+        event_type: args['event-type'],
+        gateway_id: args['gateway-id'],
+        verdict: args.verdict === undefined ? undefined : storedVerdict(args.verdict),
       }
-      const seconds = whole('--follow-interval-secs', flags['follow-interval-secs'] ?? '5', 1, 86_400)
-      const line = flags.wide ? wideEventLine : eventLine
-      const api = createApi(findConnection(flags, terminal), fetch)
-      if (flags.follow) {
-        const print = flags.json ? JSON.stringify : line
+      const seconds = whole('--follow-interval-secs', args['follow-interval-secs'] ?? '5', 1, 86_400)
+      const line = args.wide ? wideEventLine : eventLine
+      const api = createApi(findConnection(args, terminal), fetch)
+      if (args.follow) {
+        const print = args.json ? JSON.stringify : line
         return followEvents({ api, query, print, terminal, sleep: () => Bun.sleep(seconds * 1000) })
       }
       const page = await api.json({ path: '/v1/events', query }, eventPageSchema)
-      if (flags.json) return terminal.write(`${JSON.stringify(page)}\n`)
+      if (args.json) return terminal.write(`${JSON.stringify(page)}\n`)
       if (page.events.length === 0) return terminal.write('No events found\n')
       await terminal.write(page.events.map((event) => `${line(event)}\n`).join(''))
       if (page.next_cursor !== null) terminal.note(`More: add --cursor ${page.next_cursor}`)
@@ -69,18 +70,18 @@ const tail = (terminal: Terminal): Leaf =>
 
 const formats = ['csv', 'json']
 
-const exportEvents = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Write all events from a time until now, oldest first',
+const exportEvents = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Write all events from a time until now, oldest first' },
     args: {
       ...sinceFlag,
       format: { type: 'string', required: true, description: 'The format', valueHint: formats.join('|') },
       ...connectionFlags,
     },
-    async run(flags) {
-      if (!formats.includes(flags.format)) throw new Failure('usage', { message: '--format is csv or json' })
-      const api = createApi(findConnection(flags, terminal), fetch)
-      const query = { since: flags.since, format: flags.format }
+    async run({ args }) {
+      if (!formats.includes(args.format)) throw new Failure('usage', { message: '--format is csv or json' })
+      const api = createApi(findConnection(args, terminal), fetch)
+      const query = { since: args.since, format: args.format }
       const answer = await api.response({ path: '/v1/events/export', query })
       const shown = exportProgress(terminal)
       await writeBody(answer, terminal, shown.at)

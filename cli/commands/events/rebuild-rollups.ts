@@ -1,20 +1,20 @@
 /** `events rebuild-rollups`: the sums that charts show, made anew of the events. */
+import { defineCommand } from 'citty'
 import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
 import { createApi } from '../../command/api.ts'
-import { command, type Leaf } from '../../command/command.ts'
 import { connectionFlags, findConnection } from '../../command/profile.ts'
 import { linesOf } from '../../command/stream.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 const line = z.object({ kind: z.enum(['progress', 'summary']), corrected: z.number(), growing: z.number() })
 
-export const rebuildRollups = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Make the sums that charts show anew of the events, where they differ',
+export const rebuildRollups = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Make the sums that charts show anew of the events, where they differ' },
     args: { json: { type: 'boolean', description: 'Print one JSON object' }, ...connectionFlags },
-    async run(flags) {
-      const api = createApi(findConnection(flags, terminal), fetch)
+    async run({ args }) {
+      const api = createApi(findConnection(args, terminal), fetch)
       const answer = await api.response({ method: 'POST', path: '/v1/events/series/rebuild', body: {} })
       for await (const text of linesOf(answer)) {
         const { kind, corrected, growing } = line.parse(JSON.parse(text))
@@ -22,7 +22,7 @@ export const rebuildRollups = (terminal: Terminal): Leaf =>
           terminal.progress?.(`${corrected} sums corrected`)
           continue
         }
-        await terminal.write(flags.json ? `${text}\n` : `${corrected} sums corrected\n`)
+        await terminal.write(args.json ? `${text}\n` : `${corrected} sums corrected\n`)
         if (growing > 0) terminal.note(`${growing} hours and days were left, because too much came in: run it again`)
         return
       }

@@ -1,8 +1,8 @@
 /** `events verify`: whether any event was altered, removed or inserted; exit code 1 where one was. */
+import { defineCommand } from 'citty'
 import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
 import { createApi } from '../../command/api.ts'
-import { command, type Leaf } from '../../command/command.ts'
 import { connectionFlags, findConnection } from '../../command/profile.ts'
 import { linesOf } from '../../command/stream.ts'
 import { printable } from '../../terminal/table.ts'
@@ -35,9 +35,9 @@ type Summary = z.infer<typeof summaryLine>
 /** A checkpoint as a gateway keeps it, or as a line of the log has it among others. */
 const witnessFile = z.object({ body: z.string(), key_id: z.string(), signature: z.string() })
 
-export const verify = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Say whether any event was altered, removed or inserted',
+export const verify = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Say whether any event was altered, removed or inserted' },
     args: {
       since: {
         type: 'string',
@@ -46,28 +46,29 @@ export const verify = (terminal: Terminal): Leaf =>
       },
       key: {
         type: 'string',
-        description: 'Trust this key only, by its id; several times for several',
+        description: 'Trust this key only, by its id (repeatable)',
+        repeatable: true,
         valueHint: 'ID',
       },
       witness: {
         type: 'string',
-        description: 'Hold against a checkpoint that was seen elsewhere; several times for several',
+        description: 'Compare with a checkpoint that was kept elsewhere (repeatable)',
+        repeatable: true,
         valueHint: 'FILE',
       },
       json: { type: 'boolean', description: 'Print one JSON object a line' },
       ...connectionFlags,
     },
-    repeatable: ['key', 'witness'],
-    async run(flags) {
-      const keys = flags.key?.split('\n') ?? []
+    async run({ args }) {
+      const keys = args.key?.split('\n') ?? []
       const wrong = keys.find((key) => !/^[0-9a-f]{64}$/.test(key))
       if (wrong !== undefined) throw new Failure('usage', { message: '--key takes an id of 64 hexadecimal digits' })
-      const witnesses = await Promise.all((flags.witness?.split('\n') ?? []).map(readWitness))
-      const api = createApi(findConnection(flags, terminal), fetch)
-      const body = { ...(flags.since === undefined ? {} : { since: flags.since }), keys, witnesses }
+      const witnesses = await Promise.all((args.witness?.split('\n') ?? []).map(readWitness))
+      const api = createApi(findConnection(args, terminal), fetch)
+      const body = { ...(args.since === undefined ? {} : { since: args.since }), keys, witnesses }
       const answer = await api.response({ method: 'POST', path: '/v1/events/verify', body })
-      const { summary, altered } = await print(answer, terminal, flags.json === true)
-      if (flags.json !== true) await conclude(summary, keys.length > 0, terminal)
+      const { summary, altered } = await print(answer, terminal, args.json === true)
+      if (args.json !== true) await conclude(summary, keys.length > 0, terminal)
       if (summary.findings > 0) {
         throw new Failure('events_tampered', {
           message: `${altered ? 'Events are not as they were written' : 'Events are as they were written, sums of them are not'}: ${summary.findings} findings`,

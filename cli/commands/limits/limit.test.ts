@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
-import { dispatch, type Group } from '../../command/command.ts'
+import { type Command, runCommandLine } from '../../command/command.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { recordingControlPlane } from '../../testing/control-plane.ts'
 import { recordingTerminal } from '../../testing/terminal.ts'
@@ -17,14 +17,27 @@ beforeEach(() => {
   requests.length = 0
 })
 
-async function run(group: (terminal: Terminal) => Group, ...rawArguments: string[]): Promise<string> {
+async function run(group: (terminal: Terminal) => Command, ...rawArguments: string[]): Promise<string> {
   const terminal = recordingTerminal({ environment: control.environment })
-  await dispatch(group(terminal), rawArguments, terminal)
+  await runCommandLine(group(terminal), rawArguments, terminal)
   return terminal.written()
 }
 
 test('a budget is made for whom the flags say', async () => {
-  await run(budget, 'create', '--name', 'Research', '--max-budget', '12.50', '--team-id', 't1', '--window', 'day')
+  await run(
+    budget,
+    'create',
+    '--name',
+    'Research',
+    '--max-budget',
+    '12.50',
+    '--scope',
+    'team',
+    '--scope-id',
+    't1',
+    '--window',
+    'day',
+  )
   expect(requests).toEqual([
     {
       method: 'POST',
@@ -32,8 +45,10 @@ test('a budget is made for whom the flags say', async () => {
       body: { name: 'Research', max_budget: 12.5, window: 'day', scope: { kind: 'team', id: 't1' } },
     },
   ])
-  const two = run(budget, 'create', '--name', 'x', '--max-budget', '1', '--team-id', 't', '--bound')
-  await expect(two).rejects.toThrow('Give one of')
+  await run(budget, 'create', '--name', 'All', '--max-budget', '1')
+  expect(requests[1]?.body).toEqual({ name: 'All', max_budget: 1, window: 'month', scope: { kind: 'organization' } })
+  const other = run(budget, 'create', '--name', 'x', '--max-budget', '1', '--scope', 'everybody')
+  await expect(other).rejects.toThrow('--scope takes organization, team, user, token')
 })
 
 test('budgets are listed with what they bound', async () => {
@@ -61,7 +76,9 @@ test('what a limit has may be taken from it again', async () => {
     { models: null, tokens_per_minute: null },
     { requests_per_minute: null },
   ])
-  await expect(run(consumerGroup, 'update', 'g1', '--clear', 'members')).rejects.toThrow('--clear takes one of')
+  await expect(run(consumerGroup, 'update', 'g1', '--clear', 'members')).rejects.toThrow(
+    '--clear takes requests-per-minute',
+  )
 })
 
 test('a consumer group has rates and members, an access policy rates, models and providers', async () => {
@@ -71,7 +88,7 @@ test('a consumer group has rates and members, an access policy rates, models and
   await run(accessPolicy, 'create', '--name', 'p', ...rates, '--scope', 'shared', ...uses)
   const both = { requests_per_minute: 5, tokens_per_minute: 900 }
   expect(requests.map(({ body }) => body)).toEqual([
-    { name: 'g', ...both, members: { teams: [], users: ['u1', 'u2'], tokens: [] } },
+    { name: 'g', ...both, members: { users: ['u1', 'u2'] } },
     { name: 'p', ...both, scope: 'shared', models: ['gpt-*', 'o3'], providers: ['openai'] },
   ])
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
-import { dispatch } from '../../command/command.ts'
+import { runCommandLine } from '../../command/command.ts'
 import { recordingControlPlane } from '../../testing/control-plane.ts'
 import { recordingTerminal } from '../../testing/terminal.ts'
 import { oauthClientCommands } from './oauth-client.ts'
@@ -16,7 +16,7 @@ beforeEach(() => {
 
 async function run(...rawArguments: string[]): Promise<string> {
   const terminal = recordingTerminal({ environment: control.environment })
-  await dispatch(oauthClientCommands(terminal), rawArguments, terminal)
+  await runCommandLine(oauthClientCommands(terminal), rawArguments, terminal)
   return terminal.written()
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
-import { dispatch } from '../../command/command.ts'
+import { runCommandLine } from '../../command/command.ts'
 import { edited, type Input } from '../../terminal/input.ts'
 import { recordingControlPlane } from '../../testing/control-plane.ts'
 import { recordingTerminal } from '../../testing/terminal.ts'
@@ -25,7 +25,7 @@ const typing = (lines: string[], interactive = false): Input => {
 
 async function run(group: 'user' | 'team', rawArguments: string[], input = typing([])) {
   const terminal = recordingTerminal({ environment: control.environment })
-  await dispatch(group === 'user' ? user(terminal, input) : team(terminal), rawArguments, terminal)
+  await runCommandLine(group === 'user' ? user(terminal, input) : team(terminal), rawArguments, terminal)
   return { out: terminal.written(), notes: terminal.noted() }
 }
 

@@ -1,33 +1,38 @@
 /** `policy list|get|apply|test|replay|delete|order`. */
+import { defineCommand } from 'citty'
 import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
-import { command, type Group, type Leaf } from '../../command/command.ts'
 import { connect, recordFlags } from '../../command/record.ts'
-import { deleteOf, getOf, idArgument, listOf, type Resource, recordPath } from '../../command/resource.ts'
+import { deleteOf, getOf, idArgument, listOf, recordPath } from '../../command/resource-commands.ts'
 import { readStructuredFile } from '../../command/settings.ts'
 import { columns, printable } from '../../terminal/table.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { applyCommand } from '../apply.ts'
 
-const policies: Resource = {
-  one: 'policy',
-  of: 'policies',
+const policies = {
+  plural: 'policies',
   path: '/v1/policies',
-  fields: ['order', 'id', 'name', 'kind', 'stages', 'mode', 'enabled'],
+  columns: ['order', 'id', 'name', 'kind', 'stages', 'mode', 'enabled'],
+  summaries: {
+    list: 'List policies in their order',
+    get: 'Show one policy',
+    delete: 'Delete a policy, for tokens that name it too',
+  },
 }
 
-export const policyCommands = (terminal: Terminal): Group => ({
-  about: 'Say what may be asked and answered, and try it before anybody feels it',
-  commands: {
-    list: async () => listOf(policies, terminal),
-    get: async () => getOf(policies, terminal),
-    apply: async () => applyCommand(terminal),
-    test: async () => test(terminal),
-    replay: async () => replay(terminal),
-    delete: async () => deleteOf(policies, 'Delete a policy, for tokens that name it too', terminal),
-    order: async () => order(terminal),
-  },
-})
+export const policyCommands = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Manage policies, and try one before it is in force' },
+    subCommands: {
+      list: async () => listOf(policies, terminal),
+      get: async () => getOf(policies, terminal),
+      apply: async () => applyCommand(terminal),
+      test: async () => test(terminal),
+      replay: async () => replay(terminal),
+      delete: async () => deleteOf(policies, terminal),
+      order: async () => order(terminal),
+    },
+  })
 
 const findingsSchema = z.looseObject({
   verdict: z.string(),
@@ -44,21 +49,25 @@ const findingsSchema = z.looseObject({
   ),
 })
 
-const test = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Say what policies would say of a request, and of an answer to it; nothing is stored',
+const test = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Show what policies decide about a request, and about an answer to it; nothing is stored' },
     args: {
       request: { type: 'string', required: true, description: "The request's body, as a file", valueHint: 'FILE' },
       response: { type: 'string', description: "A whole answer's body", valueHint: 'FILE' },
       file: { type: 'string', alias: 'f', description: 'Policies to try, as apply takes them', valueHint: 'FILE' },
-      'policy-id': { type: 'string', description: 'Or a policy that exists (repeatable)', valueHint: 'ID' },
+      'policy-id': {
+        type: 'string',
+        repeatable: true,
+        description: 'Or a policy that exists (repeatable)',
+        valueHint: 'ID',
+      },
       family: { type: 'string', description: 'The language of both (default chat)', valueHint: 'NAME' },
       ...recordFlags,
     },
-    repeatable: ['policy-id'],
-    async run(flags) {
-      const { file, family, response } = flags
-      const ids = flags['policy-id']
+    async run({ args }) {
+      const { file, family, response } = args
+      const ids = args['policy-id']
       if ((file === undefined) === (ids === undefined)) {
         throw new Failure('usage', {
           message: 'Give --file with policies to try, or --policy-id of policies that exist',
@@ -67,13 +76,13 @@ const test = (terminal: Terminal): Leaf =>
       const body = {
         ...(file === undefined ? {} : z.looseObject({ policies: z.unknown() }).parse(readStructuredFile(file))),
         ...(ids === undefined ? {} : { policy_ids: ids.split('\n') }),
-        request: readStructuredFile(flags.request),
+        request: readStructuredFile(args.request),
         ...(response === undefined ? {} : { response: readStructuredFile(response) }),
         ...(family === undefined ? {} : { family }),
       }
       const call = { method: 'POST', path: '/v1/policies/test', body } as const
-      const tried = await connect(flags, terminal).json(call, findingsSchema)
-      if (flags.json) return await terminal.write(`${JSON.stringify(tried)}\n`)
+      const tried = await connect(args, terminal).json(call, findingsSchema)
+      if (args.json) return await terminal.write(`${JSON.stringify(tried)}\n`)
       const rows = tried.findings.map(({ name, stage, mode, verdict, reason_code, targets }) =>
         [name, stage, mode, verdict, reason_code, targets.join(', ')].map(printable),
       )
@@ -92,19 +101,19 @@ const replaySchema = z.looseObject({
   complete: z.boolean(),
 })
 
-const replay = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Say what a policy would have said to the requests that were recorded',
+const replay = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Show what a policy would have decided about the requests that were recorded' },
     args: {
       ...idArgument,
       since: { type: 'string', required: true, description: 'RFC 3339, or 15m, 12h, 7d, 4w', valueHint: 'WHEN' },
       ...recordFlags,
     },
-    async run(flags) {
-      const path = `${recordPath(policies, flags.id)}/replay`
-      const call = { method: 'POST', path, body: { since: flags.since } } as const
-      const replayed = await connect(flags, terminal).json(call, replaySchema)
-      if (flags.json) return await terminal.write(`${JSON.stringify(replayed)}\n`)
+    async run({ args }) {
+      const path = `${recordPath(policies, args.id)}/replay`
+      const call = { method: 'POST', path, body: { since: args.since } } as const
+      const replayed = await connect(args, terminal).json(call, replaySchema)
+      if (args.json) return await terminal.write(`${JSON.stringify(replayed)}\n`)
       const { examined, matched, undecided, unreplayed, verdicts, complete } = replayed
       const rows = Object.entries(verdicts).map(([verdict, count]) => [verdict, String(count)])
       await terminal.write(
@@ -120,17 +129,17 @@ const replay = (terminal: Terminal): Leaf =>
     },
   })
 
-const order = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Put all policies into an order',
+const order = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Put all policies into an order' },
     args: {
-      policy_ids: { type: 'positional', description: 'The ids of all policies, separated by commas' },
+      policy_ids: { type: 'positional', required: true, description: 'The ids of all policies, separated by commas' },
       ...recordFlags,
     },
-    async run(flags) {
-      const ids = flags.policy_ids.split(',').map((id) => id.trim())
+    async run({ args }) {
+      const ids = args.policy_ids.split(',').map((id) => id.trim())
       const call = { method: 'PUT', path: '/v1/policies/order', body: { policy_ids: ids } } as const
-      const ordered = await connect(flags, terminal).json(call, z.looseObject({ policy_ids: z.array(z.string()) }))
-      await terminal.write(flags.json ? `${JSON.stringify(ordered)}\n` : `${ordered.policy_ids.join('\n')}\n`)
+      const ordered = await connect(args, terminal).json(call, z.looseObject({ policy_ids: z.array(z.string()) }))
+      await terminal.write(args.json ? `${JSON.stringify(ordered)}\n` : `${ordered.policy_ids.join('\n')}\n`)
     },
   })

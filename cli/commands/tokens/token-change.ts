@@ -1,18 +1,18 @@
 /** `token update|rotate|clone|emergency-revoke`: what changes a token or makes one from another. */
+import { defineCommand } from 'citty'
 import { Failure } from '../../../src/failure.ts'
-import { command, type Leaf } from '../../command/command.ts'
-import { readDuration } from '../../command/duration.ts'
 import { connect, recordFlags, sendRecord } from '../../command/record.ts'
+import { readCount, readDuration } from '../../command/values.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { madeSchema, requireYes, showMade, tokenIdArgument, tokenPath } from './token-record.ts'
-import { given, readCount, readRoles, readScope, repeatableScopeFlags, roleFlag, scopeFlags } from './token-scope.ts'
+import { given, readRoles, readScope, roleFlag, scopeFlags } from './token-scope.ts'
 
 const nameFlag = { name: { type: 'string', description: 'What to recognise it by' } } as const
 const yesFlag = { yes: { type: 'boolean', description: 'Really do it; there is no way back' } } as const
 
-export const update = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Rename or narrow a token; what was narrowed is not widened again',
+export const update = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Rename or narrow a token; what was narrowed is not widened again' },
     args: {
       ...tokenIdArgument,
       ...nameFlag,
@@ -21,40 +21,39 @@ export const update = (terminal: Terminal): Leaf =>
       'if-version': { type: 'string', description: 'Only if the record still has this version', valueHint: 'N' },
       ...recordFlags,
     },
-    repeatable: [...repeatableScopeFlags, 'role'],
-    async run(flags) {
-      const body = given({ name: flags.name, roles: readRoles(flags.role), ...readScope(flags) })
+    async run({ args }) {
+      const body = given({ name: args.name, roles: readRoles(args.role), ...readScope(args) })
       if (Object.keys(body).length === 0) {
         throw new Failure('usage', { message: 'Say what to change, for example --name or --max-requests' })
       }
-      const version = flags['if-version']
+      const version = args['if-version']
       const headers = version === undefined ? {} : { 'if-match': `"${readCount('--if-version', version)}"` }
-      await sendRecord({ method: 'PATCH', path: tokenPath(flags.token_id), body, headers }, flags, terminal)
+      await sendRecord({ method: 'PATCH', path: tokenPath(args.id), body, headers }, args, terminal)
     },
   })
 
-export const rotate = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Replace a token by a new one of the same profile; its secret is shown this once',
+export const rotate = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Replace a token by a new one of the same profile; its secret is shown this once' },
     args: {
       ...tokenIdArgument,
       grace: { type: 'string', description: 'How long the old one still works, at most 24h', valueHint: '12h' },
       yes: { type: 'boolean', description: 'End the old one at once, where there is no --grace' },
       ...recordFlags,
     },
-    async run(flags) {
-      if (flags.grace === undefined) {
-        requireYes(flags.yes, 'Without --grace the old secret stops working at once')
+    async run({ args }) {
+      if (args.grace === undefined) {
+        requireYes(args.yes, 'Without --grace the old secret stops working at once')
       }
-      const body = flags.grace === undefined ? {} : { grace_period_seconds: readDuration('--grace', flags.grace) }
-      const request = { method: 'POST', path: tokenPath(flags.token_id, '/rotate'), body } as const
-      await showMade(await connect(flags, terminal).json(request, madeSchema), flags.json, terminal)
+      const body = args.grace === undefined ? {} : { grace_period_seconds: readDuration('--grace', args.grace) }
+      const request = { method: 'POST', path: tokenPath(args.id, '/rotate'), body } as const
+      await showMade(await connect(args, terminal).json(request, madeSchema), args.json, terminal)
     },
   })
 
-export const clone = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Make a token of equal or narrower scope; its secret is shown this once',
+export const clone = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Make a token of equal or narrower scope; its secret is shown this once' },
     args: {
       ...tokenIdArgument,
       ...nameFlag,
@@ -62,17 +61,16 @@ export const clone = (terminal: Terminal): Leaf =>
       reason: { type: 'string', description: 'Why, for the record' },
       ...recordFlags,
     },
-    repeatable: repeatableScopeFlags,
-    async run(flags) {
-      const body = given({ name: flags.name, reason: flags.reason, ...readScope(flags) })
-      const request = { method: 'POST', path: tokenPath(flags.token_id, '/clone'), body } as const
-      await showMade(await connect(flags, terminal).json(request, madeSchema), flags.json, terminal)
+    async run({ args }) {
+      const body = given({ name: args.name, reason: args.reason, ...readScope(args) })
+      const request = { method: 'POST', path: tokenPath(args.id, '/clone'), body } as const
+      await showMade(await connect(args, terminal).json(request, madeSchema), args.json, terminal)
     },
   })
 
-export const emergencyRevoke = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Revoke a token at once and record why',
+export const emergencyRevoke = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Revoke a token at once and record why' },
     args: {
       ...tokenIdArgument,
       explanation: { type: 'string', required: true, description: 'Why, for the record' },
@@ -80,22 +78,22 @@ export const emergencyRevoke = (terminal: Terminal): Leaf =>
       ...yesFlag,
       ...recordFlags,
     },
-    async run(flags) {
-      requireYes(flags.yes, 'Revoking cannot be undone')
+    async run({ args }) {
+      requireYes(args.yes, 'Revoking cannot be undone')
       const body = given({
-        explanation: flags.explanation,
-        revoke_active_sessions: flags['revoke-active-sessions'] || undefined,
+        explanation: args.explanation,
+        revoke_active_sessions: args['revoke-active-sessions'] || undefined,
       })
-      await sendRecord({ method: 'POST', path: tokenPath(flags.token_id, '/emergency-revoke'), body }, flags, terminal)
+      await sendRecord({ method: 'POST', path: tokenPath(args.id, '/emergency-revoke'), body }, args, terminal)
     },
   })
 
-export const revoke = (terminal: Terminal): Leaf =>
-  command({
-    about: 'Revoke a token',
+export const revoke = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Revoke a token' },
     args: { ...tokenIdArgument, ...yesFlag, ...recordFlags },
-    async run(flags) {
-      requireYes(flags.yes, 'Revoking cannot be undone')
-      await sendRecord({ method: 'DELETE', path: tokenPath(flags.token_id) }, flags, terminal)
+    async run({ args }) {
+      requireYes(args.yes, 'Revoking cannot be undone')
+      await sendRecord({ method: 'DELETE', path: tokenPath(args.id) }, args, terminal)
     },
   })

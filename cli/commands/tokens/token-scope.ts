@@ -3,14 +3,15 @@
  * is sent: for a clone or an update an absent field is inherited.
  */
 import { Failure } from '../../../src/failure.ts'
-import { readDuration } from '../../command/duration.ts'
-
-/** Flags that may be given several times; their values come as the lines of one text. */
-export const repeatableScopeFlags = ['model', 'metadata', 'policy-id', 'access-policy-id'] as const
+import { readAmount, readCount, readDuration, readList } from '../../command/values.ts'
 
 /** What a token may do on the control plane; a clone has its source's. */
 export const roleFlag = {
-  role: { type: 'string', description: 'What it may do (default member); repeatable, or a comma list' },
+  role: {
+    type: 'string',
+    repeatable: true,
+    description: 'What it may do (default member); repeatable, or a comma list',
+  },
 } as const
 
 export const readRoles = (role: string | undefined): string[] | undefined =>
@@ -22,10 +23,16 @@ export const scopeFlags = {
   'user-id': { type: 'string', description: 'The person it acts for', valueHint: 'UUID' },
   'budget-id': { type: 'string', description: 'The budget it spends from', valueHint: 'UUID' },
   provider: { type: 'string', description: 'The one provider it may use', valueHint: 'NAME' },
-  model: { type: 'string', description: 'A model or * glob it may use; repeatable, or a comma list' },
-  'policy-id': { type: 'string', description: 'A policy to attach; repeatable, or a comma list', valueHint: 'UUID' },
+  model: { type: 'string', repeatable: true, description: 'A model or * glob it may use; repeatable, or a comma list' },
+  'policy-id': {
+    type: 'string',
+    repeatable: true,
+    description: 'A policy to attach; repeatable, or a comma list',
+    valueHint: 'UUID',
+  },
   'access-policy-id': {
     type: 'string',
+    repeatable: true,
     description: 'An access policy to attach; repeatable, or a comma list',
     valueHint: 'UUID',
   },
@@ -35,7 +42,7 @@ export const scopeFlags = {
   'rate-limit-tpm': { type: 'string', description: 'The most model tokens a minute', valueHint: 'N' },
   'expires-in': { type: 'string', description: 'How long it lives: 15m, 12h or 30d', valueHint: 'TIME' },
   'expires-at': { type: 'string', description: 'When it ends, RFC 3339', valueHint: 'INSTANT' },
-  metadata: { type: 'string', description: 'A note of your own; repeatable', valueHint: 'KEY=VALUE' },
+  metadata: { type: 'string', repeatable: true, description: 'A note of your own; repeatable', valueHint: 'KEY=VALUE' },
   'metadata-trust': { type: 'string', description: 'Whose metadata events take', valueHint: 'none|caller' },
 } as const
 
@@ -67,27 +74,6 @@ export function readScope(flags: ScopeFlags): Record<string, unknown> {
     expires_at: flags['expires-at'],
     metadata: ifGiven(flags.metadata, readMetadata),
   })
-}
-
-/** Reads a whole number from 1. Throws `usage` naming the flag. */
-export function readCount(flag: string, text: string): number {
-  const count = Number(text)
-  if (/^[1-9]\d*$/.test(text) && Number.isSafeInteger(count)) return count
-  throw new Failure('usage', { message: `${flag} takes a whole number from 1` })
-}
-
-/** Reads an amount in dollars above nothing. Throws `usage` naming the flag. */
-export function readAmount(flag: string, text: string): number {
-  const amount = Number(text)
-  if (/^\d+(\.\d+)?$/.test(text) && amount > 0) return amount
-  throw new Failure('usage', { message: `${flag} takes an amount in US dollars, for example 2.50` })
-}
-
-/** Reads a comma list, or a flag that was repeated. Throws `usage` naming the flag. */
-export function readList(flag: string, text: string): string[] {
-  const values = text.split(/[\n,]/).map((value) => value.trim())
-  if (!values.includes('')) return values
-  throw new Failure('usage', { message: `${flag} takes values with one comma between two` })
 }
 
 function readMetadata(text: string): Record<string, string> {

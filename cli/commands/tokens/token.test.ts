@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from 'bun:test'
+import { runCommandLine } from '../../command/command.ts'
 import { main } from '../../main.ts'
 import { recordingControlPlane } from '../../testing/control-plane.ts'
 import { recordingTerminal } from '../../testing/terminal.ts'
@@ -224,9 +225,7 @@ test('validate reads the secret unseen, says what it is, and fails where it is n
     const terminal = recordingTerminal({ environment: control.environment })
     const line = () => Promise.resolve(secret)
     const group = token(terminal, { interactive: false, line, hiddenLine: line })
-    const command = await group.commands.validate?.()
-    if (!command || 'commands' in command) throw new Error('There is no such command')
-    const error = await command.run(['--json']).catch((thrown: unknown) => thrown)
+    const error = await runCommandLine(group, ['validate', '--json'], terminal).catch((thrown: unknown) => thrown)
     return { error, out: JSON.parse(terminal.written()), notes: terminal.noted() }
   }
   expect(await validate('gth_value')).toEqual({

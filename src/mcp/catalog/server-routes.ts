@@ -23,6 +23,15 @@ import { mcpServers } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
 import { checkedReach, type Reached } from '../servers/server-reach.ts'
 import {
+  forgetServerKey,
+  keepServerKey,
+  noServerCredentials,
+  openServerCredentials,
+  openServerKey,
+  type ServerCredentials,
+  sealServerCredentials,
+} from './server-credentials.ts'
+import {
   type Command,
   type CreateMcpServer,
   createMcpServerBody,
@@ -32,16 +41,7 @@ import {
   type OAuthFields,
   type UpdateMcpServer,
   updateMcpServerBody,
-} from './server-body.ts'
-import {
-  forgetServerKey,
-  keepServerKey,
-  noServerCredentials,
-  openServerCredentials,
-  openServerKey,
-  type ServerCredentials,
-  sealServerCredentials,
-} from './server-credentials.ts'
+} from './server-resource.ts'
 
 const path = '/v1/catalog/mcp-servers'
 const tag = 'Catalog'

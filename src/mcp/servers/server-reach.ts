@@ -1,8 +1,8 @@
 /** How an MCP server may be reached (mcp/README.md): by the rules that hold whoever writes it down. */
 import { checkedUrl } from '../../providers/base-url.ts'
 import { type CatalogDependencies, wrong } from '../../providers/catalog/catalog-change.ts'
-import type { Command, OAuthFields } from '../catalog/server-body.ts'
 import type { ServerCredentials } from '../catalog/server-credentials.ts'
+import type { Command, OAuthFields } from '../catalog/server-resource.ts'
 
 type Reachable = Pick<CatalogDependencies, 'plainHttp'>
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { serverName } from '../catalog/server-body.ts'
+import { serverName } from '../catalog/server-resource.ts'
 import { ownName, ownUri, publishedName, publishedOffer, publishedUri, publishUris } from './names.ts'
 
 /** As the catalog takes them, underscores above all. */

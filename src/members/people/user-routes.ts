@@ -16,19 +16,14 @@ import { newPasswordHash } from '../sessions/sign-in.ts'
 import { requireVisibleUser, visibleUsers } from '../visibility.ts'
 import {
   assertMayChange,
-  displayName,
-  emailSchema,
   findUser,
   losesOwner,
   otherOwnerGuard,
   teamsOfUsers,
-  type User,
   type UserRow,
   userRecord,
-  userRoles,
-  userSchema,
-  userStatuses,
 } from './user.ts'
+import { newUserBody, type User, userChanges, userFilters, userSchema } from './user-resource.ts'
 
 const idParams = z.object({ id: z.uuid() })
 
@@ -46,7 +41,7 @@ const listUsers = ({ ledger }: MemberDependencies): AnyRoute =>
     tag: 'People',
     summary: 'Lists people, in the order they were added',
     access: 'members:read',
-    query: z.object({ role: z.enum(userRoles).optional(), status: z.enum(userStatuses).optional(), ...pageQuery }),
+    query: userFilters.extend(pageQuery),
     reply: z.object({ users: z.array(userSchema), next_cursor: z.string().nullable() }),
     async handle({ principal, query: { role, status, limit, cursor } }) {
       const visible = visibleUsers(principal)
@@ -72,12 +67,7 @@ const createUser = (dependencies: MemberDependencies): AnyRoute =>
     tag: 'People',
     summary: 'Adds a person; without a password they cannot sign in until one is set',
     access: 'members:write',
-    body: z.strictObject({
-      email: emailSchema,
-      name: displayName,
-      role: z.enum(userRoles).default('member'),
-      password: z.string().optional(),
-    }),
+    body: newUserBody,
     reply: userSchema,
     status: 201,
     async handle({ principal, body: { email, name, role, password }, requestId }) {
@@ -114,13 +104,6 @@ const getUser = (dependencies: MemberDependencies): AnyRoute =>
       return await answer(dependencies, id)
     },
   })
-
-const userChanges = z.strictObject({
-  name: displayName.optional(),
-  role: z.enum(userRoles).optional(),
-  status: z.enum(userStatuses).optional(),
-  password: z.string().optional(),
-})
 
 const updateUser = (dependencies: MemberDependencies): AnyRoute =>
   route({

@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { permissionsOf } from '../../identity/permissions.ts'
 import { anonymous } from '../../identity/principal.ts'
-import { assertMayChange, emailSchema, normaliseEmail, type UserRole, userRoles } from './user.ts'
+import { assertMayChange } from './user.ts'
+import { emailSchema, normaliseEmail, type UserRole, userRoles } from './user-resource.ts'
 
 const person = (role: UserRole) => ({ ...anonymous, roles: [role], permissions: permissionsOf([role]) })
 

@@ -1,23 +1,14 @@
 /**
- * People: their record, how their e-mail address is written, and who may change whom (handbook/tokens.md,
- * handbook/people.md).
+ * People: their rows, and who may change whom (handbook/tokens.md, handbook/people.md).
  */
 
-import { z } from 'zod'
 import { Failure } from '../../failure.ts'
-import { nameText, noSecret } from '../../identity/free-text.ts'
 import { permissionsOf } from '../../identity/permissions.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { timestamp } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
-
-/** The roles a person can hold; `runtime` is for gateways only. */
-export const userRoles = ['owner', 'admin', 'operator', 'auditor', 'member'] as const
-export type UserRole = (typeof userRoles)[number]
-
-export const userStatuses = ['active', 'disabled'] as const
-export type UserStatus = (typeof userStatuses)[number]
+import { normaliseEmail, type User, type UserRole, type UserStatus } from './user-resource.ts'
 
 export interface UserRow {
   id: string
@@ -29,42 +20,6 @@ export interface UserRow {
   created_at: number
   version: number
 }
-
-export const userSchema = z.object({
-  id: z.uuid(),
-  email: z.string(),
-  name: z.string(),
-  role: z.enum(userRoles),
-  status: z.enum(userStatuses),
-  has_password: z.boolean().describe('Whether the person can sign in by password'),
-  team_ids: z.array(z.string()),
-  created_at: z.iso.datetime(),
-  version: z.number().int(),
-})
-export type User = z.infer<typeof userSchema>
-
-/** Text that people read: trimmed, no control characters. */
-export const displayName = nameText(200)
-
-/**
- * Trims and writes all of it in lower case: by RFC 5321 section 2.4 the local part may tell cases apart, but no two people
- * are told apart so, and somebody else's address in capitals must not make a second account.
- */
-export function normaliseEmail(text: string): string {
-  return text.trim().replace(/[A-Z]/g, (letter) => letter.toLowerCase())
-}
-
-/** An e-mail address as a body may hold it; the parsed value is normalised. At most 254 characters (RFC 5321 4.5.3.1). */
-export const emailSchema = z
-  .string()
-  .max(254)
-  .transform(normaliseEmail)
-  .pipe(
-    z
-      .string()
-      .regex(/^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,189}$/u, 'Write an e-mail address: name@example.com')
-      .refine(...noSecret),
-  )
 
 const columns = 'id, email, name, role, status, password_hash, created_at, version'
 

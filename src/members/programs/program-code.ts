@@ -16,7 +16,7 @@ import { sameText } from '../../lib/same-text.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 import { tokenName } from '../../tokens/token-body.ts'
-import type { UserRole, UserStatus } from '../people/user.ts'
+import type { UserRole, UserStatus } from '../people/user-resource.ts'
 
 /** The redirect of a program that cannot listen: the code is shown and typed. */
 export const outOfBand = 'urn:ietf:wg:oauth:2.0:oob'

@@ -11,7 +11,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
-import type { UserRole, UserStatus } from '../people/user.ts'
+import type { UserRole, UserStatus } from '../people/user-resource.ts'
 
 export type SessionSettings = Pick<Settings, 'session_idle_seconds' | 'session_lifetime_seconds'>
 

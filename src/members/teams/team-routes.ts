@@ -7,12 +7,11 @@ import { Failure } from '../../failure.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { MemberDependencies } from '../dependencies.ts'
 import { memberEvent, recordChange } from '../member-event.ts'
-import { displayName } from '../people/user.ts'
 import { requireVisibleTeam, visibleTeams } from '../visibility.ts'
-import { defaultTeamName, findTeam, type TeamRow, teamColumns, teamRecord, teamSchema } from './team.ts'
+import { defaultTeamName, findTeam, type TeamRow, teamColumns, teamRecord } from './team.ts'
+import { teamBody, teamSchema } from './team-resource.ts'
 
 const idParams = z.object({ id: z.uuid() })
-const nameBody = z.strictObject({ name: displayName })
 
 export const teamRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
   listTeams(dependencies),
@@ -49,7 +48,7 @@ const createTeam = (dependencies: MemberDependencies): AnyRoute =>
     tag: 'Teams',
     summary: 'Makes a team',
     access: 'members:write',
-    body: nameBody,
+    body: teamBody,
     reply: teamSchema,
     status: 201,
     async handle({ principal, body: { name }, requestId }) {
@@ -94,7 +93,7 @@ const renameTeam = (dependencies: MemberDependencies): AnyRoute =>
     summary: 'Renames a team',
     access: 'members:write',
     params: idParams,
-    body: nameBody,
+    body: teamBody,
     reply: teamSchema,
     async handle({ principal, params: { id }, body: { name }, headers, requestId }) {
       const before = await requireTeam(dependencies, id)

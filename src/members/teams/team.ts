@@ -1,7 +1,7 @@
 /** Teams: their record. Which teams' events a caller sees is decided in `events/visibility.ts`. */
-import { z } from 'zod'
 import { timestamp } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
+import type { Team } from './team-resource.ts'
 
 export interface TeamRow {
   id: string
@@ -10,15 +10,6 @@ export interface TeamRow {
   version: number
   member_count: number
 }
-
-export const teamSchema = z.object({
-  id: z.uuid(),
-  name: z.string(),
-  member_count: z.number().int(),
-  created_at: z.iso.datetime(),
-  version: z.number().int(),
-})
-export type Team = z.infer<typeof teamSchema>
 
 export const teamColumns = `t.id, t.name, t.created_at, t.version,
   (select count(*) from memberships m where m.team_id = t.id) as member_count`

@@ -1,7 +1,7 @@
 /** What the authorization server says of itself (RFC 8414), and the control plane as a protected resource (RFC 9728). */
 import { z } from 'zod'
 import { type AnyRoute, route } from '../../api/route.ts'
-import { grantTypes } from '../clients/client.ts'
+import { grantTypes } from '../clients/client-resource.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { activeScopes } from '../scope.ts'
 import { protectedResource, protectedResourcePath } from './protected-resource.ts'

@@ -1,7 +1,7 @@
 /** An OAuth server for tests: a control plane on real files, signed-in people, registered clients, and the whole flow. */
 import { type Settings, settingsSchema } from '../../config.ts'
 import { silentLog } from '../../lib/log/log.ts'
-import type { UserRole } from '../../members/people/user.ts'
+import type { UserRole } from '../../members/people/user-resource.ts'
 import { challengeOf } from '../../members/programs/program-code.ts'
 import { temporaryControlPlane, testOrigin } from '../../members/testing/temporary-control-plane.ts'
 import type { OAuthDependencies } from '../dependencies.ts'

@@ -7,7 +7,6 @@ import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event.ts'
 import type { Recorder } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
-import { noSecret } from '../../identity/free-text.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
@@ -107,12 +106,6 @@ export const answered = <Reply extends { version: number }>(reply: Reply): Answe
 })
 
 export const idParams = z.object({ id: z.uuid() })
-
-/** Names are what bindings and people use: no white space, no glob, nothing that needs escaping. */
-export const recordName = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'Write 1 to 64 letters, digits, dots, dashes or underscores')
-  .refine(...noSecret)
 
 /** A UUIDv7 begins with the millisecond in which it was made (RFC 9562 section 5.7). */
 export const madeAt = (id: string): string => timestamp(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16))

@@ -19,52 +19,14 @@ import {
   madeAt,
   missing,
   none,
-  recordName,
   recordPage,
   tombstone,
   wrong,
 } from './catalog-change.ts'
+import { createGatewayBody, gatewaySchema, updateGatewayBody } from './gateway-resource.ts'
 
 const path = '/v1/gateways'
 const tag = 'Gateways'
-
-const fields = {
-  spend_owner: z
-    .string()
-    .regex(/^(organization|(user|team):[0-9a-f-]{36})$/, 'Write organization, user:<id> or team:<id>')
-    .describe("Whose spend its requests are; absent: each token's user, else its owner"),
-  prompt_caching: z.boolean().describe('Whether cache_control of chat and responses is translated for the provider'),
-  providers: z
-    .array(recordName)
-    .min(1)
-    .max(100)
-    .refine((names) => new Set(names).size === names.length, 'A provider is named twice')
-    .describe('The names of those it may use; absent: all'),
-}
-
-const createBody = z.strictObject({
-  name: recordName,
-  spend_owner: fields.spend_owner.optional(),
-  prompt_caching: fields.prompt_caching.default(false),
-  providers: fields.providers.optional(),
-})
-
-const updateBody = z.strictObject({
-  name: recordName.optional(),
-  spend_owner: fields.spend_owner.nullable().optional(),
-  prompt_caching: fields.prompt_caching.optional(),
-  providers: fields.providers.nullable().optional(),
-})
-
-const gatewaySchema = z.object({
-  id: z.string(),
-  name: z.string(),
-  spend_owner: z.string().nullable(),
-  prompt_caching: z.boolean(),
-  providers: z.array(z.string()).nullable(),
-  version: z.number().int(),
-  created_at: z.string(),
-})
 
 type GatewayRow = typeof gateways.$inferSelect
 
@@ -75,7 +37,7 @@ export const gatewayRoutes = (deps: CatalogDependencies): AnyRoute[] => [
     tag,
     summary: 'Makes the record of a gateway, to which a runtime token is then bound',
     access: 'catalog:write',
-    body: createBody,
+    body: createGatewayBody,
     reply: gatewaySchema,
     status: 201,
     handle: (call) => createGateway(deps, call, call.body),
@@ -99,7 +61,7 @@ export const gatewayRoutes = (deps: CatalogDependencies): AnyRoute[] => [
       remove: 'Deletes a gateway to which no token in force is bound; gives its last record',
     },
     params: idParams,
-    body: updateBody,
+    body: updateGatewayBody,
     reply: gatewaySchema,
     find: (id) => requireGateway(deps, id),
     show: (row) => gatewayRecord(deps, row),
@@ -108,7 +70,7 @@ export const gatewayRoutes = (deps: CatalogDependencies): AnyRoute[] => [
   }),
 ]
 
-async function createGateway(deps: CatalogDependencies, call: CatalogCall, body: z.infer<typeof createBody>) {
+async function createGateway(deps: CatalogDependencies, call: CatalogCall, body: z.infer<typeof createGatewayBody>) {
   const id = deps.newId()
   await requireFreeName(deps, body.name, id)
   await requireOwner(deps, body.spend_owner)
@@ -148,7 +110,7 @@ async function updateGateway(
   deps: CatalogDependencies,
   call: CatalogCall,
   before: GatewayRow,
-  body: z.infer<typeof updateBody>,
+  body: z.infer<typeof updateGatewayBody>,
 ) {
   const { id } = before
   const { name } = body

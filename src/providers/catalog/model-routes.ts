@@ -3,13 +3,11 @@ import { z } from 'zod'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
-import { modelFamilies } from '../../languages/families.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
 import { models } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
 import { providerKinds } from '../kinds/index.ts'
-import { validModelName } from '../model-name.ts'
 import { priceRecordSchema } from '../prices/price-record.ts'
 import { serves } from '../provider.ts'
 import { recordRoutes } from '../record-routes.ts'
@@ -26,73 +24,13 @@ import {
   tombstone,
   wrong,
 } from './catalog-change.ts'
+import { createModelBody, modelFilters, modelId, modelParams, modelSchema, updateModelBody } from './model-resource.ts'
 
 const path = '/v1/catalog/models'
 const tag = 'Catalog'
-const fallbackLimit = 8
-
-/** An id is what callers ask for and globs are matched against; it may hold slashes, in a path written %2F. */
-const recordedId = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,199}$/, 'Write 1 to 200 letters, digits and . _ : @ + / -')
-const modelId = recordedId.refine(...validModelName)
-const idParams = z.object({ id: recordedId })
-
-const fields = {
-  provider_id: z.uuid(),
-  upstream_model: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,200}$/, 'Write 1 to 200 visible ASCII characters without spaces')
-    .refine(...validModelName)
-    .describe("The provider's name for it; absent: the id"),
-  families: z
-    .array(z.enum(modelFamilies))
-    .min(1)
-    .refine(distinct, 'A family is named twice')
-    .describe("Those it serves; absent: all that its provider's kind does"),
-  price: priceRecordSchema.describe('Dollars a million tokens; absent: what the embedded table says'),
-  max_output_tokens: z.number().int().min(1).max(100_000_000),
-  fallbacks: z
-    .array(modelId)
-    .max(fallbackLimit)
-    .refine(distinct, 'A model is named twice')
-    .describe('Models that are tried after it, in this order'),
-}
-
-const createBody = z.strictObject({
-  id: modelId,
-  provider_id: fields.provider_id,
-  upstream_model: fields.upstream_model.optional(),
-  families: fields.families.optional(),
-  price: fields.price.optional(),
-  max_output_tokens: fields.max_output_tokens.optional(),
-  fallbacks: fields.fallbacks.optional(),
-})
-
-const updateBody = z.strictObject({
-  provider_id: fields.provider_id.optional(),
-  upstream_model: fields.upstream_model.nullable().optional(),
-  families: fields.families.nullable().optional(),
-  price: fields.price.nullable().optional(),
-  max_output_tokens: fields.max_output_tokens.nullable().optional(),
-  fallbacks: fields.fallbacks.nullable().optional(),
-})
-
-const modelSchema = z.object({
-  id: z.string(),
-  provider_id: z.string(),
-  upstream_model: z.string(),
-  families: z.array(z.enum(modelFamilies)).nullable(),
-  price: priceRecordSchema.nullable(),
-  max_output_tokens: z.number().int().nullable(),
-  fallbacks: z.array(z.string()),
-  version: z.number().int(),
-  created_at: z.string(),
-})
-
 type ModelRow = typeof models.$inferSelect
 type ModelRecord = z.infer<typeof modelSchema>
-type ModelFields = z.infer<typeof updateBody>
+type ModelFields = z.infer<typeof updateModelBody>
 
 export const modelRoutes = (deps: CatalogDependencies): AnyRoute[] => [
   route({
@@ -101,7 +39,7 @@ export const modelRoutes = (deps: CatalogDependencies): AnyRoute[] => [
     tag,
     summary: 'Lists a model in the catalog',
     access: 'catalog:write',
-    body: createBody,
+    body: createModelBody,
     reply: modelSchema,
     status: 201,
     handle: (call) => createModel(deps, call, call.body),
@@ -112,7 +50,7 @@ export const modelRoutes = (deps: CatalogDependencies): AnyRoute[] => [
     tag,
     summary: 'Lists models, by their ids',
     access: 'catalog:read',
-    query: z.object({ ...pageQuery, provider_id: z.uuid().optional() }),
+    query: modelFilters.extend(pageQuery),
     reply: z.object({ models: z.array(modelSchema), next_cursor: z.string().nullable() }),
     handle: ({ query }) => listModels(deps, query),
   }),
@@ -124,8 +62,8 @@ export const modelRoutes = (deps: CatalogDependencies): AnyRoute[] => [
       update: 'Changes a model; null takes a field back to what holds without it',
       remove: 'Takes a model that no other falls back to out of the catalog; gives its last record',
     },
-    params: idParams,
-    body: updateBody,
+    params: modelParams,
+    body: updateModelBody,
     reply: modelSchema,
     find: (id) => requireModel(deps, id),
     show: (row) => modelRecord(row),
@@ -134,7 +72,7 @@ export const modelRoutes = (deps: CatalogDependencies): AnyRoute[] => [
   }),
 ]
 
-async function createModel(deps: CatalogDependencies, call: CatalogCall, body: z.infer<typeof createBody>) {
+async function createModel(deps: CatalogDependencies, call: CatalogCall, body: z.infer<typeof createModelBody>) {
   const { id, ...given } = body
   const present = 'select 1 from models where id = ? and deleted = 0'
   if ((await deps.state.read(present, [id])).length > 0) {
@@ -264,16 +202,12 @@ const modelRecord = (row: ModelRow): ModelRecord => ({
   id: row.id,
   provider_id: row.providerId,
   upstream_model: row.upstreamModel ?? row.id,
-  families: row.families === null ? null : fields.families.parse(JSON.parse(row.families)),
+  families: modelSchema.shape.families.parse(row.families === null ? null : JSON.parse(row.families)),
   price: row.price === null ? null : priceRecordSchema.parse(JSON.parse(row.price)),
   max_output_tokens: row.maxOutputTokens,
-  fallbacks: fields.fallbacks.parse(JSON.parse(row.fallbacks ?? '[]')),
+  fallbacks: modelSchema.shape.fallbacks.parse(JSON.parse(row.fallbacks ?? '[]')),
   version: row.version,
   created_at: timestamp(row.createdAt),
 })
-
-function distinct(values: readonly string[]): boolean {
-  return new Set(values).size === values.length
-}
 
 const jsonOrNull = (value: object | null): string | null => (value === null ? null : JSON.stringify(value))

@@ -2,18 +2,17 @@
  * Budgets, consumer groups and access policies as their routes see them: what differs between the three. Gateways read
  * the rows in `state`; names are the ledger's (src/README.md, The two databases).
  */
-
-import { z } from 'zod'
+import type { Resource } from '../../api/resource.ts'
 import { Failure } from '../../failure.ts'
-import { nameText } from '../../identity/free-text.ts'
-import { fromNano, isWholeNano, largestAmount, toNano } from '../../lib/money.ts'
+import { fromNano, toNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
 import { accessPolicies, budgets, consumerGroups } from '../../store/schema/state/limits.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import { bookedBudget } from '../window.ts'
+import { accessPolicyResource, policyFields } from './access-policy-resource.ts'
+import { budgetFields, budgetResource, windowSchema } from './budget-resource.ts'
+import { consumerGroupResource, groupFields } from './consumer-group-resource.ts'
 import { type LimitVisibility, visibleBudgets, visibleGroups } from './visible-limits.ts'
-
-export const limitName = nameText(100)
 
 type Columns = Record<string, string | number | null>
 
@@ -25,11 +24,10 @@ export interface LimitKind {
   /** `budget`, as summaries and messages name it. */
   word: string
   tag: string
+  create: Resource['create']
+  update: Resource['update']
+  record: Resource['record']
   table: typeof budgets | typeof consumerGroups | typeof accessPolicies
-  /** The body without its name. */
-  create: z.ZodObject
-  update: z.ZodObject
-  record: z.ZodObject
   /** Columns of the fields that a body has; `undefined` leaves one as it is. */
   columns(body: Record<string, unknown>): Columns
   /** `settled`: nano-dollars booked on its account. */
@@ -43,43 +41,6 @@ export interface LimitKind {
   /** Rows for what still holds on to a record; null where nothing can. */
   inUse: ((id: string, now: number) => Statement) | null
 }
-
-const rate = z.number().int().min(1).max(1_000_000_000).nullable()
-const rateFields = { requests_per_minute: rate.optional(), tokens_per_minute: rate.optional() }
-const rateRecord = { requests_per_minute: z.number().nullable(), tokens_per_minute: z.number().nullable() }
-const ids = z.array(z.uuid()).max(1000).default([])
-const membersSchema = z.strictObject({ teams: ids, users: ids, tokens: ids })
-const names = z.array(z.string().min(1).max(200)).min(1).max(200).nullable()
-
-const scopeSchema = z
-  .strictObject({ kind: z.enum(['organization', 'team', 'user', 'token']), id: z.uuid().nullable().default(null) })
-  .refine(({ kind, id }) => (kind === 'team' || kind === 'user') === (id !== null), {
-    path: ['id'],
-    message: 'is given for a team or a user, and for them only',
-  })
-  .describe('Whose spend it bounds; `token`: that of the tokens whose bindings.budget_id names it')
-
-const amount = z
-  .number()
-  .positive()
-  .max(largestAmount)
-  .refine(isWholeNano, 'An amount has at most nine decimals: the least is a nano-dollar')
-  .describe('US dollars in a window')
-
-const windowSchema = z.enum(['day', 'week', 'month', 'total'])
-const budgetBody = z.object({
-  max_budget: amount,
-  window: windowSchema,
-  scope: scopeSchema,
-})
-const budgetUpdate = z.object({ max_budget: amount.optional() })
-const groupBody = z.object({ ...rateFields, members: membersSchema })
-const groupUpdate = z.object({ ...rateFields, members: membersSchema.optional() })
-const policyBody = z.object({ ...rateFields, models: names.optional(), providers: names.optional() })
-const policyScope = z
-  .enum(['token', 'shared'])
-  .describe('Whether each token that names it has these rates by itself, or all of them have them together')
-const policyUpdate = policyBody.extend({ scope: policyScope.optional() })
 
 const given = (columns: Record<string, string | number | null | undefined>): Columns =>
   Object.fromEntries(Object.entries(columns).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
@@ -110,25 +71,16 @@ const tokensInForce = (condition: string) => (id: string, now: number) => ({
   args: [id, now, now],
 })
 
+const described = ({ path, plural, one: word, tag, create, update, record }: Resource) => ({
+  ...{ path, plural, word, tag, create, update, record },
+})
+
 const budgetKind: LimitKind = {
   kind: 'budget',
-  path: '/v1/budgets',
-  plural: 'budgets',
-  word: 'budget',
-  tag: 'Budgets',
+  ...described(budgetResource),
   table: budgets,
-  create: budgetBody,
-  update: budgetUpdate,
-  record: z.object({
-    currency: z.literal('USD'),
-    max_budget: z.number(),
-    current_spend: z.number().describe('What was booked in the present window; requests still running are not yet'),
-    remaining: z.number().describe('What of max_budget is left of the present window'),
-    window: z.string(),
-    scope: z.object({ kind: z.string(), id: z.string().nullable() }),
-  }),
   columns(body) {
-    const { max_budget, window, scope } = budgetBody.partial().parse(body)
+    const { max_budget, window, scope } = budgetFields.parse(body)
     return given({
       maxBudget: max_budget === undefined ? undefined : toNano(max_budget),
       window,
@@ -146,7 +98,7 @@ const budgetKind: LimitKind = {
     scope: { kind: row.scope_kind, id: row.scope_id },
   }),
   async check(body, ledger) {
-    const { scope } = budgetBody.partial().parse(body)
+    const { scope } = budgetFields.parse(body)
     if (scope?.kind === 'team') await requireAll(ledger, 'teams', [scope.id ?? ''], 'scope.id')
     if (scope?.kind === 'user') await requireAll(ledger, 'users', [scope.id ?? ''], 'scope.id')
   },
@@ -156,19 +108,10 @@ const budgetKind: LimitKind = {
 
 const groupKind: LimitKind = {
   kind: 'consumer_group',
-  path: '/v1/consumer-groups',
-  plural: 'consumer_groups',
-  word: 'consumer group',
-  tag: 'Consumer groups',
+  ...described(consumerGroupResource),
   table: consumerGroups,
-  create: groupBody,
-  update: groupUpdate,
-  record: z.object({
-    ...rateRecord,
-    members: z.object({ teams: z.array(z.string()), users: z.array(z.string()), tokens: z.array(z.string()) }),
-  }),
   columns(body) {
-    const { requests_per_minute, tokens_per_minute, members } = groupUpdate.parse(body)
+    const { requests_per_minute, tokens_per_minute, members } = groupFields.parse(body)
     return given({
       requestsPerMinute: requests_per_minute,
       tokensPerMinute: tokens_per_minute,
@@ -182,7 +125,7 @@ const groupKind: LimitKind = {
     members: parsed(row.members),
   }),
   async check(body, ledger) {
-    const { members } = groupUpdate.parse(body)
+    const { members } = groupFields.parse(body)
     for (const table of ['teams', 'users', 'tokens'] as const) {
       if (members !== undefined) await requireAll(ledger, table, members[table], `members.${table}`)
     }
@@ -193,21 +136,10 @@ const groupKind: LimitKind = {
 
 const policyKind: LimitKind = {
   kind: 'access_policy',
-  path: '/v1/access-policies',
-  plural: 'access_policies',
-  word: 'access policy',
-  tag: 'Access policies',
+  ...described(accessPolicyResource),
   table: accessPolicies,
-  create: policyBody.extend({ scope: policyScope.default('token') }),
-  update: policyUpdate,
-  record: z.object({
-    ...rateRecord,
-    scope: policyScope,
-    models: z.array(z.string()).nullable(),
-    providers: z.array(z.string()).nullable(),
-  }),
   columns(body) {
-    const { requests_per_minute, tokens_per_minute, scope, models, providers } = policyUpdate.parse(body)
+    const { requests_per_minute, tokens_per_minute, scope, models, providers } = policyFields.parse(body)
     return given({
       requestsPerMinute: requests_per_minute,
       tokensPerMinute: tokens_per_minute,

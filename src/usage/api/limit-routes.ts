@@ -22,7 +22,8 @@ import { insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
 import { limitNames } from '../../store/schema/ledger/usage.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import type { DepletionView } from '../../tokens/limits/depletion.ts'
-import { type LimitKind, limitKinds, limitName } from './limit-kind.ts'
+import { limitName } from './limit-fields.ts'
+import { type LimitKind, limitKinds } from './limit-kind.ts'
 import { limitVisibilityOf } from './visible-limits.ts'
 
 export interface LimitDependencies {

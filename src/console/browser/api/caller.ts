@@ -1,6 +1,6 @@
 /** Who is signed in, as the API says it. */
 import type { Permission, Role } from '../../../identity/permissions.ts'
-import type { User } from '../../../members/people/user.ts'
+import type { User } from '../../../members/people/user-resource.ts'
 
 export interface Session {
   id: string

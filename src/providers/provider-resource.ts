@@ -1,9 +1,14 @@
-/**
- * What a provider's record may hold when it is written (providers/README.md), and what of it is shown: no credential.
- */
+/** Providers as records: what one may hold when it is written, and what of it is shown, which is no credential. */
 import { z } from 'zod'
-import { recordName } from './catalog/catalog-change.ts'
+import { resource, timeoutFlags } from '../api/resource.ts'
+import { noSecret } from '../identity/free-text.ts'
 import { priceRecordSchema } from './prices/price-record.ts'
+
+/** Names are what bindings and people use: no white space, no glob, nothing that needs escaping. */
+export const recordName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'Write 1 to 64 letters, digits, dots, dashes or underscores')
+  .refine(...noSecret)
 
 /** Kinds that a catalog may name. */
 export const catalogKinds = ['openai', 'anthropic', 'azure-openai', 'gemini', 'bedrock', 'simulator'] as const
@@ -45,14 +50,14 @@ export const headersSchema = z
   })
   .describe('Sent with every call; values are kept like the API key and never shown')
 
-const seconds = (most: number) => z.number().int().min(1).max(most).optional()
+const seconds = (most: number, meaning: string) => z.number().int().min(1).max(most).describe(meaning).optional()
 
 export const timeoutsSchema = z
   .strictObject({
-    connect_seconds: seconds(600),
-    first_byte_seconds: seconds(3600),
-    idle_seconds: seconds(3600),
-    total_seconds: seconds(86_400),
+    connect_seconds: seconds(600, 'How long a connection may take'),
+    first_byte_seconds: seconds(3600, 'How long its answer may take to begin'),
+    idle_seconds: seconds(3600, 'How long it may be silent'),
+    total_seconds: seconds(86_400, 'How long its answer may take in all'),
   })
   .describe('What holds for this provider instead of the settings')
 
@@ -61,34 +66,37 @@ const apiKey = z
   .max(4096)
   .regex(apiKeyForm, 'Write 1 to 4096 visible ASCII characters without spaces')
   .describe(
-    'Kept encrypted and never shown; for bedrock ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN], or its API key',
+    'Its API key, kept encrypted and never shown; for bedrock ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN], or an API key',
   )
 const baseUrl = z
   .string()
   .max(2048)
   .describe("Where it is reached; absent: its kind's own address, for bedrock that of the header region")
 
+const name = recordName.describe('What bindings and access policies name it by')
+const unlisted = z
+  .boolean()
+  .describe('Whether it serves models that the catalog does not list; the first provider made that does is used')
+const defaultPrice = priceRecordSchema.describe('The price of models that have no other')
+
 export const createProviderBody = z.strictObject({
-  name: recordName.describe('What bindings and access policies name it by'),
-  kind: z.enum(catalogKinds),
+  name,
+  kind: z.enum(catalogKinds).describe('Which API it has'),
   base_url: baseUrl.optional(),
   api_key: apiKey.optional(),
   headers: headersSchema.optional(),
-  allow_unlisted_models: z
-    .boolean()
-    .default(false)
-    .describe('Whether it serves models that the catalog does not list; the first provider made that does is used'),
-  default_price: priceRecordSchema.optional().describe('The price of models that have no other'),
+  allow_unlisted_models: unlisted.default(false),
+  default_price: defaultPrice.optional(),
   timeouts: timeoutsSchema.optional(),
 })
 
 export const updateProviderBody = z.strictObject({
-  name: recordName.optional(),
+  name: name.optional(),
   base_url: baseUrl.nullable().optional(),
   api_key: apiKey.nullable().optional(),
   headers: headersSchema.nullable().optional(),
-  allow_unlisted_models: z.boolean().optional(),
-  default_price: priceRecordSchema.nullable().optional(),
+  allow_unlisted_models: unlisted.optional(),
+  default_price: defaultPrice.nullable().optional(),
   timeouts: timeoutsSchema.nullable().optional(),
 })
 
@@ -108,3 +116,32 @@ export const providerSchema = z.object({
 
 export type CreateProvider = z.infer<typeof createProviderBody>
 export type UpdateProvider = z.infer<typeof updateProviderBody>
+
+export const providerResource = resource({
+  name: 'provider',
+  one: 'provider',
+  plural: 'providers',
+  path: '/v1/catalog/providers',
+  tag: 'Catalog',
+  access: { read: 'catalog:read', write: 'catalog:write' },
+  id: 'id',
+  about: 'Manage the providers that answer, their addresses and credentials',
+  summaries: {
+    list: 'List providers, in the order they were made',
+    get: 'Show one provider, without its credentials',
+    create: 'Add a provider',
+    update: 'Change a provider; a new API key reaches every gateway',
+    delete: 'Delete a provider that no model names, with its credentials',
+  },
+  record: providerSchema,
+  create: createProviderBody,
+  update: updateProviderBody,
+  columns: ['id', 'name', 'kind', 'base_url', 'has_api_key', 'allow_unlisted_models'],
+  flags: {
+    ...timeoutFlags,
+    base_url: { hint: 'URL' },
+    api_key: { secret: true },
+    headers: { secret: true },
+    default_price: { json: true },
+  },
+})

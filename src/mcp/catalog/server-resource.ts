@@ -1,8 +1,8 @@
-/** What an MCP server's record may hold when it is written (mcp/README.md), and what of it is shown: no secret. */
+/** MCP servers as records: what one may hold when it is written, and what of it is shown, which is no secret. */
 import { z } from 'zod'
+import { resource, timeoutFlags } from '../../api/resource.ts'
 import { noSecret } from '../../identity/free-text.ts'
-import { recordName } from '../../providers/catalog/catalog-change.ts'
-import { headersSchema } from '../../providers/provider-body.ts'
+import { headersSchema, recordName } from '../../providers/provider-resource.ts'
 
 const secretText = z.string().min(1).max(4096)
 const address = z.string().max(2048)
@@ -15,11 +15,11 @@ export const serverName = recordName
 
 const oauthSchema = z
   .strictObject({
-    token_url: address,
-    client_id: z.string().min(1).max(512),
-    client_secret: secretText,
-    scope: z.string().max(1024).optional(),
-    resource: address.optional(),
+    token_url: address.describe('Where its access token is requested'),
+    client_id: z.string().min(1).max(512).describe('The client that requests it'),
+    client_secret: secretText.describe("The client's secret"),
+    scope: z.string().max(1024).describe('The scope that is requested').optional(),
+    resource: address.describe('The resource that the token is for').optional(),
   })
   .describe('Client credentials (RFC 6749 section 4.4) that its access token is got by; kept encrypted')
 
@@ -32,7 +32,7 @@ const plain = z
 const commandSchema = z
   .strictObject({
     program: plain.min(1).describe('A path, or a name that is looked for in the gateway’s PATH'),
-    args: z.array(plain).max(64).default([]),
+    args: z.array(plain).max(64).default([]).describe('An argument of the program'),
   })
   .describe('Started by a gateway for each session, where its setting mcp_local_commands allows it')
 
@@ -45,13 +45,13 @@ const environmentSchema = z
   .refine((given) => !Object.values(given).some((value) => value.includes('\0')), 'Leave the NUL character out')
   .describe('All the variables that the command sees beside PATH; kept encrypted and never shown')
 
-const seconds = (most: number) => z.number().int().min(1).max(most).optional()
+const seconds = (most: number, meaning: string) => z.number().int().min(1).max(most).describe(meaning).optional()
 
 export const mcpTimeoutsSchema = z
   .strictObject({
-    connect_seconds: seconds(600),
-    idle_seconds: seconds(3600).describe('How long a call may be without progress'),
-    total_seconds: seconds(86_400),
+    connect_seconds: seconds(600, 'How long a connection may take'),
+    idle_seconds: seconds(3600, 'How long a call may be without progress'),
+    total_seconds: seconds(86_400, 'How long a call may take in all'),
   })
   .describe('What holds for this server instead of the settings')
 
@@ -61,28 +61,31 @@ const approval = z
     'first_use: what it offers in the first 10 seconds after it was first listed is approved, so too what it adds within them; required: nothing is before a person does',
   )
 
+const url = address.describe('Where it is reached by Streamable HTTP')
+const enabled = z.boolean().describe('Whether it is used')
+
 export const createMcpServerBody = z.strictObject({
   name: serverName,
-  url: address.describe('Where it is reached by Streamable HTTP').optional(),
+  url: url.optional(),
   headers: headersSchema.optional(),
   oauth: oauthSchema.optional(),
   command: commandSchema.optional(),
   environment: environmentSchema.optional(),
   timeouts: mcpTimeoutsSchema.optional(),
   approval: approval.default('first_use'),
-  enabled: z.boolean().default(true),
+  enabled: enabled.default(true),
 })
 
 export const updateMcpServerBody = z.strictObject({
   name: serverName.optional(),
-  url: address.optional(),
+  url: url.optional(),
   headers: headersSchema.nullable().optional(),
   oauth: oauthSchema.nullable().optional(),
   command: commandSchema.optional(),
   environment: environmentSchema.nullable().optional(),
   timeouts: mcpTimeoutsSchema.nullable().optional(),
   approval: approval.optional(),
-  enabled: z.boolean().optional(),
+  enabled: enabled.optional(),
 })
 
 export const mcpServerSchema = z.object({
@@ -105,3 +108,36 @@ export type UpdateMcpServer = z.infer<typeof updateMcpServerBody>
 export type McpServerReply = z.infer<typeof mcpServerSchema>
 export type OAuthFields = z.infer<typeof oauthSchema>
 export type Command = z.infer<typeof commandSchema>
+
+export const mcpServerResource = resource({
+  name: 'mcp-server',
+  one: 'MCP server',
+  plural: 'mcp_servers',
+  path: '/v1/catalog/mcp-servers',
+  tag: 'Catalog',
+  access: { read: 'catalog:read', write: 'catalog:write' },
+  id: 'id',
+  about: 'Manage MCP servers, and approve what they offer',
+  summaries: {
+    list: 'List MCP servers, in the order they were made',
+    get: 'Show one MCP server, without its secrets',
+    create: 'Add an MCP server',
+    update: 'Change an MCP server; new secrets reach every gateway',
+    delete: 'Delete an MCP server, with what was approved of it',
+  },
+  record: mcpServerSchema,
+  create: createMcpServerBody,
+  update: updateMcpServerBody,
+  columns: ['id', 'name', 'url', 'command', 'approval', 'enabled'],
+  flags: {
+    ...timeoutFlags,
+    url: { hint: 'URL' },
+    headers: { secret: true },
+    'oauth.token_url': { hint: 'URL' },
+    'oauth.client_secret': { secret: true },
+    'oauth.resource': { hint: 'URL' },
+    'command.program': { name: 'program', hint: 'PATH' },
+    'command.args': { name: 'argument', commas: true },
+    environment: { secret: true },
+  },
+})

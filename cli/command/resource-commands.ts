@@ -1,0 +1,170 @@
+/** The commands about a kind of record, made from its description: list, get, create, update, delete. */
+import { type ArgsDef, defineCommand } from 'citty'
+import { z } from 'zod'
+import type { Resource } from '../../src/api/resource.ts'
+import { Failure } from '../../src/failure.ts'
+import { type Input, processInput } from '../terminal/input.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import type { Command } from './command.ts'
+import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from './record.ts'
+import { argumentsFor, type Body, clearableOf, fieldsOf, readBody, type Values } from './resource-flags.ts'
+import { readList } from './values.ts'
+
+export const idArgument = { id: { type: 'positional', required: true, description: 'Its id' } } as const
+
+export const recordPath = ({ path }: Pick<Resource, 'path'>, id: string): string => `${path}/${encodeURIComponent(id)}`
+
+/** What a command takes beside the fields of the record, and the fields that follow from it. */
+export interface More {
+  args: ArgsDef
+  read(values: Values): Promise<Body>
+}
+
+interface Options {
+  input?: Input | undefined
+  create?: More
+  update?: More
+}
+
+type Made = 'list' | 'get' | 'create' | 'update'
+
+/** The commands by name; `delete` where records of the kind are deleted. */
+export function resourceCommands(
+  resource: Resource,
+  terminal: Terminal,
+  { input = processInput, create, update }: Options = {},
+): Record<Made, () => Command> & Partial<Record<'delete', () => Command>> {
+  return {
+    list: () => listOf(resource, terminal),
+    get: () => getOf(resource, terminal),
+    create: () => createOf(resource, terminal, input, create),
+    update: () => updateOf(resource, terminal, input, update),
+    ...(resource.summaries.delete === undefined ? {} : { delete: () => deleteOf(resource, terminal) }),
+  }
+}
+
+type Listed = Pick<Resource, 'path' | 'plural' | 'columns' | 'filters' | 'flags'> & { summaries: { list: string } }
+
+export function listOf(resource: Listed, terminal: Terminal) {
+  const { path, plural, columns, filters } = resource
+  const fields = filters === undefined ? [] : fieldsOf(filters, resource.flags)
+  return defineCommand({
+    meta: { description: resource.summaries.list },
+    args: { ...argumentsFor(fields, false), ...pageFlags, ...recordFlags },
+    async run({ args }) {
+      const api = connect(args, terminal)
+      const chosen = await readBody(fields, args, { terminal, input: processInput, api })
+      const query = { ...z.record(z.string(), z.string()).parse(chosen), ...pageQuery(args) }
+      const page = await api.json({ path, query }, pageSchema)
+      await showPage(page, { of: plural, fields: columns, json: args.json, terminal })
+    },
+  })
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+
+export const getOf = (resource: Pick<Resource, 'path'> & { summaries: { get: string } }, terminal: Terminal) =>
+  defineCommand({
+    meta: { description: resource.summaries.get },
+    args: { ...idArgument, ...recordFlags },
+    async run({ args }) {
+      await sendRecord({ path: recordPath(resource, args.id) }, args, terminal)
+    },
+  })
+
+function createOf(resource: Resource, terminal: Terminal, input: Input, more?: More) {
+  const all = fieldsOf(resource.create, resource.flags)
+  const fields = all.filter(({ path }) => path.join() !== resource.id)
+  const id = all.find(({ path }) => path.join() === resource.id)
+  const chosenId = { type: 'positional', required: true, description: id?.schema.description ?? '' } as const
+  return defineCommand({
+    meta: { description: resource.summaries.create },
+    args: {
+      ...(id === undefined ? {} : { [resource.id]: chosenId }),
+      ...argumentsFor(fields, true),
+      ...more?.args,
+      ...recordFlags,
+    },
+    async run({ args }) {
+      const sources = { terminal, input, api: connect(args, terminal) }
+      const body = {
+        ...(id === undefined ? {} : { [resource.id]: args[resource.id] }),
+        ...emptyObjects(resource),
+        ...(await readBody(fields, args, sources)),
+        ...(await more?.read(args)),
+      }
+      await sendRecord({ method: 'POST', path: resource.path, body }, args, terminal)
+    },
+  })
+}
+
+/** Objects that the API asks for and that no flag needs to fill. */
+const emptyObjects = ({ flags = {} }: Resource): Body =>
+  Object.fromEntries(
+    Object.entries(flags).flatMap(([name, options]) => (isObject(options?.default) ? [[name, {}]] : [])),
+  )
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null
+
+function updateOf(resource: Resource, terminal: Terminal, input: Input, more?: More) {
+  const fields = fieldsOf(resource.update, resource.flags)
+  const clearable = clearableOf(resource.update)
+  return defineCommand({
+    meta: { description: resource.summaries.update },
+    args: {
+      ...idArgument,
+      ...argumentsFor(fields, false),
+      ...(clearable.length === 0 ? {} : clearFlag(clearable)),
+      ...more?.args,
+      ...recordFlags,
+    },
+    async run({ args }) {
+      const sources = { terminal, input, api: connect(args, terminal) }
+      const body = {
+        ...(await readBody(fields, args, sources)),
+        ...clearedFields(textOf(args.clear)),
+        ...(await more?.read(args)),
+      }
+      requireChange(body)
+      await sendRecord({ method: 'PATCH', path: recordPath(resource, args.id), body }, args, terminal)
+    },
+  })
+}
+
+export const clearFlag = <const Name extends string>(clearable: Name[]) =>
+  ({
+    clear: {
+      type: 'enum',
+      options: clearable,
+      repeatable: true,
+      description: 'Take a field back to its default (repeatable)',
+    },
+  }) as const
+
+/** Fields that are cleared, as null. */
+export const clearedFields = (text: string | undefined): Record<string, null> =>
+  text === undefined
+    ? {}
+    : Object.fromEntries(readList('--clear', text).map((name) => [name.replaceAll('-', '_'), null]))
+
+/** Throws `usage` where a change changes nothing. */
+function requireChange(body: Body): void {
+  if (Object.values(body).some((value) => value !== undefined)) return
+  throw new Failure('usage', { message: 'Say what to change: --help shows the options' })
+}
+
+type Deleted = Pick<Resource, 'path'> & { summaries: { delete?: string } }
+
+export const deleteOf = (resource: Deleted, terminal: Terminal) =>
+  defineCommand({
+    meta: { description: resource.summaries.delete ?? '' },
+    args: {
+      ...idArgument,
+      yes: { type: 'boolean', description: 'Really delete it; there is no way back' },
+      ...recordFlags,
+    },
+    async run({ args }) {
+      if (!args.yes) throw new Failure('usage', { message: 'Deleting cannot be undone: repeat the command with --yes' })
+      await sendRecord({ method: 'DELETE', path: recordPath(resource, args.id) }, args, terminal)
+    },
+  })

@@ -1,0 +1,212 @@
+/**
+ * The flags of a kind of record, made from its schemas, and the body of a request, read from them (`src/api/resource.ts`
+ * says by which rules).
+ */
+import type { ArgDef, ArgsDef } from 'citty'
+import { z } from 'zod'
+import type { FlagOptions, Resource } from '../../src/api/resource.ts'
+import { Failure } from '../../src/failure.ts'
+import { isUuid } from '../../src/lib/ids.ts'
+import type { Input } from '../terminal/input.ts'
+import type { Terminal } from '../terminal/terminal.ts'
+import type { Api } from './api.ts'
+import { pageSchema } from './record.ts'
+import { fromEnvironment, linesOf, pairsFromEnvironment, readAmount, readCount, readJson, readList } from './values.ts'
+
+/** As much of JSON Schema as fields use. */
+interface JsonSchema {
+  type?: string
+  format?: string
+  description?: string
+  enum?: readonly unknown[]
+  const?: unknown
+  anyOf?: readonly JsonSchema[]
+  items?: JsonSchema
+  properties?: Readonly<Record<string, JsonSchema>>
+  required?: readonly string[]
+  default?: unknown
+}
+
+/** A field that has a flag. */
+export interface Field {
+  /** Where it stands in the body: `['timeouts', 'idle_seconds']`. */
+  path: readonly string[]
+  flag: string
+  schema: JsonSchema
+  options: FlagOptions
+  /** Whether the object that it stands in cannot be without it. */
+  required: boolean
+}
+
+/** The fields of an object in their order, those of objects within it among them. */
+export function fieldsOf(schema: z.ZodType, flags: Resource['flags'] = {}): Field[] {
+  // What zod gives is JSON Schema; its own type allows more than what a field can be.
+  return walk(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema, flags, [])
+}
+
+function walk(object: JsonSchema, flags: NonNullable<Resource['flags']>, parents: readonly string[]): Field[] {
+  return Object.entries(object.properties ?? {}).flatMap(([name, given]) => {
+    const path = [...parents, name]
+    const options = flags[path.join('.')]
+    const schema = withoutNull(given)
+    if (options === null || schema.const !== undefined) return []
+    if (schema.properties !== undefined && options?.json !== true) return walk(schema, flags, path)
+    const required = (object.required ?? []).includes(name)
+    return [{ path, schema, options: options ?? {}, required, flag: flagOf(path, schema, options ?? {}) }]
+  })
+}
+
+function withoutNull(schema: JsonSchema): JsonSchema {
+  const [only, ...others] = (schema.anyOf ?? []).filter(({ type }) => type !== 'null')
+  if (only === undefined || others.length > 0) return schema
+  return { ...only, ...(schema.description === undefined ? {} : { description: schema.description }) }
+}
+
+function flagOf(path: readonly string[], { type }: JsonSchema, { name, secret }: FlagOptions): string {
+  const isMany = type === 'array' || (type === 'object' && secret === true)
+  const written = name ?? path.map(kebab).join('-')
+  const one = name === undefined && isMany ? singular(written) : written
+  return secret === true ? `${one}-env` : one
+}
+
+const kebab = (name: string): string => name.replaceAll('_', '-')
+const singular = (name: string): string => name.replace(/ies$/, 'y').replace(/s$/, '')
+
+/** The fields that can be taken back to their default, as `--clear` names them. */
+export const clearableOf = (update: z.ZodObject): string[] =>
+  Object.entries(update.shape).flatMap(([name, field]) =>
+    field instanceof z.ZodType && field.safeParse(null).success ? [kebab(name)] : [],
+  )
+
+/** The arguments for fields. `making`: what a record cannot be without is required. */
+export function argumentsFor(fields: readonly Field[], making: boolean): ArgsDef {
+  const entries = fields.map((field) => [field.flag, argumentFor(field, making)] as const)
+  const piped = fields.filter(isPiped).map((field) => {
+    const description = `Read it from stdin instead, one line: ${lowerFirst(field.schema.description ?? '')}`
+    return [pipedFlag(field), { type: 'boolean', description }] as const
+  })
+  return Object.fromEntries([...entries, ...piped])
+}
+
+const isPiped = ({ schema, options }: Field): boolean => options.secret === true && schema.type === 'string'
+const pipedFlag = ({ flag }: Field): string => flag.replace(/-env$/, '-stdin')
+const lowerFirst = (text: string): string => text.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase())
+
+function argumentFor({ path, schema, options, required }: Field, making: boolean): ArgDef {
+  const isMany = schema.type === 'array' || options.words === true || (schema.type === 'object' && !options.json)
+  const needed = making && required && path.length === 1 && options.default === undefined
+  const value = making && typeof options.default === 'string' ? { default: options.default } : {}
+  const shared = {
+    description: `${schema.description ?? ''}${isMany ? ' (repeatable)' : ''}`,
+    ...(needed ? { required: true } : {}),
+    ...(isMany ? { repeatable: true } : {}),
+  }
+  const choices = (schema.items ?? schema).enum?.map(String)
+  if (schema.type === 'boolean') {
+    const canBeOff = !making || schema.default === true
+    return { ...shared, type: 'boolean', ...(canBeOff ? { negativeDescription: 'The opposite' } : {}) }
+  }
+  if (choices !== undefined) return { ...shared, ...value, type: 'enum', options: choices }
+  return { ...shared, ...value, type: 'string', valueHint: hintOf(path, schema, options) }
+}
+
+function hintOf(path: readonly string[], schema: JsonSchema, { hint, secret, json }: FlagOptions): string {
+  if (hint !== undefined) return hint
+  if (secret) return schema.type === 'object' ? 'NAME=VARIABLE' : 'VARIABLE'
+  if (json) return 'JSON'
+  if (path.at(-1)?.endsWith('_seconds')) return 'SECONDS'
+  const { type, format } = schema.items ?? schema
+  if (format === 'uuid') return 'UUID'
+  return type === 'integer' || type === 'number' ? 'N' : 'VALUE'
+}
+
+export type Values = Readonly<Record<string, unknown>>
+
+/** From what a body is read. */
+export interface Sources {
+  terminal: Terminal
+  input: Input
+  api: Api
+}
+
+/** The body that the flags say: what they do not say is absent. Throws `usage` for what cannot be read. */
+export async function readBody(fields: readonly Field[], values: Values, sources: Sources): Promise<Body> {
+  const body: Body = {}
+  for (const field of fields) {
+    const value = await readField(field, values, sources)
+    if (value !== undefined) assign(body, field.path, value)
+  }
+  requireWhole(fields, body)
+  return body
+}
+
+export type Body = Record<string, unknown>
+
+const isBody = (value: unknown): value is Body => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function assign(body: Body, [name = '', ...rest]: readonly string[], value: unknown): void {
+  if (rest.length === 0) {
+    body[name] = value
+    return
+  }
+  const inner = isBody(body[name]) ? body[name] : {}
+  body[name] = inner
+  assign(inner, rest, value)
+}
+
+/** An object that is given in part needs its other required members. */
+function requireWhole(fields: readonly Field[], body: Body): void {
+  for (const [name, part] of Object.entries(body)) {
+    const members = fields.filter(({ path }) => path.length > 1 && path[0] === name && isBody(part))
+    const needed = members.filter(({ required }) => required)
+    if (needed.every(({ path }) => isBody(part) && part[path[1] ?? ''] !== undefined)) continue
+    throw new Failure('usage', { message: `Also give ${needed.map(({ flag }) => `--${flag}`).join(', ')}` })
+  }
+}
+
+async function readField(field: Field, values: Values, sources: Sources): Promise<unknown> {
+  const { schema, options } = field
+  const flag = `--${field.flag}`
+  const given = values[field.flag]
+  if (isPiped(field) && values[pipedFlag(field)] === true) {
+    if (given !== undefined) throw new Failure('usage', { message: `Use either ${flag} or --${pipedFlag(field)}` })
+    return await readPiped(field, sources)
+  }
+  if (schema.type === 'boolean' || typeof given !== 'string') return given
+  if (options.secret) {
+    return schema.type === 'object'
+      ? pairsFromEnvironment(flag, given, sources.terminal)
+      : fromEnvironment(given, sources.terminal)
+  }
+  if (options.json) return readJson(flag, given, '{"input_per_million": 1.5, "output_per_million": 6}')
+  if (options.record) return await idOf(flag, given, options.record, sources.api)
+  if (options.words) return linesOf(given)?.join(' ')
+  if (schema.type === 'array') return options.commas ? linesOf(given) : readList(flag, given)
+  if (schema.type === 'integer') return readCount(flag, given)
+  return schema.type === 'number' ? readAmount(flag, given) : given
+}
+
+async function readPiped({ schema }: Field, { terminal, input }: Sources): Promise<string> {
+  if (input.interactive) terminal.note(`${schema.description ?? 'The secret'} (what you type is not shown):`)
+  return (await input.hiddenLine()).trim()
+}
+
+const namedSchema = z.array(z.looseObject({ id: z.string(), name: z.string() }))
+
+/** The id of the record that a person named. */
+async function idOf(
+  flag: string,
+  named: string,
+  { path, plural }: NonNullable<FlagOptions['record']>,
+  api: Api,
+): Promise<string> {
+  if (isUuid(named)) return named
+  let cursor: string | undefined
+  do {
+    const page = await api.json({ path, query: { cursor } }, pageSchema)
+    const found = namedSchema.parse(page[plural]).find(({ name }) => name === named)
+    if (found !== undefined) return found.id
+    cursor = page.next_cursor ?? undefined
+  } while (cursor !== undefined)
+  throw new Failure('usage', { message: `${flag} names none of the ${plural} that there are` })
+}

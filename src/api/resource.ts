@@ -1,0 +1,74 @@
+/**
+ * One kind of record as data: a provider, a budget, a team. The commands of the command line (list, get, create, update,
+ * delete), their help and their page of the handbook follow from it, and so can the five routes. The schemas say what a
+ * record has: a field that a schema gains is a flag and a field of the console's form. `flags` names exceptions only.
+ *
+ * A flag follows from the field's schema, as JSON Schema shows it: `max_output_tokens` is `--max-output-tokens N`; a
+ * boolean is `--enabled` and `--no-enabled`; an enum lists its values; a list is a flag in the singular that is repeated;
+ * a member of an object has the object's name before its own (`--oauth-client-id`). What may be null in `update` can be
+ * taken away by `--clear FIELD`.
+ */
+import type { z } from 'zod'
+import type { Permission } from '../identity/permissions.ts'
+
+/** How a field is written on a command line, where its schema does not say it all. */
+export interface FlagOptions {
+  /** Instead of the field's own name; without dashes before it. */
+  name?: string
+  /** What stands for the value in the help: `USD`. */
+  hint?: string
+  /** A secret. The flag names the environment variable that holds it, because others can read a command line. */
+  secret?: true
+  /** The value is written as JSON instead of one flag for each member. */
+  json?: true
+  /** A comma belongs to a value of the list, and does not separate two. */
+  commas?: true
+  /** A text of several words, separated by blanks: the flag is repeated, one word each. */
+  words?: true
+  /** What a new record has where the flag is absent, although the API asks for it. */
+  default?: string | Readonly<Record<string, never>>
+  /** The field is the id of another record, which can be given by its name too. */
+  record?: { path: string; plural: string }
+}
+
+type Fields = z.ZodObject<z.ZodRawShape, z.core.$ZodObjectConfig>
+
+export interface Resource {
+  /** As commands name it: `mcp-server`. */
+  name: string
+  /** As a sentence names it: `MCP server`. */
+  one: string
+  /** The member of a page that holds the records: `mcp_servers`. */
+  plural: string
+  /** `/v1/catalog/mcp-servers` */
+  path: string
+  /** The group in the API's description. */
+  tag: string
+  access: { read: Permission; write: Permission }
+  /** The member that names a record in a path. Where `create` has it too, the caller chooses it. */
+  id: 'id' | 'client_id'
+  /** What the commands are for, in one sentence. */
+  about: string
+  /** What each call does, in one sentence. Without `delete` a record is never deleted. */
+  summaries: { list: string; get: string; create: string; update: string; delete?: string }
+  record: Fields
+  create: Fields
+  update: Fields
+  /** What a list can be limited to. */
+  filters?: Fields
+  /** The members that a table of records shows. */
+  columns: readonly string[]
+  /** By the field's path: `timeouts.idle_seconds`. `null`: the field has no flag. */
+  flags?: Readonly<Record<string, FlagOptions | null>>
+}
+
+/** Checks a description and keeps the types of its schemas. */
+export const resource = <const Description extends Resource>(description: Description): Description => description
+
+/** The flags of a target's timeouts, the same for providers and MCP servers. */
+export const timeoutFlags = {
+  'timeouts.connect_seconds': { name: 'connect-timeout' },
+  'timeouts.first_byte_seconds': { name: 'first-byte-timeout' },
+  'timeouts.idle_seconds': { name: 'idle-timeout' },
+  'timeouts.total_seconds': { name: 'total-timeout' },
+} as const

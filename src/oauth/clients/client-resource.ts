@@ -1,0 +1,91 @@
+/** Applications as records: public clients, registered beforehand (names of RFC 7591 section 2). */
+import { z } from 'zod'
+import { resource } from '../../api/resource.ts'
+import { nameText } from '../../identity/free-text.ts'
+import { redirectUriFault } from '../authorize/redirect-uri.ts'
+import { isScope, readScope, scopes, writeScope } from '../scope.ts'
+
+export const clientStatuses = ['active', 'deactivated'] as const
+export type ClientStatus = (typeof clientStatuses)[number]
+
+/** All that there are here. */
+export const grantTypes = ['authorization_code', 'refresh_token'] as const
+
+export const clientSchema = z.object({
+  client_id: z.uuid(),
+  client_name: z.string(),
+  redirect_uris: z.array(z.string()),
+  scope: z.string().describe('The scopes it may ask for, separated by spaces'),
+  grant_types: z.array(z.enum(grantTypes)),
+  response_types: z.array(z.literal('code')),
+  token_endpoint_auth_method: z.literal('none'),
+  client_id_issued_at: z.number().int().describe('Seconds since the epoch'),
+  status: z.enum(clientStatuses),
+  created_by: z.string(),
+  version: z.number().int(),
+})
+export type ClientRecord = z.infer<typeof clientSchema>
+
+const redirectUri = z.string().superRefine((text, context) => {
+  const message = redirectUriFault(text)
+  if (message !== null) context.addIssue({ code: 'custom', message })
+})
+
+const scopeText = z
+  .string()
+  .max(1000)
+  .refine((text) => readScope(text)?.every(isScope) ?? false, `Name one or more of ${scopes.join(', ')}`)
+  .transform((text) => writeScope(readScope(text) ?? []))
+
+/** What a client is by its nature may be said, and only as it is. */
+const fixed = {
+  grant_types: z
+    .array(z.enum(grantTypes))
+    .refine((types) => new Set(types).size === grantTypes.length, `Every client has ${grantTypes.join(' and ')}`)
+    .optional(),
+  response_types: z.tuple([z.literal('code')]).optional(),
+  token_endpoint_auth_method: z.literal('none').optional(),
+}
+
+const registered = {
+  client_name: nameText(100).describe('What people are asked to let in'),
+  redirect_uris: z
+    .array(redirectUri)
+    .min(1)
+    .max(20)
+    .transform((uris) => [...new Set(uris)])
+    .describe('Where people are sent back to, matched exactly'),
+  scope: scopeText.describe('What it may ask for, such as gateway:invoke'),
+}
+
+export const newClientBody = z.strictObject({ ...registered, ...fixed })
+export const clientChanges = z.strictObject({ ...z.object(registered).partial().shape, ...fixed })
+
+export const clientResource = resource({
+  name: 'oauth-client',
+  one: 'application',
+  plural: 'clients',
+  path: '/v1/oauth/clients',
+  tag: 'OAuth',
+  access: { read: 'oauth-clients:read', write: 'oauth-clients:write' },
+  id: 'client_id',
+  about: 'Register applications that act for people by OAuth',
+  summaries: {
+    list: 'List applications, in the order they were registered',
+    get: 'Show one application',
+    create: 'Register an application: a public client, which has no secret',
+    update: 'Change an application; redirect URIs and scopes that are given replace those it has',
+  },
+  record: clientSchema,
+  create: newClientBody,
+  update: clientChanges,
+  columns: ['client_id', 'client_name', 'status', 'scope', 'redirect_uris'],
+  flags: {
+    client_name: { name: 'name' },
+    redirect_uris: { hint: 'URI', commas: true },
+    scope: { hint: 'SCOPE', words: true },
+    grant_types: null,
+    response_types: null,
+    token_endpoint_auth_method: null,
+  },
+})

@@ -1,0 +1,107 @@
+/** Models as records: which provider answers for one, under which name, at what price, and what is tried after it. */
+import { z } from 'zod'
+import { resource } from '../../api/resource.ts'
+import { modelFamilies } from '../../languages/families.ts'
+import { validModelName } from '../model-name.ts'
+import { priceRecordSchema } from '../prices/price-record.ts'
+
+const fallbackLimit = 8
+
+/** An id is what callers ask for and globs are matched against; it may hold slashes, in a path written %2F. */
+const recordedId = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,199}$/, 'Write 1 to 200 letters, digits and . _ : @ + / -')
+export const modelId = recordedId.refine(...validModelName).describe('What callers ask for; it may hold slashes')
+export const modelParams = z.object({ id: recordedId })
+
+const fields = {
+  provider_id: z.uuid().describe('The provider that answers for it'),
+  upstream_model: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,200}$/, 'Write 1 to 200 visible ASCII characters without spaces')
+    .refine(...validModelName)
+    .describe("The provider's name for it; absent: the id"),
+  families: z
+    .array(z.enum(modelFamilies))
+    .min(1)
+    .refine(distinct, 'A family is named twice')
+    .describe("Those it serves; absent: all that its provider's kind does"),
+  price: priceRecordSchema.describe('Dollars a million tokens; absent: what the embedded table says'),
+  max_output_tokens: z.number().int().min(1).max(100_000_000).describe('The most tokens that it writes'),
+  fallbacks: z
+    .array(modelId)
+    .max(fallbackLimit)
+    .refine(distinct, 'A model is named twice')
+    .describe('Models that are tried after it, in this order'),
+}
+
+export const createModelBody = z.strictObject({
+  id: modelId,
+  provider_id: fields.provider_id,
+  upstream_model: fields.upstream_model.optional(),
+  families: fields.families.optional(),
+  price: fields.price.optional(),
+  max_output_tokens: fields.max_output_tokens.optional(),
+  fallbacks: fields.fallbacks.optional(),
+})
+
+export const updateModelBody = z.strictObject({
+  provider_id: fields.provider_id.optional(),
+  upstream_model: fields.upstream_model.nullable().optional(),
+  families: fields.families.nullable().optional(),
+  price: fields.price.nullable().optional(),
+  max_output_tokens: fields.max_output_tokens.nullable().optional(),
+  fallbacks: fields.fallbacks.nullable().optional(),
+})
+
+function distinct(values: readonly string[]): boolean {
+  return new Set(values).size === values.length
+}
+
+export const modelFilters = z.object({
+  provider_id: fields.provider_id.describe('Only models of this provider').optional(),
+})
+
+export const modelSchema = z.object({
+  id: z.string(),
+  provider_id: z.string(),
+  upstream_model: z.string(),
+  families: z.array(z.enum(modelFamilies)).nullable(),
+  price: priceRecordSchema.nullable(),
+  max_output_tokens: z.number().int().nullable(),
+  fallbacks: z.array(z.string()),
+  version: z.number().int(),
+  created_at: z.string(),
+})
+
+export const modelResource = resource({
+  name: 'model',
+  one: 'model',
+  plural: 'models',
+  path: '/v1/catalog/models',
+  tag: 'Catalog',
+  access: { read: 'catalog:read', write: 'catalog:write' },
+  id: 'id',
+  about: 'Manage which provider answers for a model, and what is tried after it',
+  summaries: {
+    list: 'List models, by their ids',
+    get: 'Show one model',
+    create: 'List a model in the catalog',
+    update: 'Change a model',
+    delete: 'Take a model that no other falls back to out of the catalog',
+  },
+  record: modelSchema,
+  create: createModelBody,
+  update: updateModelBody,
+  filters: modelFilters,
+  columns: ['id', 'provider_id', 'upstream_model', 'max_output_tokens', 'fallbacks'],
+  flags: {
+    provider_id: {
+      name: 'provider',
+      hint: 'NAME|UUID',
+      record: { path: '/v1/catalog/providers', plural: 'providers' },
+    },
+    price: { json: true },
+    fallbacks: { hint: 'ID' },
+  },
+})

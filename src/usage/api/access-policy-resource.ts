@@ -1,0 +1,49 @@
+/** Access policies as records: which models and providers the tokens that name one may use, and how fast. */
+import { z } from 'zod'
+import { resource } from '../../api/resource.ts'
+import { identified, limitName, rateFields, rateRecord, versioned } from './limit-fields.ts'
+
+const names = (meaning: string) =>
+  z.array(z.string().min(1).max(200)).min(1).max(200).describe(meaning).nullable().optional()
+
+const scope = z
+  .enum(['token', 'shared'])
+  .describe('Whether each token that names it has these rates by itself, or all of them have them together')
+
+const fields = {
+  ...rateFields,
+  models: names('A model or * glob that may be used'),
+  providers: names('A provider that may be used'),
+}
+
+export const policyFields = z.object({ ...fields, scope: scope.optional() })
+
+export const accessPolicyResource = resource({
+  name: 'access-policy',
+  one: 'access policy',
+  plural: 'access_policies',
+  path: '/v1/access-policies',
+  tag: 'Access policies',
+  access: { read: 'catalog:read', write: 'catalog:write' },
+  id: 'id',
+  about: 'Limit the tokens that name it: requests and tokens a minute, models, providers',
+  summaries: {
+    list: 'List access policies, in the order they were made',
+    get: 'Show one access policy',
+    create: 'Make an access policy',
+    update: 'Change an access policy',
+    delete: 'Delete an access policy that no token in force names',
+  },
+  record: z.object({
+    ...identified,
+    ...rateRecord,
+    scope,
+    models: z.array(z.string()).nullable(),
+    providers: z.array(z.string()).nullable(),
+    ...versioned,
+  }),
+  create: z.strictObject({ name: limitName, ...fields, scope: scope.default('token') }),
+  update: z.strictObject({ name: limitName.optional(), ...policyFields.shape }),
+  columns: ['id', 'name', 'requests_per_minute', 'tokens_per_minute', 'scope', 'models', 'providers'],
+  flags: { providers: { hint: 'NAME' } },
+})

@@ -1,0 +1,71 @@
+/** Budgets as records: what may be spent in a window, and by whom. */
+import { z } from 'zod'
+import { resource } from '../../api/resource.ts'
+import { isWholeNano, largestAmount } from '../../lib/money.ts'
+import { identified, limitName, versioned } from './limit-fields.ts'
+
+const scopeSchema = z
+  .strictObject({
+    kind: z
+      .enum(['organization', 'team', 'user', 'token'])
+      .describe('Whose spend it bounds; token: that of the tokens whose budget_id names it'),
+    id: z.uuid().nullable().default(null).describe('The team or the user'),
+  })
+  .refine(({ kind, id }) => (kind === 'team' || kind === 'user') === (id !== null), {
+    path: ['id'],
+    message: 'is given for a team or a user, and for them only',
+  })
+  .describe('Whose spend it bounds; `token`: that of the tokens whose bindings.budget_id names it')
+
+const amount = z
+  .number()
+  .positive()
+  .max(largestAmount)
+  .refine(isWholeNano, 'An amount has at most nine decimals: the least is a nano-dollar')
+  .describe('US dollars in a window')
+
+export const windowSchema = z.enum(['day', 'week', 'month', 'total'])
+
+const fields = {
+  max_budget: amount,
+  window: windowSchema.describe('What the amount is for'),
+  scope: scopeSchema,
+}
+
+export const budgetFields = z.object(fields).partial()
+
+export const budgetResource = resource({
+  name: 'budget',
+  one: 'budget',
+  plural: 'budgets',
+  path: '/v1/budgets',
+  tag: 'Budgets',
+  access: { read: 'catalog:read', write: 'catalog:write' },
+  id: 'id',
+  about: 'Limit what the organization, a team, a person or chosen tokens may spend in a window',
+  summaries: {
+    list: 'List budgets, in the order they were made',
+    get: 'Show one budget',
+    create: 'Make a budget',
+    update: 'Change the name or the amount of a budget',
+    delete: 'Delete a budget that no token in force names',
+  },
+  record: z.object({
+    ...identified,
+    currency: z.literal('USD'),
+    max_budget: z.number(),
+    current_spend: z.number().describe('What was booked in the present window; requests still running are not yet'),
+    remaining: z.number().describe('What of max_budget is left of the present window'),
+    window: z.string(),
+    scope: z.object({ kind: z.string(), id: z.string().nullable() }),
+    ...versioned,
+  }),
+  create: z.strictObject({ name: limitName, ...fields }),
+  update: z.strictObject({ name: limitName.optional(), max_budget: amount.optional() }),
+  columns: ['id', 'name', 'max_budget', 'window', 'scope'],
+  flags: {
+    max_budget: { hint: 'USD' },
+    window: { default: 'month' },
+    'scope.kind': { name: 'scope', default: 'organization' },
+  },
+})
