@@ -4,7 +4,7 @@
  * their own.
  */
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
-import type { EventType } from '../events/event.ts'
+import type { EventType } from '../events/event-types.ts'
 import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import { timestamp } from '../lib/clock.ts'

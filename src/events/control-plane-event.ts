@@ -3,7 +3,8 @@ import type { Clock } from '../lib/clock.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
-import { type Event, type EventType, noAttribution, type Verdict } from './event.ts'
+import { type Event, noAttribution, type Verdict } from './event.ts'
+import type { EventType } from './event-types.ts'
 
 export interface ControlPlaneEvent {
   type: EventType

@@ -3,6 +3,7 @@
  * shipped, chained and stored; the ledger's columns are read from it and never the other way round.
  */
 import { z } from 'zod'
+import { eventTypes } from './event-types.ts'
 
 export const verdicts = [
   'allow',
@@ -17,73 +18,6 @@ export const verdicts = [
   'error',
 ] as const
 export type Verdict = (typeof verdicts)[number]
-
-export const eventTypes = [
-  'gateway.request.outcome',
-  'gateway.provider.attempt',
-  'gateway.checkpoint_regressed',
-  'gateway.instance_replaced',
-  'decision',
-  'token.created',
-  'token.updated',
-  'token.rotated',
-  'token.cloned',
-  'token.revoked',
-  'token.emergency_revoked',
-  'token.exhausted',
-  'policy.created',
-  'policy.updated',
-  'policy.deleted',
-  'policy.ordered',
-  'escalation.queued',
-  'escalation.claimed',
-  'escalation.unclaimed',
-  'escalation.resolved',
-  'escalation.expired',
-  'usage.lease_lost',
-  'usage.released',
-  'usage.bound_exceeded',
-  'usage.excess_forgotten',
-  'usage.claim_refused',
-  'catalog.created',
-  'catalog.updated',
-  'catalog.deleted',
-  'mcp.offer_approved',
-  'mcp.offer_changed',
-  'mcp.offer_withdrawn',
-  'member.created',
-  'member.updated',
-  'member.team_created',
-  'member.team_updated',
-  'member.team_deleted',
-  'member.joined',
-  'member.left',
-  'auth.signed_in',
-  'auth.signed_out',
-  'auth.refused',
-  'auth.program_approved',
-  'auth.session_started',
-  'auth.session_ended',
-  'auth.code_exchanged',
-  'auth.code_replayed',
-  'oauth.client_created',
-  'oauth.client_updated',
-  'oauth.client_deactivated',
-  'oauth.client_activated',
-  'oauth.authorized',
-  'oauth.denied',
-  'oauth.token_issued',
-  'oauth.token_refreshed',
-  'oauth.token_revoked',
-  'oauth.replay_detected',
-  'export.created',
-  'export.completed',
-  'export.failed',
-  'export.expired',
-  'fleet.enrolled',
-  'fleet.event_quarantined',
-] as const
-export type EventType = (typeof eventTypes)[number]
 
 /** The only types a gateway may post for its worker (fleet/README.md, Trust). */
 export const isGatewayEventType = (type: string): boolean =>

@@ -9,10 +9,10 @@ import {
   costAttributionSchema,
   type Event,
   eventSchema,
-  eventTypes,
   settlementSchema,
   verdicts,
 } from './event.ts'
+import { eventTypes } from './event-types.ts'
 
 type Check = (value: unknown) => boolean
 

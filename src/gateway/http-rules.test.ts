@@ -92,7 +92,10 @@ test('refuses GET and DELETE of /mcp with 401 without a credential and 403 witho
     expect(answers.map(({ status }) => status)).toEqual([401, 401, 403, 403])
     const [, , lacking] = answers
     expect(await lacking?.json()).toMatchObject({ error: { data: { code: 'permission_denied', status: 403 } } })
-    const statuses = gateway.worker.journal.outcomes().slice(-4).map(({ verdict, details }) => [verdict, details?.status])
+    const statuses = gateway.worker.journal
+      .outcomes()
+      .slice(-4)
+      .map(({ verdict, details }) => [verdict, details?.status])
     expect(statuses.toSorted()).toEqual([401, 401, 403, 403].map((status) => ['deny', status]))
   }
 })

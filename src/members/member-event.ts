@@ -1,7 +1,8 @@
 /** Events of people: who did it, to whom, and what changed; never a password or another secret. */
 
 import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
-import type { Event, EventType } from '../events/event.ts'
+import type { Event } from '../events/event.ts'
+import type { EventType } from '../events/event-types.ts'
 import { brokenConstraint } from '../events/log/append.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'

@@ -1,6 +1,7 @@
 /** Events of OAuth: who did what through which application; never a code, a token or a challenge. */
 import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
-import type { Event, EventType } from '../events/event.ts'
+import type { Event } from '../events/event.ts'
+import type { EventType } from '../events/event-types.ts'
 import { anonymous, type Principal } from '../identity/principal.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'

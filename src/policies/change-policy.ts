@@ -1,6 +1,7 @@
 /** Making, changing, ordering and deleting policies: each one change of the state, with its event. */
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
-import type { Event, EventType } from '../events/event.ts'
+import type { Event } from '../events/event.ts'
+import type { EventType } from '../events/event-types.ts'
 import { type Change, type NameClaim, type Recorder, versionArgument } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'

@@ -4,7 +4,8 @@
  */
 import { z } from 'zod'
 import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
-import type { Attribution, EventType } from '../events/event.ts'
+import type { Attribution } from '../events/event.ts'
+import type { EventType } from '../events/event-types.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import { anonymous } from '../identity/principal.ts'

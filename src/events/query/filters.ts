@@ -4,7 +4,8 @@
  */
 import { z } from 'zod'
 import type { Statement } from '../../store/statement.ts'
-import { eventTypes, verdicts } from '../event.ts'
+import { verdicts } from '../event.ts'
+import { eventTypes } from '../event-types.ts'
 import { untilSchema } from './since.ts'
 
 /** `until` and what follows it are for finding one exchange. */

@@ -9,7 +9,8 @@ import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored
 import { asBytes, storedText } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
 import type { Row } from '../../store/statement.ts'
-import { type Event, eventTypes, noAttribution, verdicts } from '../event.ts'
+import { type Event, noAttribution, verdicts } from '../event.ts'
+import { eventTypes } from '../event-types.ts'
 import { isQuarantineReason, quarantinedType } from '../log/quarantine.ts'
 
 /** Its number, or its digits where JavaScript has no such number; SQLite compares both with a position alike. */

@@ -8,7 +8,7 @@
  * A process may die between the two: `settleEndings` finishes. A token that is being issued meanwhile either stands in
  * the state before step 2, or its issuer, who looks at the grant after writing it, finds step 1 done.
  */
-import type { EventType } from '../../events/event.ts'
+import type { EventType } from '../../events/event-types.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'

@@ -4,7 +4,8 @@
  */
 
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
-import type { Event, EventType } from '../../events/event.ts'
+import type { Event } from '../../events/event.ts'
+import type { EventType } from '../../events/event-types.ts'
 import { versionArgument } from '../../events/recorder.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { hashSecret, makeSecret, secretHint } from '../../identity/secret.ts'

@@ -1,6 +1,6 @@
 /** A change of tokens that its caller may not make leaves an event too, with verdict deny (events/README.md). */
 import { versionNow } from '../../events/control-plane-event.ts'
-import type { EventType } from '../../events/event.ts'
+import type { EventType } from '../../events/event-types.ts'
 import { Failure } from '../../failure.ts'
 import type { TokenDependencies } from '../dependencies.ts'
 import { findToken } from '../stored-token.ts'

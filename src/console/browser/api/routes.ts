@@ -5,7 +5,8 @@
 
 import type { z } from 'zod'
 import type { escalationSchema } from '../../../escalations/escalation.ts'
-import type { Event, EventType, Verdict } from '../../../events/event.ts'
+import type { Event, Verdict } from '../../../events/event.ts'
+import type { EventType } from '../../../events/event-types.ts'
 import type { User } from '../../../members/people/user-resource.ts'
 import type { ProgramDecision, ProgramPreview } from '../../../members/programs/program-routes.ts'
 import type { CreatePolicyBody, createPolicyBody, UpdatePolicyBody } from '../../../policies/policy-body.ts'

@@ -1,0 +1,242 @@
+/**
+ * Every type of event, once: its name, and what its `details` hold. The type `EventType`, the API description and the
+ * handbook's reference follow from this table. A gateway may post the types that begin with `gateway.` or `auth.`, and
+ * `decision` (`isGatewayEventType`).
+ *
+ * The schemas describe and do not validate: an event is shown as it was written, by whatever version wrote it, and
+ * `details.trimmed` says where the space set aside for one was too small for all of it. They are made when the description
+ * is asked for: no start needs them.
+ */
+import { z } from 'zod'
+
+const milliseconds = z.number().int().min(0).nullable()
+const trimmed = z.literal(true).optional().describe('Something was left out because there was no room for it')
+const actor = z.string().optional().describe('Who did it: a token, a session or a part of the control plane, by name')
+const anId = z.string().optional()
+const nothingAsked = z.string().nullable()
+
+const changes = z.record(z.string(), z.unknown()).optional().describe('Each field with what it was and what it is')
+
+/** Schemas that details share with the rest of an event. */
+interface SharedSchemas {
+  policyResult: z.ZodObject
+}
+
+/** Types whose details are alike; `name` is the schema's name in the API description. */
+const group = <const Type extends string>(
+  name: string,
+  types: readonly [Type, ...Type[]],
+  details: (shared: SharedSchemas) => z.ZodObject,
+) => ({ name, types, details })
+
+export const eventGroups = [
+  group('RequestOutcome', ['gateway.request.outcome'], ({ policyResult }) =>
+    z.looseObject({
+      route: z.string().describe('`POST /v1/chat/completions`'),
+      model: nothingAsked.describe('As the caller named it'),
+      provider: nothingAsked.describe('Who answered, or was to'),
+      status: z.number().int().nullable().describe("The answer's HTTP status; null where the caller left before"),
+      latency_ms: milliseconds.describe('From the request to the end of its answer'),
+      first_token_ms: milliseconds.describe('From the request to the first generated text'),
+      attempts: z.number().int().min(0).describe('Calls to providers'),
+      stream: z.boolean(),
+      dispatched: z
+        .literal(true)
+        .optional()
+        .describe('The request was sent on, so it counts towards the limits of its token'),
+      policy_results: z.array(policyResult).optional(),
+      notes: z.array(z.string()).optional().describe('What the gateway did to the request beside its verdicts'),
+      max_output_tokens: z.number().int().optional().describe('To what the output limit was lowered'),
+      bound_exceeded: z
+        .object({ provider_id: z.string(), model: z.string(), excess: z.number() })
+        .optional()
+        .describe('By how many US dollars the provider charged more than the request could cost by its list price'),
+      trimmed,
+    }),
+  ),
+  group('ProviderAttempt', ['gateway.provider.attempt'], () =>
+    z.looseObject({
+      provider: z.string(),
+      model: z.string().describe("The provider's own name of it"),
+      attempt: z.number().int().min(1),
+      status: z.number().int().nullable(),
+      latency_ms: milliseconds,
+      first_byte_ms: milliseconds.describe("From the call to its answer's headers"),
+      trimmed,
+    }),
+  ),
+  group('PolicyDecision', ['decision'], ({ policyResult }) =>
+    policyResult.extend({
+      escalation: z
+        .looseObject({
+          id: z.string(),
+          policy_id: z.string(),
+          policy_version: z.number().int(),
+          digest: z.string().describe('A keyed digest of the request'),
+          route: z.string(),
+          family: z.string(),
+          model: nothingAsked,
+          provider: nothingAsked,
+          sent: z.boolean().optional().describe('It had been sent, and its answer waits: leave sends it again'),
+        })
+        .optional(),
+      trimmed,
+    }),
+  ),
+  group(
+    'TokenEvent',
+    [
+      'token.created',
+      'token.updated',
+      'token.rotated',
+      'token.cloned',
+      'token.revoked',
+      'token.emergency_revoked',
+      'token.exhausted',
+    ],
+    () =>
+      z.looseObject({
+        token_id: anId,
+        name: z.string().optional(),
+        source_token_id: anId,
+        rotated_to_id: anId,
+        explanation: z.string().optional(),
+        limit: z.enum(['max_budget', 'max_requests']).optional().describe('The limit that is used up'),
+        param: z.string().nullish().describe('The field for which it was refused'),
+        actor,
+      }),
+  ),
+  group('PolicyEvent', ['policy.created', 'policy.updated', 'policy.deleted', 'policy.ordered'], () =>
+    z.looseObject({ policy_id: anId, name: z.string().optional(), kind: z.unknown().optional(), actor }),
+  ),
+  group(
+    'EscalationEvent',
+    ['escalation.queued', 'escalation.claimed', 'escalation.unclaimed', 'escalation.resolved', 'escalation.expired'],
+    () =>
+      z.looseObject({
+        escalation_id: anId,
+        policy_id: anId,
+        resolution: z.enum(['allow', 'block']).optional(),
+        note: z.string().nullish(),
+        actor,
+      }),
+  ),
+  group(
+    'UsageEvent',
+    ['usage.lease_lost', 'usage.released', 'usage.bound_exceeded', 'usage.excess_forgotten', 'usage.claim_refused'],
+    () =>
+      z.looseObject({
+        worker: z.string().optional(),
+        account: z.string().optional(),
+        provider_id: anId,
+        model: z.string().optional().describe("The provider's name of the model"),
+        excess: z.number().optional().describe('US dollars that the provider charged beyond the bound of a request'),
+        actor,
+      }),
+  ),
+  group('CatalogEvent', ['catalog.created', 'catalog.updated', 'catalog.deleted'], () =>
+    z.looseObject({
+      kind: z.string().optional(),
+      id: anId,
+      provider_id: anId,
+      model_id: anId,
+      gateway_id: anId,
+      mcp_server_id: anId,
+      name: z.string().optional(),
+      actor,
+    }),
+  ),
+  group('McpOfferEvent', ['mcp.offer_approved', 'mcp.offer_changed', 'mcp.offer_withdrawn'], () =>
+    z.looseObject({
+      mcp_server_id: z.string(),
+      server: z.string().describe('Its name'),
+      kind: z.string(),
+      offers: z.array(
+        z.object({
+          name: z.string(),
+          digest: z.string(),
+          approved_digest: z.string().nullable(),
+          misfit: z.string().optional().describe('Why it is never shown'),
+        }),
+      ),
+      actor,
+    }),
+  ),
+  group(
+    'MemberEvent',
+    [
+      'member.created',
+      'member.updated',
+      'member.team_created',
+      'member.team_updated',
+      'member.team_deleted',
+      'member.joined',
+      'member.left',
+    ],
+    () => z.looseObject({ user_id: anId, team_id: anId, role: z.string().optional(), changes, actor }),
+  ),
+  group(
+    'SignInEvent',
+    [
+      'auth.signed_in',
+      'auth.signed_out',
+      'auth.refused',
+      'auth.program_approved',
+      'auth.session_started',
+      'auth.session_ended',
+      'auth.code_exchanged',
+      'auth.code_replayed',
+    ],
+    () =>
+      z.looseObject({
+        user_id: z.string().nullish(),
+        address: z.string().optional().describe('Where the attempt came from'),
+        program: z.string().optional(),
+        permission: z.string().optional().describe('What was missing'),
+        route: z.string().optional(),
+        actor,
+      }),
+  ),
+  group(
+    'OauthEvent',
+    [
+      'oauth.client_created',
+      'oauth.client_updated',
+      'oauth.client_deactivated',
+      'oauth.client_activated',
+      'oauth.authorized',
+      'oauth.denied',
+      'oauth.token_issued',
+      'oauth.token_refreshed',
+      'oauth.token_revoked',
+      'oauth.replay_detected',
+    ],
+    () => z.looseObject({ client_id: anId, user_id: anId, scope: z.string().optional(), actor }),
+  ),
+  group('ExportEvent', ['export.created', 'export.completed', 'export.failed', 'export.expired'], () =>
+    z.looseObject({
+      job_id: z.string(),
+      format: z.string().optional(),
+      events: z.number().int().optional(),
+      bytes: z.number().int().optional(),
+      first_event_at: z.string().nullable().optional().describe('What was before it, retention has removed'),
+      actor,
+    }),
+  ),
+  group(
+    'FleetEvent',
+    ['fleet.enrolled', 'fleet.event_quarantined', 'gateway.checkpoint_regressed', 'gateway.instance_replaced'],
+    () =>
+      z.looseObject({
+        instance_id: anId,
+        chain: z.string().optional().describe('The chain in which the bytes keep their place'),
+        seq: z.number().int().optional(),
+        bytes: z.number().int().optional(),
+        actor,
+      }),
+  ),
+]
+
+export type EventType = (typeof eventGroups)[number]['types'][number]
+
+export const eventTypes: readonly EventType[] = eventGroups.flatMap(({ types }) => types)
