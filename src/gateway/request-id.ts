@@ -1,17 +1,17 @@
-/** The caller's label of its request: `x-request-id` (handbook/reference/http.md). */
+/** The caller's id of its request: `x-request-id` (handbook/reference/http.md). */
 import { Failure } from '../failure.ts'
 import { isRequestId } from '../lib/http/request-id.ts'
 import type { NewId } from '../lib/ids.ts'
 import { withoutSecrets } from './accounting/redaction.ts'
 import type { Exchange } from './exchange.ts'
 
-/** The caller's own label where it has the form of one and is no secret, otherwise a new one. */
+/** Returns the caller's id when it has the right form and is no secret, otherwise a new one. */
 export function requestIdOf(request: Request, newId: NewId): string {
   const given = request.headers.get('x-request-id')
   return given !== null && isRequestId(given) && withoutSecrets(given) === given ? given : newId()
 }
 
-/** On messages a label that has not the form of one is refused instead of replaced. */
+/** On messages a malformed id is refused instead of replaced. */
 export function checkRequestId({ dialect, request }: Exchange): void {
   if (!dialect.strictRequestId) return
   const given = request.headers.get('x-request-id')

@@ -1,7 +1,7 @@
 /**
- * What the gateway counts about itself. Labels are bounded: families, verdicts, status classes, kinds of policies, codes
- * and reasons of ours; never a token, a user, a request id or a model name that a caller made up. What there is stands in
- * handbook/reference/metrics.md.
+ * The metrics of the gateway. Labels have a bounded number of values: families, verdicts, status classes, policy kinds,
+ * error codes and reasons; never a token, a user, a request id or a model name chosen by a caller. All metrics are
+ * listed in handbook/reference/metrics.md.
  */
 import type { CostAttribution } from '../../events/event.ts'
 import { failures } from '../../failure.ts'
@@ -24,7 +24,7 @@ import type { Exchange, Outcome } from '../exchange.ts'
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
-/** What is looked up when the text is made. */
+/** Values that are read when the metrics are requested. */
 export interface MeterReadings {
   inFlight: number
   worker: WorkerCounters
@@ -36,7 +36,7 @@ export interface MeterReadings {
 
 export interface Meter {
   finished(exchange: Exchange, outcome: Outcome, monotonic: number, cost?: CostAttribution): void
-  /** The text exposition. */
+  /** The metrics in the Prometheus text format. */
   text(readings: MeterReadings): string
 }
 
@@ -55,7 +55,7 @@ const workerGauges: readonly [keyof WorkerCounters, string, string][] = [
   ['replicatedBytes', 'gatehouse_replicated_bytes', 'Bytes of the state that came from the primary'],
 ]
 
-/** A counter without labels is there from the start, so that its rate is known from the first time it counts. */
+/** A counter without labels starts at 0, so that its first increment is visible as a rate. */
 const unlabelled = (): LabelledCounts => new Map([['', 0]])
 
 export function createMeter(): Meter {
