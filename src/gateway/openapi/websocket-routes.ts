@@ -1,4 +1,4 @@
-/** The WebSocket paths as `/v1/openapi.json` shows them; OpenAPI describes the opening handshake and one frame. */
+/** The WebSocket paths in `/v1/openapi.json`; OpenAPI describes the opening handshake and one frame. */
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/route.ts'
 import { dialects } from '../../languages/index.ts'
@@ -34,7 +34,7 @@ const described: readonly GatewayRouteDescription[] = [
   },
 ]
 
-/** Those whose frames a dialect here can read. */
+/** Those whose frames one of the dialects can read. */
 export const socketRouteDescriptions: readonly GatewayRouteDescription[] = described.filter((route) =>
   dialects.some(({ family }) => family === route.family),
 )
