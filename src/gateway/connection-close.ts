@@ -1,20 +1,20 @@
 /**
- * The answers of a gateway that stops are the last on their connections (RFC 9112 section 9.6): who is told so opens no
- * request on a connection that is about to be closed. The server then closes it at once, under a caller that is still
- * writing, too, which may lose the answer by that. So a short body that nobody has read is let in first, and a caller
- * that is still at it keeps its connection until the gateway is gone.
+ * Closes connections after the answers of a draining gateway (RFC 9112 section 9.6), so that a client sends no further
+ * request on a connection that is about to close. The server closes at once, even while the client is still writing,
+ * and the client may then lose the answer. So a short unread body is read first, and a client that is still sending
+ * keeps its connection until the gateway exits.
  */
 
-/** About what a caller can hand to its system in one piece. */
+/** Roughly what a client can hand to its operating system at once. */
 const shortBodyBytes = 64 * 1024
-/** For what a caller sends with its headers; more of it is not worth an answer's delay. */
+/** Long enough for a body sent together with its headers; a longer one does not justify delaying the answer. */
 const momentMilliseconds = 100
-/** Statuses of a body that was let go of before its end: Request Timeout, Content Too Large. */
+/** Statuses of a request whose body was not read to its end: Request Timeout, Content Too Large. */
 const beforeTheEnd: ReadonlySet<number> = new Set([408, 413])
 
 /**
- * The same answer, after which the server closes the connection where the request has come to its end. One that says
- * something of its connection already (426) is left as it is.
+ * The same answer with `Connection: close` when the request has arrived whole. An answer that already has a Connection
+ * header (426) is unchanged.
  */
 export async function closingAnswer(request: Request, answer: Response): Promise<Response> {
   if (answer.headers.has('connection')) return answer

@@ -1,4 +1,4 @@
-/** What a gateway runs on: everything that the stages need and that is not the exchange's own. */
+/** Everything that the stages need and that does not belong to one exchange. */
 import type { Settings } from '../config.ts'
 import type { Journal, Standing, StateView } from '../fleet/protocol/worker.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -37,7 +37,7 @@ export interface Gateway {
   readonly tracer: Tracer
   readonly running: InFlight
   readonly memory: MemoryBudget
-  /** It stops: what is new is refused, what runs may finish. */
+  /** The gateway is draining: it refuses new requests and finishes running ones. */
   draining: boolean
   readonly circuits: Circuits
   readonly mcp: McpPart
@@ -48,13 +48,13 @@ export interface InFlight {
   add(exchange: Exchange): void
   remove(exchange: Exchange): void
   /**
-   * Has a drain wait, too, for what is no exchange, or no more, until the promise is settled. `cut` ends it where the
-   * drain has waited long enough.
+   * Makes a drain wait for a promise that is not, or no longer, an exchange. `cut` ends it when the drain timeout is
+   * over.
    */
   waitFor(ended: Promise<unknown>, cut?: () => void): void
-  /** Ends what runs for these tokens: their callers are told, their providers let go. */
+  /** Ends the running exchanges of these tokens: callers get an error, and provider calls are cancelled. */
   cutTokens(tokenHashes: readonly string[], organizationId: string): void
-  /** Waits until nothing runs or `milliseconds` have passed; then cuts those left and waits for their outcomes. */
+  /** Waits until nothing runs or `milliseconds` have passed, then cuts the rest and waits for their outcomes. */
   drain(milliseconds: number): Promise<void>
 }
 

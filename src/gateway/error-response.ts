@@ -1,4 +1,4 @@
-/** The one place that turns a Failure into an answer in the caller's dialect, recorded before its first byte. */
+/** Turns a Failure into an answer in the caller's dialect and records it before its first byte. No other file does. */
 
 import type { Verdict } from '../events/event.ts'
 import { asFailure, Failure, type FailureCode, mustNotRetry } from '../failure.ts'
@@ -12,8 +12,8 @@ import type { Exchange } from './exchange.ts'
 const defaultRetrySeconds = 1
 
 /**
- * Answers what a stage threw: an error, or the form in which the dialect says that a person has to decide. Where not
- * even the refusal can be recorded, the answer is 503 `event_outbox_full`.
+ * Answers what a stage threw: an error, or the dialect's form of an escalation. When not even the refusal can be
+ * recorded, the answer is 503 `event_outbox_full`.
  */
 export async function refuse(exchange: Exchange, gateway: Gateway, thrown: unknown): Promise<Response> {
   const failure = exchange.cut?.failure ?? asFailure(thrown)
@@ -33,7 +33,7 @@ export async function refuse(exchange: Exchange, gateway: Gateway, thrown: unkno
   return answer
 }
 
-/** What is the gateway's own fault: whoever runs it finds the cause in the log. */
+/** Faults of the gateway itself, which are logged with their cause. */
 const logged: ReadonlySet<string> = new Set<FailureCode>([
   'internal',
   'dependency_unavailable',
@@ -41,10 +41,10 @@ const logged: ReadonlySet<string> = new Set<FailureCode>([
   'file_descriptors_exhausted',
 ])
 
-/** What a call that went wrong is to the caller; whatever else ends an exchange between two tries is not the call's. */
+/** Codes of a failed provider call. Whatever else ends an exchange between two attempts is not the call's failure. */
 const providerFailures: ReadonlySet<string> = new Set(['provider_primary_path_error', 'upstream_provider_error'])
 
-/** What a policy decided, or what went wrong with the provider, says more than the code the caller is told. */
+/** A policy decision or a provider failure is more precise than the code in the answer. */
 function reasonOf(exchange: Exchange, failure: Failure): string {
   if (exchange.cut !== null) return exchange.cut.reason
   if (failure.code === 'client_left') return 'client.left'
@@ -55,8 +55,8 @@ function reasonOf(exchange: Exchange, failure: Failure): string {
 }
 
 /**
- * The answer of a request that waits for a person (gateway/README.md, Escalations): 200 in the family's own form, as a
- * stream where one was asked for. Null where this is no escalation, or the family has no such form and answers 403.
+ * The answer to an escalated request (gateway/README.md, Escalations): 200 in the form of the family, streamed when the
+ * request was. Null when this is no escalation, or when the family has no such form and answers 403.
  */
 function escalationAnswer({ id, dialect, facts, requestId }: Exchange, failure: Failure): Response | null {
   const { verdictan } = failure
@@ -78,8 +78,8 @@ function logCause(exchange: Exchange, { log }: Gateway, failure: Failure): void 
 }
 
 /**
- * An error answer of the gateway's own. `verdict` is null on routes that govern nothing; `gatewayUrl` is where a client
- * learns how to get a token, null where none was asked for.
+ * An error answer of the gateway. `verdict` is null on ungoverned routes. `gatewayUrl` is where a client learns how to
+ * get a token; null when no token was required.
  */
 export function failureAnswer(
   dialect: Pick<Dialect, 'errorBody' | 'errorStatus' | 'family'>,
@@ -105,7 +105,7 @@ function answerHeaders(
   verdict: Verdict | null,
 ): Record<string, string> {
   const headers: Record<string, string> = { 'content-type': 'application/json', 'x-request-id': requestId }
-  // Where clients of this language look for it (handbook/reference/http.md).
+  // Clients of this dialect read the id here (handbook/reference/http.md).
   if (family === 'messages') headers['request-id'] = requestId
   if (verdict !== null) headers['x-service-verdict'] = verdict.toUpperCase()
   return headers

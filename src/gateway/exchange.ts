@@ -22,55 +22,55 @@ import type { EscalationNotice } from './policy/escalation-notice.ts'
 import type { BeginInspection, StreamInspection } from './policy/inspected-stream.ts'
 import type { BodyMembers } from './request/edit-body.ts'
 
-/** A model that was asked for, and who will answer. Requests for the same record share one. */
+/** A resolved model and its provider. Requests for the same record share one object. */
 export interface ResolvedModel {
-  /** The id of its record; of a model that no record lists, the name by which its provider's kind knows it. */
+  /** The id of its record, or for an unlisted model the name by which the provider's kind knows it. */
   readonly id: string
-  /** Other names of the same model: a policy that denies one of them denies it. */
+  /** Other names of the same model. A policy that denies one of them denies it. */
   readonly aliases: readonly string[]
-  /** The name the provider knows it by. */
+  /** The provider's name of the model. */
   readonly upstreamModel: string
   readonly provider: Provider
-  /** The catalog's record; null for a model that the catalog does not list. */
+  /** The catalog record; null for an unlisted model. */
   readonly listed: CatalogModel | null
   readonly kind: ProviderKind
 }
 
-/** One call to a provider, as the attempt event tells it. */
+/** One call to a provider, as the attempt event states it. */
 export interface Attempt {
   readonly eventId: string
-  /** The call's own span; null where the exchange is not recorded as a trace. */
+  /** The span of the call; null when the exchange is not traced. */
   readonly spanId: string | null
   provider: string
   model: string
   startedAt: number
   startedMonotonic: number
-  /** Milliseconds until the headers came, null where they did not. */
+  /** Milliseconds until the response headers; null before them. */
   firstByteMs: number | null
-  /** Milliseconds from the call to its end, null while it runs. */
+  /** Milliseconds from the start of the call to its end; null while it runs. */
   latencyMs: number | null
   status: number | null
   reason: ReasonCode
-  /** What the provider reported for a call that was not the last one; absent where it reported nothing. */
+  /** Reported usage of a call that was not the last; absent when none was reported. */
   usage?: Usage | null
 }
 
-/** What a path costs, as of the admission. */
+/** The price of a path at admission. */
 export interface PricedPath {
   model: ResolvedModel
   terms: ModelTerms
-  /** What a request costs at most, in nano-dollars; null where no limit of money asks for it. */
+  /** The maximum cost in nano-dollars; null when no money limit applies. */
   bound: PathBound | null
 }
 
 export interface PathBound {
   /** By the list price. */
   listed: number
-  /** What the provider has charged beyond such bounds before, at most. */
+  /** The most that the provider has charged beyond earlier bounds. */
   excess: number
 }
 
-/** Stable words of what became of an exchange, beside the codes of failures. */
+/** Stable reason codes of outcomes, in addition to the codes of failures. */
 export type ReasonCode =
   | 'ok'
   | 'provider.error'
@@ -85,148 +85,150 @@ export type ReasonCode =
   | 'token.revoked'
   | (string & {})
 
-/** Why an exchange was cut short: what the event says, and what the caller is told where it still listens. */
+/** Why an exchange was cut: the reason for the event and the failure for a caller that still listens. */
 export interface Cut {
   reason: ReasonCode
   failure: Failure
 }
 
-/** What became of the exchange; there is one, and only the first counts. */
+/** The result of an exchange. There is exactly one; only the first counts. */
 export interface Outcome {
   verdict: Verdict
   reason: ReasonCode
-  /** The HTTP status that the caller got, null where it left before there was one. */
+  /** The HTTP status that the caller got; null when it disconnected before there was one. */
   status: number | null
 }
 
 export type Connection = Pick<Bun.Server<unknown>, 'timeout'>
 
 export interface Exchange extends Placed {
-  /** The gateway's own id: usage and events are keyed by it; x-request-id is the caller's and may repeat. */
+  /** The gateway's own id, which keys usage and events. `x-request-id` is chosen by the caller and may repeat. */
   readonly id: string
   readonly requestId: string
-  /** The outcome's event id, the same for what a restart would write, so that only one can ever stand. */
+  /** The event id of the outcome. Recovery uses the same one, so that only one outcome can be recorded. */
   readonly outcomeEventId: string
-  /** The trace it belongs to: the caller's, or one that begins here; null where there is none. */
+  /** The caller's trace or a new one; null without tracing. */
   trace: ExchangeTrace | null
   /** `POST /v1/chat/completions`, as events name it. */
   readonly route: string
-  /** A bounded label for metrics: the dialect's family, or `models`. */
+  /** A metric label with a bounded number of values: the family of the dialect, or `models`. */
   readonly family: string
   readonly dialect: Dialect
   readonly startedAt: number
   readonly startedMonotonic: number
   readonly request: Request
-  /** The server that holds the caller's connection; null where there is none, as in tests. */
+  /** The server of the caller's connection; null when there is none, as in tests. */
   readonly connection: Connection | null
   /**
-   * Always passed upstream, aborted by the caller's leaving, a deadline or a drain. Another try to get an answer has
-   * another one, since the former call is let go of by it.
+   * Passed to every upstream call. A client disconnect, a deadline or a drain aborts it. A retry gets a new one,
+   * because the former was used to cancel its call.
    */
   abort: AbortController
-  /** SHA-256 of the secret that was shown, by which the token is looked at again. */
+  /** SHA-256 of the presented secret, by which the token is checked again. */
   tokenHash: string | null
   token: GovernedToken | null
-  /** The body as it came, or as a policy rewrote it; set before the stages where a frame brought it. */
+  /** The body as received, or as a policy rewrote it. A WebSocket frame sets it before the stages run. */
   body: Uint8Array | null
-  /** The body's Content-Type, the caller's own; JSON where it sent none. */
+  /** The Content-Type of the body as the caller sent it; JSON when it sent none. */
   contentType: string
-  /** Where the outermost members, or a form's fields, stand in the body's text. */
+  /** The positions of the outermost members, or of the fields of a form, in the text of the body. */
   members: BodyMembers | null
-  /** The body parsed, a form as its fields; its texts are what policies read. */
+  /** The parsed body, a form as its fields. Policies read its texts. */
   parsed: Record<string, unknown> | null
-  /** Members to be written anew when the body is sent: JSON text, or null to leave the member out. */
+  /** Members to replace when the body is sent: JSON text, or null to remove the member. */
   readonly edits: Map<string, string | null>
-  /** A policy changed members, so that what is sent may be longer than what came. */
+  /** A policy changed members, so the sent body may be longer than the received one. */
   rewritten: boolean
   sessionId: string | null
-  /** What the gateway did to the request beyond its verdicts, in stable words, as `details.notes` of the event. */
+  /** Stable notes of what the gateway changed in the request, recorded as `details.notes`. */
   readonly notes: string[]
   facts: RequestFacts | null
-  /** The request in the form that is written for providers of other languages; null where there is none. */
+  /** The neutral form of the request, from which other languages are written; null when no translation is needed. */
   neutral: NeutralRequest | null
-  /** The languages of paths that are asked in another than the first that they can be; null where all are in the first. */
+  /** The languages of paths that are called in another language than their first; null when there are none. */
   furtherLanguages: Map<ResolvedModel, LanguageName> | null
   promptHash: string | null
-  /** The request's text as its record keeps it; null where it keeps none. */
+  /** The request text for the event; null when none is kept. */
   promptRedacted: string | null
-  /** The path that is or will be tried; the first of `paths` until one fails. */
+  /** The path that is or will be called: the first of `paths` until one fails. */
   model: ResolvedModel | null
-  /** The models that may answer, the one that was asked for first, then its fallbacks (gateway/README.md, Paths). */
+  /** The models that may answer: the requested one, then its fallbacks (gateway/README.md, Paths). */
   paths: readonly ResolvedModel[]
   chain: PolicyChain | null
-  /** What policies read of the request; null where none looks at it. */
+  /** What policies read of the request; null when no policy reads it. */
   policyContext: PolicyContext | null
   readonly policyResults: PolicyResult[]
-  /** What was redacted in the request and is put back in the answer. */
+  /** Text that was redacted in the request and is restored in the answer. */
   placeholders: Placeholders | null
-  /** What waits for a person; null where nothing does. */
+  /** The escalation of this exchange; null when there is none. */
   escalation: EscalationNotice | null
-  /** A reviewer's leave to send this once, and what is held of its account. */
+  /** A reviewer's grant to send this request once, with the reservation on its account. */
   grant: { readonly id: string; readonly reservation: Reservation } | null
   /** The strongest verdict so far. */
   verdict: Verdict
   reservation: Reservation | null
-  /** What it took of limits of requests and tokens a minute. */
+  /** What it took from limits of requests and tokens a minute. */
   rates: RateTicket | null
-  /** What the paths cost; empty until usage is reserved. */
+  /** The prices of the paths; empty until usage is reserved. */
   priced: readonly PricedPath[]
-  /** Who pays: `user:<id>`, `team:<id>` or `organization`. */
+  /** The owner of the spend: `user:<id>`, `team:<id>` or `organization`. */
   spendOwner: string | null
-  /** To what the limit of the output was lowered, because a budget could not pay more; null where it was not. */
+  /** The output limit that a budget imposed; null when it imposed none. */
   maxOutputTokens: number | null
-  /** Bytes of the body, which is let go when it has been sent. */
+  /** The length of the body in bytes; the body itself is freed after it was sent. */
   bodyLength: number
-  /** What the body, and an answer that is read whole, hold of the memory for requests; released at the end. */
+  /** The memory reserved for the body and a buffered answer; released at the end. */
   readonly memory: BodyMemory
   readonly answerMemory: AnswerMemory
-  /** Whether the open record stands in the outbox: from then on there must be exactly one outcome. */
+  /** The open record is in the outbox. From then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
-  /** What is asked of an MCP server, or by one; null on all other routes. */
+  /** The MCP request; null on all other routes. */
   readonly mcp: McpRequest | null
-  /** The provider's answer: held here so that it is not collected while its body still streams. */
+  /** The provider's response, referenced here so that it is not garbage-collected while its body streams. */
   upstream: Response | null
-  /** Follows the answer's frames; null where it is no stream. */
+  /** Reads the frames of a streamed answer; null for a whole answer. */
   reader: StreamReader | null
-  /** Set by the chain, before dispatch, where a policy of it looks at streamed answers. */
+  /** Set by the policy chain before dispatch when a policy inspects streamed answers. */
   beginInspection: BeginInspection | null
-  /** What a streamed answer goes through before the caller; null where nothing looks at it. */
+  /** The inspection of a streamed answer; null when no policy inspects it. */
   inspection: StreamInspection | null
-  /** post_request policies look at the answer before it is translated, and note there what its frames tell. */
+  /** post_request policies inspect the answer before it is translated and note the usage of its frames. */
   inspectedUpstream: boolean
-  /** What the provider has reported, as it did. */
+  /** Usage as the provider reported it. */
   usage: Usage | null
-  /** Tokens, estimated, of calls that reported none, where the request is sent as several; null where it is one. */
+  /** Estimated input tokens of calls without a report, for a request sent as several calls; null otherwise. */
   unreportedInput: number | null
-  /** Characters of generated text that were passed on, for estimates. */
+  /** The number of characters of generated text that were passed on, for estimates. */
   relayedText: number
-  /** Those of a stream that came after the last report. */
+  /** The characters of a stream since its last usage report. */
   textSinceUsage: number
   firstTokenMs: number | null
-  /** What its span says of the answer; null where the exchange is not recorded as a trace, or there was none. */
+  /** The answer attributes of its span; null when the exchange is not traced or has no answer. */
   tracedAnswer: TracedAnswer | null
-  /** Set once, by `cut`; the abort follows from it. */
+  /** Set once, by `cut`, which then aborts the call. */
   cut: Cut | null
-  /** Called when the exchange is cut while nothing of it waits for the provider. */
+  /** Called when the exchange is cut while it does not wait for the provider. */
   onCut: (() => void) | null
-  /** Until when the body has to be there whole, monotonic; null while it is not waited for. `in-flight.ts` watches it. */
+  /** The monotonic deadline of the body; null when no body is awaited. `in-flight.ts` checks it. */
   bodyUntil: number | null
-  /** When the provider's silence began, monotonic; null while nobody waits for it. `in-flight.ts` watches it. */
+  /**
+   * The monotonic time since when the provider has been silent; null when nothing is awaited. `in-flight.ts` checks it.
+   */
   waitingSince: number | null
-  /** The answer goes on after it was handed out: its end, not its headers, ends the exchange. */
+  /** The answer streams: its end, not its headers, ends the exchange. */
   streaming: boolean
-  /** Resolves when the outcome is committed; null until there is one. */
+  /** Resolves when the outcome is committed; null before there is one. */
   settled: Promise<void> | null
-  /** The server's limit for idle connections is lifted from the caller's. */
+  /** The server's idle timeout is lifted for the caller's connection. */
   heldOpen: boolean
-  /** The caller's connection is being watched. */
+  /** The caller's connection is watched for a disconnect. */
   watched: boolean
-  /** What the last stage made. */
+  /** The answer that the last stage made. */
   answer: Response | null
 }
 
-/** The model that was asked for, by the name that filters and policies know; null before the request is read. */
+/** The requested model by the name that filters and policies know; null before the request is read. */
 export const askedModel = ({ paths, facts }: Pick<Exchange, 'paths' | 'facts'>): string | null =>
   paths[0]?.id ?? facts?.model ?? null
 
@@ -237,12 +239,12 @@ export interface Beginning {
   route: string
   family: string
   dialect: Dialect
-  /** What a frame brought; null where the request itself holds it. */
+  /** The body of a WebSocket frame; null when the request itself holds the body. */
   body?: Uint8Array | null
   mcp?: McpRequest
 }
 
-/** An exchange of which nothing is known yet but that it was asked for. */
+/** Creates an exchange before anything of it was read. */
 export const beginExchange = (
   beginning: Beginning,
   { clock, newId, memory }: { clock: Clock; newId: NewId; memory: MemoryBudget },
@@ -317,13 +319,13 @@ export const beginExchange = (
   place: -1,
 })
 
-/** What an earlier stage must have set. Its absence is a mistake in the order of stages: `internal`. */
+/** Returns a value that an earlier stage must have set. A missing one is a wrong order of stages: `internal`. */
 export function required<Value>(value: Value | null): Value {
   if (value === null) throw new Failure('internal', { cause: new Error('A stage ran before the one it builds on') })
   return value
 }
 
-/** Ends an exchange from outside its own course: the caller left, a deadline passed, the gateway stops. First wins. */
+/** Ends an exchange from outside: client disconnect, deadline or drain. Only the first call counts. */
 export function cut(exchange: Exchange, reason: ReasonCode, failure: Failure): void {
   if (exchange.cut !== null) return
   exchange.cut = { reason, failure }

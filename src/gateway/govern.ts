@@ -1,6 +1,6 @@
 /**
- * One governed exchange from beginning to answer: the same for a request over HTTP and for a frame of a socket. A frame
- * brings its body; everything else it takes from the handshake's request.
+ * Runs one governed exchange from its start to its answer, for an HTTP request or a WebSocket frame. A frame brings its
+ * body; everything else comes from the request of the handshake.
  */
 
 import { Failure } from '../failure.ts'
@@ -12,20 +12,20 @@ import { failureAnswer, refuse } from './error-response.ts'
 import { type Beginning, beginExchange, type Exchange } from './exchange.ts'
 import type { Stage } from './pipeline.ts'
 
-/** What is the same for every request of one route. */
+/** What all requests of one route share. */
 export interface GovernedRoute extends Pick<Beginning, 'route' | 'family' | 'dialect'> {
   readonly stages: readonly Stage[]
 }
 
 export type Arrival = Pick<Beginning, 'request' | 'connection' | 'requestId' | 'body' | 'mcp'>
 
-/** Takes one request through its stages. Whatever they throw is answered and recorded; nothing escapes. */
+/** Runs one request through its stages. Whatever a stage throws is answered and recorded; nothing escapes. */
 export async function govern(
   gateway: Gateway,
   { route, family, dialect, stages }: GovernedRoute,
   arrival: Arrival,
 ): Promise<Response> {
-  // Before its first bootstrap a gateway does not know who it is, and an event of nobody's could not be taken in.
+  // Before its first bootstrap a gateway has no identity, and the control plane would refuse its events.
   if (gateway.worker.standing.gatewayId === '') {
     return failureAnswer(dialect, new Failure('not_ready'), arrival.requestId, 'error')
   }
@@ -47,7 +47,7 @@ export async function govern(
   }
 }
 
-/** A message of MCP says itself what trace it belongs to, whatever carries it; where it does not, its carrier does. */
+/** A trace in the MCP message itself takes precedence over the trace headers of the HTTP request. */
 function traceCarrierOf({ request, mcp }: Arrival): TraceCarrier {
   const meta = mcp?.params._meta
   if (!isObject(meta) || typeof meta.traceparent !== 'string') return request.headers

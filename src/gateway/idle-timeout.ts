@@ -1,21 +1,20 @@
 /**
- * The server ends a connection on which nothing happens for ten seconds. Where a request takes longer, the gateway's
- * own deadlines hold instead. Once it is answered the connection has a limit again: a caller that is gone without a
- * word would keep it for ever.
+ * Replaces the server's idle timeout of ten seconds by the gateway's own deadlines while a request runs. After the
+ * answer the connection gets a timeout again; otherwise a client that vanished would keep it open for ever.
  */
 import type { Exchange } from './exchange.ts'
 
 type Asked = Pick<Exchange, 'request' | 'connection'>
 
-/** Time for a caller that is slow to read its answer, too. */
+/** Includes time for a client that reads its answer slowly. */
 const afterAnswerSeconds = 120
 
-/** Holds until `restoreIdleLimit`, or the connection's next request. */
+/** Applies until `restoreIdleLimit`, or until the next request of the connection. */
 export function liftIdleLimit({ request, connection }: Asked): void {
   connection?.timeout(request, 0)
 }
 
-/** To be called before the answer has left; afterwards it does nothing. */
+/** Call it before the answer has left; afterwards it has no effect. */
 export function restoreIdleLimit({ request, connection }: Asked): void {
   connection?.timeout(request, afterAnswerSeconds)
 }

@@ -1,11 +1,11 @@
 /**
- * The exchanges that run, in one set: what a drain waits for beside a few answers, whose callers are watched, and what
- * is held against the deadlines. One sweep every few milliseconds serves all of them, where a timer and a listener for
- * each request would cost more than the rest of its admission; it stops while nothing runs.
+ * The set of running exchanges: a drain waits for them, their clients are watched, and their deadlines are checked. One
+ * sweep every few milliseconds serves all of them. A timer and a listener for each request would cost more than the
+ * rest of its admission. The sweep stops while nothing runs.
  *
- * Five deadlines (handbook/reference/http.md): the request's body, the connection, the provider's first byte, its
- * silence within an answer, the answer in all. The second and third end a call, after which another path may be tried;
- * the others end the exchange, the last two once its answer has begun.
+ * There are five deadlines (handbook/reference/http.md): the request body, the connection, the provider's first byte,
+ * its silence within an answer, and the whole answer. The second and third end a call, after which another path may be
+ * tried. The others end the exchange, the last two only once the answer has begun.
  */
 
 import type { Settings } from '../config.ts'
@@ -23,14 +23,16 @@ import { deadlinesOf } from './upstream/timeouts.ts'
 
 const sweepMilliseconds = 10
 /**
- * How long an exchange may take before its caller is watched, which costs as much as the rest of its admission: the
- * call of a caller that leaves sooner is ended then, or is over.
+ * How long an exchange runs before its client is watched, which costs as much as the rest of an admission. The call of
+ * a client that disconnects sooner is cancelled then, or has finished.
  */
 const momentMilliseconds = 50
-/** Deadlines are seconds: with ten thousand streams, looking at each more often would take a tenth of a processor. */
+/**
+ * Deadlines are seconds long. With ten thousand streams, checking each in every sweep would use a tenth of a processor.
+ */
 const sweepsForDeadlines = 5
 
-/** `watch` is called once for each exchange that takes longer than a moment and has its request whole. */
+/** `watch` is called once for each exchange that runs longer than a moment and whose request was read whole. */
 export function createInFlight(settings: Settings, clock: Clock, watch: (exchange: Exchange) => void): InFlight {
   const reachability = byProxy(process.env) ? null : new Reachability(clock, dialTcp)
   const exchanges = new ShortLivedSet<Exchange>()
@@ -116,7 +118,7 @@ interface Watch {
   reachability: Reachability | null
 }
 
-/** A cut exchange only has to write its outcome; a disk that takes longer than this will not take it at all. */
+/** A cut exchange only writes its outcome. A disk that takes longer than this will not take it at all. */
 const cutGraceMilliseconds = 2000
 
 function checkDeadlines(exchange: Exchange, now: number, { settings, clock, reachability }: Watch): void {
@@ -159,7 +161,7 @@ function hasNoConnection(
   return address !== null && reachability?.unreachable(address, since, deadline) === true
 }
 
-/** Nothing was passed on: this call is over, and another path may answer. */
+/** Nothing was passed on, so only this call ends and another path may answer. */
 function endLate(exchange: Exchange, clock: Clock, reason: ReasonCode): void {
   endAttempt(exchange, { clock }, reason)
   exchange.abort.abort()

@@ -1,7 +1,6 @@
 /**
- * Model discovery: the models of the catalog that this token may use, in one page that the OpenAI and the Anthropic
- * client both read (gateway/README.md). It calls no provider, so nothing is opened; its outcome is recorded like
- * others.
+ * Lists the catalog models that the token may use, in one page that the OpenAI and the Anthropic client both read
+ * (gateway/README.md). It calls no provider, so there is no open record; the outcome is recorded.
  */
 import { Failure } from '../failure.ts'
 import type { CatalogModel, StateView } from '../fleet/protocol/worker.ts'
@@ -27,7 +26,7 @@ export async function answerModels(exchange: Exchange, gateway: Gateway): Promis
   })
 }
 
-/** The id after `/v1/models/`, with slashes written as they are or as %2F; null where the whole list is asked for. */
+/** The id after `/v1/models/`, with slashes plain or as %2F; null for the whole list. */
 function askedModel(url: string): string | null {
   const path = pathOf(url)
   if (path === modelsPath) return null
@@ -59,7 +58,7 @@ function modelPage(view: StateView, token: GovernedToken) {
   }
 }
 
-/** A model as both clients read it; null where this token may not use it or this gateway cannot serve it. */
+/** A model in the form of both clients; null when the token may not use it or this gateway cannot serve it. */
 function modelEntry(view: StateView, token: GovernedToken, { id, providerId, createdAt }: CatalogModel) {
   const provider = view.provider(providerId)
   if (provider === null || !providerKinds.has(provider.kind)) return null

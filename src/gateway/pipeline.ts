@@ -1,7 +1,7 @@
 /**
- * The page to read first: the life of one governed request, in order (gateway/README.md). Each stage takes the exchange
- * and makes it richer, or throws a Failure; `error-response.ts` is the one place that turns a Failure into the caller's dialect.
- * A stage that waits for nothing returns nothing, so that the common path is not cut into turns of the event loop.
+ * The page to read first: the stages of a governed request in order (gateway/README.md). Each stage takes the exchange
+ * and enriches it, or throws a Failure, which `error-response.ts` writes in the caller's dialect. A stage that does not
+ * wait returns nothing, so that the common path does not yield to the event loop.
  */
 
 import { openRecord } from './accounting/open-record.ts'
@@ -29,7 +29,7 @@ import { readFrame } from './websocket/frame.ts'
 
 export type Stage = (exchange: Exchange, gateway: Gateway) => Promise<void> | void
 
-/** A request to a model. What stands before `openRecord` can refuse it at no cost; what follows has one outcome. */
+/** An inference request. A stage before `openRecord` refuses at no cost; after it there is exactly one outcome. */
 export const inferenceStages: readonly Stage[] = [
   authenticate,
   readRequest,
@@ -46,21 +46,21 @@ export const inferenceStages: readonly Stage[] = [
   dispatch,
 ]
 
-/** A frame of a WebSocket is a request like any other, once it has been read as one. */
+/** A WebSocket frame runs like any other request once it was read. */
 export const frameStages: readonly Stage[] = [authenticate, admitFrame, readFrame, ...inferenceStages.slice(1)]
 
-/** Model discovery calls no provider; who may see what is decided by the same stages. */
+/** Model discovery calls no provider; the same stages decide who may see what. */
 export const discoveryStages: readonly Stage[] = [authenticate, admitToken, askWhetherDepleted, answerModels]
 
 /**
- * A request to an MCP server: the same stages, without those that are about models. The surface has authenticated who
- * sent it before its body came.
+ * A request to an MCP server: the same stages without those for models. The MCP endpoint has authenticated the sender
+ * before the body arrived.
  */
 export const mcpCallStages: readonly Stage[] = [
   identify,
   admitToken,
   readCall,
-  // No chain is refused here, and the record of a refusal is written by its policies.
+  // This does not refuse an MCP chain. The policies write the record of a refusal.
   fitChain,
   allowServer,
   limitRate,
@@ -72,7 +72,7 @@ export const mcpCallStages: readonly Stage[] = [
   callServer,
 ]
 
-/** What the MCP surface answers without any server doing anything. */
+/** MCP requests that the gateway answers without calling a server. */
 export const mcpDiscoveryStages: readonly Stage[] = [
   identify,
   admitToken,

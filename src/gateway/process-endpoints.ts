@@ -1,4 +1,4 @@
-/** What a gateway's process answers about itself: alive, ready, measured, described. None of it is governed. */
+/** Serves the ungoverned endpoints of the process itself: liveness, readiness, metrics and the API description. */
 
 import { asFailure } from '../failure.ts'
 import type { Readiness } from '../fleet/protocol/worker.ts'
@@ -11,15 +11,17 @@ import { failureAnswer } from './error-response.ts'
 export interface ProcessEndpoint {
   ready(): Readiness
   metrics(): Promise<string>
-  /** The public description; rejects with a Failure where it cannot be had. */
+  /** The API description; rejects with a Failure when it is not available. */
   openapi(): Promise<unknown>
-  /** What OAuth clients are told of this gateway, by path (RFC 9728); throws `not_ready` before it knows itself. */
+  /**
+   * The OAuth protected resource metadata of this gateway by path (RFC 9728); throws `not_ready` before its bootstrap.
+   */
   resources(): Readonly<Record<string, ProtectedResource>>
 }
 
 const mcpResourcePath = `${protectedResourcePath}/mcp`
 
-/** A page that is an OAuth client reads where to get its token; all of it is public. */
+/** Public documents in which a page that is an OAuth client reads where to get its token. */
 const pageReadable: ReadonlySet<string> = new Set([protectedResourcePath, mcpResourcePath])
 
 const answers: Readonly<Record<string, (itself: ProcessEndpoint) => Promise<Response> | Response>> = {
@@ -37,7 +39,7 @@ const answers: Readonly<Record<string, (itself: ProcessEndpoint) => Promise<Resp
 
 export const isProcessEndpoint = (path: string): boolean => Object.hasOwn(answers, path)
 
-/** Answers a browser that asks whether its page may read one of these; null where no page may. */
+/** Answers the CORS preflight of one of these paths; null when pages may not read it. */
 export const preflightAboutItself = (path: string, requestId: string): Response | null => {
   if (!pageReadable.has(path)) return null
   const answer = preflightAnswer('GET')
@@ -45,7 +47,7 @@ export const preflightAboutItself = (path: string, requestId: string): Response 
   return answer
 }
 
-/** Answers one of the paths that `isProcessEndpoint` knows. */
+/** Answers one of the paths that `isProcessEndpoint` accepts. */
 export async function answerProcessEndpoint(
   itself: ProcessEndpoint,
   path: string,

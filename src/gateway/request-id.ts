@@ -1,4 +1,4 @@
-/** The caller's label of its request: `x-request-id` (handbook/reference/http.md). */
+/** The caller's id of its request: `x-request-id` (handbook/reference/http.md). */
 import { Failure } from '../failure.ts'
 import { families } from '../languages/families.ts'
 import { isRequestId } from '../lib/http/request-id.ts'
@@ -6,7 +6,7 @@ import type { NewId } from '../lib/ids.ts'
 import { withoutSecrets } from './accounting/redaction.ts'
 import type { Exchange } from './exchange.ts'
 
-/** The caller's own label where it has the form of one and is no secret, otherwise a new one. */
+/** Returns the caller's id when it has the right form and is no secret, otherwise a new one. */
 export function requestIdOf(request: Request, newId: NewId): string {
   const given = request.headers.get('x-request-id')
   return given !== null && isRequestId(given) && withoutSecrets(given) === given ? given : newId()

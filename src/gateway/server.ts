@@ -1,7 +1,7 @@
 /**
- * The gateway as one fetch handler for `Bun.serve`: plain routing, because a framework's share of this path is
- * measurable and there are few routes. Requests to models and model discovery run through `pipeline.ts`; the rest answers
- * for the process itself. Any other path is 404 and never forwarded.
+ * The gateway as one fetch handler for `Bun.serve`. Routing is a plain lookup, because there are few routes and the
+ * share of a framework on this path is measurable. Model requests and model discovery run through `pipeline.ts`; the
+ * other routes are endpoints of the process. Any other path is 404 and never forwarded.
  */
 import type { Registry } from 'prom-client'
 import type { Settings } from '../config.ts'
@@ -58,7 +58,7 @@ export interface GatewayWorker {
   readonly allowances: Allowances
   readonly rates: Rates
   ready(): Readiness
-  /** Gauges for `/metrics`, read when it is asked for. */
+  /** Gauges for `/metrics`, read when it is requested. */
   readonly counters: WorkerCounters
 }
 
@@ -69,42 +69,42 @@ export interface GatewayOptions {
   clock: Clock
   newId: NewId
   log: Log
-  /** Where spans go; nowhere where it is left out. */
+  /** Where spans are exported; by default nowhere. */
   tracer?: Tracer
   documents: { openapi(): Promise<unknown> }
-  /** Counts input with the model's tokenizer; in a thread of its own where it is left out. */
+  /** Counts input with the model's tokenizer; by default in a thread of its own. */
   tokenCounter?: TokenCounter
-  /** The figures of all processes that share the port; this one's where it is left out. */
+  /** The metrics of all processes that share the port; by default of this one. */
   allMetrics?(): Promise<string>
-  /** What stands behind `/mcp`. */
+  /** The MCP servers behind `/mcp`. */
   mcp?: McpServers
-  /** The processes that share the port, which may have the MCP session that is asked for; none where it is left out. */
+  /** The processes that share the port and may own the requested MCP session; by default none. */
   neighbours?: McpNeighbours
 }
 
-/** A server that requests come from, which a drain stops. */
+/** A server that accepts requests and that a drain stops. */
 export type Listener = Connection & Pick<Bun.Server<unknown>, 'stop' | 'pendingRequests'>
 
 export interface GatewayServer {
-  /** `undefined` where the connection has become a WebSocket. */
+  /** `undefined` when the connection became a WebSocket. */
   fetch(request: Request, server?: Listener & SocketListener): Promise<Response> | Response | undefined
-  /** A request to `/mcp`, which may have come to a worker that shares the port. */
+  /** A request to `/mcp`, possibly forwarded by a worker that shares the port. */
   answerMcp(request: Request, server: Listener): Promise<Response>
   readonly websocket: SocketHandlers
-  /** Loads what the first request to a real provider, and all beside it, would otherwise stand still for. */
+  /** Loads what would delay the first request to a real provider and everything beside it. */
   warm(): Promise<void>
-  /** Ends what runs for these tokens, and their connections (handbook/tokens.md). */
+  /** Ends the running requests of these tokens and their connections (handbook/tokens.md). */
   cutTokens(tokenHashes: readonly string[]): void
   /**
-   * Refuses what is new, lets what runs finish within `drain_seconds`, cuts the rest with its outcome recorded. Then
-   * the servers that requests came from take no more, and have what is left of that time to send what was answered.
+   * Refuses new requests, lets running ones finish within `drain_seconds`, and cuts the rest with a recorded outcome.
+   * Then the servers accept nothing more and use the rest of that time to send the answers.
    */
   drain(): Promise<void>
   /** Its metrics as they are now. */
   metrics(): Registry
 }
 
-/** The routes of the families that models answer, by path. */
+/** Inference routes by path, one for each dialect. */
 const inferenceRoutes: ReadonlyMap<string, GovernedRoute> = new Map(
   modelFamilies.map((family) => [
     families[family].path,
@@ -119,11 +119,11 @@ const discovery: GovernedRoute = {
   stages: discoveryStages,
 }
 
-/** For the last frames of a connection to leave, after what it answered was cut. */
+/** Time for the last frames of a connection to leave after its exchange was cut. */
 const closeGraceMilliseconds = 2500
-/** For the last answers to leave; a caller that does not send its request is not waited for longer. */
+/** Time for the last answers to leave. A client that does not send its request is not awaited longer. */
 const sendGraceMilliseconds = 500
-/** How often it is asked whether the last callers have read their answers: nothing tells. */
+/** The interval of checks whether the last clients have read their answers; there is no event for it. */
 const sentMilliseconds = 20
 
 export function createGateway(options: GatewayOptions): GatewayServer {
@@ -171,7 +171,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     ),
   )
 
-  /** The servers that requests came from: that of callers, and that of siblings where there are any. */
+  /** The servers that accept requests: from clients, and from sibling workers if there are any. */
   const listeners = new Set<Listener>()
   const metrics = () =>
     meter.read({
@@ -193,7 +193,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
   }
 
-  /** What no exchange answers. */
+  /** Requests that are answered without an exchange. */
   const aside = async (request: Request, answering: Promise<Response> | Response) => {
     const answer = await answering
     return gateway.draining ? await closingAnswer(request, answer) : answer
@@ -254,12 +254,12 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   }
 }
 
-/** What answers for the process itself, and every path where nothing is. */
+/** Answers the endpoints of the process, and 404 for every unknown path. */
 function answerUngoverned(itself: ProcessEndpoint, request: Request, path: string, requestId: string) {
   if (!isProcessEndpoint(path)) {
     return failureAnswer(dialectOf(path), new Failure('not_found'), requestId, null)
   }
-  // RFC 9110 section 9.1: what answers GET answers HEAD; the server leaves the body out.
+  // RFC 9110 section 9.1: HEAD works wherever GET does; the server omits the body.
   if (request.method === 'GET' || request.method === 'HEAD') return answerProcessEndpoint(itself, path, requestId)
   const preflight = request.method === 'OPTIONS' ? preflightAboutItself(path, requestId) : null
   return preflight ?? methodNotAllowed(chat, 'GET, HEAD', requestId)
@@ -271,7 +271,7 @@ function methodNotAllowed(dialect: Dialect, allowed: string, requestId: string):
   return refused
 }
 
-/** At a family's path, and below it where nothing is, whoever asks speaks its language. */
+/** At and below the path of a family the caller speaks the dialect of that family. */
 function dialectOf(path: string): Dialect {
   if (path === mcpPath) return withoutRequest
   for (const [base, { dialect }] of inferenceRoutes) if (path === base || path.startsWith(`${base}/`)) return dialect

@@ -1,7 +1,7 @@
 /**
- * What the span of a recorded exchange says of its answer beyond its usage: its id, the model that the provider names,
- * and why it ended. Of an exchange that is not recorded nothing is looked at; of a recorded stream only its first frames
- * and those that say an end are read once more.
+ * Reads from an answer what its span states beyond usage: the id, the model that the provider names, and the finish
+ * reasons. Without a recorded trace nothing is read. Of a recorded stream only the first frames and the frames that may
+ * hold a finish reason are parsed a second time.
  */
 
 import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../../languages/reading/json-value.ts'
@@ -12,16 +12,16 @@ import type { TracedAnswer } from './traced-answer.ts'
 const mostFirstFrames = 4
 const mostReasons = 16
 const longestText = 256
-/** Quotes inside of texts are escaped, so that no text looks like this. */
+/** Quotes inside a text are escaped, so no text matches this. */
 const saysEnd = /"(?:finish|stop)_reason"\s*:\s*"|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"/
 const ended: ReadonlySet<unknown> = new Set(['completed', 'incomplete', 'failed', 'cancelled'])
 
-/** Notes what a whole answer says. */
+/** Reads the attributes of a whole answer. */
 export function traceAnswer(exchange: Exchange, body: unknown): void {
   if (exchange.trace?.spanId && isObject(body)) note(tracedAnswerOf(exchange), body)
 }
 
-/** Notes what one frame's data says. */
+/** Reads the attributes of one frame. */
 export function traceFrame(exchange: Exchange, data: string): void {
   if (!exchange.trace?.spanId) return
   const answer = tracedAnswerOf(exchange)
@@ -37,7 +37,9 @@ function tracedAnswerOf(exchange: Exchange): TracedAnswer {
   return exchange.tracedAnswer
 }
 
-/** In a stream of responses the answer stands in `response`, in one of messages first in `message`, then in `delta`. */
+/**
+ * A responses stream holds the answer in `response`; a messages stream holds it first in `message`, then in `delta`.
+ */
 function note(answer: TracedAnswer, said: JsonObject): void {
   const { response, message, delta } = said
   const inner = isObject(response) ? response : isObject(message) ? message : said

@@ -1,7 +1,7 @@
 /**
- * What an exchange leaves behind: one `gateway.provider.attempt` event for each call, then exactly one
- * `gateway.request.outcome`. `settle` is the only way to write them, and only its first call does: every path that can
- * end an exchange calls it, and whoever comes second gets the first one's promise.
+ * Writes the events of an exchange: one `gateway.provider.attempt` for each call, then exactly one
+ * `gateway.request.outcome`. Only `finishExchange` writes them, and only its first call does. Every path that can end
+ * an exchange calls it; later calls get the promise of the first.
  */
 import { type Attribution, type Event, noAttribution, type Verdict } from '../../events/event.ts'
 import { timestamp } from '../../lib/clock.ts'
@@ -18,17 +18,17 @@ import { maskedOrNull, tooLong, withoutSecrets } from './redaction.ts'
 import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
 import { traceExchange } from './spans.ts'
 
-/** Writes the exchange's events; resolves when they are committed. Rejects where the journal cannot take them. */
+/** Writes the events of the exchange. Resolves when they are committed; rejects when the journal cannot take them. */
 export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
   if (exchange.settled !== null) return exchange.settled
-  // What policies decide of an answer is not what became of the call that brought it.
+  // A policy's decision on the answer is not a failure of the call that brought it.
   endAttempt(exchange, gateway, outcome.verdict === 'error' ? outcome.reason : 'ok')
   exchange.waitingSince = null
   exchange.promptRedacted = capturePrompt(exchange, gateway)
   const events: Event[] = []
   for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
   if (exchange.policyResults.length > 0) {
-    // Of an answer that streams some policies decide as it comes, and others, of earlier stages too, at its end.
+    // Some policies decide while the answer streams, and others, also of earlier stages, at its end.
     exchange.policyResults.sort((one, other) => everyStage.indexOf(one.stage) - everyStage.indexOf(other.stage))
     const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
     events.push(...decisionEvents(exchange, gateway, frame))
@@ -43,8 +43,8 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
 }
 
 /**
- * The outcome with what is booked of each limit, in the tick in which it is written, and what it changes of limits a
- * minute; unopened, all is given back.
+ * The outcome event with what is booked on each limit, written in the same tick. An exchange that was never opened
+ * releases its reservations.
  */
 function settledEvent(
   exchange: Exchange,
@@ -59,7 +59,7 @@ function settledEvent(
   return { event, uses: settleRates(exchange, spent) }
 }
 
-/** Settles where nobody is left to be told that the journal failed: the log is. */
+/** Finishes an exchange when nobody can be told that the journal failed. The failure is logged. */
 export function settleUnwatched(exchange: Exchange, gateway: Gateway, outcome: Outcome): void {
   settle(exchange, gateway, outcome).catch((thrown) => logUnrecorded(exchange, gateway, thrown))
 }
@@ -68,7 +68,7 @@ export function logUnrecorded({ id, requestId }: Exchange, { log }: Gateway, thr
   log.error({ request_id: requestId, exchange_id: id, error: String(thrown) }, 'An outcome could not be recorded')
 }
 
-/** Ends the running attempt, if one runs; its reason is its own where it has one already. */
+/** Ends the running attempt, if there is one. An attempt that already has a reason keeps it. */
 export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>, reason: ReasonCode): void {
   const attempt = exchange.attempts.at(-1)
   if (attempt === undefined || attempt.latencyMs !== null) return
@@ -76,7 +76,10 @@ export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>
   attempt.reason = reason
 }
 
-/** The outcome that a restart writes for an exchange whose own never came: all that was held counts as spent. */
+/**
+ * The outcome that recovery writes when the process was killed before it wrote one. The whole reservation counts as
+ * spent.
+ */
 export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
   const event = outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
   if (event.details !== undefined) event.details.dispatched = true
@@ -105,7 +108,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
   if (exchange.opened) details.dispatched = true
   if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
   event.details = details
-  // Of what was never dispatched nothing has asked for it yet; of a caller that nobody knows the body is not looked at.
+  // The digest was not needed before if nothing was dispatched. The body of an unauthenticated caller is not read.
   if (exchange.body !== null && exchange.token !== null) digestOf(exchange, gateway)
   if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
   if (exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
@@ -114,14 +117,14 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
   return event
 }
 
-/** The caller's own metadata, where its token is trusted with it (handbook/tokens.md); as much as providers take. */
+/** The caller's own metadata, if its token may send it (handbook/tokens.md), in the amount that providers accept. */
 function trustedMetadata(exchange: Exchange): Record<string, string> | null {
   const given = exchange.token?.metadataTrust === 'caller' ? exchange.parsed?.metadata : null
   return typeof given === 'object' && given !== null ? recordedMetadata(exchange, given) : null
 }
 
 function recordedMetadata(exchange: Exchange, given: object): Record<string, string> | null {
-  // Masked before they are cut, so that nothing of a secret is left at the cut.
+  // Masks before it cuts, so that no part of a secret remains at the cut.
   const recorded = (text: string, length: number) =>
     text.length > 2 * length ? tooLong : recordedText(exchange, text).slice(0, length).toWellFormed()
   const texts = Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === 'string')

@@ -1,6 +1,6 @@
 /**
- * What spans of an exchange on the MCP surface say: the caller's request, and under it the call to the server, by the MCP
- * conventions of OpenTelemetry. A session is named by its label, since its id opens it.
+ * The spans of an MCP exchange by OpenTelemetry's MCP conventions: one for the caller's request and, under it, one for
+ * the call to the server. The session id grants access to the session, so a span names the session by a label.
  */
 import { type RpcId, rpcKey } from '../../lib/json/json-rpc.ts'
 import { attribute, attributes, hostAttributes, type Span } from '../../telemetry/span.ts'
@@ -13,7 +13,7 @@ type Told = Pick<Span, 'name' | 'attributes' | 'error'>
 
 const longestId = 256
 
-/** What the span of the exchange itself says of its request. */
+/** The attributes of the span of the exchange itself. */
 export function toldOfRequest(exchange: Exchange, mcp: McpRequest, outcome: Outcome): Told {
   const { id, session } = mcp
   const told = sharedOf(exchange, mcp, recordedName(exchange, mcp), outcome)
@@ -29,7 +29,7 @@ export function toldOfRequest(exchange: Exchange, mcp: McpRequest, outcome: Outc
   }
 }
 
-/** The span of the call to the server; none where there was no call. */
+/** The span of the call to the server; empty when there was no call. */
 export function callingSpans(exchange: Exchange, mcp: McpRequest, parent: Span, outcome: Outcome): Span[] {
   const { calling, server } = mcp
   if (calling === null) return []
@@ -56,14 +56,14 @@ export function callingSpans(exchange: Exchange, mcp: McpRequest, parent: Span, 
   ]
 }
 
-/** What both say: the method and, as the one who is asked knows it, what is called. */
+/** The attributes that both spans share: the method, and the name of what is called as the receiver knows it. */
 function sharedOf(exchange: Exchange, mcp: McpRequest, name: string | null, outcome: Outcome): Told {
   const { errorCode } = mcp
   const method = recordedText(exchange, mcp.method)
   const named = name === null ? null : nameAttributeOf(method)
   const error = errorOf(mcp, outcome)
   return {
-    // Addresses of resources are too many for names of spans.
+    // Resource addresses have too many values for span names.
     name: named === null || named === attribute.resourceUri ? method : `${method} ${name}`,
     attributes: attributes({
       [attribute.mcpMethod]: method,
@@ -82,7 +82,9 @@ function nameAttributeOf(method: string): string | null {
   return method.startsWith('resources/') ? attribute.resourceUri : null
 }
 
-/** The convention's word for a tool that failed, the code of an error that was answered, or our own reason. */
+/**
+ * The error type: `tool_error` for a failed tool, else the code of the JSON-RPC error, else the reason of the outcome.
+ */
 function errorOf({ toolFailed, errorCode }: McpRequest, { verdict, reason }: Outcome): string | null {
   if (errorCode !== null) return String(errorCode)
   if (verdict === 'error') return reason

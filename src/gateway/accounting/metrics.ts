@@ -1,7 +1,7 @@
 /**
- * What the gateway counts about itself. Labels are bounded: families, verdicts, status classes, kinds of policies, codes
- * and reasons of ours; never a token, a user, a request id or a model name that a caller made up. What there is stands in
- * handbook/reference/metrics.md.
+ * The metrics of the gateway. Labels have a bounded number of values: families, verdicts, status classes, policy kinds,
+ * error codes and reasons; never a token, a user, a request id or a model name chosen by a caller. All metrics are
+ * listed in handbook/reference/metrics.md.
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { CostAttribution } from '../../events/event.ts'
@@ -14,7 +14,7 @@ import type { Exchange, Outcome } from '../exchange.ts'
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
-/** What is looked up when the metrics are read. */
+/** Values that are read when the metrics are requested. */
 export interface MeterReadings {
   inFlight: number
   worker: WorkerCounters

@@ -1,7 +1,7 @@
 /**
- * Writes the open record before anything is sent to a provider: from here on a gateway killed at any instant leaves an
- * outcome all the same, because its restart writes the `interrupted` one (fleet/outbox/README.md rule 4). Room is set
- * aside for all that may end the exchange: a full disk refuses it here, not when it has been paid for.
+ * Writes the open record before anything is sent to a provider. From then on a gateway that is killed still leaves an
+ * outcome, because recovery writes the `interrupted` one (fleet/outbox/README.md rule 4). The outbox sets space aside
+ * for everything that may end the exchange, so a full disk refuses the request here and not after it was paid for.
  */
 import { lookAtToken } from '../admission/authenticate.ts'
 import type { Gateway } from '../context.ts'
@@ -18,7 +18,7 @@ export async function openRecord(exchange: Exchange, gateway: Gateway): Promise<
   lookAtToken(exchange, gateway)
 }
 
-/** The outcome, each try of each path, and what policies have decided or may decide of the answer. */
+/** The number of events that may follow: the outcome, each retry of each path, and the policy decisions. */
 function closingEvents({ paths, chain, policyResults }: Exchange, { settings }: Gateway): number {
   const tries = paths.length * (1 + settings.path_retries)
   if (chain === null || chain.size === 0) return 1 + tries

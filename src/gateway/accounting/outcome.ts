@@ -2,7 +2,10 @@ import { type Verdict, verdicts } from '../../events/event.ts'
 import type { Failure } from '../../failure.ts'
 import type { Exchange, Outcome, ReasonCode } from '../exchange.ts'
 
-/** The outcome of an exchange whose answer was passed on: the strongest verdict of its policies, and its reason. */
+/**
+ * The outcome of an exchange whose answer was passed on: the strongest verdict of its policies and that verdict's
+ * reason.
+ */
 export const answered = (exchange: Exchange, status: number): Outcome => ({
   verdict: exchange.verdict,
   reason: exchange.verdict === 'allow' ? 'ok' : decisiveReason(exchange),

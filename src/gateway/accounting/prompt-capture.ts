@@ -1,13 +1,13 @@
 /**
- * The text of a request as its record keeps it, where `capture_prompt_bytes` asks for that (events/README.md): what the
- * policies left of it, after personal data and secrets of every kind were taken out, whatever policies there are.
+ * Makes the request text for the event when `capture_prompt_bytes` is set (events/README.md): the text after the
+ * policies, without personal data and secrets of every kind, whatever policies there are.
  *
- * 1. What any text policy of the chain would block or redact is taken out too, whether or not the chain came as far as
- *    it, or its `when` held: a policy before it may have ended the request. Tool arguments are read as what they say.
- * 2. Nothing is kept where that cannot be had: of a request that was refused before it had a chain, of one that a policy
- *    blocked that does not say by which words, and where a webhook of the chain was not asked.
- * 3. It is as short as the setting says, and no longer text is read than that takes. Where the text is cut, what could
- *    still have become a find at the cut is left out with the rest.
+ * 1. Everything that a text policy of the chain would block or redact is removed too, even if the policy did not run or
+ *    its `when` did not hold, because an earlier policy may have ended the request. Tool arguments are read decoded.
+ * 2. No text is kept when this cannot be ensured: a request refused before it had a chain, a policy that blocked
+ *    without naming the words, or a webhook policy of the chain that was not asked.
+ * 3. The text is as short as the setting says, and only as much is read as that needs. A possible match at the cut is
+ *    left out.
  */
 
 import { Channel } from '../../inspection/channel.ts'
@@ -35,7 +35,7 @@ const rule = (kind: string, matcher: InspectionRule['matcher']): InspectionRule 
 
 let rules: readonly InspectionRule[] | null = null
 
-/** Compiled when the first request is captured. */
+/** Compiled for the first captured request. */
 function redactions(): readonly InspectionRule[] {
   rules ??= [
     rule('secrets', matcherOf(secretDetector())),
@@ -44,7 +44,7 @@ function redactions(): readonly InspectionRule[] {
   return rules
 }
 
-/** Null where nothing is kept, or nothing was read. */
+/** Returns null when no text is kept or no text was read. */
 export function capturePrompt(exchange: Exchange, { settings, log }: Pick<Gateway, 'settings' | 'log'>): string | null {
   const { dialect, parsed, chain, id, requestId } = exchange
   const limit = settings.capture_prompt_bytes
@@ -55,18 +55,18 @@ export function capturePrompt(exchange: Exchange, { settings, log }: Pick<Gatewa
       ? null
       : redactedText(dialect.requestText(parsed), redactingRules(policies), limit)
   } catch (error) {
-    // What becomes of the request must be recorded, with its text or without.
+    // The outcome is recorded with or without its text.
     log.error({ request_id: requestId, exchange_id: id, error: String(error) }, 'A text could not be captured')
     return null
   }
 }
 
-/** Whether a policy found, or would have found, what only it could take out. */
+/** Whether only a policy that did not run, or does not name its words, could remove its findings. */
 function unsayable({ policyResults, opened }: Exchange, policies: readonly ActivePolicy[]): boolean {
   return policies.some(({ id, kind, enforced, compiled }) => {
     if (!enforced || (!(compiled instanceof Error) && compiled.form === 'text')) return false
     const result = policyResults.find((each) => each.policy_id === id && each.stage === 'pre_request')
-    // What was sent has passed all that were for it.
+    // A request that was sent has passed every policy that applies to it.
     if (result === undefined) return kind === 'webhook' && !opened
     return result.verdict === 'block' || result.reason_code === brokenReason
   })
@@ -87,12 +87,12 @@ function redactedText(slots: readonly TextSlot[], rules: readonly InspectionRule
     cut ||= whole.length > limit + maxLiveUnits
     if (cut) break
   }
-  // Over all of it, because a key may go on in the next text.
+  // One channel reads all texts, because a key may continue in the next text.
   const channel = new Channel(redactions(), { kind: 'content', role: null, place: 'prompt' }, [])
   return withinBytes(channel.push(whole) + (cut ? '' : channel.end()), limit)
 }
 
-/** As much of a text as so many bytes of UTF-8 hold, whole characters only. */
+/** The longest prefix of whole characters within this many bytes of UTF-8. */
 function withinBytes(text: string, limit: number): string {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(limit))
   return text.slice(0, read)

@@ -1,10 +1,9 @@
 /**
- * A caller's own words as events, escalations and spans keep them: without secrets, and without what a policy of the
- * request would block or redact, whether or not the chain came as far as that policy, or its `when` held. A policy before
- * it may have ended the request.
+ * Prepares text of the caller for events, escalations and spans: without secrets, and without what a policy of the
+ * chain would block or redact. The policy need not have run, because an earlier policy may have ended the request.
  *
- * The model of a request to a provider is no such word: policies read it by its name, not as text, and spend is booked
- * under it. Only secrets are masked there.
+ * The model of a provider request is only masked for secrets: policies read it as a name, not as text, and spend is
+ * booked under it.
  */
 import { LRUCache } from 'lru-cache'
 import { Channel } from '../../inspection/channel.ts'
@@ -18,14 +17,14 @@ type Governed = Pick<Exchange, 'chain'>
 
 interface Redaction {
   readonly rules: readonly InspectionRule[]
-  /** Sessions and names come again and again, and each event of an exchange asks anew. */
+  /** Sessions and names repeat, and each event of an exchange asks again. */
   readonly known: LRUCache<string, string>
 }
 
 const redactions = new WeakMap<PolicyChain, Redaction>()
 const remembered = 100
 
-/** The text as a record keeps it; the label of what is taken out stands in its place. */
+/** The text for the record; each removed part is replaced by its label. */
 export function recordedText({ chain }: Governed, text: string): string {
   const masked = withoutSecrets(text)
   if (chain === null || chain.size === 0 || masked === '') return masked
@@ -39,15 +38,18 @@ export function recordedText({ chain }: Governed, text: string): string {
   return redacted
 }
 
-/** The same of a text that may be missing. */
+/** As `recordedText`, for a text that may be missing. */
 export const recordedOrNull = (exchange: Governed, text: string | null | undefined): string | null =>
   text === null || text === undefined ? null : recordedText(exchange, text)
 
-/** What a policy said. It may name what the caller chose: tools, members. Its own words for what it found stay. */
+/**
+ * The result of a policy for the record. It may name tools and members that the caller chose. The labels of findings
+ * stay.
+ */
 export const recordedResult = (exchange: Governed, result: PolicyResult): PolicyResult =>
   result.targets.length === 0 ? result : { ...result, targets: recordedTargets(exchange, result) }
 
-/** Each of the results as a record keeps it. */
+/** All results for the record. */
 export function recordedResults(exchange: Governed, results: readonly PolicyResult[]): PolicyResult[] {
   const recorded: PolicyResult[] = []
   for (const result of results) recorded.push(recordedResult(exchange, result))
@@ -76,7 +78,10 @@ function redactionOf(chain: PolicyChain): Redaction {
   return redaction
 }
 
-/** The policies that take out what they find, as rules that write its label; what a policy would put there is no part of a record. */
+/**
+ * The policies that redact, as rules that write a label in place of what they find. The record never holds a policy's
+ * own replacement.
+ */
 export const redactingRules = (policies: readonly ActivePolicy[]): InspectionRule[] =>
   policies.flatMap((policy) => {
     const { compiled, enforced } = policy

@@ -1,7 +1,7 @@
 /**
- * A caller's own words as events, escalations and spans have them: the model that it names, its session, its labels, what
- * policies say of its tools. Whoever puts a secret into one of them, one of ours or one of a provider's known form, finds
- * it masked there; what goes to the provider stays as it came.
+ * Masks secrets in caller-chosen text of events, escalations and spans: model, session, labels and the policy messages
+ * about tools. It masks Gatehouse secrets and the known forms of provider secrets. What goes to the provider is
+ * unchanged.
  */
 import { LRUCache } from 'lru-cache'
 import { holdsSecret } from '../../identity/secret.ts'
@@ -9,24 +9,24 @@ import { secretDetector } from '../../inspection/detectors/secrets/secret-patter
 import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
 import type { TextMatcher } from '../../policies/kinds/kind.ts'
 
-/** No form of a secret is shorter. */
+/** Every form of a secret is at least this long. */
 const shortest = '://:p@'.length
-/** A longer name is nobody's: what stands in its place keeps records small and the thread free. */
+/** A longer name belongs to no model or session. A fixed text replaces it, which bounds the record and the work. */
 const longest = 8192
 export const tooLong = '[TOO_LONG]'
-/** Models and sessions come again and again. */
+/** Models and sessions repeat. */
 const remembered = new LRUCache<string, string>({ max: 2000 })
-/** What is kept of each stays small. */
+/** Longer texts are not cached, which bounds the cache. */
 export const longestRemembered = 1024
 let matcher: TextMatcher | null = null
 
-/** Compiles the forms of secrets, which takes as long as a fifth of a start: whoever starts does it when it is ready. */
+/** Compiles the secret patterns. This takes a fifth of the start time, so a process calls it once it is ready. */
 export function compileSecrets(): TextMatcher {
   matcher ??= matcherOf(secretDetector())
   return matcher
 }
 
-/** The text with `[OPENAI_KEY]` and the like in the place of secrets. */
+/** Replaces each secret by its label, for example `[OPENAI_KEY]`. */
 export function withoutSecrets(text: string): string {
   if (text.length < shortest) return text
   if (text.length > longest) return tooLong
@@ -37,18 +37,18 @@ export function withoutSecrets(text: string): string {
   return masked
 }
 
-/** In a name, words stand beside each other (`read_sk-…`), where in a text a secret stands alone. */
+/** Words in a name are joined (`read_sk-…`); in a text a secret stands alone. */
 const joined =
   /[_-](?=(?:sk|rk|gsk|gh[pousr]|github_pat|gl[a-z]{2,4}|hf|api_org|xai|pplx|r8|nvapi|npm|pypi|xox[a-z]|xapp|whsec|GOCSPX)[_-]|AKIA|ASIA|ABIA|ACCA|AIza|ya29\.|SG\.|eyJ)/g
 
 function mask(text: string): string {
   const alone = replaced(text, text)
   const masked = replaced(alone, alone.replace(joined, ' '))
-  // One of ours is known by its checksum wherever it stands, also in the middle of a word.
+  // The checksum identifies a Gatehouse secret anywhere, also inside a word.
   return holdsSecret(masked) ? '[GATEHOUSE_TOKEN]' : masked
 }
 
-/** The text with the labels of the secrets that are found in `read`, which is as long and may differ at joints. */
+/** Replaces in `text` what is found in `read`, which has the same length and may differ at word joints. */
 function replaced(text: string, read: string): string {
   let result = ''
   let from = 0
@@ -59,6 +59,6 @@ function replaced(text: string, read: string): string {
   return result + text.slice(from)
 }
 
-/** The same of a text that may be missing. */
+/** As `withoutSecrets`, for a text that may be missing. */
 export const maskedOrNull = (text: string | null | undefined): string | null =>
   text === null || text === undefined ? null : withoutSecrets(text)

@@ -1,10 +1,10 @@
 /**
- * What an exchange cost, and what is booked of the limits it drew on (usage/pricing/README.md).
+ * Computes what an exchange cost and books it on its limits (usage/pricing/README.md).
  *
- * The provider's own counts where it gave them (`usage.ts`), those of earlier attempts included. Otherwise input and what
- * was produced, estimated from the text: for answers that arrived, callers that left, and broken streams of which
- * something was passed on. A failed call costs nothing else. An estimate never passes what was set aside; what a provider
- * reports is booked in full, up to the most that any account holds, and the outcome says by how much it exceeds the bound.
+ * Reported usage counts (`usage.ts`), including that of earlier attempts. Without a report, input and produced output
+ * are estimated from the text: for whole answers, for client disconnects, and for broken streams of which something was
+ * passed on. A failed call costs only what it reported. An estimate never exceeds the reservation. A report is booked
+ * in full, up to the most that an account can hold, and the outcome states the excess.
  */
 
 import type { CostAttribution, Event } from '../../events/event.ts'
@@ -24,18 +24,18 @@ import type { Attempt, Exchange, PricedPath, ReasonCode, ResolvedModel } from '.
 import { withoutSecrets } from './redaction.ts'
 import { completedUsage, estimateOf, nothing, spokenCharacters, withinInput } from './usage.ts'
 
-/** What an exchange used, and what that costs. */
+/** What an exchange used and its cost. */
 export interface Spent {
   usage: Usage
   estimated: boolean
-  /** Nano-dollars; null where the model has no price. */
+  /** Nano-dollars; null when the model has no price. */
   cost: number | null
   source: string | null
 }
 
 type Terms = Pick<Gateway, 'prices' | 'clock'>
 
-/** Outcomes that cost what was used even where the provider did not say how much that was. */
+/** Reasons of outcomes that are charged by estimate when the provider reports no usage. */
 const paidByEstimate: ReadonlySet<ReasonCode> = new Set([
   'ok',
   'client.left',
@@ -44,7 +44,7 @@ const paidByEstimate: ReadonlySet<ReasonCode> = new Set([
   'token.revoked',
 ])
 
-/** Null where nothing was used. */
+/** Returns null when nothing was used. */
 export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode): Spent | null {
   const { facts, model, usage } = exchange
   if (facts === null || model === null || !exchange.opened) return null
@@ -61,21 +61,21 @@ export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode):
   return { usage: last.usage, estimated: last.estimated, cost: Math.min(paid, maxAmount), source }
 }
 
-/** An estimate never passes what is held, but for what was reported. */
+/** Limits an estimate to the reservation; reported usage is not limited. */
 function paidOf(exchange: Exchange, terms: ModelTerms, whole: number, earlier: number): number {
   const { usage } = exchange
   const told = usage === null ? 0 : (costAt(exchange, terms, withinInput(usage)) ?? 0)
   return Math.max(told + earlier, Math.min(whole, heldMoney(exchange)))
 }
 
-/** A failed call of several costs what was reported, and no estimate of the rest. */
+/** A failed request of several calls is charged what was reported, without an estimate for the rest. */
 function usedByLast(exchange: Exchange, estimable: boolean): { usage: Usage; estimated: boolean } {
   const { usage, unreportedInput } = exchange
   if (usage === null) return { usage: estimable ? estimateOf(exchange) : nothing, estimated: true }
   return unreportedInput === null || estimable ? completedUsage(exchange, usage) : { usage, estimated: false }
 }
 
-/** What an exchange counts as that nobody will ever settle: all that was set aside, or where nothing was, its input. */
+/** The charge of an exchange that recovery ends: the whole reservation, or without one its input. */
 export function boundOfHeld(exchange: Exchange, gateway: Terms): Spent {
   const { model } = exchange
   const usage = estimateOf(exchange)
@@ -86,8 +86,8 @@ export function boundOfHeld(exchange: Exchange, gateway: Terms): Spent {
 }
 
 /**
- * Books what was used of each limit, in the tick in which the outcome is written; where nothing was opened all is given
- * back. Requests count whatever the provider answered.
+ * Books the use on each limit in the tick in which the outcome is written. Without an open record all is released. A
+ * request counts as one request whatever the provider answered.
  */
 export function settleLimits(exchange: Exchange, event: Event, spent: Spent | null): void {
   const { reservation } = exchange
@@ -111,7 +111,7 @@ export function settleLimits(exchange: Exchange, event: Event, spent: Spent | nu
   event.settlements = [...reservation.book(used)]
 }
 
-/** By how much the last call cost more than its bound, where that is more than was reckoned with. */
+/** By how much the last call exceeded its bound, when it exceeded it by more than the reserved excess. */
 function excessOfSpent(exchange: Exchange, { usage, estimated }: Spent): ExcessDetails | null {
   const { model, priced } = exchange
   const path = model === null ? undefined : pricedOf(priced, model)
@@ -126,7 +126,7 @@ function pricedOf(priced: readonly PricedPath[], model: ResolvedModel): PricedPa
   return undefined
 }
 
-/** The cost on a limit of money; of a budget whose window ended meanwhile what was held first is used first. */
+/** The cost on one money limit. When the window of a budget ended meanwhile, the older reservation is used first. */
 function usedOf(held: readonly HeldAmount[], index: number, cost: number): number {
   const name = plainName(held[index]?.account ?? '')
   let owed = cost
@@ -141,8 +141,8 @@ function usedOf(held: readonly HeldAmount[], index: number, cost: number): numbe
 const noUses: readonly RecordedUse[] = []
 
 /**
- * Corrects the tokens a minute by what was used, and gives what that changes, for the journal; a request that was refused
- * counts for nothing.
+ * Corrects the tokens a minute by the actual use and returns the corrections for the journal. A refused request counts
+ * nothing.
  */
 export function settleRates(exchange: Exchange, spent: Spent | null): readonly RecordedUse[] {
   const { rates, opened } = exchange
@@ -170,7 +170,7 @@ export function costAttribution(exchange: Exchange, { usage, estimated, cost, so
   }
 }
 
-/** What the terms of the admission say; where there was none, those of now. */
+/** The price terms of the admission, or the present ones when the request was not admitted. */
 function termsOf({ priced }: Exchange, { prices, clock }: Terms, model: ResolvedModel): ModelTerms {
   for (const path of priced) if (path.model === model) return path.terms
   return prices.terms(model, clock.now())
@@ -183,15 +183,15 @@ function costAt({ dialect, parsed, facts }: Exchange, { price }: ModelTerms, usa
   return costOf(price, dialect.family, used, spokenCharacters(parsed))
 }
 
-/** Where the answer does not name its service tier it counts as the one that was asked for, unless that is cheaper. */
+/** When the answer names no service tier, the requested tier counts unless it is cheaper. */
 function dearerTier(price: Price, facts: RequestFacts | null): string | undefined {
   const name = facts?.serviceTier?.name
   return name === undefined || (multipleOf(price, name) ?? 2) <= 1 ? undefined : name
 }
 
 /**
- * Whether one more attempt is covered: what earlier ones cost by their own reports is held beside its bound. To be asked
- * before each attempt after the first.
+ * Whether the reservation covers one more attempt: the reported cost of earlier attempts plus the bound of this one.
+ * Call it before each attempt after the first.
  */
 export function coversAttempt(exchange: Exchange): boolean {
   const { reservation, attempts } = exchange
@@ -201,7 +201,7 @@ export function coversAttempt(exchange: Exchange): boolean {
   return reservation.extend(money.map(({ account }) => ({ account, amount: spent })))
 }
 
-/** What attempts before the last cost by their own usage. */
+/** The reported cost of all attempts before the last. */
 const earlierCost = (exchange: Exchange): number =>
   exchange.attempts.length < 2 ? 0 : costOfAttempts(exchange, exchange.attempts.slice(0, -1))
 
@@ -218,7 +218,7 @@ function costOfAttempts(exchange: Exchange, attempts: readonly Attempt[]): numbe
 const isOf = (model: ResolvedModel, attempt: Attempt): boolean =>
   model.upstreamModel === attempt.model && model.provider.name === attempt.provider
 
-/** The least that is held on a limit of money; without bound where none is. */
+/** The smallest reservation on a money limit; infinite without a money limit. */
 function heldMoney({ reservation }: Exchange): number {
   let least = Number.POSITIVE_INFINITY
   if (reservation === null) return least

@@ -1,4 +1,4 @@
-/** The spans of an exchange that is recorded as a trace: itself and each call to a provider, or to an MCP server. */
+/** Makes the spans of a traced exchange: one for the exchange and one for each call to a provider or MCP server. */
 import type { CostAttribution } from '../../events/event.ts'
 import { attribute, attributes, hostAttributes, operationOf, providerNameOf, type Span } from '../../telemetry/span.ts'
 import { type TraceHeaders, traceparentOf } from '../../telemetry/trace-context.ts'
@@ -10,8 +10,8 @@ import { recordedOrNull } from './recorded-text.ts'
 import { maskedOrNull, withoutSecrets } from './redaction.ts'
 
 /**
- * What tells who is called of its parent: the call's own span, or where that is not recorded (null) the caller's. Null
- * where the exchange belongs to no trace: what a caller sent that is none goes nowhere.
+ * The trace headers for a call: with the span of the call as parent, or the caller's span when the call is not recorded
+ * (null). Returns null when the exchange belongs to no trace; an invalid trace header of the caller is not forwarded.
  */
 export function traceHeadersOf({ trace }: Pick<Exchange, 'trace'>, spanId: string | null): TraceHeaders | null {
   if (trace === null) return null
@@ -21,7 +21,7 @@ export function traceHeadersOf({ trace }: Pick<Exchange, 'trace'>, spanId: strin
   return state === null ? { traceparent } : { traceparent, tracestate: state }
 }
 
-/** Hands the spans of a settled exchange over; does nothing where it is not recorded. */
+/** Exports the spans of a finished exchange. Does nothing when the trace is not recorded. */
 export function traceExchange(
   exchange: Exchange,
   { tracer, clock }: Pick<Gateway, 'tracer' | 'clock'>,
@@ -106,7 +106,7 @@ function toldOfModel(
   }
 }
 
-/** What was asked for; a limit as it was sent, which may be lower than the caller's. */
+/** The request attributes. A limit is given as it was sent, which may be lower than the caller's. */
 function requestAttributes({ facts, parsed, maxOutputTokens }: Exchange): Record<string, number | null> {
   const { temperature } = parsed ?? {}
   return {
@@ -151,7 +151,7 @@ function attemptSpan(exchange: Exchange, parent: Span, attempt: Attempt, index: 
         [attribute.provider]: attempt.provider,
         [attribute.requestModel]: model,
         ...requestAttributes(exchange),
-        // What is kept of an answer is the last call's.
+        // Answer attributes belong to the last call.
         ...(index === exchange.attempts.length - 1 && answerAttributes(exchange)),
         [attribute.method]: address === null ? null : 'POST',
         ...hostAttributes(address),

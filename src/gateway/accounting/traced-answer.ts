@@ -1,8 +1,8 @@
-/** What the span of a recorded exchange says of its answer. */
+/** The answer attributes of a recorded span. */
 export interface TracedAnswer {
   id: string | null
   model: string | null
   readonly finishReasons: string[]
-  /** How many of a stream's frames were read. */
+  /** The number of frames that were parsed. */
   frames: number
 }

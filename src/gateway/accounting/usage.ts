@@ -1,23 +1,22 @@
 /**
- * What an exchange used: what its provider told, and where that is missing or cannot be, an estimate from the text.
+ * Determines the usage of an exchange: what the provider reported, completed by an estimate from the text.
  *
- * 1. A report in the middle of a stream counts for what came before it. Where text followed and no report did, the
- *    output is the larger of the report and the estimate.
- * 2. An output that was not told, or told to be nothing though there is text, is estimated; and the input where that was
- *    not told, or where nothing was told but zeros.
- * 3. What is a part of the input is no more than the input. Larger reports than the text explains stand: nobody sees
- *    what a model thinks.
- * 4. Of a request that is sent as several calls only those that were sent count, by their reports where they gave any.
+ * 1. A report within a stream counts for the text before it. When text followed without another report, the output is
+ *    the larger of report and estimate.
+ * 2. A missing output, or zero output for an answer with text, is estimated. So is a missing input, or any input in a
+ *    report of zeros.
+ * 3. A part of the input is at most the input. A report larger than the text stands, because reasoning is not visible.
+ * 4. Of a request sent as several calls only the calls that were sent count, by their reports where there are any.
  *
- * Whatever has an estimate in it is flagged.
+ * Usage that contains an estimate is flagged.
  */
 import { estimateTokens, type Usage } from '../../languages/dialect.ts'
 import { families } from '../../languages/families.ts'
 import type { Exchange } from '../exchange.ts'
 
-/** A usual rate of recorded speech, for answers that do not say how long it was. */
+/** A usual bit rate of recorded speech, for answers that do not state their duration. */
 const audioBytesPerSecond = 16_000
-/** About how many tokens of sound a character of text is when it is spoken. */
+/** Roughly the audio tokens that one character of spoken text makes. */
 const spokenTokensPerCharacter = 1.5
 
 export const nothing: Usage = {
@@ -28,9 +27,9 @@ export const nothing: Usage = {
   reasoningTokens: null,
 }
 
-/** What the provider told, completed where it told too little, and whether anything was. */
+/** Completes the reported usage. `estimated` says whether any part is an estimate. */
 export function completedUsage(exchange: Exchange, told: Usage): { usage: Usage; estimated: boolean } {
-  // Audio that is billed by time has no tokens to tell.
+  // Audio billed by time reports no tokens.
   if (isGiven(told.audioSeconds)) return { usage: told, estimated: false }
   const { relayedText, textSinceUsage, reader, unreportedInput } = exchange
   const { inputTokens, outputTokens } = told
@@ -54,7 +53,7 @@ export function completedUsage(exchange: Exchange, told: Usage): { usage: Usage;
 
 const isGiven = (count: number | null | undefined): count is number => count !== null && count !== undefined
 
-/** The same with no part of the input larger than the input. */
+/** Limits each part of the input to the input. */
 export function withinInput(usage: Usage): Usage {
   const { inputTokens, cachedInputTokens, cacheWriteTokens, cacheWriteHourTokens, audioInputTokens } = usage
   const input = inputTokens ?? 0
@@ -71,7 +70,7 @@ export function withinInput(usage: Usage): Usage {
   return within
 }
 
-/** What it used by its text alone. */
+/** Estimates usage from the text alone. */
 export function estimateOf(exchange: Exchange): Usage {
   const { facts, relayedText, dialect, parsed, bodyLength, attempts, unreportedInput } = exchange
   const spoken = families[dialect.family].gives === 'sound' && attempts.length > 0 ? spokenCharacters(parsed) : 0
@@ -83,6 +82,6 @@ export function estimateOf(exchange: Exchange): Usage {
   }
 }
 
-/** The text that is to be spoken. */
+/** The number of characters to be spoken. */
 export const spokenCharacters = (parsed: Exchange['parsed']): number =>
   typeof parsed?.input === 'string' ? parsed.input.length : 0

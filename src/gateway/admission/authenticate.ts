@@ -1,4 +1,4 @@
-/** Who is asking: the API or OAuth access token that the request shows, and whether it may be used at this instant. */
+/** Authenticates a request by its API token or OAuth access token, and checks that the token is valid now. */
 import { Failure } from '../../failure.ts'
 import { requireAudience } from '../../identity/delegation.ts'
 import { bearerSecret, hashSecret, secretKind } from '../../identity/secret.ts'
@@ -9,9 +9,9 @@ import { refuseDepleted } from './depleted-token.ts'
 import { resourceName } from './resource-name.ts'
 
 /**
- * Finds the token. Without a usable header `missing_api_key`; what is no token of ours, by form or checksum,
- * `invalid_api_token` with no look-up; a state that is not loaded or too old `not_ready`, `token_state_stale`. A
- * gateway that stops refuses everybody, `draining`, and on record whom it knows.
+ * Finds the token. Without a usable header the code is `missing_api_key`. A secret of another form or with a wrong
+ * checksum is `invalid_api_token` without a lookup. A state that is not loaded is `not_ready`, a stale one
+ * `token_state_stale`. A draining gateway refuses every request with `draining` and records known tokens.
  */
 export function authenticate(exchange: Exchange, gateway: Gateway): void {
   if (gateway.draining) refuseDraining(exchange, gateway)
@@ -22,37 +22,37 @@ function refuseDraining(exchange: Exchange, gateway: Gateway): never {
   try {
     identify(exchange, gateway)
   } catch {
-    // What is wrong with a token, the gateway that is asked next will say.
+    // A draining gateway does not report a bad token; the next gateway will.
   }
   throw new Failure('draining')
 }
 
-/** As `authenticate`, for who has been let in: what had come before the gateway began to stop is served. */
+/** As `authenticate`, but also during a drain, for requests that arrived before it began. */
 export function identify(exchange: Exchange, gateway: Gateway): void {
   const { headers } = exchange.request
   const bearer = bearerSecret(headers.get('authorization'))
   const secret = bearer ?? apiKey(exchange)
   if (secret === null) throw new Failure('missing_api_key')
   const kind = secretKind(secret)
-  // Access tokens are bearer tokens only (RFC 6750 section 2.1): bearer_methods_supported says so.
+  // Access tokens are bearer tokens only (RFC 6750 section 2.1), as `bearer_methods_supported` states.
   if (kind !== 'token' && (kind !== 'oauthAccess' || bearer === null)) throw new Failure('invalid_api_token')
   exchange.tokenHash = hashSecret(secret)
   lookAtToken(exchange, gateway)
   refuseDepleted(exchange, gateway)
 }
 
-/** Routes that Anthropic's clients call with `x-api-key`. */
+/** Routes that Anthropic clients call with `x-api-key`. */
 const apiKeyFamilies: ReadonlySet<string> = new Set(['messages', 'models'])
 
-/** Counts only where clients send it, and where there is no Authorization (gateway/README.md). */
+/** Read only on routes whose clients send it, and only without an Authorization header (gateway/README.md). */
 function apiKey({ request: { headers }, family }: Exchange): string | null {
   const key = apiKeyFamilies.has(family) ? (headers.get('x-api-key') ?? '') : ''
   return key === '' ? null : key
 }
 
 /**
- * Looks at the token's record as it is now: on arrival, and again after every wait, because it may have been revoked
- * meanwhile (fleet/README.md rule R6).
+ * Checks the present record of the token. Called on arrival and after every wait, because the token may have been
+ * revoked meanwhile (fleet/README.md rule R6).
  */
 export function lookAtToken(
   exchange: Pick<Exchange, 'tokenHash' | 'token' | 'family'>,
@@ -69,7 +69,7 @@ export function lookAtToken(
   if (token.delegation !== undefined) requireAudience(token.delegation, resourceOf(exchange.family, worker.standing))
 }
 
-/** The MCP surface is a resource of its own (RFC 8707; oauth/README.md). */
+/** The MCP endpoint is a resource of its own (RFC 8707; oauth/README.md). */
 const resourceOf = (family: string, { gatewayUrl }: Gateway['worker']['standing']): string =>
   family === 'mcp' ? `${gatewayUrl}/mcp` : gatewayUrl
 
@@ -79,7 +79,7 @@ function refused(resource: string, status: ReturnType<typeof tokenStatus>): Fail
   return new Failure('invalid_api_token', { message: `${resource} has been ${become}` })
 }
 
-/** A state file that cannot be read is an outage, never a bad credential: clients throw keys away on a 401. */
+/** An unreadable state is an outage, never a bad credential: clients discard keys on a 401. */
 function lookUp(token: Gateway['worker']['view']['token'], hash: string, view: object): GovernedToken | null {
   try {
     return token.call(view, hash)

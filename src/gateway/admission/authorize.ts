@@ -1,4 +1,4 @@
-/** Whether this token may call a gateway route at all, and this gateway (gateway/README.md, Order of checks). */
+/** Checks that the token may call gateway routes, and this gateway (gateway/README.md, Order of checks). */
 import { Failure } from '../../failure.ts'
 import { notDelegated } from '../../identity/delegation.ts'
 import { type Permission, permissionsOf, type Role, roles } from '../../identity/permissions.ts'
@@ -17,7 +17,7 @@ const invokingRoles: Readonly<Record<Invoking, ReadonlySet<Role>>> = {
 }
 
 export function admitToken(exchange: Exchange, gateway: Gateway): void {
-  // The body may have been long in coming.
+  // The token may have been revoked while the body arrived.
   lookAtToken(exchange, gateway)
   const token = required(exchange.token)
   if (token.purpose === 'gateway_runtime') throw new Failure('tokens.purpose_not_allowed')

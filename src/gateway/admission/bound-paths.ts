@@ -1,4 +1,4 @@
-/** The paths of a request with the most that each may cost. */
+/** Computes the maximum cost of each path of a request. */
 import { outputLimitMembers } from '../../languages/reading/output-limit.ts'
 import { type Excesses, excessOf } from '../../usage/excess.ts'
 import { boundedCost, boundOf, type CostBound } from '../../usage/pricing/bound.ts'
@@ -8,17 +8,17 @@ import { editBody } from '../request/edit-body.ts'
 export interface BoundedPath {
   model: ResolvedModel
   priced: PricedPath
-  /** With what the provider has charged beyond such bounds before. */
+  /** Includes what the provider charged beyond earlier bounds. */
   bound: CostBound
   excess: number
 }
 
-/** The tokens of the body's text on a model; null where they were not counted for it. */
+/** Counts the tokens of the body's text for a model; null when they were not counted for it. */
 export type TextTokens = (model: ResolvedModel) => number | null
 
 const notCounted: TextTokens = () => null
 
-/** The paths whose cost has a bound, the one that was asked for first. */
+/** The paths whose cost has a bound, the requested model first. */
 export function boundPaths(exchange: Exchange, excesses: Excesses, textTokens = notCounted): BoundedPath[] {
   const { dialect, parsed } = exchange
   const body = bodyToBound(exchange)
@@ -32,7 +32,7 @@ export function boundPaths(exchange: Exchange, excesses: Excesses, textTokens = 
       const excess = excessOf(excesses, model.provider.id, model.upstreamModel)
       bounded.push({ model, priced, bound: { ...listed, fixed: listed.fixed + excess }, excess })
     } catch (thrown) {
-      // The model that was asked for is refused by name; a fallback that cannot be bounded is only not taken.
+      // An unbounded requested model refuses the request; an unbounded fallback is skipped.
       if (model === exchange.priced[0]?.model) throw thrown
     }
   }
@@ -40,12 +40,12 @@ export function boundPaths(exchange: Exchange, excesses: Excesses, textTokens = 
   return bounded
 }
 
-/** What a policy added is paid for too. The gateway's own edits add no input. */
+/** The body as policies changed it, because added text is charged too. The gateway's own edits add no input. */
 export function bodyToBound({ rewritten, body, members, edits }: Exchange): Uint8Array {
   return rewritten ? editBody(required(body), required(members), edits) : required(body)
 }
 
-/** The nano-dollars without which a path cannot serve the request; at least one. */
+/** The nano-dollars below which a path cannot serve the request; at least one. */
 export function minCost(exchange: Exchange, { bound }: BoundedPath): number {
   const least = limitMembers(exchange).length === 0 ? bound.most : bound.least
   return Math.max(1, boundedCost(bound, least))

@@ -1,6 +1,6 @@
 /**
- * Whether a disposable token is used up, for requests that cost nothing and so reserve nothing: a worker that has forgotten
- * it, or never knew, asks. What is only held by requests that run is not used up.
+ * Checks whether a disposable token is used up, for requests that cost nothing and therefore reserve nothing. A worker
+ * that does not know asks the control plane. An amount reserved by running requests is not used up.
  */
 import { type Reservation, UsageRefused } from '../../usage/allowance.ts'
 import type { Gateway } from '../context.ts'

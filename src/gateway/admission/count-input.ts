@@ -1,4 +1,4 @@
-/** Bounds a request that is refused for lack of money by its true number of tokens, where a tokenizer tells it. */
+/** Counts the input tokens of a request that was refused for lack of money, to bound it more closely. */
 
 import { countsMoney } from '../../usage/account-name.ts'
 import { UsageRefused } from '../../usage/allowance.ts'
@@ -11,9 +11,10 @@ import { type BoundedPath, bodyToBound, boundPaths, minCost } from './bound-path
 const encodingFor = ({ provider, upstreamModel }: ResolvedModel) => encodingOf(provider.kind, upstreamModel)
 
 /**
- * The paths with the smaller bounds; resolves to null where they are not smaller. Null at once where a count cannot help:
- * another reason for the refusal, no tokenizer, a large body, or too little money left for an input of no tokens. Nor is
- * it counted on a model whose provider has charged more than a bound before: the smaller one would be passed by more.
+ * Resolves to the paths with smaller bounds, or to null when the bounds are not smaller. Returns null at once when
+ * counting cannot help: another refusal reason, no tokenizer, a large body, or too little money for even an empty
+ * input. A model whose provider has exceeded a bound before is not counted either, because a smaller bound would be
+ * exceeded by more.
  */
 export function countInput(
   exchange: Exchange,

@@ -1,7 +1,7 @@
 /**
- * A disposable token whose limit is used up is refused where it is shown (gateway/README.md, Order of checks), as far
- * as the worker already knows it; what it has yet to ask for is asked when the request reserves, or, where it reserves
- * nothing, by a reservation that is given back (`check-depletion.ts`).
+ * Refuses a disposable token whose limit is used up at authentication (gateway/README.md, Order of checks), as far as
+ * the worker knows it. What the worker does not know is checked when the request reserves, or by `check-depletion.ts`
+ * for a request that reserves nothing.
  */
 import { asFailure, type Failure } from '../../failure.ts'
 import { type AccountName, UsageRefused } from '../../usage/allowance.ts'
@@ -19,7 +19,7 @@ export function refuseDepleted(exchange: Exchange, gateway: Gateway): void {
 
 const none: readonly AccountName[] = []
 
-/** The limits that a disposable token ends with. */
+/** The limits whose depletion ends a disposable token. */
 export function depletable({ token }: Exchange): readonly AccountName[] {
   const { keyClass, accounts } = required(token)
   if (keyClass !== 'disposable') return none

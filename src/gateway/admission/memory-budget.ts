@@ -1,19 +1,19 @@
 /**
- * Bounds the memory that request bodies and buffered answers may take at once in one gateway process. Without a bound a
- * burst of large bodies gets the process killed, with every request in flight.
+ * Bounds the memory of request bodies and buffered answers in one gateway process. Without a bound a burst of large
+ * bodies gets the process killed, with every request in flight.
  *
- * 1. The budget has three shares: a quarter for small bodies, half for large ones, a quarter for buffered answers. Large
- *    bodies cannot starve small ones, nor the reverse. In each share requests are admitted in order of arrival.
- * 2. A body is not read before it is admitted: the server stops reading a socket whose body nobody asks for, so the
- *    caller is slowed down by TCP.
- * 3. A body counts `copies` times its length: its bytes, its text and its parsed values. The factor was measured.
- *    Once it was sent, only the parsed values are left.
- * 4. A body that does not fit waits. One that waits too long, or finds a full queue, is refused with 503 and Retry-After.
- * 5. Each body is admitted as a small one, so that one that sends nothing holds little. When it grows larger it is
- *    admitted again, as large as its declared length, or else as the limit for bodies: it never holds a part of the large share while it waits for more of it, so bodies cannot block
- *    each other for ever.
- * 6. An answer has been paid for and is never refused. Answers that do not fit are read one at a time, in order: the
- *    oldest is always read on.
+ * 1. The budget has three shares: a quarter for small bodies, half for large ones, a quarter for buffered answers.
+ *    Large bodies cannot starve small ones, nor the reverse. Each share admits in order of arrival.
+ * 2. A body is read after it is admitted. The server does not read a socket whose body is not requested, so TCP slows
+ *    the caller down.
+ * 3. A body counts `copies` times its length: its bytes, its text and its parsed values. The factor was measured. After
+ *    the body was sent, only the parsed values count.
+ * 4. A body that does not fit waits. One that waits too long, or finds a full queue, is refused with 503 and
+ *    Retry-After.
+ * 5. Each body is first admitted as a small one, so a body that sends nothing holds little. When it grows it is
+ *    admitted again with its declared length, or with the body limit if none is declared. It holds no part of the large
+ *    share while it waits for more, so bodies cannot deadlock.
+ * 6. An answer has been paid for and is never refused. Answers that do not fit are read one at a time, oldest first.
  */
 import { totalmem } from 'node:os'
 import type { Settings } from '../../config.ts'
@@ -31,7 +31,7 @@ export interface MemoryBudgetOptions {
 
 type MemorySettings = Pick<Settings, 'memory_bytes' | 'memory_wait_seconds' | 'gateway_workers'>
 
-/** The share of one worker. Without a setting all of them may take half of what the container, or the machine, has. */
+/** The budget of one worker. By default all workers together use half the memory of the container or machine. */
 export function memoryFor({ memory_bytes, memory_wait_seconds, gateway_workers }: MemorySettings): MemoryBudgetOptions {
   const bytes = memory_bytes ?? Math.min(process.constrainedMemory() || totalmem(), totalmem()) / 2
   return { bytes: bytes / gateway_workers, waitMilliseconds: 1000 * memory_wait_seconds }
@@ -41,7 +41,7 @@ export interface MemoryReadings {
   readonly smallBytes: number
   readonly largeBytes: number
   readonly answerBytes: number
-  /** How many bodies and answers wait for memory. */
+  /** The number of bodies and answers that wait for memory. */
   readonly waiting: number
 }
 
@@ -51,7 +51,7 @@ export class MemoryBudget implements MemoryReadings {
   readonly #answers: AnswerShare
 
   constructor({ bytes, waitMilliseconds }: MemoryBudgetOptions) {
-    // Amounts are whole bytes: sums of fractions would not come back to 0.
+    // Amounts are whole bytes, because sums of fractions would not return to 0.
     this.#small = new BodyShare(Math.floor(bytes / 4), waitMilliseconds)
     this.#large = new BodyShare(Math.floor(bytes / 2), waitMilliseconds)
     this.#answers = new AnswerShare(Math.floor(bytes / 4))
@@ -102,12 +102,12 @@ class BodyShare {
     return this.#queue.size
   }
 
-  /** What a body of this length counts: at most the whole share, so that each body can be admitted alone. */
+  /** What a body of this length counts: at most the whole share, so that every body can be admitted alone. */
   cost(length: number): number {
     return Math.min(copies * length, this.#limit)
   }
 
-  /** Gives false where the body has to wait: it does not fit, or others came before it. */
+  /** Returns false when the body has to wait, because it does not fit or others wait already. */
   take(bytes: number): boolean {
     if (this.#queue.size > 0 || this.used + bytes > this.#limit) return false
     this.used += bytes
@@ -157,7 +157,7 @@ class BodyShare {
   }
 }
 
-/** What one body holds of the budget. `release` may be called at any time, and more than once. */
+/** The memory that one body holds. `release` may be called at any time and more than once. */
 export class BodyMemory {
   readonly #small: BodyShare
   readonly #large: BodyShare
@@ -171,8 +171,8 @@ export class BodyMemory {
   }
 
   /**
-   * Admits a body of this length, at once where nothing is returned; called again with a larger length while the body
-   * is read. Rejects with `gateway_busy`.
+   * Admits a body of this length. Returns nothing when it is admitted at once. Called again with a larger length while
+   * the body is read. Rejects with `gateway_busy`.
    */
   admit(length: number): Promise<void> | void {
     const share = length <= smallBodyBytes ? this.#small : this.#large
@@ -181,12 +181,12 @@ export class BodyMemory {
     return this.#wait(share, bytes)
   }
 
-  /** The body came, and is this long. */
+  /** The whole body has arrived, with this length. */
   shrink(length: number): void {
     if (this.#share !== null) this.#shrinkTo(this.#share, this.#share.cost(length))
   }
 
-  /** The body was sent: its parsed values are all that is left. */
+  /** The body was sent, so only its parsed values still count. */
   sent(): void {
     if (this.#share !== null) this.#shrinkTo(this.#share, Math.ceil(this.#bytes / copies))
   }
@@ -203,7 +203,7 @@ export class BodyMemory {
     const { admitted, leave } = share.wait(bytes)
     this.#leave = leave
     await admitted
-    // Released between its admission and this turn.
+    // Released between its admission and this callback.
     if (this.#leave === null) share.give(bytes)
     else this.#hold(share, bytes)
   }
@@ -271,7 +271,7 @@ class AnswerShare {
   }
 }
 
-/** What one buffered answer holds of the budget. */
+/** The memory that one buffered answer holds. */
 export class AnswerMemory {
   readonly #share: AnswerShare
   #bytes = 0
@@ -280,7 +280,7 @@ export class AnswerMemory {
     this.#share = share
   }
 
-  /** Counts so many more bytes of the answer; waits where there is no memory for them. */
+  /** Counts more bytes of the answer; waits when there is no memory for them. */
   grow(length: number): Promise<void> | void {
     const bytes = copies * length
     const waiting = this.#share.take(this, bytes)
@@ -288,7 +288,7 @@ export class AnswerMemory {
     this.#bytes += bytes
   }
 
-  /** Called by the share, for bytes that were waited for. */
+  /** Called by the share to grant the requested bytes. */
   grant(bytes: number): void {
     this.#bytes += bytes
   }

@@ -1,14 +1,14 @@
 /**
- * Which models may answer: the one that was asked for, then its fallbacks in the order of the catalog's record
- * (gateway/README.md). A model that the catalog lists is its provider's; one that it does not list is the first
- * provider's that takes such models and that the token may use, one that speaks the caller's language before one that
- * is translated for.
+ * Resolves the models that may answer: the requested one, then its fallbacks in the order of the catalog record
+ * (gateway/README.md). A listed model is served by its provider. An unlisted model is served by the first provider that
+ * accepts unlisted models and that the token may use; a provider that speaks the caller's language comes before one
+ * that needs translation.
  *
- * The model that was asked for has to be known and allowed: 404 `model_not_found` (503 while its provider's key is still
- * on the way, 400 `model_family_unsupported` where the route is another than it serves), and allowed by the token's
- * bindings and by each of its access policies: 403 `tokens.provider_not_allowed`, `tokens.model_not_allowed`. A fallback
- * that this gateway, the token or the family cannot use is passed over; the fallbacks of fallbacks are not followed, so
- * that a circle among records means nothing.
+ * The requested model must be known and allowed. Unknown is 404 `model_not_found` (503 while its provider's key has not
+ * arrived, 400 `model_family_unsupported` on a route that the model does not serve). The bindings of the token and each
+ * access policy must allow it, else 403 `tokens.provider_not_allowed` or `tokens.model_not_allowed`. A fallback that
+ * the gateway, the token or the family cannot use is skipped. Fallbacks of fallbacks are not followed, so a cycle of
+ * records is harmless.
  */
 
 import { Failure } from '../../failure.ts'
@@ -40,8 +40,8 @@ export function resolveModel(exchange: Exchange, { worker }: Pick<Gateway, 'work
 }
 
 /**
- * Members by which some providers choose another model than the one that is named (OpenRouter, LiteLLM): bindings, policies
- * and prices would be those of a model that does not answer.
+ * Fields by which some providers choose a model other than the named one (OpenRouter, LiteLLM). Bindings, policies and
+ * prices would then apply to a model that does not answer.
  */
 const furtherModels = ['models', 'fallbacks', 'preset']
 
@@ -54,7 +54,7 @@ function refuseFurtherModels({ parsed }: Exchange): void {
   }
 }
 
-/** Leaves the paths that every access policy allows. Throws 403 where the model that was asked for is not among them. */
+/** Keeps the paths that every access policy allows. Throws 403 when the requested model is not among them. */
 function boundPaths(exchange: Exchange, policies: readonly AccessPolicy[]): void {
   for (const policy of policies) {
     const forbidden = forbiddenBy(policy, required(exchange.model))
@@ -63,7 +63,7 @@ function boundPaths(exchange: Exchange, policies: readonly AccessPolicy[]): void
   exchange.paths = exchange.paths.filter((path) => policies.every((policy) => forbiddenBy(policy, path) === null))
 }
 
-/** A model of a provider that was made a moment ago is not unknown: its key is on the way. */
+/** A model of a provider that was just created is not unknown: its key has not arrived yet. */
 function notFound(view: StateView, id: string, token: GovernedToken): Failure {
   const listed = view.model(id)
   const provider = listed === null ? null : view.provider(listed.providerId)
@@ -78,7 +78,7 @@ function notFound(view: StateView, id: string, token: GovernedToken): Failure {
   return keyOnTheWay()
 }
 
-/** Nor does what is that provider's go to another one meanwhile. */
+/** A provider's model is never sent to another provider while its key is missing. */
 function keyOnTheWay(): Failure {
   const message = "The key of this model's provider has not reached this gateway yet: retry shortly"
   return new Failure('dependency_unavailable', { message, param: 'model', retryAfter: 1 })
@@ -95,7 +95,7 @@ function findModel(view: StateView, name: string, family: Family, token: Governe
     const kind = kindFor(provider, family)
     const names = kind === null ? null : namesOf(kind, name)
     if (kind === null || names === null) continue
-    // Another name of a model that a record lists asks for that record.
+    // An alias of a listed model resolves to its record.
     const known = names.id === name ? null : view.model(names.id)
     if (known !== null) return resolveListed(view, known, family)
     const model: ResolvedModel = { ...namesInAnyCase(names), upstreamModel: names.id, provider, kind, listed: null }
@@ -119,7 +119,7 @@ function findFallbacks(view: StateView, primary: ResolvedModel, family: Family, 
   return found
 }
 
-/** What became of records, by family. It holds while the record and its provider are the same objects. */
+/** Resolved records by family. An entry is valid while the record and its provider are the same objects. */
 const resolvedRecords = new WeakMap<CatalogModel, Map<Family, ResolvedModel>>()
 
 function resolveListed(view: StateView, listed: CatalogModel, family: Family): ResolvedModel | null {
@@ -155,7 +155,7 @@ const namesOf = (kind: ProviderKind, name: string): ModelNames | null =>
 const providerAllowed = (token: GovernedToken, { name }: Provider): boolean =>
   token.provider === null || token.provider === name
 
-/** Null where its kind is not known here, or neither speaks the family nor is translated for. */
+/** Returns null when this version does not know the kind, or when it neither speaks nor translates the family. */
 function kindFor({ kind: name }: Provider, family: Family): ProviderKind | null {
   const kind = providerKinds.get(name)
   return kind === undefined || !serves(kind, family) ? null : kind

@@ -1,4 +1,6 @@
-/** The policies that hold for this request, and whether its family has the stages they need (gateway/README.md). */
+/**
+ * Selects the policies that apply to a request and checks that its family has the stages they need (gateway/README.md).
+ */
 
 import { Failure } from '../../failure.ts'
 import { type Family, families } from '../../languages/families.ts'
@@ -8,7 +10,10 @@ import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 
-/** A stage that the family lacks is never skipped: the chain is refused, whatever its policies' `when` and `mode` say. */
+/**
+ * A chain with a stage that the family lacks is refused, whatever `when` and `mode` of its policies say. No stage is
+ * skipped.
+ */
 export function fitChain(exchange: Exchange, gateway: Gateway): void {
   const { policyStages } = families[exchange.dialect.family]
   const { model } = exchange
@@ -29,12 +34,12 @@ interface KnownChain {
 }
 
 /**
- * Each token's last chain of a set: most tokens ask for the same model again and again, and a changed token is a new
- * object. A set that was replaced is let go of with its chains.
+ * The last chain of each token in a policy set. Most tokens use the same model repeatedly, and a changed token is a new
+ * object. A replaced set is garbage-collected with its chains.
  */
 const lastChains = new WeakMap<PolicySet, WeakMap<GovernedToken, KnownChain>>()
 
-/** The policies that hold for this caller and a model, or what else is asked for by name. */
+/** The policies that apply to this caller and a model, or another requested name. */
 export function chainFor(
   { token: admitted, dialect }: Exchange,
   { worker }: Gateway,

@@ -1,7 +1,7 @@
 /**
- * Requests and tokens a minute: consumer groups, access policies, the token's own (usage/README.md). Tokens are taken
- * by an estimate, corrected when the answer says how many they were; a request that is refused later on gives back what
- * it took.
+ * Applies limits of requests and tokens a minute: of consumer groups, access policies and the token (usage/README.md).
+ * Tokens are taken by an estimate and corrected by the usage of the answer. A request that is refused later returns
+ * what it took.
  */
 
 import { asFailure } from '../../failure.ts'
@@ -23,7 +23,7 @@ export function limitRate(exchange: Exchange, gateway: Gateway): Promise<void> |
   if (demands.length > 0) return take(exchange, gateway, demands)
 }
 
-/** The most output that a path gives a caller who sets no limit; 0 where the answer is no text. */
+/** The largest output of a path for a request without an output limit; 0 when the answer is no text. */
 function modelOutput({ dialect, parsed, paths }: Exchange): number {
   if (parsed === null || outputLimitMembers(dialect.family, parsed).length === 0) return 0
   let most = 0

@@ -1,16 +1,16 @@
 /**
- * Sets aside what the request may cost at most, on every limit it draws on, all or none (usage/README.md;
- * usage/lease/README.md). Where a worker's balances suffice nothing is waited for.
+ * Reserves the maximum cost of a request on every limit it uses, all or none (usage/README.md; usage/lease/README.md).
+ * Nothing is awaited when the lease balances of the worker suffice.
  *
- * 1. What each path costs is looked up once, so that the outcome is settled at the prices of the admission.
- * 2. A token without limits of money needs no bound. Otherwise the dearest path is bounded; a fallback that has no
- *    price or no bound is left out, and the path that was asked for is refused. What is bounded is the body as it will be
- *    sent: a policy may have added to it.
- * 3. Money that was granted short of the bound lowers the limit of the output to what it can pay, and where the caller
- *    gave none to what the model takes, which the body, the event and a header say. One below 1 is refused: it means none
- *    to some providers. Fallbacks that are dearer than what was granted are left out.
- * 4. A request that what is left does not pay for by its bytes, but could pay for if it had fewer tokens, is counted once
- *    by the model's tokenizer (`count-input.ts`) and asks again with the smaller bound. Nothing is held meanwhile.
+ * 1. The price of each path is looked up once, so that the outcome is booked at the prices of the admission.
+ * 2. A token without money limits needs no bound. Otherwise the most expensive path is bounded. A fallback without a
+ *    price or a bound is left out; a requested model without one is refused. The bound is computed from the body as it
+ *    will be sent, because a policy may have added to it.
+ * 3. A grant below the bound lowers the output limit to what the grant can pay, starting from the model's maximum when
+ *    the caller set none. The body, the event and a header state it. A limit below 1 is refused, because 0 means no
+ *    limit to some providers. Fallbacks that cost more than the grant are left out.
+ * 4. A request that the budget cannot pay by its bytes, but might pay by its tokens, is counted once with the model's
+ *    tokenizer (`count-input.ts`) and reserves again with the smaller bound. Nothing is reserved meanwhile.
  */
 import { asFailure, Failure } from '../../failure.ts'
 import { fromNano } from '../../lib/money.ts'
@@ -62,12 +62,12 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
 }
 
 /**
- * Of no limit more is asked than it ever has, or than the request needs at least. Of each at least a nano-dollar is set
- * aside, and given back: a limit that is used up refuses also what costs nothing.
+ * Asks no limit for more than it can ever have or the request needs at least. Asks each limit for at least a
+ * nano-dollar, which is returned, so that a used-up limit refuses free requests too.
  */
 function moneyDemands(exchange: Exchange, accounts: readonly MoneyAccount[], paths: readonly BoundedPath[]): Demand[] {
   const [first] = paths
-  // A call of a tool goes to no model.
+  // A tool call goes to no model.
   if (first === undefined) return accounts.map(({ account }) => ({ account, want: 1, min: 1 }))
   let want = 1
   for (const { bound } of paths) want = Math.max(want, boundedCost(bound, bound.most))
@@ -77,7 +77,7 @@ function moneyDemands(exchange: Exchange, accounts: readonly MoneyAccount[], pat
   })
 }
 
-/** What is asked for, and of which bounds. */
+/** The amounts requested, with the bounds they come from. */
 interface Asked {
   requests: readonly Demand[]
   money: readonly MoneyAccount[]
@@ -117,7 +117,7 @@ async function holdLater(
   lookAtToken(exchange, gateway)
 }
 
-/** Asks once more with the input as the tokenizer counts it, where that may help; throws the refusal elsewhere. */
+/** Reserves again with the input counted by the tokenizer if that may help; otherwise throws the refusal. */
 function holdCounted(exchange: Exchange, gateway: Gateway, asked: Asked, thrown: unknown): Promise<void> {
   const counting = asked.isCounted ? null : countInput(exchange, gateway, asked.paths, thrown)
   if (counting === null) throw failureOf(thrown, exchange, gateway, asked)
@@ -135,14 +135,14 @@ function failureOf(thrown: unknown, { token }: Exchange, { worker }: Gateway, as
   return usageFailure(thrown, keyClass, resourceName(id, worker.standing), shortfall(thrown, asked.paths[0]))
 }
 
-/** Each follows "tokens of input, ". */
+/** Each text follows "tokens of input, ". */
 const countedBy = {
   bytes: 'as many as it has bytes',
   tokenizer: "as the model's tokenizer counts them, with a margin",
   window: 'as many as the model can take',
 }
 
-/** What the request may cost, how its input was counted, and how much input would fit. */
+/** States what the request may cost, how its input was counted and how much input would fit. */
 function shortfall({ left }: UsageRefused, path: BoundedPath | undefined): string | undefined {
   if (path === undefined || path.bound.input === null) return undefined
   const { bound, excess } = path
@@ -155,7 +155,7 @@ function shortfall({ left }: UsageRefused, path: BoundedPath | undefined): strin
   return said.join('; ')
 }
 
-/** Lowers the limit of the output to what was granted, and leaves out the fallbacks that would still be dearer. */
+/** Lowers the output limit to the granted amount and leaves out fallbacks that would still cost more. */
 function clamp(exchange: Exchange, gateway: Gateway, { held }: Reservation, paths: readonly BoundedPath[]): void {
   const [first] = paths
   if (first === undefined) return
@@ -176,7 +176,7 @@ function clamp(exchange: Exchange, gateway: Gateway, { held }: Reservation, path
   if (exchange.maxOutputTokens !== null) translateLowered(exchange, gateway)
 }
 
-/** A lower limit may be too low for what else is asked for: thinking has a least budget of its own. */
+/** A lowered limit may be too low for other fields: thinking has a minimum budget. */
 function translateLowered(exchange: Exchange, gateway: Gateway): void {
   try {
     translateRequest(exchange, gateway)
@@ -187,7 +187,7 @@ function translateLowered(exchange: Exchange, gateway: Gateway): void {
   }
 }
 
-/** Lowers every member that limits the output; one that is lower already stays, and none is written that was refused. */
+/** Lowers every field that limits the output. A lower value stays, and an unsupported field is not written. */
 function limitOutput(exchange: Exchange, tokens: number): void {
   const { parsed, edits } = exchange
   const names = limitMembers(exchange)
@@ -201,13 +201,13 @@ function limitOutput(exchange: Exchange, tokens: number): void {
     if (typeof own === 'number' && own <= tokens) continue
     const limit = typeof own === 'number' ? tokens : unasked
     edits.set(name, JSON.stringify(limit))
-    // Where the body is translated for its provider, it is from here.
+    // A translated body is made from these fields.
     parsed[name] = limit
     exchange.maxOutputTokens = limit
   }
   exchange.maxOutputTokens ??= tokens
 }
 
-/** The limit that a path takes from a caller who gave none. */
+/** The output limit of a path for a caller that set none. */
 const takenUnasked = ({ model, terms }: PricedPath): number =>
   terms.maxOutputTokens ?? outputMaximum(model.upstreamModel)

@@ -1,7 +1,7 @@
 /**
- * A reviewer's leave for one token to send one request once (escalations/README.md). Which leave there is stands in the
- * state; that it is used once, on whatever gateway, is an account of limit 1 (usage/lease/README.md rule 1). What is
- * held of it is booked with the outcome, or given back where nothing was sent.
+ * A reviewer's grant: one token may send one request once (escalations/README.md). The grant is a record of the state.
+ * An account with a limit of 1 ensures single use across gateways (usage/lease/README.md rule 1). The reservation is
+ * booked with the outcome, or released when nothing was sent.
  */
 import type { Event, Verdict } from '../../events/event.ts'
 import type { Said, StageOutcome } from '../../policies/stages/run-stage.ts'
@@ -11,7 +11,7 @@ import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { digestOf } from '../policy/decisions.ts'
 
-/** Holds the grant for this request, where there is one; true where the exchange has one. Waits only where it must. */
+/** Reserves the grant for this request, if there is one. True when the exchange has a grant. Waits only for a lease. */
 export function useGrant(exchange: Exchange, gateway: Gateway): boolean | Promise<boolean> {
   if (exchange.grant !== null) return true
   const { worker, clock } = gateway
@@ -24,7 +24,7 @@ async function hold(exchange: Exchange, { worker }: Gateway, id: string): Promis
     const demands = [{ account: `grant/${id}`, want: 1, min: 1 }]
     const reservation = await worker.allowances.reserve(demands, exchange.abort.signal)
     if (exchange.settled !== null) {
-      // Its caller left while it waited: nobody will settle what comes now.
+      // The client disconnected during the wait, so nothing would release the reservation later.
       reservation.release()
       return false
     }
@@ -36,7 +36,7 @@ async function hold(exchange: Exchange, { worker }: Gateway, id: string): Promis
   }
 }
 
-/** What a stage came to, the granted policy's verdict being allow. */
+/** The stage outcome with the verdict of the granted policy changed to allow. */
 export function withGrant(outcome: StageOutcome, granted: Said): StageOutcome {
   const { targets } = granted.decision
   const allowed: Said = { ...granted, decision: { verdict: 'allow', reasonCode: 'escalation.granted', targets } }
@@ -47,7 +47,7 @@ export function withGrant(outcome: StageOutcome, granted: Said): StageOutcome {
   return { ...outcome, said, verdict, decisive }
 }
 
-/** Books the grant where the exchange was sent, in the tick in which its outcome is written; otherwise gives it back. */
+/** Books the grant when the request was sent, in the tick in which its outcome is written; otherwise releases it. */
 export function settleGrant({ grant, opened }: Exchange, event: Event): void {
   if (grant === null) return
   const { reservation } = grant
@@ -55,7 +55,7 @@ export function settleGrant({ grant, opened }: Exchange, event: Event): void {
   else reservation.release()
 }
 
-/** What a restart books of a grant that was held: it counts as used. */
+/** What recovery books for a reserved grant: it counts as used. */
 export function keepGrant({ grant }: Exchange, event: Event): void {
   if (grant !== null) event.settlements = [...(event.settlements ?? []), ...grant.reservation.held]
 }

@@ -1,6 +1,6 @@
 /**
- * The session that a request belongs to: `session_id` of the body or `x-session-id`, which must agree
- * (gateway/README.md). It is the gateway's own: the provider sees neither.
+ * Matches the session of a request: `session_id` of the body and `x-session-id` must agree (gateway/README.md). Only
+ * the gateway uses it; the provider receives neither.
  */
 
 import { Failure } from '../../failure.ts'
@@ -9,7 +9,7 @@ import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 
 const families: ReadonlySet<Family> = new Set<Family>(['chat', 'responses'])
-/** Printable, so that it reads in events as it was sent, and short enough to be kept with each of them. */
+/** Printable, so that events show it as it was sent, and short enough to store with each event. */
 const sessionForm = /^[\x21-\x7e](?:[\x20-\x7e]{0,254}[\x21-\x7e])?$/
 
 export function matchSession(exchange: Exchange, _gateway: Gateway): void {

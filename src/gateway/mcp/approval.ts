@@ -1,8 +1,8 @@
 /**
- * What a server was not approved to offer is not there, wherever its caller heard of it (gateway/README.md, MCP):
- * a tool or prompt by its name, a resource by its address, which an approved resource has or an approved template stands
- * for. Another address, as of a link in a result, has no definition to change: where a server is trusted on first use it
- * is passed on, where approval is required it is not to be had.
+ * Refuses calls to offers that are not approved, wherever the caller learned of them (gateway/README.md, MCP). A tool
+ * or prompt is known by its name, a resource by its address, which an approved resource has or an approved template
+ * covers. Any other address, such as a link in a result, has no definition that could change. It is passed on when the
+ * server is trusted on first use, and refused when approval is required.
  */
 import { Failure } from '../../failure.ts'
 import type { McpConnection, OfferKind } from '../../mcp/connection.ts'
@@ -14,7 +14,7 @@ import { type Exchange, required } from '../exchange.ts'
 
 export interface WantedOffer {
   readonly kind: Exclude<OfferKind, 'resource_template'>
-  /** As the server knows it: a name, or an address. */
+  /** The server's own name or address of the offer. */
   readonly name: string
 }
 
@@ -47,7 +47,7 @@ async function seenOf(
   const list = required(listKinds.values().find((each) => each.kind === kind) ?? null)
   if (capabilities[list.capability] === undefined) return { approved: new Set(), held: new Set() }
   return await session.seen(server).names(kind, () => {
-    // Other calls wait for the same names: that this one is given up ends nothing for them.
+    // Other calls wait for the same lookup, so cancelling this call must not end it.
     const { signal } = new AbortController()
     return seenNames({ list, session, servers, signal }, server)
   })

@@ -1,10 +1,10 @@
 /**
- * A request of a caller to one MCP server, as stages (gateway/README.md, MCP): read, routed by its published name,
- * and, admitted by the stages that every request goes through, sent. What comes back is looked at by policies and
- * recorded before it leaves.
+ * Stages of a caller's request to one MCP server (gateway/README.md, MCP): it is read, routed by its published name,
+ * admitted by the stages of every request, and sent. Policies inspect the result, and the outcome is recorded before
+ * the answer leaves.
  *
- * A token's binding to a provider holds for servers by their names, as does an access policy's list of providers: what is
- * bound to one place goes to no other. Lists of models speak of models alone. The caller's token goes nowhere.
+ * A token's binding to a provider, and an access policy's list of providers, apply to MCP servers by name. Lists of
+ * models apply to models only. The caller's token is sent to no server.
  */
 
 import { Failure } from '../../failure.ts'
@@ -25,12 +25,12 @@ import { requireApproved, type WantedOffer } from './approval.ts'
 import type { McpRequest } from './mcp-request.ts'
 import { evaluateSaid } from './texts.ts'
 
-/** How a method names what it asks for, and how the server is told. */
+/** How a method names its target and how its parameters are sent to the server. */
 interface Routing {
-  /** The kind of what must be approved before it may be asked for. */
+  /** The kind of offer that must be approved. */
   kind(params: Json): WantedOffer['kind']
   own(params: Json): OwnName | null
-  /** The parameters with the server's own name. */
+  /** The parameters with the server's own name of the target. */
   sent(params: Json, name: string): Json
 }
 
@@ -72,10 +72,10 @@ export const routedMethods: readonly string[] = [...routings.keys()]
 export const isRouted = (method: string): boolean => routings.has(method)
 
 const encoder = new TextEncoder()
-/** A longer name or address is nobody's, and no event repeats it. */
+/** A longer name or address belongs to no offer, and no event records it. */
 const longestName = 8192
 
-/** Sets what policies read of the request, and which server it goes to. Throws `mcp.unknown_name`. */
+/** Sets what policies read of the request, and the server it goes to. Throws `mcp.unknown_name`. */
 export function readCall(exchange: Exchange, gateway: Gateway): void {
   const mcp = required(exchange.mcp)
   const own = routings.get(mcp.method)?.own(mcp.params) ?? null
@@ -90,8 +90,8 @@ export function readCall(exchange: Exchange, gateway: Gateway): void {
 }
 
 /**
- * Shows parameters to policies, and makes the text by which a reviewer's leave knows the same request again: without
- * what is another each time.
+ * Gives policies the parameters, and makes the digest text that a reviewer's grant matches. The text leaves out
+ * `_meta`, which differs in every request.
  */
 export function showParameters(exchange: Exchange, { _meta: meta, ...params }: Json): void {
   const { method, name, session } = required(exchange.mcp)
@@ -106,11 +106,11 @@ export function showParameters(exchange: Exchange, { _meta: meta, ...params }: J
   exchange.body = encoder.encode(JSON.stringify({ method, name, params }))
   exchange.sessionId = session?.label ?? null
   required(exchange.mcp).requestBytes = exchange.body.length
-  // A stream outlives its connection, so that a caller's leaving is not the exchange's end: the surface watches.
+  // A stream outlives its connection, so a disconnect does not end the exchange. The MCP surface watches it instead.
   exchange.watched = true
 }
 
-/** Whether the token's bindings let it use this server. */
+/** Whether the token's bindings allow this server. */
 export function mayUseServer(exchange: Exchange, { worker }: Gateway, { name }: McpServerRecord): boolean {
   const token = required(exchange.token)
   if (token.provider !== null && token.provider !== name) return false
@@ -127,8 +127,8 @@ export function allowServer(exchange: Exchange, gateway: Gateway): void {
 }
 
 /**
- * Refuses a call of which policies took the tool away, or changed what it asks for: approval, bindings and policies were
- * about what its caller named, and the server must not get what a policy took out.
+ * Refuses a call when policies removed its tool or changed its target. Approval, bindings and policies were checked for
+ * the target that the caller named, and the server must not receive what a policy removed.
  */
 export function keepCalled(exchange: Exchange): void {
   const called = exchange.parsed?.tools
@@ -143,12 +143,12 @@ export function keepCalled(exchange: Exchange): void {
   throw new Failure('policy_denied', { message, verdictan })
 }
 
-/** What goes to the server: the parameters as policies left them. The caller's own go nowhere. */
+/** The parameters as policies left them, which are the only ones sent to the server. */
 function governedParams({ parsed }: Exchange): Json {
   return isObject(parsed?.params) ? parsed.params : {}
 }
 
-/** What the governed parameters ask for. */
+/** The target that the governed parameters name. */
 const ownOf = (exchange: Exchange): OwnName | null =>
   routings.get(required(exchange.mcp).method)?.own(governedParams(exchange)) ?? null
 
@@ -202,7 +202,7 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   }
 }
 
-/** Begins the call's span where the exchange is recorded; gives what tells the server of its parent. */
+/** Begins the span of the call when the exchange is traced; returns the headers that name it as the parent. */
 function beginCalling(exchange: Exchange, { clock, tracer }: Gateway, name: string): TraceHeaders | null {
   if (exchange.trace === null) return null
   const spanId = exchange.trace.spanId === null ? null : tracer.newSpanId()
@@ -212,14 +212,14 @@ function beginCalling(exchange: Exchange, { clock, tracer }: Gateway, name: stri
   return traceHeadersOf(exchange, spanId)
 }
 
-/** Parameters that say what trace they belong to (MCP conventions of OpenTelemetry, Context propagation). */
+/** Adds the trace to the parameters (MCP conventions of OpenTelemetry, Context propagation). */
 function withTrace(params: Json, trace: TraceHeaders | null): Json {
   if (trace === null) return params
   const { traceparent: _parent, tracestate: _state, ...meta } = isObject(params._meta) ? params._meta : {}
   return { ...params, _meta: { ...meta, ...trace } }
 }
 
-/** Waits for something, or until the exchange is cut. */
+/** Waits for a promise, or until the exchange is cut. */
 export function untilCut<Value>(exchange: Exchange, pending: Promise<Value>): Promise<Value> {
   const { promise, reject } = Promise.withResolvers<never>()
   const giveUp = () => {
@@ -232,7 +232,7 @@ export function untilCut<Value>(exchange: Exchange, pending: Promise<Value>): Pr
   })
 }
 
-/** A server's own error passes with its code, as policies leave its words. */
+/** Passes a server's error with its code; policies inspect its message. */
 async function passError(exchange: Exchange, gateway: Gateway, id: RpcId, error: McpError): Promise<void> {
   const body: Json = { message: error.message, ...(error.data === undefined ? {} : { data: error.data }) }
   await evaluateSaid(exchange, gateway, body)

@@ -1,11 +1,11 @@
 /**
- * What the MCP surface answers itself: `initialize`, the merged lists, the level of logging. As with model discovery
- * nothing is opened, because no server does anything for it; its outcome is recorded like others.
+ * Answers the MCP requests that need no single server: `initialize`, the merged lists, the log level. There is no open
+ * record, as with model discovery; the outcome is recorded.
  *
  * A list shows what its token may use: servers by the token's bindings, names by the `tool-access` policies that would
- * hold for a call of that name. That is no decision about a request, and none is recorded. Definitions pass no other
- * policies: each is shown as it was approved, to the letter, or not at all (`src/mcp/offers/offers.ts`), whereas one that
- * a policy rewrote would be a definition that nobody approved, and one that it blocked would take a whole list away.
+ * apply to a call. That is no decision about a request, so none is recorded. Other policies do not apply to
+ * definitions: each is shown exactly as approved or not at all (`src/mcp/offers/offers.ts`). A rewritten definition
+ * would be one that nobody approved, and a blocked one would block a whole list.
  */
 import { randomBytes } from 'node:crypto'
 import { Failure } from '../../failure.ts'
@@ -59,7 +59,7 @@ function answerOf(exchange: Exchange, gateway: Gateway, method: string): Json | 
   return method === 'logging/setLevel' ? setLevel(exchange) : list(exchange, gateway, method)
 }
 
-/** Lifecycle, version negotiation: the version that was asked for where it is spoken here, otherwise the newest. */
+/** Lifecycle, version negotiation: the requested version if it is supported, otherwise the newest. */
 function initialize(exchange: Exchange, gateway: Gateway): Json {
   const mcp = required(exchange.mcp)
   const token = required(exchange.token)
@@ -68,7 +68,7 @@ function initialize(exchange: Exchange, gateway: Gateway): Json {
     throw new Failure('invalid_parameter', { message: 'initialize needs protocolVersion and capabilities' })
   }
   const session = new McpSession({
-    // Visible ASCII that nobody can guess (Streamable HTTP, Session Management).
+    // Visible ASCII that cannot be guessed (Streamable HTTP, Session Management).
     id: `${gateway.mcp.neighbours.sessionPrefix}${randomBytes(24).toString('base64url')}`,
     label: gateway.newId(),
     token: { id: token.id, hash: token.hash },
@@ -123,7 +123,7 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
   const session = required(own)
   const { servers } = gateway.mcp
   const usable = servers.list().filter((server) => mayUseServer(exchange, gateway, server))
-  // What is listed anew is looked at anew before it may be called.
+  // A new list makes later calls check the offers again.
   if (params.cursor === undefined) for (const server of usable) session.forgetSeen(server)
   const visible = visibility(exchange, gateway)
   const kind = required(listKinds.get(method) ?? null)
@@ -146,10 +146,10 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
   })
 }
 
-/** A server's own words may be anybody's: the log has its code alone. */
+/** A server's message may hold anything, so the log gets only its code. */
 const shownError = (error: unknown): string => (error instanceof McpError ? `MCP error ${error.code}` : String(error))
 
-/** Whether a call of this name would pass the policies that say which tools may be used. */
+/** Whether a call of this name would pass the tool-access policies. */
 function visibility(exchange: Exchange, gateway: Gateway): (server: McpServerRecord, name: string) => boolean {
   const context = requestContext(exchange, gateway)
   return (server, name) => {
@@ -179,7 +179,7 @@ function shows({ enforced, compiled, condition }: ActivePolicy, name: string, co
   try {
     return condition !== null && !condition(context)
   } catch {
-    // A condition that cannot be evaluated is taken to hold: what cannot be decided is not shown.
+    // A condition that cannot be evaluated hides the tool.
     return false
   }
 }

@@ -1,8 +1,8 @@
 /**
- * What an MCP server asks of a caller, or says to it, under the caller's policies (gateway/README.md, MCP): text that
- * leaves to the caller passes pre_response policies (and post_request, which see it as it came), the caller's answer
- * pre_request ones. Each request is an exchange of its own, with its own outcome. A notification is one only where a
- * policy found something in it: most say nothing worth a record.
+ * Applies the caller's policies to requests and notifications of an MCP server (gateway/README.md, MCP). Text to the
+ * caller passes pre_response policies, and post_request ones, which see it as it came. The caller's answer passes
+ * pre_request policies. Each request is an exchange with an outcome. A notification is recorded only when a policy
+ * found something in it.
  */
 
 import { asFailure } from '../../failure.ts'
@@ -37,7 +37,7 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
     asked.signal.addEventListener('abort', leave, { once: true })
     gateway.running.add(exchange)
     try {
-      // What the server knows its progress by reaches nobody: the session has its own (`caller-requests.ts`).
+      // The server's progress token is not forwarded; the session uses its own (`caller-requests.ts`).
       const { _meta: _, ...rest } = asked.params
       const { progressToken, ...shown } = metaOf(asked.params)
       const tokenLess = progressToken === undefined ? asked.params : { ...rest, _meta: shown }
@@ -62,7 +62,7 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
     const exchange = begin(gateway, session, told)
     try {
       const { progressToken, ...rest } = told.params
-      // The caller chose it, and knows its call by it.
+      // The caller chose this token and identifies its call by it.
       const isCallers = told.method === 'notifications/progress'
       const left = await leaving(exchange, gateway, isCallers ? rest : told.params)
       const params = isCallers ? { progressToken, ...left } : left
@@ -77,20 +77,23 @@ export const governorOf = (gateway: Gateway): SessionGovernor => ({
 
 const metaOf = ({ _meta: meta }: Json): Json => (isObject(meta) ? meta : {})
 
-/** What a session's token allows now: it may have expired, been rotated or been revoked since it was last shown. */
+/**
+ * Whether the session's token is still usable: it may have expired, been rotated or been revoked since it was last
+ * used.
+ */
 export function standingOf({ token: { hash } }: McpSession, gateway: Gateway): SessionStanding {
   const looked: Parameters<typeof lookAtToken>[0] = { tokenHash: hash, token: null, family: 'mcp' }
   try {
     lookAtToken(looked, gateway)
     return 'usable'
   } catch (thrown) {
-    // An outage is no revocation: who comes back is looked at then.
+    // An outage is no revocation. The token is checked again on its next use.
     if (asFailure(thrown).status >= 500) return 'usable'
     return looked.token !== null && looked.token.revokedAt !== null ? 'ended' : 'replaceable'
   }
 }
 
-/** An exchange of what a server sends: its token is looked at again, because a session is long. */
+/** An exchange for a server message. The token is checked again, because a session is long. */
 function begin(gateway: Gateway, session: McpSession, { server, method, params }: Passing): Exchange {
   const request = new Request(`${gateway.worker.standing.gatewayUrl}/mcp`, { method: 'POST' })
   const mcp = { method, params, id: null, session, call: null, server, name: null, requestBytes: 0, resultBytes: null }
@@ -110,7 +113,7 @@ function begin(gateway: Gateway, session: McpSession, { server, method, params }
   return exchange
 }
 
-/** What a caller said: a result, or an error's message and data with its code. */
+/** The caller's answer: a result, or the message, data and code of an error. */
 interface CallersAnswer {
   readonly words: Json
   readonly code: number | null
@@ -126,7 +129,7 @@ async function answerOf(answer: Promise<Json>): Promise<CallersAnswer> {
   }
 }
 
-/** That the caller cannot, or will not, is an answer too. */
+/** An error answer of the caller is an answer too. */
 function outcomeOf(exchange: Exchange, { code }: CallersAnswer): Outcome {
   const outcome = answered(exchange, 200)
   return code !== null && outcome.verdict === 'allow' ? { ...outcome, reason: 'mcp.declined' } : outcome
@@ -134,7 +137,7 @@ function outcomeOf(exchange: Exchange, { code }: CallersAnswer): Outcome {
 
 async function leaving(exchange: Exchange, gateway: Gateway, params: Json): Promise<Json> {
   admitToken(exchange, gateway)
-  // The connection may be older than what the token is bound to now.
+  // The bindings of the token may have changed since the connection was opened.
   allowServer(exchange, gateway)
   showParameters(exchange, params)
   fitChain(exchange, gateway)
@@ -151,7 +154,7 @@ async function arriving(exchange: Exchange, gateway: Gateway, answer: Json): Pro
   await evaluateRequest(exchange, gateway)
 }
 
-/** Records what went wrong, and says it as the server is told. */
+/** Records the failure and returns the error for the server. */
 async function refused(exchange: Exchange, gateway: Gateway, thrown: unknown): Promise<McpError> {
   if (thrown instanceof McpError) return thrown
   const failure = exchange.cut?.failure ?? asFailure(thrown)

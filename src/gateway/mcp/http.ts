@@ -1,7 +1,6 @@
 /**
- * What HTTP says on `/mcp` (Streamable HTTP, MCP 2025-11-25): where a page may call from, which forms an answer may have,
- * how a message is read, and how what is wrong with any of these is refused: by a status, with a JSON-RPC error that
- * answers no request.
+ * The HTTP rules of `/mcp` (Streamable HTTP, MCP 2025-11-25): allowed origins, forms of an answer, reading a message,
+ * and the refusal of a message that breaks a rule: a status with a JSON-RPC error without an id.
  */
 
 import { asFailure, Failure, mustNotRetry } from '../../failure.ts'
@@ -21,7 +20,7 @@ import { membersOf } from '../request/read-request.ts'
 const methods = 'GET, POST, DELETE'
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** A refusal that HTTP says: a status, and a JSON-RPC error without an id. */
+/** A refusal by HTTP status with a JSON-RPC error without an id. */
 export class Unfit extends Error {
   readonly status: number
   readonly code: number
@@ -33,7 +32,7 @@ export class Unfit extends Error {
   }
 }
 
-/** Session Management: upon 404 callers begin a new session. */
+/** Session Management: on 404 callers begin a new session. */
 export const noSuchSession = (): Unfit => new Unfit(404, 'There is no such session: send initialize', -32_001)
 
 export function checkMethod({ method }: Request): void {
@@ -48,7 +47,7 @@ export function checkOrigin({ headers }: Request, { worker, settings }: Gateway)
   throw new Unfit(403, 'Pages of this origin may not call this')
 }
 
-/** What the library of a page sends, and what it reads of an answer. */
+/** The headers that browser libraries send, and those that they read from an answer. */
 const headersOfPages = [
   'authorization',
   'content-type',
@@ -68,7 +67,7 @@ const headersForPages = [
 ].join(', ')
 const preflightSeconds = 600
 
-/** WHATWG Fetch, CORS-preflight request: what a browser asks before a page of an origin that may call does so. */
+/** WHATWG Fetch, CORS preflight of an allowed origin. */
 export function preflight({ headers, method }: Request): Response | null {
   if (method !== 'OPTIONS' || !headers.has('origin') || !headers.has('access-control-request-method')) return null
   return new Response(null, {
@@ -81,7 +80,7 @@ export function preflight({ headers, method }: Request): Response | null {
   })
 }
 
-/** Lets the page that asked read the answer, its origin being one that may. No cookie is of any use here. */
+/** Adds the CORS headers for a page of an allowed origin. Cookies are not used. */
 export function letPageRead({ headers }: Request, answer: Response): Response {
   const origin = headers.get('origin')
   if (origin === null) return answer
@@ -91,7 +90,7 @@ export function letPageRead({ headers }: Request, answer: Response): Response {
   return answer
 }
 
-/** Sending Messages: callers list both forms; one that lists one, or streams first, is answered in that. */
+/** Sending Messages: callers list both forms. A caller that lists one, or the stream first, gets that one. */
 export function answerForm(accept: string | null): AnswerForm {
   const json = accepts(accept, 'application/json')
   const stream = accepts(accept, 'text/event-stream')
@@ -101,7 +100,7 @@ export function answerForm(accept: string | null): AnswerForm {
   throw new Unfit(406, 'Accept must list application/json and text/event-stream')
 }
 
-/** RFC 9110 section 12.5.1, without weights: a type that is refused is not listed. */
+/** RFC 9110 section 12.5.1, without weights: a refused type counts as not listed. */
 export function accepts(header: string | null, type: string): boolean {
   if (header === null) return true
   const [group = ''] = type.split('/')
@@ -114,7 +113,7 @@ export function accepts(header: string | null, type: string): boolean {
 export const isEventStream = ({ headers }: Response): boolean =>
   headers.get('content-type')?.startsWith('text/event-stream') === true
 
-/** Messages of a session as SSE; null where none will come. */
+/** Messages of a session as SSE; null when there will be none. */
 export const eventStream = (
   stream: ReadableStream<Uint8Array> | null,
   { id }: Pick<McpSession, 'id'>,
@@ -130,10 +129,10 @@ export const eventStream = (
     },
   })
 
-/** A request whose body is still to come. */
+/** A request whose body has not arrived yet. */
 type Arriving = Pick<Exchange, 'request' | 'connection' | 'memory'>
 
-/** Also lifts the server's limit for idle connections, as `readBodyWithin`. */
+/** Also lifts the server's idle timeout, like `readBodyWithin`. */
 export async function receive(gateway: Gateway, arriving: Arriving): Promise<Message> {
   const { request } = arriving
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';')
@@ -141,13 +140,13 @@ export async function receive(gateway: Gateway, arriving: Arriving): Promise<Mes
   return readMessage(parsed(await readBodyWithin(gateway, arriving)))
 }
 
-/** Null where the body is no request that can be read. */
+/** Returns null when the body is no readable request. */
 export async function requestIdOf(gateway: Gateway, arriving: Arriving): Promise<RpcId | null> {
   try {
     const message = await receive(gateway, arriving)
     return message.kind === 'request' ? message.id : null
   } catch {
-    // Why its caller is refused is more to it than what is wrong with its body.
+    // The refusal of the caller matters more than a fault of its body.
     return null
   }
 }
@@ -165,10 +164,10 @@ function parsed(bytes: Uint8Array): unknown {
 
 type Session = Pick<McpSession, 'id'>
 
-/** What needs no server, no policy and no record. */
+/** The answer to a ping, which needs no server, policy or record. */
 export const pong = ({ id }: RpcRequest, session: Session): Response => selfAnswer(session, resultText(id, {}))
 
-/** The refusal of a request whose method no version of the protocol that is spoken here has. */
+/** The refusal of a method that no supported protocol version has. */
 export const methodUnknown = ({ id }: RpcRequest, session: Session): Response =>
   selfAnswer(session, errorText(id, new McpError(rpcCodes.methodNotFound, 'This method is not supported')), {
     'x-service-error-source': 'gateway',
@@ -178,14 +177,14 @@ export const methodUnknown = ({ id }: RpcRequest, session: Session): Response =>
 const selfAnswer = ({ id }: Session, text: string, headers: Record<string, string> = {}): Response =>
   new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': id, ...headers } })
 
-/** What the record says of a request that `unfitAnswer` refused, in the words of the other routes. */
+/** The outcome of a request that `unfitAnswer` refused, in the terms of the other routes. */
 export function unfitOutcome(thrown: unknown, status: number): Outcome {
   if (thrown instanceof Unfit) return { verdict: 'deny', reason: unfitReasons.get(status) ?? 'bad_request', status }
   if (thrown instanceof McpError) {
     return { verdict: 'deny', reason: thrown.code === rpcCodes.parseError ? 'invalid_json' : 'bad_request', status }
   }
   const failure = asFailure(thrown)
-  // Its body did not come while the gateway waited.
+  // The body did not arrive before the end of the drain.
   const reason = failure.code === 'draining' ? 'gateway.drained' : failure.code
   return { verdict: verdictOf(failure), reason, status }
 }

@@ -1,4 +1,4 @@
-/** What an exchange on the MCP surface is about. */
+/** The MCP details of an exchange. */
 import type { RpcId } from '../../lib/json/json-rpc.ts'
 import type { Json, McpServerRecord } from '../../mcp/connection.ts'
 import type { RunningCall } from '../../mcp/surface/running-call.ts'
@@ -7,34 +7,34 @@ import type { McpSession } from '../../mcp/surface/session.ts'
 export interface McpRequest {
   readonly method: string
   readonly params: Json
-  /** Of the caller's request; null where a server asks. */
+  /** The id of the caller's request; null when a server asks. */
   readonly id: RpcId | null
-  /** Null until `initialize` has made one. */
+  /** Null until `initialize` has created one. */
   session: McpSession | null
-  /** Null where a server asks. */
+  /** Null when a server asks. */
   readonly call: RunningCall | null
-  /** The server that it concerns; null where it concerns none, or all. */
+  /** The server that the request concerns; null for none or all. */
   server: McpServerRecord | null
-  /** What is called, as callers know it; null where nothing is. */
+  /** The published name of what is called; null when nothing is. */
   name: string | null
-  /** Whether the server was asked. */
+  /** Whether the request was sent to the server. */
   sent: boolean
   /** Bytes of the parameters. */
   requestBytes: number
-  /** Bytes of the result; null where there was none. */
+  /** Bytes of the result; null without one. */
   resultBytes: number | null
-  /** The tool ran and said that it failed. */
+  /** The tool ran and reported a failure. */
   toolFailed: boolean
-  /** The code of the JSON-RPC error that the server, or the surface itself, answered with; null where there was none. */
+  /** The code of the JSON-RPC error that the server or the gateway answered; null without one. */
   errorCode: number | null
-  /** The call to the server, where the exchange is recorded as a trace; null otherwise, and until it is made. */
+  /** The call to the server of a traced exchange; null otherwise, and before the call. */
   calling: McpCalling | null
 }
 
-/** Monotonic times; it ends with the exchange where it has no end of its own. */
+/** Monotonic times. Without an end of its own the call ends with the exchange. */
 export interface McpCalling {
   readonly spanId: string
-  /** What is called, as the server knows it. */
+  /** The server's own name of what is called. */
   readonly name: string
   readonly startedMonotonic: number
   endedMonotonic: number | null

@@ -1,6 +1,6 @@
-/** The other workers of a gateway, as one of them asks them about MCP sessions. */
+/** Access to the MCP sessions of the other workers of a gateway. */
 
-/** What is asked of another worker: a request of a caller, its body read. */
+/** A request that is forwarded to another worker, with its body read. */
 export interface PassedRequest {
   readonly method: string
   readonly headers: Headers
@@ -8,13 +8,13 @@ export interface PassedRequest {
   readonly signal: AbortSignal
 }
 
-/** The other workers of this gateway, as one of them sees them. */
+/** The other workers of this gateway. */
 export interface McpNeighbours {
-  /** What the ids of this worker's sessions begin with. */
+  /** The prefix of the ids of this worker's sessions. */
   readonly sessionPrefix: string
-  /** How to ask the worker that has this session; null where that is this one, or none that runs. */
+  /** A function that calls the worker of this session; null when that is this worker or one that no longer runs. */
   ownerOf(sessionId: string): ((request: PassedRequest) => Promise<Response>) | null
 }
 
-/** A gateway of one process. */
+/** A gateway with one worker. */
 export const noNeighbours: McpNeighbours = { sessionPrefix: '', ownerOf: () => null }

@@ -1,8 +1,8 @@
 /**
- * An MCP session lives in one process, and a connection reaches any of the workers that share a port. A session's id
- * says whose it is; a worker that is asked for another's session has that worker answer, and passes on what it says as
- * it comes, streams too. The other one checks everything itself. A worker that has ended took its sessions with it: 404,
- * upon which callers begin anew (Streamable HTTP, Session Management).
+ * Forwards MCP requests to the worker that owns their session. A session lives in one process, but a connection may
+ * reach any worker that shares the port. The session id names its worker. The answer is passed on as it arrives,
+ * streams too, and the owner makes all checks itself. The sessions of a stopped worker are gone: 404, after which
+ * callers begin a new one (Streamable HTTP, Session Management).
  */
 
 import { Failure } from '../../failure.ts'
@@ -21,7 +21,7 @@ interface Asked {
   readonly requestId: string
 }
 
-/** The answer of the worker that has the session; null where this one is to answer. */
+/** The answer of the worker that owns the session; null when this worker answers. */
 export function answerElsewhere(gateway: Gateway, asked: Asked): Promise<Response> | null {
   const sessionId = asked.request.headers.get('mcp-session-id')
   const owner = sessionId === null ? null : gateway.mcp.neighbours.ownerOf(sessionId)
@@ -36,7 +36,7 @@ async function pass(
   const { request, requestId } = asked
   const { method, signal } = request
   const body = method === 'POST' ? await readBodyWithin(gateway, asked) : null
-  // Where a body was read, that has lifted it.
+  // Reading a body has lifted it already.
   if (body === null) liftIdleLimit(asked)
   const headers = endToEnd(request.headers)
   headers.set('x-request-id', requestId)
@@ -45,14 +45,14 @@ async function pass(
     restoreIdleLimit(asked)
     resolve()
   }
-  // What listens beside answers ends with its session, and that once nothing runs.
+  // A listening stream ends with its session, which ends once nothing runs.
   if (method === 'POST') gateway.running.waitFor(passed)
   let answer: Response
   try {
     answer = await owner({ method, headers, body, signal })
   } catch {
     end()
-    // Otherwise it ended a moment ago, and its sessions with it.
+    // Otherwise the worker just ended, and its sessions with it.
     throw signal.aborted ? new Failure('client_left') : noSuchSession()
   }
   return new Response(toItsEnd(answer.body, end), { status: answer.status, headers: endToEnd(answer.headers) })

@@ -67,26 +67,26 @@ export const mcpPath = '/mcp'
 
 export interface McpSurface {
   fetch(request: Request, connection: Connection | null, requestId: string): Promise<Response>
-  /** Ends the sessions of these tokens; what runs for them is cut by `gateway/in-flight.ts`. */
+  /** Ends the sessions of these tokens; `gateway/in-flight.ts` cuts their running exchanges. */
   endOf(tokenHashes: readonly string[]): void
   close(): void
 }
 
 interface Arrival {
   readonly request: Request
-  /** What the body of the message holds until it is answered, or its answer has become a stream. */
+  /** The memory of the message's body until it is answered, or until the answer has become a stream. */
   readonly memory: BodyMemory
   readonly connection: Connection | null
   readonly requestId: string
 }
 
-/** One request that has come through the door, as an exchange that has got no further. */
+/** A request that passed authentication, with its exchange. */
 interface Arrived extends Arrival {
   readonly entered: Exchange
 }
 
 const sweepMilliseconds = 15_000
-/** What a header of the protocol's version may say; 2025-03-26 is what leaving it out means (Protocol Version Header). */
+/** Accepted protocol version headers; without the header the version is 2025-03-26 (Protocol Version Header). */
 const headerVersions: ReadonlySet<string> = new Set([...protocolVersions, '2025-03-26'])
 
 export function createMcpSurface(gateway: Gateway): McpSurface {
@@ -110,7 +110,7 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       const memory = gateway.memory.forBody()
       const arrival = { request, connection, requestId, memory }
       const answering = answerOrRefuse(gateway, arrival).finally(() => memory.release())
-      // From its body on, whoever answers it: what listens beside answers ends with its session.
+      // A drain waits for a POST from its body on. A listening stream ends with its session.
       if (request.method === 'POST') gateway.running.waitFor(answering)
       const answer = await answering
       if (!isEventStream(answer)) restoreIdleLimit(arrival)
@@ -127,7 +127,7 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
   }
 }
 
-/** Every answer says the request's id (handbook/reference/http.md). */
+/** Every answer carries the request id (handbook/reference/http.md). */
 function named(answer: Response, requestId: string): Response {
   answer.headers.set('x-request-id', requestId)
   return answer
@@ -145,7 +145,7 @@ async function answerOrRefuse(gateway: Gateway, arrival: Arrival): Promise<Respo
   }
 }
 
-/** Who is known is refused on record, as on the other routes; what became of a request that runs is its own exchange's. */
+/** The refusal of a known caller is recorded, as on other routes. A running request is recorded by its own exchange. */
 async function answerEntered(gateway: Gateway, arrival: Arrival, entered: Exchange): Promise<Response> {
   try {
     return await (answerElsewhere(gateway, arrival) ?? answer(gateway, { ...arrival, entered }))
@@ -154,7 +154,7 @@ async function answerEntered(gateway: Gateway, arrival: Arrival, entered: Exchan
       gateway.log.error({ request_id: arrival.requestId, error: String(thrown) }, 'A request to /mcp failed')
     }
     const refusal = unfitAnswer(thrown, arrival.requestId)
-    // Who has left asked for nothing here: another worker that was asked has it on record.
+    // A caller that disconnected has its outcome at the worker that was called.
     if (asFailure(thrown).code !== 'client_left') await settle(entered, gateway, unfitOutcome(thrown, refusal.status))
     return refusal
   }
@@ -166,7 +166,7 @@ function startSweeping(sweep: () => void): ReturnType<typeof setInterval> {
   return timer
 }
 
-/** Who asks, as an exchange that has got no further; or the answer to one that may not. */
+/** Authenticates the caller: an exchange, or the answer that refuses it. */
 function enter(gateway: Gateway, arrival: Arrival): Exchange | Promise<Response> {
   const { request, requestId } = arrival
   if (gateway.worker.standing.gatewayId === '') {
@@ -182,7 +182,7 @@ function enter(gateway: Gateway, arrival: Arrival): Exchange | Promise<Response>
     return exchange
   } catch (thrown) {
     if (request.method !== 'POST' || errorStatus(asFailure(thrown)) !== 200) return refuse(exchange, gateway, thrown)
-    // By its id alone a caller knows the answer to its request.
+    // The caller matches an answer to its request by the JSON-RPC id.
     return requestIdOf(gateway, arrival).then((id) => {
       asked.id = id
       return refuse(exchange, gateway, thrown)
@@ -199,7 +199,7 @@ function answer(gateway: Gateway, arrived: Arrived): Promise<Response> | Respons
   return new Response(null, { status: 200 })
 }
 
-/** Session Management: 400 without an id, 404 for one that is not there, or not of this token's owner. */
+/** Session Management: 400 without an id, 404 for an unknown session or one of another owner. */
 function sessionOf(gateway: Gateway, { request: { headers }, entered }: Arrived): McpSession {
   const version = headers.get('mcp-protocol-version')
   if (version !== null && !headerVersions.has(version)) {
@@ -295,17 +295,17 @@ async function answerRequest(
   const first = await Promise.race([ended, call.streaming])
   if (first instanceof Response) {
     session.end(call)
-    // Cancellation: what was cancelled is not answered.
+    // Cancellation: a cancelled request is not answered.
     if (call.cancelled) return eventStream(null, session)
     first.headers.set('mcp-session-id', session.id)
     return first
   }
-  // Its last message is said after its exchange has ended, and before its session may be.
+  // The last message leaves after the exchange has ended and before its session may end.
   gateway.running.waitFor(finishStream(ended, call, session, arrived))
   return eventStream(first.attach(), session, { 'x-service-verdict': 'ALLOW' })
 }
 
-/** What nobody knows reaches no stage; its refusal is recorded like those that HTTP says. */
+/** An unknown method reaches no stage; its refusal is recorded like those by HTTP status. */
 async function refuseMethod(
   gateway: Gateway,
   { entered }: Arrived,
@@ -317,7 +317,7 @@ async function refuseMethod(
   return methodUnknown(message, session)
 }
 
-/** The answer as the last message of the stream that it has become. */
+/** Sends the answer as the last message of its stream. */
 async function finishStream(
   ended: Promise<Response>,
   call: RunningCall,
@@ -330,7 +330,10 @@ async function finishStream(
   session.end(call)
 }
 
-/** Ties the exchange to what may end it: the caller's word, its session's end, its leaving before there is a stream to come back for. */
+/**
+ * Ties the exchange to its possible ends: cancellation, the end of the session, or a disconnect before there is a
+ * stream to resume.
+ */
 function watch(exchange: Exchange, gateway: Gateway): void {
   const call = required(required(exchange.mcp).call)
   call.onCancel = () => {

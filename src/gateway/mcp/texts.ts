@@ -1,7 +1,7 @@
 /**
- * How many texts policies look at in one MCP message, either way (setting `mcp_inspected_texts`). Each costs a turn of its
- * own however short it is, and nothing else bounds their number: a long text is bounded by its message's size. What is
- * shown as the JSON of an object counts by what it holds: names, strings, numbers and words.
+ * Bounds the number of texts that policies inspect in one MCP message, either way (setting `mcp_inspected_texts`). Each
+ * text has a fixed cost however short it is, and only the message size bounds the number otherwise. A value shown as
+ * JSON counts by the names, strings, numbers and words in it.
  */
 
 import { Failure } from '../../failure.ts'
@@ -14,18 +14,18 @@ import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { evaluateAnswer, isAnswerEvaluated } from '../policy/evaluate-response.ts'
 
-/** JSON of one text is no shorter: a digit and a comma. */
+/** The least bytes of a JSON text: a digit and a comma. */
 const leastBytes = 2
 
-/** The stage of a caller's request. Throws `request_too_large`. */
+/** The stage for a caller's request. Throws `request_too_large`. */
 export function boundTexts(exchange: Exchange, gateway: Gateway): void {
   const { body, parsed } = exchange
-  // The body by which a reviewer's leave is known holds no `_meta`.
+  // The digest text of a grant leaves out `_meta`.
   const hasMeta = isObject(parsed?.params) && parsed.params._meta !== undefined
   if (hasMeta || required(body).length > leastBytes * gateway.settings.mcp_inspected_texts) boundSaid(exchange, gateway)
 }
 
-/** What a caller says, which `exchange.parsed` holds. Throws `request_too_large`. */
+/** Bounds the caller's answer in `exchange.parsed`. Throws `request_too_large`. */
 export function boundSaid({ chain, dialect, parsed }: Exchange, gateway: Gateway): void {
   if (parsed === null || required(chain).at('pre_request').length === 0) return
   const params = isObject(parsed.params) ? parsed.params : {}
@@ -33,7 +33,7 @@ export function boundSaid({ chain, dialect, parsed }: Exchange, gateway: Gateway
     throw new Failure('request_too_large', { message: tooMany })
 }
 
-/** What a server says, under the policies of answers, which change it in place. Throws `mcp.server_error`. */
+/** Applies answer policies to a server message and changes it in place. Throws `mcp.server_error`. */
 export async function evaluateSaid(exchange: Exchange, gateway: Gateway, body: Json): Promise<void> {
   if (!isAnswerEvaluated(exchange)) return
   if (hasTooMany(body, () => exchange.dialect.answerText(body), gateway))

@@ -1,4 +1,4 @@
-/** The gateway's routes as `/v1/openapi.json` shows them: one for each family, and model discovery. */
+/** The gateway's routes in `/v1/openapi.json`: one for each dialect, and model discovery. */
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/route.ts'
 import { type Family, families, modelFamilies } from '../../languages/families.ts'

@@ -1,7 +1,7 @@
 /**
- * What each family's bodies look like, for `/v1/openapi.json`: the members that this product or nearly every client knows.
- * The schemas describe and do not validate: unknown members are forwarded untouched, and what a model accepts is its
- * provider's to say.
+ * Describes the bodies of each family for `/v1/openapi.json`: the members that this product or nearly every client
+ * knows. The schemas do not validate. Unknown members are forwarded unchanged, and the provider decides what a model
+ * accepts.
  */
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/route.ts'

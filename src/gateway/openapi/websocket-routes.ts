@@ -1,4 +1,4 @@
-/** The WebSocket paths as `/v1/openapi.json` shows them; OpenAPI describes the opening handshake and one frame. */
+/** The WebSocket paths in `/v1/openapi.json`; OpenAPI describes the opening handshake and one frame. */
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/route.ts'
 import { families, familyNames, hasSockets, type SocketFamily } from '../../languages/families.ts'

@@ -1,6 +1,6 @@
 /**
- * A streamed answer as it has come so far, for policies that look at the whole of it: each text as the provider sent it
- * and as it leaves, texts that come in no pieces, and the tools that are called.
+ * Collects a streamed answer for policies that need the whole: each text as the provider sent it and as it leaves,
+ * texts that come in one piece, and tool calls.
  */
 
 import type { ChannelReader } from '../../inspection/stream.ts'
@@ -10,7 +10,7 @@ import type { TextKind, TextSlot } from '../../languages/reading/texts/text-slot
 import type { SseFrame } from '../../lib/http/sse.ts'
 import { isToolChannel, streamedTools } from './streamed-tools.ts'
 
-/** One text that comes in pieces. */
+/** One text that arrives in pieces. */
 interface Streamed {
   readonly kind: TextKind
   came: string
@@ -19,12 +19,12 @@ interface Streamed {
 
 export class CollectedAnswer {
   readonly #texts = new Map<string, Streamed>()
-  /** Texts that came whole, by what they say: most are a channel's once more, some come in no other way. */
+  /** Texts that came whole. Most repeat a channel; some come only this way. */
   readonly #wholes = new Map<string, { member: string; kind: TextKind; sent: string }>()
   readonly #tools = new Set<string>()
-  /** Where arguments have come. */
+  /** The channels of arguments that have arrived. */
   readonly #asked = new Set<string>()
-  /** A frame said in two ways whose text it brings: nobody knows what the whole is. */
+  /** A frame names the place of its text in two ways, so the whole is ambiguous. */
   contradicts = false
 
   noteTools({ data }: SseFrame): void {
@@ -36,7 +36,7 @@ export class CollectedAnswer {
     return [...new Set([...this.#tools, ...streamed.map(([, { came }]) => came)])]
   }
 
-  /** The reader, with every text noted as it came and as it leaves. */
+  /** Wraps the reader and records every text as received and as sent. */
   reading(reader: ChannelReader<SseFrame>): ChannelReader<SseFrame> {
     return {
       open: (frame) => {
@@ -52,8 +52,8 @@ export class CollectedAnswer {
   }
 
   /**
-   * The texts that came, or those that leave: first what was streamed, then what stands nowhere among that. Beside a
-   * text nobody knows whose words they are.
+   * The texts as received or as sent: first streamed texts, then whole texts that repeat none of them. Their role is
+   * unknown.
    */
   slots(which: 'came' | 'sent'): TextSlot[] {
     const streamed = [...this.#texts].map(([member, text]) =>
@@ -69,7 +69,7 @@ export class CollectedAnswer {
     return [...streamed, ...others, ...this.#callsWithoutArguments()]
   }
 
-  /** The arguments of calls that brought none, as whole answers say them: an empty text. */
+  /** Calls without arguments get an empty text, as whole answers have it. */
   #callsWithoutArguments(): TextSlot[] {
     return [...this.#texts]
       .flatMap(([channel, { kind }]) => (kind === 'name' && isToolChannel(channel) ? argumentsBeside(channel) : []))
@@ -102,7 +102,7 @@ export class CollectedAnswer {
     const bytes = () => {
       for (const [index, piece] of pieces.entries()) {
         const passed = sent.get(index) ?? piece.text
-        // Data of a frame may be empty: nothing of a text.
+        // The data of a frame may be empty and then holds no text.
         if (passed === '' && piece.text === '') continue
         const known = isPart(piece) ? this.#streamed(piece.channel, piece.kind) : this.#wholes.get(piece.text)
         if (known !== undefined) known.sent = isPart(piece) ? known.sent + passed : passed
@@ -123,13 +123,13 @@ export class CollectedAnswer {
   }
 }
 
-/** Where the arguments of a call stand whose name stands here. */
+/** The channel of the arguments whose call has its name in this channel. */
 const argumentsBeside = (channel: string): string[] => {
   const [, call, holder] = /^(.*)\b(function|custom|function_call)\/name$/.exec(channel) ?? []
   return call === undefined ? [] : [`${call}${holder}/${holder === 'custom' ? 'input' : 'arguments'}`]
 }
 
-/** A word that keeps the line open is a text by itself. */
+/** A keep-alive word is a text of its own. */
 const isPart = ({ whole, raw }: StreamPiece): boolean => !whole && raw !== 'word'
 
 const slotOf = (text: Omit<TextSlot, 'replace'>): TextSlot => ({

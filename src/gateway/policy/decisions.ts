@@ -1,7 +1,7 @@
 /**
- * What a policy's verdict is to the caller and to the record: the failure that ends a request, and one `decision` event
- * for each verdict other than allow (policies/README.md). The event of a policy that asked for a person says
- * approval_required and carries what the control plane queues (escalations/README.md).
+ * Turns policy verdicts into failures for the caller and `decision` events for the record: one event for each verdict
+ * other than allow (policies/README.md). The event of an escalation says approval_required and carries what the control
+ * plane queues (escalations/README.md).
  */
 
 import type { Event, Verdict } from '../../events/event.ts'
@@ -24,7 +24,7 @@ const codes = {
 
 const isFailing = (verdict: string): verdict is keyof typeof codes => Object.hasOwn(codes, verdict)
 
-/** The failure that a policy's verdict is; null for a verdict with which the request goes on. */
+/** The failure for a verdict; null when the request continues. */
 export function failureOf(exchange: Exchange, gateway: Gateway, said: Said): Failure | null {
   const { verdict, reasonCode, message, retryAfter } = said.decision
   if (!isFailing(verdict)) return null
@@ -45,18 +45,18 @@ function queue(exchange: Exchange, gateway: Gateway, { policy }: Said): string {
 }
 
 /**
- * The request's digest under which it is queued and may be granted: of the body as it came, by the installation's key,
- * in the language that it is read in. The same bytes say something else in another.
+ * The digest under which a request is queued and granted: an HMAC by the installation's key over the received body and
+ * its language, because the same bytes mean something else in another language.
  */
 export function digestOf(exchange: Exchange, { worker }: Gateway): string {
   exchange.promptHash ??= worker.standing.promptHash(exchange.body ?? new Uint8Array(0))
   return `${exchange.dialect.family}/${exchange.promptHash}`
 }
 
-/** What all events of an exchange have in common. */
+/** Makes events with the common fields of an exchange. */
 export type EventFrame = (id: string, verdict: Verdict, reason: string) => Event
 
-/** The decision events of an exchange, made of a common frame of its events. */
+/** The decision events of an exchange. */
 export function decisionEvents(exchange: Exchange, { newId }: Pick<Gateway, 'newId'>, frame: EventFrame): Event[] {
   const events: Event[] = []
   for (const result of exchange.policyResults) {
@@ -78,7 +78,7 @@ function decisionEvent(exchange: Exchange, id: string, frame: EventFrame, result
   return event
 }
 
-/** What is an event of its own: every verdict but allow, and a policy that failed even where that let it pass. */
+/** Recorded results: every verdict but allow, and a broken policy even when it let the request pass. */
 const isNoted = ({ verdict, reason_code }: PolicyResult): boolean => verdict !== 'allow' || reason_code === brokenReason
 
 const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest }: EscalationNotice) => {

@@ -1,9 +1,9 @@
-/** What the control plane needs to put a request before a person. */
+/** What the control plane needs to queue an escalation. */
 export interface EscalationNotice {
-  /** What the caller was told; an identical retry is told another, which names the same record. */
+  /** The id that the caller was given. An identical retry gets another id of the same escalation. */
   readonly id: string
   readonly policyId: string
   readonly policyVersion: number
-  /** Of the request: `digestOf`. */
+  /** The digest of the request by `digestOf`. */
   readonly digest: string
 }

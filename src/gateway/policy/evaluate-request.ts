@@ -1,11 +1,11 @@
 /**
- * What the policies say of the request, before anything is reserved or sent (policies/README.md).
+ * Evaluates the policies on the request before anything is reserved or sent (policies/README.md).
  *
- * 1. The stage's policies run in order; redact and rewrite change the members they touched and no others.
- * 2. A verdict that ends the request is thrown. One that asks for a person is first looked up among the grants: a
- *    reviewer's leave lets the same token send the same request once, past every policy that would only ask.
- * 3. Fallbacks that a policy would not let serve this request are taken out of its paths.
- * 4. Where policies look at the answer, the inspection of a stream is made ready.
+ * 1. The policies of the stage run in order. Redact and rewrite change only the members they touch.
+ * 2. A verdict that ends the request is thrown. For an escalation the grants are checked first: a reviewer's grant lets
+ *    the same token send the same request once, past every policy that would only escalate.
+ * 3. Fallbacks that a policy forbids are removed from the paths.
+ * 4. When policies inspect the answer, the inspection of a stream is prepared.
  */
 import { Failure } from '../../failure.ts'
 import { memberCount } from '../../lib/json/json-members.ts'
@@ -36,15 +36,15 @@ export function evaluateRequest(exchange: Exchange, gateway: Gateway): Promise<v
 const concludeLater = async (exchange: Exchange, gateway: Gateway, outcome: Promise<StageOutcome>): Promise<void> =>
   await conclude(exchange, gateway, await outcome)
 
-/** A member given twice is read here one way and by another parser the other: what policies read must be what is sent. */
+/** Parsers differ in how they read a duplicate member, and policies must read what is sent. */
 function refuseRepeated({ members, parsed }: Exchange): void {
   if (members === null || 'parts' in members || members.count === memberCount(parsed)) return
   throw new Failure('invalid_json', { message: 'An object within the request body names one of its members twice' })
 }
 
 /**
- * Text in tokens is text that no policy reads: where one is enforced that reads text, it goes no further, whatever the
- * policy's `when_broken`, because it is the caller who chooses to send it so.
+ * Refuses tokenized input when an enforced policy reads text, because no policy can read tokens. `when_broken` does not
+ * apply, because the caller chose this form.
  */
 function refuseTokens(exchange: Exchange, gateway: Gateway, policies: readonly ActivePolicy[]): void {
   const { dialect, parsed } = exchange
@@ -88,7 +88,7 @@ function conclude(exchange: Exchange, gateway: Gateway, outcome: StageOutcome): 
   return proceed(exchange, gateway)
 }
 
-/** The chain ended at the policy that asks for a person: with a grant it goes on behind it. */
+/** Stops the chain at the policy that escalates; with a grant the chain continues after it. */
 async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutcome): Promise<void> {
   const { decisive } = outcome
   if (decisive === null || !(await useGrant(exchange, gateway))) {
@@ -107,7 +107,9 @@ async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutc
   )
 }
 
-/** Has what was changed written anew when the body is sent, and reads again what the gateway acts on. */
+/**
+ * Marks the changed members to be rewritten when the body is sent, and reads the fields that the gateway uses again.
+ */
 function takeChanges(exchange: Exchange, changed: ReadonlySet<string>): void {
   const { parsed, edits, dialect } = exchange
   if (parsed === null || changed.size === 0) return
@@ -123,7 +125,7 @@ function takeChanges(exchange: Exchange, changed: ReadonlySet<string>): void {
 function proceed(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   if (exchange.paths.length > 1) exchange.paths = servingPaths(exchange, gateway)
   prepareInspection(exchange, gateway)
-  // A stream cannot go back behind a policy that asked for a person: whether it has leave is found before it is sent.
+  // A stream cannot resume behind a policy that escalates, so its grant is looked up before it is sent.
   if (exchange.beginInspection === null || !required(exchange.chain).escalatesAnswers) return
   const granted = useGrant(exchange, gateway)
   if (granted instanceof Promise) return granted.then(() => undefined)
@@ -133,8 +135,8 @@ const servingPaths = (exchange: Exchange, gateway: Gateway): ResolvedModel[] =>
   exchange.paths.filter((path, index) => index === 0 || mayServe(exchange, gateway, path))
 
 /**
- * Whether a fallback may serve the request: the chain allows the model, and no condition of the chain that did not hold
- * for the model that was asked for holds for this one.
+ * Whether a fallback may serve the request: the chain allows its model, and no condition holds for it that did not hold
+ * for the requested model.
  */
 function mayServe(exchange: Exchange, gateway: Gateway, { id, aliases, provider }: ResolvedModel): boolean {
   const chain = required(exchange.chain)
@@ -151,12 +153,12 @@ function mayServe(exchange: Exchange, gateway: Gateway, { id, aliases, provider 
   })
 }
 
-/** A condition that fails is taken to hold: what cannot be decided is not allowed. */
+/** A condition that fails counts as holding, which excludes the fallback. */
 function holdsFor(condition: (context: PolicyContext) => boolean, context: PolicyContext): boolean {
   try {
     return condition(context)
   } catch {
-    // The primary's own failure was recorded when the stage ran.
+    // The failure for the requested model was recorded when the stage ran.
     return true
   }
 }

@@ -1,8 +1,8 @@
 /**
- * What the policies say of the answer (policies/README.md): post_request of what the provider sent, then pre_response
- * of what is about to go out. A whole answer is looked at here, a provider's refusal too; for a stream this makes the
- * inspection that the relay passes every frame through (`policed-stream.ts`). Where the answer is translated, both look
- * at what it became, but for what `upstream-inspection.ts` says.
+ * Evaluates the policies on the answer (policies/README.md): post_request on what the provider sent, then pre_response
+ * on what is about to go out. It inspects whole answers and provider errors. For a stream it prepares the inspection of
+ * every frame (`policed-stream.ts`). Of a translated answer both stages see the translation, except as
+ * `upstream-inspection.ts` says.
  */
 
 import { inspectSlots } from '../../inspection/slots.ts'
@@ -23,7 +23,7 @@ import type { BeginInspection } from './inspected-stream.ts'
 import { isPoliced, type OutputStage, PolicedStream, stagesLeft } from './policed-stream.ts'
 import { ExchangeStage, noteStage, requestContext } from './subject.ts'
 
-/** Makes ready what a streamed answer goes through, under the chain that admits the request. */
+/** Prepares the inspection of a streamed answer under the chain that admitted the request. */
 export function prepareInspection(exchange: Exchange, gateway: Gateway): void {
   if (required(exchange.facts).stream && isPoliced(exchange)) exchange.beginInspection = inspectionOf(exchange, gateway)
 }
@@ -33,16 +33,16 @@ const inspectionOf =
   (reader) =>
     isPoliced(exchange) ? new PolicedStream(exchange, gateway, reader, stagesLeft(exchange)) : null
 
-/** Whether a whole answer must be looked at before it may go out. */
+/** Whether a whole answer must be inspected before it goes out. */
 export const isAnswerEvaluated = (exchange: Exchange): boolean => isPoliced(exchange)
 
-/** A whole answer as it goes through the stages. */
+/** A whole answer on its way through the stages. */
 interface WholeAnswer {
   readonly status: number
   readonly body: Record<string, unknown>
 }
 
-/** The language of an answer, and the stages that look at it in that. */
+/** The dialect of an answer and the stages that inspect it in that dialect. */
 interface AnswerForm {
   readonly dialect: Dialect
   readonly stages: readonly OutputStage[]
@@ -51,8 +51,8 @@ interface AnswerForm {
 type Considered = Record<string, unknown> | null
 
 /**
- * Looks at a whole answer and gives what goes out in its place: the body, changed, or null where it goes as it came. A
- * promise only where a policy or a grant is waited for. Throws what a policy decided.
+ * Inspects a whole answer and returns the changed body, or null when it is unchanged. Returns a promise only when a
+ * policy or grant is awaited. Throws what a policy decided.
  */
 export function evaluateAnswer(
   exchange: Exchange,
@@ -87,11 +87,11 @@ class AnswerParts implements ResponseParts {
   }
 }
 
-/** Whether a policy stops an answer for its text, or changes that: nothing may leave that spells text unread. */
+/** Whether a policy may change or stop the text of an answer. Then no text may leave uninspected. */
 const mayChangeText = ({ policy: { enforced, compiled } }: Said): boolean =>
   enforced && !(compiled instanceof Error) && compiled.form === 'text'
 
-/** The way of a whole answer through its stages, which most often waits for nobody. */
+/** Runs a whole answer through its stages; usually without waiting. */
 class AnswerWalk {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
@@ -114,7 +114,7 @@ class AnswerWalk {
     this.#stages = stages
   }
 
-  /** Goes through the stages from the one of this index on. */
+  /** Runs the stages from this index on. */
   from(first: number): Considered | Promise<Considered> {
     const chain = required(this.#exchange.chain)
     for (const stage of this.#stages.slice(first)) {
@@ -128,7 +128,7 @@ class AnswerWalk {
     return this.#restored()
   }
 
-  /** Goes on with a stage whose outcome is waited for, or may have a reviewer's leave. */
+  /** Continues after a stage that is awaited or whose escalation may have a grant. */
   async #later(
     stage: OutputStage,
     policies: readonly ActivePolicy[],
@@ -154,14 +154,14 @@ class AnswerWalk {
     return runStage(new ExchangeStage(this.#exchange, this.#gateway, policies, subject))
   }
 
-  /** What asked for a person and has leave: the reviewer saw the request, and may have its answer. */
+  /** A granted escalation: the reviewer saw the request, so its answer may pass. */
   async #grantedOf({ verdict, decisive }: StageOutcome): Promise<Said | null> {
     if (this.#exchange.cut !== null) throw this.#exchange.cut.failure
     if (verdict !== 'escalate' || decisive === null) return null
     return (await useGrant(this.#exchange, this.#gateway)) ? decisive : null
   }
 
-  /** Throws why the answer does not go out. */
+  /** Throws the reason why the answer does not go out. */
   #take(stage: PolicyStage, outcome: StageOutcome, granted: Said | null): void {
     this.#changed ||= outcome.changed.size > 0
     if (outcome.said.some(mayChangeText) && dropLogprobs(this.#body)) this.#changed = true
@@ -171,7 +171,7 @@ class AnswerWalk {
     if (failure !== null) throw failure
   }
 
-  /** The body where it was changed, with what was taken out of the request put back. */
+  /** The changed body with redacted request text restored. */
   #restored(): Considered {
     const placeholders = this.#stages.includes('pre_response') ? this.#exchange.placeholders : null
     if (placeholders !== null && placeholders.size > 0) {

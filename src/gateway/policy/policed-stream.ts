@@ -1,15 +1,15 @@
 /**
  * A streamed answer under policies (inspection/README.md).
  *
- * - Text policies run while it streams, in the order of the chain, post_request before pre_response: `StreamInspector`
- *   holds back only what may still become a match. What was redacted in the request is put back last.
- * - Policies that need the whole (conditions on the answer's text, schemas, webhooks, tool access) see it at its end.
- *   Where one of them may stop it, everything is held until then, so that what it stops was never sent; what is longer
- *   than `stream_hold_bytes` is more than it can decide about, and its `when_broken` decides.
- * - Where policies only watch, every byte goes out as it came, and when it came.
+ * - Text policies run while the answer streams, in chain order, post_request before pre_response. `StreamInspector`
+ *   holds only text that may become a match. Redacted request text is restored last.
+ * - Policies that need the whole answer (conditions on its text, schemas, webhooks, tool access) run at its end. If one
+ *   of them may stop the answer, everything is held until then. An answer longer than `stream_hold_bytes` cannot be
+ *   decided, and the policy's `when_broken` applies.
+ * - If policies only monitor, every byte goes out unchanged and without delay.
  *
- * What policies found is on the exchange as soon as it is found, so that a caller that leaves early leaves it on record.
- * A stream keeps the chain it was admitted under.
+ * Findings are noted on the exchange at once, so that they are recorded when the client disconnects early. A stream
+ * keeps the chain it was admitted under.
  */
 
 import { Failure } from '../../failure.ts'
@@ -37,11 +37,11 @@ import { ExchangeStage, logBroken, noteStage, requestContext } from './subject.t
 
 export type OutputStage = (typeof outputStages)[number]
 
-/** The stages that are left of an answer on its way out: both, but where the first looked before it was translated. */
+/** The stages that inspect the outgoing answer: both, or only the second when the first ran before translation. */
 export const stagesLeft = ({ inspectedUpstream }: Exchange): readonly OutputStage[] =>
   inspectedUpstream ? ['pre_response'] : outputStages
 
-/** Whether anything looks at the answer on its way out. */
+/** Whether a policy inspects the outgoing answer. */
 export function isPoliced(exchange: Exchange): boolean {
   const { chain, placeholders } = exchange
   if (placeholders !== null && placeholders.size > 0) return true
@@ -49,12 +49,12 @@ export function isPoliced(exchange: Exchange): boolean {
   return chain.at('pre_response').length > 0 || (!exchange.inspectedUpstream && chain.at('post_request').length > 0)
 }
 
-/** A text policy's rule with its result, which grows as it finds. */
+/** The rule of a text policy with its result, which grows with each finding. */
 interface RunningRule {
   readonly rule: InspectionRule
   readonly policy: ActivePolicy
   readonly result: PolicyResult & { targets: string[] }
-  /** It failed, and its `when_broken` decided. */
+  /** The policy failed, and its `when_broken` decided. */
   broken: boolean
 }
 
@@ -66,11 +66,11 @@ export class PolicedStream implements StreamInspection {
   /** Policies that see the answer at its end, by stage. */
   readonly #whole: Readonly<Record<OutputStage, readonly ActivePolicy[]>>
   readonly #answer = new CollectedAnswer()
-  /** Held until the whole has been seen; null where nothing is. */
+  /** Frames that are held until the whole was inspected; null when none are. */
   #held: Uint8Array[] | null
   #heldBytes = 0
 
-  /** `stages`: those that look here, one or both; what was taken out of the request is put back in the last. */
+  /** `stages`: the stages that inspect here. Redacted request text is restored in the last one. */
   constructor(exchange: Exchange, gateway: Gateway, reader: ChannelReader<SseFrame>, stages: readonly OutputStage[]) {
     this.#exchange = exchange
     this.#gateway = gateway
@@ -114,7 +114,7 @@ export class PolicedStream implements StreamInspection {
     return this.#whole.post_request.length + this.#whole.pre_response.length > 0
   }
 
-  /** Takes over what the rules found since; of an answer full of findings none is kept. */
+  /** Takes over the findings since the last call, so that they do not accumulate. */
   #note(): void {
     const { findings } = this.#inspector
     if (findings.length === 0) return
@@ -145,7 +145,7 @@ export class PolicedStream implements StreamInspection {
     return failureOf(this.#exchange, this.#gateway, said) ?? new Failure('internal')
   }
 
-  /** Asks the policies that need the whole, then lets out what was held, or stops. */
+  /** Runs the policies that need the whole answer, then releases the held frames or stops. */
   async #concludeWhole(last: Uint8Array | null): Promise<Inspected> {
     const exchange = this.#exchange
     for (const stage of outputStages) {
@@ -167,7 +167,7 @@ export class PolicedStream implements StreamInspection {
     return { bytes: bytes.length === 0 ? null : Buffer.concat(bytes), stop: null }
   }
 
-  /** Runs one stage's policies; those behind one that only asked for a person too, where there is leave. */
+  /** Runs the policies of one stage; with a grant it continues behind an escalation. */
   async #askWhole(
     stage: PolicyStage,
     policies: readonly ActivePolicy[],
@@ -175,7 +175,7 @@ export class PolicedStream implements StreamInspection {
   ): Promise<Failure | null> {
     const [exchange, gateway] = [this.#exchange, this.#gateway]
     const outcome = await runStage(new ExchangeStage(exchange, gateway, policies, subject))
-    // A policy that was let go of with its exchange decided nothing.
+    // A policy that was cancelled with its exchange decided nothing.
     if (exchange.cut !== null) return exchange.cut.failure
     const { decisive } = outcome
     const granted = outcome.verdict === 'escalate' && decisive !== null && (await useGrant(exchange, gateway))
@@ -184,7 +184,7 @@ export class PolicedStream implements StreamInspection {
     return decisive === null ? null : failureOf(exchange, gateway, decisive)
   }
 
-  /** The answer is longer than is kept, or has no one meaning: each policy that needs the whole is broken, and says so. */
+  /** The answer is too long to hold or ambiguous, so every policy that needs the whole is broken. */
   #undecided(last: Uint8Array | null): Inspected {
     let refused: Said | null = null
     for (const stage of outputStages) {
@@ -209,8 +209,8 @@ export class PolicedStream implements StreamInspection {
 }
 
 /**
- * Which policies run while the answer streams and which at its end, and whether one of those may stop it. Those whose
- * condition does not hold are neither.
+ * Splits the policies into those that run while the answer streams and those at its end, and tells whether one of the
+ * latter may stop it. Policies whose condition does not hold are left out.
  */
 function sorted(exchange: Exchange, gateway: Gateway, stages: readonly OutputStage[]) {
   const chain = required(exchange.chain)
@@ -238,26 +238,26 @@ function sorted(exchange: Exchange, gateway: Gateway, stages: readonly OutputSta
   return { rules: rules.filter((running) => !isGranted(exchange, running)), whole, mayStop }
 }
 
-/** Records what one policy said that ends nothing. */
+/** Records the result of one policy that does not end the stream. */
 const noteOne = ({ policyResults }: Exchange, stage: PolicyStage, said: Said): void => {
   policyResults.push(resultOf(stage, said))
 }
 
-/** With a reviewer's leave a policy that would only ask for a person is not asked. */
+/** With a reviewer's grant a policy that would only escalate does not run. */
 function isGranted({ grant }: Exchange, { policy, rule, result }: RunningRule): boolean {
   if (grant === null || !policy.enforced || rule.action !== 'escalate') return false
   result.reason_code = 'escalation.granted'
   return true
 }
 
-/** Whether its condition holds; null where the answer decides that, or where it fails, which is said at the end. */
+/** Whether the condition holds; null when it depends on the answer or fails, which is decided at the end. */
 function holdsSoFar({ condition, awaitsAnswer }: ActivePolicy, exchange: Exchange, gateway: Gateway): boolean | null {
   if (condition === null) return true
   if (awaitsAnswer) return null
   try {
     return condition(requestContext(exchange, gateway))
   } catch {
-    // The stage at the end comes to the same, records it and follows `when_broken`.
+    // The stage at the end evaluates it again, records it and follows `when_broken`.
     return null
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The names of tools that a frame of a streamed answer says are called, where it says them whole. What comes in parts (the
- * deltas of chat) is gathered by `CollectedAnswer`.
+ * The tool names in a frame of a streamed answer that come whole. Names in parts (chat deltas) are collected by
+ * `CollectedAnswer`.
  */
 import { isObject } from '../../policies/conditions/context.ts'
 import { calledTools, toolsCalledIn } from '../../policies/tool-names.ts'
@@ -8,7 +8,7 @@ import { calledTools, toolsCalledIn } from '../../policies/tool-names.ts'
 export function streamedTools(frame: Readonly<Record<string, unknown>> | null): string[] {
   if (frame === null) return []
   if (Array.isArray(frame.choices)) return calledTools(frame)
-  // A provider may say a call only with the whole that its item stands in.
+  // A provider may name a call only in the object that contains its item.
   const whole = isObject(frame.response) ? frame.response : frame.message
   const called = isObject(whole) ? calledTools(whole) : []
   called.push(...toolsCalledIn(frame.item), ...toolsCalledIn(frame.content_block))
@@ -22,5 +22,5 @@ const ofCall = /_call_(?:arguments|input)\.[a-z]+$/
 
 const toolChannel = /\/(?:tool_calls|function_call)\b.*\/name$/
 
-/** Whether a channel's text is the name of a tool that is called. */
+/** Whether the text of a channel is the name of a called tool. */
 export const isToolChannel = (channel: string): boolean => toolChannel.test(channel)

@@ -1,4 +1,4 @@
-/** What policies are shown of an exchange, and what they may use of the world. */
+/** What policies can read of an exchange, and the tools they may use. */
 import type { PolicyStage } from '../../languages/families.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
 import { isObject, ModelView, type PolicyContext, RequestView, TokenView } from '../../policies/conditions/context.ts'
@@ -10,7 +10,7 @@ import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { Gateway } from '../context.ts'
 import { askedModel, type Exchange, required } from '../exchange.ts'
 
-/** What conditions read of the request; made once, when the first stage has a policy. */
+/** The request as conditions read it; made once, for the first stage with a policy. */
 export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyContext {
   if (exchange.policyContext !== null) return exchange.policyContext
   const { dialect, parsed, request, sessionId } = exchange
@@ -35,7 +35,7 @@ export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyCo
   return exchange.policyContext
 }
 
-/** Of tokens that bring nothing of the caller's along: a changed token is a new object. */
+/** Views of tokens without caller-specific data. A changed token is a new object. */
 const tokenViews = new WeakMap<GovernedToken, TokenView>()
 
 function tokenView(token: GovernedToken, parsed: Exchange['parsed']): TokenView {
@@ -55,7 +55,7 @@ const textsOf = (metadata: unknown): Record<string, string> =>
       )
     : {}
 
-/** A stage of an exchange, to be run, and what its policies may use of the world. */
+/** A stage of an exchange to run, with the tools for its policies. */
 export class ExchangeStage implements StageRun, PolicyTools {
   readonly policies: readonly ActivePolicy[]
   readonly subject: StageSubject
@@ -102,9 +102,7 @@ export class ExchangeStage implements StageRun, PolicyTools {
   }
 }
 
-/**
- * Says that a policy threw; nothing of an exchange that was cut, with which what its policies waited for was let go of.
- */
+/** Logs that a policy threw. Failures of a cut exchange are not logged, because its policies were cancelled. */
 export function logBroken(exchange: Exchange, { log }: Gateway, policy: ActivePolicy, error: unknown): void {
   if (exchange.cut !== null) return
   const { id, requestId } = exchange
@@ -112,7 +110,7 @@ export function logBroken(exchange: Exchange, { log }: Gateway, policy: ActivePo
   log.error(line, 'A policy could not decide')
 }
 
-/** Takes what a stage came to into the exchange. */
+/** Adds the outcome of a stage to the exchange. */
 export function noteStage(exchange: Exchange, stage: PolicyStage, outcome: StageOutcome): void {
   for (const said of outcome.said) exchange.policyResults.push(resultOf(stage, said))
   exchange.verdict = stronger(exchange.verdict, outcome.verdict)

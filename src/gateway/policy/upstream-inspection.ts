@@ -1,13 +1,14 @@
 /**
- * post_request policies on what a provider of another language than the caller's sent, before it is translated
- * (policies/README.md), read by the dialect of the provider's language; pre_response then looks at what it became. Of a
- * language that no dialect reads, Gemini's and Bedrock's own, both look behind the translation, as they do at every
- * error.
+ * Runs post_request policies on the answer of a provider in another language before it is translated
+ * (policies/README.md), read by the dialect of the provider's language. pre_response then inspects the translation. For
+ * a language without a dialect (Gemini, Bedrock) both stages inspect the translation. Errors are always inspected after
+ * translation.
  *
- * - What it tells (usage, how much text, the first token) is noted here: it may be held or stopped before it is translated.
- * - A whole answer is read when it is asked for, and goes on as the JSON that policies left. A stream goes on frame by
- *   frame; what still may go of one that is stopped or breaks off goes first, then why.
- * - What a policy decides breaks the body with its Failure. While one asks outside, the provider is not silent.
+ * - Usage, text length and first token are noted here, because the answer may be held or stopped before translation.
+ * - A whole answer is read when it is requested and continues as the JSON that policies left. A stream continues frame
+ *   by frame. When it is stopped or breaks, the text that may go out precedes the error.
+ * - A policy decision breaks the body with its Failure. While a policy calls an outside service, the provider does not
+ *   count as silent.
  */
 
 import { Failure } from '../../failure.ts'
@@ -36,7 +37,7 @@ import { PolicedStream } from './policed-stream.ts'
 const stages = ['post_request'] as const
 const encoder = new TextEncoder()
 
-/** The provider's answer with what post_request policies make of it; the answer itself where none looks at it here. */
+/** The provider's response after post_request policies; the response itself when none inspects it here. */
 export function inspectedUpstream(
   exchange: Exchange,
   gateway: Gateway,
@@ -64,7 +65,7 @@ interface Outlet {
 abstract class Policed implements Bun.UnderlyingSource<Uint8Array> {
   protected readonly exchange: Exchange
   protected readonly gateway: Gateway
-  /** Held so that it is not collected while its body is read. */
+  /** Referenced so that it is not garbage-collected while its body is read. */
   protected readonly upstream: Response
   protected readonly reader: ByteReader
 
@@ -85,7 +86,7 @@ abstract class Policed implements Bun.UnderlyingSource<Uint8Array> {
     if (this.exchange.waitingSince !== null) this.exchange.waitingSince = this.gateway.clock.monotonic()
   }
 
-  /** Waits for a policy that asks outside, which is not the provider's silence. */
+  /** Waits for a policy that calls an outside service, which does not count as silence of the provider. */
   protected async asked<Value>(pending: Promise<Value>): Promise<Value> {
     const { exchange } = this
     const waited = exchange.waitingSince !== null
@@ -122,7 +123,7 @@ class PolicedWhole extends Policed {
     outlet.close()
   }
 
-  /** What is none, an error with a status of success too, is for the translation to tell. */
+  /** Translation reports what is no answer, also an error with a success status. */
   #isAnswer(text: string): boolean {
     try {
       return providerLanguageOf(this.#language).readAnswer(parseExactly(text)).finish !== 'error'
@@ -149,7 +150,7 @@ function parsedOrNull(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // It is for the translation to say that it is no answer.
+    // Translation reports that it is no answer.
     return null
   }
 }
@@ -158,9 +159,9 @@ class PolicedFrames extends Policed {
   readonly #splitter: SseSplitter
   readonly #frames: StreamReader
   readonly #inspection: PolicedStream
-  /** What the next pull fails with: what may still go goes out first. */
+  /** The failure of the next pull; text that may go out precedes it. */
   #failure: { readonly thrown: unknown } | null = null
-  /** The provider's last frame has come, or a policy stopped it: what follows is dropped. */
+  /** The provider's last frame has arrived or a policy stopped it: what follows is dropped. */
   #over = false
 
   constructor(exchange: Exchange, gateway: Gateway, upstream: Response, dialect: Dialect) {
@@ -194,7 +195,7 @@ class PolicedFrames extends Policed {
     }
   }
 
-  /** The provider's next bytes; null at its end, and where it broke off, which is said after what was held. */
+  /** The next bytes of the provider; null at its end or break. A break is reported after the held text. */
   async #piece(): Promise<Uint8Array | null> {
     try {
       const { done, value } = await this.reader.read()
@@ -222,7 +223,7 @@ class PolicedFrames extends Policed {
     }
   }
 
-  /** What is left at the provider's end: a last frame that lacks only its blank line, and what was held. */
+  /** Passes what is left at the provider's end: a last frame without its blank line, and held text. */
   async #passRest(passed: Uint8Array[]): Promise<void> {
     if (this.#over) return
     const last = this.#failure === null ? this.#splitter.end() : null

@@ -1,18 +1,18 @@
 /**
- * The bytes that are sent to a provider: the caller's own, with single outermost members of the JSON, or fields of the
- * form, written anew, left out or added, and all other bytes kept (gateway/README.md).
+ * Makes the bytes that are sent to a provider: the caller's bytes with single outermost JSON members, or form fields,
+ * replaced, removed or added. All other bytes are kept (gateway/README.md).
  */
 
 import { editForm, type FormParts } from '../../lib/http/multipart.ts'
 import { editMembers, type JsonMembers } from '../../lib/json/json-members.ts'
 
-/** What a body consists of, read from exactly its bytes. */
+/** The structure of a body, read from exactly its bytes. */
 export type BodyMembers = JsonMembers | FormParts
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Applies edits, each the member's new JSON text, or null to leave it out. In a form JSON strings are plain text. */
+/** Applies edits: the member's new JSON text, or null to remove it. In a form, JSON strings are plain text. */
 export function editBody(
   body: Uint8Array,
   members: BodyMembers,

@@ -1,15 +1,15 @@
 /**
- * Members of a request that mean something to the gateway and are written otherwise for the provider, each by an edit of
- * that member alone (gateway/README.md):
+ * Fields of a request that the gateway interprets and writes differently for the provider, each by an edit of that
+ * field (gateway/README.md):
  *
- * - `cache_control` on chat and responses asks for prompt caching. Where the gateway's record allows it and the provider
- *   is one that takes a key for it, it becomes `prompt_cache_key`; where the provider's language has markers, one of them
- *   (`translate.ts`); elsewhere it is left out. All are noted on the event.
- * - `response_format` on responses becomes `text.format`; that both agree is seen when the request is read.
- * - `stream_options.include_usage` is added to streams whose caller did not ask for it; the reader takes the frame out.
+ * - `cache_control` on chat and responses requests prompt caching. If the gateway's record allows it, it becomes
+ *   `prompt_cache_key` for a provider that takes one, or a cache marker in a language that has them (`translate.ts`).
+ *   Otherwise it is removed. The event notes each case.
+ * - `response_format` on responses becomes `text.format`. The reader of the request checks that both agree.
+ * - `stream_options.include_usage` is added to streams whose caller did not set it; the relay removes the usage frame.
  *
- * The cache key is an HMAC under the installation's key of the session, or where there is none of what requests with a
- * common prefix share: the model, the instructions and the tools. It tells the provider nothing of either.
+ * The cache key is an HMAC under the installation's key of the session, or without a session of the common prefix:
+ * model, instructions and tools. It reveals neither to the provider.
  */
 
 import { Failure } from '../../failure.ts'
@@ -31,7 +31,7 @@ export function translateMembers(exchange: Exchange, gateway: Gateway): void {
   if (family === 'completions') noteTokens(exchange, body.prompt)
 }
 
-/** Input that is tokens instead of text no policy can read: the event says so. */
+/** No policy can read tokenized input, so the event notes it. */
 function noteTokens({ notes }: Exchange, input: unknown): void {
   if (!Array.isArray(input)) return
   if (input.some((part) => typeof part === 'number' || Array.isArray(part))) notes.push('input.tokens_not_read')
@@ -66,7 +66,7 @@ function checkCaching(value: unknown): void {
   )
 }
 
-/** What the requests have in common that are to find each other's cache, as text that nothing else is hashed with. */
+/** The common prefix of requests that share a cache, as text that nothing else is hashed with. */
 function sharedPrefix({ sessionId, facts }: Exchange, body: JsonObject): string {
   if (sessionId !== null) return `prompt-cache/session\n${sessionId}`
   const messages = Array.isArray(body.messages) ? body.messages : []

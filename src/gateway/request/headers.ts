@@ -1,7 +1,7 @@
 /**
- * Which headers pass, by allow-list both ways: hop-by-hop headers, credentials, cookies, and whatever nobody has thought
- * of stay where they are (RFC 9110 section 7.6.1). Compression ends here: bodies are asked for as identity, and what
- * comes compressed all the same has been opened by fetch, so that encoding and length of the wire no longer apply.
+ * Passes headers by an allow-list in both directions. Hop-by-hop headers, credentials, cookies and unknown headers are
+ * not passed (RFC 9110 section 7.6.1). Compression ends here: bodies are requested as identity, and fetch decompresses
+ * any other, so the encoding and length of the wire no longer apply.
  */
 
 import { mustNotRetry } from '../../failure.ts'
@@ -35,19 +35,19 @@ const anthropicLimits = ['requests', 'tokens', 'input-tokens', 'output-tokens'].
   ['limit', 'remaining', 'reset'].map((which) => `anthropic-ratelimit-${what}-${which}`),
 )
 
-/** What of a provider's headers a family's clients read, beside those of all. */
+/** Provider headers that clients of one family read, in addition to those of all. */
 const toCaller: Partial<Record<Family, readonly string[]>> = {
   messages: [...toEveryCaller, ...anthropicLimits],
   speech: [...toEveryCaller, 'content-disposition'],
   transcriptions: [...toEveryCaller, 'content-disposition'],
 }
 
-/** Those that belong to the caller's language; a provider that is asked in another is not sent them. */
+/** Headers of one language; a provider that is called in another does not get them. */
 const ofLanguage = /^(?:openai|anthropic)-/
 
 /**
- * The caller's headers that go on to the provider, with the trace that it belongs to, if it does to one; `translated`
- * where it is asked in another language than the caller's.
+ * The caller's headers for the provider, with its trace if it has one. `translated` is true when the provider is called
+ * in another language than the caller's.
  */
 export function headersToProvider(
   headers: Headers,
@@ -63,14 +63,14 @@ export function headersToProvider(
   return trace === null ? passed : Object.assign(passed, trace)
 }
 
-/** Headers of an answer that the provider gave, an error included. */
+/** The headers of a provider's answer, also of an error. */
 export function headersToCaller(exchange: Exchange, upstream: Response, now: number): Record<string, string> {
   const failed = upstream.status >= 400
   const headers: Record<string, string> = {
     'x-request-id': exchange.requestId,
     'x-service-verdict': failed ? 'ERROR' : exchange.verdict.toUpperCase(),
   }
-  // Where clients of this language look for it (handbook/reference/http.md).
+  // Clients of this dialect read the id here (handbook/reference/http.md).
   if (exchange.dialect.family === 'messages') headers['request-id'] = exchange.requestId
   for (const name of toCaller[exchange.dialect.family] ?? toEveryCaller) {
     const value = upstream.headers.get(name)
@@ -88,7 +88,9 @@ export function headersToCaller(exchange: Exchange, upstream: Response, now: num
   return headers
 }
 
-/** Retry-After in whole seconds from either of its forms (RFC 9110 section 10.2.3) or a fraction; null where unreadable. */
+/**
+ * Retry-After in whole seconds from either of its forms (RFC 9110 section 10.2.3) or a fraction; null when unreadable.
+ */
 export function retryAfterSeconds(value: string | null, now: number): number | null {
   if (value === null || value.trim() === '') return null
   const seconds = Number(value)

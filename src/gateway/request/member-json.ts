@@ -1,8 +1,8 @@
-/** A request's member that is written anew, its numbers as the caller spelled them. */
+/** Writes a changed member of a request with its numbers as the caller spelled them. */
 import { withNumbersOf } from '../../lib/json/keep-numbers.ts'
 import type { Exchange } from '../exchange.ts'
 
-/** `value` is what the member of the body was made into, and is not undefined. */
+/** `value` is the changed member of the body and is not undefined. */
 export function memberJson(
   { body, members }: Pick<Exchange, 'body' | 'members'>,
   name: string,

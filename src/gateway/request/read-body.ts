@@ -1,8 +1,7 @@
 /**
- * Receives a request's body within its limits: memory (`gateway/admission/memory-budget.ts`), bytes (at once where Content-Length says so,
- * otherwise while they are counted) and its length once it is decompressed (RFC 9110 section 8.4); `gateway/in-flight.ts` holds it
- * to the time it may take in all, however it trickles in. What leaves here is never encoded, so that what is read is what
- * is forwarded.
+ * Receives a request body within its limits: memory (`gateway/admission/memory-budget.ts`), bytes (by Content-Length,
+ * or while reading) and decompressed length (RFC 9110 section 8.4). `gateway/in-flight.ts` enforces the total time, so
+ * a slow trickle ends too. The body is decompressed here, so that what is read is what is forwarded.
  */
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib'
@@ -23,25 +22,25 @@ const decompressors: ReadonlyMap<string, Decompress> = new Map<string, Decompres
   ['zstd', promisify(zstdDecompress)],
 ])
 
-/** What of an exchange is needed while its body comes. */
+/** The part of an exchange that is needed while its body arrives. */
 type Arriving = Pick<Exchange, 'request' | 'connection' | 'cut' | 'onCut'> & { memory: BodyMemory }
 
-/** The body's bytes; `limit` holds before and after decompression. Rejects with why the exchange was cut meanwhile. */
+/** The bytes of the body; `limit` applies before and after decompression. Rejects with the failure of a cut. */
 export function readBody(exchange: Arriving, limit: number): Promise<Uint8Array> {
   const decompress = decompressorOf(exchange.request.headers.get('content-encoding'))
   const bytes = receive(exchange, limit)
   return decompress === null ? bytes : bytes.then((encoded) => decompressed(exchange, decompress, encoded, limit))
 }
 
-/** Admits a body that a WebSocket has brought already. */
+/** Admits a body that a WebSocket frame brought. */
 export function admitFrame({ body, memory }: Exchange): Promise<void> | void {
   return memory.admit(required(body).length)
 }
 
 /**
- * As `readBody` within the gateway's limits, for a request that is no exchange yet, which `gateway/in-flight.ts` would watch: its
- * time is kept here, and a drain waits for it. The server's limit for idle connections is lifted (`gateway/idle-timeout.ts`), for
- * the wait for the answer too.
+ * As `readBody` within the gateway's limits, for a request that is no exchange yet and so is not watched by
+ * `gateway/in-flight.ts`. The time is kept here, and a drain waits for it. The server's idle timeout is lifted
+ * (`gateway/idle-timeout.ts`), also while the answer is awaited.
  */
 export async function readBodyWithin(
   { settings, running }: Pick<Gateway, 'settings' | 'running'>,
@@ -60,7 +59,7 @@ export async function readBodyWithin(
     const reading = readBody(arriving, settings.body_limit_bytes)
     running.waitFor(reading, () => end('gateway.drained', new Failure('draining')))
     const bytes = await reading
-    // Cut while it was decompressed: nothing would end what begins now.
+    // The exchange was cut during decompression, and nothing would end work that begins now.
     if (arriving.cut !== null) throw arriving.cut.failure
     return bytes
   } finally {
@@ -105,7 +104,7 @@ async function bytesAfter(waiting: Promise<void>, request: Request): Promise<Uin
   return await request.bytes()
 }
 
-/** Receives a body that may become large: as many bytes as `most`. One that sends nothing holds no more than a small one. */
+/** Receives a body of up to `most` bytes. A body that sends nothing holds no more memory than a small one. */
 async function receiveCounted(
   reader: ByteReader,
   memory: BodyMemory,
@@ -124,7 +123,7 @@ async function receiveCounted(
   return bytes
 }
 
-/** What comes after a cut is let go of with the connection; a body that breaks off has nobody behind it any more. */
+/** After a cut the connection frees the rest. A body that breaks off has no client any more. */
 function received<Bytes>(exchange: Arriving, reading: Promise<Bytes>): Promise<Bytes> {
   const { promise, resolve, reject } = Promise.withResolvers<Bytes>()
   exchange.onCut = () => reject(exchange.cut?.failure)
@@ -135,8 +134,8 @@ function received<Bytes>(exchange: Arriving, reading: Promise<Bytes>): Promise<B
 }
 
 /**
- * What a compressed body holds is known only afterwards: it is admitted as a small one, and again as the largest where it
- * is not.
+ * The size of a compressed body is known only afterwards. It is admitted as a small body, and again as the largest if
+ * it grows beyond that.
  */
 async function decompressed(
   { memory }: Arriving,
@@ -155,7 +154,7 @@ async function decompressed(
   return decoded
 }
 
-/** Null where it is longer. */
+/** Returns null when it is longer. */
 async function decompressedWithin(
   decompress: Decompress,
   bytes: Uint8Array,

@@ -1,7 +1,7 @@
 /**
- * Reads the body once: its bytes, which are what is forwarded, and the few facts the gateway acts on. Refuses what is too
- * large, not of the type that the route takes, not UTF-8, not a JSON object or form, nested too deep, or ambiguous
- * because a member is given twice.
+ * Reads the body once: its bytes, which are forwarded, and the few fields that the gateway uses. Refuses a body that is
+ * too large, of the wrong type, not UTF-8, not a JSON object or form, nested too deep, or ambiguous because of a
+ * duplicate member.
  */
 import type { Settings } from '../../config.ts'
 import { Failure, notAnObject } from '../../failure.ts'
@@ -16,9 +16,9 @@ import { checkRequestId } from '../request-id.ts'
 import { readBody } from './read-body.ts'
 
 const maxDepth = 64
-/** Room for a form's boundaries and fields beside its file. */
+/** Room for the boundaries and fields of a form in addition to its file. */
 const formOverheadBytes = 1024 * 1024
-/** Keeps a byte order mark, which JSON does not allow, so that text and bytes always say the same. */
+/** Keeps a byte order mark, which JSON does not allow, so that text and bytes always agree. */
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export function readRequest(exchange: Exchange, { settings, clock }: Gateway): Promise<void> | void {
@@ -38,7 +38,7 @@ export function readRequest(exchange: Exchange, { settings, clock }: Gateway): P
   })
 }
 
-/** The type under which JSON is sent on; a frame has none of its own, and some clients leave it out. */
+/** The content type under which JSON is forwarded. A frame has none, and some clients leave it out. */
 function jsonType({ body, contentType }: Exchange): string {
   if (contentType === 'application/json') return contentType
   const [type = ''] = contentType.split(';')
@@ -68,12 +68,12 @@ function readJson(exchange: Exchange, bytes: Uint8Array, type: string): void {
   exchange.facts = exchange.dialect.read(body)
 }
 
-/** Says which it is: text that is no JSON, or another value than an object. */
+/** Distinguishes malformed JSON from a value that is no object. */
 function invalidJson(text: string): Failure {
   try {
     JSON.parse(text)
   } catch {
-    // The parser's own message quotes the text.
+    // The message of the parser quotes the text.
     return new Failure('invalid_json')
   }
   return new Failure('invalid_json', { message: notAnObject })
@@ -95,7 +95,7 @@ function decode(bytes: Uint8Array, code: 'invalid_json' | 'invalid_form'): strin
   }
 }
 
-/** Where the outermost members stand. Throws `json_too_deep`. */
+/** The positions of the outermost members. Throws `json_too_deep`. */
 export function membersOf(text: string): JsonMembers {
   try {
     return jsonMembers(text, maxDepth)
@@ -116,13 +116,13 @@ function partsOf(bytes: Uint8Array, boundary: string): FormParts {
 /** The one file of a form (transcriptions). */
 const fileField = 'file'
 
-/** A form as an object: a field's text, `name[]` as the list of its texts, a file as what is known of it. */
+/** A form as an object: the text of a field, `name[]` as the list of its texts, and the metadata of a file. */
 function fieldsOf(bytes: Uint8Array, form: FormParts, fileLimit: number): JsonObject {
   const fields = new Map<string, unknown>()
   for (const { name, filename, contentType, span } of form.parts) {
     const content = bytes.subarray(...span)
     if (filename !== null && name !== fileField) {
-      // Some readers take such a part for text: it must not pass what reads texts, nor be left as it was by an edit.
+      // Some readers treat such a part as text, so policies and edits must not miss it.
       const message = `${name} is a field and must have no filename: the only file of this form is ${fileField}`
       throw new Failure('invalid_form', { message, param: name })
     }

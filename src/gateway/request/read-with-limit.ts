@@ -1,9 +1,9 @@
-/** The part of a reader that is used here; the platform's types of it differ in what else it has. */
+/** The part of a reader that is used here; platform types differ in the rest. */
 export type ByteReader = Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'cancel'>
 
 /**
- * Reads a stream whole, or gives null, and cancels it, as soon as it is longer than `limit` bytes. `onChunk` is told how
- * long the stream is so far; the next chunk is not read before what it returns is settled.
+ * Reads a whole stream. Returns null, and cancels the stream, as soon as it is longer than `limit` bytes. `onChunk`
+ * gets the length so far; the next chunk is read after its promise has settled.
  */
 export async function readBounded(
   reader: ByteReader,

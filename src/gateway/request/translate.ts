@@ -1,11 +1,11 @@
 /**
- * A request whose provider speaks another language than the caller (languages/README.md): it is read into the
- * neutral form once and written for each path that needs it, before anything is reserved or sent. What the provider of
- * the model that was asked for cannot be told is refused with the field named; a fallback that cannot is left out.
+ * Translates a request for a provider that speaks another language (languages/README.md). The request is read into the
+ * neutral form once, and written for each path that needs it, before anything is reserved or sent. If the requested
+ * model's provider lacks a field, the request is refused with the name of the field; such a fallback is left out.
  *
- * What is translated is the body as it would be sent: as policies left it, with the gateway's own edits. Those that are
- * for one language are made here for the others: `cache_control` of chat and responses becomes a marker where the
- * provider's language has markers, and the key that OpenAI takes in its place is left out.
+ * The translated body is the one that would be sent: after policies and the gateway's own edits. Edits for one language
+ * are made here for the others: `cache_control` of chat and responses becomes a marker in a language that has markers,
+ * and OpenAI's cache key is left out.
  */
 
 import { Failure } from '../../failure.ts'
@@ -36,13 +36,13 @@ const translatablePaths = (exchange: Exchange, gateway: Gateway): ResolvedModel[
       else settleLanguage(exchange, gateway, path, language)
       return true
     } catch (thrown) {
-      // Only what cannot be said in the fallback's language passes it over; a mistake of ours is none of its business.
+      // Only an untranslatable field skips the fallback; a defect is thrown.
       if (index === 0 || !(thrown instanceof Failure)) throw thrown
       return false
     }
   })
 
-/** Leaves a path its first language where that can say the request, else the next one that can. */
+/** Keeps the first language of a path if it can express the request, else uses the next one that can. */
 function settleLanguage(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): void {
   try {
     written(exchange, gateway, path, language)
@@ -52,7 +52,7 @@ function settleLanguage(exchange: Exchange, gateway: Gateway, path: ResolvedMode
     try {
       written(exchange, gateway, path, further)
     } catch {
-      // The first language is the one that the caller can do something about.
+      // The caller can act on the refusal of the first language.
       throw thrown
     }
     exchange.furtherLanguages ??= new Map()
@@ -63,13 +63,13 @@ function settleLanguage(exchange: Exchange, gateway: Gateway, path: ResolvedMode
 const languagesOf = ({ dialect }: Exchange, path: ResolvedModel): readonly LanguageName[] =>
   languagesFor(path, dialect.family, path.listed?.families ?? null)
 
-/** The language in which a path's provider is asked; null where it speaks the caller's own. */
+/** The language in which the provider of a path is called; null when it speaks the caller's own. */
 export const languageOf = (exchange: Exchange, path: ResolvedModel): LanguageName | null =>
   exchange.furtherLanguages?.get(path) ?? languagesOf(exchange, path)[0] ?? null
 
 const encoder = new TextEncoder()
 
-/** The body that a provider is sent in its own language. */
+/** The body for a provider in its own language. */
 export const translatedRequest = (
   exchange: Exchange,
   gateway: Gateway,
@@ -77,7 +77,7 @@ export const translatedRequest = (
   language: LanguageName,
 ): Uint8Array => encoder.encode(JSON.stringify(written(exchange, gateway, path, language)))
 
-/** The language that a text family's callers speak. Throws `internal` where the tables of languages do not agree. */
+/** The language of the callers of a text family. Throws `internal` when the language tables disagree. */
 export function callerLanguageOf(family: Family): CallerLanguage {
   return required(isTranslated(family) ? languages[family].caller : null)
 }
@@ -85,7 +85,7 @@ export function callerLanguageOf(family: Family): CallerLanguage {
 export const providerLanguageOf = (name: LanguageName): ProviderLanguage => languages[name].provider
 
 function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): JsonObject {
-  // A limit of the output that the budget lowered since is in the body alone.
+  // An output limit that the budget lowered later is only in the body.
   if (exchange.neutral === null || exchange.maxOutputTokens !== null) {
     exchange.neutral = callerLanguageOf(exchange.dialect.family).readRequest(editedBody(exchange))
   }
@@ -96,7 +96,7 @@ function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, lang
   )
 }
 
-/** The body as its native provider would be sent it, but for the alias and the cache key; its numbers are exact. */
+/** The body as the native provider would get it, without alias and cache key; its numbers are exact. */
 function editedBody({ body: bytes, parsed, edits }: Exchange): JsonObject {
   const text = new TextDecoder().decode(required(bytes))
   const body = (holdsInexact(text) ? parseExactObject(text) : null) ?? { ...required(parsed) }
@@ -108,18 +108,18 @@ function editedBody({ body: bytes, parsed, edits }: Exchange): JsonObject {
   return body
 }
 
-/** Languages in which a part of the conversation can be marked as worth keeping in the provider's cache. */
+/** Languages with cache markers for parts of the conversation. */
 const markersOf: ReadonlySet<LanguageName> = new Set<LanguageName>(['messages', 'converse'])
 
 export const hasCacheMarkers = (language: LanguageName | null): boolean => language !== null && markersOf.has(language)
 
-/** Whether `cache_control` was taken out of the body, and the gateway's record allows what it asks for. */
+/** Whether `cache_control` was removed from the body and the gateway's record allows caching. */
 const asksForCaching = ({ parsed, edits }: Exchange, { worker }: Gateway): boolean =>
   edits.get('cache_control') === null && isObject(parsed?.cache_control) && worker.view.gateway.promptCaching
 
 /**
- * Marks the end of what requests have in common: the instructions, which come after the tools in what these providers
- * cache; without instructions, the tools; without either, the end of the conversation, which the next turn begins with.
+ * Marks the end of the common prefix: the instructions, which follow the tools in these caches; without instructions
+ * the tools; without either the end of the conversation, with which the next request begins.
  */
 function withMarker(request: NeutralRequest, { parsed }: Exchange): NeutralRequest {
   const asked = parsed?.cache_control

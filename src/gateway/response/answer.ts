@@ -1,7 +1,6 @@
 /**
- * Passes the provider's answer on. Streams go to `sse.ts`, what is neither JSON nor small to `binary.ts`;
- * everything else is read whole, its outcome committed, and only then answered, with the bytes that came and their
- * length.
+ * Passes the provider's answer on. Streams go to `sse.ts`, large answers that are no JSON to `binary.ts`. Everything
+ * else is read whole, its outcome committed, and then answered with the received bytes and their length.
  */
 
 import { Failure } from '../../failure.ts'
@@ -24,7 +23,7 @@ import { unusable } from '../upstream/provider-failure.ts'
 import { isTranscript, relayPlain } from './binary.ts'
 import { relayStream } from './sse.ts'
 
-/** An answer that is no JSON is read whole before it is passed on where its declared length is no more than this. */
+/** A declared length up to which an answer that is no JSON is read whole. */
 const onePieceBytes = 256 * 1024
 const encoder = new TextEncoder()
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
@@ -42,7 +41,7 @@ export function passAnswer(exchange: Exchange, gateway: Gateway): Promise<void> 
   return isSmall(upstream) ? passSmall(exchange, gateway, upstream) : relayPlain(exchange, gateway, upstream)
 }
 
-/** Whether the family answers in this type beside JSON. */
+/** Whether the family answers in this type besides JSON. */
 function isPlain({ dialect }: Exchange, type: string): boolean {
   for (const start of families[dialect.family].plainAnswers ?? none) if (type.startsWith(start)) return true
   return false
@@ -64,7 +63,7 @@ async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Respons
 
 async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const bytes = await readWhole(exchange, gateway, upstream)
-  // What was put together here is sound, its usage is noted, and megabytes of it would hold up all others.
+  // An answer joined here is valid and its usage noted; parsing megabytes of it would delay all other requests.
   if (exchange.unreportedInput !== null && !isAnswerEvaluated(exchange)) {
     await settle(exchange, gateway, answered(exchange, upstream.status))
     return answerWith(exchange, gateway, upstream, bytes)
@@ -95,12 +94,12 @@ function noteAnswer(exchange: Exchange, body: unknown): void {
   exchange.relayedText = textLength
 }
 
-/** An answer of a family that has no list of its own holds one of these members. */
+/** Members of which an answer of any other family has one. */
 const otherAnswers = ['choices', 'output', 'content', 'data', 'results', 'text'] as const
 
 const isObjectOrList = (value: unknown): boolean => typeof value === 'object' && value !== null
 
-/** Lists in other forms, which lenient clients read, are answers too: policies look at them as they are. */
+/** Lists in other forms, which lenient clients read, count too; policies inspect them as they are. */
 function isAnswer(family: Family, body: JsonObject): boolean {
   const known = families[family].answerList
   if (known === undefined) return otherAnswers.some((member) => isGiven(body[member]))
@@ -111,26 +110,26 @@ function isAnswer(family: Family, body: JsonObject): boolean {
   return members.length === 0 ? known.mayBeEmpty : members.some(isObjectOrList)
 }
 
-/** Why a body with a status of success is no answer: it must never pass as a success without a word. Null where it is one. */
+/** The reason why a body with a success status is no answer; null when it is one. */
 function unusableBody(family: Family, body: unknown): ReasonCode | null {
   if (!isObject(body)) return 'provider.invalid_answer'
   if (isAnswer(family, body)) return null
   const { error } = body
   if (isObject(error) || typeof error === 'string') return 'provider.error'
-  // A response that failed or waits may have no output yet, and says so itself.
+  // A failed or waiting response may have no output yet and says so itself.
   const isResponse = family === 'responses' && body.object === 'response' && !isGiven(body.output)
   return isResponse && typeof body.status === 'string' ? null : 'provider.invalid_answer'
 }
 
-/** A response that failed says so in its own form, which passes as it came. */
+/** A failed response passes in its own form. */
 function outcomeOf(exchange: Exchange, status: number, body: unknown): Outcome {
   const failed = exchange.dialect.family === 'responses' && isObject(body) && body.status === 'failed'
   return failed ? { verdict: 'error', reason: 'provider.error', status } : answered(exchange, status)
 }
 
 /**
- * What policies make of the answer; null where it goes as it came. One in which a member is given twice goes as it was
- * read. Throws what they decide.
+ * The answer after policies; null when it is unchanged. An answer with a duplicate member is written as it was read.
+ * Throws what policies decide.
  */
 async function evaluated(
   exchange: Exchange,
@@ -148,8 +147,8 @@ async function evaluated(
 }
 
 /**
- * The provider's own refusal passes with its status and body, whatever that is, unless the dialect's clients would not
- * read it (handbook/reference/errors.md), or policies look at answers: a refusal may say again what the request held.
+ * Passes a provider error with its status and body, unless clients of the dialect could not read it
+ * (handbook/reference/errors.md) or policies inspect answers, because an error may repeat the request.
  */
 async function passError(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const { status } = upstream
@@ -166,7 +165,7 @@ async function passError(exchange: Exchange, gateway: Gateway, upstream: Respons
   if (rewritten !== null) exchange.answer?.headers.set('content-type', 'application/json')
 }
 
-/** What policies make of a refusal, in whatever form it came; null where it goes as it came. Throws what they decide. */
+/** A provider error after policies, in any form; null when it is unchanged. Throws what policies decide. */
 async function consideredError(
   exchange: Exchange,
   gateway: Gateway,
@@ -179,7 +178,7 @@ async function consideredError(
     const changed = await evaluateAnswer(exchange, gateway, { status, body: parsed })
     return changed === null ? null : withNumbersOf(text, changed)
   }
-  // What is no object is looked at as the member of one, as unheard-of members of answers are.
+  // A body that is no object is inspected as the member of one, like an unknown member of an answer.
   const changed = await evaluateAnswer(exchange, gateway, { status, body: { refusal: parsed ?? text } })
   if (changed === null) return null
   return parsed === null ? String(changed.refusal) : JSON.stringify(changed.refusal)
@@ -189,14 +188,14 @@ function parsedOrNull(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // A provider's refusal may be no JSON; then it is plain text.
+    // A provider error may be no JSON; then it is plain text.
     return null
   }
 }
 
 /**
- * Notes what a refusal reports to have used, before it is known whether it is passed on; its body is there to be read
- * once more. Throws where it broke off.
+ * Notes the usage that a provider error reports, before it is known whether it is passed on. Its body can be read again
+ * afterwards. Throws when it breaks.
  */
 export async function noteRefusal(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   if (!(upstream.headers.get('content-type') ?? '').includes('json')) return
@@ -206,7 +205,7 @@ export async function noteRefusal(exchange: Exchange, gateway: Gateway, upstream
   noteUsageOf(exchange, body)
 }
 
-/** What a refusal reports to have used; of one of several calls that is known already. */
+/** The usage that an error reports; for one of several calls it is known already. */
 function noteUsageOf(exchange: Exchange, body: JsonObject | null): void {
   if (exchange.unreportedInput !== null) return
   exchange.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
@@ -227,7 +226,7 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   let length = 0
   try {
     while (reader !== undefined) {
-      // Each chunk shows that the provider is not silent, however slow it is.
+      // Each chunk shows that the provider is not silent.
       exchange.waitingSince = gateway.clock.monotonic()
       const { done, value } = await reader.read()
       if (done) break
@@ -241,12 +240,12 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
       else chunks.push(value)
       const waiting = exchange.answerMemory.grow(value.length)
       if (waiting === undefined) continue
-      // While there is no memory for the chunk, it is the provider that waits.
+      // While there is no memory for the chunk, the provider waits.
       exchange.waitingSince = null
       await waiting
     }
   } catch (thrown) {
-    // What a policy decided before the answer was translated.
+    // A policy decision on the answer before its translation.
     if (thrown instanceof Failure) throw exchange.cut?.failure ?? thrown
     const reason = thrown instanceof UnreadableAnswer ? thrown.reason : 'provider.interrupted'
     throw exchange.cut?.failure ?? unusable(exchange, gateway, reason, thrown)

@@ -1,14 +1,13 @@
 /**
- * Passes on an answer that is neither JSON nor events, such as audio: in pieces as they come, with the last one held back
- * until the outcome is committed (fleet/outbox/README.md rule 4), so that whoever has the whole of it can
- * find its event.
+ * Passes on an answer that is neither JSON nor events, such as audio: in pieces as they arrive, the last one held until
+ * the outcome is committed (fleet/outbox/README.md rule 4), so that a client with the whole answer can find its event.
  *
- * 1. Nothing can go out before the second piece is there, so the answer begins only then: what goes wrong until then is
- *    an error of its own, and an answer of one piece is a whole one.
- * 2. Each pull of the caller's side reads the provider once; a slow caller slows the provider.
- * 3. One piece is held: it goes out when the next one has come, or after the outcome when none comes.
- * 4. What goes wrong later cannot be said any more: the outcome says it, and the connection is broken off without an
- *    end, so that nobody takes the part for the whole.
+ * 1. The answer begins with its second piece. A failure before that is an error answer of its own, and an answer in one
+ *    piece is a whole one.
+ * 2. Each pull by the client reads the provider once, so a slow client slows the provider.
+ * 3. One piece is held. It goes out when the next one arrives, or after the outcome when none does.
+ * 4. A later failure is recorded in the outcome, and the connection is aborted without an end, so that no client takes
+ *    the part for the whole.
  */
 import { Failure } from '../../failure.ts'
 import { families } from '../../languages/families.ts'
@@ -24,7 +23,7 @@ import { unusable } from '../upstream/provider-failure.ts'
 /** Of a transcript the bytes are its text; of sound nothing is. */
 export const isTranscript = ({ dialect }: Exchange): boolean => families[dialect.family].takes === 'sound'
 
-/** Makes the answer once its second piece is there, or its end. */
+/** Makes the answer once its second piece, or its end, has arrived. */
 export async function relayPlain(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const relay = new PlainRelay(exchange, gateway, (upstream.body ?? new Blob([]).stream()).getReader())
   const failed = await relay.begin()
@@ -39,7 +38,7 @@ export async function relayPlain(exchange: Exchange, gateway: Gateway, upstream:
   })
 }
 
-/** What is used of a stream's controller. */
+/** The part of a stream's controller that is used. */
 interface Outlet {
   enqueue(bytes: Uint8Array): void
   close(): void
@@ -50,7 +49,7 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #reader: ByteReader
-  /** The whole answer, where it came in one piece. */
+  /** The whole answer, if it came in one piece. */
   whole: Uint8Array | null = null
   #first: Uint8Array | null = null
   #held: Uint8Array | null = null
@@ -64,7 +63,7 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
     this.#reader = reader
   }
 
-  /** Waits for two pieces, or the end; gives why neither came. */
+  /** Waits for two pieces or the end; returns the reason when neither comes. */
   async begin(): Promise<ReasonCode | null> {
     const first = await this.#read()
     if (typeof first === 'string') return first
@@ -76,7 +75,7 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
     }
     this.#first = first
     this.#held = second
-    // While the caller does not read, no read of the provider is there to be rejected by the abort.
+    // While the client does not read, no pending read of the provider could be rejected by the abort.
     this.#exchange.onCut = () => {
       if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
     }
@@ -106,7 +105,7 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
     callerLeft(this.#exchange, this.#gateway)
   }
 
-  /** The next piece; null at the end, or why there is none. */
+  /** The next piece; null at the end, or the reason why there is none. */
   async #read(): Promise<Uint8Array | null | ReasonCode> {
     const exchange = this.#exchange
     exchange.waitingSince = this.#gateway.clock.monotonic()
@@ -117,14 +116,14 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
       if (isTranscript(exchange)) exchange.relayedText += value.length
       return this.#received > this.#gateway.settings.answer_limit_bytes ? 'provider.answer_too_large' : value
     } catch {
-      // Why it broke is on the exchange where it was cut; otherwise the connection did, and the outcome says so.
+      // A cut has its reason on the exchange; otherwise the connection broke.
       return 'provider.interrupted'
     } finally {
       exchange.waitingSince = null
     }
   }
 
-  /** The provider is done: the outcome, then the last piece. Where it was not recorded the answer has no end. */
+  /** The provider is done: writes the outcome, then the last piece. If it was not recorded the answer has no end. */
   async #finish(): Promise<void> {
     try {
       await settle(this.#exchange, this.#gateway, answered(this.#exchange, 200))
@@ -138,7 +137,7 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
     this.#end()
   }
 
-  /** Ends an answer that went wrong after it began. Where the exchange was cut, that is the reason. */
+  /** Ends an answer that failed after it began. The reason of a cut takes precedence. */
   async #fail(reason: ReasonCode): Promise<void> {
     const { cut, abort } = this.#exchange
     const settled = settle(this.#exchange, this.#gateway, {

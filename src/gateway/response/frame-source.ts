@@ -1,6 +1,6 @@
 /**
- * A provider's event stream as whole frames, read when they are asked for. Bounds what one frame and what all of them
- * may take, and notes on the exchange when the provider's silence began.
+ * Reads a provider's event stream as whole frames on request. Bounds the size of one frame and of all together, and
+ * notes on the exchange since when the provider has been silent.
  */
 
 import { Failure } from '../../failure.ts'
@@ -12,11 +12,14 @@ import type { Gateway } from '../context.ts'
 import type { Exchange, ReasonCode } from '../exchange.ts'
 import type { ByteReader } from '../request/read-with-limit.ts'
 
-/** A frame may hold an image; an "event stream" that never ends a frame must not fill the memory. */
+/** A frame may hold an image, but an endless frame must not fill the memory. */
 const maxFrameBytes = 16 * 1024 * 1024
 export const lingerMilliseconds = 1000
 
-/** So many small frames of one read are looked at before others have their turn: some milliseconds' worth of policies. */
+/**
+ * The number of small frames of one read that are inspected before yielding to the event loop: a few milliseconds of
+ * work.
+ */
 const framesATurn = 256
 
 export class FrameSource {
@@ -26,7 +29,7 @@ export class FrameSource {
   readonly #headers: Headers
   readonly #splitter = new SseSplitter(maxFrameBytes)
   #received = 0
-  /** What was read and not given yet. */
+  /** Frames that were read and not returned yet. */
   #read: readonly SseFrame[] = []
   #rest: SseFrame | null = null
 
@@ -38,15 +41,18 @@ export class FrameSource {
   }
 
   /**
-   * Whether the end of what came is the end of what was sent. A body that says its length, or comes in chunks, is known to
-   * be cut short, which is an error of its read; one that lasts as long as its connection is not.
+   * Whether the end of the received bytes is certainly the end of the sent ones. A body with a length or chunks is
+   * known to be cut short, which fails its read; a body that lasts as long as its connection is not.
    */
   get endsForSure(): boolean {
     const coding = this.#headers.get('transfer-encoding')
     return coding === null ? this.#headers.has('content-length') : /(?:^|[\s,])chunked\s*$/i.test(coding)
   }
 
-  /** The frames that the next bytes complete, possibly none; or why there are no more. Throws what a policy decided. */
+  /**
+   * The frames that the next bytes complete, possibly none; or the reason why there are no more. Throws a policy
+   * decision.
+   */
   async frames(): Promise<readonly SseFrame[] | 'ended' | ReasonCode> {
     if (this.#read.length > 0) {
       await yieldToEventLoop()
@@ -57,9 +63,9 @@ export class FrameSource {
       const { done, value } = await this.#reader.read()
       return done ? this.#ended() : this.#cut(value)
     } catch (thrown) {
-      // What a policy decided before the answer was translated; a cut rejects with its failure too.
+      // A policy decision before translation. A cut rejects with its failure too.
       if (thrown instanceof Failure && this.#exchange.cut === null) throw thrown
-      // Why it broke is on the exchange where it was cut; otherwise the connection did, and the outcome says so.
+      // A cut has its reason on the exchange; otherwise the connection broke.
       return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
     } finally {
       this.#exchange.waitingSince = null
@@ -82,7 +88,7 @@ export class FrameSource {
     }
   }
 
-  /** A last frame that lacks its blank line is one like the others where all of it was sent; without data it says nothing. */
+  /** A last frame without its blank line counts when all of it was sent; without data it is ignored. */
   #ended(): SseFrame[] | 'ended' {
     const rest = this.#splitter.end()
     this.#rest = this.endsForSure && rest?.data === null ? null : rest
@@ -92,18 +98,18 @@ export class FrameSource {
     return [completed(rest)]
   }
 
-  /** What is left at the end, as a frame without its blank line; null where nothing is. */
+  /** The rest at the end as a frame without its blank line; null when there is none. */
   get rest(): SseFrame | null {
     return this.#rest
   }
 
-  /** Reads what follows a complete answer and drops it, for a moment, so that the connection can be used again. */
+  /** Reads and drops what follows a complete answer for a moment, so that the connection can be reused. */
   async linger(): Promise<void> {
     const timer = setTimeout(() => this.#exchange.abort.abort(), lingerMilliseconds)
     try {
       while (!(await this.#reader.read()).done);
     } catch {
-      // The answer is complete and recorded; that its connection broke afterwards concerns nobody.
+      // The answer is complete and recorded, so a later break of its connection does not matter.
     }
     clearTimeout(timer)
   }

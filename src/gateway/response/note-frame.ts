@@ -1,9 +1,9 @@
-/** What a frame of a streamed answer tells, noted on the exchange as it comes, whether or not it is passed on. */
+/** Notes on the exchange what a frame of a streamed answer states, whether or not the frame is passed on. */
 import type { FrameFacts } from '../../languages/dialect.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
 
-/** Characters of generated text, and in milliseconds when the first of them came. */
+/** Counts characters of generated text, and the milliseconds until the first. */
 export function noteText(exchange: Exchange, { clock }: Gateway, { textLength }: FrameFacts): void {
   exchange.relayedText += textLength
   if (textLength > 0 && exchange.firstTokenMs === null) {
@@ -11,7 +11,7 @@ export function noteText(exchange: Exchange, { clock }: Gateway, { textLength }:
   }
 }
 
-/** What the provider reported, and how much text came since. */
+/** Notes reported usage and the amount of text since. */
 export function noteUsage(exchange: Exchange, { usage, textLength }: FrameFacts): void {
   if (usage !== null && usage !== exchange.usage) {
     exchange.usage = usage

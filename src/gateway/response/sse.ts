@@ -1,24 +1,26 @@
 /**
- * Relays a provider's event stream: whole frames, in order, as soon as they are there, the bytes that came. The frame
- * that ends the answer waits until the outcome is committed (fleet/outbox/README.md rule 4), so that whoever saw the
- * end of an answer can find its event.
+ * Relays a provider's event stream: whole frames, in order, without delay, byte for byte. The frame that ends the
+ * answer waits until the outcome is committed (fleet/outbox/README.md rule 4), so that a client that saw the end can
+ * find its event.
  *
- * 1. Each pull of the caller's side reads the provider until there is something to pass on; a slow caller therefore
- *    slows the provider, and nothing piles up here.
- * 2. Frames are read for usage, the first token's time and the length of the text. One that is there only because the
- *    gateway asked for usage is dropped.
- * 3. Where policies look at the answer, each frame goes through the exchange's inspection (`gateway/policy/inspected-stream.ts`), which
- *    changes it, holds text back, or stops the stream. Otherwise no frame is changed.
- * 4. A provider's error before anything was passed on is a failed call. The terminal frame: outcome, then the frame. A
- *    provider's own error frame: the same, then the dialect's end, or what the provider itself still says to end it.
- * 5. An end without a terminal frame, a deadline, too many bytes: outcome, then the dialect's error frames. Where all that
- *    answers has come and the connection cannot have broken, outcome, then the terminal frame that the provider left out.
- *    A policy's block or escalation: as an error, and upstream is cancelled.
- * 6. The caller leaves: upstream is cancelled and the outcome written in the same tick.
+ * 1. Each pull by the client reads the provider until there is something to pass on. So a slow client slows the
+ *    provider, and nothing accumulates here.
+ * 2. Frames are read for usage, time to first token and text length. A usage frame that only the gateway requested is
+ *    dropped.
+ * 3. When policies inspect the answer, each frame goes through the exchange's inspection
+ *    (`gateway/policy/inspected-stream.ts`), which changes it, holds text, or stops the stream. Otherwise no frame
+ *    changes.
+ * 4. A provider error before anything was passed on is a failed call. At the terminal frame the outcome is written,
+ *    then the frame. At a later error frame of the provider likewise, followed by the dialect's end or the provider's
+ *    own.
+ * 5. At an end without a terminal frame, a deadline or too many bytes, the outcome is written, then the dialect's error
+ *    frames. If the answer is complete and the connection cannot have broken, the outcome and then the missing terminal
+ *    frame are written. A policy's block or escalation ends the stream like an error, and upstream is cancelled.
+ * 6. When the client disconnects, upstream is cancelled and the outcome written in the same tick.
  *
- * What follows the terminal frame is read and dropped, for a moment, so that the connection can be used again.
+ * What follows the terminal frame is read and dropped for a moment, so that the connection can be reused.
  *
- * It is longer than most because all the ways in which a stream ends share one state, and must not run twice.
+ * Longer than most, because all ends of a stream share one state and must not run twice.
  */
 
 import { Failure } from '../../failure.ts'
@@ -43,8 +45,8 @@ import { FrameSource, lingerMilliseconds } from './frame-source.ts'
 import { noteText, noteUsage } from './note-frame.ts'
 
 /**
- * Makes the streaming answer as soon as there is a frame to pass on; until then a failure is still an answer of its own.
- * From here on the relay ends the exchange.
+ * Makes the streaming answer as soon as there is a frame to pass on; until then a failure is an answer of its own. From
+ * here on the relay ends the exchange.
  */
 export async function relayStream(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const { model } = required(exchange.facts)
@@ -65,23 +67,23 @@ export async function relayStream(exchange: Exchange, gateway: Gateway, upstream
   exchange.answer = new Response(new ReadableStream(relay), { headers })
 }
 
-/** What is used of a stream's controller. */
+/** The part of a stream's controller that is used. */
 interface Outlet {
   enqueue(bytes: Uint8Array): void
   close(): void
 }
 
-/** What one frame came to. */
+/** The result of one frame. */
 interface Step extends Inspected {
   readonly facts: FrameFacts | null
 }
 
 const dropped: Step = { bytes: null, stop: null, facts: null }
 
-/** What the end means that a provider left out. */
+/** The facts of an end that the provider left out. */
 const whole: FrameFacts = { terminal: true, textLength: 0, usage: null, error: null, ours: false }
 
-/** The frame with which the provider's answer ends, or its failure. */
+/** The frame that ends the provider's answer, or its error. */
 const isEnd = (facts: FrameFacts | null): facts is FrameFacts =>
   facts !== null && (facts.terminal || facts.error !== null)
 
@@ -89,22 +91,24 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #source: FrameSource
-  /** What the provider reported is noted where it is translated (`gateway/upstream/call.ts`), or before (`gateway/policy/upstream-inspection.ts`). */
+  /**
+   * The usage of a translated answer is noted in `gateway/upstream/call.ts` or `gateway/policy/upstream-inspection.ts`.
+   */
   readonly #isTranslated: boolean
   #outlet: Outlet | null = null
-  /** Frames that were read and not yet looked at. */
+  /** Frames that were read and not inspected yet. */
   #waiting: readonly SseFrame[] = []
-  /** What the first frame to be passed on came to, where it was found before the answer began. */
+  /** The result of the first frame to pass on, if it was found before the answer began. */
   #first: Step | null = null
-  /** What the provider refused by the first frame, where it says so. */
+  /** The refusal in the provider's first frame, if there is one. */
   refusal: Response | null = null
   /** Frames with data have been passed on. */
   #begun = false
-  /** The provider has sent an error frame, recorded and passed on; its own end may follow. */
+  /** The provider has sent an error frame, which was recorded and passed on; its own end may follow. */
   #failed = false
   /** The end is being recorded. */
   #ending = false
-  /** Nothing more is passed on: the end is on its way, or the caller is gone. */
+  /** Nothing more is passed on: the end is being sent, or the client disconnected. */
   #ended = false
 
   constructor(exchange: Exchange, gateway: Gateway, upstream: Response) {
@@ -114,7 +118,9 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#isTranslated = exchange.model !== null && languageOf(exchange, exchange.model) !== null
   }
 
-  /** Waits for the first frame to pass on; says why there is none. Throws what a policy decided before any was. */
+  /**
+   * Waits for the first frame to pass on; returns the reason when there is none. Throws a policy decision before it.
+   */
   async begin(): Promise<ReasonCode | null> {
     while (this.#first === null) {
       const came = await this.#source.frames()
@@ -129,12 +135,12 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
         return this.#unreadable(thrown)
       }
       if (this.#exchange.cut !== null) return 'gateway.interrupted'
-      // An error before anything else is no answer: another path may have one.
+      // An error before anything else is no answer, and another path may have one.
       const facts = this.#firstFacts()
       if (facts !== null && facts.error !== null) return 'provider.error'
       if (came === 'ended' && !facts?.terminal) return 'provider.interrupted'
     }
-    // While the caller does not read, no read of the provider is there to be rejected by the abort.
+    // While the client does not read, no pending read of the provider could be rejected by the abort.
     this.#exchange.onCut = () => {
       if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
     }
@@ -145,13 +151,13 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     return this.#first?.facts ?? null
   }
 
-  /** What is left at the provider's end of an answer that was held until then. */
+  /** The rest, at the provider's end, of an answer that was held until then. */
   #rest(): readonly SseFrame[] {
     const rest = this.#exchange.inspection === null ? null : this.#source.rest
     return rest === null ? [] : [rest]
   }
 
-  /** Looks at frames until one can be passed on; what is stopped before that is an answer of its own. */
+  /** Inspects frames until one can be passed on. A stop before that is an answer of its own. */
   async #lookAtFirst(): Promise<void> {
     const frames = this.#waiting
     for (const [index, frame] of frames.entries()) {
@@ -201,7 +207,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     callerLeft(this.#exchange, this.#gateway)
   }
 
-  /** Passes on what waits; true where something went. Neighbours that came in one chunk leave in one. */
+  /** Passes on waiting frames; true when something was sent. Frames of one chunk leave in one chunk. */
   async #pass(): Promise<boolean> {
     const frames = this.#waiting
     this.#waiting = []
@@ -238,7 +244,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     return passed
   }
 
-  /** The next step: the one found before the answer began, or what a frame comes to. */
+  /** The next step: the one found before the answer began, or the result of a frame. */
   #next(frame: SseFrame | undefined): Step | Promise<Step> {
     const first = this.#first
     this.#first = null
@@ -255,7 +261,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     return this.#inspect(own ?? frame, facts)
   }
 
-  /** An event that is an error by its name, whatever its data are. */
+  /** An event that is an error by its name, whatever its data. */
   #withoutKey(frame: SseFrame): SseFrame {
     const { bytes, data } = frame
     const masked = withoutKey(this.#exchange, bytes)
@@ -282,7 +288,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     return facts
   }
 
-  /** The provider's last frame, or its error: the outcome first. */
+  /** Ends at the provider's last frame or error: the outcome first. */
   async #finish(frame: Uint8Array | null, { error, terminal }: FrameFacts): Promise<void> {
     const exchange = this.#exchange
     const last = frame === null || error === null ? frame : withoutKey(exchange, frame)
@@ -298,12 +304,12 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     void this.#source.linger()
   }
 
-  /** An error after which the provider may still end its stream in its own words, for a moment. */
+  /** After an error frame the provider may still end its stream itself, for a moment. */
   async #passError(settled: Promise<void>, last: Uint8Array | null): Promise<void> {
     try {
       await settled
     } catch {
-      // Whoever recorded it comes to the same promise in `#close`, which logs it and passes nothing on.
+      // Whoever recorded it gets the same promise in `#close`, which logs it and passes nothing on.
       return this.#close(settled, () => {})
     }
     if (last !== null) this.#enqueue(last)
@@ -312,7 +318,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     setTimeout(() => this.#exchange.abort.abort(), lingerMilliseconds)
   }
 
-  /** The provider's side has ended; what is left may be a last frame that lacks only its blank line. */
+  /** The provider's side has ended; the rest may be a last frame without its blank line. */
   async #finishWithout(): Promise<void> {
     const rest = this.#source.rest
     const own = rest === null ? await this.#ownEnd() : null
@@ -323,12 +329,12 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       const { bytes, stop } = await this.#inspect(rest, facts)
       return stop === null ? this.#finish(bytes, facts) : this.#stop(bytes, stop)
     }
-    // It is not passed on.
+    // The frame is not passed on.
     this.#exchange.relayedText = relayedText
     return this.#fail('provider.interrupted')
   }
 
-  /** The end of an answer that is whole though its provider has not said so; null where it is broken off. */
+  /** The end of a complete answer that its provider left out; null when the answer is broken. */
   async #ownEnd(): Promise<Step | null> {
     const { inspection, reader, facts, cut, settled } = this.#exchange
     const mayEndSo = this.#source.endsForSure && !this.#isTranslated
@@ -340,7 +346,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     return { bytes: bytes === null ? end : Buffer.concat([bytes, end]), stop: null, facts: whole }
   }
 
-  /** A policy ends the stream. */
+  /** Ends the stream for a policy. */
   async #stop(bytes: Uint8Array | null, failure: Failure): Promise<void> {
     const exchange = this.#exchange
     const reader = required(exchange.reader)
@@ -362,7 +368,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     })
   }
 
-  /** Ends a stream that went wrong after it began. Where the exchange was cut, that is the reason. */
+  /** Ends a stream that failed after it began. The reason of a cut takes precedence. */
   async #fail(reason: ReasonCode): Promise<void> {
     if (this.#ended || this.#ending) return
     this.#ending = true
@@ -383,7 +389,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     })
   }
 
-  /** What the inspection still holds when the provider's side has ended early. */
+  /** The text that the inspection still holds when the provider's side ended early. */
   async #held(reason: ReasonCode): Promise<Inspected> {
     const { inspection } = this.#exchange
     if (inspection === null || reason === 'provider.invalid_answer') return dropped
@@ -395,14 +401,14 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     }
   }
 
-  /** A frame that the dialect or the inspection could not take: what is not understood is not passed on. */
+  /** A frame that the dialect or the inspection cannot read is not passed on. */
   #unreadable(thrown: unknown): ReasonCode {
     const { id, requestId } = this.#exchange
     this.#gateway.log.error({ request_id: requestId, exchange_id: id, error: String(thrown) }, 'A frame was not read')
     return 'provider.invalid_answer'
   }
 
-  /** Waits for the outcome, passes the end on and closes. Where it was not recorded the answer stays without an end. */
+  /** Waits for the outcome, passes the end on and closes. If it was not recorded the answer has no end. */
   async #close(settled: Promise<void>, passEnd: () => void): Promise<void> {
     try {
       await settled

@@ -16,7 +16,7 @@ export interface TestGateway {
   url: string
   /** A secret that may use everything. */
   secret: string
-  /** What the upstream saw, in order. */
+  /** The requests that the upstream received, in order. */
   seen: { request: Request; body: string }[]
   /** How many upstream calls were aborted. */
   aborted(): number
@@ -96,14 +96,14 @@ export async function startTestGateway(
   }
 }
 
-/** A server that holds a connection, and the limits for silence that it was given, in seconds. */
+/** A server that holds a connection, and the idle timeouts it was given, in seconds. */
 export function testListener() {
   const limits: number[] = []
   const timeout = (_request: Request, seconds: number) => void limits.push(seconds)
   return { limits, listener: { timeout, stop: async () => undefined, pendingRequests: 0, upgrade: () => false } }
 }
 
-/** Waits until something holds, for what happens on another connection. */
+/** Waits until a condition holds, for effects on another connection. */
 export async function eventually(holds: () => boolean | Promise<boolean>): Promise<void> {
   for (let round = 0; round < 5000; round++) {
     if (await holds()) return

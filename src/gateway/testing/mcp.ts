@@ -13,7 +13,7 @@ import { startTestGateway, type TestGateway } from './gateway.ts'
 
 const anything = z.looseObject({})
 
-/** What a server of a test does with a request, and what it can say meanwhile. */
+/** How a test server handles a request, and what it can send meanwhile. */
 export interface Working {
   readonly params: Json
   readonly signal: AbortSignal
@@ -27,13 +27,13 @@ export interface TestMcpServer {
   readonly record: McpServerRecord
   /** By method. */
   readonly handlers: Record<string, Handler>
-  /** Names of what is not approved. */
+  /** Names that are not approved. */
   readonly held: Set<string>
   /** Set to make it unreachable. */
   down: boolean
-  /** What it was asked, in order. */
+  /** The requests it received, in order. */
   readonly asked: { method: string; params: Json }[]
-  /** What it was told, in order. */
+  /** The notifications it received, in order. */
   readonly told: { method: string; params: Json }[]
   connections: number
 }
@@ -137,7 +137,7 @@ export interface TestCaller {
   readonly session: string
   post(message: unknown, headers?: Record<string, string>): Promise<Response>
   get(headers?: Record<string, string>, signal?: AbortSignal): Promise<Response>
-  /** Asks and gives the last message of the answer, in whatever form it came. */
+  /** Sends a request and returns the last message of the answer, in either form. */
   ask(method: string, params?: Json, id?: string | number): Promise<Json>
   call(name: string, args?: Json): Promise<Json>
 }

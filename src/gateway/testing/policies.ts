@@ -44,7 +44,7 @@ export const askResponses = ({ url, secret }: TestGateway, body: string): Promis
     body,
   })
 
-/** The content that a chat stream spells. */
+/** The content of a chat stream. */
 export const textIn = (body: string): string =>
   [...body.matchAll(/^data: (\{.*)$/gm)]
     .map(([, data = '']) => JSON.parse(data).choices?.[0]?.delta?.content ?? '')

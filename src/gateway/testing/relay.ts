@@ -23,7 +23,7 @@ import { relayStream } from '../response/sse.ts'
 import { Circuits } from '../upstream/circuit.ts'
 import { createTestWorker, testMemory, testSettings } from './worker.ts'
 
-/** Stops at a word, of which it lets no part go: what may still become the word is held back. */
+/** Stops at a word and sends no part of it: text that may become the word is held. */
 export class WordInspection implements StreamInspection {
   readonly seen: SseFrame[] = []
   readonly #reader: StreamReader
@@ -78,12 +78,12 @@ export interface Script {
   inspect?: BeginInspection
   /** The stream stays open after its chunks. */
   open?: boolean
-  /** The provider says where its body ends: in chunks, or as this header has it. */
+  /** The provider declares where its body ends: in chunks, or by this header. */
   framed?: boolean | Record<string, string>
   prepare?: (exchange: Exchange) => void
 }
 
-/** An exchange that has been read and opened, and the gateway it runs in. */
+/** An exchange that was read and opened, with the gateway it runs in. */
 export async function prepared(dialect: Dialect, { stream }: { stream: boolean }) {
   const worker = createTestWorker()
   const settings = testSettings({})
@@ -137,7 +137,7 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
   return { exchange, gateway, worker }
 }
 
-/** Relays one scripted stream as a gateway does, and gives what the caller got. */
+/** Relays one scripted stream as a gateway does and returns what the client received. */
 export async function relayed(dialect: Dialect, { chunks, inspect, open = false, framed = false, prepare }: Script) {
   const { exchange, gateway, worker } = await prepared(dialect, { stream: true })
   exchange.beginInspection = inspect ?? null

@@ -1,4 +1,4 @@
-/** A gateway before one provider of each kind, whose answers the test says by the path that was asked. */
+/** A gateway with one provider of each kind; the test sets each answer by request path. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import type { Settings } from '../../config.ts'
@@ -11,7 +11,7 @@ export interface TranslatingGateway {
   running: TestGateway
   openai: OpenAI
   anthropic: Anthropic
-  /** What the upstream answers, by the path that was asked. */
+  /** The answers of the upstream by request path. */
   answers: Record<string, () => Response | Promise<Response>>
 }
 

@@ -1,6 +1,6 @@
 /**
- * A worker in memory, for the tests of this folder: a journal that remembers what was written and in which order, a state
- * made of plain maps, a standing that never goes stale unless told to.
+ * A worker in memory for the tests of this folder: a journal that remembers what was written and in which order, a
+ * state of plain maps, and a status that is never stale unless set.
  */
 
 import { type Settings, settingsSchema } from '../../config.ts'
@@ -23,10 +23,10 @@ export class TestJournal implements Journal {
   /** Exchange id → the outcome a restart would write. */
   readonly opened = new Map<string, Event>()
   readonly closed = new Map<string, readonly Event[]>()
-  /** Exchange id → how many events it set room aside for; no exchange may need more. */
+  /** Exchange id → the number of events it reserved space for; no exchange may need more. */
   readonly #room = new Map<string, number>()
   readonly refused: Event[] = []
-  /** Milliseconds until a close is committed; what must wait for it can then be seen waiting. */
+  /** Milliseconds until a close is committed, so that a test can observe what waits for it. */
   closeDelay = 0
   /** Calls that fail, as a full disk makes them. */
   full: { open?: boolean; close?: boolean; refuse?: boolean } = {}
@@ -67,7 +67,7 @@ export class TestJournal implements Journal {
 
 export interface TestWorker extends GatewayWorker {
   readonly journal: TestJournal
-  /** Its gateway id may be emptied, as it is before a first bootstrap. */
+  /** The gateway id may be emptied, as before a first bootstrap. */
   readonly standing: Standing & { gatewayId: string }
   readonly tokens: Map<string, GovernedToken>
   readonly denials: Set<string>
@@ -202,7 +202,7 @@ export const testProvider = (members: Partial<Provider> = {}): Provider => ({
 
 export const testSettings = (members: Partial<Settings> = {}): Settings => ({ ...settingsSchema.parse({}), ...members })
 
-/** Memory for whatever a test sends. */
+/** Enough memory for whatever a test sends. */
 export const testMemory = (): MemoryBudget => new MemoryBudget({ bytes: 2 ** 32, waitMilliseconds: 1000 })
 
 export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'id'>): CatalogModel => ({

@@ -1,7 +1,7 @@
 /**
- * One call to a provider: the caller's bytes as they came, but for what is edited and the model's name where it is an
- * alias; in its own language where that is another, its answer then put into the caller's. It ends where an answer can be
- * passed on, or with what failed; whether there is another try is not decided here.
+ * Makes one call to a provider: with the caller's bytes, except for edits and the model name of an alias, or translated
+ * to the provider's language, with the answer translated back. It ends when an answer can be passed on, or with the
+ * failure. `fallback.ts` decides whether to try again.
  */
 
 import { Failure } from '../../failure.ts'
@@ -32,21 +32,21 @@ import { FirstError } from './first-error.ts'
 import { unusable } from './provider-failure.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
 
-/** A call that failed before anything of it was passed to the caller. */
+/** A call that failed before anything of it was passed to the client. */
 export interface FailedAttempt {
-  /** The answer's status where there was one; it is still to be passed on, `exchange.upstream`. */
+  /** The status of the answer, if there was one; `exchange.upstream` can still be passed on. */
   status: number | null
-  /** What a stage would throw; null where the provider's own answer says it. */
+  /** What a stage would throw; null when the provider's own error says it. */
   thrown: unknown
   advice: RetryAdvice
 }
 
 /**
- * Sends the request by `exchange.model`. Null where its answer, the provider's own refusal included, has been passed
- * on; otherwise what failed. Throws where the exchange was cut, or the answer cannot be used.
+ * Sends the request by `exchange.model`. Returns null when the answer, possibly a provider error, was passed on;
+ * otherwise the failure. Throws when the exchange was cut or the answer is unusable.
  */
 export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise<FailedAttempt | null> {
-  // What cannot be written is refused as what it is: no provider was asked.
+  // A request that cannot be written is refused as such; no provider was called.
   const body = bodyToSend(exchange, gateway)
   const attempt = beginAttempt(exchange, gateway)
   try {
@@ -62,7 +62,7 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
       endAttempt(exchange, gateway, 'gateway.file_descriptors_exhausted')
       throw new Failure('file_descriptors_exhausted', { cause: thrown })
     }
-    // The reason stands already where a deadline ended the call.
+    // A deadline that ended the call has set the reason already.
     const isInvalid = thrown instanceof InvalidStatus
     endAttempt(exchange, gateway, isInvalid ? 'provider.invalid_answer' : 'provider.unreachable')
     attempt.usage = exchange.usage
@@ -79,13 +79,13 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
     return null
   } catch (thrown) {
     if (thrown instanceof FirstError) return await refusedFirst(exchange, gateway, thrown.refusal, attempt)
-    // A stream that breaks before anything of it came is no answer.
+    // A stream that breaks before anything of it arrived is no answer.
     if (!neverCame(exchange) && !saidError(exchange)) throw thrown
     return { status: null, thrown, advice: noAdvice }
   }
 }
 
-/** A refusal that may be another's to answer: what it reports to have used is noted before there is one. */
+/** An error that another path may answer: the usage it reports is noted first. */
 async function refused(
   exchange: Exchange,
   gateway: Gateway,
@@ -103,7 +103,7 @@ async function refused(
   return { status: upstream.status, thrown: null, advice }
 }
 
-/** A refusal that is a stream's first event goes the way of one that came by its status. */
+/** An error in the first event of a stream is handled like one by status. */
 async function refusedFirst(
   exchange: Exchange,
   gateway: Gateway,
@@ -118,7 +118,7 @@ async function refusedFirst(
   return null
 }
 
-/** Whether a whole answer was the provider's error with a status of success: the call failed, and another may not. */
+/** Whether a whole answer was a provider error with a success status: the call failed, and another may succeed. */
 const saidError = ({ reader, settled, cut, attempts }: Exchange): boolean =>
   reader === null && settled === null && cut === null && attempts.at(-1)?.reason === 'provider.error'
 
@@ -130,8 +130,8 @@ const brokenOff: ReadonlySet<ReasonCode> = new Set([
 ])
 
 /**
- * Whether a stream broke off, or was an error from its beginning, with nothing of it passed on or generated. What a
- * policy stopped, what was paid for and what cannot be read is final: another path would be asked for the same again.
+ * Whether a stream broke, or began with an error, with nothing of it passed on or generated. What a policy stopped,
+ * what was charged and what cannot be read is final, because another path would be asked the same again.
  */
 export function neverCame(
   exchange: Pick<Exchange, 'reader' | 'streaming' | 'settled' | 'cut' | 'attempts' | 'relayedText' | 'usage'>,
@@ -141,7 +141,7 @@ export function neverCame(
   return open && relayedText === 0 && usage === null && brokenOff.has(attempts.at(-1)?.reason ?? 'ok')
 }
 
-/** Lets go of a failed call and what came of it, so that the next one finds the exchange as the first did. */
+/** Discards a failed call and its traces, so that the next one finds the exchange as the first did. */
 export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   endAttempt(exchange, gateway, 'provider.error')
   const attempt = exchange.attempts.at(-1)
@@ -149,7 +149,7 @@ export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
   forgetAnswer(exchange)
 }
 
-/** The next answer is looked at from its beginning, under the same policies. */
+/** The next answer is inspected from its beginning under the same policies. */
 function forgetAnswer(exchange: Exchange): void {
   exchange.abort.abort()
   exchange.abort = new AbortController()
@@ -196,7 +196,7 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     : sendTranslated(exchange, gateway, call, language)
 }
 
-/** Asks in the provider's language, by the route of it where it is one that applications speak too. */
+/** Calls the provider in its language, by that language's route if it is a dialect too. */
 async function sendTranslated(
   exchange: Exchange,
   gateway: Gateway,
@@ -210,7 +210,7 @@ async function sendTranslated(
   return translated(inspectedUpstream(exchange, gateway, answer, language), {
     from: providerLanguageOf(language),
     to: callerLanguageOf(family),
-    // Streams of chat always bring usage: the relay takes out what the caller did not ask for.
+    // Chat streams always request usage; the relay removes the frame if the caller did not ask for it.
     asked: { model: required(exchange.facts).model, exchangeId: exchange.id, includeUsage: true },
     limit: gateway.settings.answer_limit_bytes,
     heard() {
@@ -222,14 +222,14 @@ async function sendTranslated(
   })
 }
 
-/** What calls have cost of a request that is sent as several; each is a sign that the provider is not silent. */
+/** Notes the cost of calls of a request that is sent as several. Each shows that the provider is not silent. */
 function noteCounted(exchange: Exchange, { clock }: Gateway, reported: number | null, unreported: number): void {
   exchange.unreportedInput = unreported
   if (reported !== null) exchange.usage = { ...nothing, inputTokens: reported }
   if (exchange.waitingSince !== null) exchange.waitingSince = clock.monotonic()
 }
 
-/** What a translated stream reports counts from when it does: some callers' languages tell it at the end alone. */
+/** A usage report in a translated stream counts when it arrives; some dialects state usage only at the end. */
 function noteTold(exchange: Exchange, event: NeutralEvent): void {
   if (event.type === 'text') exchange.textSinceUsage += event.text.length
   if (event.type !== 'usage') return
@@ -269,8 +269,8 @@ function ownBody(exchange: Exchange): Uint8Array {
 }
 
 /**
- * What other providers thought earlier in the conversation, and what policies altered of this one's thoughts, which it
- * would refuse; null where there is none.
+ * Reasoning of other providers earlier in the conversation, and reasoning of this one that policies altered, which it
+ * would refuse; null when there is none.
  */
 function unmarkedMember({ dialect, parsed, edits }: Exchange, body: Uint8Array): MemberWithoutMarks | null {
   if (!isTranslated(dialect.family)) return null

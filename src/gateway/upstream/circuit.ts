@@ -1,7 +1,7 @@
 /**
- * Which paths are worth trying, one circuit for each model at each provider (gateway/README.md, Paths;
- * lib/circuits.ts). An open one is passed over while another path can be tried. Nothing is refused because of it: where
- * every path is open, the first is tried.
+ * One circuit for each model at each provider (gateway/README.md, Paths; lib/circuits.ts). A path with an open circuit
+ * is skipped while another can be tried. Nothing is refused because of a circuit: when all are open, the first path is
+ * tried.
  *
  * Callers choose the names of unlisted models, so the number of circuits is bounded.
  */
@@ -9,18 +9,18 @@ import type { Settings } from '../../config.ts'
 import { NamedCircuits } from '../../lib/circuits.ts'
 import type { ResolvedModel } from '../exchange.ts'
 
-/** The part of a path that names its circuit. */
+/** The part of a path that identifies its circuit. */
 export type CircuitPath = Pick<ResolvedModel, 'upstreamModel'> & { provider: { id: string } }
 
 export class Circuits {
   readonly #circuits: NamedCircuits
 
-  /** `circuit_failures` 0 opens none by itself. */
+  /** With `circuit_failures` 0 no circuit opens by failures. */
   constructor(settings: Pick<Settings, 'circuit_failures' | 'circuit_open_seconds'>) {
     this.#circuits = new NamedCircuits(settings)
   }
 
-  /** Whether the path may be tried now. The first to be told so of a half-open one is who tries it. */
+  /** Whether the path may be tried now. Of a half-open circuit the first caller gets the try. */
   allows(path: CircuitPath, now: number): boolean {
     return this.#circuits.size === 0 || this.#circuits.allows(nameOf(path), now)
   }
@@ -38,7 +38,7 @@ export class Circuits {
     this.#circuits.rest(nameOf(path), now, milliseconds)
   }
 
-  /** How many paths are passed over now. */
+  /** The number of paths that are skipped now. */
   open(now: number): number {
     return this.#circuits.open(now)
   }

@@ -1,20 +1,21 @@
 /**
- * Gets the request answered by one of its paths (gateway/README.md, Paths): the model that was asked for, then its
- * fallbacks in order.
+ * Gets the request answered by one of its paths (gateway/README.md, Paths): the requested model, then its fallbacks in
+ * order.
  *
- * 1. A path whose circuit is open is passed over while there is another; where all are, the first is tried.
- * 2. A failed connection, a timeout, 408, 409, 429, 5xx, or a stream that breaks before its first frame: the same path
- *    once more where `retry.ts` allows, then the next. Each try is looked at anew: the token may have been revoked
- *    meanwhile, and everything has to happen within one total deadline.
- * 3. What a failed try has already cost by its provider's own report must be paid beside the next one's bound; where the
- *    budget cannot, nothing more is tried (usage/lease/README.md rule 16).
- * 4. The last try's failure is the caller's: the provider's own status and body, or `provider_primary_path_error`.
+ * 1. A path with an open circuit is skipped while there is another; when all are open, the first is tried.
+ * 2. After a failed connection, a timeout, 408, 409, 429, 5xx, or a stream that breaks before its first frame, the same
+ *    path is retried if `retry.ts` allows it, then the next. The token is checked again before each attempt, because it
+ *    may have been revoked, and all attempts share one total deadline.
+ * 3. The reported cost of failed attempts must be paid in addition to the bound of the next; when the budget cannot
+ *    pay, there is no further attempt (usage/lease/README.md rule 16).
+ * 4. The failure of the last attempt goes to the caller: the provider's own status and body, or
+ *    `provider_primary_path_error`.
  *
- * Nothing is tried again once a byte was passed to the caller. The caller's leaving ends a call or a wait at once.
+ * Nothing is retried after a byte was passed to the caller. A client disconnect ends a call or a wait at once.
  *
- * A session keeps to its path because the order is the same for each of its requests and for each worker, with nothing
- * remembered: a catalog model has one provider, so no two paths are of equal rank, and what moves a session is only a
- * circuit that opens on its path, or closes on one before it.
+ * A session keeps to its path without any stored state, because the order is the same for every request and worker: a
+ * catalog model has one provider, so no two paths have equal rank. A session moves only when a circuit opens on its
+ * path or closes on an earlier one.
  */
 import { Failure } from '../../failure.ts'
 import { coversAttempt } from '../accounting/settlement.ts'
@@ -26,13 +27,13 @@ import { abandonAttempt, attemptCall, type FailedAttempt } from './call.ts'
 import { waitBeforeRetry } from './retry.ts'
 import { deadlinesOf } from './timeouts.ts'
 
-/** Where the search for an answer stands. */
+/** The progress of the search for an answer. */
 interface Course {
   /** Paths that have not been tried. */
   readonly left: ResolvedModel[]
-  /** How often the present path was tried. */
+  /** The number of attempts on the present path. */
   tries: number
-  /** Monotonic instant by which it has to be over. */
+  /** The monotonic instant by which it must be over. */
   readonly until: number
 }
 
@@ -51,7 +52,7 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
     try {
       failed = await attemptCall(exchange, gateway)
     } catch (thrown) {
-      // What a policy stops was an answer: the path is well.
+      // An answer that a policy stops was an answer: the path is healthy.
       if (thrown instanceof Failure && thrown.verdictan !== null) gateway.circuits.answered(path)
       throw thrown
     }
@@ -64,12 +65,14 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
     }
     lookAtToken(exchange, gateway)
   }
-  // The bytes are with the provider now; a long stream should not hold them too.
+  // The provider has the bytes; a long stream should not keep them in memory.
   exchange.body = null
   exchange.memory.sent()
 }
 
-/** The next path that its circuit allows, taken out of those left with what it passes over; null where none does. */
+/**
+ * The next path that its circuit allows, removed from `left` together with the skipped ones; null when there is none.
+ */
 function nextPath({ left }: Course, { circuits, clock }: Gateway): ResolvedModel | null {
   const now = clock.monotonic()
   for (const path of left) {
@@ -80,7 +83,7 @@ function nextPath({ left }: Course, { circuits, clock }: Gateway): ResolvedModel
   return null
 }
 
-/** Makes the exchange ready for another try, after a wait where it is on the same path; false where there is none. */
+/** Prepares the next attempt, after a wait on the same path; false when there is none. */
 async function findNext(course: Course, exchange: Exchange, gateway: Gateway, failed: FailedAttempt): Promise<boolean> {
   if (!coversAttempt(exchange)) return false
   const wait = retryWait(course, exchange, gateway, failed)
@@ -105,13 +108,13 @@ function retryWait(course: Course, exchange: Exchange, { settings, clock }: Gate
   return wait === null || clock.monotonic() + wait >= course.until ? null : wait
 }
 
-/** Whether a deadline ended the call, of its connection or of its answer: the path has had the time that it may take. */
+/** Whether a deadline of the connection or the answer ended the call: the path has used up its time. */
 function wasTooSlow({ attempts, abort }: Exchange): boolean {
   const reason = attempts.at(-1)?.reason
   return reason === 'provider.timeout' || (reason === 'provider.unreachable' && abort.signal.aborted)
 }
 
-/** From 0 to 1: an exchange's id ends in random digits. */
+/** From 0 to 1: the id of an exchange ends in random digits. */
 const jitterOf = ({ id }: Exchange): number => (Number.parseInt(id.slice(-3), 16) || 0) / 0xfff
 
 /** Waits, or until the exchange is cut. */
@@ -127,7 +130,7 @@ function pause(exchange: Exchange, milliseconds: number): Promise<void> {
   })
 }
 
-/** What a call tells of its path. */
+/** Reports the result of a call to its circuit. */
 function noteOutcome(path: ResolvedModel, failed: FailedAttempt | null, { circuits, clock }: Gateway): void {
   if (failed === null) {
     circuits.answered(path)
@@ -139,7 +142,7 @@ function noteOutcome(path: ResolvedModel, failed: FailedAttempt | null, { circui
   if (busy && failed.advice.after !== null) circuits.rest(path, now, failed.advice.after)
 }
 
-/** No path is left: the last one's own answer, or that there was none. */
+/** No path is left: answers with the last failure. */
 async function answerFailure(exchange: Exchange, gateway: Gateway, failed: FailedAttempt): Promise<void> {
   if (failed.status !== null) return await passAnswer(exchange, gateway)
   const reason = exchange.attempts.at(-1)?.reason

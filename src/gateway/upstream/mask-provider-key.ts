@@ -1,7 +1,7 @@
 /**
- * Masks the credential of a provider in what its errors say. Some providers repeat the key that they refuse, whole or
- * with its middle starred out (`sk-proj-ab****yz`); it is the operator's, and no caller may see a part of it. A key that a
- * provider encodes, as base64 above all, is not found.
+ * Masks the provider's credential in its errors. Some providers repeat a refused key, whole or with its middle starred
+ * out (`sk-proj-ab****yz`). The key belongs to the operator, and no caller may see any part. A key in another encoding,
+ * such as base64, is not found.
  */
 import type { Provider } from '../../providers/provider.ts'
 import type { Exchange } from '../exchange.ts'
@@ -10,17 +10,17 @@ type Credentials = Pick<Provider, 'apiKey' | 'headers'>
 type Called = Pick<Exchange, 'model'>
 
 const mask = '[PROVIDER_KEY]'
-/** A shorter text is no credential, and masking it would change innocent words. */
+/** A shorter text is no credential, and masking it would change unrelated words. */
 const shortest = 8
-/** How much of a credential tells it: with less, what follows a common prefix would be taken for it. */
+/** How much of a credential identifies it; with less, other text with a common prefix would match. */
 const prefixLength = 12
-/** Operators' headers that hold no secret, as a version or an organization's name. */
+/** Excludes operators' headers without secrets, such as a version or an organization name. */
 const credentialHeader = /auth|key|token|secret|cookie/i
 
 interface Patterns {
-  /** Whatever tells the credential, in part or whole. */
+  /** Matches the credential, in part or whole. */
   readonly any: RegExp
-  /** Bytes of which some stand in each text that holds the credential itself, or how it begins. */
+  /** Bytes of which some occur in every text that holds the credential or its beginning. */
   readonly fragments: readonly Buffer[]
 }
 
@@ -28,7 +28,7 @@ const known = new WeakMap<Credentials, Patterns | null>()
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** The same text where nothing of the credential is in it. */
+/** Returns the same text when nothing of the credential is in it. */
 export function textWithoutKey(called: Called, text: string): string {
   const any = patternsOf(called)?.any
   if (any === undefined) return text
@@ -37,7 +37,7 @@ export function textWithoutKey(called: Called, text: string): string {
   return masked === unescaped ? text : masked
 }
 
-/** The same bytes where nothing of the credential is in them. */
+/** Returns the same bytes when nothing of the credential is in them. */
 export function withoutKey(called: Called, bytes: Uint8Array): Uint8Array {
   const text = decoder.decode(bytes)
   const masked = textWithoutKey(called, text)
@@ -45,8 +45,8 @@ export function withoutKey(called: Called, bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * As `withoutKey`, for what is no error: it is decoded only where the credential, or how it begins, stands in it as it
- * is. Whatever only looks like a shortened key may be the model's own text.
+ * As `withoutKey`, for answers that are no errors: masks only the whole credential or its beginning as it is. What
+ * merely resembles a shortened key may be the model's own text.
  */
 export function withoutWholeKey(called: Called, bytes: Uint8Array): Uint8Array {
   const patterns = patternsOf(called)
@@ -62,7 +62,7 @@ function holdsFragment(bytes: Uint8Array, fragments: readonly Buffer[]): boolean
   return false
 }
 
-/** The same JSON, with the characters of ASCII as they are that it writes as escapes and need not. */
+/** The same JSON with unneeded escapes of ASCII characters decoded. */
 const withoutEscapes = (text: string): string =>
   text.replace(/\\(?:u00([2-7][0-9a-f])|.)/gis, (written: string, code: string | undefined) => {
     const character = code === undefined ? written.slice(1) : String.fromCharCode(Number.parseInt(code, 16))
@@ -82,7 +82,7 @@ function patternsOf({ model }: Called): Patterns | null {
 
 function patternsFor({ apiKey, headers }: Credentials): Patterns | null {
   const found = new Set<string>()
-  // Of a credential in parts, as an access key and its secret, each part counts.
+  // Each part of a credential in parts counts, as of an access key and its secret.
   for (const part of [apiKey ?? '', ...(apiKey ?? '').split(':')]) found.add(part)
   for (const [name, value] of Object.entries(headers)) {
     if (credentialHeader.test(name)) found.add(value.replace(/^(?:bearer|basic)\s+/i, ''))
@@ -98,15 +98,15 @@ function patternsFor({ apiKey, headers }: Credentials): Patterns | null {
   }
 }
 
-/** How much of the beginning of a credential tells it; all of a short one. */
+/** The length of the beginning that identifies a credential; all of a short one. */
 const tellingLength = ({ length }: string): number => (length >= 2 * prefixLength ? prefixLength : length)
 
-/** The whole of it, as it is and as JSON and addresses write it. */
+/** The whole credential, plain and as JSON and URLs write it. */
 const wholeForms = (secret: string): string[] => [
   ...new Set([secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)]),
 ]
 
-/** The whole of it in each form; its beginning, and its ends with stars between. */
+/** The whole credential in each form, its beginning, and its two ends with stars between. */
 function formsOf(secret: string): string[] {
   const forms = wholeForms(secret)
     .toSorted((one, other) => other.length - one.length)

@@ -3,7 +3,7 @@ import { endAttempt } from '../accounting/exchange-record.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange, ReasonCode } from '../exchange.ts'
 
-/** Lets go of a provider's answer that cannot be used, so that it stops being sent, and says so. */
+/** Cancels an unusable answer of the provider, so that it stops being sent, and makes the failure. */
 export function unusable(exchange: Exchange, gateway: Gateway, reason: ReasonCode, cause?: unknown): Failure {
   endAttempt(exchange, gateway, reason)
   exchange.abort.abort()
@@ -11,8 +11,8 @@ export function unusable(exchange: Exchange, gateway: Gateway, reason: ReasonCod
 }
 
 /**
- * What a call that broke off for a reason is to the caller. Where a deadline ended it that is the reason, whatever broke
- * by it: its answer may have been held for a policy, and what is left of it come here another way.
+ * The failure of a call that broke for a reason. When a deadline ended the call, the deadline is the reason, whatever
+ * broke because of it, since its answer may have been held for a policy.
  */
 export function failureOfCall({ attempts }: Exchange, reason: ReasonCode, cause?: unknown) {
   if (attempts.at(-1)?.reason !== late) return { reason, failure: new Failure('upstream_provider_error', { cause }) }
@@ -21,6 +21,6 @@ export function failureOfCall({ attempts }: Exchange, reason: ReasonCode, cause?
 
 const late = 'provider.timeout'
 
-/** A deadline passed with the answer begun. */
+/** A deadline passed after the answer began. */
 export const unfinished = (cause?: unknown): Failure =>
   new Failure('provider_primary_path_error', { message: 'The provider did not finish its answer in time', cause })

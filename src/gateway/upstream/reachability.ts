@@ -1,21 +1,21 @@
 /**
- * The deadline for connecting. fetch does not tell when it is connected, so a provider that has not answered for half of
- * the deadline is dialled once beside it, and what does not take that connection within the other half is unreachable:
- * a host that swallows packets is found out long before the deadline of its first byte.
+ * Applies the connect deadline. fetch does not report when it is connected. So a provider that is silent for half of
+ * the deadline is dialled separately, and if that connection is not made within the other half it is unreachable. A
+ * host that drops packets is thus detected long before the first-byte deadline.
  *
- * One dialling serves all calls to an address, and its result holds for as long as the half of a deadline. Where the
- * environment names a proxy it is the proxy that is connected to, and nothing is dialled.
+ * One dial serves all calls to an address, and its result is valid for half the deadline. If the environment names a
+ * proxy, calls connect to the proxy, and nothing is dialled.
  */
 import { connect as dialSocket } from 'node:net'
 import type { Clock } from '../../lib/clock.ts'
 
-/** Resolves when a connection was made, and lets go of it. Rejects where none is within the time. */
+/** Resolves when a connection was made, and closes it. Rejects when none is made in time. */
 export type Dial = (origin: string, milliseconds: number) => Promise<void>
 
 interface Dialled {
   /** Monotonic milliseconds of the start. */
   at: number
-  /** Null while it goes on. */
+  /** Null while the dial runs. */
   connected: boolean | null
 }
 
@@ -30,8 +30,8 @@ export class Reachability {
   }
 
   /**
-   * Whether a call to this address, silent since `since`, has no connection: null before it is known. Dials where it is
-   * time to. `deadline` is in milliseconds.
+   * Whether a call to this address, silent since `since`, has no connection; null before it is known. Dials when it is
+   * time. `deadline` is in milliseconds.
    */
   unreachable(origin: string, since: number, deadline: number): boolean | null {
     const now = this.#clock.monotonic()
@@ -53,7 +53,7 @@ export class Reachability {
         dialled.connected = true
       },
       () => {
-        // Why is the provider's network's to know: what counts is that there is no connection.
+        // The cause does not matter: there is no connection.
         dialled.connected = false
       },
     )
@@ -82,6 +82,6 @@ export const dialTcp: Dial = (origin, milliseconds) =>
 
 const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
 
-/** Whether calls go by a proxy that the environment names. */
+/** Whether calls go through a proxy that the environment names. */
 export const byProxy = (environment: Readonly<Record<string, string | undefined>>): boolean =>
   proxyVariables.some((name) => environment[name] !== undefined && environment[name] !== '')

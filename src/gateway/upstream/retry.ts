@@ -1,19 +1,19 @@
 /**
- * When one path is tried again before the next one is (gateway/README.md, Paths): once or as often as configured, where
- * the wait that the provider asks for, or a short one of our own, is not longer than a request may wait. A timeout is
- * not tried again on its path: it has cost its time already.
+ * Decides whether a path is retried before the next one is tried (gateway/README.md, Paths): as often as configured, if
+ * the wait that the provider asks for, or a short backoff, is not longer than a request may wait. A timeout is not
+ * retried on its path, because it has used up its time.
  */
 import { retryAfterSeconds } from '../request/headers.ts'
 
-/** Failures of the moment (RFC 9110 section 15): another try, here or on another path, may succeed. */
+/** Temporary failures (RFC 9110 section 15): another attempt, here or on another path, may succeed. */
 export const isTransient = (status: number): boolean =>
   status === 408 || status === 409 || status === 429 || status >= 500
 
 /** What a provider says about calling it again. */
 export interface RetryAdvice {
-  /** Milliseconds that it asks to wait; null where it does not say. */
+  /** Milliseconds to wait; null when it does not say. */
   after: number | null
-  /** It says that the same request would fail again. */
+  /** The provider says that the same request would fail again. */
   pointless: boolean
 }
 
@@ -29,17 +29,17 @@ export function retryAdvice(headers: Headers, now: number): RetryAdvice {
 }
 
 export interface RetryRules {
-  /** How often a path is tried again. */
+  /** How often a path is retried. */
   retries: number
-  /** The longest wait, in milliseconds. */
+  /** The longest wait in milliseconds. */
   longestWait: number
 }
 
 const firstBackoff = 200
 
 /**
- * Milliseconds to wait before the try after `tries` of them on one path; null where there is none. `jitter`, from 0 to
- * 1, spreads out the requests that failed together.
+ * Milliseconds to wait before the next attempt after `tries` attempts on one path; null when there is none. `jitter`,
+ * from 0 to 1, spreads out requests that failed together.
  */
 export function waitBeforeRetry(tries: number, advice: RetryAdvice, rules: RetryRules, jitter: number): number | null {
   if (tries > rules.retries || advice.pointless) return null

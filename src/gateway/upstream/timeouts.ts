@@ -1,15 +1,15 @@
-/** How long a provider may take, in milliseconds: the settings, but for what the operator says of this provider. */
+/** The deadlines for a provider in milliseconds: the settings, or what the operator set for this provider. */
 import type { Settings } from '../../config.ts'
 import type { Provider } from '../../providers/provider.ts'
 
 export interface Deadlines {
-  /** Until there is a connection. */
+  /** Until the connection is made. */
   connect: number
-  /** Until the headers of its answer. */
+  /** Until the headers of the answer. */
   firstByte: number
   /** Of silence within an answer. */
   idle: number
-  /** For the answer in all, from the first try on. */
+  /** For the whole answer, from the first attempt on. */
   total: number
 }
 
@@ -21,7 +21,7 @@ export type DeadlineSettings = Pick<
 type LowPriority = Pick<Provider, 'timeouts'>
 
 const byDefault: LowPriority = {}
-/** Worked out once for each provider as it is now: every sweep asks, for every exchange that runs. */
+/** Computed once for each provider record, because every sweep asks for every running exchange. */
 const known = new WeakMap<DeadlineSettings, WeakMap<LowPriority, Deadlines>>()
 
 export function deadlinesOf(provider: LowPriority | null, settings: DeadlineSettings): Deadlines {

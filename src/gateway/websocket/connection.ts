@@ -1,26 +1,26 @@
 /**
- * One WebSocket of an application: its text frames are requests, answered one after the other, each as if it had come
- * by itself (gateway/README.md, WebSocket).
+ * One WebSocket of an application: its text frames are requests, answered one after the other like requests of their
+ * own (gateway/README.md, WebSocket).
  *
- * - Frames that come while one is answered wait, in order, up to a number and a size; beyond, 1013: a peer that asks
- *   faster than it is answered must wait itself, because a WebSocket cannot be told to pause.
- * - A peer that reads slowly slows its provider: the answer is not read on until what was sent has left.
- * - The end of the connection aborts what runs. Frames that still waited were never admitted and leave no event.
+ * - Frames that arrive while one is answered wait in order, up to a number and a size. Beyond that the connection is
+ *   closed with 1013, because a WebSocket peer cannot be told to pause.
+ * - A peer that reads slowly slows its provider: the answer is read on once the sent bytes have left.
+ * - The end of the connection aborts the running request. Waiting frames were never admitted and leave no event.
  * - Close codes (RFC 6455 section 7.4.1): 1001 the gateway stops, 1003 a binary frame, 1007 a frame that is no JSON
- *   object, 1008 the token is refused, 1009 a frame larger than a body may be (by the server itself), 1011 a defect.
+ *   object, 1008 the token is refused, 1009 a frame over the body limit (by the server itself), 1011 a defect.
  */
 import { SseSplitter } from '../../lib/http/sse.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { providerErrorFrame } from './frame.ts'
 
 const mostWaiting = 256
-/** Of what may be larger than this only one frame at a time waits to leave. */
+/** While more than this waits to leave, only one further frame is sent at a time. */
 const lowWater = 64 * 1024
 const maxFrameBytes = 16 * 1024 * 1024
 const encoder = new TextEncoder()
 
 export interface FrameArrival {
-  /** The handshake's headers with a signal of the frame's own, aborted when the connection ends. */
+  /** The headers of the handshake with a signal of the frame's own, which is aborted when the connection ends. */
   request: Request
   requestId: string
   body: Uint8Array
@@ -30,18 +30,18 @@ export interface ConnectionOptions {
   url: string
   headers: Headers
   requestId: string
-  /** As it was at the handshake: by it a revocation finds the connection. */
+  /** The token at the handshake, by which a revocation finds the connection. */
   token: Pick<GovernedToken, 'id' | 'hash'>
-  /** Bytes that frames may take which wait. */
+  /** The bytes that waiting frames may take. */
   waitingLimit: number
-  /** Takes one frame through its stages; never rejects. */
+  /** Runs one frame through its stages; never rejects. */
   govern(arrival: FrameArrival): Promise<Response>
   onClosed(connection: SocketConnection): void
 }
 
-/** What is used of the server's side of a WebSocket. */
+/** The part of the server's side of a WebSocket that is used. */
 export interface Peer {
-  /** Bytes sent, -1 where they wait to leave, 0 where the connection is gone. */
+  /** Bytes sent, -1 when they wait to leave, 0 when the connection is gone. */
   send(text: string): number
   getBufferedAmount(): number
   close(code: number, reason: string): void
@@ -93,20 +93,21 @@ export class SocketConnection {
     this.#onWritable = null
   }
 
-  /** The connection has ended, whoever ended it. */
+  /** The connection has ended, by either side. */
   closed(): void {
     this.#closed = true
     this.#waiting.length = 0
     this.#onWritable?.()
     this.#onWritable = null
     this.#leaving?.abort()
-    // A stream that is cancelled tells its exchange at once; one that has not begun hears it from the signal. Nobody is
-    // left to be told that a stream which had broken already could not be cancelled.
+    // A cancelled stream informs its exchange at once; one that has not begun is informed by the signal. A stream that
+    // had
+    // broken already cannot be cancelled, which does not matter here.
     this.#reader?.cancel().catch(() => undefined)
     this.#options.onClosed(this)
   }
 
-  /** Ends the connection once the frame that is being answered has its answer; `frame` is said first where none is. */
+  /** Ends the connection once the running frame is answered; if none runs, `frame` is sent first. */
   end(ending: Ending, frame: string | null = null): void {
     if (this.#ending !== null) return
     this.#waiting.length = 0
@@ -116,7 +117,7 @@ export class SocketConnection {
     this.#close(ending)
   }
 
-  /** False where too much waits already. */
+  /** False when too much waits already. */
   #enqueue(text: string): boolean {
     this.#waiting.push(text)
     this.#waitingSize += text.length
@@ -137,7 +138,7 @@ export class SocketConnection {
     this.#answering = false
   }
 
-  /** Answers one frame; tells how the connection must end because of it, if it must. */
+  /** Answers one frame; returns how the connection must end because of it, if it must. */
   async #answer(text: string): Promise<Ending | null> {
     const { url, headers, govern } = this.#options
     this.#frames += 1
@@ -148,7 +149,7 @@ export class SocketConnection {
       const request = new Request(url, { headers, signal: leaving.signal })
       return await this.#pass(await govern({ request, requestId, body: encoder.encode(text) }), requestId)
     } catch {
-      // A provider's stream ends in frames, never in an error: what throws here is a defect, and the peer is told so.
+      // A provider's stream ends in frames, never in an error, so an exception is a defect, which the peer is told.
       return { code: 1011, reason: 'Something failed inside' }
     } finally {
       this.#leaving = null
@@ -196,7 +197,7 @@ export class SocketConnection {
   }
 }
 
-/** Refusals after which a connection cannot go on, by the code that the frame says. */
+/** Refusals after which a connection cannot continue, by code. */
 const endings: Readonly<Record<string, Ending>> = {
   invalid_json: { code: 1007, reason: 'A frame must be one JSON object' },
   json_too_deep: { code: 1007, reason: 'A frame is nested too deep' },

@@ -1,10 +1,10 @@
 /**
- * A text frame of a WebSocket as the request that it is, and answers to it as frames (gateway/README.md, WebSocket).
+ * Turns a text frame into a request and answers into frames (gateway/README.md, WebSocket).
  *
- * In: the frame's text is the request's body, every byte of it, but for what only a connection can mean: on responses
- * the `type` of the event is left out, and both families are streamed, whether the frame says so or not. Out: the
- * provider's frames pass as they came; what the gateway itself has to say becomes `{type:"error", status, error,
- * request_id, verdictan?}`, and that always ends the answer.
+ * In: the text of the frame is the request body, byte for byte, except what only a connection can mean: on responses
+ * the `type` of the event is removed, and both families are always streamed. Out: frames of the provider pass
+ * unchanged; errors of the gateway become `{type:"error", status, error, request_id, verdictan?}`, which ends the
+ * answer.
  */
 
 import { envelope, Failure } from '../../failure.ts'
@@ -18,7 +18,7 @@ const createEvent = 'response.create'
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** The stage that makes a request of a frame. Throws `invalid_json`, `json_too_deep` and `invalid_parameter`. */
+/** The stage that turns a frame into a request. Throws `invalid_json`, `json_too_deep` and `invalid_parameter`. */
 export function readFrame(exchange: Exchange): void {
   const text = decoder.decode(required(exchange.body))
   const event = parseObject(text)
