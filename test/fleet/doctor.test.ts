@@ -52,7 +52,7 @@ const look = () =>
 const workersBy = async (plane: ControlPlane) =>
   expectAnswer(await api(plane, '/v1/gateway-workers'), 200, workerPage).workers
 
-test('of a healthy sidecar everything is ok, and each control plane lists it', async () => {
+test('finds a healthy sidecar ok, and each control plane lists it', async () => {
   const { code, stdout } = await look()
   expect([code, stdout.split('\n').filter((line) => line !== '' && !line.startsWith('ok '))]).toEqual([0, []])
   expect(stdout).toMatch(/Copy \d+ of the state is sound, at version \d+/)
@@ -62,7 +62,7 @@ test('of a healthy sidecar everything is ok, and each control plane lists it', a
   }
 })
 
-test('a copy of the state that lacks a file is named while nothing runs, and made anew by a start', async () => {
+test('names a replica that lacks a file while nothing runs, and a start makes it anew', async () => {
   await sidecar.kill()
   const replica = join(data, 'gateway/replica')
   rmSync(join(replica, readlinkSync(join(replica, 'current')), 'state.db-client_wal_index'))
@@ -73,7 +73,7 @@ test('a copy of the state that lacks a file is named while nothing runs, and mad
   expect((await look()).code).toBe(0)
 })
 
-test('a worker that drained has said goodbye, and serves until no time', async () => {
+test('a drained worker has deregistered and no longer serves', async () => {
   await sidecar.end('SIGTERM')
   await until('it has left', async () => (await workersBy(fleet.planes[1])).some(({ left_at }) => left_at !== null))
   const [worker] = await workersBy(fleet.planes[1])

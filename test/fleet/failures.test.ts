@@ -24,11 +24,12 @@ async function holds(name: keyof typeof failureCases): Promise<void> {
   expect(counted.accepted).toBeGreaterThan(0)
 }
 
-test('nothing has failed', () => holds('none'))
-test('a control plane is killed while it revokes', () => holds('control plane killed'))
-test('sidecars are killed at random', () => holds('sidecars killed'))
+test('invariants hold without a failure', () => holds('none'))
+test('invariants hold when a control plane is killed while it revokes', () => holds('control plane killed'))
+test('invariants hold when sidecars are killed at random', () => holds('sidecars killed'))
 const hasCompiler = Bun.which('cc') !== null
 test.skipIf(!hasCompiler)('the clocks of two hosts are wrong by ten minutes, one ahead and one behind', () =>
   holds('clocks wrong'),
 )
-test('a sidecar is cut off from the rest, and a token expires meanwhile', () => holds('network cut, token expired'))
+test('invariants hold when a sidecar is disconnected and a token expires meanwhile', () =>
+  holds('network cut, token expired'))

@@ -53,7 +53,7 @@ const tokenBody = { name: 'while it is away', purpose: 'general' }
 for (const which of ['state', 'ledger'] as const) {
   const server = (): Sqld => primary[which]
 
-  test(`while the server of the ${which} hangs, calls end with 503, and go on when it does`, async () => {
+  test(`calls end with 503 while the ${which} server hangs, and go on when it answers`, async () => {
     server().freeze()
     try {
       await unavailable()
@@ -65,7 +65,7 @@ for (const which of ['state', 'ledger'] as const) {
     expectAnswer(await revoke(plane, token.id), 200, revokedToken)
   })
 
-  test(`while the server of the ${which} is down, calls end with 503, and go on when it is back`, async () => {
+  test(`calls end with 503 while the ${which} server is down, and go on when it is back`, async () => {
     await server().kill()
     await unavailable()
     await server().restart()
@@ -78,7 +78,7 @@ for (const which of ['state', 'ledger'] as const) {
   })
 }
 
-test('while the server of the state hangs, gateways serve tokens with limits, used before or not', async () => {
+test('gateways serve tokens with limits, used before or not, while the state server hangs', async () => {
   await using gateway = await startFleetGateway({ controlPlane: plane.baseUrl, runtimeToken: await runtimeToken() })
   const limits = [{ max_requests: 100_000 }, { max_budget: 5 }, { rate_limit_rpm: 1000 }]
   const make = () => Promise.all(limits.map((fields) => createToken(plane, fields)))
@@ -109,7 +109,7 @@ test('while the server of the state hangs, gateways serve tokens with limits, us
   expect(refused).toEqual([])
 })
 
-test('a state that is restored from an older copy revives no token that the ledger knows to have ended', async () => {
+test('a state restored from an older copy accepts no token that the ledger knows to have ended', async () => {
   const [one, other, kept] = [await createToken(plane), await createToken(plane), await createToken(plane)]
   const copy = await primary.state.copy()
   expectAnswer(await revoke(plane, one.id), 200, revokedToken)
@@ -123,7 +123,7 @@ test('a state that is restored from an older copy revives no token that the ledg
   expect(events.map(({ token_id }) => token_id).sort()).toEqual([one.id, other.id].sort())
 })
 
-test('so it is where the copy is put in place while no control plane runs', async () => {
+test('a state restored while no control plane runs accepts no token that has ended', async () => {
   const token = await createToken(plane)
   const copy = await primary.state.copy()
   expectAnswer(await revoke(plane, token.id), 200, revokedToken)
@@ -133,7 +133,7 @@ test('so it is where the copy is put in place while no control plane runs', asyn
   expect(await revokedAt(token.id)).toBeInteger()
 })
 
-test('a ledger that is restored alone has the tokens made since within seconds, and they can be revoked', async () => {
+test('a ledger restored alone has the newer tokens within seconds, and they can be revoked', async () => {
   const copy = await primary.ledger.copy()
   const token = await createToken(plane)
   await primary.ledger.restore(copy)
@@ -143,7 +143,7 @@ test('a ledger that is restored alone has the tokens made since within seconds, 
   expect(await revokedAt(token.id)).toBeInteger()
 })
 
-test('where both databases are restored, what workers have denied is revoked again', async () => {
+test('when both databases are restored, tokens that workers refuse are revoked again', async () => {
   const token = await createToken(plane)
   const other = await createToken(plane)
   const { gatewayId, teamId } = await installation(plane)
@@ -167,7 +167,7 @@ test('where both databases are restored, what workers have denied is revoked aga
   await worker.close()
 })
 
-test('two databases may be namespaces of one server; what gateways read the state with reads nothing else', async () => {
+test("two databases may be namespaces of one server, and the gateways' credential reads the state only", async () => {
   await using shared = await startPrimary({ namespaces: true })
   await using namespaced = await startControlPlane(shared)
   const worker = await connectWorker(namespaced, await installation(namespaced))
@@ -181,7 +181,7 @@ test('two databases may be namespaces of one server; what gateways read the stat
   await expect(ledger.execute('select id from users')).rejects.toThrow('404')
 })
 
-test('a credential for gateways that opens the ledger too is refused at the start', async () => {
+test('refuses at the start a gateway credential that opens the ledger too', async () => {
   await using shared = await startPrimary({ namespaces: true })
   const environment = { SERVICE_STATE_SIGNING_KEY_FILE: '', SERVICE_STATE_READ_TOKEN: shared.state.token }
   await expect(startControlPlane(shared, environment)).rejects.toThrow('opens the ledger too')
@@ -200,7 +200,7 @@ test('a control plane without the master key, or with another one, does not star
   )
 })
 
-test('a state that was emptied is unavailable, not full of unknown tokens, and is not begun anew', async () => {
+test('treats an emptied state as unavailable, not as one without tokens, and does not start anew', async () => {
   await primary.state.wipe()
   await unavailable()
   await expect(plane.restart()).rejects.toThrow('The state database is empty')
