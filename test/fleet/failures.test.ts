@@ -28,7 +28,7 @@ test('invariants hold without a failure', () => holds('none'))
 test('invariants hold when a control plane is killed while it revokes', () => holds('control plane killed'))
 test('invariants hold when sidecars are killed at random', () => holds('sidecars killed'))
 const hasCompiler = Bun.which('cc') !== null
-test.skipIf(!hasCompiler)('the clocks of two hosts are wrong by ten minutes, one ahead and one behind', () =>
+test.skipIf(!hasCompiler)('invariants hold with two clocks wrong by ten minutes, one ahead and one behind', () =>
   holds('clocks wrong'),
 )
 test('invariants hold when a sidecar is disconnected and a token expires meanwhile', () =>
