@@ -28,21 +28,18 @@ const remove = (name: string) => {
   for (const end of ['', '-wal', '-shm']) rmSync(join(directory, `${name}.db${end}`), { force: true })
 }
 
-test.each(['state', 'ledger'])(
-  'an installation whose %s database was emptied is not begun anew beside the other',
-  async (name) => {
-    await useBoth()
-    remove(name)
-    for (const _attempt of [1, 2]) {
-      await expect(open()).rejects.toMatchObject({
-        code: 'conflict',
-        message: expect.stringContaining(`The ${name} database is empty`),
-      })
-    }
-  },
-)
+test.each(['state', 'ledger'])('refuses to start with an emptied %s database beside a full one', async (name) => {
+  await useBoth()
+  remove(name)
+  for (const _attempt of [1, 2]) {
+    await expect(open()).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringContaining(`The ${name} database is empty`),
+    })
+  }
+})
 
-test('what stopped between the two when it was first made is gone on with', async () => {
+test('finishes a first start that stopped between the two databases', async () => {
   const store = await open()
   store.close()
   remove('ledger')

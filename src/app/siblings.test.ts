@@ -37,7 +37,7 @@ const asked = {
   signal: new AbortController().signal,
 }
 
-test('a worker is asked for its sessions by its siblings alone, and does not pass on what lets them in', async () => {
+test('a worker takes session requests from its siblings only, and does not forward their secret', async () => {
   const one = joinAs(0, 'first', async () => new Response('of one'))
   const two = joinAs(1, 'second', async () => new Response('of two'))
   const owner = one.ownerOf(`${two.sessionPrefix}abc`)
@@ -49,7 +49,7 @@ test('a worker is asked for its sessions by its siblings alone, and does not pas
   expect((await fetch(`http://127.0.0.1:${port}/mcp`, guessed)).status).toBe(404)
 })
 
-test('sessions of an earlier start, of this worker and of none are nobody else’s', () => {
+test('leaves sessions of an earlier start, of this worker or of no worker unanswered', () => {
   const one = joinAs(0, 'first', async () => new Response())
   joinAs(1, 'again', async () => new Response())
   for (const id of ['1.second.abc', `${one.sessionPrefix}abc`, '7.again.abc', '..', '']) {

@@ -52,13 +52,13 @@ async function faults(more: object = {}, isHeld = false): Promise<string[]> {
   return found.map(({ level, what }) => `${level} ${what}`)
 }
 
-test('of a directory that a control plane has left in order nothing is said, nor of one that is to be begun', async () => {
+test('finds no fault in a cleanly stopped or an empty directory', async () => {
   expect(await faults()).toEqual([])
   await useDirectory()
   expect(await faults()).toEqual([])
 })
 
-test.each(['state', 'ledger'])('a damaged or emptied %s database is what a start would say of it', async (name) => {
+test.each(['state', 'ledger'])('reports a damaged or emptied %s database as a start would', async (name) => {
   await useDirectory()
   const sound = readFileSync(path(`${name}.db`))
   writeFileSync(path(`${name}.db`), randomBytes(sound.length))
@@ -67,7 +67,7 @@ test.each(['state', 'ledger'])('a damaged or emptied %s database is what a start
   expect(await faults()).toEqual([expect.stringContaining(`refused: The ${name} database is empty`)])
 })
 
-test('a master key that is missing, none, or of another ledger stops a start', async () => {
+test('reports a missing master key, an invalid one and one of another ledger', async () => {
   await useDirectory()
   const former = readFileSync(path('master-key'), 'utf8').trim()
   rmSync(path('master-key'))
@@ -79,7 +79,7 @@ test('a master key that is missing, none, or of another ledger stops a start', a
   expect(await faults()).toEqual([expect.stringContaining('does not open the secrets of this ledger')])
 })
 
-test('a signing key that is gone or damaged and a damaged mark are named', async () => {
+test('reports a missing or damaged signing key and a damaged mark', async () => {
   await useDirectory()
   writeFileSync(path('checkpoint.json'), '{', { mode: 0o600 })
   expect(await faults()).toEqual([expect.stringContaining('warn checkpoint.json is damaged')])
@@ -90,7 +90,7 @@ test('a signing key that is gone or damaged and a damaged mark are named', async
   expect(await faults()).toEqual([expect.stringMatching(/^warn .*checkpoint-key is missing/)])
 })
 
-test('files that other users may read are named, each with its mode', async () => {
+test('names files that other users may read, each with its mode', async () => {
   await useDirectory()
   for (const name of ['master-key', 'ledger.db']) chmodSync(path(name), 0o644)
   expect(await faults()).toEqual([
@@ -99,7 +99,7 @@ test('files that other users may read are named, each with its mode', async () =
   ])
 })
 
-test('text at which a start would end is looked for where a process ended without closing its databases', async () => {
+test('looks for text that would crash a start when a process ended without closing its databases', async () => {
   await useDirectory()
   const { ledger, close } = await openStore(settings(), data, Date.now)
   await ledger.write([
@@ -112,7 +112,7 @@ test('text at which a start would end is looked for where a process ended withou
   expect(await faults()).toEqual([expect.stringContaining('The table organizations of the ledger database')])
 })
 
-test('databases that a process has open are looked at beside it', async () => {
+test('examines databases that a running process has open', async () => {
   await useDirectory()
   const { ledger, close } = await openStore(settings(), data, Date.now)
   await ledger.write([{ sql: 'update state_seen set version = 4', args: [] }])
@@ -121,6 +121,6 @@ test('databases that a process has open are looked at beside it', async () => {
   close()
 })
 
-test('half of the settings of a server are refused as a start refuses them', async () => {
+test('refuses incomplete settings of a database server as a start does', async () => {
   expect(await faults({ state_url: 'http://127.0.0.1:1' })).toEqual([expect.stringContaining('SERVICE_STATE_URL and')])
 })

@@ -20,7 +20,7 @@ function edit(sql: string): void {
   ledger.close()
 }
 
-test('after an end without closing, text that would end the process is looked for until there is none', async () => {
+test('after an unclean end looks for text that would crash the process until there is none', async () => {
   const ended = await open()
   edit("insert into teams (id, name, created_at) values ('t', cast(x'ff' as text), 1)")
   for (const _start of [1, 2]) {
@@ -35,7 +35,7 @@ test('after an end without closing, text that would end the process is looked fo
   ended.close()
 })
 
-test('a start after one that was closed does not read all there is', async () => {
+test('a start after a clean end does not read the whole database', async () => {
   const first = await open()
   edit("insert into teams (id, name, created_at) values ('t', cast(x'ff' as text), 1)")
   first.close()
@@ -43,7 +43,7 @@ test('a start after one that was closed does not read all there is', async () =>
   next.close()
 })
 
-test.each(['state.db', 'ledger.db'])('a damaged %s is named, with what to do', async (name) => {
+test.each(['state.db', 'ledger.db'])('names a damaged %s and the remedy', async (name) => {
   const first = await open()
   first.close()
   const file = join(directory, name)

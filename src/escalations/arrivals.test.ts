@@ -52,7 +52,7 @@ async function queue() {
   return rows.map((row) => escalationRecord(row, Date.now()))
 }
 
-test('what a gateway says twice, or says wrongly, keeps nothing else waiting', async () => {
+test('a repeated or invalid report of a gateway blocks no other', async () => {
   const [first, second] = [newId(), newId()]
   await arrive([asking(first, 'd-1')])
   expect(await queue()).toMatchObject([{ id: first, attempts: 1, request: { targets: ['messages: TERM'] } }])
@@ -65,7 +65,7 @@ test('what a gateway says twice, or says wrongly, keeps nothing else waiting', a
   expect(await databases.ledger.read('select * from escalation_arrivals')).toEqual([])
 })
 
-test('the text that a gateway captured is before the reviewer', async () => {
+test('the text that a gateway captured reaches the reviewer', async () => {
   const id = newId()
   await arrive([{ ...asking(id, 'd-4'), prompt_redacted: 'user: write to [EMAIL]' }])
   expect((await queue())[0]).toMatchObject({ id, request: { prompt_redacted: 'user: write to [EMAIL]' } })

@@ -42,7 +42,7 @@ async function queued(digest: string) {
 
 const won = (results: readonly PromiseSettledResult<void>[]) => results.filter(({ status }) => status === 'fulfilled')
 
-test('of people who claim at once one gets it, and the others a conflict', async () => {
+test('one of several people who claim at once gets the escalation, the others a conflict', async () => {
   const row = await queued('d-1')
   const people = ['ann', 'bob', 'cem'].map(person)
   const results = await Promise.allSettled(people.map((each) => claim(deps, each, row)))
@@ -54,7 +54,7 @@ test('of people who claim at once one gets it, and the others a conflict', async
   expect(claimedBy).toBe(people[results.findIndex(({ status }) => status === 'fulfilled')]?.principal.name ?? '')
 })
 
-test('of people who decide at once one does', async () => {
+test('one of several people who decide at once succeeds', async () => {
   const row = await queued('d-2')
   const decide = (name: string, resolution: 'allow' | 'block') =>
     resolve(deps, person(name), row, { resolution, note: name, grantOnceSeconds: null })

@@ -101,7 +101,7 @@ function dying({ state, ledger }: TestDatabases, at: number, before: boolean): {
 }
 
 describe('a change', () => {
-  test('that takes a name is made once, however many want it at once, and the name is free where none was made', async () => {
+  test('takes a name once, however many want it at once, and frees the name if nothing was made', async () => {
     const refusal = new Failure('conflict', { param: 'name' })
     const claim = (own: string) => ({
       key: 'gateway wanted',
@@ -138,7 +138,7 @@ describe('a change', () => {
     expect(announced).toEqual([{ version: head.version, deny: ['hash'] }])
   })
 
-  test('is recorded with who made the configuration, and where; so is one of the ledger alone', async () => {
+  test('records who made it and where, also for a change of the ledger alone', async () => {
     const recorder = recorderOn(databases)
     const made = await recorder.change(changeOf('a'))
     await recorder.change({ event: testEvent(), state: [], ledger: [] })
@@ -147,7 +147,7 @@ describe('a change', () => {
     expect(events).toMatchObject([{ event_id: made.head.nonce, ...configuration }, configuration])
   })
 
-  test('is refused as unavailable where the ledger no longer names the end of its chain, and leaves nothing', async () => {
+  test('is refused as unavailable if the ledger lost its chain head, and leaves nothing', async () => {
     const recorder = recorderOn(databases)
     await recorder.append([testEvent({ event_type: 'token.created' })])
     await databases.ledger.write([{ sql: 'delete from chains', args: [] }])
@@ -156,7 +156,7 @@ describe('a change', () => {
     expect((await found()).events).toHaveLength(1)
   })
 
-  test('whose guard does not hold leaves nothing anywhere', async () => {
+  test('leaves nothing anywhere if its guard fails', async () => {
     const recorder = recorderOn(databases)
     await recorder.change(changeOf('a'))
     const before = await found()
@@ -167,7 +167,7 @@ describe('a change', () => {
     expect(await found()).toEqual(before)
   })
 
-  test('whose statement breaks a constraint leaves nothing anywhere and says so', async () => {
+  test('leaves nothing anywhere if a statement breaks a constraint, and says so', async () => {
     const recorder = recorderOn(databases)
     await recorder.change(changeOf('a'))
     const before = await found()
@@ -175,7 +175,7 @@ describe('a change', () => {
     expect(await found()).toEqual(before)
   })
 
-  test('that reaches the state twice, its first answer lost, is made and recorded once', async () => {
+  test('is made and recorded once when it reaches the state twice because an answer was lost', async () => {
     const { state } = databases
     const twice: Database = {
       ...state,
@@ -201,7 +201,7 @@ describe('a change', () => {
     expect(pending).toEqual([])
   })
 
-  test('runs beside others without losing any or forking the chain, on two control planes', async () => {
+  test('runs beside others on two control planes without losing any or forking the chain', async () => {
     const recorders = [recorderOn(databases), recorderOn(databases)]
     const names = Array.from({ length: 24 }, (_, index) => `gateway-${String(index).padStart(2, '0')}`)
     await Promise.all(names.map((name, index) => recorders[index % 2]?.change(changeOf(name))))
@@ -211,7 +211,7 @@ describe('a change', () => {
   })
 })
 
-describe('settling', () => {
+describe('applying pending changes', () => {
   test('brings event and state together wherever the process died', async () => {
     for (let at = 1; at <= 8; at += 1) {
       for (const before of [true, false]) {
@@ -247,7 +247,7 @@ describe('settling', () => {
     )
   })
 
-  test('leaves a young pending change to its writer', async () => {
+  test('leaves a recent pending change to its writer', async () => {
     await recorderOn(dying(databases, 1, false))
       .change(changeOf('a'))
       .catch(crashed)
@@ -256,7 +256,7 @@ describe('settling', () => {
     expect((await found()).pending).toHaveLength(1)
   })
 
-  test('makes a writer fail that was only slow, and a writer that was faster is not repeated', async () => {
+  test('fails a writer that was only slow, and does not repeat a faster one', async () => {
     const recorder = recorderOn(databases)
     const slowAt = (operation: 'state' | 'ledger'): { state: Database; ledger: Database } => {
       let writes = 0
@@ -294,7 +294,7 @@ describe('settling', () => {
     expectAgreement(result)
   })
 
-  test('announces again what gateways must refuse', async () => {
+  test('announces again which tokens gateways must refuse', async () => {
     announced.length = 0
     await recorderOn(dying(databases, 2, false))
       .change(changeOf('a', { deny: ['hash'] }))
@@ -315,7 +315,7 @@ const crashed = (error: unknown): void => {
   if (!causes.some((cause) => cause instanceof Crash)) throw error
 }
 
-test('events that change nothing are appended to the chain in order', async () => {
+test('appends events without a change to the chain in order', async () => {
   const events = [testEvent({ event_type: 'auth.refused' }), testEvent({ event_type: 'auth.signed_in' })]
   await recorderOn(databases).append(events)
   const recorded = (await found()).events

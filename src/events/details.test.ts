@@ -19,14 +19,14 @@ const outcome = {
   stream: false,
 }
 
-test('the details of a type are held against its own description', () => {
+test('checks the details of a type against its own description', () => {
   const said = (details: Record<string, unknown>) => describedEventSchema.safeParse(testEvent({ details })).success
   expect(said(outcome)).toBe(true)
   expect(said({ ...outcome, something_later: 1 })).toBe(true)
   expect(said({ ...outcome, attempts: 'one' })).toBe(false)
 })
 
-test('what the types share stands in the description once', () => {
+test('states what the types share once in the description', () => {
   const { $defs = {} } = z.toJSONSchema(z.object({ events: z.array(describedEventSchema) }))
   expect(Object.keys($defs)).toContain('EventAttribution')
   expect($defs.RequestOutcome).toMatchObject({ properties: { event_type: { enum: ['gateway.request.outcome'] } } })

@@ -37,7 +37,7 @@ const whole = {
   ],
 }
 
-test('the event that has everything has each member that the schema knows, at every level', () => {
+test('reads an event with every field that the schema knows, at every level', () => {
   for (const [said, schema] of [
     [whole, eventSchema],
     [whole.event_attribution, attributionSchema],
@@ -107,7 +107,7 @@ function changed(changes: readonly (readonly [readonly string[], unknown])[]): s
   return JSON.stringify(event)
 }
 
-test('whatever is changed of an event, it is read as the schema reads it', () => {
+test('reads any modified event exactly as the schema does', () => {
   const change = fc.tuple(places, fc.option(values, { nil: undefined, freq: 3 }))
   fc.assert(
     fc.property(fc.array(change, { maxLength: 3 }), (changes) => {
@@ -127,7 +127,7 @@ function sorted(value: unknown): unknown {
   return { of: entries.map(([name, of]) => [name, sorted(of)]) }
 }
 
-test('what a gateway writes needs no schema; what is missing, more or otherwise does', () => {
+test('reads events of gateways without the schema, and uses it for missing, additional or other fields', () => {
   expect(isPlainEvent(whole)).toBe(true)
   const { request_id: _, ...missing } = whole
   for (const other of [missing, { ...whole, extra: 1 }, { ...whole, verdict: 'maybe' }, [whole], null, 'event', 7]) {

@@ -101,7 +101,7 @@ describe('GET /v1/events', () => {
     expect(await page('since=5m')).toEqual({ events: events.toReversed(), next_cursor: null })
   })
 
-  test('answers an empty page where nothing happened', async () => {
+  test('answers an empty page without events', async () => {
     expect(await page('since=5m')).toEqual({ events: [], next_cursor: null })
   })
 
@@ -191,7 +191,7 @@ describe('GET /v1/events', () => {
     expect((await page(`since=5m&limit=2&cursor=${first.next_cursor}`)).events).toHaveLength(1)
   })
 
-  test('needs events:read, and names it', async () => {
+  test('needs the permission events:read, and names it', async () => {
     principal = { ...owner, permissions: new Set() }
     const response = await get('/v1/events?since=5m')
     expect(response.status).toBe(403)
@@ -200,7 +200,7 @@ describe('GET /v1/events', () => {
     expect(error).toMatchObject({ message: expect.stringContaining('events:read') })
   })
 
-  test('shows a token of a team that team only, a token without a team and role its own, and an unbound owner all', async () => {
+  test('shows a team token its team, a token without team and role its own events, and an unbound owner all', async () => {
     const of = (team_id: string | null) =>
       event(1, { event_attribution: { ...noAttribution, team_id, token_id: `of-${team_id}` } })
     await record([of('team-a'), of('team-b'), of(null)])
@@ -216,7 +216,7 @@ describe('GET /v1/events', () => {
     expect(await teams()).toEqual([null, 'team-b', 'team-a'])
   })
 
-  test('pages through everything once, whatever the page size and whatever arrives meanwhile', async () => {
+  test('pages through every event once, with any page size and while events arrive', async () => {
     const minutes = fc.integer({ min: 0, max: 20 })
     await fc.assert(
       fc.asyncProperty(
@@ -239,7 +239,7 @@ describe('GET /v1/events', () => {
   })
 })
 
-test('no page and no export sorts: rows come from an index in their order', async () => {
+test('reads pages and exports from an index in order, without a sort', async () => {
   const asked: { sql: string; args: (string | number | null)[] }[] = []
   const ledger = {
     ...databases.ledger,
@@ -287,7 +287,7 @@ describe('GET /v1/events/export', () => {
     expect(JSON.parse(await exported('json'))).toEqual({ events })
   })
 
-  test('reads a page only when the reader has taken the one before, and ends with a reader that leaves', async () => {
+  test('reads a page only after the client took the one before, and stops when the client leaves', async () => {
     await record(Array.from({ length: 5000 }, () => event(1)))
     let read = 0
     const ledger = {
@@ -311,7 +311,7 @@ describe('GET /v1/events/export', () => {
     expect(read).toBeLessThanOrEqual(1500)
   })
 
-  test('gives the documented columns as CSV, quoted, with formulas made harmless', async () => {
+  test('gives the documented columns as quoted CSV, with formulas made harmless', async () => {
     await record([event(1, { event_id: '01900000-0000-7000-8000-000000000001', request_id: '=1+1,"x"' })])
     expect(await exported('csv')).toBe(
       'event_id,timestamp,event_type,request_id,verdict,reason_code,config_version\r\n' +
@@ -319,7 +319,7 @@ describe('GET /v1/events/export', () => {
     )
   })
 
-  test('says when its first event happened', async () => {
+  test('gives the time of its first event in a header', async () => {
     await record([event(3), event(2)])
     for (const format of ['json', 'csv']) {
       const { headers } = await get(`/v1/events/export?since=1d&format=${format}`)
@@ -327,14 +327,14 @@ describe('GET /v1/events/export', () => {
     }
   })
 
-  test('is well formed where nothing happened', async () => {
+  test('is well formed without events', async () => {
     expect(JSON.parse(await exported('json'))).toEqual({ events: [] })
     expect(await exported('csv')).toBe(
       'event_id,timestamp,event_type,request_id,verdict,reason_code,config_version\r\n',
     )
   })
 
-  test('keeps to the same teams as the query', async () => {
+  test('shows the same teams as the query', async () => {
     await record([event(1), event(1, { event_attribution: noAttribution })])
     principal = { ...owner, teamId: 'team-b' }
     expect(JSON.parse(await exported('json'))).toEqual({ events: [] })
@@ -345,7 +345,7 @@ describe('GET /v1/events/export', () => {
   })
 })
 
-describe('events that somebody has damaged', () => {
+describe('damaged events', () => {
   const run = (sql: string) => databases.ledger.write([{ sql, args: [] }])
   const everywhere = async () => {
     const paged = await pages('since=1d&limit=2')
@@ -357,7 +357,7 @@ describe('events that somebody has damaged', () => {
   }
 
   test.each(["''", "'{}'", "'null'", "x'7b7d'", 'body || char(0)', "body || 'x'", '17', "cast(x'ff' as text)"])(
-    'a body that is %s now is shown by its columns, and pages and exports go on',
+    'shows a body that is %s by its columns, and pages and exports go on',
     async (body) => {
       const events = [event(4), event(3), event(2, { verdict: 'deny' }), event(1)]
       await record(events)
@@ -373,7 +373,7 @@ describe('events that somebody has damaged', () => {
     },
   )
 
-  test('columns that are no text are shown as none', async () => {
+  test('shows columns that are no text as absent', async () => {
     await record([event(1)])
     await run(
       "update events set body = '', team_id = x'00', reason_code = cast(x'ff' as text), verdict = 'x' || char(0)",
@@ -381,7 +381,7 @@ describe('events that somebody has damaged', () => {
     expect((await everywhere())[0]).toMatchObject({ verdict: 'error', event_attribution: { team_id: null } })
   })
 
-  test('a position that JavaScript cannot hold', async () => {
+  test('shows a position that JavaScript cannot hold', async () => {
     await record([event(4), event(3), event(2)])
     await run('update events set position = 9007199254740994 where position = (select min(position) from events)')
     await record([event(1)])

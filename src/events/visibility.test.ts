@@ -56,12 +56,12 @@ const cases: Case[] = [
   { who: 'nobody', principal: { kind: 'anonymous', roles: [] }, sees: only() },
 ]
 
-test.each(cases)('$who sees what the README says', ({ principal, sees }) => {
+test.each(cases)('$who sees the events that the README states', ({ principal, sees }) => {
   const teams = principal.userId === undefined ? [] : ['of-user-1', 'of-user-2']
   expect(visibilityOf({ ...anonymous, ...principal }, { teams, tokens: [] })).toEqual(sees)
 })
 
-test("a token whose user is in no team sees the token's own events, the user's session those of all the user's tokens", () => {
+test("a token whose user is in no team sees its own events, and the user's session those of all the user's tokens", () => {
   const person: Principal = { ...anonymous, kind: 'session', userId: 'u', roles: ['member'] }
   const ofUser = { teams: [], tokens: ['x', 'y'] }
   expect(visibilityOf({ ...person, kind: 'token', tokenId: 'x' }, ofUser)).toEqual(own('x'))

@@ -18,10 +18,10 @@ interface FamilyRow {
    * and the API description does not list it.
    */
   readonly webSockets?: readonly { readonly path: string; readonly shared?: true }[]
-  /** `sound`: an audio file, in a form. */
-  readonly takes: 'text' | 'sound'
+  /** `audio`: an audio file, in a form. */
+  readonly takes: 'text' | 'audio'
   /** `numbers`: vectors and verdicts, of which no output is billed. */
-  readonly gives: 'text' | 'sound' | 'numbers'
+  readonly gives: 'text' | 'audio' | 'numbers'
   /** The input may be a list of inputs, each with the whole context window of the model. */
   readonly manyInputs?: true
   /** It is translated for providers that speak another language (`translation/languages.ts`). */
@@ -89,7 +89,7 @@ const rows = {
     path: '/v1/audio/transcriptions',
     permission: 'gateway:invoke',
     policyStages: requestOnly,
-    takes: 'sound',
+    takes: 'audio',
     gives: 'text',
     plainAnswers: ['text/plain', 'text/vtt', 'text/srt', 'application/x-subrip'],
   },
@@ -98,7 +98,7 @@ const rows = {
     permission: 'gateway:invoke',
     policyStages: requestOnly,
     takes: 'text',
-    gives: 'sound',
+    gives: 'audio',
     plainAnswers: ['audio/', 'application/octet-stream'],
   },
   completions: {

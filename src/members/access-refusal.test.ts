@@ -19,7 +19,7 @@ const refusals = async () =>
     ({ body }) => JSON.parse(body),
   )
 
-test('a change that its caller has no permission for leaves an event; a read leaves none', async () => {
+test('records a change that is refused for a missing permission, and no refused read', async () => {
   const member = await tokenOf({ roles: ['member'] })
   const call = (method: string, path: string, body?: object) =>
     plane.call(method, path, { token: member.token_value, body, headers: { 'x-request-id': 'refused-1' } })
@@ -37,7 +37,7 @@ test('a change that its caller has no permission for leaves an event; a read lea
   ])
 })
 
-test('a change that goes beyond what its caller may give leaves an event too', async () => {
+test('records a change that is refused because it grants more than the caller may grant', async () => {
   const { id, token_value } = await tokenOf({ roles: ['admin'] })
   const made = await plane.call('POST', '/v1/users', {
     token: token_value,
@@ -50,7 +50,7 @@ test('a change that goes beyond what its caller may give leaves an event too', a
   ])
 })
 
-test('a token of a team changes nothing that holds for the whole organization', async () => {
+test("a team's token changes nothing that holds for the whole organization", async () => {
   const { token_value } = await tokenOf({ roles: ['admin'], bindings: { team_id: plane.teamId } })
   for (const path of ['/v1/gateways', '/v1/catalog/providers']) {
     const answer = await plane.call('POST', path, { token: token_value, body: { name: 'x' } })
@@ -66,7 +66,7 @@ const restrictions = (): Record<string, object> => ({
   'a team': { bindings: { team_id: plane.teamId } },
 })
 
-test('a token that expires, or has limits or bindings, may not change a person', async () => {
+test('a token with an expiry, limits or bindings may not change a person', async () => {
   const person = await plane.addPerson('administrator@example.com', 'member')
   for (const restriction of Object.values(restrictions())) {
     const { token_value: token } = await tokenOf({ roles: ['admin'], ...restriction })
@@ -84,7 +84,7 @@ test('a token that expires, or has limits or bindings, may not change a person',
   }
 })
 
-test('an owner token that expires, or has limits or bindings, makes no setup link; one without them does', async () => {
+test('an owner token with an expiry, limits or bindings makes no setup link, and one without them does', async () => {
   await plane.store.ledger.write([{ sql: 'update users set password_hash = null', args: [] }])
   for (const restriction of Object.values(restrictions())) {
     const { token_value: token } = await tokenOf({ roles: ['owner'], ...restriction })
@@ -95,7 +95,7 @@ test('an owner token that expires, or has limits or bindings, makes no setup lin
   expect((await plane.call('POST', '/v1/auth/setup-link', { token: plane.adminToken, body: {} })).status).toBe(201)
 })
 
-test("a person's token does not outlive the person's role", async () => {
+test("a person's token loses its rights with the person's role", async () => {
   const user = await plane.addPerson('lowered@example.com', 'admin')
   const { token_value } = await tokenOf({ roles: ['admin'], bindings: { user_id: user } })
   const make = async () =>
@@ -106,7 +106,7 @@ test("a person's token does not outlive the person's role", async () => {
   expect((await plane.call('GET', '/v1/gateways', { token: token_value })).status).toBe(200)
 })
 
-test("a member's token sees no more because its user reads more than a member", async () => {
+test("a member's token sees no more although its user may read more than a member", async () => {
   const user = await plane.addPerson('auditor@example.com', 'auditor')
   const own = await tokenOf({ roles: ['member'], bindings: { user_id: user } })
   await plane.store.ledger.write([

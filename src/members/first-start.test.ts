@@ -38,7 +38,7 @@ const principalOf = (secret: string) =>
     new Request('http://localhost/', { headers: { authorization: `Bearer ${secret}` } }),
   )
 
-test('a first start makes one of everything, and tokens that are what they are for', async () => {
+test('a first start makes one of everything, and working tokens', async () => {
   const { adminToken, runtimeToken } = await firstStart(prepared.options)
   expect(await counts()).toEqual(complete)
   const admin = await principalOf(adminToken ?? '')
@@ -62,7 +62,7 @@ test('a later start makes nothing and shows no administrator token', async () =>
   expect(await counts()).toEqual(complete)
 })
 
-test('an administrator token that was never shown is handed over again', async () => {
+test('hands over an administrator token again that was never shown', async () => {
   const first = await firstStart(prepared.options)
   expect((await firstStart(prepared.options)).adminToken).toBe(first.adminToken)
 })
@@ -76,7 +76,7 @@ test('several first starts at once make one installation', async () => {
   expect(await counts()).toEqual(complete)
 })
 
-test('a start that died at any change is completed by the next', async () => {
+test('completes a first start that died at any change', async () => {
   for (let survived = 0; survived < 3; survived++) {
     const { options, store } = prepared
     let changes = 0
@@ -96,7 +96,7 @@ test('a start that died at any change is completed by the next', async () => {
   }
 })
 
-test('what was made is in the events, and no secret is', async () => {
+test('records what was made in events, without a secret', async () => {
   const { adminToken, runtimeToken } = await firstStart(prepared.options)
   const events = await prepared.store.ledger.read<{ body: string }>('select body from events order by seq')
   expect(events.map(({ body }) => JSON.parse(body).event_type)).toEqual([
@@ -112,7 +112,7 @@ test('what was made is in the events, and no secret is', async () => {
 const newStart = () => firstStart(prepared.options)
 const runtimeTokens = () => prepared.store.ledger.read("select id from tokens where purpose = 'gateway_runtime'")
 
-test('a runtime token that was revoked is replaced by one for the same gateway, by several starts at once', async () => {
+test('replaces a revoked runtime token by one for the same gateway, with several starts at once', async () => {
   const { runtimeToken } = await newStart()
   const before = await principalOf(runtimeToken)
   await prepared.store.state.write([{ sql: 'update tokens set revoked_at = 1 where id = ?', args: [before.tokenId] }])
@@ -125,7 +125,7 @@ test('a runtime token that was revoked is replaced by one for the same gateway, 
   expect((await newStart()).runtimeToken).toBe(starts[0]?.runtimeToken ?? '')
 })
 
-test('a start after the gateway of a revoked runtime token was deleted makes another gateway', async () => {
+test('makes another gateway after the gateway of a revoked runtime token was deleted', async () => {
   const { runtimeToken } = await newStart()
   const { gatewayId } = await principalOf(runtimeToken)
   await prepared.store.state.write([
@@ -136,7 +136,7 @@ test('a start after the gateway of a revoked runtime token was deleted makes ano
   expect(after.gatewayId).not.toBe(gatewayId)
 })
 
-test('a gateway that a start makes takes no name that another one has', async () => {
+test('gives a new gateway a name that no other has', async () => {
   const { runtimeToken } = await newStart()
   const { gatewayId } = await principalOf(runtimeToken)
   await prepared.store.state.write([

@@ -15,7 +15,7 @@ async function bound(bindings: object): Promise<string> {
   return (await asAdmin('POST', '/v1/tokens', body)).json.token_value
 }
 
-test('a token that is bound to a team or a person sees theirs, and for it the rest does not exist', async () => {
+test('a token that is bound to a team or a person sees only its records and gets 404 for others', async () => {
   const [ours, others] = await Promise.all(
     ['ours', 'others'].map(async (name) => (await asAdmin('POST', '/v1/teams', { name })).json.id),
   )

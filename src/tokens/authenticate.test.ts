@@ -20,12 +20,12 @@ const authenticate = (authorization?: string) =>
   )
 const admin = () => made.installation.adminToken ?? ''
 
-test('no Authorization is nobody; the scheme is read without regard to case', async () => {
+test('a request without Authorization is anonymous, and the scheme ignores case', async () => {
   expect(await authenticate()).toEqual(anonymous)
   expect((await authenticate(`bEARER   ${admin()}`)).roles).toEqual(['owner'])
 })
 
-test('what is no token of ours is refused alike, without a look-up where its form is wrong', async () => {
+test('refuses every foreign credential alike, without a look-up if its form is wrong', async () => {
   const closed = createAuthenticator({ ...made.store, clock: made.clock, baseUrl: () => 'http://localhost' })
   for (const text of [
     'Bearer',
@@ -57,7 +57,7 @@ const session = async (expiresAt: number) => {
   return { secret, tokenId, instanceId }
 }
 
-test('a runtime session is its gateway and instance, holds no permission, and ends at its instant', async () => {
+test('a runtime session acts as its gateway and instance, has no permission, and expires', async () => {
   const { secret, tokenId, instanceId } = await session(made.clock.now() + 1000)
   const principal = await authenticate(`Bearer ${secret}`)
   expect(principal).toMatchObject({ kind: 'runtime', tokenId, instanceId, gatewayId: made.gatewayId })
@@ -72,7 +72,7 @@ test('a runtime session ends with its runtime token', async () => {
   await expect(authenticate(`Bearer ${secret}`)).rejects.toMatchObject({ code: 'invalid_api_token' })
 })
 
-test('last use is written in batches, to the minute, from calls and from the events of gateways', async () => {
+test('writes last use in batches, to the minute, from calls and gateway events', async () => {
   const { ledger } = made.store
   const lastUse = createLastUse(ledger)
   const [first, second] = await ledger.read<{ id: string }>('select id from tokens order by id')

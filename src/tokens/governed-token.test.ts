@@ -11,7 +11,7 @@ function matchesByDefinition(pattern: string, text: string): boolean {
   return text !== '' && pattern[0] === text[0] && matchesByDefinition(pattern.slice(1), text.slice(1))
 }
 
-test('a glob matches what its definition says', () => {
+test('a glob matches as defined', () => {
   const pattern = fc.string({ unit: fc.constantFrom('a', 'b', '*'), maxLength: 8 })
   const text = fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 10 })
   fc.assert(
@@ -22,16 +22,16 @@ test('a glob matches what its definition says', () => {
   )
 })
 
-test('a glob made to take long is decided in time that grows with its length, not explosively', () => {
+test('an adversarial glob takes linear, not exponential, time', () => {
   expect(globMatches(`${'*a'.repeat(100)}*b`, 'a'.repeat(10_000))).toBe(false)
 })
 
-test('characters that other pattern languages know stand for themselves', () => {
+test('special characters of other pattern languages match themselves', () => {
   expect(globMatches('gpt-4.?[a]', 'gpt-4.?[a]')).toBe(true)
   expect(globMatches('gpt-4.', 'gpt-4x')).toBe(false)
 })
 
-test('no filter allows every model, a filter what one of its patterns matches', () => {
+test('no filter allows every model, and a filter what one of its patterns matches', () => {
   expect(modelAllowed(null, 'anything')).toBe(true)
   expect(modelAllowed(['a', 'gpt-*'], 'gpt-4')).toBe(true)
   expect(modelAllowed(['a', 'gpt-*'], 'claude')).toBe(false)
@@ -46,7 +46,7 @@ test('a status begins at its instant, not a millisecond before', () => {
   expect(tokenStatus({ ...none, rotatedAt: 10 }, 10)).toBe('rotated')
 })
 
-test('revoked hides rotated, which hides expired', () => {
+test('revoked takes precedence over rotated, and rotated over expired', () => {
   expect(tokenStatus({ expiresAt: 1, rotatedAt: 1, revokedAt: 1 }, 5)).toBe('revoked')
   expect(tokenStatus({ expiresAt: 1, rotatedAt: 1, revokedAt: null }, 5)).toBe('rotated')
 })

@@ -28,7 +28,7 @@ const accounts = async (id: string) => {
   return JSON.parse(row?.account_ids ?? 'null')
 }
 
-test('gateways are waited for while the ledger is still written', async () => {
+test('waits for gateways while the ledger is still written', async () => {
   const order: string[] = []
   const { recorder, fleet } = made.deps
   const watched: TemporaryInstallation['deps'] = {
@@ -54,7 +54,7 @@ test('gateways are waited for while the ledger is still written', async () => {
   expect(order).toEqual(['waited for', 'written'])
 })
 
-test('a revoked token is refused at once, gateways are told its hash, and revoking again changes nothing', async () => {
+test('refuses a revoked token at once, informs gateways of its hash, and a second revocation changes nothing', async () => {
   const { id, token_value } = await create({ roles: ['auditor'] })
   const first = await call('DELETE', `/v1/tokens/${id}`)
   expect(first.json).toMatchObject({
@@ -71,7 +71,7 @@ test('a revoked token is refused at once, gateways are told its hash, and revoki
   expect((await call('DELETE', `/v1/tokens/${made.deps.newId()}`)).status).toBe(404)
 })
 
-test('revocations at once all succeed and record one', async () => {
+test('revocations at once all succeed and record one event', async () => {
   const { id } = await create()
   const answers = await Promise.all(Array.from({ length: 5 }, () => call('DELETE', `/v1/tokens/${id}`)))
   expect(answers.map((answer) => [answer.status, answer.json.status])).toEqual(answers.map(() => [200, 'revoked']))
@@ -101,7 +101,7 @@ test('each event of a token names its key class and its team', async () => {
   }
 })
 
-test('an emergency revocation records why and names its proof', async () => {
+test('an emergency revocation records the reason and its evidence', async () => {
   const { id, token_value } = await create()
   const path = `/v1/tokens/${id}/emergency-revoke`
   expect((await call('POST', path, { body: {} })).json.error.param).toBe('explanation')
@@ -113,7 +113,7 @@ test('an emergency revocation records why and names its proof', async () => {
   expect((await call('POST', path, { body: { explanation: 'again' } })).json.error.code).toBe('token_not_active')
 })
 
-test('an emergency revocation ends what the token replaced as well, a plain one leaves that its grace period', async () => {
+test('an emergency revocation also ends the replaced token, and a plain one leaves its grace period', async () => {
   const rotated = async (id: string) =>
     (await call('POST', `/v1/tokens/${id}/rotate`, { body: { grace_period_seconds: 600 } })).json
   const first = await create()
@@ -131,7 +131,7 @@ test('an emergency revocation ends what the token replaced as well, a plain one 
   expect([await status(old.id), made.announced.at(-1)?.deny.length]).toEqual(['active', 1])
 })
 
-test('a rotation or revocation by one who read another version is refused; what is revoked already stays so', async () => {
+test('refuses a rotation or revocation from a stale version; a revoked token stays revoked', async () => {
   const { id } = await create()
   const [stale, read] = [
     { 'if-match': '"0"' },
@@ -191,7 +191,7 @@ test('a rotation keeps profile and account, and ends the old token at once', asy
   ])
 })
 
-test('within its grace period the old token works, and no longer than that', async () => {
+test('the old token works until the end of its grace period', async () => {
   const old = await create({ roles: ['auditor'] })
   const rotated = await call('POST', `/v1/tokens/${old.id}/rotate`, { body: { grace_period_seconds: 60 } })
   expect(Date.parse(rotated.json.propagation.effective_by)).toBe(made.clock.now() + 60_000)
@@ -203,7 +203,7 @@ test('within its grace period the old token works, and no longer than that', asy
   expect((await asCaller(old.token_value)).code).toBe('invalid_api_token')
 })
 
-test('of rotations at once one succeeds and the others are conflicts', async () => {
+test('one of several rotations at once succeeds, the others are conflicts', async () => {
   const { id } = await create()
   const answers = await Promise.all(Array.from({ length: 4 }, () => call('POST', `/v1/tokens/${id}/rotate`)))
   expect(answers.map((answer) => answer.status).toSorted()).toEqual([201, 409, 409, 409])
@@ -214,7 +214,7 @@ test('of rotations at once one succeeds and the others are conflicts', async () 
   ).toHaveLength(1)
 })
 
-test('what is expired or revoked is neither rotated, cloned nor updated', async () => {
+test('refuses to rotate, clone or update an expired or revoked token', async () => {
   const expired = await create({ expires_in_seconds: 60 })
   const revoked = await create()
   await call('DELETE', `/v1/tokens/${revoked.id}`)
@@ -265,7 +265,7 @@ const addMcpServer = (name: string) =>
     },
   ])
 
-test('a provider, or MCP server, that a token is bound to must exist, when it is made and when it is narrowed', async () => {
+test('refuses a binding to an unknown provider or MCP server, at creation and update', async () => {
   const { id } = await create()
   const body = { bindings: { provider: 'nobody' } }
   for (const answer of [
@@ -282,7 +282,7 @@ test('a provider, or MCP server, that a token is bound to must exist, when it is
   expect((await call('POST', '/v1/tokens', { body: ofServer })).status).toBe(201)
 })
 
-test('whatever is wider is refused with the name of the first wider field, by clone and update alike', async () => {
+test('refuses any widening and names the first wider field, by clone and update alike', async () => {
   await addProvider('simulator')
   const source = await create({
     max_budget: 2,
@@ -322,7 +322,7 @@ test('whatever is wider is refused with the name of the first wider field, by cl
   ).toBe(422)
 })
 
-test('an update narrows, says what changed, and holds the token back at gateways only where a right is lost', async () => {
+test('an update narrows, records its changes, and blocks the token at gateways only if a right is lost', async () => {
   const { id, token_value } = await create({ roles: ['operator'] })
   const renamed = await call('PATCH', `/v1/tokens/${id}`, { body: { name: 'two', metadata: { k: 'hidden-value' } } })
   expect(renamed.json).toMatchObject({ name: 'two', metadata: { k: 'hidden-value' } })
@@ -373,7 +373,7 @@ test('an update never gives a role that the token lacks, whoever asks and in wha
   expect(await refused(['owner'], ['admin', 'admin', 'member'], byAdministrator)).toEqual([200, undefined, undefined])
 })
 
-test('an update by one who read another version is refused', async () => {
+test('refuses an update from a stale version', async () => {
   const { id, version } = await create()
   const path = `/v1/tokens/${id}`
   const update = (name: string, match: string) =>
@@ -408,7 +408,7 @@ test("an admin cannot take over an owner's token by rotating or cloning it", asy
   }
 })
 
-test('validation says what a secret is, and a malformed one is not looked up', async () => {
+test('validation describes a secret, and does not look a malformed one up', async () => {
   const { id, token_value } = await create()
   const validate = async (token: string) => (await call('POST', '/v1/tokens/validate', { body: { token } })).json
   expect(await validate(token_value)).toEqual({ valid: true, token_id: id })
@@ -417,7 +417,7 @@ test('validation says what a secret is, and a malformed one is not looked up', a
   expect(await validate(token_value)).toEqual({ valid: false, reason: 'revoked' })
 })
 
-test('alerts name what expires, has expired, is due for rotation or was revoked in emergency', async () => {
+test('alerts name tokens that expire, have expired, are due for rotation or were revoked in emergency', async () => {
   const day = 24 * 3600
   await create({ name: 'soon', expires_in_seconds: 97 * day })
   await create({ name: 'past', expires_in_seconds: 60 })
@@ -446,7 +446,7 @@ test('views count what the caller sees', async () => {
   expect(json.by_team).toContainEqual({ team_id: made.teamId, count: 2 })
 })
 
-test("rotating the runtime token that starts hand over keeps its successor's secret for the next start", async () => {
+test("rotating the runtime token of a start keeps its successor's secret for the next start", async () => {
   const { json } = await call('GET', '/v1/tokens?purpose=gateway_runtime')
   const rotated = await call('POST', `/v1/tokens/${json.tokens[0].id}/rotate`, { body: {} })
   expect((await firstStart(made.options)).runtimeToken).toBe(rotated.json.token_value)
@@ -456,7 +456,7 @@ test("rotating the runtime token that starts hand over keeps its successor's sec
   expect((await firstStart(made.options)).runtimeToken).toBe(rotated.json.token_value)
 })
 
-test('a token that has used up a limit is neither cloned nor rotated', async () => {
+test('refuses to clone or rotate a token that has used up a limit', async () => {
   const { id } = await create({ max_requests: 1 })
   const depletion: (typeof made.deps)['depletion'] = {
     ...made.deps.depletion,
@@ -480,7 +480,7 @@ test('a token that has used up a limit is neither cloned nor rotated', async () 
   }
 })
 
-test('a token that was only revoked can be revoked in an emergency, once, and keeps the instant of its end', async () => {
+test('a revoked token can be revoked in an emergency once, and keeps its end time', async () => {
   const { id, token_value } = await create()
   const plain = (await call('DELETE', `/v1/tokens/${id}`)).json
   made.clock.advance(5000)

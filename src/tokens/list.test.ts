@@ -29,7 +29,7 @@ const list = (query: object, principal = made.owner) =>
     depletion: made.deps.depletion,
   })
 
-test('pages hold every token once, newest first, whatever is made while paging', async () => {
+test('pages hold every token once, newest first, while others are created', async () => {
   const ids: string[] = []
   for (let index = 0; index < 7; index++) ids.push((await make()).token.id)
   const seen: string[] = []
@@ -44,7 +44,7 @@ test('pages hold every token once, newest first, whatever is made while paging',
   expect(new Set(seen).size).toBe(seen.length)
 })
 
-test('a cursor is refused with other filters and when it is none of ours', async () => {
+test('refuses a cursor with other filters and an invalid one', async () => {
   for (let index = 0; index < 3; index++) await make()
   const { nextCursor } = await list({ limit: 1 })
   await expect(list({ cursor: nextCursor, purpose: 'general' })).rejects.toMatchObject({
@@ -77,7 +77,7 @@ const depletion: DepletionView = {
   nearExhaustion: () => 'false',
 }
 
-test('the status filters agree with the status that is shown, at every instant around its changes', async () => {
+test('the status filters agree with the shown status at every instant around its changes', async () => {
   const { ledger } = made.store
   const instants = [null, 10, 20]
   const limits = [
@@ -117,7 +117,7 @@ test('the status filters agree with the status that is shown, at every instant a
   }
 })
 
-test('the kept counts follow tokens that are made, moved to a team and removed', async () => {
+test('the stored counts follow tokens that are created, moved to a team and removed', async () => {
   const { ledger } = made.store
   const counted = () => tokenViews(ledger, made.owner, { now: 0, depletion })
   const before = await counted()
@@ -133,7 +133,7 @@ test('the kept counts follow tokens that are made, moved to a team and removed',
   expect(await counted()).toEqual(before)
 })
 
-test('filters and counts of what has ended walk an index of their own', async () => {
+test('filters and counts of ended tokens use an index of their own', async () => {
   for (const status of ['revoked', 'rotated', 'expired'] as const) {
     const { sql, args } = statusCondition(status, 1, depletion)
     const plan = await made.store.ledger.read<{ detail: string }>(
@@ -145,7 +145,7 @@ test('filters and counts of what has ended walk an index of their own', async ()
   }
 })
 
-test("a team's token sees its team's tokens, a user's token the user's and those of the user's teams", async () => {
+test("a team's token sees its team's tokens, and a user's token those of the user and the user's teams", async () => {
   await make({ bindings: { team_id: made.teamId } })
   await make({ bindings: { user_id: made.userId } })
   const ofTeam = await list({}, { ...made.owner, teamId: made.teamId })

@@ -1,6 +1,6 @@
 /**
- * What a request asks of the limits it draws on, and what it gets (usage/lease/README.md). An account is one limit: a
- * token's requests, a token's money, a budget's window. Amounts are requests, or nano-dollars.
+ * What a request demands of its limits, and the reservation it gets (usage/lease/README.md). An account is one limit:
+ * a token's requests, a token's money, or a budget's window. Amounts are requests or nano-dollars.
  */
 
 /** Names an account: `token/<id>/requests`, `token/<id>/money`, `budget/<id>`. */
@@ -9,19 +9,19 @@ export type AccountName = string
 export interface Demand {
   account: AccountName
   want: number
-  /** The least with which the request can still be served, 1 or more; equal to `want` where it cannot be lowered. */
+  /** The least that still serves the request, 1 or more; equal to `want` if it cannot be lowered. */
   min: number
 }
 
 export interface HeldAmount {
-  /** The account as it is booked, a budget's window start included. */
+  /** The account's booked name, with a budget's window start. */
   account: AccountName
   amount: number
 }
 
 /**
- * Why a limit refuses: it is used up; what is left of it pays for other requests, but not for this one; the rest is held by
- * requests that run; or part of it is out of reach.
+ * Why a limit refuses: used up; too little is left for this request, but enough for others; the rest is held by
+ * running requests; or part of it is unreachable.
  */
 export type RefusalCause = 'exhausted' | 'short' | 'held' | 'unknown'
 
@@ -29,9 +29,9 @@ export class UsageRefused extends Error {
   override readonly name = 'UsageRefused'
   readonly account: AccountName
   readonly reason: RefusalCause
-  /** Whole seconds after which it makes sense to try again. */
+  /** Whole seconds after which a retry makes sense. */
   readonly retryAfter: number | null
-  /** What is left of it, with what running requests hold; null where that is not known. */
+  /** What is left, including what running requests hold; null if unknown. */
   readonly left: number | null
 
   constructor(
@@ -49,24 +49,24 @@ export class UsageRefused extends Error {
 
 export interface Reservation {
   readonly held: readonly HeldAmount[]
-  /** Holds more, for a dearer attempt; false where it cannot be had at once. */
+  /** Reserves more, for a more expensive attempt. False if that is not possible at once. */
   extend(more: readonly HeldAmount[]): boolean
   /**
-   * Books what was used of each account and gives the rest back to the worker's balance; to be called in the tick in
-   * which the outcome is written, whose `settlements` are what it returns. Once only.
+   * Books the used amounts and returns the rest to the worker's balance. Call it once, in the tick that writes the
+   * outcome, with the result as the outcome's `settlements`.
    */
   book(used: readonly HeldAmount[]): readonly HeldAmount[]
-  /** Gives everything back: nothing was opened. */
+  /** Returns everything: nothing was opened. */
   release(): void
 }
 
 export interface Allowances {
   /**
-   * Reserves on all accounts or on none; at once where the worker's balances suffice. Throws or rejects with
-   * `UsageRefused`, or a RangeError where nothing is demanded of an account. An empty list gives a reservation that
-   * holds nothing; no account stands in it twice.
+   * Reserves on all accounts or on none, at once if the worker's balances suffice. Throws or rejects with
+   * `UsageRefused`, or a RangeError if a demand is zero. An empty list gives a reservation that holds nothing. Each
+   * account appears once.
    */
   reserve(demands: readonly Demand[], signal: AbortSignal): Reservation | Promise<Reservation>
-  /** Whether the worker already has the ledger's word that nothing is left of this account; never asks. */
+  /** Whether the ledger has already said that nothing is left of this account. Never asks. */
   exhausted(account: AccountName): boolean
 }

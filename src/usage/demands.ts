@@ -1,4 +1,4 @@
-/** Which limits a request draws on, and how a refusal of one is told (usage/lease/README.md rules 1, 8 and 12). */
+/** The limits that a request draws on, and the error for a refusal (usage/lease/README.md rules 1, 8 and 12). */
 
 import { Failure } from '../failure.ts'
 import { fromNano } from '../lib/money.ts'
@@ -12,7 +12,7 @@ export type SpendOwner = string
 
 type Spender = Pick<GovernedToken, 'accounts' | 'budgetId' | 'teamId' | 'userId' | 'ownerKind' | 'ownerId'>
 
-/** Who pays (usage/README.md): whom the gateway's record names, else the token's user, else its owner. */
+/** Who pays (usage/README.md): the owner in the gateway's record, else the token's user, else its owner. */
 export const spendOwnerOf = (
   token: Pick<GovernedToken, 'userId' | 'ownerKind' | 'ownerId'>,
   gatewayOwner: SpendOwner | null,
@@ -23,19 +23,19 @@ export const requestsAccount = (id: string): AccountName => `token/${id}/request
 export const moneyAccount = (id: string): AccountName => `token/${id}/money`
 export const budgetAccount = (id: string): AccountName => `budget/${id}`
 
-/** An account of money, and its whole limit: no request can ever have more of it. */
+/** A money account with its limit. No request can get more. */
 export interface MoneyAccount {
   account: AccountName
   /** Nano-dollars. */
   limit: number
 }
 
-/** What every request of a token draws on, and who pays. */
+/** The accounts that every request of a token draws on, and who pays. */
 export interface SpendAccounts {
   readonly owner: SpendOwner
   readonly requests: readonly Demand[]
   readonly money: readonly MoneyAccount[]
-  /** What it was worked out of, beside the token. */
+  /** The inputs of the cached result, besides the token. */
   readonly limits: LimitSet
   readonly gatewayOwner: SpendOwner | null
 }
@@ -43,7 +43,7 @@ export interface SpendAccounts {
 /** A changed token is a new object, and so are changed limits. */
 const known = new WeakMap<Spender, SpendAccounts>()
 
-/** Worked out once for a token, the limits, and whom the gateway's record lets pay. */
+/** Computed once for each token, set of limits and paying owner. */
 export function spendAccountsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): SpendAccounts {
   let draws = known.get(token)
   if (draws === undefined || draws.limits !== limits || draws.gatewayOwner !== gatewayOwner) {
@@ -57,7 +57,7 @@ export function spendAccountsOf(token: Spender, limits: LimitSet, gatewayOwner: 
   return draws
 }
 
-/** The accounts of money that a token draws on: its own limits', and every budget that bounds its spend. */
+/** The money accounts that a token draws on: its own limits and every budget that bounds its spend. */
 function moneyAccounts(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): MoneyAccount[] {
   const found: MoneyAccount[] = []
   for (const { id, maxBudget: limit } of token.accounts) {
@@ -71,8 +71,8 @@ function moneyAccounts(token: Spender, limits: LimitSet, gatewayOwner: SpendOwne
 }
 
 /**
- * The organization's budgets, those of who pays, and the one the token is bound to. A team's holds for its tokens also
- * where their user pays, unless the gateway's record names somebody else.
+ * The budgets of the organization and of who pays, and the one the token is bound to. A team's budget also holds for
+ * its tokens when their user pays, but not when the gateway's record names another owner.
  */
 function budgetsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): ReadonlySet<Budget> {
   const owners = new Set(['organization', spendOwnerOf(token, gatewayOwner)])
@@ -84,12 +84,12 @@ function budgetsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | 
   return found
 }
 
-/** What a refused reservation is to the caller. `resource` names the token, and never holds its secret. */
+/** The error for a refused reservation. `resource` names the token and never contains its secret. */
 export function usageFailure(
   { account, reason, retryAfter, left }: UsageRefused,
   keyClass: GovernedToken['keyClass'],
   resource: string,
-  /** Why it does not pay for the request, and what it would pay for; a sentence of its own. */
+  /** A sentence that says why the rest does not pay for the request, and what it would pay for. */
   detail?: string,
 ): Failure {
   if (reason === 'unknown') {

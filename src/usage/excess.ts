@@ -1,13 +1,13 @@
 /**
- * What providers charge beyond the most that a request could cost by their list prices (usage/lease/README.md rule 19).
+ * Charges above the list price bound of a request (usage/lease/README.md rule 19).
  *
- * 1. A gateway compares what a provider reports with the bound of the request, and says in the outcome by how much the
- *    bound was exceeded.
+ * 1. A gateway compares the reported cost with the bound of the request, and the outcome says by how much it exceeds
+ *    it.
  * 2. The ledger keeps the worst excess of each provider and model, in the transaction that books the outcome.
  * 3. The control plane copies it to the state, with an event. Gateways add it to the bounds of later requests.
  *
- * So a limit can be passed by requests that were under way when a worse excess than any before was seen, each by what it
- * was worse. A request that begins later is not admitted unless the limit pays for the excess too.
+ * So a limit can be exceeded only by requests that were running when a new worst excess was seen, each by the
+ * difference. Later requests are admitted only if the limit covers the excess too.
  */
 import { z } from 'zod'
 import type { Event } from '../events/event.ts'
@@ -17,10 +17,10 @@ import type { Statement } from '../store/statement.ts'
 import { countsMoney } from './account-name.ts'
 import { maxAmount } from './lease/lease.ts'
 
-/** Stands for all models of a provider that have no row of their own. */
+/** The row for all models of a provider that have no row of their own. */
 export const anyModel = '*'
 
-/** Callers may choose the names of models: beyond so many of a provider, the others share a row. */
+/** Callers may choose model names. Above this number the other models of a provider share a row. */
 const maxModels = 100
 
 export const excessDetails = z.object({
@@ -30,12 +30,12 @@ export const excessDetails = z.object({
 })
 export type ExcessDetails = z.infer<typeof excessDetails>
 
-/** Nano-dollars by which requests to a model of a provider were charged beyond their bound, at most. */
+/** The largest charge above the bound, in nano-dollars, by provider and model. */
 export type Excesses = ReadonlyMap<string, number>
 
 export const noExcesses: Excesses = new Map()
 
-/** The id of a row of `excesses`. Ids of providers hold no slash. */
+/** The id of a row of `excesses`. Provider ids contain no slash. */
 export const excessId = (providerId: string, model: string): string => `${providerId}/${model}`
 
 export const excessOf = (excesses: Excesses, providerId: string, model: string): number =>
@@ -43,14 +43,17 @@ export const excessOf = (excesses: Excesses, providerId: string, model: string):
     ? 0
     : (excesses.get(excessId(providerId, model)) ?? excesses.get(excessId(providerId, anyModel)) ?? 0)
 
-/** What the outcome says where `cost` is more than `bound`, in nano-dollars. */
+/** The details in an outcome whose cost exceeds its bound. `excess` is in nano-dollars. */
 export const excessDetailsOf = (providerId: string, model: string, excess: number): ExcessDetails => ({
   provider_id: providerId,
   model,
   excess: fromNano(excess),
 })
 
-/** Keeps the excesses that outcomes tell of. No excess is larger than what the outcome books, whoever tells of it. */
+/**
+ * Stores the excesses that outcomes report. An excess is never larger than what the outcome books, whatever it
+ * reports.
+ */
 export function excessStatements(events: readonly Event[], now: number): Statement[] {
   const told = events.flatMap(({ details, settlements = [], event_attribution: { token_id } }) => {
     const reported =
@@ -79,14 +82,14 @@ export interface UnpublishedExcess {
 
 export const unpublishedExcesses = `select provider_id, model, amount, told, token_id from usage_excesses where amount > told`
 
-/** The change of the state that lets gateways know an excess. */
+/** The change of the state that publishes an excess to gateways. */
 export const publishExcess = ({ provider_id, model, amount }: UnpublishedExcess): Statement => ({
   sql: `insert into excesses (id, provider_id, model, amount, version) values (?, ?, ?, ?, ${newStateVersion})
     on conflict (id) do update set amount = excluded.amount, version = excluded.version, deleted = 0`,
   args: [excessId(provider_id, model), provider_id, model, amount],
 })
 
-/** The ledger's part of the same change; nothing is changed where another control plane was first. */
+/** The ledger's part of the same change. Fails if another control plane was first. */
 export const markPublished = ({ provider_id, model, amount, told }: UnpublishedExcess): Statement[] => [
   {
     sql: `insert into guards (holds) select 0 where not exists (
@@ -99,7 +102,7 @@ export const markPublished = ({ provider_id, model, amount, told }: UnpublishedE
   },
 ]
 
-/** Forgets an excess, in the state and in the ledger. */
+/** Deletes an excess from the state and the ledger. */
 export const forgetExcess = (providerId: string, model: string): { state: Statement[]; ledger: Statement[] } => ({
   state: [
     {

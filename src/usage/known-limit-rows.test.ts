@@ -90,7 +90,7 @@ const maxRequests = async (id: string) => {
 }
 
 for (const trouble of ['hangs', 'fails'] as const) {
-  test(`decides by the limits that were read before while the state ${trouble}`, async () => {
+  test(`decides by the limits it read before while the state ${trouble}`, async () => {
     for (const name of ['token/a/requests', 'token/a/money', 'budget/b', 'token/gone/requests']) await limitOf(name)
     for (const name of ['token/a/requests', 'group/g/requests', 'access/p/t/tokens']) await slotsOf(rows, name)
     mode = trouble
@@ -106,7 +106,7 @@ for (const trouble of ['hangs', 'fails'] as const) {
   })
 }
 
-test('begins the next window of a budget while the state hangs', async () => {
+test('starts the next window of a budget while the state hangs', async () => {
   await limitOf('budget/b')
   mode = 'hangs'
   now = tuesday
@@ -125,14 +125,14 @@ test('waits once for a state that hangs, and reads again when it answers', async
   expect(await maxRequests('a')).toBe(3)
 })
 
-test('uses no limit of before once a newer version is known', async () => {
+test('does not use limits of an older version once a newer version is known', async () => {
   await maxRequests('a')
   await change('a', 3)
   mode = 'hangs'
   expect(await maxRequests('a')).toBe('unknown')
 })
 
-test('a check reads what newer versions changed, and keeps the rest', async () => {
+test('a check reads again what newer versions changed, and keeps the rest', async () => {
   await maxRequests('a')
   await change('c', 20)
   await rows.check()
@@ -142,7 +142,7 @@ test('a check reads what newer versions changed, and keeps the rest', async () =
   expect([await maxRequests('a'), await maxRequests('c')]).toEqual([3, 20])
 })
 
-test('a change that says what it changed leaves the other limits in use', async () => {
+test('a change that names the limits it touched leaves the other limits in use', async () => {
   await rows.check()
   await change('c', 20)
   rows.passed(newest, ['account/c'])
@@ -154,7 +154,7 @@ test('a change that says what it changed leaves the other limits in use', async 
   expect([await maxRequests('a'), await maxRequests('c')]).toEqual([10, 20])
 })
 
-test('a limit whose read a change has overtaken is read again', async () => {
+test('reads a limit again when a change arrived during the read', async () => {
   await rows.check()
   mode = 'hangs'
   expect(await maxRequests('d')).toBe('unknown')
@@ -168,7 +168,7 @@ test('a limit whose read a change has overtaken is read again', async () => {
   expect((await rows.read(['account/d'])).get('account/d')).not.toBeUndefined()
 })
 
-test('a change after one that was missed leaves no limit in use', async () => {
+test('uses no cached limit after a change that follows a missed one', async () => {
   await rows.check()
   await change('a', 3)
   await change('c', 20)
@@ -177,7 +177,7 @@ test('a change after one that was missed leaves no limit in use', async () => {
   expect(await maxRequests('a')).toBe('unknown')
 })
 
-test('a check that fails leaves the limits of before unused', async () => {
+test('uses no cached limit after a failed check', async () => {
   await maxRequests('a')
   await change('c', 20)
   mode = 'fails'
@@ -185,7 +185,7 @@ test('a check that fails leaves the limits of before unused', async () => {
   expect(await maxRequests('a')).toBe('unknown')
 })
 
-test('a late answer of before a change is not kept after it', async () => {
+test('does not cache an answer that was sent before a change and arrives after it', async () => {
   await rows.check()
   mode = 'hangs'
   expect(await maxRequests('a')).toBe(10)
@@ -198,7 +198,7 @@ test('a late answer of before a change is not kept after it', async () => {
   expect(await maxRequests('a')).toBe(3)
 })
 
-test('the first check reads limits that nobody has used yet, the newest where there are many', async () => {
+test('the first check preloads unused limits, the newest ones if there are many', async () => {
   for (const id of ['c', 'd', 'e']) await change(id, 20)
   rows = knownRows(4)
   await rows.check()
@@ -211,7 +211,7 @@ test('the first check reads limits that nobody has used yet, the newest where th
   expect(kept).toHaveLength(1)
 })
 
-test('a state that was replaced leaves nothing of the former one', async () => {
+test('drops all cached limits when the state is replaced', async () => {
   await maxRequests('a')
   rows.forget()
   mode = 'fails'

@@ -1,12 +1,12 @@
 /**
- * The rows of limits for decisions: the state's own where it answers within a fifth of a second, otherwise those that
- * were read before. The state cannot change while it does not answer, so a row that was read before is still true,
- * unless the control plane has heard of a newer version and has not yet read what that version changed.
+ * The rows of limits for decisions: from the state if it answers within 200 ms, otherwise from a cache. The state
+ * cannot change while it does not answer, so a cached row is still true unless the control plane knows of a newer
+ * version and has not read what that version changed.
  *
- *   - Each row is kept with the version of the state that was known before it was read.
- *   - `check` reads which rows a newer version changed, and reads these again. It also reads the newest limits when the
- *     control plane starts, so that limits nobody has used yet are known as well.
- *   - While an answer is late, no other question is sent: what is not kept is unknown at once.
+ *  - Each row is cached with the state version that was known before it was read.
+ *  - `check` finds the rows that newer versions changed and reads them again. At the start of a control plane it also
+ *    reads the newest limits, so that limits nobody has used yet are cached too.
+ *  - While an answer is late, no other query is sent: what is not cached is unknown at once.
  */
 import { LRUCache } from 'lru-cache'
 import { inTime } from '../lib/in-time.ts'
@@ -17,21 +17,21 @@ import type { Reader } from '../store/open.ts'
 export interface KnownLimitRowsOptions {
   state: Reader
   log: Log
-  /** The newest version of the state that this control plane has read or heard of. */
+  /** The newest state version that this control plane has read or was told. */
   newestVersion(): number
   /** How many milliseconds a decision waits for the state. */
   waitMs?: number
-  /** How many rows are kept. */
+  /** How many rows are cached. */
   most?: number
 }
 
 interface KeptRow {
   row: LimitRow | null
-  /** The row was read when at least this version was committed. */
+  /** The state had at least this version when the row was read. */
   version: number
 }
 
-/** A gateway gives up an ask after a second. */
+/** Less than the second after which a gateway gives up an ask. */
 export const stateWaitMs = 200
 const maxRows = 10_000
 const rowsInRead = 1000
@@ -40,14 +40,14 @@ export class KnownLimitRows implements LimitRows {
   readonly #options: KnownLimitRowsOptions
   readonly #most: number
   readonly #kept: LRUCache<LimitKey, KeptRow>
-  /** Every kept row holds up to this version. */
+  /** Every cached row is valid up to this version. */
   #checked = 0
   #checking: Promise<void> | null = null
   /** Rows that were changed and have not been read since. */
   #unread = new Set<LimitKey>()
-  /** Another history of the state is another epoch. */
+  /** Raised when the state gets another history. */
   #epoch = 0
-  /** Reads that have not been answered in time and are still on their way. */
+  /** Late reads that are still running. */
   #late = 0
   #failing = false
 
@@ -61,7 +61,7 @@ export class KnownLimitRows implements LimitRows {
     return (this.#late > 0 ? null : await this.#readInTime(keys)) ?? this.#keptRows(keys)
   }
 
-  /** Rows that newer versions have changed are read again. Rejects where the state cannot be read. */
+  /** Reads rows again that newer versions changed. Rejects if the state cannot be read. */
   check(): Promise<void> {
     this.#checking ??= this.#check().finally(() => {
       this.#checking = null
@@ -69,7 +69,7 @@ export class KnownLimitRows implements LimitRows {
     return this.#checking
   }
 
-  /** The change that made this version changed these rows, and no others. */
+  /** The change that made this version changed exactly these rows. */
   passed(version: number, keys: readonly LimitKey[]): void {
     if (this.#checked !== version - 1) return
     this.#checked = version
@@ -79,7 +79,7 @@ export class KnownLimitRows implements LimitRows {
     }
   }
 
-  /** The state was restored or replaced: nothing that was read before counts. */
+  /** The state was restored or replaced: drops everything. */
   forget(): void {
     this.#epoch += 1
     this.#kept.clear()
@@ -87,7 +87,7 @@ export class KnownLimitRows implements LimitRows {
     this.#checked = 0
   }
 
-  /** Null where the state fails, or does not answer in time. */
+  /** Null if the state fails or does not answer in time. */
   async #readInTime(keys: readonly LimitKey[]): Promise<ReadonlyMap<LimitKey, LimitRow | null> | null> {
     let isDone = false
     const reading = this.#readRows(keys).then(
@@ -118,7 +118,7 @@ export class KnownLimitRows implements LimitRows {
     const { state, newestVersion } = this.#options
     const [epoch, version] = [this.#epoch, newestVersion()]
     const rows = await readLimitRows(state, keys)
-    // What a check has passed over meanwhile may have changed a row after it was read.
+    // A check that ran meanwhile may have passed a change of a row after it was read.
     if (epoch === this.#epoch && version >= this.#checked) {
       for (const [key, row] of rows) this.#kept.set(key, { row, version })
     } else if (epoch === this.#epoch) {
@@ -143,7 +143,7 @@ export class KnownLimitRows implements LimitRows {
       const before = this.#checked
       if (before >= this.#options.newestVersion()) return
       await this.#checkOnce()
-      // A version that the state does not have is looked for with the next check.
+      // The state does not have that version yet. The next check looks for it.
       if (this.#checked <= before) return
     }
   }

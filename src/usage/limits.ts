@@ -1,9 +1,9 @@
-/** The limits beside a token's own, as a gateway finds them: budgets with windows, consumer groups, access policies. */
+/** The limits besides a token's own: budgets with windows, consumer groups, access policies. */
 import { type Excesses, noExcesses } from './excess.ts'
 
 export type BudgetWindow = 'day' | 'week' | 'month' | 'total'
 
-/** Whose spend a budget bounds; of a `token` budget, that of the tokens whose `bindings.budget_id` names it. */
+/** Whose spend a budget bounds. A `token` budget bounds the tokens whose `bindings.budget_id` names it. */
 export type BudgetScopeKind = 'organization' | 'team' | 'user' | 'token'
 
 export interface Budget {
@@ -21,7 +21,7 @@ export interface RateLimit {
   tokensPerMinute: number | null
 }
 
-/** Whose requests it counts; its id stands in the maps of `LimitSet`. */
+/** Whose requests a group counts stands in `LimitSet.groupsOf`. */
 export type ConsumerGroup = RateLimit
 
 /** What an access policy lets a token use. */
@@ -33,7 +33,7 @@ export interface AccessRule {
 }
 
 export interface AccessPolicy extends RateLimit, AccessRule {
-  /** Whether each token that names it has its rates by itself, or all of them together. */
+  /** Whether each token with the policy has these rates for itself, or all of them together. */
   scope: 'token' | 'shared'
 }
 
@@ -41,10 +41,10 @@ export interface LimitSet {
   readonly budgets: ReadonlyMap<string, Budget>
   /** By whose spend they bound: `organization`, `team:<id>`, `user:<id>`. */
   readonly budgetsOf: ReadonlyMap<string, readonly Budget[]>
-  /** By who is in them: `team:<id>`, `user:<id>`, `token:<id of the account the token was made with>`. */
+  /** By member: `team:<id>`, `user:<id>`, `token:<id of the account the token was made with>`. */
   readonly groupsOf: ReadonlyMap<string, readonly ConsumerGroup[]>
   readonly accessPolicies: ReadonlyMap<string, AccessPolicy>
-  /** What providers have charged beyond the bounds of requests (excess.ts). */
+  /** Charges above the bounds of requests (excess.ts). */
   readonly excesses: Excesses
 }
 

@@ -1,12 +1,13 @@
 /**
- * Books what outcomes say was used, in the transaction that appends them to the worker's chain: so each counts exactly
- * once, and there is no other report of use (usage/lease/README.md rule 5). A worker books on its own balances only. What
- * a provider charged beyond all that the worker had been granted is booked in full and granted afterwards (rule 19): it
- * takes from what others may have, and the account stays open while anything is left. A claim on an account that the
- * worker never held, or after an operator released the worker, is refused and recorded.
+ * Books the amounts that outcomes report, in the transaction that appends them to the worker's chain. So each counts
+ * exactly once, and usage is reported nowhere else (usage/lease/README.md rule 5). A worker books on its own balances
+ * only. A charge above the worker's grants is booked in full and granted afterwards (rule 19): it reduces what others
+ * may get, and the account stays open while anything is left. A claim on an account that the worker never held, or of
+ * a released worker, is refused and recorded.
  *
- * Where the ledger was restored from an older copy (usage/lease/allocator/restored-ledger.ts), a worker that has not registered since, or that
- * the copy does not know, is believed: what it ships again had been granted.
+ * In a ledger restored from an older copy (usage/lease/allocator/restored-ledger.ts), a worker that is unknown or has
+ * not
+ * registered since is believed: the events that it ships again were within its grants.
  */
 import type { Statement } from '../store/statement.ts'
 import { countsMoney, readAccountName } from './account-name.ts'
@@ -21,34 +22,34 @@ export interface Settlement {
 export interface SettledBatch {
   worker: string
   settlements: readonly Settlement[]
-  /** What the ledger is known to have (LedgerEpoch.text): with less it is an older copy. */
+  /** The transaction counts that the ledger must have (LedgerEpoch.text). With less it is an older copy. */
   epoch: string
 }
 
-/** The sums of a batch by account; names that no account can have are left out. */
+/** The sums of a batch by account, without invalid account names. */
 export function sumByAccount(settlements: readonly Settlement[]): Map<string, number> {
   const sums = new Map<string, number>()
   for (const { account, amount } of settlements) sums.set(account, (sums.get(account) ?? 0) + amount)
   for (const [account, amount] of sums) {
-    // No limit is larger: what is beyond that changes nothing, and stays an exact integer.
+    // No limit is larger, so a larger amount changes nothing, and the sum stays an exact integer.
     if (readAccountName(account) !== null) sums.set(account, Math.min(amount, maxAmount))
     else sums.delete(account)
   }
   return sums
 }
 
-/** An SQL expression of a worker's name and of epoch (usage/lease/ledger-epoch.ts). */
+/** An SQL expression of a worker's name and the known counts (usage/lease/ledger-epoch.ts). */
 const isTrusted = (worker: string, epoch: string): string =>
   `(coalesce((select awaited from workers where worker = ${worker}), 1) = 1 or ${isBehind(epoch)})`
 
 /**
- * An SQL expression on a balance: how much of an amount is booked on it. Counters stay exact integers, so what is settled
- * is never more than any limit.
+ * An SQL expression on a balance: how much of an amount is booked on it. It keeps counters exact integers, so
+ * `settled` is never more than any limit.
  */
 const bookable = (amount: string, mayExceed: string): string => `max(0, min(${amount}, ${maxAmount} - settled,
   iif(${mayExceed}, ${maxAmount + roundSize}, granted) - returned - settled))`
 
-/** To run after the events are inserted; none where nothing was used. */
+/** Run after the events are inserted. Empty if nothing was used. */
 export function settlementStatements({ worker, settlements, epoch }: SettledBatch): Statement[] {
   const used = [...sumByAccount(settlements)].filter(([, amount]) => amount > 0)
   if (used.length === 0) return []

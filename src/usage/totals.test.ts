@@ -19,7 +19,7 @@ const outcome = (tokenId: string, dispatched: boolean, dollars: number | null): 
   },
 })
 
-test('counts requests and spend of a token without limits, and of the limits that a token lacks', async () => {
+test('counts requests and spend of a token without limits, and for the limits that a token lacks', async () => {
   const made = await temporaryInstallation()
   try {
     const call = temporaryLimitApi(made)

@@ -1,13 +1,13 @@
 /**
- * What tokens have used, whether they have limits or not: requests that were sent on, and what they cost. Counted in the
- * transaction that takes the outcomes in. No limit is decided by these sums: a limit counts from when it was set.
+ * What tokens have used, with or without limits: dispatched requests and their cost. Counted in the transaction that
+ * ingests the outcomes. No limit is decided by these sums, since a limit counts from when it was set.
  */
 import type { Event } from '../events/event.ts'
 import { toNano } from '../lib/money.ts'
 import type { Statement } from '../store/statement.ts'
 import { maxAmount } from './lease/lease.ts'
 
-/** None where no event is the outcome of a request that was sent on. */
+/** Empty if no event is the outcome of a dispatched request. */
 export function totalStatements(events: readonly Event[]): Statement[] {
   const sums = new Map<string, { token: string; requests: number; spend: number }>()
   for (const { event_type: type, event_attribution: who, details, event_cost_attribution: cost } of events) {

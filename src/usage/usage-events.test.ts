@@ -71,7 +71,7 @@ const told = () =>
     "select body ->> '$.details.token_id' as token from events where event_type = 'token.exhausted'",
   )
 
-test('a budget is used up when what is left cannot pay one token each way of the cheapest model, and that is told once', async () => {
+test('records once that a budget is used up when the rest cannot pay one input and one output token of the cheapest model', async () => {
   const { id, account } = await addToken({ max_budget: 0.01 })
   await settled(account, 10_000_000 - 2000, id)
   await news.used([account])
@@ -82,13 +82,13 @@ test('a budget is used up when what is left cannot pay one token each way of the
   expect([await status(id, 10_000_000), await told()]).toEqual(['budget_exhausted', [{ token: id }]])
 })
 
-test('a budget that pays for no request at all is used up from the start', async () => {
+test('a budget that pays for no request is used up from the start', async () => {
   const { id, account } = await addToken({ max_budget: 0.000001999 })
   await news.used([account])
   expect([await status(id, 1999), await told()]).toEqual(['budget_exhausted', [{ token: id }]])
 })
 
-test('where a provider takes any name, a budget that pays for none of its models is used up', async () => {
+test('a budget that pays for no model of a provider with open model names is used up', async () => {
   const open =
     'insert into providers (id, name, kind, position, allow_unlisted_models, version) values (?, ?, ?, 2, 1, 9)'
   await made.deps.state.write([{ sql: open, args: ['q', 'q', 'openai'] }])
@@ -97,7 +97,7 @@ test('where a provider takes any name, a budget that pays for none of its models
   expect(await status(id, 10)).toBe('budget_exhausted')
 })
 
-test('what the token may use is what counts, and a cheaper model makes a budget usable again', async () => {
+test('only models that the token may use count, and a cheaper model makes a budget usable again', async () => {
   await addModel('dear', 1000)
   const { id, account } = await addToken({ max_budget: 0.0001, bindings: { model_filter: ['dear*'] } })
   await news.used([account])
@@ -110,7 +110,7 @@ test('what the token may use is what counts, and a cheaper model makes a budget 
   expect(await status(id, 100_000)).toBeNull()
 })
 
-test('a limit counts as it stands in the state, also before the ledger has heard of its change', async () => {
+test('uses the limit in the state before the ledger knows of its change', async () => {
   const { id, account } = await addToken({ max_requests: 10 })
   await settled(account, 4, id)
   await made.deps.state.write([{ sql: 'update accounts set max_requests = 4', args: [] }])
@@ -118,7 +118,7 @@ test('a limit counts as it stands in the state, also before the ledger has heard
   expect(await told()).toEqual([{ token: id }])
 })
 
-test('what a former process did not come to tell is told at the next start', async () => {
+test('records at the next start the events that an earlier process could not record', async () => {
   const { id, account } = await addToken({ max_requests: 3 })
   await settled(account, 3, id)
   await news.recordUsedUpLimits()
@@ -140,7 +140,7 @@ const granted = (account: string, amount: number) =>
 const claimed = (account: string, amount: number) =>
   made.deps.ledger.write(settlementStatements({ worker, settlements: [{ account, amount }], epoch: '[]' }))
 
-test('records a limit that is used up, and a claim that was refused, as events of the token', async () => {
+test('records a used-up limit and a refused claim as events of the token', async () => {
   const { id, account } = await addToken({ max_requests: 2 })
   const whose = { user_id: 'u', event_team_id: 'team of u', key_class: 'disposable' }
   await made.deps.state.write([
@@ -161,14 +161,14 @@ test('records a limit that is used up, and a claim that was refused, as events o
   ])
 })
 
-test('what a worker lost is told as an event of its gateway', async () => {
+test('records the loss of a worker as an event of its gateway', async () => {
   await news.lost(worker, [{ account: 'token/t/requests', amount: 1 }])
   expect(await newsTold()).toMatchObject([
     { event_type: 'usage.lease_lost', request_id: null, event_attribution: { gateway_id: 'gateway' } },
   ])
 })
 
-test('what was charged beyond all grants is spent: it is looked for, and a budget that it used up stays so', async () => {
+test('finds charges above all grants, and a budget that they used up stays used up', async () => {
   const { id, account } = await addToken({ max_budget: 0.01 })
   await granted(account, 1)
   await claimed(account, 10_000_000)
@@ -215,7 +215,7 @@ test('publishes the worst excess of a provider and model to gateways once, with 
   expect(await published()).toEqual([{ id: 'p/m', amount: 5000 }])
 })
 
-test('keeps excesses of at most a hundred models of a provider, and the worst of all others together', async () => {
+test('keeps excesses for at most a hundred models of a provider, and the worst of all others together', async () => {
   const { id, account } = await addToken({ max_budget: 10 })
   const events = Array.from({ length: 103 }, (_, index) =>
     outcomeWith(account, id, { excess: index + 1, amount: 5000 }, `model ${index}`),

@@ -1,6 +1,6 @@
 /**
- * Events about limits, each once: an account of a token is used up; a worker claimed more than it had been granted; what a
- * worker held is lost. Each is recorded in the transaction that marks it as told.
+ * Events about limits: a token's account is used up, a worker claimed more than its grants, a worker's balance is
+ * lost. Each is recorded once, in the transaction that marks it as recorded.
  */
 import { z } from 'zod'
 import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
@@ -28,7 +28,7 @@ export interface UsageEventsOptions {
   newId: NewId
 }
 
-/** A token's account as the state has it, with what the token may use. */
+/** A token's account in the state, with what the token may use. */
 interface LimitRow {
   id: string
   max_requests: number | null
@@ -46,13 +46,13 @@ interface UsedAccount {
   owner: LimitRow
 }
 
-/** A worker that has not beaten for so long is given up. */
+/** A worker without a heartbeat for this long is given up. */
 const lostAfterMs = 86_400_000
 const accountsAtOnce = 500
 
 type About = Partial<Attribution>
 
-/** A worker is named after its gateway. */
+/** A worker's name begins with its gateway's id. */
 const ofWorker = (worker: string): About => ({ gateway_id: worker.split('/')[0] ?? null })
 
 export class UsageEvents {
@@ -66,9 +66,9 @@ export class UsageEvents {
   }
 
   /**
-   * Something was used of these accounts, or their limits have changed. A budget is used up when what is left cannot pay
-   * the cheapest request that its token may make (usage/lease/README.md rule 18), whether or not it ever paid for one.
-   * `requestOf` names, by account, the request that used it last.
+   * These accounts were used or their limits changed. A budget is used up when the rest cannot pay for the cheapest
+   * request of its token (usage/lease/README.md rule 18), even if it never paid for one. `requestOf` maps an account
+   * to the request that last used it.
    */
   async used(accounts: readonly string[], requestOf: ReadonlyMap<string, string | null> = new Map()): Promise<void> {
     if (accounts.length === 0) return
@@ -80,7 +80,7 @@ export class UsageEvents {
     await this.#refused(JSON.stringify(accounts))
   }
 
-  /** By account of money, how much must be left of it so that it is not used up. Of a budget every amount is left. */
+  /** By money account, how much must be left so that it is not used up. For a budget any amount will do. */
   async floors(accounts: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const ids = new Map(
       accounts.flatMap((account) => {
@@ -100,12 +100,12 @@ export class UsageEvents {
     ])
   }
 
-  /** Models or prices have changed: a budget that was too small for any of them may pay for one now. */
+  /** Models or prices changed: a used-up budget may pay for a request now. */
   async offerChanged(): Promise<void> {
     for (let after: string | null = ''; after !== null; ) after = await this.#reopenPayable(after)
   }
 
-  /** Looks at some accounts that are used up, by name; gives the last, or null where no more follow. */
+  /** Checks a page of used-up accounts by name. Returns the last, or null at the end. */
   async #reopenPayable(after: string): Promise<string | null> {
     const { state, ledger } = this.#options
     const rows = await ledger.read<{ account: string; owner_id: string; settled: number }>(
@@ -143,7 +143,7 @@ export class UsageEvents {
     }
   }
 
-  /** Those of these accounts that have a limit and are not yet known to be used up. */
+  /** The accounts among these with a limit that are not marked as used up. */
   async #unexhausted(accounts: readonly string[]): Promise<UsedAccount[]> {
     const { state, ledger } = this.#options
     const named = accounts.flatMap((account) => {
@@ -169,7 +169,7 @@ export class UsageEvents {
     })
   }
 
-  /** Once in this process: what was used up when a former one ended before it could say so. */
+  /** Once per process: records the accounts that were used up when an earlier process ended before it could. */
   async recordUsedUpLimits(): Promise<void> {
     if (this.#lookedForUsedUp) return
     const rows = await this.#options.ledger.read<{ account: string }>(
@@ -180,7 +180,7 @@ export class UsageEvents {
     this.#lookedForUsedUp = true
   }
 
-  /** Lets gateways know what providers charged beyond the bounds of requests, and records it (excess.ts). */
+  /** Publishes charges above bounds to gateways and records them (excess.ts). */
   async exceeded(): Promise<void> {
     for (const excess of await this.#options.ledger.read<UnpublishedExcess>(unpublishedExcesses)) {
       const { provider_id, model, amount, token_id: tokenId } = excess
@@ -191,13 +191,13 @@ export class UsageEvents {
     }
   }
 
-  /** A crash of a worker's host has cost these amounts. */
+  /** A crash of a worker's host lost these amounts. */
   lost(worker: string, losses: Losses): Promise<void> {
     const details = { worker, estimated: true, amounts: losses }
     return this.#record('usage.lease_lost', 'usage.host_crashed', details, { state: [], ledger: [] }, ofWorker(worker))
   }
 
-  /** Workers that hold something and have been silent for a day: what they hold stays spent until it is released. */
+  /** Workers with a balance and no heartbeat for a day: their balance stays spent until it is released. */
   async recordLostWorkers(): Promise<void> {
     const { ledger, clock } = this.#options
     const rows = await ledger.read<{ worker: string; amounts: string }>(
@@ -263,7 +263,7 @@ export class UsageEvents {
     }
   }
 
-  /** Whose event it is: the same as of the outcomes of the token whose limit this is. Of a budget it is nobody's. */
+  /** The attribution of an event about this account: that of its token's outcomes. Budgets have none. */
   async #ofToken(account: string): Promise<About> {
     const named = readAccountName(account)
     return named?.kind === 'money' || named?.kind === 'requests' ? await this.#about(named.id) : {}
@@ -277,7 +277,7 @@ export class UsageEvents {
     return token ?? { token_id: tokenId }
   }
 
-  /** Nothing where another has recorded it first. */
+  /** Does nothing if another control plane has recorded it first. */
   async #record(
     type: EventType,
     reason: string,
@@ -311,7 +311,7 @@ const guard = (broken: string, args: Statement['args']): Statement => ({
   args,
 })
 
-/** By the account's id, which is that of the token it was made with. */
+/** By account id, which is the id of the token that the account was made with. */
 async function readLimits(state: Database, ids: readonly string[]): Promise<Map<string, LimitRow>> {
   if (ids.length === 0) return new Map()
   const rows = await state.read<LimitRow>(

@@ -1,11 +1,11 @@
-/** Requests that wait for allowances, in order of arrival. One that waits holds nothing: it gets all or none. */
+/** Requests that wait for their limits, in order of arrival. A waiting request holds nothing: it gets all or none. */
 import type { AccountName, Demand, Reservation } from './allowance.ts'
 import type { WorkerAccount, WorkerAccounts } from './lease/worker/worker-accounts.ts'
 
 export interface WaitingRequest {
   readonly number: number
   readonly demands: readonly Demand[]
-  /** When it came, monotonic. */
+  /** When it arrived, monotonic. */
   readonly since: number
   resolve(reservation: Reservation): void
   reject(reason: unknown): void
@@ -14,7 +14,7 @@ export interface WaitingRequest {
 export interface TotalDemand {
   want: number
   min: number
-  /** When the oldest came, monotonic. */
+  /** When the oldest arrived, monotonic. */
   since: number
 }
 
@@ -27,7 +27,7 @@ export class WaitingRequests {
     this.#accounts = accounts
   }
 
-  /** The number of the last that came. */
+  /** The number of the latest request. */
   get last(): number {
     return this.#number
   }
@@ -49,7 +49,10 @@ export class WaitingRequests {
     return true
   }
 
-  /** What is wanted, by which accounts are wanted together: of each the sum, and the least that serves any request. */
+  /**
+   * The demands of waiting requests, grouped by the set of accounts: for each account the sum, and the least that
+   * serves any request.
+   */
   totalDemands(): Map<AccountName, TotalDemand>[] {
     const groups = new Map<string, Map<AccountName, TotalDemand>>()
     for (const { demands, since } of this.#waiting.values()) {
@@ -69,9 +72,9 @@ export class WaitingRequests {
   }
 
   /**
-   * Those that can be served now, first come first served on each account, with how much each gets. `partial` names
-   * accounts of which there is no more than the worker now has: of those a request takes less than it wants, down to its
-   * least, and whoever needs more than there is does not hold up the others.
+   * The requests that can be served now, first come first served on each account, with their shares. `partial` names
+   * accounts whose whole rest the worker has: a request takes less than it wants there, down to its minimum, and one
+   * that needs more does not block the others.
    */
   *served(partial: ReadonlySet<AccountName>): Generator<[WaitingRequest, [WorkerAccount, number][]]> {
     const blocked = new Set<AccountName>()
@@ -93,7 +96,10 @@ export class WaitingRequests {
     }
   }
 
-  /** Takes out those up to a number, come by an instant, that want something of which there is not even their least. */
+  /**
+   * Removes and returns the requests with a number up to `upTo`, arrived by `arrivedBy`, whose minimum the account
+   * cannot cover.
+   */
   takeRefused(account: WorkerAccount, upTo: number, arrivedBy: number): WaitingRequest[] {
     const balance = this.#accounts.available(account)
     return [...this.#waiting.values()].filter(

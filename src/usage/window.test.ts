@@ -15,7 +15,7 @@ test('a Sunday belongs to the week that began six days before', () => {
   expect(windowAt('week', at('2026-11-22T12:00:00Z'))?.start).toBe(at('2026-11-16T00:00:00Z'))
 })
 
-test('a budget is booked under the start of its window', () => {
+test('books a budget under the start of its window', () => {
   expect(bookedBudget('b', 'month', at('2026-12-31T23:00:00Z')).booked).toBe('budget/b@2026-12-01')
   expect(bookedBudget('b', 'total', 0)).toEqual({ booked: 'budget/b', until: null })
 })

@@ -3,7 +3,7 @@ import type { BudgetWindow } from './limits.ts'
 
 const dayMs = 86_400_000
 
-/** When the window that holds an instant began and ends, milliseconds since the epoch; null where it has no end. */
+/** When the window that contains an instant began and ends, in milliseconds since the epoch; null for `total`. */
 export function windowAt(window: BudgetWindow, now: number): { start: number; end: number } | null {
   const date = new Date(now)
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
@@ -15,17 +15,17 @@ export function windowAt(window: BudgetWindow, now: number): { start: number; en
   return { start: monday, end: monday + 7 * dayMs }
 }
 
-/** The account of a budget as it is booked at an instant. */
+/** The booked name of a budget's account at an instant. */
 export function bookedBudget(id: string, window: BudgetWindow, now: number): { booked: string; until: number | null } {
   const running = windowAt(window, now)
   if (running === null) return { booked: `budget/${id}`, until: null }
   return { booked: `budget/${id}@${new Date(running.start).toISOString().slice(0, 10)}`, until: running.end }
 }
 
-/** No window is longer than 31 days: after 40 from its start all of one has ended, and been told of, for sure. */
+/** No window is longer than 31 days, so 40 days after its start it has ended and all its usage has been reported. */
 export const longAgoMs = 40 * dayMs
 
-/** Whether an account is booked by a window that ended long ago. */
+/** Whether an account belongs to a window that ended long ago. */
 export function endedLongAgo(booked: string, now: number): boolean {
   const at = booked.indexOf('@')
   return at >= 0 && Date.parse(booked.slice(at + 1)) < now - longAgoMs

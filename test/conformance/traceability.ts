@@ -29,63 +29,63 @@ const libraries = 'test/conformance/libraries.test.ts'
 
 const row = (rule: string, source: string, file: string, test: string): Traced => ({ rule, source, file, test })
 
-const inForm = 'is said in the form of RFC 6749, never 422'
-const rotation = 'that comes a second time ends the family'
+const inForm = 'is answered in the form of RFC 6749, never with 422'
+const rotation = 'ends the family when it is reused'
 const expiry = 'ends codes, access tokens, idle refresh tokens and whole families'
-const lookedAt = 'without a client or a token says what is missing'
+const lookedAt = 'without a client or a token names what is missing'
 
 export const traceability: readonly Traced[] = [
-  row('page: one client_id', 'RFC 6749 §4.1.1', authorize, 'a request with no client_id, an empty one or two'),
-  row('page: known client', 'RFC 6749 §4.1.2.1', authorize, 'a client that is not registered'),
-  row('page: one redirect_uri', 'oauth/README.md', authorize, 'a request with no redirect_uri, an empty one or two'),
+  row('page: one client_id', 'RFC 6749 §4.1.1', authorize, 'for no client_id, an empty one or two'),
+  row('page: known client', 'RFC 6749 §4.1.2.1', authorize, 'for a client that is not registered'),
+  row('page: one redirect_uri', 'oauth/README.md', authorize, 'for no redirect_uri, an empty one or two'),
   row(
     'page: registered redirect_uri, compared as a string',
     'RFC 6749 §3.1.2.3, RFC 9700 §4.1.3',
     authorize,
-    'a redirect_uri that differs in anything from the registered one',
+    'for a redirect_uri that differs in anything from the registered one',
   ),
-  row('authorize: no parameter twice', 'RFC 6749 §3.1', authorize, 'a parameter that comes twice'),
+  row('authorize: no parameter twice', 'RFC 6749 §3.1', authorize, 'for a parameter that comes twice'),
   row(
     'authorize: state that can be given back',
     'RFC 6749 §4.1.2',
     authorize,
-    'a state that is too long, or cannot be given back as it came',
+    'for a state that is too long or cannot be returned unchanged',
   ),
-  row('authorize: client in service', 'RFC 6749 §4.1.2.1', authorize, 'a deactivated client'),
-  row('authorize: response_type given', 'RFC 6749 §3.1.1', authorize, 'no response_type'),
+  row('authorize: client in service', 'RFC 6749 §4.1.2.1', authorize, 'for a deactivated client'),
+  row('authorize: response_type given', 'RFC 6749 §3.1.1', authorize, 'for no response_type'),
   row(
     'authorize: response_type code',
     'RFC 6749 §3.1.1, RFC 9700 §2.1.2',
     authorize,
-    'another response_type than code',
+    'for another response_type than code',
   ),
   row(
     'authorize: code_challenge given, in its form',
     'RFC 7636 §4.2, §4.4.1',
     authorize,
-    'no code_challenge, or one of another form',
+    'for no code_challenge or a malformed one',
   ),
   row(
     'authorize: code_challenge_method S256',
     'RFC 7636 §4.3, §4.4.1',
     authorize,
-    'a code_challenge_method that is not S256, or none',
+    'for a code_challenge_method other than S256, or none',
   ),
-  row('authorize: scope in its form', 'RFC 6749 §3.3', authorize, 'a scope of another form'),
+  row('authorize: scope in its form', 'RFC 6749 §3.3', authorize, 'for a malformed scope'),
   row(
     'authorize: registered scope',
     'oauth/README.md, RFC 6749 §3.3',
     authorize,
-    'a scope that the client is not registered for',
+    'for a scope that the client is not registered for',
   ),
-  row('authorize: active scope', 'oauth/README.md', authorize, 'a scope that is not active'),
-  row('authorize: known resource', 'RFC 8707 §2', authorize, 'a resource that is none of ours'),
+  row('authorize: active scope', 'oauth/README.md', authorize, 'for a scope that is not active'),
+  row('authorize: known resource', 'RFC 8707 §2', authorize, 'for an unknown resource'),
 
   row(
     'token: no parameter twice',
     'RFC 6749 §3.2',
     token,
-    'is a parameter that comes twice, but not one that nobody knows',
+    'repeats a known parameter; repeated unknown ones are ignored',
   ),
   row('token: grant_type given', 'RFC 6749 §4.1.3, §6', token, inForm),
   row('token: known grant_type', 'RFC 6749 §5.2', token, inForm),
@@ -94,7 +94,7 @@ export const traceability: readonly Traced[] = [
   row('code: code given', 'RFC 6749 §4.1.3', token, inForm),
   row('code: redirect_uri given', 'oauth/README.md', token, inForm),
   row('code: code_verifier given', 'RFC 7636 §4.5', token, inForm),
-  row('code: code_verifier in its form', 'RFC 7636 §4.1', token, 'with a verifier that is none is an invalid request'),
+  row('code: code_verifier in its form', 'RFC 7636 §4.1', token, 'with a malformed verifier is an invalid request'),
   row('code: known code', 'RFC 6749 §5.2', token, inForm),
   row(
     'code: first use of the code',
@@ -102,9 +102,9 @@ export const traceability: readonly Traced[] = [
     attacks,
     'a replayed code gives no token and revokes what it gave, on both listeners',
   ),
-  row('code: code of this client', 'RFC 6749 §4.1.3', token, 'is for its own client and redirect'),
+  row('code: code of this client', 'RFC 6749 §4.1.3', token, 'works for its own client and redirect only'),
   row('code: code in time', 'RFC 6749 §4.1.2', access, expiry),
-  row('code: same redirect_uri', 'RFC 6749 §4.1.3', token, 'is for its own client and redirect'),
+  row('code: same redirect_uri', 'RFC 6749 §4.1.3', token, 'works for its own client and redirect only'),
   row(
     'code: verifier of the challenge',
     'RFC 7636 §4.6',
@@ -122,7 +122,7 @@ export const traceability: readonly Traced[] = [
     'code: resource within what was approved',
     'RFC 8707 §2.2',
     token,
-    'that is exchanged for a resource nobody approved is an invalid target',
+    'for a resource that was not approved is an invalid target',
   ),
   row('refresh: refresh_token given', 'RFC 6749 §6', token, inForm),
   row('refresh: known refresh token', 'RFC 6749 §5.2', token, inForm),
@@ -131,15 +131,10 @@ export const traceability: readonly Traced[] = [
     'refresh: refresh token of this client',
     'RFC 6749 §6, §10.4',
     token,
-    'of another client is refused and stays good for its own',
+    'is refused for another client and keeps working for its own',
   ),
   row('refresh: refresh token in time', 'oauth/README.md', access, expiry),
-  row(
-    'refresh: approval in force',
-    'RFC 6749 §5.2',
-    access,
-    'who is disabled ends all that applications do in their name',
-  ),
+  row('refresh: approval in force', 'RFC 6749 §5.2', access, 'who is disabled loses all access of applications'),
   row(
     'refresh: client in service',
     'oauth/README.md, RFC 6749 §5.2',
@@ -156,13 +151,13 @@ export const traceability: readonly Traced[] = [
     'code: scope still registered and active',
     'oauth/README.md',
     token,
-    'of a scope that the client lost meanwhile gives nothing',
+    'with a scope that the client lost meanwhile gives nothing',
   ),
   row(
     'refresh: scope still registered and active',
     'oauth/README.md',
     token,
-    'of a scope that the client lost is refused until less is asked for',
+    'with a scope that the client lost is refused until less is requested',
   ),
   row(
     'refresh: resource within what was approved',
@@ -179,7 +174,7 @@ export const traceability: readonly Traced[] = [
     'redirect URIs are HTTPS, or HTTP on loopback, without user information or fragment',
     'oauth/README.md, RFC 6749 §3.1.2',
     redirects,
-    'what could be read in two ways, or leads elsewhere, cannot be registered',
+    'refuses an address that is ambiguous or leads elsewhere',
   ),
   row(
     'clients are described by the names of RFC 7591, without a secret',
@@ -191,26 +186,26 @@ export const traceability: readonly Traced[] = [
     'unrecognised parameters are ignored',
     'RFC 6749 §3.1',
     authorize,
-    'what nobody knows is ignored, however often it comes',
+    'ignores unknown parameters, however often they come',
   ),
-  row('state comes back exactly', 'RFC 6749 §4.1.2', authorize, 'state is optional and comes back byte for byte'),
+  row('state comes back exactly', 'RFC 6749 §4.1.2', authorize, 'returns an optional state byte for byte'),
   row(
     'without a scope the registered ones',
     'RFC 6749 §3.3',
     authorize,
-    'without a scope the active ones that are registered are asked for',
+    'asks for the active registered scopes without a scope parameter',
   ),
   row(
     'code and state come back with the issuer',
     'RFC 9207 §2',
     preview,
-    'of a yes redirects with code, state and issuer',
+    'redirects an approval with code, state and issuer',
   ),
   row(
     'a denial is access_denied',
     'RFC 6749 §4.1.2.1',
     preview,
-    'of a no redirects with access_denied, state and issuer',
+    'redirects a denial with access_denied, state and issuer',
   ),
   row(
     'a mix-up is noticed',
@@ -224,13 +219,13 @@ export const traceability: readonly Traced[] = [
     'a fault of the server says when to come again',
     'RFC 9110 §10.2.3',
     token,
-    'says so in the form of RFC 6749, and costs nobody an approval',
+    'answers in the form of RFC 6749 and costs nobody an approval',
   ),
   row(
     'a JSON parameter is text',
     'oauth/README.md',
     token,
-    'is JSON that holds anything but text where text belongs, and not where nobody looks',
+    'has JSON without text where text belongs; other fields are ignored',
   ),
   row('the decision cannot be framed', 'RFC 6749 §10.13, RFC 9700 §4.16', attacks, 'cannot be framed'),
   row('the retired route is gone', 'oauth/README.md', preview, 'the retired route is gone'),
@@ -244,14 +239,14 @@ export const traceability: readonly Traced[] = [
     'the token answer has its form',
     'RFC 6749 §5.1',
     token,
-    'gives an access and a refresh token, which no cache may keep',
+    'gives an access and a refresh token that no cache may keep',
   ),
   row('errors have their form, 400 and no-store', 'RFC 6749 §5.2', token, inForm),
   row(
     'parameters in the address do not count',
     'RFC 6749 §2.3.1',
     token,
-    'is not mended by the address: parameters there are not looked at',
+    'is not repaired by parameters in the address',
   ),
   row(
     'one of two redemptions at once',
@@ -269,15 +264,10 @@ export const traceability: readonly Traced[] = [
     'unknown tokens are revoked with success',
     'RFC 7009 §2.2',
     token,
-    'of what is no token, or has ended, is answered like success',
+    'of an invalid or ended token is answered like success',
   ),
-  row('the hint is a hint', 'RFC 7009 §2.1', token, 'of an access token ends it alone, and tells gateways'),
-  row(
-    'a refresh token ends its grant',
-    'RFC 7009 §2.1',
-    token,
-    'of a refresh token ends all that came of the approval',
-  ),
+  row('the hint is a hint', 'RFC 7009 §2.1', token, 'of an access token ends it alone and informs gateways'),
+  row('a refresh token ends its grant', 'RFC 7009 §2.1', token, 'of a refresh token ends everything from the approval'),
   row(
     "nobody revokes another's token",
     'RFC 7009 §2.1',
@@ -289,7 +279,7 @@ export const traceability: readonly Traced[] = [
     'the server describes itself',
     'RFC 8414 §2',
     clients,
-    'the metadata of the server lists what it does, and only active scopes',
+    'the server metadata lists what the server does, and only active scopes',
   ),
   row(
     'resources describe themselves',
@@ -338,13 +328,13 @@ export const traceability: readonly Traced[] = [
     'tokens follow their person',
     'fleet/README.md',
     access,
-    'whose role changes changes what their tokens permit, both ways',
+    'with a changed role changes what their tokens permit, both ways',
   ),
   row(
     'gateways find tokens in the state',
     'fleet/README.md',
     state,
-    'a token is seen as soon as it is committed, as that of its person',
+    "sees an access token as soon as it is committed, as its user's",
   ),
   row(
     'revoked tokens open nothing',
@@ -362,7 +352,7 @@ export const traceability: readonly Traced[] = [
     'an outage costs nobody an approval',
     'handbook/reference/http.md',
     token,
-    'says so in the form of RFC 6749, and costs nobody an approval',
+    'answers in the form of RFC 6749 and costs nobody an approval',
   ),
   row('no secret is kept or logged', 'handbook/tokens.md', attacks, 'no file and no log holds a secret of the flow'),
 

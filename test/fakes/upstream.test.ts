@@ -23,7 +23,7 @@ const send = (body: object, signal?: AbortSignal) =>
 
 const lastState = () => upstream.calls.at(-1)?.state
 
-test('reads pipelined requests at any split to their exact bytes', () => {
+test('reads a request exactly, with any split and any number on one connection', () => {
   const request = fc.record({ body: fc.uint8Array({ maxLength: 200 }), chunked: fc.boolean() })
   fc.assert(
     fc.property(fc.array(request, { maxLength: 4 }), fc.array(fc.nat(2000)), (requests, cuts) => {
@@ -60,13 +60,13 @@ test('every split plan keeps every byte of the body', () => {
   }
 })
 
-test('splits inside UTF-8 characters, and between CR and LF', () => {
+test('one plan cuts inside UTF-8 characters, and another between CR and LF', () => {
   const body = Buffer.from('é\r\n')
   expect(splitPlans['inside every UTF-8 character']?.(body)).toEqual([1])
   expect(splitPlans['inside every line ending']?.(body)).toEqual([3])
 })
 
-test('sends a split stream as scripted', async () => {
+test('a split stream arrives as scripted', async () => {
   for (const split of Object.values(splitPlans)) {
     upstream.next({ ...streamReply(), split })
     const answer = await send({ model: 'm', stream: true })
@@ -74,7 +74,7 @@ test('sends a split stream as scripted', async () => {
   }
 })
 
-test('answers by model and records the exact request', async () => {
+test('the model name selects the answer, and the log keeps the exact request', async () => {
   upstream.when('special', { ...jsonReply(Buffer.from('{"special":1}')), status: 418 })
   const answer = await send({ model: 'special', text: 'ü' })
   expect(answer.status).toBe(418)
@@ -86,7 +86,7 @@ test('answers by model and records the exact request', async () => {
   expect(upstream.running()).toBe(0)
 })
 
-test('records a client disconnect before the headers', async () => {
+test('notices a client that leaves before the headers', async () => {
   const leaving = new AbortController()
   upstream.next(silentReply)
   const answer = send({ model: 'm' }, leaving.signal).catch(() => 'left')
@@ -96,7 +96,7 @@ test('records a client disconnect before the headers', async () => {
   await eventually(() => expect(lastState()).toBe('cancelled before headers'))
 })
 
-test('records a client disconnect within a stream', async () => {
+test('notices a client that leaves in the middle of a stream', async () => {
   const leaving = new AbortController()
   upstream.next({
     ...streamReply(),
@@ -120,7 +120,7 @@ test('a reset and a close within a body break the read', async () => {
   }
 })
 
-test('a break waits for its signal', async () => {
+test('a scripted break waits for its signal', async () => {
   for (const by of ['reset', 'close'] as const) {
     const { promise: until, resolve } = Promise.withResolvers<void>()
     upstream.next({
@@ -139,7 +139,7 @@ test('a break waits for its signal', async () => {
   }
 })
 
-test('refuses connections when told and accepts them again', async () => {
+test('refuses connections while told to, and accepts them again afterwards', async () => {
   const refused = await upstream.refuseDuring(() =>
     send({ model: 'm' }).then(
       () => 'answered',

@@ -45,7 +45,7 @@ const head = async (): Promise<{ version: number; nonce: string }> => {
   return z.object({ version: z.number(), nonce: z.string() }).parse(row)
 }
 
-test('a first start of two control planes at once creates one organization, one gateway and one administrator', async () => {
+test('two first starts at once make one organization, one gateway and one administrator', async () => {
   const [first, second] = fleet.planes
   const tokens = expectAnswer(await api(second, '/v1/tokens'), 200, tokenPage).tokens.map(({ name }) => name)
   expect(tokens.filter((name) => name === 'administrator' || name === 'local gateway').length).toBe(2)
@@ -62,7 +62,7 @@ test('a revocation at either control plane is in force at every gateway when it 
   }
 })
 
-test('of two concurrent rotations or versioned changes at two control planes one succeeds and the other gets a conflict', async () => {
+test('one of two rotations, or of two changes of one version, at both control planes succeeds and the other is refused', async () => {
   for (let round = 0; round < 5; round++) {
     const token = await createToken(fleet.planes[0])
     const rotations = await Promise.all(
@@ -85,7 +85,7 @@ test('of two concurrent rotations or versioned changes at two control planes one
   }
 })
 
-test('concurrent changes at two control planes each get their own version and appear once in the audit chain', async () => {
+test('concurrent changes at both control planes each get a version of their own and one place in the chain', async () => {
   const before = await head()
   const name = 'made at once'
   // On a busy machine a write may wait for longer than its caller does, who is refused and asks again; it may be made.
@@ -106,7 +106,7 @@ test('concurrent changes at two control planes each get their own version and ap
   expect(chain.map(({ seq }) => Number(seq))).toEqual(chain.map((_, index) => index + 1))
 })
 
-test('one idempotency key at two control planes creates one record', async () => {
+test('one Idempotency-Key at both control planes at once makes one record', async () => {
   const ask = (plane: ControlPlane) =>
     api(plane, '/v1/teams', { body: { name: 'once' }, headers: { 'idempotency-key': 'the-same' } })
   const answers = await Promise.all(fleet.planes.map(ask))
@@ -134,7 +134,7 @@ const sayMany = (token: string, times: number): Promise<{ status: number; tokens
   )
 const paid = z.object({ usage: z.object({ total_tokens: z.number() }) })
 
-test('a limit of 100 admits exactly 100 of 500 concurrent requests over the gateways of both', async () => {
+test('a limit of 100 lets exactly 100 of 500 concurrent requests over gateways of both control planes through', async () => {
   for (let round = 0; round < 3; round++) {
     const { token_value: token } = await createToken(planeOf(round), { max_requests: 100 })
     await until('all gateways know it', async () => (await statusesOfModels(token)).every((status) => status === 200))
@@ -144,7 +144,7 @@ test('a limit of 100 admits exactly 100 of 500 concurrent requests over the gate
   }
 })
 
-test('a budget pays no more than it has for 500 concurrent requests over the gateways of both, and books what was answered', async () => {
+test('a budget pays no more than it has for 500 concurrent requests over gateways of both control planes', async () => {
   const budget = 0.002
   const { id, token_value: token } = await createToken(planeOf(1), { max_budget: budget })
   await until('all gateways know it', async () => (await statusesOfModels(token)).every((status) => status === 200))
@@ -169,7 +169,7 @@ const statusesOfModels = (token: string): Promise<number[]> =>
     }),
   )
 
-test('a control plane killed during a revocation leaves the token revoked everywhere', async () => {
+test('a control plane that is killed while it revokes leaves the token usable by nobody', async () => {
   for (let round = 0; round < 2; round++) {
     const token = await acceptedToken(fleet, say)
     const [first, second] = fleet.planes
@@ -194,7 +194,7 @@ test('a control plane killed during a revocation leaves the token revoked everyw
   await until('what was interrupted is settled', async () => (await pending()).length === 0, { withinMs: 60_000 })
 })
 
-test('a deregistered gateway is not waited for, and a killed one is reported unreachable', async () => {
+test('a revocation does not wait for a stopped gateway, and names a killed one as unreachable', async () => {
   const [first, second] = fleet.planes
   const [leaving, dying] = [await fleet.add(second), await fleet.add(second)]
   await leaving.stop()
@@ -207,7 +207,7 @@ test('a deregistered gateway is not waited for, and a killed one is reported unr
   expect(Date.parse(other.propagation.effective_by)).toBeGreaterThan(Date.now())
 })
 
-test('a restart is not taken for a restored ledger, and limits are granted without a gateway that is gone for good', async () => {
+test('no restart makes the ledger look restored, and grants go on although a gateway is gone for good', async () => {
   const gone = await fleet.add(fleet.planes[0])
   await gone.running().kill()
   const signed = () => fleet.primary.read('state', 'select 1 from checkpoints where number > 0')
@@ -230,7 +230,7 @@ test('a worker whose instance connects elsewhere is fenced at the first control 
   expect(await code).toBe(1)
 })
 
-test('a control plane that misses the signal finds the revocation entries in the state', async () => {
+test('a control plane that no signal reaches finds the revocations in the state', async () => {
   await using deaf = await startFleet({ gateways: 2, environment: { SERVICE_PEER_URL: 'http://127.0.0.1:1' } })
   const token = await acceptedToken(deaf, say)
   const { propagation } = expectAnswer(await revoke(deaf.planes[0], token.id), 200, revokedToken)

@@ -24,7 +24,7 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]()
 })
 
-test('NULs, invalid text, huge integers and damaged bodies are reported, and listing continues', async () => {
+test('names NULs, invalid text, large integers and damaged bodies, and pages go on', async () => {
   expect(await proof.findings()).toEqual([])
   await proof.run("update events set verdict = verdict || char(0) || 'x' where seq = 2")
   await proof.run("update events set verdict = cast(x'61ff' as text) where seq = 3")

@@ -52,7 +52,7 @@ const look = () =>
 const workersBy = async (plane: ControlPlane) =>
   expectAnswer(await api(plane, '/v1/gateway-workers'), 200, workerPage).workers
 
-test('a healthy sidecar gets ok for every check, and each control plane lists it', async () => {
+test('finds a healthy sidecar ok, and each control plane lists it', async () => {
   const { code, stdout } = await look()
   expect([code, stdout.split('\n').filter((line) => line !== '' && !line.startsWith('ok '))]).toEqual([0, []])
   expect(stdout).toMatch(/Copy \d+ of the state is sound, at version \d+/)
@@ -62,7 +62,7 @@ test('a healthy sidecar gets ok for every check, and each control plane lists it
   }
 })
 
-test('a replica that lacks a file is reported while nothing runs and rebuilt by a start', async () => {
+test('names a replica that lacks a file while nothing runs, and a start makes it anew', async () => {
   await sidecar.kill()
   const replica = join(data, 'gateway/replica')
   rmSync(join(replica, readlinkSync(join(replica, 'current')), 'state.db-client_wal_index'))

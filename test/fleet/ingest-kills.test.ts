@@ -39,7 +39,7 @@ const inLedger = async (): Promise<number> => {
   return Number(row?.outcomes)
 }
 
-test('kills of replicator, primary and control plane during ingest record each outcome exactly once', async () => {
+test('records each outcome exactly once when a replicator, a primary and a control plane are killed during ingest', async () => {
   const { primary, planes, gateways } = fleet
   const load = startLoad(Array(callers).fill(gateways[0]), [(await createToken(planes[0])).token_value])
   const completed = () => load.answers.filter(({ status }) => status === 200).length

@@ -53,7 +53,7 @@ const tokenBody = { name: 'while it is away', purpose: 'general' }
 for (const which of ['state', 'ledger'] as const) {
   const server = (): Sqld => primary[which]
 
-  test(`calls end with 503 while the ${which} server hangs, and succeed afterwards`, async () => {
+  test(`calls end with 503 while the ${which} server hangs, and go on when it answers`, async () => {
     server().freeze()
     try {
       await unavailable()
@@ -65,7 +65,7 @@ for (const which of ['state', 'ledger'] as const) {
     expectAnswer(await revoke(plane, token.id), 200, revokedToken)
   })
 
-  test(`calls end with 503 while the ${which} server is down, and succeed afterwards`, async () => {
+  test(`calls end with 503 while the ${which} server is down, and go on when it is back`, async () => {
     await server().kill()
     await unavailable()
     await server().restart()
@@ -78,7 +78,7 @@ for (const which of ['state', 'ledger'] as const) {
   })
 }
 
-test('gateways serve tokens with limits while the state server hangs', async () => {
+test('gateways serve tokens with limits, used before or not, while the state server hangs', async () => {
   await using gateway = await startFleetGateway({ controlPlane: plane.baseUrl, runtimeToken: await runtimeToken() })
   const limits = [{ max_requests: 100_000 }, { max_budget: 5 }, { rate_limit_rpm: 1000 }]
   const make = () => Promise.all(limits.map((fields) => createToken(plane, fields)))
@@ -109,7 +109,7 @@ test('gateways serve tokens with limits while the state server hangs', async () 
   expect(refused).toEqual([])
 })
 
-test('a state restored from an older copy revives no token that the ledger knows as ended', async () => {
+test('a state restored from an older copy accepts no token that the ledger knows to have ended', async () => {
   const [one, other, kept] = [await createToken(plane), await createToken(plane), await createToken(plane)]
   const copy = await primary.state.copy()
   expectAnswer(await revoke(plane, one.id), 200, revokedToken)
@@ -123,7 +123,7 @@ test('a state restored from an older copy revives no token that the ledger knows
   expect(events.map(({ token_id }) => token_id).sort()).toEqual([one.id, other.id].sort())
 })
 
-test('a state restored while no control plane runs revives no token either', async () => {
+test('a state restored while no control plane runs accepts no token that has ended', async () => {
   const token = await createToken(plane)
   const copy = await primary.state.copy()
   expectAnswer(await revoke(plane, token.id), 200, revokedToken)
@@ -133,7 +133,7 @@ test('a state restored while no control plane runs revives no token either', asy
   expect(await revokedAt(token.id)).toBeInteger()
 })
 
-test('a ledger restored alone gets the later tokens within seconds, and they can be revoked', async () => {
+test('a ledger restored alone has the newer tokens within seconds, and they can be revoked', async () => {
   const copy = await primary.ledger.copy()
   const token = await createToken(plane)
   await primary.ledger.restore(copy)
@@ -143,7 +143,7 @@ test('a ledger restored alone gets the later tokens within seconds, and they can
   expect(await revokedAt(token.id)).toBeInteger()
 })
 
-test('revocations that workers know are made again after both databases are restored', async () => {
+test('when both databases are restored, tokens that workers refuse are revoked again', async () => {
   const token = await createToken(plane)
   const other = await createToken(plane)
   const { gatewayId, teamId } = await installation(plane)
@@ -167,7 +167,7 @@ test('revocations that workers know are made again after both databases are rest
   await worker.close()
 })
 
-test('two databases may be namespaces of one server, and the gateway credential reads only the state', async () => {
+test("two databases may be namespaces of one server, and the gateways' credential reads the state only", async () => {
   await using shared = await startPrimary({ namespaces: true })
   await using namespaced = await startControlPlane(shared)
   const worker = await connectWorker(namespaced, await installation(namespaced))
@@ -181,7 +181,7 @@ test('two databases may be namespaces of one server, and the gateway credential 
   await expect(ledger.execute('select id from users')).rejects.toThrow('404')
 })
 
-test('a gateway credential that opens the ledger too is refused at start', async () => {
+test('refuses at the start a gateway credential that opens the ledger too', async () => {
   await using shared = await startPrimary({ namespaces: true })
   const environment = { SERVICE_STATE_SIGNING_KEY_FILE: '', SERVICE_STATE_READ_TOKEN: shared.state.token }
   await expect(startControlPlane(shared, environment)).rejects.toThrow('opens the ledger too')
@@ -200,7 +200,7 @@ test('a control plane without the right master key does not start', async () => 
   )
 })
 
-test('an emptied state is unavailable, and its tokens are not unknown', async () => {
+test('treats an emptied state as unavailable, not as one without tokens, and does not start anew', async () => {
   await primary.state.wipe()
   await unavailable()
   await expect(plane.restart()).rejects.toThrow('The state database is empty')

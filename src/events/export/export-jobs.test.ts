@@ -107,7 +107,7 @@ const keep = (count: number, team_id = 'team-a') => {
   return recorder.append(Array.from({ length: count }, event))
 }
 
-test('an export is made in the background and downloaded, and each step is an event', async () => {
+test('makes an export in the background, offers it for download, and records each step', async () => {
   await keep(3)
   const { ask, json, done, directory: files } = controlPlane()
   const made = await ask('', { since: '1h', format: 'csv' })
@@ -134,7 +134,7 @@ test('an export is made in the background and downloaded, and each step is an ev
   expect(await json('?status=failed')).toMatchObject({ jobs: [] })
 })
 
-test('holds what its maker saw when it was made, until the end of its window, and no later event', async () => {
+test('an export holds what its creator could see at its creation, until the end of its window', async () => {
   await keep(2)
   await keep(4, 'team-b')
   principal = { ...auditor, teamId: 'team-b' }
@@ -159,7 +159,7 @@ test('a file of many pages holds each event once, oldest first', async () => {
   expect(events.map(({ event_id }: { event_id: string }) => event_id)).toEqual(recorded.map(({ event_id }) => event_id))
 })
 
-test('nobody else sees it', async () => {
+test('only its creator sees an export', async () => {
   const { json, ask, done } = controlPlane()
   const { id } = await json('', { since: '1h', format: 'csv' })
   await done(id)
@@ -171,7 +171,7 @@ test('nobody else sees it', async () => {
   expect((await ask('', { since: '1h', format: 'csv' })).status).toBe(403)
 })
 
-test('a file is given out only while its maker sees all that it was made of', async () => {
+test('gives out a file only while its creator may see everything in it', async () => {
   const { json, ask, done } = controlPlane()
   await keep(2)
   principal = { ...auditor, teamId: 'team-a' }
@@ -183,7 +183,7 @@ test('a file is given out only while its maker sees all that it was made of', as
   expect((await ask(`/${id}/download`)).status).toBe(200)
 })
 
-test('the token that replaced its maker has it, and no other does', async () => {
+test('the successor of a rotated token has its exports, and no other token does', async () => {
   const { json, ask, done } = controlPlane()
   const made = async (rotatedFrom: string | null): Promise<string> => {
     const id = Bun.randomUUIDv7()
@@ -229,7 +229,7 @@ test('the same Idempotency-Key makes one export', async () => {
   expect(await json('')).toMatchObject({ jobs: [{ id: first.id }] })
 })
 
-test('a file goes when its time is over, and says so', async () => {
+test('removes a file at the end of its time and says so', async () => {
   const { ask, json, done, exports, directory: files } = controlPlane()
   const { id } = await json('', { since: '1h', format: 'csv' })
   await done(id)
@@ -248,7 +248,7 @@ test('a file goes when its time is over, and says so', async () => {
   expect(await recorded()).toEqual(['export.created', 'export.completed', 'export.expired'])
 })
 
-test('an export that would take more room than there is fails, says why and leaves nothing', async () => {
+test('an export that needs too much room fails with the reason and leaves nothing', async () => {
   await keep(50)
   const { ask, json, done, directory: files } = controlPlane('one', { export_limit_bytes: 2000 })
   const { id } = await json('', { since: '1h', format: 'json' })
@@ -258,7 +258,7 @@ test('an export that would take more room than there is fails, says why and leav
   expect(await recorded()).toEqual(['export.created', 'export.failed'])
 })
 
-test('what a control plane left half-way it makes again from the beginning when it is back', async () => {
+test('starts an interrupted export again when the control plane is back', async () => {
   await keep(3)
   const stopped = controlPlane()
   await stopped.exports.stop()
@@ -274,7 +274,7 @@ test('what a control plane left half-way it makes again from the beginning when 
   expect(readdirSync(back.directory).toSorted()).toEqual([`${id}.csv`, 'owner'].toSorted())
 })
 
-test('another control plane says who has the file, and takes over what nobody has made for a minute', async () => {
+test('another control plane names the holder of a file, and takes over a job that was idle for a minute', async () => {
   const [one, other] = [controlPlane('one'), controlPlane('other')]
   const { id } = await one.json('', { since: '1h', format: 'csv' })
   await one.done(id)

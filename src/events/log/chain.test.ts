@@ -8,7 +8,7 @@ const sha256 = (...parts: (string | Uint8Array)[]): Buffer => {
   return hash.digest()
 }
 
-test('a digest is taken over the one before, the number as eight bytes, and the body’s own digest', () => {
+test('hashes the previous digest, the number as eight bytes, and the digest of the body', () => {
   const first = sha256('gatehouse.events.v1\0worker')
   const number = Buffer.from([0, 0, 0, 0, 0, 0, 1, 2])
   expect(chainStart('worker')).toBe(first.toString('hex'))

@@ -73,20 +73,20 @@ const codeOf = (work: Promise<unknown>): Promise<string> =>
     (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : String(error)),
   )
 
-test('a time that a worker has forged is shown as that of its receipt, as filters have it', async () => {
+test('shows the time of receipt for an event with a forged time, as filters do', async () => {
   await ingest(shipped([gatewayEvent({ timestamp: '2099-01-01T00:00:00Z' }), gatewayEvent()]))
   const { events } = await shown()
   expect(events.map(({ timestamp }) => timestamp)).toEqual(['2026-01-01T00:00:00.000Z', '2026-01-01T00:10:00.000Z'])
 })
 
-test('a chain whose end the ledger no longer names, or names too early, is a fork and no fault', async () => {
+test('a chain head that is missing or too early in the ledger is a fork and not a server error', async () => {
   const lines = worker(4)
   await ingest(lines.slice(0, 3))
   await databases.ledger.write([{ sql: 'delete from chains', args: [] }])
   expect(await codeOf(ingest(lines))).toBe('chain_fork')
 })
 
-test('a chain that was never seen starts at 0 with its own digest', async () => {
+test('a new chain starts at 0 with its own digest', async () => {
   expect(await chainHead(databases.ledger, chain)).toEqual({ seq: 0, digest: chainStart(chain) })
   expect(await ingest([])).toEqual({ seq: 0, digest: chainStart(chain) })
 })
@@ -99,7 +99,7 @@ describe('a batch', () => {
     expect(await chainHead(databases.ledger, chain)).toEqual({ seq: 3, digest: lines[2]?.digest ?? '' })
   })
 
-  test('fills the columns from the body, with a time in the future clamped to its receipt', async () => {
+  test('fills the columns from the body and limits a future time to the time of receipt', async () => {
     const body = gatewayEvent({
       timestamp: '2030-01-01T00:00:00.000Z',
       verdict: 'deny',
@@ -122,14 +122,14 @@ describe('a batch', () => {
     expect(JSON.parse(String((await stored())[0]?.body)).timestamp).toBe('2030-01-01T00:00:00.000Z')
   })
 
-  test('that starts after the head is a gap, and so is one with a hole', async () => {
+  test('is a gap if it starts after the head or has a hole', async () => {
     const lines = worker(4)
     expect(await codeOf(ingest(lines.slice(1)))).toBe('chain_gap')
     expect(await codeOf(ingest(lines.filter(({ n }) => n !== 2)))).toBe('chain_gap')
     expect(await stored()).toEqual([])
   })
 
-  test('with another content under a recorded number, or a digest that does not follow, is a fork', async () => {
+  test('is a fork if a recorded number has other content or a digest does not follow', async () => {
     const lines = worker(3)
     await ingest(lines)
     expect(await codeOf(ingest(worker(3)))).toBe('chain_fork')
@@ -139,7 +139,7 @@ describe('a batch', () => {
     expect(await stored()).toEqual(lines)
   })
 
-  test('keeps what cannot be understood at its place in the chain, shown as put aside', async () => {
+  test('keeps an unreadable event at its place in the chain, shown as quarantined', async () => {
     const unclear: string[] = [
       JSON.stringify(gatewayEvent({ event_type: 'token.created' })),
       JSON.stringify(gatewayEvent({ event_type: 'fleet.event_quarantined' })),
@@ -166,7 +166,7 @@ describe('a batch', () => {
     })
   })
 
-  test('keeps an event whose id is recorded already, in this chain or another, without recording it twice', async () => {
+  test('keeps an event with a recorded id, of this chain or another, without recording it twice', async () => {
     const event = gatewayEvent()
     const other = `${gatewayId}/01900000-0000-7000-8000-000000000003/0`
     await ingest(shipped([event]))
@@ -179,7 +179,7 @@ describe('a batch', () => {
   })
 })
 
-test('however a worker repeats and overlaps its batches, each event is stored exactly once', async () => {
+test('stores each event exactly once, however a worker repeats and overlaps its batches', async () => {
   const total = 12
   const cut = fc.tuple(fc.integer({ min: 0, max: total }), fc.integer({ min: 0, max: total }))
   await fc.assert(
@@ -200,14 +200,14 @@ test('however a worker repeats and overlaps its batches, each event is stored ex
   )
 })
 
-test('the same batch posted at once by two connections is stored once', async () => {
+test('stores a batch once that two connections post at once', async () => {
   const lines = worker(50)
   const heads = await Promise.all([ingest(lines), ingest(lines), ingest(lines.slice(0, 20))])
   expect(Math.max(...heads.map(({ seq }) => seq))).toBe(50)
   expect(await stored()).toEqual(lines)
 })
 
-test('a batch goes in by slices whose size follows how long the ones before it took', async () => {
+test('writes a batch in slices whose size follows the duration of earlier slices', async () => {
   const slices: number[] = []
   const slow: Database = {
     ...databases.ledger,
@@ -226,7 +226,7 @@ test('a batch goes in by slices whose size follows how long the ones before it t
   expect(await stored()).toEqual(lines)
 })
 
-test('between slices the head is not asked for again, and a chain that has grown meanwhile is noticed', async () => {
+test('does not read the head again between slices, and detects a chain that grew meanwhile', async () => {
   for (const grown of [false, true]) {
     await emptyTestDatabases(databases)
     const lines = worker(300)

@@ -18,7 +18,7 @@ async function slices(pace: SlicePace, count: number, { fixedMs, eventMs }: { fi
   return times
 }
 
-test('whatever the machine, slices come to take no longer than the target, and not much less for nothing', async () => {
+test('on any machine slices come to take no longer than the target, and not much less', async () => {
   const machine = fc.record({
     fixedMs: fc.double({ min: 0, max: 1, noNaN: true }),
     eventMs: fc.double({ min: 0.001, max: 0.045, noNaN: true }),
@@ -35,13 +35,13 @@ test('whatever the machine, slices come to take no longer than the target, and n
   )
 })
 
-test('a disk that is slow whatever it is given gets slices of the least size, no smaller ones', async () => {
+test('on a disk that is always slow slices have the minimum size', async () => {
   const pace = new SlicePace(clock)
   await slices(pace, 20, { fixedMs: 30, eventMs: 0.01 })
   expect(pace.events).toBe(32)
 })
 
-test('one hiccup halves the next slice at most, and the rest of a batch says nothing', async () => {
+test('one slow write halves the next slice at most, and the rest of a batch does not count', async () => {
   const pace = new SlicePace(clock)
   await slice(pace, 64, 2)
   expect(pace.events).toBe(64)
@@ -52,7 +52,7 @@ test('one hiccup halves the next slice at most, and the rest of a batch says not
   expect(pace.events).toBe(32)
 })
 
-test('slices are written one after the other, also after one that failed, and how they waited does not count', async () => {
+test('writes slices one after the other, also after a failure, and does not count their waiting time', async () => {
   const pace = new SlicePace(clock)
   const steps: string[] = []
   const written = (name: string) =>

@@ -59,7 +59,7 @@ const idsOf = (pieces: readonly ExportPiece[]): string[] =>
 
 const overtaken = (error: unknown) => error instanceof Failure && error.code === 'export_overtaken'
 
-test('whatever retention removes between any two reads, an export has all that was there, or fails', async () => {
+test('an export has everything that was there, or fails, whatever retention removes between two reads', async () => {
   const slice = fc.record({ chain: fc.nat(2), count: fc.nat(5) })
   let [whole, failed] = [0, 0]
   await fc.assert(
@@ -102,7 +102,7 @@ test('whatever retention removes between any two reads, an export has all that w
   expect(failed).toBeGreaterThan(2)
 }, 30_000)
 
-test('what retention removes behind an export, or before its window, is no hole', async () => {
+test('events that retention removed behind the reader or before the window are no hole', async () => {
   await ship(1, 6)
   // The chain's next event is far ahead, and another chain ends for good.
   await ship(2, 4)
@@ -120,7 +120,7 @@ test('what retention removes behind an export, or before its window, is no hole'
   expect(idsOf(pieces)).toEqual(ids)
 })
 
-test('a chain of many events is followed to where the reader is', async () => {
+test("follows a long chain to the reader's position", async () => {
   await ship(1, 100)
   const pieces: ExportPiece[] = []
   for await (const piece of exportText(proof.store.ledger, await window(every, 7), 'json')) {
@@ -132,13 +132,13 @@ test('a chain of many events is followed to where the reader is', async () => {
   expect(await idsThere()).toEqual([])
 })
 
-test('a number that somebody has made too great for anything ends no export', async () => {
+test('a tampered, much too large number does not end an export', async () => {
   await ship(1, 5)
   await proof.run('update events set seq = 9223372036854775807 where seq = 5')
   expect(idsOf(await Array.fromAsync(exportText(proof.store.ledger, await window(), 'json')))).toHaveLength(5)
 })
 
-test('what is overtaken before its first page begins again with what is left', async () => {
+test('starts again with what is left when retention overtakes the reader before its first page', async () => {
   await ship(1, 9)
   let removals = 0
   const ledger: Database = {
@@ -152,7 +152,7 @@ test('what is overtaken before its first page begins again with what is left', a
   expect(idsOf(await Array.fromAsync(exportText(ledger, await window(), 'json')))).toEqual(ids.slice(4))
 })
 
-test('an answer that is overtaken breaks off, it does not end', async () => {
+test('breaks an answer off, instead of ending it, when retention overtakes the reader', async () => {
   await ship(1, 3000)
   const answer = await exportAnswer(proof.store.ledger, await window(every, 500), 'json')
   await removeFirst(chains[1], 2800)

@@ -27,7 +27,7 @@ const numbers = async () =>
     ({ number }) => number,
   )
 
-test('a checkpoint is signed each minute with news, and none without', async () => {
+test('signs a checkpoint each minute with new events, and none without', async () => {
   expect(await signCheckpoint(options())).toBe(false)
   await proof.shipEvents(1, 2)
   expect(await signCheckpoint(options())).toBe(true)
@@ -41,7 +41,7 @@ test('a checkpoint is signed each minute with news, and none without', async () 
   expect(await numbers()).toEqual([1, 2])
 })
 
-test('it is one row of the state at a new version, which is announced, and one line of the log, with the same signature', async () => {
+test('writes a checkpoint as one row of the state at a new version and one line of the log, with the same signature', async () => {
   await proof.shipEvents(1, 2)
   await proof.record(1)
   const announced: number[] = []
@@ -65,7 +65,7 @@ test('it is one row of the state at a new version, which is announced, and one l
   expect(stored === null ? null : ring.check('floor', stored)).toBe('wrong')
 })
 
-test('of several control planes at once one signs, each with a key of its own', async () => {
+test('one of several control planes signs, each with a key of its own', async () => {
   const other = loadSigningKey(join(proof.store.directory, 'other-key'))
   await proof.store.ledger.write([publishKey(other, proof.now)])
   for (let round = 0; round < 5; round++) {
@@ -78,7 +78,7 @@ test('of several control planes at once one signs, each with a key of its own', 
   expect((await proof.verify()).at(-1)).toMatchObject({ findings: 0, not_covered: 0 })
 })
 
-test('former ones are kept: all of an hour, one of each hour of a day, one of each day after that', async () => {
+test('keeps all checkpoints of an hour, one an hour for a day, and one a day after that', async () => {
   for (let hour = 0; hour < 60; hour++) {
     for (const wait of [0, minute]) {
       proof.now += wait
@@ -92,7 +92,7 @@ test('former ones are kept: all of an hour, one of each hour of a day, one of ea
   expect((await proof.verify()).at(-1)).toMatchObject({ findings: 0 })
 })
 
-test('a key file is made once for its owner only; what is no key of this kind is refused without being shown', () => {
+test('makes a key file once, readable by its owner only, and refuses another kind of key without showing it', () => {
   const path = join(proof.store.directory, 'checkpoint-key')
   expect(statSync(path).mode & 0o777).toBe(0o600)
   expect(loadSigningKey(path).id).toBe(proof.key.id)
@@ -102,7 +102,7 @@ test('a key file is made once for its owner only; what is no key of this kind is
   expect(() => loadSigningKey(wrong)).not.toThrow('secret text')
 })
 
-test('a public key under an id that is not its own is not trusted', () => {
+test('does not trust a public key under an id that is not its own', () => {
   const signed = proof.key.sign('checkpoint', 'text')
   const rows = [{ id: proof.key.id, public_key: Buffer.alloc(32, 7).toString('base64') }]
   expect(new KeyRing(rows).check('checkpoint', signed)).toBe('unknown_key')
@@ -112,7 +112,7 @@ test('a public key under an id that is not its own is not trusted', () => {
   expect(new KeyRing(own, ['00'.repeat(32)]).check('checkpoint', signed)).toBe('unknown_key')
 })
 
-test('one that was altered in the state is found after the next one has taken its place', async () => {
+test('finds a checkpoint that was altered in the state after the next one replaced it', async () => {
   await proof.shipEvents(1, 2)
   await proof.sign()
   await proof.store.state.write([{ sql: "update checkpoints set body = replace(body, ',2,', ',1,')", args: [] }])

@@ -17,7 +17,7 @@ async function sign(): Promise<void> {
   await proof.sign()
 }
 
-test('what goes on from what was seen takes its place', async () => {
+test('a checkpoint that continues the known one replaces it', async () => {
   expect(await look()).toBeNull()
   await sign()
   expect([await look(), await look()]).toEqual([null, null])
@@ -26,7 +26,7 @@ test('what goes on from what was seen takes its place', async () => {
   expect(readKnownCheckpoint(file())?.signature).toBe((await readStateCheckpoint(proof.store.state))?.signature ?? '')
 })
 
-test('checkpoints deleted from both databases and begun anew never take the place of what was seen, which names them', async () => {
+test('names checkpoints that were deleted and started anew, and never replaces the known one by them', async () => {
   for (let round = 0; round < 2; round++) await sign()
   await look()
   await proof.run('delete from checkpoints')

@@ -23,7 +23,7 @@ async function restore({ number, body, key_id, signature }: Awaited<ReturnType<t
 }
 const readFormer = async () => (await inState()) ?? { number: 0, body: '', key_id: '', signature: '' }
 
-test('after a restore the state has the newest checkpoint again, at a new version, and events verify', async () => {
+test('after a restore the state gets the newest checkpoint again, at a new version, and events verify', async () => {
   const former = await readFormer()
   await proof.shipEvents(1, 1)
   await proof.sign()
@@ -41,7 +41,7 @@ test('after a restore the state has the newest checkpoint again, at a new versio
   }
 })
 
-test('one that is the newest, and one that was altered, stay as they are', async () => {
+test('leaves a checkpoint that is the newest, or was altered, as it is', async () => {
   const former = await readFormer()
   await putBack()
   expect(await inState()).toEqual(former)

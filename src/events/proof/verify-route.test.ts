@@ -32,7 +32,7 @@ function asking() {
   }
 }
 
-test('one verification runs at a time, and the next when it has ended', async () => {
+test('runs one verification at a time', async () => {
   const ask = asking()
   const first = await ask()
   expect(await ask()).toBe('conflict')
@@ -40,7 +40,7 @@ test('one verification runs at a time, and the next when it has ended', async ()
   expect(await ask()).toBeInstanceOf(Response)
 })
 
-test('one that was left is not in the way, and its late end does not let two others run at once', async () => {
+test('a verification whose client left does not block the next, and its late end does not let two run at once', async () => {
   const ask = asking()
   const [gone, leaves] = [new AbortController(), new AbortController()]
   gone.abort()

@@ -66,7 +66,7 @@ for (const [database, table] of tables) {
   const other = (value: string | number | null | undefined) =>
     typeof value === 'number' ? value + 1000 : `${value === null ? '' : value}x`
 
-  test(`${database}.${table}: any column of any row altered`, async () => {
+  test(`finds any altered column of any row in ${database}.${table}`, async () => {
     const rows = await rowsOf()
     const silent = new Set<string>()
     for (const column of Object.keys(rows[0] ?? {})) {
@@ -87,7 +87,7 @@ for (const [database, table] of tables) {
     expect(await proof.findings()).toEqual([])
   })
 
-  test(`${database}.${table}: any row deleted, and all of them`, async () => {
+  test(`finds any deleted row in ${database}.${table}, and the deletion of all`, async () => {
     const rows = await rowsOf()
     expect(rows.length).toBeGreaterThan(0)
     for (const gone of [...rows.map((row) => [row]), rows]) {
@@ -97,7 +97,7 @@ for (const [database, table] of tables) {
     await putBack(rows)
   })
 
-  test(`${database}.${table}: two rows that change what they hold`, async () => {
+  test(`finds two swapped values in ${database}.${table}`, async () => {
     const rows = await rowsOf()
     const [first, second] = [rows.at(-2), rows.at(-1)]
     if (first === undefined || second === undefined) return
@@ -112,7 +112,7 @@ for (const [database, table] of tables) {
   })
 }
 
-test('everything of the proof deleted at once', async () => {
+test('finds the deletion of the whole proof at once', async () => {
   for (const table of ['checkpoints', 'chain_floors']) await proof.run(`delete from ${table}`)
   await proof.store.state.write([{ sql: 'update checkpoints set number = 0, version = 0', args: [] }])
   expect(await proof.findings()).toContain('checkpoint.missing')

@@ -44,8 +44,8 @@ async function forgetSums(): Promise<void> {
 const worker = () => proof.worker(1)
 const at = (seq: number) => `chain = '${worker()}' and seq = ${seq}`
 
-describe('a ledger that nobody touched', () => {
-  test('verifies whole, and says what is not covered yet', async () => {
+describe('verification of an untouched ledger', () => {
+  test('succeeds and reports what no checkpoint covers yet', async () => {
     await proof.shipEvents(2, 2)
     const lines = await proof.verify()
     expect(lines.at(-1)).toMatchObject({
@@ -57,12 +57,12 @@ describe('a ledger that nobody touched', () => {
     })
   })
 
-  test('verifies from a time on, beginning at the checkpoint before it', async () => {
+  test('starts at the checkpoint before a given time', async () => {
     const lines = await proof.verify({ since: proof.now - 30_000 })
     expect(lines.at(-1)).toMatchObject({ findings: 0, events: 5 })
   })
 
-  test('verifies while events come in and before the first checkpoint', async () => {
+  test('succeeds while events arrive and before the first checkpoint', async () => {
     const fresh = await TestProof.start()
     await fresh.shipEvents(1, 450)
     const [lines] = await Promise.all([fresh.verify(), fresh.shipEvents(1, 300)])
@@ -72,19 +72,19 @@ describe('a ledger that nobody touched', () => {
   })
 })
 
-describe('tampering with a row', () => {
+describe('verification finds in a row', () => {
   for (const seq of [1, 3, 6, 10]) {
-    test(`the body of event ${seq}`, async () => {
+    test(`an altered body of event ${seq}`, async () => {
       await proof.run(`update events set body = replace(body, '"allow"', '"deny"'), verdict = 'deny' where ${at(seq)}`)
       expect(await proof.findings()).toEqual([`event.altered 01900001 ${seq}–${seq}`])
     })
 
-    test(`the digest of event ${seq}`, async () => {
+    test(`an altered digest of event ${seq}`, async () => {
       await proof.run(`update events set digest = ? where ${at(seq)}`, '00'.repeat(32))
       expect(await proof.findings()).toEqual([`event.digest_altered 01900001 ${seq}–${seq}`])
     })
 
-    test(`event ${seq} deleted`, async () => {
+    test(`a deletion of event ${seq}`, async () => {
       await proof.run(`delete from events where ${at(seq)}`)
       expect(await proof.findings()).toEqual([`events.missing 01900001 ${seq}–${seq}`])
     })
@@ -100,20 +100,20 @@ describe('tampering with a row', () => {
     'team_id',
     'token_id',
   ]) {
-    test(`its column ${column}`, async () => {
+    test(`an altered column ${column}`, async () => {
       await proof.run(`update events set ${column} = 'other' where ${at(3)}`)
       expect(await proof.findings()).toEqual([`event.column_altered 01900001 3–3 ${column}`])
     })
   }
 
-  test('its time, and its time of receipt', async () => {
+  test('an altered time and time of receipt', async () => {
     await proof.run(`update events set timestamp = timestamp - 1 where ${at(3)}`)
     expect(await proof.findings()).toEqual(['event.column_altered 01900001 3–3 timestamp'])
     await proof.run(`update events set timestamp = timestamp + 1, received_at = received_at + 1 where ${at(3)}`)
     expect(await proof.findings()).toEqual(['events.arrival_altered 01900001 1–5'])
   })
 
-  test('one that was put aside, in what it is shown as', async () => {
+  test('an altered display of a quarantined event', async () => {
     await proof.run(`update events set verdict = 'allow' where ${at(5)}`)
     expect(await proof.findings()).toEqual([
       'events.arrival_altered 01900001 1–5',
@@ -123,7 +123,7 @@ describe('tampering with a row', () => {
     expect(await proof.findings()).toEqual(['events.arrival_altered 01900001 1–5'])
   })
 
-  test('an event shown as put aside that was not', async () => {
+  test('a valid event shown as quarantined', async () => {
     await proof.run(
       `update events set event_type = 'fleet.event_quarantined', verdict = 'error', reason_code = 'event.not_valid',
         request_id = null, team_id = null, token_id = null, timestamp = received_at where ${at(3)}`,
@@ -131,7 +131,7 @@ describe('tampering with a row', () => {
     expect(await proof.findings()).toEqual(['events.arrival_altered 01900001 1–5'])
   })
 
-  test('the event named by its id', async () => {
+  test('an event by its id, and names it', async () => {
     const [row] = await proof.store.ledger.read<{ event_id: string }>(`select event_id from events where ${at(3)}`)
     await proof.run(`update events set body = body || ' ' where ${at(3)}`)
     expect(await proof.verify()).toContainEqual(
@@ -145,15 +145,15 @@ describe('tampering with a row', () => {
   })
 })
 
-describe('tampering with the order', () => {
-  test('two events that change places', async () => {
+describe('verification finds in the order', () => {
+  test('two swapped events', async () => {
     await proof.run(`update events set seq = -1 where ${at(2)}`)
     await proof.run(`update events set seq = 2 where ${at(3)}`)
     await proof.run(`update events set seq = 3 where chain = ? and seq = -1`, worker())
     expect((await proof.findings()).join()).toContain('event.altered 01900001 2–')
   })
 
-  test('two positions of one chain, and of two chains', async () => {
+  test('two swapped positions, of one chain and of two chains', async () => {
     const swap = async (one: string, other: string) => {
       const rows = await proof.store.ledger.read<{ position: number }>(
         `select position from events where ${one} or ${other} order by position`,
@@ -174,8 +174,8 @@ describe('tampering with the order', () => {
   })
 })
 
-describe('tampering with a whole chain', () => {
-  test('its tail cut, the head with it', async () => {
+describe('verification finds in a whole chain', () => {
+  test('a truncated end with a matching head', async () => {
     await proof.run('delete from events where chain = ? and seq > 7', worker())
     expect(await proof.findings()).toEqual(['events.missing 01900001 8–10'])
     await proof.run(
@@ -185,7 +185,7 @@ describe('tampering with a whole chain', () => {
     expect(await proof.findings()).toEqual(['events.missing 01900001 8–10'])
   })
 
-  test('its tail cut, with every checkpoint of the ledger', async () => {
+  test('a truncated end without any checkpoint in the ledger', async () => {
     await proof.run('delete from events where chain = ? and seq > 7', worker())
     await proof.run('delete from chains where chain = ?', worker())
     await proof.run('delete from checkpoints')
@@ -194,7 +194,7 @@ describe('tampering with a whole chain', () => {
     ])
   })
 
-  test('its tail cut, and all checkpoints but a witness taken back', async () => {
+  test('a truncated end with all checkpoints reset except one that a gateway has seen', async () => {
     const witness = await readStateCheckpoint(proof.store.state)
     await proof.run('delete from events where chain = ? and seq > 5', worker())
     await proof.run(
@@ -221,18 +221,18 @@ describe('tampering with a whole chain', () => {
     ])
   })
 
-  test('all of it deleted', async () => {
+  test('a deletion of all events', async () => {
     await proof.run('delete from events where chain = ?', worker())
     await proof.run('delete from chains where chain = ?', worker())
     expect(await proof.findings()).toEqual(['events.missing 01900001 1–10'])
   })
 
-  test('its beginning deleted', async () => {
+  test('a deletion of its beginning', async () => {
     await proof.run('delete from events where chain = ? and seq < 4', worker())
     expect(await proof.findings()).toEqual(['events.missing 01900001 1–3'])
   })
 
-  test('rewritten with digests that follow', async () => {
+  test('rewritten events with matching digests', async () => {
     let digest = chainStart(worker())
     const rows = await proof.store.ledger.read<{ seq: number; body: string }>(
       `select seq, body from events where chain = '${worker()}' order by seq`,
@@ -250,7 +250,7 @@ describe('tampering with a whole chain', () => {
     expect(await proof.findings()).toEqual(['events.rewritten 01900001 6–10'])
   })
 
-  test('an event inserted in the middle, those behind it moved', async () => {
+  test('an event inserted in the middle, with the later ones moved', async () => {
     for (let seq = 10; seq >= 4; seq--) await proof.run(`update events set seq = seq + 1 where ${at(seq)}`)
     await proof.run(
       `insert into events (event_id, chain, seq, digest, body, event_type, timestamp, request_id, verdict, reason_code,
@@ -263,7 +263,7 @@ describe('tampering with a whole chain', () => {
     expect(found).toContain('event.column_altered 01900001 4–4 event_id')
   })
 
-  test('an event appended behind the end, and one of a chain that nobody knows', async () => {
+  test('an event appended at the end, and an event of an unknown chain', async () => {
     const insert = (chain: string, seq: number) =>
       proof.run(
         `insert into events (event_id, chain, seq, digest, body, event_type, timestamp, verdict, reason_code, received_at)
@@ -281,7 +281,7 @@ describe('tampering with a whole chain', () => {
     expect(found).toContain('chain.unknown  1–1')
   })
 
-  test('what the ledger names as its end', async () => {
+  test('an altered head in the ledger', async () => {
     await proof.run("update chains set digest = 'other' where chain = ?", worker())
     expect(await proof.findings()).toEqual(['chain.head_altered 01900001 10–10'])
     await proof.run('update chains set seq = 9 where chain = ?', worker())
@@ -292,14 +292,14 @@ describe('tampering with a whole chain', () => {
     expect(await proof.findings()).toEqual(['chain.unknown 01900001 1–10'])
   })
 
-  test("the control plane's own chain", async () => {
+  test("a change of the control plane's own chain", async () => {
     await proof.run("delete from events where chain = 'control-plane' and seq = 2")
     expect(await proof.findings()).toEqual(['events.missing control- 2–2'])
   })
 })
 
-describe('tampering with what proves', () => {
-  test('a checkpoint of the ledger and of the state', async () => {
+describe('verification finds in the proof itself', () => {
+  test('an altered checkpoint in the ledger and in the state', async () => {
     await proof.run(`update checkpoints set body = replace(body, '"number":1', '"number":7') where number = 1`)
     expect(await proof.findings()).toEqual(['checkpoint.altered 1–1'])
     await proof.run('delete from checkpoints where number = 1')
@@ -309,12 +309,12 @@ describe('tampering with what proves', () => {
     ])
   })
 
-  test('the row of the state put back to an older one', async () => {
+  test('a row of the state reset to an older one', async () => {
     await proof.store.state.write([{ sql: 'update checkpoints set number = 0', args: [] }])
     expect(await proof.findings()).toEqual(['checkpoint.went_back 1–2'])
   })
 
-  test('another key: found by who noted the right one, and by who finds another id in the summary', async () => {
+  test('another key, by a noted key id or by the id in the summary', async () => {
     const other = loadSigningKey(join(proof.store.directory, 'other-key'))
     await proof.run(`update events set body = replace(body, '"allow"', '"deny"'), verdict = 'deny' where ${at(10)}`)
     const [row] = await proof.store.ledger.read<{ body: string }>(`select body from events where ${at(10)}`)
@@ -336,7 +336,7 @@ describe('tampering with what proves', () => {
     ])
   })
 
-  test('nothing signed under the key that is to be trusted', async () => {
+  test('that nothing is signed with the trusted key', async () => {
     await proof.run('delete from checkpoints')
     await proof.store.state.write([{ sql: "update checkpoints set number = 0, body = ''", args: [] }])
     expect(await proof.findings({ pinned: [proof.key.id] })).toEqual(['key.no_checkpoint', 'checkpoint.missing'])
@@ -345,14 +345,14 @@ describe('tampering with what proves', () => {
   const noneLeft = 'delete from checkpoints'
   const emptied = "update checkpoints set number = 0, body = '', key_id = '', signature = '', version = 0"
 
-  test('all checkpoints gone from both databases, even where the row of the state is as at first', async () => {
+  test('the deletion of all checkpoints in both databases, even with a row of the state as at first', async () => {
     await proof.run(noneLeft)
     await proof.store.state.write([{ sql: emptied, args: [] }])
     proof.now += day
     expect(await proof.findings()).toEqual(['checkpoint.missing'])
   })
 
-  test('checkpoints that were begun anew, by who has seen one of those before', async () => {
+  test('checkpoints that were started anew, if it knows an earlier one', async () => {
     const [seen] = await proof.store.ledger.read<Signed>(
       'select body, key_id, signature from checkpoints where number = 1',
     )
@@ -366,7 +366,7 @@ describe('tampering with what proves', () => {
     expect(await proof.findings({ witnesses: seen === undefined ? [] : [seen] })).toEqual(['checkpoint.begun_anew 1–1'])
   })
 
-  test('one that stands in the state only is brought to the ledger with the next look', async () => {
+  test('no fault in a checkpoint that is only in the state, which the next run copies to the ledger', async () => {
     await proof.run('delete from checkpoints where number = 2')
     expect(await proof.findings()).toEqual(['checkpoint.missing 2–2'])
     proof.now -= 60_000
@@ -379,14 +379,14 @@ describe('tampering with what proves', () => {
     ['gateway.instance_replaced', 'chain_fork', 'chain.parted'],
     ['gateway.instance_replaced', 'chain_lost', 'chain.parted'],
   ] as const) {
-    test(`what a gateway recorded of it, signed or not: ${type} of ${reason}`, async () => {
+    test(`what a gateway recorded, signed or not: ${type} of ${reason}`, async () => {
       const event = proof.gatewayEvent(2, { event_type: type, reason_code: reason, verdict: 'error' })
       await proof.ship(2, [JSON.stringify(event)])
       expect(await proof.findings()).toEqual([`${what} 01900002 4–4`])
     })
   }
 
-  test('a checkpoint never covers up what the one before it shows', async () => {
+  test('what an earlier checkpoint shows even when a later one hides it', async () => {
     await proof.run('delete from events where chain = ? and seq > 7', worker())
     await proof.run(
       'update chains set seq = 7, digest = (select digest from events where chain = ?1 and seq = 7) where chain = ?1',
@@ -403,7 +403,7 @@ describe('tampering with what proves', () => {
   })
 })
 
-describe('behind a floor', () => {
+describe('verification after retention', () => {
   const remove = () =>
     removeOldEvents({
       ...{ ledger: proof.store.ledger, key: proof.key, clock: proof.clock, log: silentLog },
@@ -417,7 +417,7 @@ describe('behind a floor', () => {
     expect(await remove()).toEqual({ removed: 16, finished: true })
   })
 
-  test('all that is left verifies, and so does what comes after', async () => {
+  test('accepts the remaining and later events', async () => {
     await proof.shipEvents(2, 2)
     await proof.sign()
     const lines = await proof.verify()
@@ -425,12 +425,12 @@ describe('behind a floor', () => {
     expect(lines.find((line) => line.kind === 'chain' && line.chain === worker())).toMatchObject({ from: 10, to: 13 })
   })
 
-  test('events that were not removed by retention are missing', async () => {
+  test('finds missing events that retention did not remove', async () => {
     await proof.run(`delete from events where ${at(11)}`)
     expect(await proof.findings()).toEqual(['events.missing 01900001 11–11'])
   })
 
-  test('a floor that was raised, deleted or put back is found', async () => {
+  test('finds a floor that was raised, deleted or reset', async () => {
     const [former] = await proof.store.ledger.read<{ body: string }>('select body from chain_floors where chain = ?', [
       worker(),
     ])
@@ -445,7 +445,7 @@ describe('behind a floor', () => {
     expect(await proof.findings()).toEqual(['events.missing 01900001 1–10'])
   })
 
-  test('a row below it is found, however far', async () => {
+  test('finds any row below the floor', async () => {
     await proof.run(`update events set seq = -9e999 where ${at(12)}`)
     expect((await proof.findings()).slice(-1)).toEqual(['events.missing 01900001 12–12'])
     expect((await proof.findings()).join()).toContain('event.inserted')
@@ -454,7 +454,7 @@ describe('behind a floor', () => {
     expect(await proof.findings()).toEqual(['event.inserted 01900001 4–4', 'events.missing 01900001 11–11'])
   })
 
-  test('what does not verify is not removed', async () => {
+  test('keeps retention from removing events that do not verify', async () => {
     await proof.run(`update events set body = body || ' ' where ${at(12)}`)
     proof.now += (retentionDays + 1) * day
     await remove()
@@ -462,7 +462,7 @@ describe('behind a floor', () => {
   })
 })
 
-test('any change to any column of any row that a checkpoint covers is found', async () => {
+test('finds any change to any column of any row that a checkpoint covers', async () => {
   const columns = await proof.store.ledger.read<{ name: string }>("select name from pragma_table_info('events')")
   const rows = await proof.store.ledger.read<{ position: number }>('select position from events')
   const value = fc.oneof(
@@ -504,7 +504,7 @@ test('any change to any column of any row that a checkpoint covers is found', as
   )
 }, 60_000)
 
-describe('tampering with what no text and no number can be', () => {
+describe('verification finds invalid values', () => {
   const texts: [string, string][] = [
     ['a NUL behind it', '%s || char(0)'],
     ['a NUL and more behind it', "%s || char(0) || 'x'"],
@@ -555,7 +555,7 @@ describe('tampering with what no text and no number can be', () => {
   })
 })
 
-describe('tampering with the sums that charts show', () => {
+describe('verification of the sums behind charts', () => {
   const hour = `step = 'hour' and kind = 'all' and scope = '*'`
   const day = "step = 'day' and kind = 'token'"
   test.each([
@@ -586,7 +586,7 @@ describe('tampering with the sums that charts show', () => {
       `update event_rollups set step = 'week' where ${day}`,
       ['week team team token token allow: of no event', 'day team team token token allow: missing'],
     ],
-  ])('%s', async (sql, named) => {
+  ])('finds %s', async (sql, named) => {
     expect(await proof.findings()).toEqual([])
     await proof.run(sql)
     const found = (await proof.findings()).map((text) =>
@@ -595,7 +595,7 @@ describe('tampering with the sums that charts show', () => {
     expect([...new Set(found)].toSorted()).toEqual(named.toSorted())
   })
 
-  test('is not taken for one while events come in', async () => {
+  test('finds no tampering while events arrive', async () => {
     await Promise.all([proof.findings(), proof.shipEvents(1, 3)]).then(([found]) => expect(found).toEqual([]))
     expect(await proof.findings()).toEqual([])
   })

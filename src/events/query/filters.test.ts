@@ -99,7 +99,7 @@ function matches(event: Event, teams: readonly string[], { until, model, ...filt
   )
 }
 
-test('any combination of filters pages through exactly what meets all of them, whatever arrives meanwhile', async () => {
+test('any combination of filters pages through exactly the matching events, while others arrive', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(anyEvent, { maxLength: 25 }),
@@ -121,7 +121,7 @@ test('any combination of filters pages through exactly what meets all of them, w
   )
 })
 
-test('the condition that fewest events meet is left to an index, and no other', async () => {
+test('uses an index for the most selective condition and no other', async () => {
   const used = async (filters: EventFilters): Promise<string> => {
     const plans: string[] = []
     const ledger = {

@@ -21,7 +21,7 @@ const remove = (change: Partial<Parameters<typeof removeOldEvents>[0]> = {}) =>
 const left = () =>
   proof.store.ledger.read('select chain, min(seq) as seq, count(*) as count from events group by chain')
 
-test('whole prefixes of all chains go, whoever they belong to, and what is young stays', async () => {
+test('removes whole prefixes of all chains, for all teams, and keeps recent events', async () => {
   await proof.shipEvents(1, 250)
   await proof.shipEvents(2, 3)
   await proof.record(4)
@@ -33,7 +33,7 @@ test('whole prefixes of all chains go, whoever they belong to, and what is young
   expect(await remove()).toEqual({ removed: 0, finished: true })
 })
 
-test('a round that takes too long goes on with the next one', async () => {
+test('a removal that takes too long goes on in the next round', async () => {
   await proof.shipEvents(1, 300)
   proof.now += (retentionDays + 1) * day
   let ticks = 0
@@ -43,7 +43,7 @@ test('a round that takes too long goes on with the next one', async () => {
   expect(await left()).toEqual([])
 })
 
-test('two control planes that remove at once leave one floor that verifies', async () => {
+test('two control planes that remove events at once leave one floor that verifies', async () => {
   await proof.shipEvents(1, 450)
   await proof.sign()
   proof.now += (retentionDays + 1) * day
@@ -52,7 +52,7 @@ test('two control planes that remove at once leave one floor that verifies', asy
   expect((await proof.verify()).at(-1)).toMatchObject({ findings: 0, events: 0 })
 })
 
-test('whatever is written, signed and removed in whatever order, nothing is found', async () => {
+test('any order of writes, signatures and removals verifies', async () => {
   const step = fc.oneof(
     fc.record({ what: fc.constant('ship'), count: fc.integer({ min: 1, max: 30 }) }),
     fc.record({ what: fc.constant('record'), count: fc.integer({ min: 1, max: 5 }) }),

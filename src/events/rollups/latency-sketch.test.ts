@@ -36,7 +36,7 @@ test('a quantile is off by at most the relative error', () => {
   )
 })
 
-test('sketches of parts added up are the sketch of the whole, in any order', () => {
+test('merged sketches equal the sketch of the whole, in any order', () => {
   fc.assert(
     fc.property(fc.array(durations, { maxLength: 5 }), (parts) => {
       const forwards: LatencySketch = {}
@@ -49,13 +49,13 @@ test('sketches of parts added up are the sketch of the whole, in any order', () 
   )
 })
 
-test('has a bounded number of buckets, whatever is counted', () => {
+test('has a bounded number of buckets for any values', () => {
   const sketch = sketchOf([0, 0.3, 1, 1e12, Number.MAX_VALUE])
   expect(Object.keys(sketch).map(Number)).toEqual([0, expect.any(Number)])
   expect(Math.max(...Object.keys(sketch).map(Number))).toBeLessThan(185)
   expect(quantilesOf(sketch)?.p50).toBeCloseTo(1, 0)
 })
 
-test('nothing counted has no quantiles', () => {
+test('an empty sketch has no quantiles', () => {
   expect(quantilesOf({})).toBeNull()
 })

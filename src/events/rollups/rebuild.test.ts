@@ -55,7 +55,7 @@ async function fill(): Promise<void> {
   await proof.sign()
 }
 
-test('sums that were altered, deleted, made up or damaged are again what they were', async () => {
+test('restores sums that were altered, deleted, forged or damaged', async () => {
   await fill()
   const before = await rows()
   expect(await rebuild()).toEqual({ corrected: 0, growing: 0 })
@@ -77,7 +77,7 @@ test('sums that were altered, deleted, made up or damaged are again what they we
   }
 })
 
-test('events that arrive meanwhile count once', async () => {
+test('counts events that arrive during the rebuild once', async () => {
   await fill()
   await proof.run("delete from event_rollups where step <> 'hour'")
   const arriving = async () => {
@@ -92,7 +92,7 @@ test('events that arrive meanwhile count once', async () => {
   expect(await proof.findings()).toEqual([])
 })
 
-test('a row that another has removed meanwhile takes none of another hour with it', async () => {
+test('a row that another process removes meanwhile takes no row of another hour with it', async () => {
   await fill()
   const { ledger } = proof.store
   await proof.run(`insert into event_rollups select kind, step, scope, max(at), 'made up', verdict, requests, input_tokens,
@@ -116,7 +116,7 @@ test('a row that another has removed meanwhile takes none of another hour with i
   expect(await proof.findings()).toEqual([])
 })
 
-test('one that ended anywhere is gone on with', async () => {
+test('resumes a rebuild that ended anywhere', async () => {
   await fill()
   await proof.run('delete from event_rollups')
   const { ledger } = proof.store
@@ -143,7 +143,7 @@ test('one that ended anywhere is gone on with', async () => {
   expect(await proof.findings()).toEqual([])
 })
 
-test('what a full bucket counts under other stays there, and finds room again where all was lost', async () => {
+test('keeps the keys that a full bucket counts as other, and makes room again after a total loss', async () => {
   for (let batch = 0; batch < 3; batch += 1) {
     await ship(1, keysAtMost / 2, (index) => ({ reason_code: `made.up_${batch}_${index}` }))
     await foldRollups(proof.store.ledger)
@@ -157,7 +157,7 @@ test('what a full bucket counts under other stays there, and finds room again wh
   expect(await proof.store.ledger.read(keys)).toEqual([{ keys: keysAtMost + 1, requests: 1.5 * keysAtMost }])
 })
 
-test('what retention has removed the events of is left as it is', async () => {
+test('leaves sums alone whose events retention has removed', async () => {
   await fill()
   const first = proof.now - day
   await proof.run("delete from event_rollups where step = 'minute'")
@@ -190,7 +190,7 @@ function asking() {
   }
 }
 
-test('the route is for those who see every team, once at a time', async () => {
+test('the route needs a caller who sees every team, and runs once at a time', async () => {
   await fill()
   const ask = asking()
   expect(await ask('member')).toBe('permission_denied')
@@ -203,7 +203,7 @@ test('the route is for those who see every team, once at a time', async () => {
   expect(await proof.findings()).toEqual([])
 })
 
-test('one that was left is not in the way of the next, and its late end lets no third one run beside that', async () => {
+test('a rebuild whose client left does not block the next, and its late end does not let a third one run', async () => {
   await fill()
   const ask = asking()
   const [gone, leaves] = [new AbortController(), new AbortController()]

@@ -79,7 +79,7 @@ const series = (query: Partial<SeriesQuery>, visibility = all) =>
 const totals = async (query: Partial<SeriesQuery>, visibility = all) =>
   Object.fromEntries((await series(query, visibility)).totals.map(({ key, requests }) => [String(key), requests]))
 
-test('adds up requests, tokens, cost and times by minute', async () => {
+test('sums up requests, tokens, cost and durations by minute', async () => {
   await keep([outcome(), outcome({ latency: 300 }), outcome({ ago: 2 * minute })])
   await keep([outcome({ cost: 0.000_000_001 })])
   const answer = await series({})
@@ -101,7 +101,7 @@ test('adds up requests, tokens, cost and times by minute', async () => {
   expect((await series({ by: 'verdict' })).series[0]?.points[1]?.latency_ms?.p99).toBeWithin(95, 105.1)
 })
 
-test('groups by each of what is kept, with verdict and team as filters or groups beside it', async () => {
+test('groups by each stored key, with verdict and team as filters or second groups', async () => {
   await keep([
     outcome({ verdict: 'block', reason: 'terms', model: 'a', gateway: 'g1', token: 't1' }),
     outcome({ model: 'a', team: 'team-b', gateway: 'g2', token: 't2' }),
@@ -128,11 +128,11 @@ test.each([
   [{ by: 'token', step: 'minute' }, 'step'],
   [{ since: now - 3 * day, step: 'minute' }, 'step'],
   [{ since: now + 2 }, 'until'],
-] as const)('refuses %j, which is not kept, and names %s', async (query, param) => {
+] as const)('refuses %j, which is not stored, and names %s', async (query, param) => {
   await expect(series(query)).rejects.toMatchObject({ code: 'invalid_parameter', param })
 })
 
-test('shows each caller what its teams did, and no more', async () => {
+test('shows each caller the sums of its teams only', async () => {
   await keep([outcome(), outcome({ team: 'team-b' }), outcome({ team: null })])
   const sees = (teams: Visibility['teams']) => totals({ by: 'team' }, { teams, ownTokens: [] })
   expect(await sees('every')).toEqual({ 'team-a': 1, 'team-b': 1, null: 1 })
@@ -148,7 +148,7 @@ test('shows each caller what its teams did, and no more', async () => {
   }
 })
 
-test('shows a token that sees no team what it did itself, where its own id is asked for', async () => {
+test('shows a token without a team its own sums when asked for its own id', async () => {
   await keep([outcome({ token: 'own' }), outcome({ team: null, token: 'own' }), outcome({ token: 'other' })])
   const own: Visibility = { teams: [], ownTokens: ['own'] }
   const count = async (query: object) =>
@@ -159,7 +159,7 @@ test('shows a token that sees no team what it did itself, where its own id is as
   expect(await count({})).toBe(0)
 })
 
-test('takes minutes, hours or days by the length of the window, and what is kept', async () => {
+test('chooses minutes, hours or days by the length of the window and by what is stored', async () => {
   await keep([outcome({ ago: 20 * day }), outcome({ ago: 3 * day }), outcome()])
   expect(await series({ since: now - 6 * hour })).toMatchObject({ step: 'minute' })
   expect(await series({ since: now - 3 * day, until: now - 3 * day + hour })).toMatchObject({ step: 'hour' })
@@ -168,13 +168,13 @@ test('takes minutes, hours or days by the length of the window, and what is kept
   expect(days).toMatchObject({ step: 'day', series: [{ points: [{ requests: 1 }, { requests: 1 }, { requests: 1 }] }] })
 })
 
-test('counts what arrives late where it belongs, but for minutes that are no longer kept', async () => {
+test('counts late events in their own bucket, except in minutes that are no longer stored', async () => {
   await keep([outcome({ ago: 3 * day })])
   const rows = await databases.ledger.read('select distinct step from event_rollups order by step')
   expect(rows).toEqual([{ step: 'day' }, { step: 'hour' }])
 })
 
-test('sums up what is beyond the fifty largest keys', async () => {
+test('sums up everything beyond the fifty largest keys as other', async () => {
   await keep(Array.from({ length: 60 }, (_, index) => outcome({ model: `model-${index}` })))
   await keep([outcome({ model: 'model-59' })])
   const { series: keys, totals: sums } = await series({ by: 'model' })
@@ -184,7 +184,7 @@ test('sums up what is beyond the fifty largest keys', async () => {
   expect(sums.filter(({ rest }) => rest)).toHaveLength(1)
 })
 
-test('a model called other is not taken for the rest, of which the times are known', async () => {
+test('does not confuse a model named other with the rest', async () => {
   const small = Array.from({ length: 60 }, (_, index) => outcome({ model: `model-${index}`, latency: 2000 }))
   await keep([...small, ...small.map(() => outcome({ model: 'other', latency: 50 }))])
   for (let batch = 0; batch < 2; batch += 1) {
@@ -200,13 +200,13 @@ test('a model called other is not taken for the rest, of which the times are kno
   }
 })
 
-test('the rest of many teams has its times too', async () => {
+test('the rest of many teams has its durations too', async () => {
   await keep(Array.from({ length: 60 }, (_, index) => outcome({ team: `team-${index}`, latency: 2000 })))
   const { totals: sums } = await series({ by: 'team', step: 'hour' })
   expect(sums.at(-1)).toMatchObject({ rest: true, requests: 10, latency_ms: { p50: near(2000) } })
 })
 
-test('refuses more points than a chart can show and names a coarser step, or takes it where none was asked for', async () => {
+test('refuses more points than a chart can show and names a coarser step, or chooses it by default', async () => {
   const models = Array.from({ length: 50 }, (_, index) => `m${index}`)
   for (let ago = 0; ago < 45 * minute; ago += minute) await arrive(models.map((model) => outcome({ model, ago })))
   await foldRollups(databases.ledger)
@@ -217,7 +217,7 @@ test('refuses more points than a chart can show and names a coarser step, or tak
   expect(shorter.series.flatMap(({ points }) => points)).toHaveLength(31 * 50)
 })
 
-test('where no step was asked for, a long window with many keys is told by days', async () => {
+test('without a given step a long window with many keys uses days', async () => {
   const models = Array.from({ length: 30 }, (_, index) => `m${index}`)
   for (const ago of [0, 5 * day]) await arrive(models.map((model) => outcome({ model, ago })))
   await foldRollups(databases.ledger)
@@ -226,7 +226,7 @@ test('where no step was asked for, a long window with many keys is told by days'
   expect(await series({ since: now - 10 * day, by: 'model', step: 'hour' })).toMatchObject({ step: 'hour' })
 })
 
-test('a bucket holds so many models and reasons, however many callers make up', async () => {
+test('limits the models and reasons of a bucket, however many callers invent', async () => {
   for (let batch = 0; batch < 4; batch += 1) {
     await keep(
       Array.from({ length: 300 }, (_, index) => outcome({ model: `${batch}-${index}`, reason: `${batch}.${index}` })),
@@ -244,7 +244,7 @@ test('a bucket holds so many models and reasons, however many callers make up', 
   expect((await series({ by: 'model', step: 'hour' })).totals.map(({ key }) => key)).not.toContain('never answered')
 })
 
-test('each arrival is added once, through deaths between any two transactions and with several at it', async () => {
+test('adds each arrival once, with deaths between any two transactions and several processes at work', async () => {
   const events = Array.from({ length: 60 }, (_, index) => outcome({ token: `t${index}`, model: `m${index}` }))
   await arrive(events)
   let writes = 0
@@ -274,7 +274,7 @@ const anyTold = fc.record({
   latency: fc.integer({ min: 0, max: 100_000 }),
 })
 
-test('the sums are the same however the events were cut into batches, and those of the events', async () => {
+test('gives the same sums for any split into batches, equal to the sums of the events', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(anyTold, { minLength: 1, maxLength: 40 }),
@@ -301,7 +301,7 @@ test('the sums are the same however the events were cut into batches, and those 
   )
 })
 
-test('a model with half of a surrogate pair is counted and shown, by this release and by one before it', async () => {
+test('counts and shows a model name with half a surrogate pair, from this release and the one before', async () => {
   const half = outcome({ model: 'gpt\ud800x' })
   await keep([half])
   const [arrival] = rollupStatements([half], now)
@@ -315,7 +315,7 @@ test('a model with half of a surrogate pair is counted and shown, by this releas
   ])
 })
 
-test('rows that are no text, no sketch or no number any more are shown as far as they can be, and added to', async () => {
+test('shows damaged rows as far as possible and keeps adding to them', async () => {
   await keep([outcome({ model: 'gpt-4o' }), outcome({ model: 'other-model' })])
   const damage = [
     "update event_rollups set key = cast(x'67ff' as text), requests = 7 where kind = 'model' and key = 'gpt-4o'",

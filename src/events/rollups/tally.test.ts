@@ -31,7 +31,7 @@ function rowsOfTallies(tallies: readonly Tally[]): Sums[][] {
   })
 }
 
-test('outcomes that are tallied together make the rows that each would make by itself, in the same order', () => {
+test('a combined tally writes the same rows in the same order as single tallies', () => {
   fc.assert(
     fc.property(fc.array(outcome, { maxLength: 40 }), (outcomes) => {
       expect(rowsOf([outcomes])).toEqual(rowsOf(outcomes.map((each) => [each])))
@@ -39,7 +39,7 @@ test('outcomes that are tallied together make the rows that each would make by i
   )
 })
 
-test('outcomes that were received at different times are tallied together as each by itself', () => {
+test('combines outcomes of different times of receipt as if tallied one by one', () => {
   const received = fc.integer({ min: -9, max: 9 }).map((by) => receivedAt + by * 60_000)
   fc.assert(
     fc.property(fc.array(fc.tuple(outcome, received), { maxLength: 40 }), (outcomes) => {
@@ -51,7 +51,7 @@ test('outcomes that were received at different times are tallied together as eac
   )
 })
 
-test('an outcome counts once for each kind, step and scope, and in minutes only while they are kept', () => {
+test('counts an outcome once for each kind, step and scope, and in minutes only while they are stored', () => {
   const [old, fresh] = [receivedAt - minutesKeptMilliseconds - 1, receivedAt - minutesKeptMilliseconds]
   const keys = { all: '', model: 'm', gateway: 'g', reason: 'ok', token: 't' }
   const none = { inputTokens: 0, outputTokens: 0, cost: 0, latency: 5, firstToken: null }

@@ -17,7 +17,7 @@ afterEach(() => {
 
 const open = () => new WorkerFiles(directory, 'token', newId)
 
-test('an instance that was killed while it ended does not begin again as the one whose events are to be carried over', () => {
+test('an instance that was killed while retiring does not start again as the same instance', () => {
   const file = join(directory, 'instance.json')
   const former = open()
   copyFileSync(file, `${file}.kept`)
@@ -30,7 +30,7 @@ test('an instance that was killed while it ended does not begin again as the one
   expect(existsSync(join(directory, 'agreed'))).toBe(false)
 })
 
-test('an identity that is damaged is named, and no other is made in its place', () => {
+test('names a damaged identity file and makes no new identity in its place', () => {
   open()
   writeFileSync(join(directory, 'instance.json'), '{"')
   expect(open).toThrow(
@@ -41,13 +41,13 @@ test('an identity that is damaged is named, and no other is made in its place', 
   )
 })
 
-test('that an instance was taken over is known until the next start', () => {
+test('remembers until the next start that another process took the worker over', () => {
   open().fenced(1234)
   expect(open().fencedAt).toBe(1234)
   open().started()
   expect(open().fencedAt).toBeNull()
 })
 
-test('an instance is the same one after a restart', () => {
+test('keeps the same instance after a restart', () => {
   expect(open().instanceId).toBe(open().instanceId)
 })

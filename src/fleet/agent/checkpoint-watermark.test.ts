@@ -64,7 +64,7 @@ function put(number: number, seq: number, change: Partial<Checkpoint> = {}): voi
 
 const keptNumber = (): unknown => JSON.parse(JSON.parse(readFileSync(keptFile(), 'utf8')).body).number
 
-test('a witness keeps the highest checkpoint, over restarts, and says nothing while they rise', () => {
+test('keeps the highest checkpoint over restarts and records nothing while checkpoints rise', () => {
   watermark().look()
   put(1, 5)
   watermark().look()
@@ -84,7 +84,7 @@ for (const [how, number, seq] of [
   ['chain_shorter', 3, 4],
   ['not_a_checkpoint', 0, 0],
 ] as const) {
-  test(`a checkpoint that went back is told of once and never kept: ${how}`, () => {
+  test(`records a checkpoint that went back once and never keeps it: ${how}`, () => {
     put(2, 5)
     watermark().look()
     put(number, seq)
@@ -105,7 +105,7 @@ for (const [how, sql] of [
   ['emptied', "update checkpoints set number = 0, body = '', key_id = '', signature = ''"],
   ['deleted', 'delete from checkpoints'],
 ] as const) {
-  test(`a state whose checkpoint was ${how} is told of once`, () => {
+  test(`records once that a state's checkpoint was ${how}`, () => {
     put(3, 5)
     watermark().look()
     state.run(sql)
@@ -123,7 +123,7 @@ for (const [how, change] of [
   ['chain_missing', { heads: new Map() }],
   ['begun_anew', { series: 'another' }],
 ] as const) {
-  test(`a newer checkpoint that leaves something out is told of: ${how}`, () => {
+  test(`records a newer checkpoint that leaves something out: ${how}`, () => {
     put(2, 5)
     watermark().look()
     put(3, 6, change)
@@ -132,7 +132,7 @@ for (const [how, change] of [
   })
 }
 
-test('a restored state that has the newest checkpoint again within seconds is not told of', () => {
+test('does not record a restored state that has the newest checkpoint again within seconds', () => {
   put(2, 5)
   const looking = watermark()
   looking.look()
@@ -152,7 +152,7 @@ test('a restored state that has the newest checkpoint again within seconds is no
   expect(keptNumber()).toBe(3)
 })
 
-test('an older file that is put in the place of the state is noticed by a witness that goes on looking', () => {
+test('detects an older file that replaces the state while running', () => {
   put(2, 5)
   const older = join(directory, 'older.db')
   state.run('vacuum into ?', [older])
@@ -167,7 +167,7 @@ test('an older file that is put in the place of the state is noticed by a witnes
   expect(recorded).toMatchObject([{ details: { how: 'older', seen: 3, found: 2 } }])
 })
 
-test('a chain that retention has removed whole is not missed', () => {
+test('accepts that retention removed a whole chain', () => {
   put(2, 5)
   watermark().look()
   put(3, 6, { heads: new Map(), removed: 1 })
@@ -175,7 +175,7 @@ test('a chain that retention has removed whole is not missed', () => {
   expect(recorded).toEqual([])
 })
 
-test('a kept file that is no checkpoint is as good as none', () => {
+test('treats a damaged watermark file as none', () => {
   writeFileSync(keptFile(), '{')
   put(1, 5)
   watermark().look()

@@ -16,7 +16,7 @@ afterEach(async () => {
   await fleet.remove()
 })
 
-test('acknowledges a change that is nothing but a denial, and reads the state when there is time', async () => {
+test('acknowledges a change with only revocations at once and reads the state later', async () => {
   const worker = await fleet.worker('a', { heartbeatEveryMs: 60_000, random: () => 0 })
   await until(() => worker.ready().ok)
   const hash = fleet.addToken()
@@ -29,7 +29,7 @@ test('acknowledges a change that is nothing but a denial, and reads the state wh
   expect(worker.view.denied(hash)).toBe(false)
 })
 
-test('reads many denials at once, and sooner where it does not serve for long without news', async () => {
+test('reads many revocations together, and sooner when max_staleness is short', async () => {
   const settings = {
     max_staleness_seconds: 0,
     outbox_segment_bytes: 65_536,
@@ -58,7 +58,7 @@ test('reads many denials at once, and sooner where it does not serve for long wi
   expect(reads.filter((view) => view === patient.view).length).toBeLessThan(hashes.length / 2)
 })
 
-test('news that are three seconds on their way count as of when they were asked for', async () => {
+test('an answer that took three seconds counts as of when it was requested', async () => {
   fleet.interfere = async (path, _request, forward) => {
     const answer = await forward()
     if (path.endsWith('/heartbeat')) await Bun.sleep(2500)
@@ -85,7 +85,7 @@ function stalledStream(body: ReadableStream<Uint8Array>, events: number): Readab
   )
 }
 
-test('opens its stream again when that brings bytes and no events, or no hello', async () => {
+test('reopens a stream that brings bytes but no events or no handshake', async () => {
   const clock = movableClock()
   // The first version of all is in no log of changes.
   fleet.change(() => undefined)
@@ -122,7 +122,7 @@ function copyState(name: string): string {
   return file
 }
 
-test('looks at a state that lags behind no oftener for many changes than for one, and reads the newest', async () => {
+test('polls a lagging state no more often for many changes than for one, and reads the newest', async () => {
   const stateFile = copyState('behind.db')
   const worker = await fleet.worker('a', { stateFile })
   await until(() => worker.ready().ok && worker.counters.connected === 1)
@@ -136,7 +136,7 @@ test('looks at a state that lags behind no oftener for many changes than for one
   await until(() => worker.view.version === head?.version)
 })
 
-test('goes stale where its state does not follow, whatever the control plane lets it know', async () => {
+test('goes stale when its state does not follow, whatever the control plane answers', async () => {
   const stateFile = copyState('behind.db')
   const clock = movableClock()
   const worker = await fleet.worker('a', { stateFile, clock })

@@ -30,7 +30,7 @@ function accepts(worker: GatewayAgent, hash: string): boolean {
   }
 }
 
-test('a worker that signed off serves again only once it has heard what was revoked meanwhile', async () => {
+test('a deregistered worker serves again only after it learned of the revocations meanwhile', async () => {
   const hash = fleet.addToken()
   const first = await fleet.worker('a')
   await until(() => first.ready().ok)
@@ -50,7 +50,7 @@ test('a worker that signed off serves again only once it has heard what was revo
   expect(accepts(second, hash)).toBe(false)
 })
 
-test('what is kept is gone before the goodbye is sent, and an answer that is lost does not bring it back', async () => {
+test('deletes its kept freshness before it deregisters, and a lost answer does not restore it', async () => {
   const kept = join(fleet.directory, 'a', 'worker', 'fresh')
   const atGoodbye: boolean[] = []
   fleet.interfere = async (path, _request, forward) => {
@@ -66,7 +66,7 @@ test('what is kept is gone before the goodbye is sent, and an answer that is los
   expect(() => worker.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
 })
 
-test('no goodbye is said where what is kept cannot be removed: the worker counts as unreachable', async () => {
+test('does not deregister when kept freshness cannot be deleted: the worker counts as unreachable', async () => {
   const worker = await fleet.worker('a')
   await until(() => worker.ready().ok)
   const forget = spyOn(WorkerFiles.prototype, 'forgetFresh').mockImplementation(() => {
@@ -78,7 +78,7 @@ test('no goodbye is said where what is kept cannot be removed: the worker counts
   expect(await fleet.control.fleet.propagation(version)).toMatchObject({ unreachable: [{}] })
 })
 
-test('a worker without a primary says no goodbye, and serves after a restart by what it kept', async () => {
+test('a worker without a primary does not deregister, and serves after a restart by its kept freshness', async () => {
   const clock = movableClock()
   const worker = await fleet.worker('a', { clock })
   await until(() => worker.ready().ok)
@@ -95,7 +95,7 @@ test('a worker without a primary says no goodbye, and serves after a restart by 
   expect(deregistrations).toBe(0)
 })
 
-test('a worker that starts anew is told a head by its hello, and older news of another control plane do not count', async () => {
+test('a restarted worker ignores heartbeat answers that are older than the head of its handshake', async () => {
   const first = await fleet.worker('a')
   await until(() => first.ready().ok)
   await first.drain()
@@ -229,7 +229,7 @@ class Host {
   }
 }
 
-test('nothing is accepted that was revoked, whether gateways stop, are killed, start or are cut off, unless they were named', async () => {
+test('no gateway accepts a revoked token unless the revocation named it as unreachable, under stops, kills, starts and partitions', async () => {
   const script = fc.array(
     fc.constantFrom<Step>('revoke', 'revoke', 'stop', 'stop', 'kill', 'start', 'settle', 'cut', 'heal'),
     { minLength: 6, maxLength: 10 },

@@ -5,7 +5,7 @@ const clock = { wall: 1_000_000, ticks: 50, now: () => clock.wall, monotonic: ()
 
 const head = (version: number, nonce = `n${version}`, history = 'h') => ({ version, nonce, history })
 
-test('age is by whichever clock says more', () => {
+test('takes the larger age of the wall clock and the monotonic clock', () => {
   const freshness = new Freshness(clock, null)
   expect(freshness.age()).toBe(Number.POSITIVE_INFINITY)
   freshness.heard(head(1), instant(clock), head(1))
@@ -16,7 +16,7 @@ test('age is by whichever clock says more', () => {
   expect(freshness.age()).toBe(5010)
 })
 
-test('an answer that comes late does not make older what is known already', () => {
+test('a late answer does not lower the known freshness', () => {
   const freshness = new Freshness(clock, null)
   const early = instant(clock)
   clock.ticks += 100
@@ -26,12 +26,12 @@ test('an answer that comes late does not make older what is known already', () =
   expect(freshness.age()).toBe(0)
 })
 
-test('a restart counts from the instant that was kept, unless the clock has gone back behind it', () => {
+test('a restart counts from the kept instant, unless the clock went back before it', () => {
   expect(new Freshness(clock, clock.wall - 42).age()).toBe(42)
   expect(new Freshness(clock, clock.wall + 42).age()).toBe(Number.POSITIVE_INFINITY)
 })
 
-test('news count from when they were asked for once the state that is read has come to them', () => {
+test('freshness counts from the request once the state has reached the answered head', () => {
   const freshness = new Freshness(clock, null)
   freshness.heard(head(1), instant(clock), head(1))
   clock.ticks += 100
@@ -44,7 +44,7 @@ test('news count from when they were asked for once the state that is read has c
   expect([freshness.age(), freshness.behind]).toEqual([100, false])
 })
 
-test('what a restored primary has lost is not waited for', () => {
+test('does not wait for versions that a restored primary has lost', () => {
   const freshness = new Freshness(clock, null)
   freshness.heard(head(8), instant(clock), head(1))
   freshness.heard(head(3), instant(clock), head(1))

@@ -30,8 +30,8 @@ const event = (): Event => ({
   exchange_id: newId(),
 })
 
-describe('a worker', () => {
-  test('becomes ready with the catalog its gateway may use, its credentials opened', async () => {
+describe('a gateway worker', () => {
+  test('becomes ready with the catalog its gateway may use and with decrypted credentials', async () => {
     const worker = await fleet.worker('a')
     expect(() => worker.standing.assertCurrent()).toThrow('still starting')
     await until(() => worker.ready().ok)
@@ -45,7 +45,7 @@ describe('a worker', () => {
     expect(Math.abs(worker.now() - Date.now())).toBeLessThan(2000)
   })
 
-  test('reads tokens by their hash, new ones at once, and says when the state cannot be read', async () => {
+  test('reads tokens by their hash, new ones at once, and reports a state that cannot be read', async () => {
     const worker = await fleet.worker('a')
     const hash = fleet.addToken()
     await until(() => worker.ready().ok)
@@ -56,7 +56,7 @@ describe('a worker', () => {
     expect(unreadable.ready().ok).toBe(false)
   })
 
-  test('has a revocation before the revoke is answered', async () => {
+  test('has a revocation before the revoke call is answered', async () => {
     const worker = await fleet.worker('a')
     const denied: string[] = []
     worker.onDenied((hashes) => denied.push(...hashes))
@@ -73,7 +73,7 @@ describe('a worker', () => {
     expect(worker.view.token(hash)?.revokedAt).toBe(1)
   })
 
-  test('opens its stream again when it breaks and learns what it missed', async () => {
+  test('reopens a broken stream and learns what it missed', async () => {
     let streams = 0
     fleet.interfere = (path, _request, forward) => {
       if (path.endsWith('/stream')) streams++
@@ -93,7 +93,7 @@ describe('a worker', () => {
     expect(streams).toBeGreaterThan(1)
   })
 
-  test('gets each event into the ledger once, in order, whatever is lost or repeated on the way', async () => {
+  test('ships each event to the ledger once and in order, under loss and repetition', async () => {
     let posts = 0
     fleet.interfere = async (path, request, forward) => {
       if (!path.endsWith('/events')) return forward()
@@ -118,7 +118,7 @@ describe('a worker', () => {
     expect(posts).toBeGreaterThan(2)
   })
 
-  test('ships what was left when it was stopped, and interrupted exchanges too, after its next start', async () => {
+  test('ships after a restart what was left, interrupted exchanges included', async () => {
     const first = await fleet.worker('a')
     await until(() => first.ready().ok)
     await first.journal.refuse([event()])
@@ -131,7 +131,7 @@ describe('a worker', () => {
     expect((await fleet.events()).at(-1)).toMatchObject({ seq: 2, event_id: open.event_id })
   })
 
-  test('tells of many refusals of unknown callers by their sum, in a while, and has told of each when it stops', async () => {
+  test('sums up refusals of unknown callers and records the rest when it stops', async () => {
     const worker = await fleet.worker('a')
     await until(() => worker.ready().ok)
     const flood = async () => {
@@ -154,7 +154,7 @@ describe('a worker', () => {
     expect(found?.events).toBeLessThan(500)
   })
 
-  test('ends in its time, its outbox closed, though its control plane does not answer', async () => {
+  test('stops in time and closes its outbox when the control plane does not answer', async () => {
     const worker = await fleet.worker('a', { drainTimeoutMs: 400 })
     await until(() => worker.counters.connected === 1)
     fleet.interfere = () => new Promise(() => undefined)
@@ -167,7 +167,7 @@ describe('a worker', () => {
     expect(warnings).toEqual([])
   })
 
-  test('refuses a data directory that another worker uses, and a control plane that is reached in the clear', async () => {
+  test('refuses a data directory in use by another worker, and a control plane over plain HTTP', async () => {
     await fleet.worker('a')
     await expect(fleet.worker('a')).rejects.toMatchObject({ code: 'conflict' })
     await expect(fleet.worker('b', { apiUrl: 'http://gate.example.com' })).rejects.toMatchObject({
@@ -192,7 +192,7 @@ describe('a worker', () => {
     expect(existsSync(join(fleet.directory, 'a', 'worker', 'fenced'))).toBe(true)
   })
 
-  test('goes on by itself where a restored ledger knows a former process of it', async () => {
+  test('goes on when a restored ledger names an earlier process of the same worker', async () => {
     let fenced = 0
     const worker = await fleet.worker('a', { onFenced: () => fenced++ })
     await until(() => worker.ready().ok)
@@ -206,7 +206,7 @@ describe('a worker', () => {
     expect(fenced).toBe(0)
   })
 
-  test('says over a restart how much of its chain the ledger had: one that has less is waited for', async () => {
+  test('reports after a restart how many of its events the ledger had, so that a ledger with fewer reconciles', async () => {
     const clock = movableClock()
     const first = await fleet.worker('a', { clock })
     await until(() => first.ready().ok)
@@ -222,7 +222,7 @@ describe('a worker', () => {
     await until(async () => (await fleet.events()).length === 1)
   })
 
-  test('begins as another instance where the ledger has more of its chain than it has itself', async () => {
+  test('starts as another instance when the ledger has more of its chain than the worker', async () => {
     const first = await fleet.worker('a')
     await first.journal.refuse([event()])
     await until(async () => (await fleet.events()).length === 1)
@@ -246,7 +246,7 @@ describe('a worker', () => {
     expect(found.map(({ event_type }) => event_type)).toContain('gateway.instance_replaced')
   })
 
-  test('that a crash of the host took back loses no event: those it wrote since are those of its next instance', async () => {
+  test('loses no event that a host crash took back: later events move to the next instance', async () => {
     const first = await fleet.worker('a')
     const shipped = Array.from({ length: 5 }, event)
     await first.journal.refuse(shipped.slice(0, 3))
@@ -275,7 +275,7 @@ describe('a worker', () => {
     for (const each of [...shipped, ...served]) expect(found.filter((id) => id === each.event_id)).toHaveLength(1)
   })
 
-  test('goes on from the head that the ledger has when it is told of a gap, on the same stream', async () => {
+  test("continues from the ledger's head after a gap, on the same stream", async () => {
     let streams = 0
     let gaps = 0
     fleet.interfere = async (path, _request, forward) => {
@@ -299,7 +299,7 @@ describe('a worker', () => {
     expect({ streams, gaps }).toEqual({ streams: 1, gaps: 1 })
   })
 
-  test('serves without a control plane until its news are too old, also over a restart', async () => {
+  test('serves without a control plane until max_staleness, also after a restart', async () => {
     const clock = movableClock()
     const first = await fleet.worker('a', { clock })
     await until(() => first.ready().ok)
@@ -315,7 +315,7 @@ describe('a worker', () => {
     expect(() => second.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
   })
 
-  test('tells the time of its control plane on a host whose clock is wrong, also over a restart without it', async () => {
+  test("uses the control plane's time on a host with a wrong clock, also after a restart without it", async () => {
     const clock = { now: () => Date.now() - 600_000, monotonic: () => performance.now() }
     const first = await fleet.worker('a', { clock })
     await until(() => first.ready().ok)
@@ -328,7 +328,7 @@ describe('a worker', () => {
     expect(Math.abs(second.now() - Date.now())).toBeLessThan(2000)
   })
 
-  test('opens kept keys with its own runtime token only', async () => {
+  test('opens kept keys only with its own runtime token', async () => {
     const first = await fleet.worker('a')
     await until(() => first.ready().ok)
     await first.drain()
@@ -338,7 +338,7 @@ describe('a worker', () => {
     expect(other.view.providers()).toEqual([])
   })
 
-  test('loses its session when its runtime token is revoked, says so at once, and becomes stale', async () => {
+  test('loses its session when its runtime token is revoked, reports that at once, and becomes stale', async () => {
     const clock = movableClock()
     const worker = await fleet.worker('a', { clock, random: () => 0 })
     await until(() => worker.ready().ok)

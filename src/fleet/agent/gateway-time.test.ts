@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { GatewayTime } from './gateway-time.ts'
 
-test('a clock that is wrong by ten minutes is right within the time that an answer took', () => {
+test('corrects a clock that is wrong by ten minutes to within the round-trip time', () => {
   for (const wrong of [600_000, -600_000]) {
     let monotonic = 5
     const time = new GatewayTime({ monotonic: () => monotonic }, 1_000_000 + wrong)
@@ -12,7 +12,7 @@ test('a clock that is wrong by ten minutes is right within the time that an answ
   }
 })
 
-test('answers that were late do not make it late, quick ones bring it closer', () => {
+test('late answers do not worsen the time, quick ones improve it', () => {
   let monotonic = 0
   const time = new GatewayTime({ monotonic: () => monotonic }, 0)
   const ask = (there: number, back: number) => {

@@ -43,7 +43,7 @@ const written = async (): Promise<number | undefined> => {
 
 const serves = (worker: GatewayAgent): boolean => worker.ready().ok
 
-test('a worker that was cut off when max_staleness was lowered counts for as long as it goes by what it was told', async () => {
+test('after max_staleness was lowered, a disconnected worker counts for as long as its own value', async () => {
   const worker = await fleet.worker('a')
   await until(() => serves(worker))
   await until(async () => (await written()) === 300_000)
@@ -52,7 +52,7 @@ test('a worker that was cut off when max_staleness was lowered counts for as lon
   expect(await secondsUntil(worker)).toBe(300)
 })
 
-test('a worker that was cut off when max_staleness was raised counts for no longer than it serves', async () => {
+test('after max_staleness was raised, a disconnected worker counts no longer than it serves', async () => {
   await restartWith(20)
   const worker = await fleet.worker('a')
   await until(() => serves(worker))
@@ -62,7 +62,7 @@ test('a worker that was cut off when max_staleness was raised counts for no long
   expect(await secondsUntil(worker)).toBe(20)
 })
 
-test('a worker that is told less serves for less at once, says so, and keeps it for a restart', async () => {
+test('a lower max_staleness applies at once, is reported and is kept for a restart', async () => {
   const clock = movableClock()
   const worker = await fleet.worker('a', { clock, random: () => 0 })
   await until(() => serves(worker))
@@ -79,7 +79,7 @@ test('a worker that is told less serves for less at once, says so, and keeps it 
   expect(serves(again)).toBe(false)
 })
 
-test('a heartbeat lowers what a worker goes by and never raises it; a hello does, whose row was written before', async () => {
+test('a heartbeat lowers max_staleness and never raises it; a handshake may raise it after its row was written', async () => {
   await restartWith(20)
   const clock = movableClock()
   let heartbeats = 300
@@ -106,7 +106,7 @@ test('a heartbeat lowers what a worker goes by and never raises it; a hello does
   expect(serves(worker)).toBe(false)
 })
 
-test('a process that was killed serves by what it had said, whatever its own setting says since', async () => {
+test('a killed process serves by the value it reported, whatever its setting says since', async () => {
   const clock = movableClock()
   const settings = (seconds: number) => ({
     max_staleness_seconds: seconds,
@@ -124,7 +124,7 @@ test('a process that was killed serves by what it had said, whatever its own set
   expect(serves(again)).toBe(false)
 })
 
-test('a worker whose former version kept no more than a time goes stale all the same where its disk takes nothing', async () => {
+test('a worker with files of an earlier version goes stale even if its disk accepts no writes', async () => {
   const clock = movableClock()
   const worker = await fleet.worker('a', { clock })
   await until(() => serves(worker))

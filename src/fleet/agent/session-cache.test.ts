@@ -53,7 +53,7 @@ const revoke = () =>
     { sql: 'update tokens set revoked_at = 1', args: [] },
   ])
 
-test('a gateway that calls again costs no read, and many that call at once after a change cost one', async () => {
+test('a gateway that calls again costs no read, and many calls after a change cost one', async () => {
   expect(await ask()).toMatchObject({ kind: 'runtime', tokenId, gatewayId, instanceId })
   const reads = [spyOn(store.state, 'read'), spyOn(store.ledger, 'read')] as const
   for (let call = 0; call < 5; call++) expect(await ask()).not.toBeNull()
@@ -63,7 +63,7 @@ test('a gateway that calls again costs no read, and many that call at once after
   expect(reads.map(({ mock }) => mock.calls.length)).toEqual([1, 0])
 })
 
-test('a session ends with its runtime token, as soon as that version of the state is heard of', async () => {
+test('a session ends with its runtime token, as soon as the version that revoked it is known', async () => {
   expect(await ask()).not.toBeNull()
   await revoke()
   const { head } = await stateHead.recent()
@@ -71,14 +71,14 @@ test('a session ends with its runtime token, as soon as that version of the stat
   expect(await ask()).toBeNull()
 })
 
-test('it ends within the second where nothing is heard', async () => {
+test('a session ends within a second when no version is announced', async () => {
   expect(await ask()).not.toBeNull()
   await revoke()
   clock.skip(1001)
   expect(await ask()).toBeNull()
 })
 
-test('a session that was taken away, has expired, or was never given is left to the databases', async () => {
+test('leaves an unknown, expired or deleted session to the databases', async () => {
   expect(await ask()).not.toBeNull()
   await store.ledger.write([{ sql: 'delete from runtime_sessions', args: [] }])
   clock.skip(10_001)
@@ -87,7 +87,7 @@ test('a session that was taken away, has expired, or was never given is left to 
   expect(await ask(makeSecret('token', randomBytes))).toBeNull()
 })
 
-test('while the primary is out of reach the last that was known of it holds', async () => {
+test('while the primary is unreachable the last known version counts', async () => {
   expect(await ask()).not.toBeNull()
   clock.skip(5000)
   spyOn(store.state, 'read').mockRejectedValue(new Error('It does not answer'))

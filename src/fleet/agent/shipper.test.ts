@@ -116,7 +116,7 @@ function countReads(outbox: Outbox): () => number {
 }
 
 describe('a shipper', () => {
-  test('reads the outbox for what was there before, and not for what is committed while the control plane keeps up', async () => {
+  test('reads the outbox only for older events while the control plane keeps up', async () => {
     const outbox = newOutbox()
     const reads = countReads(outbox)
     const ledger = new FakeLedger()
@@ -136,7 +136,7 @@ describe('a shipper', () => {
     expect(ledger.bodies).toEqual(bodiesOf(outbox))
   })
 
-  test('lets a batch fill while there is much news, and sends a full one at once', async () => {
+  test('lets a batch fill under load and sends a full batch at once', async () => {
     const outbox = newOutbox()
     const ledger = new FakeLedger()
     const { shipper } = startShipper(outbox, async (lines) => ledger.take(lines), { ...small, events: 50, bytes: 1e6 })
@@ -147,7 +147,7 @@ describe('a shipper', () => {
     expect(ledger.batches).toBeLessThan(10)
   })
 
-  test('does not hurry because of news while the control plane takes nothing', async () => {
+  test('does not retry earlier because of new events while the control plane accepts none', async () => {
     const outbox = newOutbox()
     let tries = 0
     const { shipper } = startShipper(outbox, async () => {
@@ -163,7 +163,7 @@ describe('a shipper', () => {
     expect(tries).toBeLessThan(10)
   })
 
-  test('ships on where a post failed whose events a hello has named meanwhile', async () => {
+  test('continues after a failed post when a handshake shows that its events arrived', async () => {
     const outbox = newOutbox()
     const ledger = new FakeLedger()
     const { promise: lost, reject: lose } = Promise.withResolvers<ChainHead>()
@@ -191,7 +191,7 @@ describe('a shipper', () => {
     { weight: 1, arbitrary: fc.record({ step: fc.constant('set back'), size: fc.integer({ min: 0, max: 12 }) }) },
   )
 
-  test('brings every event to the ledger once and to the byte, whatever is lost, late, or set back', async () => {
+  test('brings every event to the ledger exactly once and byte for byte, under loss, delay and reset', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 50 }), async (plan) => {
         const outbox = newOutbox()

@@ -29,7 +29,7 @@ const bound = (most: number | null, addresses: readonly string[] | null): Promis
     },
   ])
 
-test('a gateway has no more instances at once than it may, and the same one may start again', async () => {
+test('refuses instances above max_instances, and lets a known instance start again', async () => {
   await bound(2, null)
   const [one, two, three] = [newId(), newId(), newId()]
   expect(await Promise.all([start(one), start(two)])).toEqual(['started', 'started'])
@@ -39,7 +39,7 @@ test('a gateway has no more instances at once than it may, and the same one may 
   expect(await start(three)).toBe('started')
 })
 
-test('an instance from an address that its gateway may not have is refused', async () => {
+test("refuses an instance from an address outside the gateway's ranges", async () => {
   await bound(null, ['10.0.0.0/8'])
   expect(await start(newId())).toContain('403 access_denied')
   const worker = await fleet.worker('refused')
@@ -49,7 +49,7 @@ test('an instance from an address that its gateway may not have is refused', asy
   expect(await start(newId())).toBe('started')
 })
 
-test('the first hello of an instance is an event, later ones are not', async () => {
+test('records the first registration of an instance as an event, and later ones not', async () => {
   await bound(null, null)
   const enrolled = async () =>
     (await fleet.ledger.read("select 1 from events where event_type = 'fleet.enrolled'")).length
@@ -63,7 +63,7 @@ test('the first hello of an instance is an event, later ones are not', async () 
   expect(await enrolled()).toBe(before + 1)
 })
 
-test('a worker that ends in order is not among those that may serve', async () => {
+test('a worker that stops cleanly is not among those that may serve', async () => {
   const worker = await fleet.worker('leaving')
   while (!worker.ready().ok) await Bun.sleep(5)
   const rows = async () =>
@@ -73,7 +73,7 @@ test('a worker that ends in order is not among those that may serve', async () =
   expect(await rows()).toBe(before - 1)
 })
 
-test('ranges hold addresses of both families, and IPv4 ones in the form that IPv6 sockets give', () => {
+test('address ranges match IPv4, IPv6 and IPv4 mapped into IPv6', () => {
   const ranges = ['10.1.0.0/16', '192.0.2.7', '2001:db8::/32']
   const inside = ['10.1.255.255', '192.0.2.7', '::ffff:10.1.2.3', '2001:db8:1::1']
   const outside = ['10.2.0.0', '192.0.2.8', '2001:db9::1', 'unknown', '']
@@ -83,7 +83,7 @@ test('ranges hold addresses of both families, and IPv4 ones in the form that IPv
   expect(wrong.map(parseRange)).toEqual(wrong.map(() => null))
 })
 
-test('a worker that cannot reach its control plane says why, until it can', async () => {
+test('a worker that cannot register says why until it can', async () => {
   let expired = true
   const worker = await fleet.worker('a', {
     fetch: async (url, request) => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { IngestQueue } from './events-queue.ts'
 
-test('batches are taken one after the other, and one too many is told to come again', async () => {
+test('takes batches one after the other and refuses one too many with a retry', async () => {
   const queue = new IngestQueue({ atOnce: 1, most: 2 })
   const order: string[] = []
   const gate = Promise.withResolvers<void>()

@@ -64,7 +64,7 @@ const record = (history: string, version: number, ...hashes: string[]) => ({
   hashes,
 })
 
-test('a copy that goes on from the former one has lost nothing', async () => {
+test('finds nothing lost in a copy that continues the former one', async () => {
   change(former, 'revoke a', revocation('a'))
   cpSync(former, built)
   expect(await findTokensToRevokeAgain(built, former, [])).toEqual([])
@@ -72,7 +72,7 @@ test('a copy that goes on from the former one has lost nothing', async () => {
   expect(await findTokensToRevokeAgain(built, former, [record('h', 6, 'b')])).toEqual([])
 })
 
-test('an older copy has lost what was revoked since, by the former copy or by a denial', async () => {
+test('finds tokens that were revoked after the copy was made, by the former copy or a revocation record', async () => {
   cpSync(former, built)
   change(former, 'revoke a', revocation('a'))
   expect(await findTokensToRevokeAgain(built, former, [record('h', 6, 'b')])).toEqual([
@@ -89,7 +89,7 @@ test('an older copy has lost what was revoked since, by the former copy or by a 
   ])
 })
 
-test('of denials that were said together a token is behind only where it has none of their versions', async () => {
+test('a token is lost only if the copy has none of the versions of a combined record', async () => {
   cpSync(former, built)
   for (const event of ['one', 'two']) change(built, event, 'select 1')
   const caughtUp = (since: number) => [{ ...record('h', 6, 'c'), since }]
@@ -100,7 +100,7 @@ test('of denials that were said together a token is behind only where it has non
   ])
 })
 
-test('so it is with access tokens of applications', async () => {
+test('finds access tokens of applications too', async () => {
   for (const hash of ['x', 'y', 'z']) change(former, `add ${hash}`, accessTokenRow(hash))
   cpSync(former, built)
   change(former, 'revoke x', revocation('x').replace('tokens', 'oauth_tokens'))
@@ -115,7 +115,7 @@ test('so it is with access tokens of applications', async () => {
   ])
 })
 
-test('so has one that was changed otherwise since, and passed the former version', async () => {
+test('finds a token that was changed otherwise since and has a higher version', async () => {
   cpSync(former, built)
   change(former, 'revoke a', revocation('a'))
   change(former, 'revoke c', revocation('c'))
@@ -126,7 +126,7 @@ test('so has one that was changed otherwise since, and passed the former version
   ])
 })
 
-test('in another history versions do not compare: what it lets in though it was refused is lost', async () => {
+test('finds every refused token that a copy with another history accepts', async () => {
   cpSync(former, built)
   within(built, (database) => database.run("update state_head set history = 'other', version = 100"))
   change(former, 'revoke a', revocation('a'))

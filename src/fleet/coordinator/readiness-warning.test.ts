@@ -12,7 +12,7 @@ const said = (delays: Partial<DatabaseDelays>) =>
     ...delays,
   })
 
-test('a database that cannot be read, or is read and takes no writes, is named once it has lasted', () => {
+test('warns about a database that cannot be read or written once that has lasted', () => {
   expect(said({})).toBeNull()
   expect(said({ stateAgeMs: 4000, unwrittenMs: 12_000 })).toBe('The state database has not been read for 4 s')
   expect(said({ unwrittenMs: 12_400 })).toBe(
@@ -20,7 +20,7 @@ test('a database that cannot be read, or is read and takes no writes, is named o
   )
 })
 
-test('a full disk is named with what to do, and no server is to be restarted', () => {
+test('warns about a full disk with the remedy, and not with a restart', () => {
   const cause = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
   for (const remote of [true, false]) {
     const unwrittenBecause = new Error('write', { cause })
@@ -30,7 +30,7 @@ test('a full disk is named with what to do, and no server is to be restarted', (
   expect(said({ unwrittenMs: 12_000, unwrittenBecause, remote: false })).toEndWith('for 12 s. Error: disk I/O error')
 })
 
-test('a stall of the state database is spoken of for five minutes after its end, and counted', () => {
+test('warns about a stall of the state for five minutes after its end, and counts it', () => {
   const stalls = new Stalls()
   stalls.readAfter(Number.POSITIVE_INFINITY, 0)
   stalls.readAfter(1200, 1000)

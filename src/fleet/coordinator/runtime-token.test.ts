@@ -13,7 +13,7 @@ function tokensWith(rows: Record<string, { hash: string; revoked_at: number | nu
   return { asked, tokens: new RuntimeTokens({ read } as unknown as Database, systemClock) }
 }
 
-test('a token is looked up once a version, and not for a change of which it is known that it ended others', async () => {
+test('looks a token up once per version, and not for changes that only ended others', async () => {
   const rows = { one: { hash: 'h1', revoked_at: null as number | null } }
   const { asked, tokens } = tokensWith(rows)
   expect(await Promise.all([tokens.active('one', 5), tokens.active('one', 5)])).toEqual([true, true])
@@ -26,7 +26,7 @@ test('a token is looked up once a version, and not for a change of which it is k
   expect(asked).toEqual(['one', 'one'])
 })
 
-test('a change behind one that nobody told of is looked into', async () => {
+test('looks a token up again after a change that was not announced', async () => {
   const rows = { one: { hash: 'h1', revoked_at: null as number | null } }
   const { tokens } = tokensWith(rows)
   expect(await tokens.active('one', 5)).toBe(true)

@@ -47,7 +47,7 @@ async function copyLedger(): Promise<() => Promise<void>> {
 const told = () =>
   made.store.ledger.read("select event_type, token_id from events where reason_code = 'ledger.restored' order by seq")
 
-test('a token made since the copy is listed again, with what it may do, and can be revoked', async () => {
+test("takes a token made after the ledger's copy over again, with its permissions, so that it can be revoked", async () => {
   const before = forgotten()
   expect(await before.takeOverMissing()).toBe(0)
   const putBack = await copyLedger()
@@ -66,7 +66,7 @@ test('a token made since the copy is listed again, with what it may do, and can 
   expect(await before.takeOverMissing()).toBe(0)
 })
 
-test('a control plane that starts on such a ledger finds it too, though the ledger has others that the state lost', async () => {
+test('a control plane that starts on a restored ledger finds missing tokens, though the ledger has others that the state lost', async () => {
   const lost = await create()
   await made.store.state.write([
     { sql: 'delete from tokens where id = ?', args: [lost.id] },
@@ -83,7 +83,7 @@ test('a control plane that starts on such a ledger finds it too, though the ledg
   expect((await call('GET', `/v1/tokens/${id}`)).status).toBe(200)
 })
 
-test('one that was revoked or narrowed since the copy is so in the ledger again, and can be changed', async () => {
+test('takes over again that a token was revoked or narrowed, and lets it be changed', async () => {
   const [revoked, narrowed] = [await create(), await create({ max_requests: 9 })]
   const running = forgotten()
   await running.takeOverMissing()
@@ -100,7 +100,7 @@ test('one that was revoked or narrowed since the copy is so in the ledger again,
   expect((await told()).map(({ event_type }) => event_type).toSorted()).toEqual(['token.revoked', 'token.updated'])
 })
 
-test('what is pending is not taken over, and two control planes take each over once', async () => {
+test('leaves pending changes alone, and two control planes take each token over once', async () => {
   const running = forgotten()
   await running.takeOverMissing()
   const putBack = await copyLedger()
@@ -122,7 +122,7 @@ test('what is pending is not taken over, and two control planes take each over o
   expect(await told()).toHaveLength(1)
 })
 
-test('a ledger that is put back once more while tokens are taken over is looked through again', async () => {
+test('compares again when the ledger is restored once more during the work', async () => {
   const token = await create()
   const { ledger } = made.store
   let putBack: (() => Promise<void>) | null = null
@@ -158,7 +158,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ what: fc.constantFrom('copy', 'put back', 'start') }),
 )
 
-test('whatever was changed since whichever copy, the ledger follows the state, and nothing is taken over without need', async () => {
+test('after any changes and any restore the ledger matches the state, and nothing is taken over without need', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyStep, { minLength: 4, maxLength: 12 }), async (steps) => {
       const { state, ledger } = made.store

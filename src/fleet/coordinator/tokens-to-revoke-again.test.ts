@@ -21,7 +21,7 @@ const endToken = (token: string) => oauth.call('POST', '/v1/oauth/revoke', { for
 /** The state as it was before anything was revoked. */
 const restore = () => oauth.server.state.write([{ sql: 'update oauth_tokens set revoked_at = null', args: [] }])
 
-test('access tokens that were revoked, by themselves or with their grant, are so again by what the ledger knows', async () => {
+test('revokes access tokens again that the ledger knows as revoked, by themselves or with their grant', async () => {
   const [one, two, kept] = [
     await oauth.tokens(client, ada),
     await oauth.tokens(client, ada),
@@ -41,13 +41,13 @@ test('access tokens that were revoked, by themselves or with their grant, are so
   expect(told.length).toBe(2)
 })
 
-test('what access tokens give is held against what their persons may do', async () => {
+test('limits access tokens to what their users may do', async () => {
   await oauth.tokens(client, ada)
   await revokeByLedger(options())
   expect(await oauth.server.ledger.read('select user_id from oauth_followups')).toEqual([{ user_id: ada.id }])
 })
 
-test('an access token that a worker has denied at a version that the state has not given is revoked again', async () => {
+test('revokes an access token again that a worker refused at a version that the state lacks', async () => {
   const [one, kept] = [await oauth.tokens(client, ada), await oauth.tokens(client, ada)]
   const revocations = [
     { hash: hashSecret(one.access_token), version: 1_000_000 },

@@ -45,7 +45,7 @@ const worker = (): Worker => ({
 
 const status = async (): Promise<string[]> => (await registry.statuses(300_000)).map(({ worker: name }) => name)
 
-test('a heartbeat that arrives behind the goodbye of its worker does not bring the worker back', async () => {
+test('a heartbeat that arrives after the deregistration does not register the worker again', async () => {
   const gone = worker()
   await registry.takeOver(gone)
   registry.heartbeat(gone, 1)
@@ -55,7 +55,7 @@ test('a heartbeat that arrives behind the goodbye of its worker does not bring t
   expect(await status()).toEqual([])
 })
 
-test('a heartbeat that was written while the clock of the ledger was ahead does not count for ever', async () => {
+test("a heartbeat written while the ledger's clock was ahead does not count for ever", async () => {
   const held = worker()
   await registry.takeOver(held)
   await ledger.write([{ sql: 'update workers set last_heartbeat_at = ?', args: [systemClock.now() + 3_600_000] }])
@@ -65,7 +65,7 @@ test('a heartbeat that was written while the clock of the ledger was ahead does 
   expect(row?.last_heartbeat_at).toBeLessThanOrEqual(systemClock.now())
 })
 
-test('a worker that has said goodbye stands again with its next stream', async () => {
+test('a deregistered worker counts again with its next stream', async () => {
   const back = worker()
   await registry.takeOver(back)
   await registry.deregister(back)
@@ -76,7 +76,7 @@ test('a worker that has said goodbye stands again with its next stream', async (
   expect(await status()).toEqual([back.worker])
 })
 
-test('workers that said goodbye are not counted as connected', async () => {
+test('deregistered workers do not count as connected', async () => {
   const [stays, leaves] = [worker(), worker()]
   for (const each of [stays, leaves]) {
     await registry.takeOver(each)
@@ -88,14 +88,14 @@ test('workers that said goodbye are not counted as connected', async () => {
   expect(await connectedWorkers(ledger)).toBe(1)
 })
 
-test('no worker is taken once the control plane ends, whose stream would keep it from ending', async () => {
+test('takes no worker over once the control plane is shutting down', async () => {
   await registry.close()
   const refused = registry.takeOver(worker())
   await expect(refused).rejects.toMatchObject({ code: 'dependency_unavailable' })
   expect(await ledger.read('select worker from workers')).toEqual([])
 })
 
-test('what another control plane says of its workers is believed by their streams, without a look at the rows', async () => {
+test('believes another control plane about its workers by their stream, without reading the rows', async () => {
   const away = new WorkerRegistry({ ledger, clock: systemClock, log: silentLog, shared: true })
   const far = worker()
   await away.takeOver(far)
@@ -114,7 +114,7 @@ test('what another control plane says of its workers is believed by their stream
   expect(reads).toHaveBeenCalledTimes(1)
 })
 
-test('acknowledgements are told with their versions, and written at once only where somebody did not hear them', async () => {
+test('broadcasts acknowledgements with their versions, and writes at once only if a peer did not receive them', async () => {
   const told: unknown[] = []
   const near = worker()
   await registry.takeOver(near)
@@ -137,7 +137,7 @@ test('acknowledgements are told with their versions, and written at once only wh
   }
 })
 
-test('acknowledgements of all workers are told at once, and one that stays away keeps the others for a moment only', async () => {
+test('broadcasts the acknowledgements of all workers together, and waits only briefly for a missing one', async () => {
   const workers = Array.from({ length: 10 }, worker)
   for (const each of workers) await registry.takeOver(each)
   const told: number[] = []
@@ -162,7 +162,7 @@ function listener(worker: Worker): string[] {
   return said
 }
 
-test('a take that a hanging primary writes late takes nothing from the stream that was opened meanwhile', async () => {
+test('a takeover that a hanging primary writes late does not displace the newer stream', async () => {
   const [held, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const hanging: Database = {
     ...ledger,
@@ -188,7 +188,7 @@ test('a take that a hanging primary writes late takes nothing from the stream th
   await elsewhere.close()
 })
 
-test('a take that nobody waits for any more takes nothing', async () => {
+test('a takeover that nobody waits for any more takes nothing', async () => {
   const holder = worker()
   const told = listener(holder)
   await registry.takeOver(holder)
@@ -199,7 +199,7 @@ test('a take that nobody waits for any more takes nothing', async () => {
   expect([await registry.row(holder.worker), told]).toMatchObject([{ stream_id: holder.streamId }, []])
 })
 
-test('a process gets its worker back unless another took it since, by the time of the ledger', async () => {
+test("a process gets its worker back unless another took it since, by the ledger's time", async () => {
   const [mine, since] = [worker(), 1_000_000]
   const again = () => registry.takeOver({ ...mine, streamId: newId() }, undefined, since)
   const rowOf = (holder: string, at: number) =>
@@ -216,7 +216,7 @@ test('a process gets its worker back unless another took it since, by the time o
   expect(await again()).toMatchObject({ forgotten: true })
 })
 
-test('another process that takes the worker ends its holder, here and by word of another control plane', async () => {
+test('a takeover by another process ends the former stream, here and on other control planes', async () => {
   const elsewhere = new WorkerRegistry({ ledger, clock: systemClock, log: silentLog, shared: true })
   const [one, two, three] = [worker(), worker(), worker()].map((each, _, [{ worker: name } = each]) => ({
     ...each,

@@ -53,14 +53,14 @@ test('the same head is no fork, wherever the worker last agreed', async () => {
   }
 })
 
-test('another digest under a number that the worker has is a fork behind the last place that is the same', async () => {
+test('another digest under a known number is a fork after the last common event', async () => {
   const { outbox, heads } = await chainOfTen()
   const earlier = [heads[4], other(6), other(7)].filter((point) => point !== undefined)
   expect(forkedAfter(own(outbox, start), { ...other(8), earlier })).toBe(4)
   expect(forkedAfter(own(outbox, heads[2] ?? null), { ...other(8), earlier: [] })).toBe(2)
 })
 
-test('more events than the worker can vouch for are a fork, whatever it has written since', async () => {
+test('more events in the ledger than the worker can have written are a fork', async () => {
   const { outbox, heads } = await chainOfTen()
   const earlier = heads.slice(8)
   expect(forkedAfter(own(outbox, start), { ...other(12), earlier })).toBe(10)

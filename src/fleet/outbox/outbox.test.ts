@@ -87,7 +87,7 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
 const ids = (events: readonly { event: Event }[]): string[] => events.map((each) => each.event.event_id)
 
 describe('an outbox', () => {
-  test('gives each event its number in order and reads them back byte for byte', async () => {
+  test('numbers events in order and reads them back byte for byte', async () => {
     const outbox = start(emptyDirectory())
     const events = [event({ text: 'é"body":\n😀' }), event(), event()]
     await Promise.all(events.map((each) => outbox.refuse([each])))
@@ -108,7 +108,7 @@ describe('an outbox', () => {
     expect(writes).toBe(1)
   })
 
-  test('does not find again what stood in a batch that failed, whatever followed it', async () => {
+  test('never reads records of a failed batch back', async () => {
     const directory = emptyDirectory()
     let torn = false
     const write: Write = (...args) => {
@@ -126,7 +126,7 @@ describe('an outbox', () => {
     expect(ids(contents(start(directory)))).toEqual([first.event_id, last.event_id])
   })
 
-  test('goes on where a write was partial', async () => {
+  test('continues after a partial write', async () => {
     const directory = emptyDirectory()
     const partial: Write = (fd, bytes, offset, length, position) =>
       systemWrite(fd, bytes, offset, Math.min(length, 1009), position)
@@ -136,7 +136,7 @@ describe('an outbox', () => {
     expect(ids(contents(start(directory)))).toEqual(events.map((each) => each.event_id))
   })
 
-  test('gives the outcome that the open record holds to an exchange that had none when the process was killed', async () => {
+  test('writes the outcome kept in the open record for an exchange that a kill interrupted', async () => {
     const directory = emptyDirectory()
     const outbox = start(directory)
     const interrupted = event({}, 'lost')
@@ -153,14 +153,14 @@ describe('an outbox', () => {
     expect(start(directory).recovered.interrupted).toBe(0)
   })
 
-  test('tells a clean end from a kill', async () => {
+  test('tells a clean stop from a kill', async () => {
     const directory = emptyDirectory()
     await start(directory).end()
     expect(start(directory).recovered.closed).toBe(true)
     expect(start(directory).recovered.closed).toBe(false)
   })
 
-  test('remembers denials and the acknowledged version until the state shows them', async () => {
+  test('keeps revocations and the acknowledged version until the state shows them', async () => {
     const directory = emptyDirectory()
     const position = { history: 'h', version: 7 }
     await start(directory).deny(position, ['one', 'two'], position, 4)
@@ -175,7 +175,7 @@ describe('an outbox', () => {
     expect(after.revocations).toHaveLength(0)
   })
 
-  test('forgets denials of another history once the state refuses each of their tokens', async () => {
+  test('drops revocations of another history once the state refuses each of their tokens', async () => {
     const outbox = start(emptyDirectory())
     await outbox.deny({ history: 'h', version: 7 }, ['one', 'two'], null)
     const other = { history: 'other', version: 1 }
@@ -185,7 +185,7 @@ describe('an outbox', () => {
     expect(outbox.revocations).toHaveLength(0)
   })
 
-  test('trims an event that is too large in its details and never loses it', async () => {
+  test('trims the details of an event that is too large and never loses it', async () => {
     const outbox = start(emptyDirectory())
     const large = event({ route: 'chat', text: '😀'.repeat(5000) })
     const notRetryable: Event = { ...event(), metadata: { key: 'x'.repeat(9000) }, request_id: 'y'.repeat(9000) }
@@ -195,7 +195,7 @@ describe('an outbox', () => {
     expect(second?.event.event_id).toBe(notRetryable.event_id)
   })
 
-  test('refuses new exchanges at its limit, finishes those that run, and goes on when space was made', async () => {
+  test('refuses new exchanges at its limit, finishes running ones, and resumes once there is space', async () => {
     const outbox = start(emptyDirectory(), { segmentBytes: 256 * 1024, limitBytes: 1024 * 1024 })
     const open: string[] = []
     const fill = async () => {
@@ -223,7 +223,7 @@ describe('an outbox', () => {
     await outbox.open('again', event({}, 'again'))
   })
 
-  test('leaves free on a small disk as much as waits, and keeps nothing longer than needed while that is short', async () => {
+  test('leaves as much of a small disk free as it has unshipped, and keeps nothing longer than needed', async () => {
     const directory = emptyDirectory()
     const used = () => readdirSync(directory).reduce((bytes, name) => bytes + statSync(join(directory, name)).size, 0)
     const freeBytes = () => 12 * mebibyte - used()
@@ -247,7 +247,7 @@ describe('an outbox', () => {
     expect(outbox.oldestEvent).toBeGreaterThan(1)
   })
 
-  test('answers a full disk before anything is written and leaves nothing of a failed tick behind', async () => {
+  test('reports a full disk before anything is written and leaves nothing of a failed tick behind', async () => {
     const directory = emptyDirectory()
     let full = false
     const write: Write = (...args) => {
@@ -266,7 +266,7 @@ describe('an outbox', () => {
     expect(start(directory).recovered).toMatchObject({ interrupted: 0, dropped: null })
   })
 
-  test('writes the end of an exchange as soon as it can where it could not', async () => {
+  test('retries to write an outcome that could not be written', async () => {
     let full = false
     const write: Write = (...args) => {
       if (full) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
@@ -284,7 +284,7 @@ describe('an outbox', () => {
     expect(ids(contents(outbox))).toEqual(ends.map((each) => each.event_id))
   })
 
-  test('opens nothing while an outcome could not be written, whose amounts are not free yet', async () => {
+  test('opens nothing while an outcome is not written, since its amounts are not free yet', async () => {
     let full = false
     const write: Write = (...args) => {
       if (full) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
@@ -301,7 +301,7 @@ describe('an outbox', () => {
     await outbox.open('next', event({}, 'next'))
   })
 
-  test('sets aside the room of as many events as may end an exchange', async () => {
+  test('reserves room for as many events as may end an exchange', async () => {
     const outbox = start(emptyDirectory(), { segmentBytes: 64 * 1024, limitBytes: 256 * 1024 })
     let opened = 0
     while ((await failureOf(outbox.open(`${opened}`, event({}, `${opened}`), 8))) === null) opened++
@@ -313,7 +313,7 @@ describe('an outbox', () => {
     expect(outbox.bytes).toBeLessThanOrEqual(256 * 1024)
   })
 
-  test('lets go of a segment that was brought to the disk before the next one began', async () => {
+  test('closes a segment that was synced before the next one began', async () => {
     const directory = emptyDirectory()
     const outbox = start(directory, { segmentBytes: 32 * 1024 })
     for (let count = 0; count < 10; count++) {
@@ -325,7 +325,7 @@ describe('an outbox', () => {
     expect(listSegments(directory)).toHaveLength(1)
   })
 
-  test('keeps acknowledged segments as long as it was told to, and ships again from any kept event', async () => {
+  test('keeps acknowledged segments for the configured time and ships again from any kept event', async () => {
     const outbox = start(emptyDirectory(), { keepMs: 3_600_000 })
     for (let count = 0; count < 100; count++) await outbox.refuse([event({ text: 'x'.repeat(3500), count })])
     const bytes = outbox.bytes
@@ -384,7 +384,7 @@ describe('after any crash', () => {
     }
   }
 
-  test('every committed record is there once, with one outcome for each exchange that was opened', async () => {
+  test('every committed record is there once, with one outcome for each opened exchange', async () => {
     await fc.assert(
       fc.asyncProperty(steps, fc.uint8Array({ maxLength: 64 }), async (plan, torn) => {
         const directory = emptyDirectory()
@@ -404,7 +404,7 @@ describe('after any crash', () => {
     )
   })
 
-  test('nothing behind the first bad byte is made up, and what is before it stays', async () => {
+  test('makes up nothing after the first bad byte, and keeps all before it', async () => {
     const place = fc.double({ min: 0, max: 0.999, noNaN: true })
     await fc.assert(
       fc.asyncProperty(steps, place, fc.boolean(), async (plan, where, truncate) => {

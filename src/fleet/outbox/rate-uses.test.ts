@@ -46,7 +46,7 @@ async function request(outbox: Outbox, uses: RecordedUse[], changes: RecordedUse
   await outbox.close(id, [event()], changes)
 }
 
-test('a killed process leaves what its requests took, less what their ends gave back', async () => {
+test('after a kill the slots that requests took count, less what their ends gave back', async () => {
   const directory = emptyDirectory()
   const outbox = start(directory)
   await request(outbox, [['a/requests', 1000, 1]])
@@ -68,7 +68,7 @@ test('a killed process leaves what its requests took, less what their ends gave 
   expect(after.past.knownFrom).toBe(outbox.past.knownFrom)
 })
 
-test('after a crash of the host nothing is known of the runs before it', async () => {
+test('after a host crash nothing is known of earlier runs', async () => {
   const directory = emptyDirectory()
   await request(start(directory), [['a/requests', 1000, 1]])
   const after = start(directory, { bootId: 'another' })
@@ -77,7 +77,7 @@ test('after a crash of the host nothing is known of the runs before it', async (
   expect(later.past.knownFrom).toBe(after.past.run)
 })
 
-test('uses that are not cold are found again behind many segments, and cold ones keep no segment', async () => {
+test('finds warm uses behind many segments, and cold uses keep no segment', async () => {
   const directory = emptyDirectory()
   let now = 0
   const outbox = new Outbox({
@@ -102,7 +102,7 @@ test('uses that are not cold are found again behind many segments, and cold ones
   expect(listSegments(directory)[0]).toBeGreaterThan(1)
 })
 
-test('as many limits as a token may have fit, whatever they are called', async () => {
+test('as many limits as a token may have fit into a record, whatever their names', async () => {
   const directory = emptyDirectory()
   const uses = Array.from({ length: 90 }, (_, index): RecordedUse => [`${'x'.repeat(100)}/${index}/tokens`, 1000, 5])
   await request(start(directory), uses)

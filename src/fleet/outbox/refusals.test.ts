@@ -23,14 +23,14 @@ function callers() {
 
 const refused = (counts: Record<string, number>) => [expect.objectContaining({ details: { refused: counts } })]
 
-test('a few refusals of unknown callers are recorded as they are', async () => {
+test('records a few refusals of unknown callers one by one', async () => {
   const { admit, sum } = callers()
   const event = unknown()
   expect(admit(event)).toEqual([event])
   expect(await sum(true)).toBeNull()
 })
 
-test('a flood of them becomes an event in a while that says how many there were, and why', async () => {
+test('sums up a flood of refusals into periodic events with counts and reasons', async () => {
   const { clock, admit, sum } = callers()
   const reasonOf = (index: number) => (index % 2 === 0 ? 'missing_api_key' : 'invalid_api_token')
   const flood = () => Array.from({ length: 1000 }, (_, index) => admit(unknown(reasonOf(index)))).flat()
@@ -50,7 +50,7 @@ test('a flood of them becomes an event in a while that says how many there were,
   expect(await sum()).toBeNull()
 })
 
-test('at the end those that are left are summed, however soon', async () => {
+test('sums up the remaining refusals at the end, however soon', async () => {
   const { admit, sum } = callers()
   admit(unknown(), true)
   expect(await sum()).toEqual(refused({ invalid_api_token: 1 }))
@@ -59,7 +59,7 @@ test('at the end those that are left are summed, however soon', async () => {
   expect(await sum(true)).toEqual(refused({ invalid_api_token: 1 }))
 })
 
-test('what could not be recorded is in the next sum', async () => {
+test('adds what could not be recorded to the next sum', async () => {
   const { admit, sum } = callers()
   admit(unknown(), true)
   expect(await sum(true, true).catch(({ code }) => code)).toBe('event_outbox_full')
@@ -67,13 +67,13 @@ test('what could not be recorded is in the next sum', async () => {
   expect(await sum(true)).toEqual(refused({ invalid_api_token: 2 }))
 })
 
-test('while room is scarce only such sums are recorded', async () => {
+test('records only sums while space is scarce', async () => {
   const { admit, sum } = callers()
   expect(admit(unknown(), true)).toEqual([])
   expect(await sum()).toEqual(refused({ invalid_api_token: 1 }))
 })
 
-test('whoever is known is always recorded', () => {
+test('always records a refusal of a known caller', () => {
   const { admit } = callers()
   const known = testEvent({ event_attribution: { ...noAttribution, token_id: 'token' } })
   for (let index = 0; index < 50; index++) expect(admit(known, true)).toEqual([known])

@@ -18,13 +18,13 @@ const admits = (gate: SignalGate, { header, body }: { header: string | null; bod
   }
 }
 
-test('a signal is taken once, whatever order signals come in', () => {
+test('accepts a signal once, in any order', () => {
   const gate = new SignalGate(key, recipient)
   const order = [3, 1, 2, 3, 1, 2, 4]
   expect(order.map((number) => admits(gate, signed(number)))).toEqual([true, true, true, false, false, false, true])
 })
 
-test('what was made for another, with another key, of another body, or of no form is refused', () => {
+test('refuses a signal for another recipient, with another key or body, or of no valid form', () => {
   const gate = new SignalGate(key, recipient)
   const otherKey = peerKey(new Uint8Array(32).fill(2))
   const envelope = { recipient, sender, number: 1, body: '{}' }
@@ -40,7 +40,7 @@ test('what was made for another, with another key, of another body, or of no for
   expect(admits(gate, signed(1))).toBe(true)
 })
 
-test('a number from long ago is refused, though it was never seen', () => {
+test('refuses a number from long ago even if it was never seen', () => {
   const gate = new SignalGate(key, recipient)
   for (let number = 1000; number < 5000; number++) expect(admits(gate, signed(number))).toBe(true)
   expect([1, 3999].map((number) => admits(gate, signed(number)))).toEqual([false, false])

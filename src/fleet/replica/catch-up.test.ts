@@ -14,7 +14,7 @@ afterEach(async () => {
   await fleet.remove()
 })
 
-test('a token that a worker hears of with later changes is not taken for one that a restored primary let in again', async () => {
+test('does not take a token that a worker learns of late for one that a restored primary let in again', async () => {
   const worker = await fleet.worker('a', { stateFile: join(fleet.directory, 'behind.db') })
   fleet.copyState(join(fleet.directory, 'behind.db'))
   const { journal } = worker

@@ -73,7 +73,7 @@ function greeting(of: string): Buffer<ArrayBuffer> {
   return Buffer.concat([head, message])
 }
 
-test('a call goes through as it came, with the credential that only this process has', async () => {
+test('forwards a call unchanged, with the credential that only this process has', async () => {
   const answered = await call('BatchLogEntries')
   expect([answered.status, await answered.text()]).toEqual([200, 'frames'])
   const [forwarded] = seen
@@ -84,13 +84,13 @@ test('a call goes through as it came, with the credential that only this process
   expect(forwarder.bytes).toBe(6)
 })
 
-test('the namespace is the first label of a host that has several', async () => {
+test('reads the namespace from the first label of a host with several', async () => {
   named = { url: `http://state.localhost:${primary.port}`, token: 'read-credential' }
   await call('BatchLogEntries')
   expect(Buffer.from(seen[0]?.headers.get('x-namespace-bin') ?? '', 'base64').toString()).toBe('state')
 })
 
-test('only the replicator of this start is heard, and for replication only', async () => {
+test('accepts only the replicator of this start, and replication calls only', async () => {
   const former = secret
   expect((await call('Hello', {})).status).toBe(401)
   secret = forwarder.newSecret()
@@ -103,7 +103,7 @@ test('only the replicator of this start is heard, and for replication only', asy
   expect(seen).toEqual([])
 })
 
-test('a greeting goes through where the log is the one that is followed, and is kept back otherwise', async () => {
+test('forwards a handshake for the followed log and holds back any other', async () => {
   answer = () => new Response(greeting(log), { headers: grpc })
   const known = await call('Hello')
   expect(Buffer.from(await known.arrayBuffer())).toEqual(greeting(log))
@@ -113,7 +113,7 @@ test('a greeting goes through where the log is the one that is followed, and is 
   expect(greeted).toHaveLength(2)
 })
 
-test('what is no answer of a primary becomes a failed call', async () => {
+test('turns an invalid answer of the primary into a failed call', async () => {
   const lies: (() => Response)[] = [
     () => new Response('no', { status: 500, headers: grpc }),
     () => new Response('<html>', { headers: { 'content-type': 'text/html' } }),
@@ -131,7 +131,7 @@ test('what is no answer of a primary becomes a failed call', async () => {
   expect(greeted).toEqual([])
 })
 
-test('a body that stops half-way never ends well', async () => {
+test('never ends a truncated body as complete', async () => {
   answer = () =>
     new Response(
       new ReadableStream({
@@ -146,7 +146,7 @@ test('a body that stops half-way never ends well', async () => {
   expect(await ending(call('Snapshot'))).toBe('failed')
 })
 
-test('a primary that hangs, before or within its answer, is waited for a bounded time', async () => {
+test('waits a bounded time for a primary that hangs before or during its answer', async () => {
   answer = () => new Promise(() => undefined)
   const began = performance.now()
   expect((await call('Hello')).status).toBe(502)
@@ -158,7 +158,7 @@ test('a primary that hangs, before or within its answer, is waited for a bounded
   expect(await ending(call('BatchLogEntries'))).toBe('failed')
 }, 20_000)
 
-test('a credential that the primary does not take is reported', async () => {
+test('reports a credential that the primary refuses', async () => {
   answer = () => new Response('', { headers: { ...grpc, 'grpc-status': '16' } })
   await call('Hello')
   expect(refused).toBe(1)

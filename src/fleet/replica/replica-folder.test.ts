@@ -32,7 +32,7 @@ function wholeFolder(): number {
   return folder
 }
 
-test('a folder is read once it is named, and others are removed', () => {
+test('reads a folder once it is named, and removes the others', () => {
   const [first, second] = [wholeFolder(), wholeFolder()]
   expect(folders.current).toBeNull()
   folders.name(first)
@@ -46,7 +46,7 @@ test('a folder is read once it is named, and others are removed', () => {
   expect(folders.current).toBeNull()
 })
 
-test('a folder is whole with its four files and the log that they follow', () => {
+test('a folder is complete with its four files and the log that they follow', () => {
   expect(folders.faultOf(wholeFolder())).toBeNull()
   for (const suffix of ['', '-wal', '-shm', '-client_wal_index']) {
     const folder = wholeFolder()
@@ -61,7 +61,7 @@ test('a folder is whole with its four files and the log that they follow', () =>
   expect(folders.faultOf(nameless)).toContain('log')
 })
 
-test('an index that was cut, or is of another log, is found', () => {
+test('finds an index that is truncated or belongs to another log', () => {
   const cut = wholeFolder()
   truncateSync(`${folders.fileOf(cut)}-client_wal_index`, 31)
   expect(folders.faultOf(cut)).toContain('another size')

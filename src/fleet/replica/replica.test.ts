@@ -142,7 +142,7 @@ async function named(): Promise<Puppet> {
   return first
 }
 
-test('nothing is read before a copy has caught up and is admitted', async () => {
+test('reads nothing before a copy has caught up and was admitted', async () => {
   expect(replica.waitingFor).toContain('has not said yet')
   follow()
   const first = await nth(1)
@@ -161,7 +161,7 @@ test('nothing is read before a copy has caught up and is admitted', async () => 
   expect(news).toBe(2)
 })
 
-test('the next start follows the copy of the last one, checked first', async () => {
+test('the next start continues with the last copy, after a check', async () => {
   await named()
   await replica.stop()
   replica = startReplica()
@@ -172,7 +172,7 @@ test('the next start follows the copy of the last one, checked first', async () 
   expect(next.open.file).toBe(puppets[0]?.open.file ?? '')
 })
 
-test('a copy whose files do not belong together is not read, and made anew', async () => {
+test('does not read a copy whose files do not fit together, and makes a new one', async () => {
   const { open } = await named()
   await replica.stop()
   rmSync(`${open.file}-wal`)
@@ -182,7 +182,7 @@ test('a copy whose files do not belong together is not read, and made anew', asy
   expect((await nth(2)).open.check).toBe(false)
 })
 
-test('a primary with another log is kept from the copy that is read, and copied beside it', async () => {
+test('keeps a primary with another log away from the copy in use, and copies it beside', async () => {
   const first = await named()
   expect(await greet(first)).toBe(200)
   primaryLog = otherLog
@@ -198,7 +198,7 @@ test('a primary with another log is kept from the copy that is read, and copied 
   expect(readdirSync(join(directory, 'replica')).toSorted()).toEqual(['2', 'current'])
 })
 
-test('a replicator of which nothing is heard is ended, one that ended is started again', async () => {
+test('ends a silent replicator and starts an ended one again', async () => {
   const first = await named()
   clock.skip(11_000)
   const second = await nth(2)
@@ -209,7 +209,7 @@ test('a replicator of which nothing is heard is ended, one that ended is started
   expect(replica.waitingFor).toBeNull()
 })
 
-test('a replicator that says that it lives, and is at one sync without end, is ended', async () => {
+test('ends a replicator that reports life but never finishes a sync', async () => {
   const first = await named()
   replica.sync()
   for (let waited = 0; waited < 16 && !first.killed; waited++) {
@@ -221,7 +221,7 @@ test('a replicator that says that it lives, and is at one sync without end, is e
   expect(first.killed).toBe(true)
 })
 
-test('a damaged copy is not read any longer', async () => {
+test('stops reading a damaged copy', async () => {
   const first = await named()
   first.options.onReport({ kind: 'failed', reason: 'The check found: row missing', damaged: true })
   expect(distrusted).toBe(1)
@@ -229,7 +229,7 @@ test('a damaged copy is not read any longer', async () => {
   expect((await nth(2)).open.file).not.toBe(first.open.file)
 })
 
-test('a primary that is away is no reason to begin anew, a sync that fails otherwise again and again is', async () => {
+test('keeps its copy while the primary is away, and starts over after repeated other failures', async () => {
   const first = await named()
   for (let failed = 0; failed < 20; failed++) {
     first.options.onReport({ kind: 'failed', reason: 'Replication(PrimaryHandshakeTimeout)', damaged: false })
@@ -243,7 +243,7 @@ test('a primary that is away is no reason to begin anew, a sync that fails other
   expect(replica.waitingFor).toBeNull()
 })
 
-test('syncs are one at a time, at once where there are news, and every second where none would be told', async () => {
+test('runs one sync at a time: at once on a change, and every second without change notices', async () => {
   const first = await named()
   const before = first.syncs
   replica.sync()
@@ -260,7 +260,7 @@ test('syncs are one at a time, at once where there are news, and every second wh
   await until(() => first.syncs === before + 3)
 })
 
-test('a sync that failed is tried again after a second, though news would be told', async () => {
+test('retries a failed sync after a second, even with change notices', async () => {
   const first = await named()
   const before = first.syncs
   replica.sync()

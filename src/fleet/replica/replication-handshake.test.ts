@@ -10,11 +10,11 @@ const recorded = Buffer.from(
   'hex',
 )
 
-test('the log of a greeting is found', () => {
+test('finds the log id of a replication handshake', () => {
   expect(logOfHandshake(recorded)).toBe('92f4ca70-385c-4a91-9ca0-9b54b8fceca3')
 })
 
-test('what is no greeting has no log, however it is cut or made up', () => {
+test('finds no log id in truncated or invalid bytes', () => {
   for (let length = 0; length < 81; length++) expect(logOfHandshake(recorded.subarray(0, length))).toBeNull()
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {

@@ -32,7 +32,7 @@ test('a change of one model leaves the others and the providers as they were com
   expect(read().models.has('a')).toBe(false)
 })
 
-test('the catalog is the same object while nothing of it has changed, and another for another gateway, key or history', () => {
+test('keeps the same catalog object until something changes, or the gateway, a key or the history does', () => {
   const before = read()
   expect(read()).toBe(before)
   database.run(`update gateways set providers = '[]', version = 2`)

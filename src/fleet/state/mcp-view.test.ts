@@ -15,7 +15,7 @@ beforeEach(() => {
   database.run("insert into mcp_baselines (id, server_id, kind, made_at, version) values ('a/tool', 'a', 'tool', 1, 1)")
 })
 
-test('a gateway sees the servers that are in use, with what is approved of each', () => {
+test('a gateway sees the servers in use, with what is approved of each', () => {
   const view = new McpView()
   view.read(database, { a: 'key' }, true)
   expect(view.servers()).toMatchObject([
@@ -25,7 +25,7 @@ test('a gateway sees the servers that are in use, with what is approved of each'
   expect(view.closed).toEqual(['d'])
 })
 
-test('it reads them anew where a row, the keys or the history are others, and says so', async () => {
+test('reads servers again when a row, a key or the history changes, and reports that', async () => {
   const view = new McpView()
   let told = 0
   view.onChange(() => told++)

@@ -41,7 +41,7 @@ const change = (version: number, sql: string) =>
     writer.run(sql)
   })()
 
-test('a token is seen as soon as it is committed, as that of its person', async () => {
+test("sees an access token as soon as it is committed, as its user's", async () => {
   await view.load('g', {})
   expect(view.token('a')).toBeNull()
   insert('a')
@@ -63,7 +63,7 @@ test('a token is seen as soon as it is committed, as that of its person', async 
   })
 })
 
-test('a token in memory takes what has changed with the next refresh', async () => {
+test('a cached token takes over changes with the next refresh', async () => {
   await view.load('g', {})
   for (const hash of ['a', 'b']) insert(hash)
   for (const hash of ['a', 'b']) view.token(hash)

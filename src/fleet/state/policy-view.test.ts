@@ -29,7 +29,7 @@ function active(anew = false): Record<string, ActivePolicy> {
   return Object.fromEntries(chain.at('pre_request').map((policy) => [policy.id, policy]))
 }
 
-test('a policy that did not change stays what was compiled of it when another one has changed', () => {
+test('a policy that did not change stays compiled when another one changes', () => {
   const before = active()
   expect(Object.keys(before)).toEqual(['injection', 'terms'])
   database.run(`update policies set config = '{"terms":["b"],"action":"block"}', version = 2 where id = 'terms'`)
@@ -42,7 +42,7 @@ test('a policy that did not change stays what was compiled of it when another on
   ])
 })
 
-test('a policy that is deleted, disabled or moved is so at the next reading, and nothing is read where nothing changed', () => {
+test('applies a deleted, disabled or moved policy at the next read, and reads nothing without a change', () => {
   const before = active()
   const { set } = view
   expect(active()).toEqual(before)
@@ -55,7 +55,7 @@ test('a policy that is deleted, disabled or moved is so at the next reading, and
   expect(Object.keys(active())).toEqual([])
 })
 
-test('what is of another history is compiled anew, whatever its version says', () => {
+test('compiles policies of another history again, whatever their version', () => {
   const before = active()
   database.run("delete from policies where id = 'terms'")
   const after = active(true)

@@ -37,7 +37,7 @@ beforeEach(async () => {
   await stateHead.read()
 })
 
-test('what another control plane says it made is known at once, and confirmed by the next read', async () => {
+test('knows a version that another control plane announces at once, and confirms it with the next read', async () => {
   const made = head(6)
   stateHead.heard(made)
   expect((await stateHead.recent()).head).toEqual(made)
@@ -47,7 +47,7 @@ test('what another control plane says it made is known at once, and confirmed by
   expect(told).toEqual([])
 })
 
-test('one that speaks of what the primary has lost makes no worker start anew', async () => {
+test('an announcement of a version that the primary lost does not restart workers', async () => {
   stateHead.heard(head(9))
   clock.skip(1001)
   expect((await stateHead.recent()).head).toEqual(primary)
@@ -56,7 +56,7 @@ test('one that speaks of what the primary has lost makes no worker start anew', 
   expect(told).toEqual(['misled 5'])
 })
 
-test('a primary that has less than was read from it, or committed here, was restored', async () => {
+test('detects a restored primary that has less than was read or committed', async () => {
   stateHead.announced(head(6))
   clock.skip(1001)
   await stateHead.recent()
@@ -66,13 +66,13 @@ test('a primary that has less than was read from it, or committed here, was rest
   expect(told).toEqual(['restored 5', 'restored 5'])
 })
 
-test('a change that was committed here in another history says that the state was replaced', () => {
+test('reports a replaced state when a commit shows another history', () => {
   stateHead.announced(head(2, other))
   stateHead.announced(head(3, other))
   expect(told).toEqual(['restored 2'])
 })
 
-test('a read that comes long after the one before is a stall', async () => {
+test('counts a late read as a stall', async () => {
   clock.skip(1000)
   await stateHead.read()
   expect(stateHead.stalls.count).toBe(0)

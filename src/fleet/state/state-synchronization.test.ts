@@ -16,7 +16,7 @@ import { FileStateView } from './state-view.ts'
 
 const nothing = () => undefined
 
-test('a replica whose syncs do not bring what is wanted is asked to sync again now and then, not at once', async () => {
+test('asks a replica that lags for another sync from time to time, and not at once', async () => {
   const fleet = await TemporaryFleet.start()
   const copyState = (name: string): string => {
     using state = new Database(fleet.stateFile)

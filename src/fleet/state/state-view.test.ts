@@ -64,7 +64,7 @@ const addProvider = (id: string, position: number, version: number) =>
   )
 
 describe('a view of the state', () => {
-  test('never has a token without the limits it names, though no refresh has brought them yet', async () => {
+  test('never has a token without the limits it names, even before a refresh brings them', async () => {
     await view.load('g', keys)
     const made = change((version) =>
       writer.run("insert into access_policies (id, requests_per_minute, version) values ('p', 3, ?)", [version]),
@@ -84,7 +84,7 @@ describe('a view of the state', () => {
     expect(view.limits.accessPolicies.get('p')?.requestsPerMinute).toBe(5)
   })
 
-  test('lets no token in by a state of which it could read only a part', async () => {
+  test('accepts no token by a state that it could read only in part', async () => {
     await view.load('g', keys)
     change((version) => {
       addProvider('p1', 1, version)
@@ -100,7 +100,7 @@ describe('a view of the state', () => {
     expect(view.providers()).toHaveLength(1)
   })
 
-  test('goes on by the whole of the former state where it can read only a part of the newer one', async () => {
+  test('keeps the whole former state when it can read only a part of the newer one', async () => {
     change((version) => addProvider('p1', 1, version))
     await view.load('g', keys)
     const before = [view.policies, view.limits, view.provider('p1'), view.version]
@@ -122,7 +122,7 @@ describe('a view of the state', () => {
     expect(view.limits.accessPolicies.size).toBe(1)
   })
 
-  test('takes new keys in at the next refresh where the state could not be read when they came', async () => {
+  test('applies new keys at the next refresh when the state could not be read', async () => {
     change((version) => addProvider('p1', 1, version))
     await view.load('g', {})
     writer.run("update providers set timeouts = 'damaged'")
@@ -132,7 +132,7 @@ describe('a view of the state', () => {
     expect(view.providers()).toMatchObject([{ apiKey: 'key-p1' }])
   })
 
-  test('has the end of a token no later than that of the policy it named, whoever brought the newer state', async () => {
+  test('ends a token no later than the policy it names, whichever read brought the newer state', async () => {
     await view.load('g', keys)
     change((version) => {
       writer.run("insert into access_policies (id, requests_per_minute, version) values ('p', 3, ?)", [version])
@@ -153,7 +153,7 @@ describe('a view of the state', () => {
     expect([view.token('one')?.revokedAt, view.token('clone')?.accounts[0]?.maxRequests]).toEqual([5, 1])
   })
 
-  test('sees a token as soon as it is committed and each change of it after a refresh', async () => {
+  test('sees a token as soon as it is committed and each change after a refresh', async () => {
     await view.load('g', keys)
     change((version) => addToken('one', version))
     expect(view.token('one')).toMatchObject({ hash: 'one', modelFilter: ['a*'], revokedAt: null })
@@ -166,7 +166,7 @@ describe('a view of the state', () => {
     expect(view.token('one')).toBeNull()
   })
 
-  test('takes in more changes than it looks at one by one', async () => {
+  test('applies more changes than it reads one by one', async () => {
     await view.load('g', keys)
     const version = change((at) => {
       for (let count = 0; count < 4500; count++) addToken(`t${count}`, at)
@@ -178,7 +178,7 @@ describe('a view of the state', () => {
     for (const hash of ['t0', 't4499']) expect(view.token(hash)?.revokedAt).toBe(9)
   })
 
-  test('has only providers that its gateway may use and holds keys for, in the order they were made', async () => {
+  test('has only providers that its gateway may use and has keys for, in order of creation', async () => {
     change((version) => {
       addProvider('p2', 1, version)
       addProvider('p1', 2, version)
@@ -207,7 +207,7 @@ describe('a view of the state', () => {
     expect(view.provider('p1')).toBeNull()
   })
 
-  test('denies until the state is at the version of the denial, in the same history', async () => {
+  test("refuses a revoked token until the state is at the revocation's version, in the same history", async () => {
     await view.load('g', keys)
     view.deny({ history: 'history-one', version: 1 }, ['one'])
     view.deny({ history: 'another', version: 1 }, ['two'])
@@ -218,7 +218,7 @@ describe('a view of the state', () => {
     expect([view.denied('one'), view.denied('two')]).toEqual([false, true])
   })
 
-  test('reads a file anew that was replaced by another', async () => {
+  test('opens a replaced file again', async () => {
     change((version) => addToken('old', version))
     await view.load('g', keys)
     expect(view.token('old')).not.toBeNull()
@@ -231,7 +231,7 @@ describe('a view of the state', () => {
     expect(view.token('old')).toBeNull()
   })
 
-  test('says that it cannot read, and never that there is no such token', async () => {
+  test('reports that it cannot read, and never that there is no such token', async () => {
     const broken = join(directory, 'broken.db')
     const unreadable = new FileStateView(broken)
     expect(() => unreadable.token('one')).toThrow(expect.objectContaining({ code: 'dependency_unavailable' }))
@@ -249,7 +249,7 @@ describe('a view of the state', () => {
     later.close()
   })
 
-  test('is read whole again below the version up to which deletions are forgotten', async () => {
+  test('reads everything again below the version up to which deletions are forgotten', async () => {
     change((version) => addToken('one', version))
     await view.load('g', keys)
     expect(view.token('one')).not.toBeNull()
@@ -261,7 +261,7 @@ describe('a view of the state', () => {
     expect(view.token('one')).toBeNull()
   })
 
-  test('says while the state has become one that this version must not decide by', async () => {
+  test('reports while the state is one that this version must not decide by', async () => {
     await view.load('g', keys)
     expect(view.tooNew).toBeNull()
     change(() => writer.run("update state_head set reads_from = '99.0.0'"))
@@ -272,7 +272,7 @@ describe('a view of the state', () => {
     expect(view.tooNew).toBeNull()
   })
 
-  test('keeps denials while versions do not compare', async () => {
+  test('keeps revocations while versions cannot be compared', async () => {
     await view.load('g', keys)
     change((version) => addToken('one', version))
     await view.refresh()
@@ -285,7 +285,7 @@ describe('a view of the state', () => {
     expect(view.denied('one')).toBe(false)
   })
 
-  test('reports a file that is no sound database', async () => {
+  test('reports a file that is no valid database', async () => {
     const broken = join(directory, 'broken.db')
     writeFileSync(broken, Buffer.alloc(20_000, 'garbage'))
     const reasons: string[] = []

@@ -53,7 +53,7 @@ const subjectOf = (token: GovernedToken) => ({
 const post = async (path: string, body: object = {}): Promise<string> =>
   (await call('POST', `/v1/tokens${path}`, { body })).json.id
 
-test('a consumer group and a policy that name a token are for what it is rotated to and what is cloned from it', async () => {
+test('a consumer group and a policy that name a token also cover its rotations and clones', async () => {
   const first = await post('', { name: 'one', purpose: 'general', roles: ['member'] })
   const named = await post(`/${first}/rotate`)
   const rotated = await post(`/${named}/rotate`)

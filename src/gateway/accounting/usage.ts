@@ -73,12 +73,12 @@ export function withinInput(usage: Usage): Usage {
 /** Estimates usage from the text alone. */
 export function estimateOf(exchange: Exchange): Usage {
   const { facts, relayedText, dialect, parsed, bodyLength, attempts, unreportedInput } = exchange
-  const spoken = families[dialect.family].gives === 'sound' && attempts.length > 0 ? spokenCharacters(parsed) : 0
+  const spoken = families[dialect.family].gives === 'audio' && attempts.length > 0 ? spokenCharacters(parsed) : 0
   return {
     ...nothing,
     inputTokens: unreportedInput ?? facts?.inputEstimate ?? 0,
     outputTokens: estimateTokens(relayedText) + Math.ceil(spoken * spokenTokensPerCharacter),
-    audioSeconds: families[dialect.family].takes === 'sound' ? bodyLength / audioBytesPerSecond : null,
+    audioSeconds: families[dialect.family].takes === 'audio' ? bodyLength / audioBytesPerSecond : null,
   }
 }
 

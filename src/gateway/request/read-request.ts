@@ -24,7 +24,7 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 export function readRequest(exchange: Exchange, { settings, clock }: Gateway): Promise<void> | void {
   checkRequestId(exchange)
   const { dialect, body } = exchange
-  const isForm = families[dialect.family].takes === 'sound'
+  const isForm = families[dialect.family].takes === 'audio'
   const type = isForm ? formBoundary(exchange) : jsonType(exchange)
   const read = isForm ? readForm : readJson
   if (body !== null) return read(exchange, body, type, settings)

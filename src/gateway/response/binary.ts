@@ -21,7 +21,7 @@ import type { ByteReader } from '../request/read-with-limit.ts'
 import { unusable } from '../upstream/provider-failure.ts'
 
 /** Of a transcript the bytes are its text; of sound nothing is. */
-export const isTranscript = ({ dialect }: Exchange): boolean => families[dialect.family].takes === 'sound'
+export const isTranscript = ({ dialect }: Exchange): boolean => families[dialect.family].takes === 'audio'
 
 /** Makes the answer once its second piece, or its end, has arrived. */
 export async function relayPlain(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {

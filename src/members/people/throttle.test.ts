@@ -38,12 +38,12 @@ test('the first attempts are free, each further one blocks twice as long, up to 
   expect(waits.at(-1)).toBe(900)
 })
 
-test('a thousand attempts at once are as many as one after another', async () => {
+test('a thousand attempts at once count like one after another', async () => {
   const outcomes = await Promise.all(Array.from({ length: 300 }, () => attempt(start)))
   expect(outcomes.filter((wait) => wait === 0)).toHaveLength(accountRule.free + 1)
 })
 
-test('a success forgives the account, and the address that one attempt', async () => {
+test('a success clears the account and one attempt of the address', async () => {
   const address = addressKey('192.0.2.7')
   for (let count = 0; count <= accountRule.free; count += 1) await attempt(start)
   await countAttempt(store.ledger, address, accountRule, start)
@@ -56,7 +56,7 @@ test('a success forgives the account, and the address that one attempt', async (
   ])
 })
 
-test('a day without an attempt forgets, and the sweep leaves nothing of it', async () => {
+test('forgets everything after a day without an attempt', async () => {
   for (let count = 0; count <= accountRule.free; count += 1) await attempt(start)
   const later = start + accountRule.memoryMilliseconds + 1
   expect(await attempt(later)).toBe(0)
@@ -65,14 +65,14 @@ test('a day without an attempt forgets, and the sweep leaves nothing of it', asy
   expect(await store.ledger.read('select * from sign_in_attempts')).toEqual([])
 })
 
-test('an IPv6 address counts by its network, an IPv4 one by itself however it is written', () => {
+test('counts an IPv6 address by its network, and an IPv4 address by itself in any notation', () => {
   expect(addressKey('2001:db8:1:2::1')).toBe(addressKey('2001:0DB8:1:2:ffff::9'))
   expect(addressKey('2001:db8:1:2::1')).not.toBe(addressKey('2001:db8:1:3::1'))
   expect(addressKey('::ffff:192.0.2.1')).toBe(addressKey('192.0.2.1'))
   expect(addressKey('192.0.2.1')).not.toBe(addressKey('192.0.2.2'))
 })
 
-test('neither address nor e-mail is kept readable', async () => {
+test('stores neither address nor e-mail in readable form', async () => {
   await countAttempt(store.ledger, addressKey('192.0.2.1'), accountRule, start)
   await attempt(start)
   const kept = JSON.stringify(await store.ledger.read('select * from sign_in_attempts'))

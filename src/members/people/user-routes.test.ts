@@ -20,7 +20,7 @@ const eventsOf = async (type: string) =>
     ])
   ).map(({ body }) => JSON.parse(body))
 
-test('a person is added with a normalised address, and recorded without their password', async () => {
+test('adds a person with a normalised address, and records no password', async () => {
   const answer = await add({ email: ' Zoe@EXAMPLE.org ', role: 'operator', password: testPassword })
   expect(answer.status).toBe(201)
   expect(answer.headers.get('etag')).toBe('"1"')
@@ -37,13 +37,13 @@ test('a person is added with a normalised address, and recorded without their pa
   expect(JSON.stringify(event)).not.toContain(testPassword)
 })
 
-test('an address belongs to one person', async () => {
+test('refuses an e-mail address that another person has', async () => {
   await add({ email: 'twice@example.com' })
   const again = await add({ email: 'twice@EXAMPLE.com' })
   expect([again.status, again.json.error.code, again.json.error.param]).toEqual([409, 'conflict', 'email'])
 })
 
-test('each field that is wrong is named, and its value not repeated', async () => {
+test('names each invalid field and does not repeat its value', async () => {
   const wrong: [Record<string, unknown>, string][] = [
     [{ email: 'nobody' }, 'email'],
     [{ email: 7 }, 'email'],
@@ -62,13 +62,13 @@ test('each field that is wrong is named, and its value not repeated', async () =
   expect(answers.map(({ text }) => text).join()).not.toContain('value-of-it')
 })
 
-test('SQL in a name is a name', async () => {
+test('takes SQL in a name as a name', async () => {
   const name = `Robert'); drop table users;--`
   const { json } = await add({ name })
   expect((await plane.call('GET', `/v1/users/${json.id}`, { token: plane.adminToken })).json.name).toBe(name)
 })
 
-test('a change is recorded with what it was and is; none leaves no event', async () => {
+test('records old and new values of a change, and no event without a change', async () => {
   const { json } = await add({ name: 'Before' })
   const changed = await change(json.id, { name: 'After', role: 'auditor' })
   expect(changed.json).toMatchObject({ name: 'After', role: 'auditor', version: 2 })
@@ -81,7 +81,7 @@ test('a change is recorded with what it was and is; none leaves no event', async
   expect(await eventsOf('member.updated')).toHaveLength(events.length)
 })
 
-test('a change by a stale version is refused, and of two at once one wins', async () => {
+test('refuses a change with a stale version, and lets one of two at once win', async () => {
   const { json } = await add({})
   await change(json.id, { name: 'Second' })
   expect((await change(json.id, { name: 'Third' }, { 'if-match': '"1"' })).status).toBe(412)
@@ -90,7 +90,7 @@ test('a change by a stale version is refused, and of two at once one wins', asyn
   expect([JSON.stringify([200, 409]), JSON.stringify([200, 412])]).toContain(JSON.stringify(statuses))
 })
 
-test('disabling a person ends their sessions and keeps them out', async () => {
+test('disabling a person ends their sessions and blocks sign-in', async () => {
   const email = anyEmail()
   const { json } = await add({ email, password: testPassword })
   const { cookie } = await plane.signInAs(email)
@@ -135,7 +135,7 @@ test('the last active owner stays, whoever tries and however often at once', asy
   expect(owners).toHaveLength(1)
 })
 
-test('pages hold everybody once, and a cursor belongs to its filters', async () => {
+test('pages hold everybody once, and a cursor works only with its filters', async () => {
   const seen: string[] = []
   let cursor: string | null = null
   do {
@@ -157,7 +157,7 @@ test('pages hold everybody once, and a cursor belongs to its filters', async () 
   }
 })
 
-test('who is not there is not found', async () => {
+test('answers 404 for an unknown person', async () => {
   for (const id of [crypto.randomUUID(), 'x', "' or 1=1"]) {
     const path = `/v1/users/${encodeURIComponent(id)}`
     expect((await plane.call('GET', path, { token: plane.adminToken })).status).toBe(404)
@@ -194,7 +194,7 @@ test('an administrator token bound to a team makes no identity for a gateway', a
   expect((await plane.call('POST', '/v1/tokens', { token: plane.adminToken, body })).status).toBe(201)
 })
 
-test("a session does not replace its own person's password without the present one", async () => {
+test("a session needs the present password to change its own person's password", async () => {
   const email = anyEmail()
   await plane.addPerson(email, 'admin')
   const admin = await plane.signInAs(email)
@@ -206,7 +206,7 @@ test("a session does not replace its own person's password without the present o
   expect([answer.status, answer.json.error.param]).toEqual([403, 'password'])
 })
 
-test('a member sees their own tokens and nobody else’s', async () => {
+test('a member sees their own tokens only', async () => {
   const email = anyEmail()
   const id = await plane.addPerson(email)
   const own = await plane.call('POST', '/v1/tokens', {
@@ -228,7 +228,7 @@ test('disabling a person revokes the tokens that are bound to them', async () =>
   expect(record.json.status).toBe('revoked')
 })
 
-test('an address that was kept with capitals is still one person, who signs in by any case of it', async () => {
+test('an e-mail address stored with capitals is one person, who signs in with any case', async () => {
   await plane.addPerson('Old.Name@example.com')
   expect((await add({ email: 'old.name@EXAMPLE.com' })).json.error).toMatchObject({ code: 'conflict', param: 'email' })
   expect((await plane.signInAs('OLD.name@example.com')).userId).not.toBe('')

@@ -7,7 +7,7 @@ import { emailSchema, normaliseEmail, type UserRole, userRoles } from './user-re
 
 const person = (role: UserRole) => ({ ...anonymous, roles: [role], permissions: permissionsOf([role]) })
 
-test('an e-mail address loses its blanks and its case', () => {
+test('strips blanks from an e-mail address and lowers its case', () => {
   expect(normaliseEmail('  Ann.Other@EXAMPLE.com\n')).toBe('ann.other@example.com')
 })
 
@@ -15,12 +15,12 @@ test('normalising an e-mail address twice changes nothing more', () => {
   fc.assert(fc.property(fc.string(), (text) => normaliseEmail(normaliseEmail(text)) === normaliseEmail(text)))
 })
 
-test('what is no e-mail address is refused', () => {
+test('refuses an invalid e-mail address', () => {
   const bad = ['', 'a', '@', 'a@', '@b', 'a b@c', 'a@b@c', 'a\u0000@b.example', `${'a'.repeat(65)}@b.example`]
   expect(bad.filter((text) => emailSchema.safeParse(text).success)).toEqual([])
 })
 
-test('only an owner makes, changes or unmakes an owner', () => {
+test('only an owner creates, changes or demotes an owner', () => {
   expect(() => assertMayChange(person('owner'), 'owner', 'admin')).not.toThrow()
   expect(() => assertMayChange(person('owner'), null, 'owner')).not.toThrow()
   expect(() => assertMayChange(person('admin'), null, 'owner')).toThrow('Only an owner')
@@ -28,7 +28,7 @@ test('only an owner makes, changes or unmakes an owner', () => {
   expect(() => assertMayChange(person('admin'), 'owner', 'owner')).toThrow('Only an owner')
 })
 
-test('nobody grants a role that holds more than they do', () => {
+test('nobody grants a role with more permissions than their own', () => {
   fc.assert(
     fc.property(fc.constantFrom(...userRoles), fc.constantFrom(...userRoles), (actor, role) => {
       const granted = permissionsOf([role])

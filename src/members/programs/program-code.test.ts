@@ -9,12 +9,12 @@ const good = {
 }
 const accepts = (changes: Record<string, unknown>) => programQuery.safeParse({ ...good, ...changes }).success
 
-test('the challenge of a verifier is that of the RFC', () => {
+test('computes the challenge of a verifier as in RFC 7636', () => {
   // RFC 7636 appendix B
   expect(challengeOf('dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk')).toBe(good.code_challenge)
 })
 
-test('a redirect goes to this host with a port, or nowhere', () => {
+test('accepts a redirect to this host with a port', () => {
   const allowed = [
     'http://127.0.0.1:51234/callback',
     'http://localhost:1/',
@@ -25,7 +25,7 @@ test('a redirect goes to this host with a port, or nowhere', () => {
   expect(allowed.filter((redirect_uri) => !accepts({ redirect_uri }))).toEqual([])
 })
 
-test('a redirect that goes elsewhere, or might, is refused', () => {
+test('refuses a redirect that leads, or might lead, elsewhere', () => {
   const refused = [
     '',
     'https://127.0.0.1:51234/',
@@ -55,7 +55,7 @@ test('a redirect that goes elsewhere, or might, is refused', () => {
   expect(refused.filter((redirect_uri) => accepts({ redirect_uri }))).toEqual([])
 })
 
-test('PKCE is S256 with a challenge of its form, never plain', () => {
+test('accepts PKCE with S256 and a well-formed challenge, never plain', () => {
   expect(accepts({ code_challenge_method: 'plain' })).toBe(false)
   expect(accepts({ code_challenge_method: undefined })).toBe(false)
   expect(accepts({ code_challenge: undefined })).toBe(false)
@@ -63,7 +63,7 @@ test('PKCE is S256 with a challenge of its form, never plain', () => {
   expect(accepts({ code_challenge: 'short' })).toBe(false)
 })
 
-test('a program is named by plain characters, and nothing unknown is asked', () => {
+test('accepts a program name of plain characters, and no unknown parameter', () => {
   expect(accepts({ client_id: '<b>bank</b>' })).toBe(false)
   expect(accepts({ client_id: '' })).toBe(false)
   expect(accepts({ scope: 'all' })).toBe(false)

@@ -71,7 +71,7 @@ const exchangeForToken = (code: string, changes: Record<string, string> = {}) =>
     },
   })
 
-test('only a signed-in browser is told what a program asks for, and who it is', async () => {
+test("shows a program's request only to a signed-in browser, with the account", async () => {
   expect((await preview(ann)).json).toEqual({
     program: 'gatehouse-cli',
     redirect_host: '127.0.0.1:51234',
@@ -92,7 +92,7 @@ test('only a signed-in browser is told what a program asks for, and who it is', 
   }
 })
 
-test('a word of another account than the page showed is refused, yes and no', async () => {
+test('refuses a decision from another account than the page showed, yes or no', async () => {
   for (const approve of [true, false]) {
     const refused = await plane.call('POST', '/v1/auth/programs/decision', {
       cookie: ann.cookie,
@@ -103,7 +103,7 @@ test('a word of another account than the page showed is refused, yes and no', as
   }
 })
 
-test('a query that is wrong leads nowhere', async () => {
+test('an invalid query redirects nowhere', async () => {
   const wrong: Record<string, string>[] = [
     { redirect_uri: 'https://evil.example/' },
     { code_challenge_method: 'plain' },
@@ -122,7 +122,7 @@ test('a query that is wrong leads nowhere', async () => {
   }
 })
 
-test('approval gives a code and the state as it came; denial says so', async () => {
+test('approval redirects with a code and the unchanged state; denial redirects with an error', async () => {
   const { status, json } = await answer(ann, true)
   const location = new URL(json.redirect_to)
   expect([status, json.code]).toEqual([200, null])
@@ -133,7 +133,7 @@ test('approval gives a code and the state as it came; denial says so', async () 
   expect(Object.fromEntries(denied.searchParams)).toEqual({ error: 'access_denied', state: 'a state & <more>' })
 })
 
-test('approval takes the CSRF token of this very session, from our own page', async () => {
+test('approval needs the CSRF token of this session, from our own page', async () => {
   const own = plane.fromPage(ann)
   const refused = [
     await answer(ann, true, {}, { origin: testOrigin }),
@@ -163,7 +163,7 @@ test('a code gives a session that acts as the person, by Bearer and without a CS
   expect((await plane.call('GET', '/v1/auth/session', { token })).json.error.code).toBe('invalid_api_token')
 })
 
-test('a code is good for its program, redirect and verifier only; every mistake has the same answer', async () => {
+test('a code works only with its program, redirect and verifier, and every mistake has the same answer', async () => {
   const code = await approved(ann)
   const mistakes = [
     await exchange(code, { code_verifier: `${verifier}x` }),
@@ -180,13 +180,13 @@ test('a code is good for its program, redirect and verifier only; every mistake 
   expect((await exchange(code)).status).toBe(201)
 })
 
-test('a code lives a minute', async () => {
+test('a code expires after a minute', async () => {
   const code = await approved(ann)
   plane.clock.advance(60_000)
   expect((await exchange(code)).json.error.code).toBe('invalid_code')
 })
 
-test('a code that comes twice gives nothing and ends what it gave', async () => {
+test('a reused code gives nothing and ends what it gave', async () => {
   const code = await approved(ann)
   const { session_token: token } = (await exchange(code)).json
   expect((await plane.call('GET', '/v1/auth/session', { token })).status).toBe(200)
@@ -196,7 +196,7 @@ test('a code that comes twice gives nothing and ends what it gave', async () => 
   expect(events.length).toBeGreaterThan(0)
 })
 
-test('of many exchanges at once at most one succeeds, and none of them leaves a session behind', async () => {
+test('at most one of many exchanges at once succeeds, and none of the others leaves a session', async () => {
   const code = await approved(ann)
   const answers = await Promise.all(Array.from({ length: 8 }, () => exchange(code)))
   const given = answers.filter(({ status }) => status === 201)
@@ -206,14 +206,14 @@ test('of many exchanges at once at most one succeeds, and none of them leaves a 
   }
 })
 
-test('a code of somebody disabled meanwhile is worth nothing', async () => {
+test('refuses a code of a person who was disabled meanwhile', async () => {
   const id = await plane.addPerson('leaver@example.com', 'admin')
   const code = await approved(await plane.signInAs('leaver@example.com'))
   await plane.store.ledger.write([{ sql: "update users set status = 'disabled' where id = ?", args: [id] }])
   expect((await exchange(code)).status).toBe(422)
 })
 
-test('a code approved before the password was changed is worth nothing', async () => {
+test('refuses a code approved before the password was changed', async () => {
   const code = await approved(ann)
   const body = { current_password: testPassword, new_password: testPassword.toUpperCase() }
   const changed = await plane.call('POST', '/v1/auth/password', {
@@ -227,7 +227,7 @@ test('a code approved before the password was changed is worth nothing', async (
   await plane.call('POST', '/v1/auth/password', { cookie: ann.cookie, headers: plane.fromPage(ann), body: back })
 })
 
-test('a code gives a general token, bound to the person, with the name that was approved', async () => {
+test('a code gives a general token, bound to the person, with the approved name', async () => {
   const code = await approved(ann, { token_name: 'laptop' })
   const given = await exchangeForToken(code)
   expect(given.status).toBe(201)
@@ -241,14 +241,14 @@ test('a code gives a general token, bound to the person, with the name that was 
   expect(given.json.token_value).toMatch(/^gth_\w{36}$/)
 })
 
-test('a code approved for a token gives no session, nor a token of another name', async () => {
+test('a code approved for a token gives no session and no token of another name', async () => {
   const code = await approved(ann, { token_name: 'laptop' })
   expect((await exchange(code)).status).toBe(422)
   expect((await exchangeForToken(code, { token_name: 'something else' })).status).toBe(422)
   expect((await exchangeForToken(code)).status).toBe(201)
 })
 
-test('a token from a code that comes twice is revoked', async () => {
+test('a reused code revokes its token', async () => {
   const code = await approved(ann, { token_name: 'laptop' })
   const { id } = (await exchangeForToken(code)).json
   expect((await exchangeForToken(code)).status).toBe(422)
@@ -256,7 +256,7 @@ test('a token from a code that comes twice is revoked', async () => {
   expect(record.json.status).toBe('revoked')
 })
 
-test('of many exchanges for a token at once no token stays in force unless one exchange was alone', async () => {
+test('after many token exchanges at once no token works unless one exchange was alone', async () => {
   const code = await approved(ann, { token_name: 'raced' })
   await Promise.all(Array.from({ length: 5 }, () => exchangeForToken(code, { token_name: 'raced' })))
   const active = await plane.store.state.read(
@@ -273,7 +273,7 @@ test('of many exchanges for a token at once no token stays in force unless one e
   expect(active).toEqual([])
 })
 
-test('whoever may not make tokens cannot approve one', async () => {
+test('a person who may not make tokens cannot approve one', async () => {
   expect((await preview(bob, { token_name: 'laptop' })).status).toBe(403)
   expect((await answer(bob, true, { token_name: 'laptop' })).status).toBe(403)
 })
@@ -286,14 +286,14 @@ test('a code approved as a sign-in gives no token', async () => {
   expect((await exchange(code)).status).toBe(201)
 })
 
-test('a person who may make tokens no longer gets none for a code that was approved before', async () => {
+test('a person who lost the right to make tokens gets none for an earlier approved code', async () => {
   const id = await plane.addPerson('lowered@example.com', 'admin')
   const code = await approved(await plane.signInAs('lowered@example.com'), { token_name: 'laptop' })
   await plane.store.ledger.write([{ sql: "update users set role = 'member' where id = ?", args: [id] }])
   expect((await exchangeForToken(code)).json.error.code).toBe('permission_denied')
 })
 
-test('without a listener the code is given to be shown and typed', async () => {
+test('without a listener shows the code to be typed', async () => {
   const { json, headers } = await answer(ann, true, { redirect_uri: outOfBand })
   expect(json).toEqual({ redirect_to: null, code: expect.stringMatching(/^gthc_\w{36}$/) })
   expect(headers.get('cache-control')).toBe('no-store')
@@ -302,7 +302,7 @@ test('without a listener the code is given to be shown and typed', async () => {
   expect(denied.json).toEqual({ redirect_to: null, code: null })
 })
 
-test('no code and no session is kept readable', async () => {
+test('stores no code and no session in readable form', async () => {
   const code = await approved(ann)
   const { session_token: token } = (await exchange(code)).json
   const tables = ['program_codes', 'user_sessions', 'events', 'idempotency_keys', 'pending_changes']

@@ -18,7 +18,7 @@ afterAll(() => plane.remove())
 
 const login = (body: unknown, sent = {}) => plane.call('POST', '/v1/auth/login', { body, ...sent })
 
-test('signing in gives a cookie closed to scripts, and a CSRF token', async () => {
+test('signing in sets a cookie that scripts cannot read, and gives a CSRF token', async () => {
   const answer = await login({ email: ' ann@EXAMPLE.com ', password: testPassword })
   expect(answer.status).toBe(200)
   expect(answer.headers.get('set-cookie')).toMatch(
@@ -29,7 +29,7 @@ test('signing in gives a cookie closed to scripts, and a CSRF token', async () =
   expect(answer.text).not.toContain(answer.cookie ?? 'nothing')
 })
 
-test('behind HTTPS the cookie is one that no neighbour can plant, and counts under that name alone', async () => {
+test('behind HTTPS uses a cookie name that no neighbour site can set, and accepts only that name', async () => {
   const origin = 'https://gatehouse.example'
   const deployed = await temporaryControlPlane(origin)
   try {
@@ -48,7 +48,7 @@ test('behind HTTPS the cookie is one that no neighbour can plant, and counts und
   }
 })
 
-test('the session is found by its hash only, and named in an event', async () => {
+test('finds the session by its hash only, and names it in an event', async () => {
   const { cookie } = await plane.signInAs('ann@example.com')
   const rows = await plane.store.ledger.read<{ id: string }>('select id from user_sessions where hash = ?', [
     hashSecret(cookie),
@@ -85,7 +85,7 @@ test('a wrong password, an unknown person, a disabled one and one without a pass
   expect(answers[0]?.json.error).toMatchObject({ code: 'invalid_credentials', type: 'authentication_error' })
 })
 
-test('guessing is slowed down for the account, with the time to wait', async () => {
+test('slows guessing down for the account and gives the time to wait', async () => {
   await plane.addPerson('guessed@example.com')
   const guess = () => login({ email: 'guessed@example.com', password: 'not the password' })
   const answers = []
@@ -98,7 +98,7 @@ test('guessing is slowed down for the account, with the time to wait', async () 
   expect((await login({ email: 'guessed@example.com', password: testPassword })).status).toBe(200)
 })
 
-test('guessing at once is no way around it', async () => {
+test('slows parallel guessing down too', async () => {
   await plane.addPerson('stormed@example.com')
   const guesses = Array.from({ length: 40 }, () =>
     login({ email: 'stormed@example.com', password: 'wrong wrong wrong' }, { address: '198.51.100.9' }),
@@ -108,7 +108,7 @@ test('guessing at once is no way around it', async () => {
   expect(statuses.filter((status) => status === 401 || status === 429)).toHaveLength(40)
 })
 
-test('an address that guesses at many accounts is slowed down, others are not', async () => {
+test('slows an address down that guesses at many accounts, and no other', async () => {
   const from = { address: '203.0.113.5' }
   const statuses: number[] = []
   for (let count = 0; count < 33; count += 1) {
@@ -119,7 +119,7 @@ test('an address that guesses at many accounts is slowed down, others are not', 
   expect((await login({ email: 'ann@example.com', password: testPassword })).status).toBe(200)
 }, 20_000)
 
-test('a page of somebody else can sign nobody in', async () => {
+test("another site's page cannot sign a browser in", async () => {
   const credentials = { email: 'ann@example.com', password: testPassword }
   const foreign = await login(credentials, {
     headers: { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
@@ -129,7 +129,7 @@ test('a page of somebody else can sign nobody in', async () => {
   expect((await login(credentials, { headers: { origin: testOrigin } })).status).toBe(200)
 })
 
-test('a sign-in never goes on with a session that was there before', async () => {
+test('a sign-in never reuses an existing session', async () => {
   const planted = await plane.signInAs('bob@example.com')
   const answer = await login({ email: 'ann@example.com', password: testPassword }, { cookie: planted.cookie })
   expect(answer.cookie).not.toBe(planted.cookie)
@@ -146,7 +146,7 @@ test('signing out ends the session for whoever has its cookie', async () => {
   expect((await plane.call('GET', '/v1/auth/session', { cookie })).status).toBe(401)
 })
 
-test('changing the own password takes the present one and ends the other sessions', async () => {
+test("changing one's password needs the present one and ends the other sessions", async () => {
   await plane.addPerson('changer@example.com')
   const [here, elsewhere] = [await plane.signInAs('changer@example.com'), await plane.signInAs('changer@example.com')]
   const change = (current_password: string, new_password: string) =>
@@ -165,7 +165,7 @@ test('changing the own password takes the present one and ends the other session
   expect((await login({ email: 'changer@example.com', password: 'another long password' })).status).toBe(200)
 })
 
-test('a setup link works once, within its time, and ends all others of its person', async () => {
+test('a setup link works once, within its time, and ends all other links of its person', async () => {
   const { ledger } = plane.store
   const userId = (await ownerAwaitingSetup(ledger)) ?? ''
   const link = async () =>
@@ -195,7 +195,7 @@ test('a setup link works once, within its time, and ends all others of its perso
   })
 })
 
-test('an owner makes another setup link while no owner has a password, which ends those before', async () => {
+test('an owner makes another setup link while no owner has a password, which ends earlier links', async () => {
   const fresh = await temporaryControlPlane()
   const token = fresh.adminToken
   const make = (sent: object = {}) => fresh.call('POST', '/v1/auth/setup-link', { token, body: {}, ...sent })

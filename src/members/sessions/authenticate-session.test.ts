@@ -31,19 +31,19 @@ test('a write by cookie needs the CSRF token of that session, from our own page'
   expect((await addTeam(cookie, { 'x-csrf-token': csrf, origin: testOrigin })).status).toBe(201)
 })
 
-test('a read by cookie needs neither', async () => {
+test('a read by cookie needs neither a CSRF token nor our own page', async () => {
   const { cookie } = await plane.signInAs('ann@example.com')
   expect((await plane.call('GET', '/v1/users', { cookie })).status).toBe(200)
 })
 
-test('a person may do what their role holds, and no more', async () => {
+test('a person may do what their role permits, and no more', async () => {
   const browser = await plane.signInAs('bob@example.com')
   const { cookie } = browser
   expect((await plane.call('GET', '/v1/users', { cookie })).json.error.code).toBe('permission_denied')
   expect((await addTeam(cookie, plane.fromPage(browser))).json.error.code).toBe('permission_denied')
 })
 
-test('the secret of a browser session is no Bearer credential, nor the other way round', async () => {
+test("a browser session's secret is no Bearer credential, and a Bearer secret no cookie", async () => {
   const { cookie } = await plane.signInAs('ann@example.com')
   expect((await plane.call('GET', '/v1/users', { token: cookie })).status).toBe(401)
 })
@@ -55,7 +55,7 @@ test('an Authorization header decides alone, whatever cookie comes with it', asy
   expect((await plane.call('GET', '/v1/users', { cookie, token: `gth_${'0'.repeat(36)}` })).status).toBe(401)
 })
 
-test('a session ends unused after its idle time, and used after its lifetime', async () => {
+test('a session ends after its idle time, or at the end of its lifetime', async () => {
   const { cookie } = await plane.signInAs('ann@example.com')
   const alive = async () => (await plane.call('GET', '/v1/users', { cookie })).status
   for (let hour = 0; hour < 25; hour += 1) {
@@ -76,7 +76,7 @@ test('use keeps a session alive beyond its idle time', async () => {
   }
 })
 
-test('a person lists and ends their own sessions, and nobody else does', async () => {
+test('a person lists and ends only their own sessions', async () => {
   await plane.addPerson('owner-of-sessions@example.com')
   const here = await plane.signInAs('owner-of-sessions@example.com')
   const elsewhere = await plane.signInAs('owner-of-sessions@example.com')
@@ -92,7 +92,7 @@ test('a person lists and ends their own sessions, and nobody else does', async (
   expect(listed.text).not.toContain(here.cookie)
 })
 
-test('an API token is told that it is no person', async () => {
+test('tells an API token that it is no person', async () => {
   const answer = await plane.call('POST', '/v1/auth/logout', { token: plane.adminToken })
   expect(answer.json.error.code).toBe('permission_denied')
 })

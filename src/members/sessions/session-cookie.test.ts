@@ -3,7 +3,7 @@ import { isFromOurPage, isLoopback, keepSession, readSessionCookie } from './ses
 
 const withHeaders = (headers: Record<string, string>) => new Request('http://localhost/', { headers })
 
-test('the cookie is closed to scripts and, off loopback, to plain HTTP', () => {
+test('the cookie is closed to scripts and, except on loopback, to plain HTTP', () => {
   expect(keepSession('secret', 60, 'http://127.0.0.1:7070')).toBe(
     'gatehouse_session=secret; Max-Age=60; HttpOnly; SameSite=Lax; Path=/',
   )
@@ -13,20 +13,20 @@ test('the cookie is closed to scripts and, off loopback, to plain HTTP', () => {
   expect(keepSession('secret', 60, 'http://gatehouse.example')).toEndWith('; Secure')
 })
 
-test('two session cookies are none: one of them was planted', () => {
+test('refuses two session cookies, since one of them was planted', () => {
   const read = (cookie: string) => readSessionCookie(withHeaders({ cookie }), 'http://127.0.0.1:7070')
   expect(read('a=b; gatehouse_session=one; c=d')).toBe('one')
   expect(read('gatehouse_session=one; gatehouse_session=two')).toBeNull()
   expect(read('xgatehouse_session=one')).toBeNull()
 })
 
-test('over HTTPS only the cookie counts that no neighbour can plant', () => {
+test('over HTTPS accepts only the cookie name that no neighbour site can set', () => {
   const read = (cookie: string) => readSessionCookie(withHeaders({ cookie }), 'https://gatehouse.example')
   expect(read('gatehouse_session=planted')).toBeNull()
   expect(read('gatehouse_session=planted; __Host-gatehouse_session=ours')).toBe('ours')
 })
 
-test('a request is from our page only by what a browser says of it', () => {
+test('decides by browser headers alone whether a request is from our page', () => {
   const origins = ['https://gatehouse.example']
   expect(isFromOurPage(withHeaders({ 'sec-fetch-site': 'same-origin' }), origins)).toBe(true)
   expect(isFromOurPage(withHeaders({ origin: 'https://gatehouse.example' }), origins)).toBe(true)

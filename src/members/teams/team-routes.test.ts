@@ -12,7 +12,7 @@ const call = (method: string, path: string, body?: unknown) =>
 const makeTeam = async (name = `team ${crypto.randomUUID()}`): Promise<string> =>
   (await call('POST', '/v1/teams', { name })).json.id
 
-test('a team is made, renamed and deleted, each with its event', async () => {
+test('creates, renames and deletes a team, each with its event', async () => {
   const made = await call('POST', '/v1/teams', { name: ' Search ' })
   expect([made.status, made.json.name, made.json.member_count]).toEqual([201, 'Search', 0])
   const { id } = made.json
@@ -33,13 +33,13 @@ test('a team is made, renamed and deleted, each with its event', async () => {
   ])
 })
 
-test('a name belongs to one team', async () => {
+test('refuses a name that another team has', async () => {
   await makeTeam('Only once')
   const again = await call('POST', '/v1/teams', { name: 'Only once' })
   expect([again.status, again.json.error.param]).toEqual([409, 'name'])
 })
 
-test('people join a team once, are listed, and leave it', async () => {
+test('adds a person to a team once, lists and removes them', async () => {
   const [team, person] = [await makeTeam(), await plane.addPerson('joiner@example.com')]
   const members = `/v1/teams/${team}/members`
   expect((await call('POST', members, { user_id: person })).json).toMatchObject({ team_id: team, user_id: person })
@@ -58,7 +58,7 @@ test('people join a team once, are listed, and leave it', async () => {
   expect((await call('GET', members)).json.members).toEqual([])
 })
 
-test('a team that has members or tokens in force stays', async () => {
+test('refuses to delete a team with members or active tokens', async () => {
   const [withMember, withToken] = [await makeTeam(), await makeTeam()]
   const person = await plane.addPerson('stayer@example.com')
   await call('POST', `/v1/teams/${withMember}/members`, { user_id: person })
@@ -74,12 +74,12 @@ test('a team that has members or tokens in force stays', async () => {
   expect((await call('DELETE', `/v1/teams/${withToken}`)).status).toBe(200)
 })
 
-test('the team that owns what nobody else does keeps its name and place', async () => {
+test('the team for unowned records keeps its name and cannot be deleted', async () => {
   expect((await call('DELETE', `/v1/teams/${plane.teamId}`)).status).toBe(409)
   expect((await call('PATCH', `/v1/teams/${plane.teamId}`, { name: 'other' })).status).toBe(409)
 })
 
-test('a person who joins while the team is deleted either is in it or finds none', async () => {
+test('a person who joins during the deletion of a team is in it or finds none', async () => {
   const person = await plane.addPerson('racer@example.com')
   for (let round = 0; round < 10; round += 1) {
     const team = await makeTeam()
@@ -95,7 +95,7 @@ test('a person who joins while the team is deleted either is in it or finds none
   }
 })
 
-test('who leaves a team loses the tokens that are bound to both, at a repeat too', async () => {
+test('leaving a team revokes the tokens that are bound to both, also when repeated', async () => {
   const [team, person] = [await makeTeam(), await plane.addPerson('leaver@example.com')]
   const members = `/v1/teams/${team}/members`
   await call('POST', members, { user_id: person })

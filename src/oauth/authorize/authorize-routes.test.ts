@@ -29,7 +29,7 @@ const decide = (approve: boolean, fields: Record<string, unknown> = {}) =>
   })
 
 describe('the preview', () => {
-  test('says who asks for what, in a sentence each, and where the person is sent back to', async () => {
+  test('says who asks for what, with a sentence for each scope, and the redirect target', async () => {
     const { status, json } = await preview({ scope: 'events:export gateway:invoke' })
     expect(status).toBe(200)
     expect(json).toEqual({
@@ -55,7 +55,7 @@ describe('the preview', () => {
     expect(json.client).toMatchObject({ client_name: 'Hers', created_by: { name: 'Somebody' } })
   })
 
-  test('without a scope asks for the registered ones', async () => {
+  test('asks for the registered scopes without a scope parameter', async () => {
     const { json } = await preview({ scope: '' })
     expect(json.scopes.map(({ scope }: { scope: string }) => scope)).toEqual([
       'gateway:invoke',
@@ -78,7 +78,7 @@ describe('the preview', () => {
 })
 
 describe('the decision', () => {
-  test('of a yes redirects with code, state and issuer', async () => {
+  test('redirects an approval with code, state and issuer', async () => {
     const { status, json } = await decide(true, { state: 'a b&c=d+é' })
     expect(status).toBe(200)
     const to = new URL(json.redirect_to)
@@ -88,7 +88,7 @@ describe('the decision', () => {
     expect(to.searchParams.get('iss')).toBe(testOrigin)
   })
 
-  test('of a no redirects with access_denied, state and issuer', async () => {
+  test('redirects a denial with access_denied, state and issuer', async () => {
     const { searchParams } = new URL((await decide(false)).json.redirect_to)
     expect([searchParams.get('error'), searchParams.get('state'), searchParams.get('iss')]).toEqual([
       'access_denied',
@@ -98,7 +98,7 @@ describe('the decision', () => {
     expect(searchParams.has('code')).toBe(false)
   })
 
-  test('that is repeated under its Idempotency-Key gives no code a second time, and none is kept', async () => {
+  test('gives no second code for a repeated Idempotency-Key, and stores none', async () => {
     const headers = { ...ada.asPage.headers, 'idempotency-key': 'decision-1' }
     const body = await oauth.agreement(ada, oauth.query(clientId, { scope: 'gateway:invoke' }))
     const again = () => oauth.call('POST', '/v1/oauth/authorize/decision', { ...ada.asPage, headers, body })
@@ -110,7 +110,7 @@ describe('the decision', () => {
     expect(kept).not.toContain(code)
   })
 
-  test('is refused where it would grant other scopes than were shown, and grants nothing', async () => {
+  test('is refused, and grants nothing, with other scopes than were shown', async () => {
     const changing = await oauth.register({ scope: 'gateway:invoke' })
     const asked = oauth.query(changing, { scope: '' })
     const agreed = await oauth.agreement(ada, asked)
@@ -124,7 +124,7 @@ describe('the decision', () => {
     expect(new URL(again.json.redirect_to).searchParams.has('code')).toBe(true)
   })
 
-  test('is refused of an application that goes by another name than the page showed', async () => {
+  test('is refused when the application has another name than the page showed', async () => {
     const renamed = await oauth.register({ client_name: 'Known' })
     const agreed = await oauth.agreement(ada, oauth.query(renamed, { scope: 'gateway:invoke' }))
     await oauth.call('PATCH', `/v1/oauth/clients/${renamed}`, {
@@ -139,7 +139,7 @@ describe('the decision', () => {
     expect(new URL(again.json.redirect_to).searchParams.has('code')).toBe(true)
   })
 
-  test('is refused of another account than the page showed, yes and no, and leaves nothing', async () => {
+  test('is refused from another account than the page showed, yes or no, and leaves nothing', async () => {
     const bea = await oauth.person('bea@example.com')
     const agreed = await oauth.agreement(ada, oauth.query(clientId, { scope: 'gateway:invoke' }))
     for (const approve of [true, false]) {
@@ -150,7 +150,7 @@ describe('the decision', () => {
     expect(await oauth.store.ledger.read('select 1 from oauth_grants where user_id = ?', [bea.id])).toEqual([])
   })
 
-  test('of a yes must say what was shown; a no need not', async () => {
+  test('needs what was shown for an approval, and not for a denial', async () => {
     const body = oauth.query(clientId, { scope: 'gateway:invoke' })
     const send = (approve: boolean) =>
       oauth.call('POST', '/v1/oauth/authorize/decision', { ...ada.asPage, body: { ...body, approve } })
@@ -161,14 +161,14 @@ describe('the decision', () => {
     expect(new URL((await send(false)).json.redirect_to).searchParams.get('error')).toBe('access_denied')
   })
 
-  test('without the CSRF token of the session is refused', async () => {
+  test('is refused without the CSRF token of the session', async () => {
     const body = { ...oauth.query(clientId), approve: true }
     const { cookie } = ada.asPage
     const forged = await oauth.call('POST', '/v1/oauth/authorize/decision', { cookie, body })
     expect([forged.status, forged.json.error.code]).toEqual([403, 'csrf_refused'])
   })
 
-  test('leaves an event that names person and application, and no code', async () => {
+  test('leaves an event that names person and application, without the code', async () => {
     const { json } = await decide(true, { scope: 'gateway:invoke' })
     const code = new URL(json.redirect_to).searchParams.get('code') ?? ''
     const [row] = await oauth.store.ledger.read<{ body: string }>(

@@ -52,7 +52,7 @@ function outcome(...args: Parameters<typeof consider>): string {
   return `${searchParams.get('error')}, state ${searchParams.get('state')}`
 }
 
-test('a good request is put before the person', () => {
+test('shows a valid request to the person', () => {
   expect(consider({})).toEqual({
     kind: 'ask',
     authorization: {
@@ -66,23 +66,23 @@ test('a good request is put before the person', () => {
   })
 })
 
-describe('what says not whose it is, is shown and never redirected', () => {
-  test('a request with no client_id, an empty one or two', () => {
+describe('an error without a trusted redirect is shown and never redirected', () => {
+  test('for no client_id, an empty one or two', () => {
     for (const client_id of [null, '', [client.id, client.id]])
       expect(outcome({ client_id })).toBe('page: invalid_request')
   })
 
-  test('a client that is not registered', () => {
+  test('for a client that is not registered', () => {
     expect(outcome({ client_id: 'nobody' }, { client: null })).toBe('page: invalid_client')
   })
 
-  test('a request with no redirect_uri, an empty one or two', () => {
+  test('for no redirect_uri, an empty one or two', () => {
     for (const redirect_uri of [null, '', [testRedirect, testRedirect]]) {
       expect(outcome({ redirect_uri })).toBe('page: invalid_request')
     }
   })
 
-  test('a redirect_uri that differs in anything from the registered one', () => {
+  test('for a redirect_uri that differs in anything from the registered one', () => {
     const variations = {
       scheme: 'http://app.example.com/callback',
       'case of the host': 'https://APP.example.com/callback',
@@ -114,35 +114,35 @@ describe('what says not whose it is, is shown and never redirected', () => {
   })
 })
 
-describe('what else is wrong goes back to the application with state and issuer', () => {
-  test('a parameter that comes twice', () => {
+describe('any other error redirects to the application with state and issuer', () => {
+  test('for a parameter that comes twice', () => {
     for (const name of ['response_type', 'scope', 'code_challenge', 'code_challenge_method'] as const) {
       expect(outcome({ [name]: [good[name], good[name]] })).toBe('invalid_request, state xyz')
     }
     expect(outcome({ state: ['a', 'b'] })).toBe('invalid_request, state null')
   })
 
-  test('a state that is too long, or cannot be given back as it came', () => {
+  test('for a state that is too long or cannot be returned unchanged', () => {
     const long = 'x'.repeat(4097)
     expect(outcome({ state: long })).toBe(`invalid_request, state ${long}`)
     expect(outcome({ state: '\ud800' })).toBe('invalid_request, state null')
   })
 
-  test('a deactivated client', () => {
+  test('for a deactivated client', () => {
     expect(outcome({}, { client: { ...client, deactivatedAt: 1 } })).toBe('unauthorized_client, state xyz')
   })
 
-  test('no response_type', () => {
+  test('for no response_type', () => {
     expect(outcome({ response_type: '' })).toBe('invalid_request, state xyz')
   })
 
-  test('another response_type than code', () => {
+  test('for another response_type than code', () => {
     for (const response_type of ['token', 'code token', 'id_token', 'CODE']) {
       expect(outcome({ response_type })).toBe('unsupported_response_type, state xyz')
     }
   })
 
-  test('no code_challenge, or one of another form', () => {
+  test('for no code_challenge or a malformed one', () => {
     for (const code_challenge of [
       null,
       'short',
@@ -154,53 +154,53 @@ describe('what else is wrong goes back to the application with state and issuer'
     }
   })
 
-  test('a code_challenge_method that is not S256, or none', () => {
+  test('for a code_challenge_method other than S256, or none', () => {
     for (const code_challenge_method of [null, 'plain', 's256', 'S512']) {
       expect(outcome({ code_challenge_method })).toBe('invalid_request, state xyz')
     }
   })
 
-  test('a scope of another form', () => {
+  test('for a malformed scope', () => {
     for (const scope of [' gateway:invoke', 'gateway:invoke  events:read', 'gateway:invoke\tevents:read', '"']) {
       expect(outcome({ scope })).toBe('invalid_scope, state xyz')
     }
   })
 
-  test('a scope that the client is not registered for', () => {
+  test('for a scope that the client is not registered for', () => {
     expect(outcome({ scope: 'gateway:invoke tokens:read' })).toBe('invalid_scope, state xyz')
     expect(outcome({ scope: 'tokens:write' })).toBe('invalid_scope, state xyz')
   })
 
-  test('a scope that is not active', () => {
+  test('for a scope that is not active', () => {
     expect(outcome({ scope: 'events:read' }, { active: ['gateway:invoke'] })).toBe('invalid_scope, state xyz')
     expect(outcome({ scope: '' }, { active: ['mcp:invoke'] })).toBe('invalid_scope, state xyz')
   })
 
-  test('a resource that is none of ours', () => {
+  test('for an unknown resource', () => {
     for (const resource of ['https://evil.example', `${gatewayUrl}/v1`, `${gatewayUrl}#x`, [gatewayUrl, 'x']]) {
       expect(outcome({ resource })).toBe('invalid_target, state xyz')
     }
   })
 })
 
-test('what nobody knows is ignored, however often it comes', () => {
+test('ignores unknown parameters, however often they come', () => {
   expect(outcome({ prompt: ['none', 'login'], audience: { nested: true } })).toBe('asked')
 })
 
-test('state is optional and comes back byte for byte', () => {
+test('returns an optional state byte for byte', () => {
   expect(consider({ state: '' })).toMatchObject({ kind: 'ask', authorization: { state: null } })
   const state = 'a+b %2B/ü&=#?"\u2028'
   const evaluated = consider({ state, response_type: 'token' })
   expect(evaluated.kind === 'redirect' && new URL(evaluated.to).searchParams.get('state')).toBe(state)
 })
 
-test('without a scope the active ones that are registered are asked for', () => {
+test('asks for the active registered scopes without a scope parameter', () => {
   expect(consider({ scope: null }, { active: ['events:read', 'mcp:invoke'] })).toMatchObject({
     authorization: { scope: ['events:read'] },
   })
 })
 
-test('the slash of an empty path makes no other resource', () => {
+test('treats a resource with and without the slash of an empty path as the same', () => {
   const resource = [`${gatewayUrl}/`, gatewayUrl, `${gatewayUrl}/mcp`]
   expect(consider({ resource })).toMatchObject({ authorization: { resources: [gatewayUrl, `${gatewayUrl}/mcp`] } })
 })

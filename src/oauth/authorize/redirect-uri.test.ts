@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { redirectUriFault, redirectWith } from './redirect-uri.ts'
 
-test('HTTPS anywhere and HTTP on loopback can be registered', () => {
+test('accepts HTTPS anywhere and HTTP on loopback', () => {
   for (const uri of [
     'https://app.example.com/callback',
     'https://app.example.com',
@@ -14,7 +14,7 @@ test('HTTPS anywhere and HTTP on loopback can be registered', () => {
   }
 })
 
-test('what could be read in two ways, or leads elsewhere, cannot be registered', () => {
+test('refuses an address that is ambiguous or leads elsewhere', () => {
   for (const uri of [
     '/callback',
     'app.example.com/callback',
@@ -46,7 +46,7 @@ test('what could be read in two ways, or leads elsewhere, cannot be registered',
   }
 })
 
-test('the answer goes into the query behind what stands there', () => {
+test('appends the answer to an existing query', () => {
   const answer = { code: 'a b', state: null, iss: 'https://x' }
   const added = 'code=a%20b&iss=https%3A%2F%2Fx'
   expect(redirectWith('https://app.example.com', answer)).toBe(`https://app.example.com?${added}`)

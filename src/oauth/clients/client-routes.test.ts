@@ -34,7 +34,7 @@ test('a registration answers with the names of RFC 7591 and no secret', async ()
   expect((await asAdmin('GET', `/v1/oauth/clients/${json.client_id}`)).json).toEqual(json)
 })
 
-test('a registration names the field that is wrong', async () => {
+test('an invalid registration names the field', async () => {
   const wrong: [Record<string, unknown>, string][] = [
     [{ client_name: '' }, 'client_name'],
     [{ client_name: '\u2800' }, 'client_name'],
@@ -55,7 +55,7 @@ test('a registration names the field that is wrong', async () => {
   }
 })
 
-test('a change takes the version it was made from, and leaves an event', async () => {
+test('a change needs the version it was made from, and leaves an event', async () => {
   const id = await oauth.register()
   const path = `/v1/oauth/clients/${id}`
   const changed = await asAdmin('PATCH', path, { client_name: 'Renamed' }, { 'if-match': '"1"' })
@@ -71,14 +71,14 @@ test('a change takes the version it was made from, and leaves an event', async (
   })
 })
 
-test('a client is switched off and on, each once', async () => {
+test('deactivates and activates a client, each once', async () => {
   const path = `/v1/oauth/clients/${await oauth.register()}`
   expect((await asAdmin('POST', `${path}/deactivate`)).json).toMatchObject({ status: 'deactivated', version: 2 })
   expect((await asAdmin('POST', `${path}/deactivate`)).json).toMatchObject({ status: 'deactivated', version: 2 })
   expect((await asAdmin('POST', `${path}/activate`)).json).toMatchObject({ status: 'active', version: 3 })
 })
 
-test('clients are listed in pages, by status', async () => {
+test('lists clients in pages, by status', async () => {
   const id = await oauth.register({ client_name: 'Off' })
   await asAdmin('POST', `/v1/oauth/clients/${id}/deactivate`)
   const off = await asAdmin('GET', '/v1/oauth/clients?status=deactivated')
@@ -88,19 +88,19 @@ test('clients are listed in pages, by status', async () => {
   expect(second.json.clients[0].client_id > first.json.clients[0].client_id).toBe(true)
 })
 
-test('only who may write clients registers one', async () => {
+test('only a caller who may write clients registers one', async () => {
   const member = await oauth.person()
   const refused = await oauth.call('POST', '/v1/oauth/clients', { ...member.asPage, body: good })
   expect([refused.status, refused.json.error.code]).toEqual([403, 'permission_denied'])
   expect((await oauth.call('POST', '/v1/oauth/clients', { body: good })).status).toBe(401)
 })
 
-test('a client of an unknown id is not found', async () => {
+test('answers 404 for an unknown client', async () => {
   expect((await asAdmin('GET', `/v1/oauth/clients/${crypto.randomUUID()}`)).status).toBe(404)
   expect((await asAdmin('POST', '/v1/oauth/clients/x/deactivate')).status).toBe(404)
 })
 
-test('the registry says what each scope permits and which are active', async () => {
+test('the scope registry says what each scope permits and which are active', async () => {
   const { json } = await asAdmin('GET', '/v1/oauth/scopes')
   const active = json.scopes.filter((scope: { active: boolean }) => scope.active)
   expect(json.scopes).toHaveLength(6)
@@ -108,7 +108,7 @@ test('the registry says what each scope permits and which are active', async () 
   expect(active[0].sentence).toContain('gateway')
 })
 
-test('the metadata of the server lists what it does, and only active scopes', async () => {
+test('the server metadata lists what the server does, and only active scopes', async () => {
   const { status, json } = await oauth.call('GET', '/.well-known/oauth-authorization-server')
   expect(status).toBe(200)
   expect(json).toEqual({

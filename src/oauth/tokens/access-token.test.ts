@@ -38,7 +38,7 @@ describe('an access token', () => {
     expect([session.status, session.headers.get('www-authenticate')]).toEqual([403, null])
   })
 
-  test('in the query or the body is ignored', async () => {
+  test('is ignored in the query and the body', async () => {
     const { access_token } = await oauth.tokens(clientId, ada)
     const inQuery = await oauth.call('GET', `/v1/tokens?access_token=${access_token}`)
     expect([inQuery.status, inQuery.json.error.code]).toEqual([401, 'missing_api_key'])
@@ -57,7 +57,7 @@ describe('an access token', () => {
     expect(widened.json.error).toBe('invalid_target')
   })
 
-  test('can be narrowed to one of the resources that were approved', async () => {
+  test('can be narrowed to one of the approved resources', async () => {
     const both = await oauth.tokens(clientId, ada, { resource: [testOrigin, testGatewayUrl] })
     expect(await oauth.works(both.access_token)).toBe(true)
     const { json } = await oauth.refresh(clientId, both.refresh_token, { resource: testGatewayUrl })
@@ -78,7 +78,7 @@ describe('a person', () => {
     }))
   }
 
-  test('whose role changes changes what their tokens permit, both ways', async () => {
+  test('with a changed role changes what their tokens permit, both ways', async () => {
     const wide = await oauth.register({ scope: 'gateway:invoke escalations:read' })
     const eve = await oauth.person('eve@example.com', 'auditor')
     const { access_token } = await oauth.tokens(wide, eve, { scope: 'gateway:invoke escalations:read' })
@@ -93,7 +93,7 @@ describe('a person', () => {
     expect(await oauth.store.ledger.read('select * from oauth_followups')).toEqual([])
   })
 
-  test('who joins and leaves a team takes their tokens along', async () => {
+  test('who joins or leaves a team takes their tokens along', async () => {
     const joiner = await oauth.person('joiner@example.com')
     const { json: team } = await oauth.call('POST', '/v1/teams', {
       token: oauth.adminToken,
@@ -107,7 +107,7 @@ describe('a person', () => {
     expect((await stateOf(joiner.id))[0]?.teams).toEqual([])
   })
 
-  test('who is disabled ends all that applications do in their name', async () => {
+  test('who is disabled loses all access of applications', async () => {
     const leaver = await oauth.person('leaver@example.com')
     const given = await oauth.tokens(clientId, leaver)
     await disable(leaver)
@@ -117,7 +117,7 @@ describe('a person', () => {
     expect((await oauth.refresh(clientId, given.refresh_token)).json.error).toBe('invalid_grant')
   })
 
-  test('who was disabled and enabled again by a process that died does not get approvals back', async () => {
+  test('who was disabled and enabled by a process that died does not get approvals back', async () => {
     const back = await oauth.person('back@example.com')
     const given = await oauth.tokens(clientId, back)
     const { delegations } = oauth.dependencies
@@ -129,7 +129,7 @@ describe('a person', () => {
     expect(await oauth.works(given.access_token)).toBe(false)
   })
 
-  test('whose change was interrupted is followed later', async () => {
+  test('with an interrupted change gets its effects later', async () => {
     const late = await oauth.person('late@example.com', 'operator')
     await oauth.tokens(clientId, late)
     await oauth.store.ledger.write([
@@ -156,7 +156,7 @@ describe('a person', () => {
   })
 })
 
-describe('time', () => {
+describe('expiry', () => {
   test('ends codes, access tokens, idle refresh tokens and whole families', async () => {
     const own = await temporaryOAuth({ oauth_refresh_idle_seconds: 600, oauth_refresh_lifetime_seconds: 1500 })
     try {

@@ -170,7 +170,7 @@ class World {
 
 const chosen = <Item>(items: readonly Item[], which: number): Item | undefined => items[which % items.length]
 
-test('after any history exactly the tokens work that should', async () => {
+test('after any history exactly the valid tokens work', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(operation, { minLength: 10, maxLength: 30, size: 'max' }), async (operations) => {
       const world = new World(await oauth.register())

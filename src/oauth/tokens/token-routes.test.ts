@@ -22,8 +22,8 @@ beforeAll(async () => {
 })
 afterAll(() => oauth.remove())
 
-describe('a code', () => {
-  test('gives an access and a refresh token, which no cache may keep', async () => {
+describe('an authorization code', () => {
+  test('gives an access and a refresh token that no cache may keep', async () => {
     const code = await oauth.approve(clientId, ada)
     const { status, json, headers } = await oauth.token(oauth.codeRequest(clientId, code))
     expect(status).toBe(200)
@@ -37,13 +37,13 @@ describe('a code', () => {
     expect([headers.get('cache-control'), headers.get('pragma')]).toEqual(['no-store', 'no-cache'])
   })
 
-  test('is taken as JSON too', async () => {
+  test('is accepted as JSON too', async () => {
     const code = await oauth.approve(clientId, ada)
     const { status } = await oauth.call('POST', '/v1/oauth/token', { body: oauth.codeRequest(clientId, code) })
     expect(status).toBe(200)
   })
 
-  test('that comes a second time ends what it gave', async () => {
+  test('ends what it gave when it is reused', async () => {
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
     const { json: given } = await oauth.token(request)
     expect(await oauth.works(given.access_token)).toBe(true)
@@ -59,7 +59,7 @@ describe('a code', () => {
     })
   })
 
-  test('that several redeem at once works for one at most, and then for nobody', async () => {
+  test('redeemed several times at once works for at most one, and then for nobody', async () => {
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
     const answers = await Promise.all(Array.from({ length: 8 }, () => oauth.token(request)))
     const given = answers.filter(({ status }) => status === 200)
@@ -67,27 +67,27 @@ describe('a code', () => {
     for (const { json } of given) expect(await oauth.works(json.access_token)).toBe(false)
   })
 
-  test('is refused with a wrong verifier and works afterwards with the right one', async () => {
+  test('is refused with a wrong verifier and then works with the right one', async () => {
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
     const injected = await oauth.token({ ...request, code_verifier: 'w'.repeat(43) })
     expect([injected.status, injected.json.error]).toEqual([400, 'invalid_grant'])
     expect((await oauth.token(request)).status).toBe(200)
   })
 
-  test('with a verifier that is none is an invalid request', async () => {
+  test('with a malformed verifier is an invalid request', async () => {
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
     const { json } = await oauth.token({ ...request, code_verifier: 'short' })
     expect(json.error).toBe('invalid_request')
   })
 
-  test('is for its own client and redirect', async () => {
+  test('works for its own client and redirect only', async () => {
     const other = await oauth.register({ client_name: 'Another' })
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
     expect((await oauth.token({ ...request, client_id: other })).json.error).toBe('invalid_grant')
     expect((await oauth.token({ ...request, redirect_uri: `${testRedirect}/` })).json.error).toBe('invalid_grant')
   })
 
-  test('that is exchanged for a resource nobody approved is an invalid target', async () => {
+  test('for a resource that was not approved is an invalid target', async () => {
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada, { resource: testOrigin }))
     const { json } = await oauth.token({ ...request, resource: testGatewayUrl })
     expect(json.error).toBe('invalid_target')
@@ -104,8 +104,8 @@ describe('a code', () => {
 const disable = (who: TestPerson) =>
   oauth.call('PATCH', `/v1/users/${who.id}`, { token: oauth.adminToken, body: { status: 'disabled' } })
 
-describe('a code of an application that changes', () => {
-  test('of a scope that the client lost meanwhile gives nothing', async () => {
+describe('a code of a changed application', () => {
+  test('with a scope that the client lost meanwhile gives nothing', async () => {
     const own = await oauth.register()
     const code = await oauth.approve(own, ada)
     const path = `/v1/oauth/clients/${own}`
@@ -115,7 +115,7 @@ describe('a code of an application that changes', () => {
 })
 
 describe('a refresh token', () => {
-  test('gives new ones and is used up', async () => {
+  test('gives new tokens and is used up', async () => {
     const first = await oauth.tokens(clientId, ada)
     const { status, json } = await oauth.refresh(clientId, first.refresh_token)
     expect(status).toBe(200)
@@ -125,7 +125,7 @@ describe('a refresh token', () => {
     expect(await oauth.works(first.access_token)).toBe(true)
   })
 
-  test('that comes a second time ends the family', async () => {
+  test('ends the family when it is reused', async () => {
     const first = await oauth.tokens(clientId, ada)
     const { json: second } = await oauth.refresh(clientId, first.refresh_token)
     expect((await oauth.refresh(clientId, first.refresh_token)).json.error).toBe('invalid_grant')
@@ -137,7 +137,7 @@ describe('a refresh token', () => {
     })
   })
 
-  test('that several use at once leaves nobody with a token that works', async () => {
+  test('used several times at once leaves no working token', async () => {
     const first = await oauth.tokens(clientId, ada)
     const answers = await Promise.all(Array.from({ length: 8 }, () => oauth.refresh(clientId, first.refresh_token)))
     const given = answers.filter(({ status }) => status === 200)
@@ -160,14 +160,14 @@ describe('a refresh token', () => {
     expect(whole.scope).toBe(first.scope)
   })
 
-  test('of another client is refused and stays good for its own', async () => {
+  test('is refused for another client and keeps working for its own', async () => {
     const other = await oauth.register({ client_name: 'Another' })
     const first = await oauth.tokens(clientId, ada)
     expect((await oauth.refresh(other, first.refresh_token)).json.error).toBe('invalid_grant')
     expect((await oauth.refresh(clientId, first.refresh_token)).status).toBe(200)
   })
 
-  test('of a scope that the client lost is refused until less is asked for', async () => {
+  test('with a scope that the client lost is refused until less is requested', async () => {
     const own = await oauth.register()
     const first = await oauth.tokens(own, ada)
     const path = `/v1/oauth/clients/${own}`
@@ -201,7 +201,7 @@ describe('a deactivated client', () => {
 const revoke = (form: Record<string, string>) => oauth.call('POST', '/v1/oauth/revoke', { form })
 
 describe('revocation', () => {
-  test('of an access token ends it alone, and tells gateways', async () => {
+  test('of an access token ends it alone and informs gateways', async () => {
     const first = await oauth.tokens(clientId, ada)
     const { status, json } = await revoke({
       client_id: clientId,
@@ -215,7 +215,7 @@ describe('revocation', () => {
     expect((await oauth.refresh(clientId, first.refresh_token)).status).toBe(200)
   })
 
-  test('of a refresh token ends all that came of the approval', async () => {
+  test('of a refresh token ends everything from the approval', async () => {
     const first = await oauth.tokens(clientId, ada)
     const { json: second } = await oauth.refresh(clientId, first.refresh_token)
     expect((await revoke({ client_id: clientId, token: second.refresh_token })).status).toBe(200)
@@ -224,7 +224,7 @@ describe('revocation', () => {
     expect((await oauth.refresh(clientId, second.refresh_token)).json.error).toBe('invalid_grant')
   })
 
-  test('of what is no token, or has ended, is answered like success', async () => {
+  test('of an invalid or ended token is answered like success', async () => {
     const first = await oauth.tokens(clientId, ada)
     await revoke({ client_id: clientId, token: first.refresh_token })
     for (const token of ['nothing', first.refresh_token, first.access_token]) {
@@ -233,7 +233,7 @@ describe('revocation', () => {
     }
   })
 
-  test("of another client's token is refused, and changes nothing", async () => {
+  test("of another client's token is refused and changes nothing", async () => {
     const other = await oauth.register({ client_name: 'Another' })
     const first = await oauth.tokens(clientId, ada)
     for (const token of [first.access_token, first.refresh_token]) {
@@ -253,14 +253,14 @@ describe('revocation', () => {
     expect(await answer.json()).toMatchObject({ error: 'invalid_request' })
   })
 
-  test('without a client or a token says what is missing', async () => {
+  test('without a client or a token names what is missing', async () => {
     expect((await revoke({ token: 'x' })).json.error).toBe('invalid_request')
     expect((await revoke({ client_id: clientId })).json.error).toBe('invalid_request')
     expect((await revoke({ client_id: crypto.randomUUID(), token: 'x' })).json.error).toBe('invalid_client')
   })
 })
 
-describe('a server that fails', () => {
+describe('a failing server', () => {
   /** Runs while no change can be recorded: `change` does what happens instead. */
   async function failing(change: () => Promise<never>, run: () => Promise<void>): Promise<void> {
     const { recorder } = oauth.server
@@ -274,7 +274,7 @@ describe('a server that fails', () => {
   const outage = Object.assign(new Error('SQLITE_BUSY'), { name: 'LibsqlError' })
   const issued = async () => (await oauth.store.state.read('select 1 from oauth_tokens')).length
 
-  test('says so in the form of RFC 6749, and costs nobody an approval', async () => {
+  test('answers in the form of RFC 6749 and costs nobody an approval', async () => {
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
     for (const [error, status, code] of [
       [outage, 503, 'temporarily_unavailable'],
@@ -299,7 +299,7 @@ describe('a server that fails', () => {
     expect((await oauth.refresh(clientId, json.refresh_token)).status).toBe(200)
   })
 
-  test('by dying between using a code up and giving a token has given nothing, and the code is gone', async () => {
+  test('that dies between using the code up and giving a token leaves the code used', async () => {
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
     const before = await issued()
     await failing(
@@ -315,8 +315,8 @@ describe('a server that fails', () => {
   })
 })
 
-describe('what is wrong with a request', () => {
-  test('is said in the form of RFC 6749, never 422', async () => {
+describe('an invalid request', () => {
+  test('is answered in the form of RFC 6749, never with 422', async () => {
     const wrong: [Record<string, string>, string][] = [
       [{}, 'invalid_request'],
       [{ grant_type: 'password', client_id: clientId }, 'unsupported_grant_type'],
@@ -336,7 +336,7 @@ describe('what is wrong with a request', () => {
     }
   })
 
-  test('is a parameter that comes twice, but not one that nobody knows', async () => {
+  test('repeats a known parameter; repeated unknown ones are ignored', async () => {
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
     const twice = new URLSearchParams([...Object.entries(request), ['code', request.code]])
     const unknown = new URLSearchParams([...Object.entries(request), ['audience', 'a'], ['audience', 'b']])
@@ -346,7 +346,7 @@ describe('what is wrong with a request', () => {
     expect((await send(unknown)).status).toBe(200)
   })
 
-  test('is a body of another type, or none that can be read', async () => {
+  test('has a body of another type or one that cannot be read', async () => {
     const send = (body: string | Uint8Array<ArrayBuffer>, type: string) =>
       oauth.fetch(
         new Request(`${testOrigin}/v1/oauth/token`, { method: 'POST', body, headers: { 'content-type': type } }),
@@ -365,7 +365,7 @@ describe('what is wrong with a request', () => {
     }
   })
 
-  test('is JSON that holds anything but text where text belongs, and not where nobody looks', async () => {
+  test('has JSON without text where text belongs; other fields are ignored', async () => {
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
     const send = (body: object, path = 'token') => oauth.call('POST', `/v1/oauth/${path}`, { body })
     for (const [path, odd] of [
@@ -381,14 +381,14 @@ describe('what is wrong with a request', () => {
     expect((await send({ ...request, audience: 5, scope: null })).status).toBe(200)
   })
 
-  test('is not mended by the address: parameters there are not looked at', async () => {
+  test('is not repaired by parameters in the address', async () => {
     const request = oauth.codeRequest(clientId, await oauth.approve(clientId, ada))
     const { status, json } = await oauth.call('POST', `/v1/oauth/token?${new URLSearchParams(request)}`, { form: {} })
     expect([status, json.error]).toEqual([400, 'invalid_request'])
   })
 })
 
-test('no secret is in any database', async () => {
+test('stores no secret in any database', async () => {
   const code = await oauth.approve(clientId, ada)
   const { json: given } = await oauth.token(oauth.codeRequest(clientId, code))
   const secrets: string[] = [code, given.access_token, given.refresh_token, testVerifier]

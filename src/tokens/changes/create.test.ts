@@ -19,7 +19,7 @@ const refused = async (fields: object) => {
   return [status, json.error?.code, json.error?.param]
 }
 
-test('a created token is answered whole, once with its secret, and reads the same afterwards', async () => {
+test('answers a created token completely, with its secret once, and reads the same afterwards', async () => {
   const { status, json, headers } = await create({
     name: '  Zoë’s app ',
     bindings: { team_id: made.teamId, user_id: made.userId, model_filter: ['simulator/*'], max_requests: 5 },
@@ -53,7 +53,7 @@ test('a created token is answered whole, once with its secret, and reads the sam
   expect(page.tokens).toEqual([record])
 })
 
-test('each missing part of a profile is named', async () => {
+test('names each missing part of a profile', async () => {
   const { teamId: team_id, gatewayId: gateway_id } = made
   expect(await refused({ purpose: 'gateway_runtime', bindings: { team_id } })).toEqual([
     422,
@@ -83,7 +83,7 @@ test('each missing part of a profile is named', async () => {
   expect((await create({ key_class: 'disposable', expires_in_seconds: 60, max_requests: 1 })).status).toBe(201)
 })
 
-test('a purpose bounds the roles', async () => {
+test('a purpose limits the roles', async () => {
   const bindings = { team_id: made.teamId, gateway_id: made.gatewayId }
   expect(await refused({ roles: ['runtime'] })).toEqual([422, 'invalid_parameter', 'roles'])
   expect(await refused({ purpose: 'gateway_runtime', bindings, roles: ['member'] })).toEqual([
@@ -93,7 +93,7 @@ test('a purpose bounds the roles', async () => {
   ])
 })
 
-test('ids must exist and a user must be in the team', async () => {
+test('refuses unknown ids and a user outside the team', async () => {
   const noAttribution = made.deps.newId()
   const { ledger } = made.store
   await ledger.write([
@@ -114,7 +114,7 @@ test('ids must exist and a user must be in the team', async () => {
   ])
 })
 
-test('limits stand in either place and not differently in both', async () => {
+test('accepts limits in either place, but not different ones in both', async () => {
   for (const name of ['max_budget', 'max_requests', 'rate_limit_rpm', 'rate_limit_tpm']) {
     expect((await create({ [name]: 7 })).json[name]).toBe(7)
     expect((await create({ bindings: { [name]: 7 } })).json[name]).toBe(7)
@@ -123,7 +123,7 @@ test('limits stand in either place and not differently in both', async () => {
   }
 })
 
-test('an expiry is a length within its bounds or an instant to come, not both', async () => {
+test('accepts an expiry as a length or an instant, not both', async () => {
   expect(await refused({ expires_in_seconds: 59 })).toEqual([422, 'invalid_parameter', 'expires_in_seconds'])
   expect(await refused({ expires_in_seconds: 315_360_001 })).toEqual([422, 'invalid_parameter', 'expires_in_seconds'])
   expect(await refused({ expires_at: '2020-01-01T00:00:00Z' })).toEqual([422, 'invalid_parameter', 'expires_at'])
@@ -136,7 +136,7 @@ test('an expiry is a length within its bounds or an instant to come, not both', 
   expect((await create({ expires_at: '2030-01-01T01:00:00+01:00' })).json.expires_at).toBe('2030-01-01T00:00:00.000Z')
 })
 
-test('wrong types, ranges and unknown fields are refused with their name and never echoed', async () => {
+test('refuses wrong types, ranges and unknown fields by name and never echoes values', async () => {
   const cases: [object, string][] = [
     [{ name: '' }, 'name'],
     [{ name: '   ' }, 'name'],
@@ -164,12 +164,12 @@ test('wrong types, ranges and unknown fields are refused with their name and nev
   expect(JSON.stringify(json)).not.toContain('secret-looking')
 })
 
-test('a name may hold quotes and SQL, which stay a name', async () => {
+test('takes quotes and SQL in a name as a name', async () => {
   const name = `'); drop table tokens; -- "x"`
   expect((await create({ name })).json.name).toBe(name)
 })
 
-test('nobody gives a role, a team or a limit beyond their own', async () => {
+test('nobody grants a role, a team or a limit beyond their own', async () => {
   const other = made.deps.newId()
   await made.store.ledger.write([
     insertRow(teams, { id: other, name: 'other', createdAt: 1 }),
@@ -200,7 +200,7 @@ test('nobody gives a role, a team or a limit beyond their own', async () => {
   expect(await as(member, {})).toEqual([403, 'permission_denied', null])
 })
 
-test("a token's events go to its team, else its owner's", async () => {
+test("a token's events go to its team, else to its owner's team", async () => {
   const eventTeam = async (fields: object) => {
     const { json } = await create(fields)
     const [row] = await made.store.state.read<{ event_team_id: string }>(
@@ -257,7 +257,7 @@ test('a token inherits the policies of its creator and cannot leave them out', a
   }
 })
 
-test('a policy that is deleted while a token that names it is being made leaves no token behind', async () => {
+test('the deletion of a policy during a token creation leaves no token that names it', async () => {
   const id = crypto.randomUUID()
   const policy = `insert into policies (id, kind, stages, config, targets, position, mode, when_broken, enabled, version)
     values ('${id}', 'audit', '[]', '{}', '{}', 1, 'enforce', 'deny', 1, 1)`
@@ -271,7 +271,7 @@ test('a policy that is deleted while a token that names it is being made leaves 
   expect(await made.store.state.read('select 1 from tokens where policy_ids like ?', [`%${id}%`])).toEqual([])
 })
 
-test('a secret in a name or in metadata is refused and not repeated, as are characters that deceive', async () => {
+test('refuses a secret or deceptive characters in a name or in metadata, without repeating them', async () => {
   const secret = made.installation.adminToken ?? ''
   const refusals: [object, string][] = [
     [{ name: `for ${secret}` }, 'name'],

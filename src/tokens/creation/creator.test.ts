@@ -35,7 +35,7 @@ test('a token inherits each limit of its creator that the request leaves out', a
   expect((await create({ max_requests: 1 }, creator.token_value)).json).toMatchObject({ ...limits, max_requests: 1 })
 })
 
-test('a request for more than the creator has is refused with 403 and the field', async () => {
+test('refuses a request for more than the creator has with 403 and the field', async () => {
   const { token_value } = await creatorWith({ ...limits, expires_in_seconds: 600, bindings: { model_filter: ['a*'] } })
   for (const [name, limit] of Object.entries(limits)) {
     for (const beyond of [limit + 1, null]) {
@@ -53,7 +53,7 @@ test('a request for more than the creator has is refused with 403 and the field'
   )
 })
 
-test('a consumer group or policy that names the creator is for what it makes too', async () => {
+test('a consumer group or policy that names the creator also covers the tokens it creates', async () => {
   const [grouped, targeted] = [await creatorWith({}), await creatorWith({})]
   await made.store.state.write([
     {
@@ -72,7 +72,7 @@ test('a consumer group or policy that names the creator is for what it makes too
   }
 })
 
-test('a token draws on the accounts of the limits of its creator, and of those that the creator draws on', async () => {
+test("a token draws on the accounts of its creator's limits, and on those that the creator draws on", async () => {
   const creator = await creatorWith({ max_requests: 2 })
   const first = (await create({ roles: ['admin'] }, creator.token_value)).json
   expect(await accounts(first.id)).toEqual([first.id, creator.id])
@@ -85,13 +85,13 @@ test('a token draws on the accounts of the limits of its creator, and of those t
   expect(sources.map(({ account_id }) => account_id).toSorted()).toEqual([creator.id, first.id].toSorted())
 })
 
-test('a creator without limits lends no account', async () => {
+test('a creator without limits adds no account', async () => {
   const creator = await creatorWith({ expires_in_seconds: 60 })
   const { json } = await create({}, creator.token_value)
   expect(await accounts(json.id)).toEqual([json.id])
 })
 
-test('a clone is bounded by its source and by the token that clones', async () => {
+test('the source and the cloning token both limit a clone', async () => {
   const source = (await create({ max_requests: 9 })).json
   const creator = await creatorWith({ max_requests: 5, expires_in_seconds: 60 })
   const { json } = await post(`/${source.id}/clone`, {}, creator.token_value)
@@ -124,7 +124,7 @@ test('a token that rotates itself keeps its limits, its account and its expiry',
   expect(await accounts(json.id)).toEqual([creator.id])
 })
 
-test('what a rotated token makes in its grace period ends with that period', async () => {
+test('tokens that a rotated token makes in its grace period end with that period', async () => {
   const creator = await creatorWith({})
   await post(`/${creator.id}/rotate`, { grace_period_seconds: 60 })
   const { json } = await create({}, creator.token_value)
@@ -144,7 +144,7 @@ test('a token that is revoked while it makes another one leaves none behind', as
   expect(await made.store.ledger.read("select 1 from tokens where name = 'late'")).toEqual([])
 })
 
-test('a token with limits makes no gateway token, one that only expires makes one that expires', async () => {
+test('a token with limits makes no gateway token, and one with an expiry makes one that expires', async () => {
   const gateway = {
     purpose: 'gateway_runtime',
     bindings: { team_id: made.teamId, gateway_id: made.gatewayId },
@@ -157,7 +157,7 @@ test('a token with limits makes no gateway token, one that only expires makes on
   expect((await create(gateway, expiring.token_value)).json.expires_at).toBe(expiring.expires_at)
 })
 
-test('a token with limits may narrow one without, since that gives nothing', async () => {
+test('a token with limits may narrow a token without limits', async () => {
   const { token_value } = await creatorWith({ max_requests: 5, expires_in_seconds: 60 })
   const { id } = (await create({})).json
   const { status, json } = await call('PATCH', `/v1/tokens/${id}`, { body: { max_requests: 50 }, secret: token_value })

@@ -45,7 +45,7 @@ test('every scope is within itself', () => {
   fc.assert(fc.property(scope, (one) => widenedField(one, one) === null))
 })
 
-test('what is within something that is within a third is within the third', () => {
+test('scopes are transitive', () => {
   const chain = scope.chain((wide) =>
     narrowed(wide).chain((middle) => narrowed(middle).map((narrow) => ({ wide, middle, narrow }))),
   )
@@ -58,7 +58,7 @@ test('what is within something that is within a third is within the third', () =
   )
 })
 
-test('scopes drawn at random are transitive too', () => {
+test('random scopes are transitive too', () => {
   fc.assert(
     fc.property(scope, scope, scope, (a, b, c) => {
       if (widenedField(a, b) === null && widenedField(b, c) === null) expect(widenedField(a, c)).toBeNull()
@@ -95,7 +95,7 @@ const allowed = (token: TokenScope, asked: Attempt): boolean =>
   asked.requests <= (token.maxRequests ?? Number.POSITIVE_INFINITY) &&
   asked.at < (token.expiresAt ?? Number.POSITIVE_INFINITY)
 
-test('no request is allowed to a narrower token that its source would be denied', () => {
+test('a narrower token is never allowed what its source is denied', () => {
   const pair = scope.chain((wide) => narrowed(wide).map((narrow) => ({ wide, narrow })))
   fc.assert(
     fc.property(pair, fc.array(attempt, { minLength: 5 }), ({ wide, narrow }, attempts) => {
@@ -140,7 +140,7 @@ const bound: TokenScope = {
   expiresAt: 5,
 }
 
-test('taking any one limit away, or raising it, is named', () => {
+test('names any limit that is removed or raised', () => {
   expect(widenedField(open, bound)).toBeNull()
   const wider: Partial<TokenScope>[] = [
     { provider: null },
@@ -202,7 +202,7 @@ test('a glob that is not within another matches something that the other does no
   )
 })
 
-test('metadata may gain keys, and neither lose nor change one', () => {
+test('metadata may gain keys, but not lose or change one', () => {
   expect(metadataWidened({ a: '1' }, { a: '1', b: '2' })).toBe(false)
   expect(metadataWidened({ a: '1' }, { a: '2' })).toBe(true)
   expect(metadataWidened({ a: '1' }, {})).toBe(true)

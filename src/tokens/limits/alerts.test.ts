@@ -32,7 +32,7 @@ const make = async (name: string, fields: object) => {
   return (await createToken(made.deps, { principal: made.owner, requestId: 'r' }, body)).token.id
 }
 
-test('alerts name what is nearly or wholly used up, from the share that the settings say', async () => {
+test('alerts name limits that are nearly or fully used up, by the configured share', async () => {
   const used = (spend: number, requests: number, status: TokenDepletion['status'] = null): TokenDepletion => ({
     depletion: { current_spend: spend, remaining_budget: null, current_requests: requests, remaining_requests: null },
     shares: { budget: spend / 10, requests: requests / 100 },
@@ -60,7 +60,7 @@ test('alerts name what is nearly or wholly used up, from the share that the sett
   ])
 })
 
-test('the windows of expiry and rotation are settings', async () => {
+test('the windows of expiry and rotation alerts are settings', async () => {
   await make('short', { expires_in_seconds: 10 * day })
   expect(await alertsOf(new Map())).toEqual([])
   expect(await alertsOf(new Map(), { alert_expiring_days: 10 })).toEqual(['short expiring'])

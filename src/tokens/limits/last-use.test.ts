@@ -45,7 +45,7 @@ async function lastUsed(id: string): Promise<number | null> {
 
 const outcome = 'gateway.request.outcome'
 
-test('what gateways ship between two flushes is known after the second, however much it is', async () => {
+test('knows after the second flush what gateways shipped between two flushes, in any amount', async () => {
   const lastUse = createLastUse(store.ledger)
   const [busy, late] = [await addToken(), await addToken()]
   await lastUse.flush()
@@ -56,7 +56,7 @@ test('what gateways ship between two flushes is known after the second, however 
   expect(await lastUsed(late)).toBe(noon + 60_000)
 })
 
-test('a start reads one slice at once and soon the rest of what a former process may have left', async () => {
+test('a start reads one slice at once and soon the rest of what an earlier process left', async () => {
   const [old, young] = [await addToken(), await addToken()]
   await addEvents(old, { from: noon, count: 1, type: outcome })
   await addEvents(young, { from: noon, count: 9000, type: outcome })
@@ -68,7 +68,7 @@ test('a start reads one slice at once and soon the rest of what a former process
   expect(await lastUsed(young)).toBe(noon + 120_000)
 })
 
-test('only outcomes count, and a use on the control plane, to the minute and never backwards', async () => {
+test('counts only outcomes and uses on the control plane, to the minute and never backwards', async () => {
   const lastUse = createLastUse(store.ledger)
   const id = await addToken()
   await addEvents(id, { from: noon, count: 1, type: 'token.updated' })
@@ -82,7 +82,7 @@ test('only outcomes count, and a use on the control plane, to the minute and nev
   expect(await lastUsed(id)).toBe(noon + 60_000)
 })
 
-test('a use that could not be written is written by the next flush', async () => {
+test('the next flush writes a use that could not be written', async () => {
   let failing = true
   const id = await addToken()
   const lastUse = createLastUse({

@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => store.remove())
 
-test('a runtime token that another control plane has rotated is handed over once', async () => {
+test('hands over a runtime token once that another control plane has rotated', async () => {
   const kept = { ledger: store.ledger, masterKey }
   await store.ledger.write([keepSecret(masterKey, sealedRuntimeToken.name, 'gth_first', 1)])
   const told: string[] = []

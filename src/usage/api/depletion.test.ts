@@ -136,7 +136,7 @@ const act = fc.record({
   share: fc.constantFrom(0.5, 0.8, 1),
 })
 
-test('a token is shown as usable exactly while every account it draws on is, whatever was cloned and rotated', async () => {
+test('shows a token as usable exactly while all accounts it draws on are usable, after any clones and rotations', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(act, { minLength: 3, maxLength: 14 }), async (acts) => {
       const model = await modelled()
@@ -177,7 +177,7 @@ const planOf = async ({ store }: TemporaryInstallation, status: 'budget_exhauste
   return rows.map(({ detail }) => detail)
 }
 
-test('the filters of what is used up go from the used-up accounts to their tokens, and walk no others', async () => {
+test('filters by exhausted tokens by walking the exhausted accounts only', async () => {
   const made = await temporaryInstallation()
   for (const status of ['budget_exhausted', 'request_exhausted'] as const) {
     const plan = await planOf(made, status)

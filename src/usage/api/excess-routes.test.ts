@@ -4,7 +4,7 @@ import { temporaryInstallation } from '../../members/testing/installation.ts'
 import { temporaryApi } from '../../tokens/testing/api.ts'
 import { excessRoutes } from './excess-routes.ts'
 
-test('lists what providers charged beyond list prices, and forgets it in the state too', async () => {
+test('lists charges above list prices and deletes an excess from the ledger and the state', async () => {
   const made = await temporaryInstallation()
   try {
     const call = temporaryApi(made, excessRoutes(made.deps))

@@ -22,7 +22,7 @@ const budget = (members: object = {}) => ({
   ...members,
 })
 
-test('a budget is made, read, changed and deleted, each change with its event', async () => {
+test('creates, reads, updates and deletes a budget, each change with its event', async () => {
   const created = await call('POST', '/v1/budgets', budget({ name: ' Research ' }))
   expect(created.status).toBe(201)
   expect(created.json).toMatchObject({
@@ -47,7 +47,7 @@ test('a budget is made, read, changed and deleted, each change with its event', 
   expect(events.map(({ event_type }) => event_type)).toEqual(['catalog.created', 'catalog.updated', 'catalog.deleted'])
 })
 
-test('a budget shows what was booked in its present window and what is left, one by one and in lists', async () => {
+test('shows the spend and the remaining amount of the current budget window, in a single read and in lists', async () => {
   const { json } = await call('POST', '/v1/budgets', budget({ window: 'day' }))
   expect(json).toMatchObject({ current_spend: 0, remaining: 12.5 })
   const { clock } = made.deps
@@ -64,7 +64,7 @@ test('a budget shows what was booked in its present window and what is left, one
   expect(budgets.find(({ id }: { id: string }) => id === json.id)).toMatchObject(spent)
 })
 
-test('lists go page by page through what is there', async () => {
+test('lists page through all records', async () => {
   for (let index = 0; index < 3; index++) await call('POST', '/v1/access-policies', { name: `policy ${index}` })
   const first = await call('GET', '/v1/access-policies?limit=2')
   expect(first.json.access_policies).toHaveLength(2)
@@ -75,7 +75,7 @@ test('lists go page by page through what is there', async () => {
   expect(other.json.error.code).toBe('invalid_cursor')
 })
 
-test('what is wrong in a body is named', async () => {
+test('refuses an invalid body and names the field', async () => {
   const param = async (path: string, body: unknown) => {
     const { status, json } = await call('POST', path, body)
     return [status, json.error.param]
@@ -96,7 +96,7 @@ test('what is wrong in a body is named', async () => {
   ])
 })
 
-test('the rates of an access policy are those of each token, or of all together where that is said', async () => {
+test("an access policy's rates count for each token, or for all its tokens together with scope shared", async () => {
   const each = await call('POST', '/v1/access-policies', { name: 'each', requests_per_minute: 5 })
   expect(each.json.scope).toBe('token')
   const changed = await call('PATCH', `/v1/access-policies/${each.json.id}`, { scope: 'shared' })
@@ -107,7 +107,7 @@ test('the rates of an access policy are those of each token, or of all together 
   expect([wrong.status, wrong.json.error.param]).toEqual([422, 'scope'])
 })
 
-test('a name belongs to one record of its kind', async () => {
+test('refuses a name that another record of the same kind has', async () => {
   const body = budget({ name: 'Only once' })
   await call('POST', '/v1/budgets', body)
   const again = await call('POST', '/v1/budgets', body)
@@ -125,7 +125,7 @@ test('a name belongs to one record of its kind', async () => {
   }
 })
 
-test('a token names only limits that exist, and holds on to them', async () => {
+test('a token can only name limits that exist, and a limit that a token names cannot be deleted', async () => {
   const token = (members: object) => call('POST', '/v1/tokens', { name: 't', purpose: 'general', ...members })
   const missing = await token({ bindings: { budget_id: crypto.randomUUID() } })
   expect([missing.status, missing.json.error.param]).toEqual([422, 'bindings.budget_id'])
@@ -139,7 +139,7 @@ test('a token names only limits that exist, and holds on to them', async () => {
   expect((await call('DELETE', `/v1/budgets/${bound.id}`)).status).toBe(200)
 })
 
-test('a token that an access policy or a policy of its own limits gives none without it', async () => {
+test('a token that is limited by an access policy cannot create a token without that policy', async () => {
   const { json: policy } = await call('POST', '/v1/access-policies', { name: 'for its holder', models: ['small*'] })
   const attached = crypto.randomUUID()
   await made.store.state.write([
@@ -161,7 +161,7 @@ test('a token that an access policy or a policy of its own limits gives none wit
   expect((await asLimited('POST', '/v1/tokens', { ...body, ...given })).status).toBe(201)
 })
 
-test('of a token and the deletion of a limit it names, at the same time, the later one is refused', async () => {
+test('when a token creation and the deletion of a limit it names run at once, the later one is refused', async () => {
   const body = { name: 't', purpose: 'general' }
   const limits = async () => {
     const { json: bound } = await call('POST', '/v1/budgets', budget({ scope: { kind: 'token' } }))
@@ -203,7 +203,7 @@ function interruptedBy(happens: () => Promise<void>) {
   return temporaryLimitApi({ ...made, deps: { ...made.deps, recorder: { ...recorder, change } } })
 }
 
-test('a gateway reads limits by whom they bound, and no longer those that were deleted', () => {
+test('a gateway reads limits by the owner they bound, and drops deleted limits', () => {
   const database = new Sqlite(':memory:')
   for (const { sql } of stateMigrations) database.run(sql)
   const insert = 'insert into budgets (id, max_budget, window, scope_kind, scope_id, version, deleted) values'

@@ -27,7 +27,7 @@ function hold(worker: string, kind: string, slots: number, { heard = 0, free = 6
   ])
 }
 
-test('what gateways hold, what rests and what absent ones hold is told apart', async () => {
+test('shows slots held by gateways, cooling slots and slots of unreachable gateways separately', async () => {
   await hold('here', 'held', 5)
   await hold('here#1', 'resting', 3)
   await hold('silent', 'held', 90, { heard: 40 * second, free: 51 * second })
@@ -40,7 +40,7 @@ test('what gateways hold, what rests and what absent ones hold is told apart', a
   })
 })
 
-test('limits come in pages, by prefix, and those of absent gateways alone', async () => {
+test('lists limits in pages, filtered by prefix or by unreachable gateways', async () => {
   await hold('here', 'held', 5)
   await hold('here', 'held', 5, { of: 'group/g/tokens' })
   await hold('silent', 'held', 7, { of: 'token/u/requests', heard: 40 * second })
@@ -54,7 +54,7 @@ test('limits come in pages, by prefix, and those of absent gateways alone', asyn
   expect(names((await call('GET', '/v1/usage/rates?absent=true')).json)).toEqual(['token/u/requests'])
 })
 
-test('a token that is bound to a team does not see what all gateways hold', async () => {
+test('a token that is bound to a team does not see the slots of all gateways', async () => {
   const { teamId } = made
   const body = { name: 'auditor', purpose: 'general', roles: ['auditor'], bindings: { team_id: teamId } }
   const bound = (await call('POST', '/v1/tokens', { body })).json.token_value

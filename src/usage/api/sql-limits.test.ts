@@ -9,7 +9,7 @@ const token = (id: string, revokedAt: number | null) => ({
   args: [id, revokedAt],
 })
 
-test('of a change it is known whose limits it was about, and of a token that ended nothing', async () => {
+test('reads from a change which limits it touched, and none for a token that ended', async () => {
   const { state, remove } = await temporaryStore()
   try {
     await state.write([

@@ -35,7 +35,7 @@ const events = async () =>
     )
   ).map(({ details }) => JSON.parse(details) as unknown)
 
-test('what a lost worker holds is freed once, with an event, and what it settled stays', async () => {
+test("releases a lost worker's balance once, with an event, and keeps what it settled", async () => {
   const released = await call('POST', '/v1/usage/release', { body: { worker } })
   expect(released).toMatchObject({ status: 200, json: { worker, held: [] } })
   expect(freed).toEqual([account])
@@ -46,7 +46,7 @@ test('what a lost worker holds is freed once, with an event, and what it settled
   ])
 })
 
-test('a worker that still heartbeats is not released, and one that nobody knows is not found', async () => {
+test('refuses to release a worker that still sends heartbeats, and answers 404 for an unknown worker', async () => {
   await made.store.ledger.write([{ sql: 'update workers set last_heartbeat_at = ?', args: [made.clock.now()] }])
   expect((await call('POST', '/v1/usage/release', { body: { worker } })).json.error).toMatchObject({
     code: 'conflict',
@@ -56,7 +56,7 @@ test('a worker that still heartbeats is not released, and one that nobody knows 
   expect(freed).toEqual([])
 })
 
-test('pages of accounts and of workers follow one another', async () => {
+test('pages through accounts and workers', async () => {
   await made.store.ledger.write([
     {
       sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
@@ -77,7 +77,7 @@ test('pages of accounts and of workers follow one another', async () => {
   }
 })
 
-test('workers that a restored ledger waits for are shown, and no longer waited for when an operator says so', async () => {
+test('shows workers pending reconciliation, until an operator resumes grants', async () => {
   await made.store.ledger.write([{ sql: 'update workers set awaited = 1', args: [] }])
   expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([{ worker, awaited: true }])
   expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ workers: [worker] })
@@ -89,7 +89,7 @@ test('workers that a restored ledger waits for are shown, and no longer waited f
   expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([{ worker, awaited: false }])
 })
 
-test('a ledger that lacks a change of the state is an older copy', async () => {
+test('detects a ledger that lacks a change of the state as an older copy', async () => {
   const { state, ledger } = made.store
   await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general' } })
   expect(await missingChangesSince(state, ledger, made.clock.now())).toBeNull()
@@ -97,7 +97,7 @@ test('a ledger that lacks a change of the state is an older copy', async () => {
   expect(await missingChangesSince(state, ledger, made.clock.now())).toBe(made.clock.now())
 })
 
-test('a ledger lacks nothing where checkpoints were signed, or retention has removed what is old', async () => {
+test('does not report an older copy when checkpoints were signed or retention removed old events', async () => {
   const { state, ledger } = made.store
   await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general' } })
   const signed = { body: '{}', key_id: 'key', signature: 'signature' }

@@ -87,7 +87,7 @@ afterAll(() => made.store.remove())
 const ids = (records: { id: string }[]) => records.map(({ id }) => id).toSorted()
 
 test.each(['team admin', 'team auditor', 'team operator', 'user admin'])(
-  'a %s token sees the accounts, holdings, budgets and consumer groups of its own, and no others',
+  'a %s token sees only its own accounts, slots, budgets and consumer groups',
   async (who) => {
     const get = async (path: string) => (await call('GET', path, { secret: bound[who] ?? '' })).json
     const { accounts } = await get('/v1/usage/accounts')
@@ -107,7 +107,7 @@ test.each(['team admin', 'team auditor', 'team operator', 'user admin'])(
   },
 )
 
-test('an unbound token sees all of them', async () => {
+test('an unbound token sees all limits', async () => {
   const get = async (path: string) => (await call('GET', path)).json
   expect((await get('/v1/usage/accounts')).accounts).toHaveLength(9)
   expect((await get('/v1/usage/workers')).workers[0].held).toHaveLength(9)
@@ -115,7 +115,7 @@ test('an unbound token sees all of them', async () => {
   expect((await get('/v1/consumer-groups')).consumer_groups).toHaveLength(2)
 })
 
-test('a budget or consumer group of others is not found, page by page nothing of them comes', async () => {
+test('answers 404 for a budget or consumer group of another owner and leaves it out of every page', async () => {
   const secret = bound['team auditor'] ?? ''
   const all = await call('GET', '/v1/budgets')
   for (const { id } of all.json.budgets) {
@@ -135,7 +135,7 @@ test.each([
   ['release', { worker: 'g/i/0' }],
   ['forget-excess', { provider_id: 'p', model: 'm' }],
   ['resume', {}],
-])("a team's token may not %s for the organization, an unbound one may", async (action, body) => {
+])("a team's token may not %s for the organization, but an unbound token may", async (action, body) => {
   const path = `/v1/usage/${action}`
   const refused = await call('POST', path, { body, secret: bound['team admin'] ?? '' })
   expect([refused.status, refused.json.error.code]).toEqual([403, 'permission_denied'])

@@ -25,7 +25,7 @@ async function count(epoch: LedgerEpoch): Promise<void> {
   epoch.made()
 }
 
-test('a ledger that lacks a transaction of anybody is behind, and what was known of it stays known', async () => {
+test('a ledger that lacks a transaction of any writer is behind, and the known counts stay', async () => {
   const [own, other] = [new LedgerEpoch('own'), new LedgerEpoch('other')]
   await count(own)
   await count(other)
@@ -35,7 +35,7 @@ test('a ledger that lacks a transaction of anybody is behind, and what was known
   expect(own.known).toContainEqual({ writer: 'other', written: 1 })
 })
 
-test('a control plane that has written nothing for a day is forgotten, and not taken for lost', async () => {
+test('forgets a control plane that has written nothing for a day, without calling the ledger restored', async () => {
   const [own, former] = [new LedgerEpoch('own'), new LedgerEpoch('former')]
   await count(own)
   await count(former)
@@ -45,7 +45,7 @@ test('a control plane that has written nothing for a day is forgotten, and not t
   expect(own.known).toEqual([{ writer: 'own', written: 1 }])
 })
 
-test('of control planes that were started over and over the latest are remembered, and none is taken for lost', async () => {
+test('remembers the latest of many restarted control planes and does not call the ledger restored', async () => {
   const own = new LedgerEpoch('own')
   for (let start = 0; start < 120; start += 1) {
     await count(new LedgerEpoch(`start ${start}`))
@@ -67,7 +67,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ what: fc.constant('pass'), hours: fc.integer({ min: 1, max: 700 }) }),
 )
 
-test('whoever starts, ends and writes when: only what was put back is behind, and of those that ended nothing stays', async () => {
+test('in any order of starts, ends and writes only a restored ledger is behind, and ended writers leave nothing', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyStep, { minLength: 5, maxLength: 30 }), async (steps) => {
       await run('delete from ledger_marks')

@@ -1,11 +1,12 @@
 /**
- * What a control plane remembers of the ledger, by which an older copy that was put in its place is known: each counts
- * the transactions it made that others rest on (grants, settlements, hellos) in a row of its own, and reads those of the others
- * every second. A ledger that has fewer of anybody's than are remembered has lost some. A row each, because in one that
- * all share the first to write after a restore would make up for what the others have lost.
+ * Detects a ledger that was restored from an older copy. Each control plane counts its own transactions that others
+ * rely on (grants, settlements, registrations) in a row of its own, and reads the rows of the others every second. A
+ * ledger with a lower count than a remembered one has lost transactions. Each has its own row because in a shared row
+ * the first write after a restore would hide the loss.
  *
- * The comparison is part of the statements themselves, of the reads that decide as of the transactions that write.
- * Gateways are told the counts with each heartbeat and say them when they connect, for control planes that start meanwhile.
+ * The comparison is part of the SQL statements themselves, both of reads that decide and of transactions that write.
+ * Gateways get the counts with each heartbeat and send them when they connect, for control planes that start
+ * meanwhile.
  */
 import { type Database, databaseTime } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
@@ -15,23 +16,24 @@ export interface TransactionCount {
   written: number
 }
 
-/** Rows that have not grown for so long are not remembered any more, nor those beyond so many that have grown since. */
+/** How long an unchanged row is still remembered, and how many of the latest rows. */
 const readWithinMs = 86_400_000
 const maxRead = 50
 /**
- * Rows that have not grown for so long are deleted. Whoever is connected, or runs, has not remembered them for days; a
- * gateway that was cut off for longer and still runs takes the ledger for restored, which costs a hello of each.
+ * How long an unchanged row is kept in the ledger. No running control plane or gateway remembers it by then, except a
+ * gateway that was disconnected for longer: it takes the ledger for restored, which costs one registration of each
+ * worker.
  */
 const keptMs = 30 * 86_400_000
 
-/** An SQL expression of a list of epoch, as `known` gives it: whether the ledger has fewer of anybody's. */
+/** An SQL expression over the counts as `known` gives them: whether the ledger has a lower count of any writer. */
 export const isBehind = (epoch: string): string => `exists (select 1 from json_each(${epoch}) known
   left join ledger_marks m on m.writer = known.value ->> 'writer'
   where coalesce(m.written, 0) < known.value ->> 'written')`
 
 export class LedgerEpoch {
   readonly #writer: string
-  /** How many transactions of this process are known to have been made: there may be more, of which no answer came. */
+  /** Transactions of this process that are known to be committed. There may be more whose answer was lost. */
   #made = 0
   #read: readonly TransactionCount[] = []
 
@@ -39,7 +41,7 @@ export class LedgerEpoch {
     this.#writer = writer
   }
 
-  /** What the ledger must have, or more. */
+  /** The counts that the ledger must have at least. */
   get known(): TransactionCount[] {
     const own = Math.max(
       this.#made,
@@ -49,14 +51,14 @@ export class LedgerEpoch {
     return own === 0 ? others : [...others, { writer: this.#writer, written: own }]
   }
 
-  /** As SQL expressions take it. */
+  /** The counts as the SQL expressions take them. */
   get text(): string {
     return JSON.stringify(this.known)
   }
 
   /**
-   * Counts the transaction that it is part of; after one that was made `made` is to be called. In a ledger that lacks some
-   * nothing is counted, which would make up for them.
+   * Counts the transaction that contains this statement. Call `made` after the commit. Counts nothing in a ledger that
+   * is behind, since that would hide the loss.
    */
   count(): Statement {
     return {
@@ -70,7 +72,10 @@ export class LedgerEpoch {
     this.#made += 1
   }
 
-  /** Removes rows of control planes that ended long ago; to be run every few days or more often, which keeps its own. */
+  /**
+   * Deletes rows of control planes that ended long ago. Run it every few days or more often: it also keeps the own
+   * row.
+   */
   tidy(): Statement[] {
     return [
       { sql: `update ledger_marks set at = ${databaseTime} where writer = ?`, args: [this.#writer] },
@@ -78,7 +83,7 @@ export class LedgerEpoch {
     ]
   }
 
-  /** Reads what the ledger has; false where that is less than was known, which stays known then. */
+  /** Reads the counts. Returns false, and keeps the known ones, if the ledger has less. */
   async read(ledger: Pick<Database, 'read'>): Promise<boolean> {
     const rows = await ledger.read<{ behind: number; writer: string | null; written: number }>(
       `select ${isBehind('?1')} as behind, writer, written from (select 1) left join (

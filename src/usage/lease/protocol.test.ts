@@ -42,7 +42,7 @@ const worlds: fc.Arbitrary<WorldOptions> = fc
   )
   .map(([limits, rest]) => ({ ...limits, ...rest }))
 
-test('no limit is passed, every dispatched exchange is settled once, and nothing is stranded when all is at rest', async () => {
+test('in random runs no limit is passed, each dispatched exchange is settled once, and nothing stays stranded', async () => {
   let rounds = 0
   await fc.assert(
     fc.asyncProperty(worlds, fc.constantFrom({}, { windowEndsAt: 3000 }), async (options, window) => {
@@ -68,7 +68,7 @@ test('no limit is passed, every dispatched exchange is settled once, and nothing
   expect(rounds).toBeGreaterThan(10 * runs)
 }, 600_000)
 
-test('a ledger that is put back to an older copy at any moment passes no limit, and has all that was spent in the end', async () => {
+test('in random runs a ledger restored at any moment passes no limit and ends with all spend', async () => {
   await fc.assert(
     fc.asyncProperty(worlds, fc.integer({ min: 1, max: 2 }), fc.boolean(), async (options, restores, workersCrash) => {
       // Of a gateway and of all control planes at once nobody is left who remembers.
@@ -89,7 +89,7 @@ test('a ledger that is put back to an older copy at any moment passes no limit, 
   )
 }, 600_000)
 
-test('a limit is passed by what providers charged beyond what was held, and by nothing else, and stays open meanwhile', async () => {
+test('in random runs a limit is passed only by charges above the bound, and the account stays open meanwhile', async () => {
   let servedAfterwards = 0
   await fc.assert(
     fc.asyncProperty(worlds, fc.constantFrom(0.05, 0.5), async (options, overcharges) => {
@@ -122,7 +122,7 @@ test('a limit is passed by what providers charged beyond what was held, and by n
   expect(servedAfterwards).toBeGreaterThan(0)
 }, 600_000)
 
-test('what nobody holds can be had, whoever asks and whatever happened before', async () => {
+test('in random runs any worker can get what no other worker holds', async () => {
   await fc.assert(
     fc.asyncProperty(worlds, async (options) => {
       const world = new World({ ...options, hostCrashes: 0 })
@@ -154,7 +154,7 @@ const quiet = {
   failingWrites: 0,
 }
 
-test('of many requests at once on several workers and control planes exactly as many are served as the limit allows', async () => {
+test('many concurrent requests over several workers and control planes are served exactly up to the limit', async () => {
   for (let seed = 1; seed <= 30; seed++) {
     const world = new World({
       ...quiet,
@@ -180,7 +180,7 @@ test('of many requests at once on several workers and control planes exactly as 
   }
 })
 
-test('a request that waits for held money at the end of a window is served from the next one, as are those after it', async () => {
+test('a request that waits at the end of a window is served from the next window, and so are later ones', async () => {
   for (let seed = 1; seed <= 30; seed++) {
     const world = new World({
       ...quiet,
@@ -209,7 +209,7 @@ async function soon<Result>(world: World, result: Promise<Result>): Promise<Resu
   return await result
 }
 
-test('while all workers can be reached, whoever finds the rest held by requests that run is told so', async () => {
+test('with all workers reachable, a refusal says held when running requests hold the rest', async () => {
   for (let seed = 1; seed <= 30; seed++) {
     const limits = { 'token/t/money': 100 }
     const slow = { lasting: 2000, slowest: 300 }

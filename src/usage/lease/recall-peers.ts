@@ -1,18 +1,19 @@
 /**
- * What control planes on one ledger say to each other about usage (usage/lease/README.md rules 10, 15 and 21). Balances
- * live in the ledger; the workers that hold them are each connected to one control plane, which alone can speak to
- * them.
+ * Signals about usage between control planes on one ledger (usage/lease/README.md rules 10, 15 and 21). Balances are
+ * in the ledger, but each worker is connected to one control plane, and only that one can send it a message.
  *
- *   recall     somebody waits for amounts of these accounts, by their booked names: whoever has workers that hold some
- *              calls them back. What such a worker answers is written to the ledger (`usage_answers`), where all read it
- *   answered   a worker's answer of these accounts was written, or something came back: whoever waits looks again
- *   slots      workers that hold slots of a limit a minute are to return what is cold
+ *  recall     a waiting ask needs amounts of these accounts, by booked name: control planes recall them from their
+ *             workers, and write the answers to the ledger (`usage_answers`), where all read them
+ *  answered   an answer about these accounts was written, or something came back: waiting asks are decided again
+ *  slots      workers that hold slots of a limit a minute must return cold ones
  *
- * Signals are hints: none is needed for a limit to hold, which the ledger's transactions see to. One that is lost costs
- * time: recalls are said again every 250 ms while somebody waits, and who waits reads the ledger every 50 ms beside. They
- * may come late, twice, or back to their sender. A control plane that hears a signal tells nobody else of it.
+ * Signals are hints. Limits hold without them, by the ledger's transactions; a lost signal costs only time. Recalls
+ * are
+ * repeated every 250 ms while an ask waits, and waiting asks read the ledger every 50 ms. Signals may arrive late,
+ * twice
+ * or back at their sender. A control plane does not forward a signal.
  *
- * Not here: how signals travel, and who may send them.
+ * Not here: how signals travel and who may send them.
  */
 import { z } from 'zod'
 
@@ -31,15 +32,15 @@ export const usageSignalSchema = z.discriminatedUnion('kind', [
 ])
 export type UsageSignal = z.infer<typeof usageSignalSchema>
 
-/** The other control planes. Telling them neither waits nor throws. */
+/** The other control planes. Sending neither waits nor throws. */
 export interface RecallPeers {
   send(signal: UsageSignal): void
 }
 
-/** This control plane, as the others reach it. */
+/** This control plane as the others reach it. */
 export interface RecallReceiver {
   receiveSignal(signal: UsageSignal): void
 }
 
-/** There is no other control plane. */
+/** For a control plane without peers. */
 export const noPeers: RecallPeers = { send: () => undefined }

@@ -110,7 +110,7 @@ const held = async () =>
     'select worker, granted - returned as held from usage_cells order by worker',
   )
 
-test('two that grant of one account at the same time never grant more than there is', async () => {
+test('two control planes that grant of one account at once never grant more than the limit', async () => {
   const granted = new Map([
     ['one', 0],
     ['two', 0],
@@ -128,7 +128,7 @@ test('two that grant of one account at the same time never grant more than there
   expect((granted.get('one') ?? 0) + (granted.get('two') ?? 0)).toBeGreaterThanOrEqual(limit - 1)
 })
 
-test('what a worker of another control plane holds is called back, and what it returns is granted', async () => {
+test('recalls the balance of a worker on another control plane and grants what it returns', async () => {
   await hold(50)
   const waiting = send('two', { asks: [ask(20, true)] })
   while (!recalls.includes('one')) await Bun.sleep(5)
@@ -137,7 +137,7 @@ test('what a worker of another control plane holds is called back, and what it r
   expect(signals.map(({ kind }) => kind)).toContain('answered')
 })
 
-test('workers of another control plane are called back whatever the time is here', async () => {
+test('recalls workers of another control plane whatever the local clock says', async () => {
   await hold(50)
   clockAhead = 3_600_000
   // With a hello the ledger is read anew.
@@ -151,7 +151,7 @@ test('workers of another control plane are called back whatever the time is here
   expect(await waiting).toMatchObject({ grants: [{ account }], balances: [{ granted: 20 }] })
 })
 
-test('a worker of another control plane that has all of it open makes the account exhausted, not unknown', async () => {
+test('refuses as exhausted, not unknown, when a worker of another control plane has everything open', async () => {
   await hold(50)
   const waiting = send('two', { asks: [ask(1, true)] })
   while (!recalls.includes('one')) await Bun.sleep(5)
@@ -159,7 +159,7 @@ test('a worker of another control plane that has all of it open makes the accoun
   expect(await waiting).toMatchObject({ refusals: [{ account, reason: 'exhausted' }] })
 })
 
-test('where no signal arrives, what was returned is found in the ledger', async () => {
+test('finds returned amounts in the ledger when no signal arrives', async () => {
   lossy = true
   await hold(50)
   const waiting = send('two', { asks: [ask(20, true)] })
@@ -168,7 +168,7 @@ test('where no signal arrives, what was returned is found in the ledger', async 
   expect(recalls).toEqual([])
 })
 
-test('whoever lowers a limit hears from workers of all control planes', async () => {
+test('a change that lowers a limit waits for answers from workers of all control planes', async () => {
   await hold(10)
   const called = authorities.get('two')?.recallAndWait([account])
   while (!recalls.includes('one')) await Bun.sleep(5)

@@ -40,7 +40,7 @@ function refusal(work: () => unknown) {
   throw new Error('It was not refused')
 }
 
-test('input is bounded by the bytes of the body, output by the limit times the answers', () => {
+test('bounds input by the bytes of the body and output by the limit times the number of choices', () => {
   const one = bound(hello)
   const bytes = JSON.stringify(hello).length
   expect(boundedCost(one, one.most)).toBe((bytes + 64 + 16) * 1000 + 100 * 2000)
@@ -48,18 +48,18 @@ test('input is bounded by the bytes of the body, output by the limit times the a
   expect(boundedCost(three, three.most)).toBe((bytes + 64 + 16) * 1000 + 300 * 2000)
 })
 
-test('a long text is bounded by the context window', () => {
+test('bounds a long text by the context window', () => {
   const long = bound({ messages: [{ role: 'user', content: 'x'.repeat(5000) }] })
   expect(long.fixed).toBe(1000 * 1000)
 })
 
-test('what the body does not hold takes the window, and each use of a hosted tool once more', () => {
+test('bounds input that the body does not hold by the context window, once more for each use of a hosted tool', () => {
   expect(bound(hello, { beyondBody: true }).fixed).toBe(1_000_000)
   const fee = compilePrice({ input_per_million: 1, output_per_million: 2, per_thousand_tool_uses: 10 }, 'operator')
   expect(bound(hello, { toolUses: 2 }, { price: fee }).fixed).toBe(3_000_000 + 2 * 10_000_000)
 })
 
-test('what has no bound is refused with the member named', () => {
+test('refuses a request without a bound and names the field', () => {
   expect(refusal(() => bound(hello, { unbounded: 'tools.0.type' }))).toEqual({
     code: 'tokens.cost_unbounded',
     param: 'tools.0.type',
@@ -75,7 +75,7 @@ test('what has no bound is refused with the member named', () => {
   expect(refusal(() => bound(hello, {}, { price: null }))).toEqual({ code: 'tokens.model_unpriced', param: 'model' })
 })
 
-test('output is bounded by the least of what the caller, the catalog and the window say', () => {
+test("bounds output by the smallest of the caller's limit, the catalog and the window", () => {
   const most = (outputLimit: number | null, maxOutputTokens: number | null, contextWindow: number | null) =>
     bound(hello, { outputLimit }, { maxOutputTokens, contextWindow }).most
   expect([most(null, 40, 1000), most(30, 40, 1000), most(90, 40, null), most(null, null, 1000)]).toEqual([
@@ -86,7 +86,7 @@ test('output is bounded by the least of what the caller, the catalog and the win
   expect(refusal(unbounded)).toEqual({ code: 'tokens.cost_unbounded', param: 'max_output_tokens' })
 })
 
-test('the dearest tier that the input can reach prices all of it', () => {
+test('prices the whole request by the dearest tier that its input can reach', () => {
   const price = compilePrice(
     {
       input_per_million: 1,
@@ -100,7 +100,7 @@ test('the dearest tier that the input can reach prices all of it', () => {
   expect(bound(hello, { outputLimit: 10 }, { price }).output).toBe(2_000_000)
 })
 
-test('vectors cost no output, and their inputs are not bounded by one window', () => {
+test('embeddings cost no output, and their inputs are not bounded by one context window', () => {
   const many = bound(
     { input: Array.from({ length: 10 }, () => 'x'.repeat(500)) },
     { outputLimit: null },
@@ -111,7 +111,7 @@ test('vectors cost no output, and their inputs are not bounded by one window', (
   expect(many.fixed).toBeGreaterThan(5_000_000)
 })
 
-test('an upload is bounded by how long its bytes can sound', () => {
+test('bounds an audio upload by the longest time that its bytes can play', () => {
   const hour = compilePrice({ input_per_million: 0, output_per_million: 0, audio_per_hour: 0.36 }, 'operator')
   const upload = { family: 'transcriptions' as const, facts: facts({}), parsed: null, body: new Uint8Array(6000) }
   // 6000 bytes are at most 60 s.
@@ -124,7 +124,7 @@ test.each([
   ['an hour of cache with another', '"ttl":"\\u0031h"'],
   ['sound', '"type":"input_audio"'],
   ['sound with an escape', '"type":"input_audi\\u006F"'],
-])('input that is asked for as %s is bounded at its dearer rate', (_what, member) => {
+])('bounds input sent as %s at its higher rate', (_what, member) => {
   const price = compilePrice(
     {
       ...{ input_per_million: 1, output_per_million: 2, cache_write_per_million: 1.25 },
@@ -141,7 +141,7 @@ test.each([
   expect(fixedOf(JSON.stringify({ content: 'Größe "\u0001"' }))).toBe(12_500)
 })
 
-test('a limit lowered to what is granted never costs more than that, and one token more would', () => {
+test('a lowered output limit never costs more than the grant, and one token more would', () => {
   const rate = fc.integer({ min: 1, max: 500_000 }).map((value) => value / 1000)
   fc.assert(
     fc.property(rate, rate, fc.nat(5_000_000), fc.integer({ min: 1, max: 4 }), (input, output, granted, choices) => {
@@ -193,7 +193,7 @@ test('no usage within the limits costs more than the bound', () => {
   )
 })
 
-test('a service tier is bounded at its price, but no discount is counted on', () => {
+test('bounds a service tier at its own price, without counting on a discount', () => {
   const standard = bound(hello)
   const asked = (name: string) => bound(hello, { serviceTier: { name, param: 'service_tier' } })
   expect(asked('priority')).toMatchObject({ fixed: 2.5 * standard.fixed, output: 2.5 * standard.output })
@@ -201,7 +201,7 @@ test('a service tier is bounded at its price, but no discount is counted on', ()
   for (const name of ['flex', 'batch', 'auto', 'default']) expect(asked(name)).toEqual(standard)
 })
 
-test('a service tier whose price nobody knows is refused by the member that names it', () => {
+test('refuses a service tier without a known price and names the field', () => {
   expect(refusal(() => bound(hello, { serviceTier: { name: 'tomorrow', param: 'service_tier' } }))).toEqual({
     code: 'tokens.cost_unbounded',
     param: 'service_tier',

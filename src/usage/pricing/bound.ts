@@ -1,23 +1,26 @@
 /**
  * The most that a request can cost, before it is sent (usage/pricing/README.md).
  *
- * 1. Input: no tokenizer makes more tokens than there are UTF-8 bytes, so the body's length and an allowance for what
- *    templates put around each message bound it, or the model's context window where that is smaller. What the body does
- *    not hold, and what its bytes do not tell, as pictures, takes the window (the dialect says so).
- *    Where that would refuse the request, its text is counted by the model's tokenizer, if there is a public one: OpenAI's
- *    models have one, Anthropic's and Google's have not. No smaller share of the bytes is safe for those: rare scripts,
- *    random letters and symbols take a token for each byte or two in every vocabulary that is known.
+ * 1. Input: no tokenizer makes more tokens than there are UTF-8 bytes. So the bound is the body's length plus an
+ *    allowance
+ *   for what templates put around each message, or the context window if that is smaller. Input that the body does not
+ *   contain or whose bytes do not bound it, such as pictures, counts as the window (the dialect says so). If that would
+ *   refuse the request, its text is counted with the model's tokenizer if a public one exists: OpenAI's models have one,
+ *   Anthropic's and Google's have none. No smaller share of the bytes is safe for those: rare scripts, random letters
+ *   and symbols take a token for each byte or two in every known vocabulary.
  * 2. Tools that the provider runs read the whole context once more for each use, so they multiply the input.
- * 3. Output: the caller's limit, the catalog's, or the window, times the answers that were asked for.
- * 4. Each token at the dearest rate of every tier that the input can reach; a token of input that may be written to a
- *    cache, at that rate.
+ * 3. Output: the caller's limit, the catalog's, or the window, times the number of choices.
+ * 4. Each token at the highest rate of every tier that the input can reach. An input token that may be written to a
+ *    cache
+ *   counts at that rate.
  *
- * The most that a model writes is known from the catalog's `max_output_tokens` only; the embedded table tells windows and
- * no such figure. Where the catalog does not say, the window stands for it: the bound holds, and a limit that is written
- * for a caller who gave none is another matter (`output-maximum.ts`).
+ * Only the catalog's `max_output_tokens` says how much a model writes; the embedded price table has windows only.
+ * Without
+ * it the window is the bound. The limit that is written for a caller without one is another matter
+ * (`output-maximum.ts`).
  *
- * What has no bound is refused to tokens with a budget, with the member named. Not covered: a provider that bills more
- * than it says in its price list; the outcome books that in full and says that the bound was passed.
+ * A request without a bound is refused to tokens with a budget, and the error names the field. Not covered: a provider
+ * that bills above its price list. The outcome books that in full and says that the bound was exceeded.
  */
 
 import { Failure } from '../../failure.ts'
@@ -27,21 +30,21 @@ import { nanoOf, type Price, Sum } from '../../providers/prices/price.ts'
 import { multipleOf, priceInTier } from '../../providers/prices/service-tier.ts'
 import { audioCost } from './cost.ts'
 
-/** Tokens that a template adds to a request, to each message of it, and to one that has tools. */
+/** Tokens that a template adds to a request, to each of its messages, and for tools. */
 const requestAllowance = 64
 const messageAllowance = 16
 const toolAllowance = 1024
-/** Fewer bytes a second than any codec of speech needs that a transcription route takes: 800 bits. */
+/** Fewer bytes a second than any speech codec on a transcription route needs: 800 bits. */
 const minAudioBytesPerSecond = 100
 
-/** What a bound is taken of: the facts of the dialect, the parsed body, and its length. */
+/** What a bound is computed from: the dialect's facts, the parsed body, and its length. */
 export interface BoundedRequest {
   family: Family
   facts: RequestFacts
-  /** Null where the body is no JSON. */
+  /** Null if the body is no JSON. */
   parsed: Readonly<Record<string, unknown>> | null
   body: Uint8Array
-  /** The tokens of the body's text by the model's tokenizer, where they were counted (`text-tokens.ts`). */
+  /** The tokens of the body's text by the model's tokenizer, if they were counted (`text-tokens.ts`). */
   textTokens?: number | null
 }
 
@@ -57,26 +60,26 @@ export interface InputBound {
   of: 'bytes' | 'tokenizer' | 'window'
 }
 
-/** A bound as a function of the output: nano-dollars for so many tokens of each answer. */
+/** A bound as a function of the output tokens of each choice, in nano-dollars. */
 export interface CostBound {
-  /** Nano-dollars whatever the output. */
+  /** Nano-dollars, independent of the output. */
   fixed: number
-  /** Picodollars for each token of output of each answer; 0 where there is no output to limit. */
+  /** Picodollars for each output token of each choice; 0 if there is no output to limit. */
   output: number
   choices: number
-  /** The most tokens of output of each answer. */
+  /** The largest number of output tokens of each choice. */
   most: number
-  /** The fewest with which the request makes sense. */
+  /** The smallest number with which the request makes sense. */
   least: number
-  /** Tokens of input, what each costs in picodollars, and what they were taken of; none where something else is billed. */
+  /** Input tokens, the price of each in picodollars, and their source; none if something else is billed. */
   input: (InputBound & { rate: number }) | null
 }
 
-/** Nano-dollars that the request costs at most if each answer is limited to so many tokens. */
+/** The most that the request costs, in nano-dollars, with this output limit for each choice. */
 export const boundedCost = (bound: CostBound, tokens: number): number =>
   bound.fixed + nanoOf(tokens * bound.choices, bound.output)
 
-/** The largest output for which `granted` nano-dollars suffice; below `bound.least` it cannot be served. */
+/** The largest output that `granted` nano-dollars pay for. Below `bound.least` the request cannot be served. */
 export function affordableOutput(bound: CostBound, granted: number): number {
   if (granted >= boundedCost(bound, bound.most)) return bound.most
   if (bound.output === 0) return 0
@@ -85,8 +88,8 @@ export function affordableOutput(bound: CostBound, granted: number): number {
 }
 
 /**
- * Bounds the cost of a request on one model. Throws `tokens.model_unpriced` where the model has no price, and
- * `tokens.cost_unbounded` with the member for which there is no bound.
+ * Bounds the cost of a request on one model. Throws `tokens.model_unpriced` if the model has no price, and
+ * `tokens.cost_unbounded` with the field that has no bound.
  */
 export function boundOf(
   request: BoundedRequest,
@@ -96,21 +99,21 @@ export function boundOf(
   if (list === null) throw new Failure('tokens.model_unpriced', { param: 'model' })
   const price = dearestInTier(list, facts)
   if (facts.unbounded !== null) throw boundless(facts.unbounded)
-  // A surcharge that no list price tells.
+  // A surcharge without a list price.
   if (parsed?.inference_geo !== undefined) throw boundless('inference_geo')
   const { takes, gives } = families[family]
-  if (takes === 'sound' && price.audioHour !== null) {
+  if (takes === 'audio' && price.audioHour !== null) {
     return fixedBound(price.request + audioCost(price.audioHour, request.body.length / minAudioBytesPerSecond))
   }
-  if (gives === 'sound' && price.character !== null) {
+  if (gives === 'audio' && price.character !== null) {
     return fixedBound(price.request + nanoOf(request.body.length, price.character))
   }
   return tokenBound(request, price, contextWindow, maxOutputTokens)
 }
 
 /**
- * The price in the service tier that is asked for. The provider may serve the request in the standard tier instead, so a
- * discount is not counted on. Throws `tokens.cost_unbounded` for a tier whose price nobody knows.
+ * The price in the requested service tier. The provider may serve the request in the standard tier instead, so
+ * discounts do not count. Throws `tokens.cost_unbounded` for a tier without a known price.
  */
 function dearestInTier(price: Price, { serviceTier }: RequestFacts): Price {
   if (serviceTier === undefined) return price
@@ -139,7 +142,7 @@ function tokenBound(
   const input = bounded.tokens
   const rates = dearest(price, input, request)
   const most = outputBound(request, window, maxOutputTokens)
-  // Tokens of a prediction that were rejected are billed as output, beside what the limit counts.
+  // Rejected tokens of a prediction are billed as output, on top of the limit.
   const predicted = parsed?.prediction === undefined ? 0 : input * Math.max(1, facts.choices)
   const thinking = parsed === null ? 0 : thinkingBudget(parsed)
   return {
@@ -159,8 +162,8 @@ function inputBound(
   toolUses: number,
 ): InputBound {
   const { takes, manyInputs } = families[family]
-  if (facts.beyondBody || toolUses > 0 || takes === 'sound') {
-    if (window === null) throw boundless(toolUses > 0 ? 'tools' : takes === 'sound' ? 'file' : 'input')
+  if (facts.beyondBody || toolUses > 0 || takes === 'audio') {
+    if (window === null) throw boundless(toolUses > 0 ? 'tools' : takes === 'audio' ? 'file' : 'input')
     return { tokens: window * (toolUses + 1), of: 'window' }
   }
   const tools = hasTools(parsed) ? toolAllowance : 0
@@ -178,7 +181,7 @@ function messagesOf(parsed: BoundedRequest['parsed']): number {
 const hasTools = (parsed: BoundedRequest['parsed']): boolean =>
   parsed?.tools !== undefined || parsed?.functions !== undefined
 
-/** What would bound the output; `max_tokens` elsewhere. */
+/** The field that would bound the output, if it is not `max_tokens`. */
 const unbounded: Readonly<Partial<Record<Family, string>>> = { speech: 'input', responses: 'max_output_tokens' }
 
 function outputBound({ family, facts }: BoundedRequest, window: number | null, maxOutputTokens: number | null): number {
@@ -191,7 +194,7 @@ function outputBound({ family, facts }: BoundedRequest, window: number | null, m
   return Math.min(outputLimit ?? none, maxOutputTokens ?? none, window ?? none)
 }
 
-/** A model that thinks within a budget refuses a limit below it. */
+/** A model that thinks within a budget refuses an output limit below it. */
 function thinkingBudget({ thinking }: Readonly<Record<string, unknown>>): number {
   const budget =
     typeof thinking === 'object' && thinking !== null && 'budget_tokens' in thinking ? thinking.budget_tokens : 0
@@ -204,8 +207,8 @@ interface Rates {
 }
 
 /**
- * The dearest rates of every tier that this much input reaches; those of a cache for an hour, and of sound, where the
- * body may ask for one, which is looked for only where it would be dearer.
+ * The highest rates of every tier that this much input reaches. Rates of a one-hour cache and of audio count only if
+ * they are higher and the body may ask for them.
  */
 function dearest({ tiers }: Price, input: number, request: BoundedRequest): Rates {
   const most: Rates = { input: 0, output: 0 }
@@ -224,11 +227,11 @@ function dearest({ tiers }: Price, input: number, request: BoundedRequest): Rate
 }
 
 const maySound = ({ family, body }: BoundedRequest): boolean =>
-  families[family].takes === 'sound' || mayHold(body, 'audio')
+  families[family].takes === 'audio' || mayHold(body, 'audio')
 
 /**
- * Whether a text of ASCII stands in a body, or may: a letter or digit of it may be written as an escape (RFC 8259
- * section 7), as no encoder does by itself.
+ * Whether an ASCII text is or may be in a body: letters and digits may be written as escapes (RFC 8259 section 7),
+ * which no encoder does by default.
  */
 function mayHold(body: Uint8Array, text: string): boolean {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)

@@ -1,5 +1,5 @@
 /**
- * What the catalog offers to tokens with a budget, and at what least cost, read from the state and kept until a version
+ * What the catalog offers to tokens with a budget, and its lowest cost. Read from the state and cached until a version
  * changes it.
  */
 import { z } from 'zod'
@@ -39,14 +39,14 @@ interface PolicyRow {
 
 const names = z.array(z.string()).nullable()
 
-/** The state's version of the last change of what is offered. */
+/** The state version of the last change of the offer. */
 const offerVersion = `select max(
     coalesce((select max(version) from providers), 0),
     coalesce((select max(version) from models), 0),
     coalesce((select max(version) from access_policies), 0)
   ) as version`
 
-/** Reads the offer as of now; the prices of the embedded table are those of the time when it was compiled. */
+/** Reads the current offer. Prices of the embedded table are those of the build. */
 export function catalogOffer(state: Pick<Database, 'read'>, clock: Pick<Clock, 'now'>): () => Promise<CatalogOffer> {
   const prices = new PriceBook()
   let kept: { version: number; offer: CatalogOffer } | null = null
@@ -92,7 +92,7 @@ async function readOffer(state: Pick<Database, 'read'>, prices: PriceBook, now: 
   }
 }
 
-/** What costs nothing is not looked at. */
+/** Free models are ignored. */
 function minOf(prices: readonly Price[]): number | null {
   const least = Math.min(...prices.map(minCost).filter((cost) => cost > 0))
   return Number.isFinite(least) ? least : null

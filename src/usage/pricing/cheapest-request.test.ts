@@ -16,7 +16,7 @@ const offer: Offer = {
 const anyone: Spender = { provider: null, modelFilter: null, accessPolicies: [] }
 const policy = { id: 'p', requestsPerMinute: null, tokensPerMinute: null, models: null, providers: null }
 
-test('the cheapest request is one token of input and one of output, rounded up once, and the fee of a request', () => {
+test('the cheapest request is one input and one output token, rounded up once, plus the fee per request', () => {
   const price = { input_per_million: 0.15, output_per_million: 0.6 }
   expect(minCost(compilePrice(price, 'operator'))).toBe(750)
   expect(minCost(compilePrice({ ...price, output_per_million: 60, per_thousand_requests: 1 }, ''))).toBe(1_060_150)
@@ -24,7 +24,7 @@ test('the cheapest request is one token of input and one of output, rounded up o
   expect(minCost(compilePrice({ ...price, per_million_characters: 15 }, ''))).toBe(15_000)
 })
 
-test('it is of the models that the token, its provider and its access policies let it use', () => {
+test('the cheapest request uses only models that the token, its provider and its access policies allow', () => {
   expect(cheapestRequest(anyone, offer)).toBe(2)
   expect(cheapestRequest({ ...anyone, modelFilter: ['l*', 'unpriced'] }, offer)).toBe(70)
   expect(cheapestRequest({ ...anyone, provider: 'dear' }, offer)).toBe(70)
@@ -32,11 +32,11 @@ test('it is of the models that the token, its provider and its access policies l
   expect(cheapestRequest({ ...anyone, accessPolicies: [{ ...policy, models: ['large'] }] }, offer)).toBe(70)
 })
 
-test('where the token may use nothing that has a price, no least is known', () => {
+test('there is no cheapest request when the token may use no priced model', () => {
   expect(cheapestRequest({ ...anyone, modelFilter: ['unpriced'] }, offer)).toBeNull()
 })
 
-test('of a provider that takes any name it is the least of all, unless the names are given', () => {
+test('for a provider that takes any model name the cheapest is the lowest price of all, unless names are listed', () => {
   const open = { ...offer, open: [{ name: 'dear', cost: (model: string) => (model === 'tiny' ? 1 : null), least: 1 }] }
   expect(cheapestRequest(anyone, open)).toBe(1)
   expect(cheapestRequest({ ...anyone, modelFilter: ['large', 'tiny'] }, open)).toBe(1)
@@ -46,7 +46,7 @@ test('of a provider that takes any name it is the least of all, unless the names
   expect(cheapestRequest({ ...anyone, provider: 'dear' }, unpriced)).toBe(70)
 })
 
-test('what costs nothing is not looked at', () => {
+test('leaves free models out of the cheapest request', () => {
   const free = { id: 'free', provider: cheap, cost: 0 }
   const withFree = { ...offer, listed: new Map([...offer.listed, ['free', free]]) }
   expect(cheapestRequest(anyone, withFree)).toBe(2)

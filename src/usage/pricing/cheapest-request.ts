@@ -1,10 +1,10 @@
 /**
- * What the cheapest request costs that a token may make: one token of input and one of output of the cheapest model
- * (usage/lease/README.md rule 18). With less left its budget is used up. Pure: catalog and token go in.
+ * The cost of the cheapest request that a token may make: one input and one output token of the cheapest model
+ * (usage/lease/README.md rule 18). A budget with less left is used up. A pure function of catalog and token.
  *
- * Never more than the truth, so that nothing counts as used up that could still pay for something: gateways that may use
- * fewer providers are not looked at, and of a provider that takes any model by name the least of all that it could be
- * asked for counts, whatever globs the token has. What costs nothing is not looked at: no budget is kept for it.
+ * It is never too high, so that no budget counts as used up that could still pay: gateways with fewer providers are
+ * ignored, and a provider that takes any model name counts with its lowest price, whatever globs the token has. Free
+ * models are ignored, since they need no budget.
  */
 import { nanoOf, type Price } from '../../providers/prices/price.ts'
 import { type GovernedToken, modelAllowed } from '../../tokens/governed-token.ts'
@@ -15,16 +15,16 @@ import { audioCost } from './cost.ts'
 export interface OfferedModel {
   id: string
   provider: { name: string }
-  /** Nano-dollars of the cheapest request; null where nobody says what the model costs: then no budget pays for it. */
+  /** The cheapest request in nano-dollars; null if the model has no known cost: then no budget pays for it. */
   cost: number | null
 }
 
-/** A provider that answers for models which the catalog does not list. */
+/** A provider that serves models that are not in the catalog. */
 export interface OpenProvider {
   name: string
-  /** Nano-dollars of the cheapest request to a model of this name; null where it has no price. */
+  /** The cheapest request to this model in nano-dollars; null if it has no price. */
   cost(model: string): number | null
-  /** Of the cheapest request to any of them that costs something; null where none does. */
+  /** The cheapest request to any of its priced models; null if there is none. */
   least: number | null
 }
 
@@ -38,10 +38,10 @@ export interface Spender extends Pick<GovernedToken, 'provider' | 'modelFilter'>
   accessPolicies: readonly AccessRule[]
 }
 
-/** A second of the thinnest audio is a hundred bytes (`bound.ts`): no upload is less than one. */
+/** A second of the lowest-bitrate audio is a hundred bytes (`bound.ts`), so no upload is shorter. */
 const minAudioSeconds = 0.01
 
-/** Nano-dollars of one token of input and one of output; of what is billed by other units, of the least of these. */
+/** Nano-dollars of one input and one output token; for other units, of the cheapest of them. */
 export function minCost({ tiers, audioHour, character, request }: Price): number {
   if (audioHour !== null) return request + audioCost(audioHour, minAudioSeconds)
   if (character !== null) return request + nanoOf(1, character)
@@ -50,7 +50,7 @@ export function minCost({ tiers, audioHour, character, request }: Price): number
   return request + nanoOf(1, tier.input + tier.output)
 }
 
-/** Nano-dollars; null where the token may use nothing that costs something. */
+/** Nano-dollars; null if the token may use no priced model. */
 export function cheapestRequest(spender: Spender, { listed, open }: Offer): number | null {
   let least = Number.POSITIVE_INFINITY
   for (const { id, provider, cost } of listed.values()) {
@@ -78,7 +78,7 @@ const mayUse = (spender: Spender, id: string, provider: { name: string }): boole
   modelAllowed(spender.modelFilter, id) &&
   spender.accessPolicies.every((policy) => forbiddenBy(policy, { id, provider }) === null)
 
-/** All names of models that the token may use, where one of its filters lists them without a glob; otherwise null. */
+/** All model names that the token may use, if one of its filters lists them without a glob; otherwise null. */
 function namedModels({ modelFilter, accessPolicies }: Spender): readonly string[] | null {
   const filters = [modelFilter, ...accessPolicies.map(({ models }) => models)]
   return filters.find((filter) => filter?.every((pattern) => !pattern.includes('*'))) ?? null

@@ -20,7 +20,7 @@ const listed = (kind: string, model: string) => {
   return found.price
 }
 
-test('cached tokens are charged at the price of cached tokens, once', () => {
+test('charges cached tokens once, at the price of cached tokens', () => {
   const cost = costOf(
     listed('openai', 'gpt-4o'),
     'chat',
@@ -30,28 +30,28 @@ test('cached tokens are charged at the price of cached tokens, once', () => {
   expect(cost).toBe(400 * 2500 + 600 * 1250 + 100 * 10_000)
 })
 
-test('what was written to a cache is charged by how long it is kept', () => {
+test('charges cache writes by how long they are kept', () => {
   const price = listed('anthropic', 'claude-sonnet-4-5')
   const cost = costOf(price, 'messages', usage({ inputTokens: 1000, cacheWriteTokens: 500, cacheWriteHourTokens: 200 }))
   expect(cost).toBe(500 * 3000 + 300 * 3750 + 200 * 6000)
 })
 
-test('the tier is that of the actual input, for input and output alike', () => {
+test('the actual input selects the tier, for the price of input and output alike', () => {
   const price = listed('anthropic', 'claude-sonnet-4-5')
   expect(costOf(price, 'messages', usage({ inputTokens: 200_000, outputTokens: 1 }))).toBe(200_000 * 3000 + 15_000)
   expect(costOf(price, 'messages', usage({ inputTokens: 200_001, outputTokens: 1 }))).toBe(200_001 * 6000 + 22_500)
 })
 
-test('a transcription is charged by the length of its audio', () => {
+test('charges a transcription by the length of its audio', () => {
   expect(costOf(listed('openai', 'whisper-1'), 'transcriptions', usage({ audioSeconds: 90 }))).toBe(9_000_000)
 })
 
-test('speech is charged by its characters where its price is', () => {
+test('charges speech by characters if it has a price per character', () => {
   const price = compilePrice({ input_per_million: 0, output_per_million: 0, per_million_characters: 15 }, 'operator')
   expect(costOf(price, 'speech', usage({}), 1000)).toBe(15_000_000)
 })
 
-test('a price that is no whole number of nano-dollars a token is carried exactly and rounded up once', () => {
+test('carries a price below one nano-dollar a token exactly and rounds up once', () => {
   const price = compilePrice({ input_per_million: 0.0001, output_per_million: 0.0001 }, 'operator')
   expect(costOf(price, 'chat', usage({ inputTokens: 3, outputTokens: 4 }))).toBe(1)
   expect(costOf(price, 'chat', usage({ inputTokens: 10_000, outputTokens: 1 }))).toBe(1001)
@@ -90,7 +90,7 @@ test.each([
   ['openai', 'gpt-3.5-turbo-1106', 'batch', 1],
   ['gemini', 'gemini-2.5-pro', 'batch', 0.5],
   ['openai', 'gpt-4o', 'PRIORITY', 1.7],
-])('%s charges %s in the tier %s so many times its list price: %d', (kind, model, serviceTier, multiple) => {
+])('%s charges %s in the tier %s at this multiple of its list price: %d', (kind, model, serviceTier, multiple) => {
   const price = listed(kind, model)
   expect(costOf(price, 'chat', { ...hundred, serviceTier })).toBe(multiple * costOf(price, 'chat', hundred))
 })
@@ -101,25 +101,25 @@ test.each([
   'gemini-2.5-flash-lite',
   'gemini-3-flash-preview',
   'gemini-3.1-pro-preview',
-])('cached input of %s costs as much in the cheaper tiers, and more in the dearer one', (model) => {
+])('cached input of %s costs the same in the cheaper tiers, and more in the dearer tier', (model) => {
   const price = listed('gemini', model)
   const cached = usage({ inputTokens: 1000, cachedInputTokens: 1000 })
   const cost = (serviceTier: string) => costOf(price, 'chat', { ...cached, serviceTier })
   expect([cost('flex'), cost('batch'), cost('priority')]).toEqual([1, 1, 1.8].map((each) => each * cost('default')))
 })
 
-test('a discount is not given on a price that an operator wrote', () => {
+test('gives no discount on a price that an operator set', () => {
   const price = compilePrice({ input_per_million: 1, output_per_million: 2 }, 'operator')
   expect(costOf(price, 'chat', { ...hundred, serviceTier: 'flex' })).toBe(costOf(price, 'chat', hundred))
   expect(costOf(price, 'chat', { ...hundred, serviceTier: 'priority' })).toBe(2.5 * costOf(price, 'chat', hundred))
 })
 
-test('what is charged beside tokens costs the same in each tier', () => {
+test('charges other than tokens cost the same in each tier', () => {
   const price = compilePrice({ input_per_million: 1, output_per_million: 1, per_thousand_tool_uses: 10 }, 'operator')
   expect(costOf(price, 'chat', usage({ toolUses: 3, serviceTier: 'priority' }))).toBe(3 * 10_000_000)
 })
 
-test('audio tokens are charged at the price of audio', () => {
+test('charges audio tokens at the price of audio', () => {
   const spoken = usage({ inputTokens: 100, outputTokens: 50, audioInputTokens: 80, audioOutputTokens: 40 })
   const cost = costOf(listed('openai', 'gpt-4o-audio-preview'), 'chat', spoken)
   expect(cost).toBe(20 * 2500 + 80 * 40_000 + 10 * 10_000 + 40 * 80_000)
@@ -141,7 +141,7 @@ test.each([
   }
 })
 
-test('long input costs more on Bedrock too', () => {
+test('long input also costs more on Bedrock', () => {
   const price = listed('bedrock', 'global.anthropic.claude-sonnet-4-5-20250929-v1:0')
   expect(costOf(price, 'messages', usage({ inputTokens: 200_000 }))).toBe(200_000 * 3000)
   expect(costOf(price, 'messages', usage({ inputTokens: 200_001, outputTokens: 2 }))).toBe(200_001 * 6000 + 2 * 22_500)

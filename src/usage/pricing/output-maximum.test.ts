@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { outputMaximum } from './output-maximum.ts'
 
-test('outputMaximum() is what the model takes, dated and prefixed names too, and a moderate limit for the unknown', () => {
+test('outputMaximum() knows dated and prefixed model names, and gives unknown models a moderate limit', () => {
   const models = [
     'claude-sonnet-4-5',
     'eu.anthropic.claude-opus-4-1-20250805-v1:0',

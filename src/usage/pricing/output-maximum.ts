@@ -1,13 +1,15 @@
 /**
- * The limit of the output that a provider takes from a caller who gave none. A budget that lowers the limit writes one,
- * and one above the model's own is refused by most providers. The embedded price table has no such figure, so those of
- * models that answer much are held here; for others a limit that models of today take. The catalog's `max_output_tokens`
- * goes before both. It bounds no cost: what is paid is bounded by what is written.
+ * The default output limit that a provider accepts. A budget that lowers the limit writes one, and most providers
+ * refuse one above the model's own. The embedded price table has no such figure, so this file has those of models with
+ * long answers, and a moderate limit for others. The catalog's `max_output_tokens` comes first. This does not bound
+ * the cost: the limit that is written does.
  *
- * Sources: Anthropic, Models overview (platform.claude.com/docs/en/models; late 2026, and the releases of 4.6 to 4.8 for
+ * Sources: Anthropic, Models overview (platform.claude.com/docs/en/models; late 2026, and the releases of 4.6 to 4.8
+ * for
  * those); Google, Gemini API models (ai.google.dev/gemini-api/docs/models), of which Vertex takes one token less than
- * 65 536; OpenAI, what others say of its models' pages, which were not at hand. Of retired models (Claude 3 and 3.5,
- * Gemini 1.5, GPT-3.5 and GPT-4, o1-preview) no list was at hand either: theirs are the lowest ever told of them.
+ * 65 536; for OpenAI, secondary sources about its model pages. For retired models (Claude 3 and 3.5, Gemini 1.5,
+ *    GPT-3.5
+ * and GPT-4, o1-preview) the lowest published figures.
  */
 
 const otherwise = 16_384
@@ -29,6 +31,6 @@ const maxima: readonly (readonly [RegExp, number])[] = [
   [/(?:^|\/)o[134](?=$|-)/, 100_000],
 ]
 
-/** Tokens of output that a model is asked for at most where its caller says nothing, by the provider's name of it. */
+/** The output limit for a caller who gives none, by the provider's model name. */
 export const outputMaximum = (upstreamModel: string): number =>
   maxima.find(([names]) => names.test(upstreamModel))?.[1] ?? otherwise

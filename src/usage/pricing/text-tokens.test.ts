@@ -31,20 +31,20 @@ const counters: readonly [Encoding, CountText, number][] = [
 
 for (const [encoding, countText, provider] of counters) {
   describe(encoding, () => {
-    test('counts what the provider reports', () => {
+    test('counts the same tokens as the provider reports', () => {
       expect(reported(countText)).toBe(provider)
       expect(countText('2 + 2 = 4')).toBe(7)
       expect(countText('お誕生日おめでとう')).toBe(encoding === 'o200k_base' ? 8 : 9)
     })
 
-    test('the count of a body is no less than what the provider reports, and less than its bytes', () => {
+    test('counts no fewer tokens of a body than the provider reports, and fewer than its bytes', () => {
       const body = { model: 'gpt-4o', messages: example }
       const counted = tokensOfBody(body, countText) ?? 0
       expect(counted).toBeGreaterThanOrEqual(provider)
       expect(counted).toBeLessThan(JSON.stringify(body).length / 2)
     })
 
-    test('a text that is counted in pieces has no fewer tokens than the whole', () => {
+    test('counts no fewer tokens for a text in pieces than for the whole text', () => {
       const texts = [
         'The quick brown fox jumps over the lazy dog. '.repeat(100),
         'Γειά σου Κόσμε 你好世界 🧑‍🚀 '.repeat(80),
@@ -58,7 +58,7 @@ for (const [encoding, countText, provider] of counters) {
   })
 }
 
-test('a tool counts for no less than its JSON', () => {
+test('counts no fewer tokens for a tool than for its JSON', () => {
   const schema = {
     type: 'object',
     properties: { place: { type: 'string', enum: ['Oslo', 'Rome'] } },
@@ -70,13 +70,13 @@ test('a tool counts for no less than its JSON', () => {
   expect(tokensOfBody({ tools }, countO200k)).toBeGreaterThanOrEqual(countO200k(JSON.stringify(tools)))
 })
 
-test('a long run without a space is counted within a second', () => {
+test('counts a long run without a space within a second', () => {
   const started = performance.now()
   expect(tokensOfBody({ input: 'a'.repeat(100_000) }, countO200k)).toBeGreaterThan(12_000)
   expect(performance.now() - started).toBeLessThan(5000)
 })
 
-test('a body with more than text has no count', () => {
+test('gives no count for a body that holds more than text', () => {
   const parts = [
     { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
     { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } },
@@ -93,7 +93,7 @@ test('a body with more than text has no count', () => {
   expect(tokensOfBody('text', () => 1)).toBeNull()
 })
 
-test('only models with a public tokenizer have one', () => {
+test('counts only for models with a public tokenizer', () => {
   const expected: readonly [string, string, Encoding | null][] = [
     ['openai', 'gpt-4o-mini-2024-07-18', 'o200k_base'],
     ['openai', 'gpt-4.1', 'o200k_base'],

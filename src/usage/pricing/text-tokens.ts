@@ -1,13 +1,15 @@
 /**
- * Counts the text of a request with the tokenizer of its model, so that the count stays a bound of the input:
+ * Counts the text of a request with the tokenizer of its model, so that the count is an upper bound of the input:
  *
- * 1. Every key and every value of the body counts, decoded from JSON, the members that the model never reads too. For
- *    the punctuation around each of them two tokens are added: more than the layouts that providers put texts, tools and
- *    schemas in need. The allowances for a request, its messages and its tools come on top (`bound.ts`).
- * 2. A long text is counted in pieces that end before a space. Without that, a long run without a space takes a time
- *    that grows with the square of its length (20 s for 100 KB).
+ * 1. Every key and value of the body counts, decoded from JSON, including fields that the model never reads. Two
+ *    tokens
+ *   are added for the punctuation around each: more than the layouts of providers need for texts, tools and schemas. The
+ *   allowances for a request, its messages and its tools come on top (`bound.ts`).
+ * 2. A long text is counted in pieces that end before a space. Otherwise a long run without a space takes quadratic
+ *    time
+ *   (20 s for 100 KB).
  * 3. A share of 2 % is added: a provider may join texts that were counted apart, and split them elsewhere.
- * 4. A body with anything but text has no such count: pictures, sound, files, encrypted thoughts, unknown parts.
+ * 4. A body with anything but text has no such count: pictures, audio, files, encrypted reasoning, unknown parts.
  */
 export type CountText = (text: string) => number
 
@@ -46,8 +48,8 @@ const families: readonly (readonly [RegExp, Encoding])[] = [
 const otherInput = /audio|realtime|search|image|transcribe|tts|vision|research/
 
 /**
- * The tokenizer of a model; null where no public one is known. Anthropic and Google publish none, and a deployment of
- * Azure has a name that its operator chose.
+ * The tokenizer of a model; null if no public one is known. Anthropic and Google publish none, and an Azure deployment
+ * has a name that its operator chose.
  */
 export function encodingOf(providerKind: string, upstreamModel: string): Encoding | null {
   if (providerKind !== 'openai') return null

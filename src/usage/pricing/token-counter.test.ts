@@ -25,7 +25,7 @@ function testThread(answer?: unknown) {
   return { log, start }
 }
 
-test('a thread of its own counts one body after another, and special tokens as text', async () => {
+test('a thread counts one body after another and reads special tokens as text', async () => {
   const counter = new ThreadTokenCounter()
   const text = bytes({ input: '<|endoftext|> hello' })
   const [one, other, broken] = await Promise.all([
@@ -38,7 +38,7 @@ test('a thread of its own counts one body after another, and special tokens as t
   expect(broken).toBeInstanceOf(Error)
 }, 20_000)
 
-test('no thread starts before the first count, and one serves several', async () => {
+test('starts no thread before the first count, and uses one thread for several counts', async () => {
   const { log, start } = testThread({ tokens: 7 })
   const counter = new ThreadTokenCounter(start, times)
   expect(log).toEqual([])
@@ -46,7 +46,7 @@ test('no thread starts before the first count, and one serves several', async ()
   expect(log).toEqual(['started', 'asked', 'asked'])
 })
 
-test('the thread ends after a while without work, and the next count starts another', async () => {
+test('ends the thread when idle and starts another for the next count', async () => {
   const { log, start } = testThread({ tokens: 7 })
   const counter = new ThreadTokenCounter(start, { ...times, idleMs: 1 })
   await counter.count('o200k_base', bytes({}))
@@ -55,21 +55,21 @@ test('the thread ends after a while without work, and the next count starts anot
   expect(log.slice(0, 5)).toEqual(['started', 'asked', 'ended', 'started', 'asked'])
 })
 
-test('what takes too long has no count, and its thread is ended', async () => {
+test('ends the thread of a count that takes too long and gives no count', async () => {
   const { log, start } = testThread()
   const counter = new ThreadTokenCounter(start, { ...times, countMs: 5 })
   expect(await counter.count('o200k_base', bytes({}))).toBeNull()
   expect(log).toEqual(['started', 'asked', 'ended'])
 })
 
-test('a large body is not counted', async () => {
+test('does not count a large body', async () => {
   const { log, start } = testThread({ tokens: 7 })
   const counter = new ThreadTokenCounter(start, times)
   expect(await counter.count('o200k_base', new Uint8Array(maxCountedBytes + 1))).toBeNull()
   expect(log).toEqual([])
 })
 
-test('what waits for others for too long has no count', async () => {
+test('gives no count to a body that waits too long behind others', async () => {
   const { log, start } = testThread()
   const counter = new ThreadTokenCounter(start, { ...times, countMs: 20 })
   const counts = await Promise.all(Array.from({ length: 10 }, () => counter.count('o200k_base', bytes({}))))

@@ -1,11 +1,13 @@
 /**
  * Counts the input of a request with its model's tokenizer, for requests that would otherwise be refused for lack of
- * money. A thread does it, because loading and counting would hold the gateway's own for longer than 20 ms.
+ * money. It uses a thread, because loading and counting would block the gateway's own for more than 20 ms.
  *
- * 1. The thread starts with the first count, works on one body at a time, and ends after 10 s without work, which gives
- *    its memory back.
- * 2. What takes longer than 3 s has no count, and the thread is ended with it. What has waited for others as long has none
- *    either: nobody can make the refusals of others wait for long.
+ * 1. The thread starts with the first count, works on one body at a time, and ends after 10 s without work, which
+ *    frees
+ *   its memory.
+ * 2. A count that takes longer than 3 s is given up and ends the thread. So is a count that waited that long for
+ *    others:
+ *   nobody can delay the refusals of others for long.
  */
 import { z } from 'zod'
 import type { Encoding } from './text-tokens.ts'
@@ -14,7 +16,7 @@ import type { Encoding } from './text-tokens.ts'
 export const maxCountedBytes = 1_048_576
 
 export interface TokenCounter {
-  /** The tokens of a body of JSON; null where it holds more than text, or no count could be made in time. */
+  /** The tokens of a JSON body; null if it has more than text, or no count was made in time. */
   count(encoding: Encoding, body: Uint8Array): Promise<number | null>
 }
 
@@ -105,7 +107,7 @@ export class ThreadTokenCounter implements TokenCounter {
   }
 }
 
-/** In the executable, where code is in chunks, the thread's file stands where the source has it. */
+/** In the executable, where code is in chunks, the thread's file has the same path as in the source. */
 function startThread(): TokenizerThread {
   const isCompiled = import.meta.url.includes('/$bunfs/')
   const file = isCompiled ? './src/usage/pricing/tokenizer-thread.ts' : './tokenizer-thread.ts'

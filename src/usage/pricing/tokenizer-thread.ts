@@ -9,7 +9,7 @@ declare const self: Worker
 
 const messageSchema = z.object({ encoding: z.enum(['o200k_base', 'cl100k_base']), body: z.instanceof(Uint8Array) })
 
-/** What looks like a special token counts as the text it is. */
+/** Text that looks like a special token counts as text. */
 const asText = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() }
 
 async function counterFor(encoding: Encoding): Promise<CountText> {

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { attempt, one, world } from '../testing/rates.ts'
 
-test('a worker that was killed goes on at once with exactly what it had left', async () => {
+test('a killed worker goes on at once with exactly the slots it had left', async () => {
   const inside = world(100)
   inside.start('a')
   const passed: number[] = []
@@ -18,7 +18,7 @@ test('a worker that was killed goes on at once with exactly what it had left', a
   expect(passed).toHaveLength(200)
 })
 
-test('a worker that was killed while others use the limit leaves them what it had not used', async () => {
+test('a killed worker leaves its unused slots to the others', async () => {
   const inside = world(100)
   inside.start('a')
   inside.start('b')
@@ -31,7 +31,7 @@ test('a worker that was killed while others use the limit leaves them what it ha
   expect(passed).toHaveLength(100)
 })
 
-test('what a worker that ends had left is at once that of a new one, and what it had used when it is cold', async () => {
+test('the unused slots of a stopped worker go to a new worker at once, the used ones when they are cold', async () => {
   const inside = world(100)
   const ending = inside.start('a')
   const passed: number[] = []
@@ -45,7 +45,7 @@ test('what a worker that ends had left is at once that of a new one, and what it
   expect(passed).toHaveLength(100)
 })
 
-test('a worker that ends and starts again is told nothing twice', async () => {
+test('a worker that stops and starts again reports its uses only once', async () => {
   const inside = world(100)
   const passed: number[] = []
   for (let start = 0; start < 3; start++) {
@@ -60,7 +60,7 @@ test('a worker that ends and starts again is told nothing twice', async () => {
   expect(passed).toHaveLength(100)
 })
 
-test('a worker hands back what nobody used for ten seconds, so that its loss then costs no more than was used', async () => {
+test('returns slots that were unused for ten seconds, so that the loss of the worker costs only used slots', async () => {
   const inside = world(100)
   const worker = inside.start('a')
   const passed: number[] = []
@@ -75,7 +75,7 @@ test('a worker hands back what nobody used for ten seconds, so that its loss the
   expect(passed).toHaveLength(100)
 })
 
-test('a refusal says how many slots are held by workers that do not answer', async () => {
+test('a refusal says how many slots unreachable workers hold', async () => {
   const inside = world(100)
   inside.start('a')
   inside.start('b')
@@ -87,7 +87,7 @@ test('a refusal says how many slots are held by workers that do not answer', asy
   expect(refused.refused).toMatchObject({ reason: 'used', absent: 100 })
 })
 
-test('a worker whose host crashed gets back what it held when that can be cold, counted from when it was last heard of', async () => {
+test('a worker with a crashed host gets its slots back one cool-down after its last message', async () => {
   const inside = world(10)
   inside.start('a')
   const passed: number[] = []

@@ -1,4 +1,4 @@
-/** Which limits a minute a request draws on, whose code refuses it, and what an access policy lets a token use. */
+/** The limits a minute that a request draws on, the error of a refusal, and what an access policy lets a token use. */
 
 import { Failure } from '../../failure.ts'
 import type { RequestFacts } from '../../languages/dialect.ts'
@@ -22,7 +22,7 @@ export function forbiddenBy(
   return providers === null || providers.includes(model.provider.name) ? null : 'provider'
 }
 
-/** Whether a token may have limits a minute at all. Most have none, and cost nothing then. */
+/** Whether a token may have limits a minute at all. Most have none and skip the rest. */
 export function mayHaveRates({ accessPolicyIds, accounts }: Member, { groupsOf: groups }: LimitSet): boolean {
   if (groups.size > 0 || accessPolicyIds.length > 0) return true
   for (let index = 0; index < accounts.length; index++) {
@@ -33,8 +33,8 @@ export function mayHaveRates({ accessPolicyIds, accounts }: Member, { groupsOf: 
 }
 
 /**
- * The limits of consumer groups, of access policies, of the token itself and of those it was cloned from, in this order.
- * A token's own are kept by the account it was made with, so that a rotation refills nothing.
+ * The limits of consumer groups, access policies, the token itself and the tokens it was cloned from, in this order. A
+ * token's own limits are counted by the account it was made with, so a rotation refills nothing.
  */
 export function rateDemands(token: Member, limits: LimitSet, tokens: RequestTokens): RateDemand[] {
   const demands: RateDemand[] = []
@@ -51,31 +51,31 @@ export function rateDemands(token: Member, limits: LimitSet, tokens: RequestToke
   return demands
 }
 
-/** Of a policy whose rates each token has by itself, a clone draws on its source's too, and a rotation refills nothing. */
+/** With rates for each token, a clone also draws on its source's rates, and a rotation refills nothing. */
 function policyNames({ id, scope }: AccessPolicy, token: Member): string[] {
   if (scope === 'shared') return [`access/${id}`]
   const accounts = token.accounts.length === 0 ? [token] : token.accounts
   return accounts.map((account) => `access/${id}/${account.id}`)
 }
 
-/** What a request counts as until its answer says how many tokens it was. */
+/** The tokens that a request counts as until its answer reports the real number. */
 export interface RequestTokens {
-  /** The input and one token of output. */
+  /** The input and one output token. */
   least: number
-  /** The input and all output that it may have. */
+  /** The input and the longest possible output. */
   most: number
-  /** Whether the caller bounded the output: the request is let through with all that it may use, or not. */
+  /** Whether the caller limited the output. Such a request is admitted with all that it may use, or refused. */
   isBounded: boolean
 }
 
-/** `modelOutput` is what the model gives a caller who sets no limit. */
+/** `modelOutput` is the model's default output limit. */
 export function tokensOf({ inputEstimate, outputLimit, choices }: RequestFacts, modelOutput: number): RequestTokens {
   const output = (outputLimit ?? modelOutput) * Math.max(1, choices)
   const least = Math.max(1, inputEstimate + Math.min(1, output))
   return { least, most: Math.max(1, inputEstimate + output), isBounded: outputLimit !== null }
 }
 
-/** Throws `request_exceeds_rate_limit` where the request is larger than all of the limit. */
+/** Throws `request_exceeds_rate_limit` if the request is larger than the whole limit. */
 function addDemands(demands: RateDemand[], name: string, limit: RateLimit, tokens: RequestTokens): void {
   const { requestsPerMinute, tokensPerMinute } = limit
   if (requestsPerMinute !== null) {
@@ -103,7 +103,7 @@ const ownerOf = (account: string): string => {
 
 const noGroups: ReadonlySet<RateLimit> = new Set()
 
-/** The groups that a token is in by itself or its source, by its user, by its team, each once. */
+/** The groups that contain the token, its source, its user or its team, each once. */
 function groupsOf(
   { id, accounts, teamId, userId, ownerKind, ownerId }: Member,
   { groupsOf: groups }: LimitSet,
@@ -117,7 +117,7 @@ function groupsOf(
   return found
 }
 
-/** What a refused limit is to the caller (usage/README.md). `resource` names the token. */
+/** The error for a refused rate limit (usage/README.md). `resource` names the token. */
 export function rateFailure({ account, reason, retryAfter, absent }: RateRefused, resource: string): Failure {
   if (reason === 'unknown') {
     const message = `The limits a minute of ${resource} cannot be asked about at the moment: retry shortly`

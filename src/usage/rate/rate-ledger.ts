@@ -1,18 +1,18 @@
 /**
- * The control plane's side of slots (rate.ts): for each limit never more are out than it has. Counters in the ledger, as
- * those of money are, raised before the answer that says so. A row is of one of three kinds: `held` by a worker;
- * `resting`, returned while in use, and free when cold; `lost`, held by a process of which nobody knows when it used them.
+ * The control plane's side of slots (rate.ts): no more slots of a limit are given out than it has. As with money,
+ * counters in the ledger are raised before the reply. A row has one of three kinds: `held` by a worker; `resting`,
+ * returned while in use and free when cold; `lost`, held by a process whose times of use nobody knows.
  *
- * 1. A worker that has not been heard of for its ttl, a minute and one percent more can have used none of its slots
- *    within the last minute: they are free again. Time may free these only, never money.
- * 2. A new process of a worker has a higher run. What the former ones held is returned, and what they used rests, as the
- *    new process says. It does not know the uses of runs below `known_from`: what those held is lost, and free as in 1.
- *    A message of a lower run than the ledger has heard of is refused.
- * 3. Free slots are granted: all of them to a worker that is alone with the limit, else what is wanted, and half of the
- *    rest while more than half of the limit is free. Where too few are, the other holders are called on to return what is
- *    cold, and waited for until each has answered, for 2 s at most: so nobody is refused while a slot lies cold elsewhere.
- *    A worker that is granted some while another waits is called on too.
- * 4. With less than was wanted goes when more can be had: every holder says when its slots in use are cold.
+ * 1. A worker without a message for its ttl, a minute and one percent more cannot have used a slot within the last
+ *   minute: its slots are free again. Only slots may be freed by time, never money.
+ * 2. A new process of a worker has a higher run. The slots of earlier runs are returned, and those that it reports as
+ *   used rest. It does not know the uses of runs below `known_from`: their slots are lost, and freed as in 1. A message
+ *   of a lower run than the latest is refused.
+ * 3. Free slots are granted: all of them to a worker that is alone with the limit, otherwise the wanted ones, and half
+ *   of the rest while more than half of the limit is free. If too few are free, cold slots are recalled from the other
+ *   holders, and the request waits until each has answered, 2 s at most. So nobody is refused while another holds a cold
+ *   slot. A worker that is granted some while another waits is recalled too.
+ * 4. A reply with fewer slots than wanted says when more will be free: every holder reports when its slots get cold.
  */
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
@@ -21,27 +21,29 @@ import type { Statement } from '../../store/statement.ts'
 import { type Cooling, maxMinutes, slotMinuteMs, slotTtlMs } from './rate.ts'
 import type { SlotBalance, SlotsReply } from './rate-protocol.ts'
 
-/** By when the slots of a worker that was last heard of are cold; one percent is for clocks that run apart. */
+/**
+ * How long after a worker's last message its slots are cold. One percent covers clocks that run at different speeds.
+ */
 export const lostAfterMs = Math.ceil((slotTtlMs + slotMinuteMs) * 1.01)
 const recallAgainMs = 100
-/** Time at the worker's clock may be as much longer at the ledger's. */
+/** How much longer a time on the worker's clock may take on the ledger's. */
 const clocksApart = 1.01
 const coolingSchema = z.array(z.tuple([z.number(), z.number()]))
-/** When it is looked again whether the other holders have answered, milliseconds after each other: 2 s in all. */
+/** Pauses between checks whether the other holders have answered, in milliseconds: 2 s in all. */
 const recallWaits = [5, 10, 20, 40, 80, 160, 320, 640, 725]
 
 export interface RateLedgerOptions {
-  /** How many slots a limit has, by the name of its account. Rejects where that cannot be known at the moment. */
+  /** How many slots a limit has, by account name. Rejects if that cannot be read at the moment. */
   slotsOf(account: string): Promise<number>
   ledger: Pick<Database, 'read' | 'write'>
   now(): number
   newId(): string
   sleep(milliseconds: number): Promise<void>
-  /** Asks workers, as far as they can be reached, to return cold slots of an account; `at` names the call. */
+  /** Recalls cold slots of an account from reachable workers. `at` names the recall. */
   recall(account: string, want: number, workers: readonly string[], at: number): void
 }
 
-/** Takes in what a worker says of its slots, and grants what it wants as far as there is. */
+/** Applies a worker's report of its slots, and grants what it wants as far as slots are free. */
 export async function answerSlots(
   options: RateLedgerOptions,
   worker: string,
@@ -64,7 +66,7 @@ async function answerBalance(
   for (const wait of recallWaits) {
     if (silent.length === 0) break
     await options.sleep(wait)
-    // In this order: what was returned by the time that all were heard is granted.
+    // This order matters: what was returned before the last answer is granted.
     silent = await sendRecalls(options, worker, balance, recall)
     await options.ledger.write(
       grant(worker, { ...balance, want: balance.want - (held.granted - balance.granted) }, limit),
@@ -72,7 +74,7 @@ async function answerBalance(
     held = await holding(options, worker, balance)
     if (held.granted - balance.granted >= balance.want) return held
     if (silent.length > 0) continue
-    // Others took what was returned to this call: whoever returned it may have more.
+    // Others took what was returned. Their holders may have more.
     const next = await newRecall(options, worker, balance)
     if (next.grantedToOthers === recall.grantedToOthers) break
     recall = next
@@ -82,10 +84,10 @@ async function answerBalance(
 }
 
 interface SlotRecall {
-  /** Its name. */
+  /** The name of the recall. */
   at: number
   grantedToOthers: number
-  /** When each holder was called on. */
+  /** When the recall was last sent to each holder. */
   sentAt: Map<string, number>
 }
 
@@ -101,7 +103,10 @@ async function newRecall(
   return { at: nameOfRecall(now()), grantedToOthers: row?.granted ?? 0, sentAt: new Map() }
 }
 
-/** Calls on holders that have not followed, each again after a while: a message may be lost. Gives who they are. */
+/**
+ * Sends the recall to holders that have not answered, repeated after a while because messages may be lost. Returns
+ * their names.
+ */
 async function sendRecalls(
   options: RateLedgerOptions,
   worker: string,
@@ -117,8 +122,8 @@ async function sendRecalls(
 }
 
 /**
- * When more slots can be had than now, in milliseconds from now: those in use when they are cold; all of a worker that has
- * not followed the call when it is lost, and how many those are. What is held beyond a limit that was lowered is not.
+ * When more slots will be free, in milliseconds from now: used ones when they are cold; all slots of a silent worker
+ * when it counts as lost, and their number. Slots above a lowered limit do not count.
  */
 async function coolingOf(
   { ledger, now }: RateLedgerOptions,
@@ -149,13 +154,16 @@ async function coolingOf(
 
 let calls = 0
 
-/** A later call has a larger name; calls of one millisecond have different ones, or one would pass for the other's answer. */
+/**
+ * A later recall has a larger name. Recalls in the same millisecond differ, or an answer to one would count for the
+ * other.
+ */
 const nameOfRecall = (now: number): number => {
   calls = (calls + 1) % 1024
   return Math.floor(now) * 1024 + calls
 }
 
-/** The totals of a worker. Throws `worker_fenced` where another process of it was heard of last. */
+/** The totals of a worker. Throws `worker_fenced` if another process of it has reported since. */
 async function holding({ ledger }: RateLedgerOptions, worker: string, { account, process }: SlotBalance) {
   const [row] = await ledger.read<{ granted: number; returned: number; process: string }>(
     'select granted, returned, process from rate_holdings where account = ? and worker = ?',
@@ -166,7 +174,10 @@ async function holding({ ledger }: RateLedgerOptions, worker: string, { account,
   return { account, granted, returned, cooling: [] as Cooling[], absent: 0 }
 }
 
-/** The other workers that hold slots and have not followed the call; one that did not know yet of all it was granted has not. */
+/**
+ * Other workers that hold slots and have not answered the recall. An answer that did not know the last grant does not
+ * count.
+ */
 async function unresponsiveHolders(
   { ledger }: RateLedgerOptions,
   worker: string,
@@ -221,7 +232,7 @@ function recordReport(
       args: [account, worker, run, process],
     },
   ]
-  // Of the first message of a run, or of one that returns slots which are in use.
+  // From the first message of a run, or one that returns slots in use.
   const rested: Statement[] = resting.map(([freeAt, slots], index) => ({
     sql: `insert into rate_holdings (account, worker, holder, kind, granted, returned, heartbeat_at, free_at, process, run)
       select ?1, ?2 || '#' || ?5, ?2, 'resting', ?6, 0, ?7, ?8, ?9, ?3
@@ -248,7 +259,7 @@ function recordReport(
   return [...free, ...replaced, ...rested, upsert]
 }
 
-/** What was used beyond a limit is paid in the minutes that follow: of one instant no more rests than the limit has. */
+/** Spreads excess use over the following minutes: at one instant no more rests than the limit has. */
 function paced(uses: readonly Cooling[], limit: number): Cooling[] {
   if (limit === 0) return [...uses]
   return uses.flatMap(([after, slots]): Cooling[] => {
@@ -264,8 +275,8 @@ function paced(uses: readonly Cooling[], limit: number): Cooling[] {
 }
 
 /**
- * Raises what the worker was granted by what is free, in whole slots: numbers are bound as reals, and halves are no count.
- * Of what it got now it has not told anybody what it needs: it has followed no call.
+ * Raises the grant by what is free, in whole slots: numbers are bound as reals, so they are truncated. Resets the
+ * answered recall, since the worker has not reported this grant yet.
  */
 const grant = (worker: string, { account, want, process }: SlotBalance, limit: number): Statement[] =>
   want === 0

@@ -1,11 +1,11 @@
-/** How many slots limits a minute have, as the state has them now. */
+/** How many slots a limit a minute has, from the state. */
 import { Failure } from '../../failure.ts'
 import type { LimitKey, LimitRow, LimitRows } from '../../store/limit-rows.ts'
 
 interface SlotLimit {
   key: LimitKey
   unit: 'requests_per_minute' | 'tokens_per_minute'
-  /** Of a policy: whether the account is one token's own. */
+  /** For an access policy: whether the account is of a single token. */
   scope: LimitRow['scope']
 }
 
@@ -17,8 +17,8 @@ const rowKinds: Readonly<Record<string, 'group' | 'policy' | 'account'>> = {
 }
 
 /**
- * Reads the name of an account: `group/<id>/requests`, or `access/<id>/<token>/requests` of a policy whose rates each token
- * has by itself. Null where it is no such name.
+ * Parses an account name: `group/<id>/requests`, or `access/<id>/<token>/requests` for a policy with rates for each
+ * token. Null if it is invalid.
  */
 function readSlotAccount(account: string): SlotLimit | null {
   const [, kind = '', id = '', token, unit] = form.exec(account) ?? []
@@ -28,7 +28,7 @@ function readSlotAccount(account: string): SlotLimit | null {
   return { key: `${rowKind}/${id}`, unit: unit === 'tokens' ? 'tokens_per_minute' : 'requests_per_minute', scope }
 }
 
-/** The slots of a limit; 0 where there is no such limit. Throws `dependency_unavailable` where that cannot be known. */
+/** The slots of a limit; 0 if there is no such limit. Throws `dependency_unavailable` if it cannot be read. */
 export async function slotsOf(rows: LimitRows, account: string): Promise<number> {
   const named = readSlotAccount(account)
   if (named === null) return 0

@@ -1,6 +1,6 @@
 /**
- * What workers and a control plane say about slots (rate.ts): `POST /v1/gateway-runtime/slots`. A balance carries the totals
- * that the worker knows, and what it wants more; the answer carries the ledger's totals.
+ * The messages about slots (rate.ts): `POST /v1/gateway-runtime/slots`. A balance carries the worker's totals and how
+ * many more it wants; the reply carries the ledger's totals.
  */
 import { z } from 'zod'
 

@@ -1,18 +1,20 @@
-/** The slots that a request took of its limits a minute (worker-rates.ts), and what becomes of them at its end. */
+/**
+ * The slots that a request took of its limits a minute (worker-rates.ts), and their correction or release at its end.
+ */
 import { countsTokens, type RecordedUse, type Slots, type SlotUse, slotMinuteMs } from './rate.ts'
 
 export interface RateTicket {
   /** What was taken, for the journal. */
   uses(): RecordedUse[]
-  /** Says how many tokens the request used in the end; gives what that changes, for the journal. */
+  /** Corrects the use to the real number of tokens. Returns the changes for the journal. */
   correct(tokens: number): RecordedUse[]
-  /** Gives all back: the request was refused and counts for nothing. */
+  /** Returns all slots: the request was refused and does not count. */
   release(): void
 }
 
 export interface RateClock {
   monotonic(): number
-  /** As `monotonic`, but comparable with that of a former process on the same host. */
+  /** Like `monotonic`, but comparable across processes on the same host. */
   host(): number
 }
 
@@ -27,7 +29,7 @@ export interface TicketUse {
 export class SlotTicket implements RateTicket {
   readonly #uses: readonly TicketUse[]
   readonly #clock: RateClock
-  /** From this process's time to the host's: one for the ticket, so that a correction meets what it corrects. */
+  /** From this process's time to the host's. Fixed for the ticket, so that a correction matches the use it corrects. */
   readonly #offset: number
 
   constructor(uses: readonly TicketUse[], clock: RateClock) {

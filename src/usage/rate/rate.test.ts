@@ -7,7 +7,7 @@ import { slotMinuteMs } from './rate.ts'
 import { noPast, type RateDemand } from './rates.ts'
 import { WorkerRates } from './worker-rates.ts'
 
-test('a worker that is alone with a limit asks once, then takes from memory', async () => {
+test('a worker that is alone with a limit asks once, then takes slots from memory', async () => {
   const inside = world(100)
   inside.start('a')
   const passed: number[] = []
@@ -19,7 +19,7 @@ test('a worker that is alone with a limit asks once, then takes from memory', as
   expect(inside.messages).toBe(1)
 })
 
-test('several workers that are asked for more than there is give exactly what there is', async () => {
+test('several workers together give exactly as many slots as the limit has', async () => {
   const inside = world(100)
   const passed: number[] = []
   for (const name of ['a', 'b', 'c']) inside.start(name)
@@ -30,7 +30,7 @@ test('several workers that are asked for more than there is give exactly what th
   expect(passed).toHaveLength(100)
 })
 
-test('a slot is there again a minute after it was used, and not before', async () => {
+test('a slot is free again one minute after its use, and not before', async () => {
   const inside = world(1)
   inside.start('a')
   const passed: number[] = []
@@ -46,7 +46,7 @@ test('a slot is there again a minute after it was used, and not before', async (
   expect(passed).toHaveLength(2)
 })
 
-test('a refused request gives its slots back, and tokens are corrected to what was used', async () => {
+test('a refused request gives its slots back, and tokens are corrected to the actual use', async () => {
   const inside = world(100)
   const worker = inside.start('a')
   const want = { account: tokens, slots: 80, least: 80, limit: 100 }
@@ -60,7 +60,7 @@ test('a refused request gives its slots back, and tokens are corrected to what w
   expect(refused.refused?.reason).toBe('used')
 })
 
-test('a refusal says when as many slots as the request needs are there again', async () => {
+test('a refusal says when enough slots are free again', async () => {
   const inside = world(100)
   const worker = inside.start('a')
   const want = (slots: number): RateDemand => ({ account, slots, least: slots, limit: 100 })
@@ -74,7 +74,7 @@ test('a refusal says when as many slots as the request needs are there again', a
   expect([few.refused?.retryAfter, many.refused?.retryAfter]).toEqual([40, 58])
 })
 
-test('a request whose slots were taken by another while they were asked for is asked for anew', async () => {
+test('asks again for a request whose slots another request took meanwhile', async () => {
   let granted = 0
   const worker = new WorkerRates({
     clock: { monotonic: () => 0, host: () => 0 },
@@ -96,7 +96,7 @@ test('a request whose slots were taken by another while they were asked for is a
   expect(granted).toBe(26)
 })
 
-test('of several limits all are taken or none', async () => {
+test('takes slots of all limits or of none', async () => {
   const inside = new SlotWorld(
     new Map([
       ['g', 10],
@@ -115,7 +115,7 @@ test('of several limits all are taken or none', async () => {
   for (let index = 0; index < 9; index++) expect(worker.take([one(10)], never)).not.toBeInstanceOf(Promise)
 })
 
-test('without a control plane a worker uses what it holds until that lapses', async () => {
+test('without a control plane a worker uses its slots until they lapse', async () => {
   const inside = world(100)
   inside.start('a')
   const passed: number[] = []
@@ -130,7 +130,7 @@ test('without a control plane a worker uses what it holds until that lapses', as
   expect([passed.length, lapsed.refused?.reason]).toEqual([2, 'unknown'])
 })
 
-test('processes that came and went leave nothing in the ledger once their slots are cold', async () => {
+test('workers that started and stopped leave nothing in the ledger once their slots are cold', async () => {
   const inside = world(10)
   const passed: number[] = []
   for (let index = 0; index < 5; index++) {
@@ -144,7 +144,7 @@ test('processes that came and went leave nothing in the ledger once their slots 
   expect(inside.ledger.query('select worker from rate_holdings').all()).toEqual([{ worker: 'a' }])
 })
 
-test('slots that lapsed while they were in use are nobody else’s before they are cold', async () => {
+test('slots that lapsed while in use go to nobody else before they are cold', async () => {
   const inside = world(10)
   inside.start('a')
   inside.start('b')
@@ -166,7 +166,7 @@ test('slots that lapsed while they were in use are nobody else’s before they a
   expect(passed).toHaveLength(20)
 })
 
-test('slots of a lost worker come back when none of them can be hot', async () => {
+test('slots of a lost worker come back once all of them are cold', async () => {
   const inside = world(10)
   inside.start('a')
   inside.start('b')
@@ -213,7 +213,7 @@ const steps = fc.array(
   { minLength: 20, maxLength: 80 },
 )
 
-test('in no minute do more pass than the limit, whatever is lost, late, repeated, cut off or restarted', async () => {
+test('in any minute no more pass than the limit, under loss, delay, repetition, partitions and restarts', async () => {
   await fc.assert(
     fc.asyncProperty(
       steps,
@@ -253,7 +253,7 @@ test('in no minute do more pass than the limit, whatever is lost, late, repeated
   )
 }, 60_000)
 
-test('on a network that loses nothing exactly as many pass as the limit allows, however the requests fall', async () => {
+test('on a network without loss exactly as many pass as the limit allows, in any order of requests', async () => {
   const waits = fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 30 })
   await fc.assert(
     fc.asyncProperty(
@@ -278,7 +278,7 @@ test('on a network that loses nothing exactly as many pass as the limit allows, 
   )
 }, 60_000)
 
-test('on a network that loses nothing no request is refused of several that together ask for no more than is left', async () => {
+test('on a network without loss no request is refused while all requests together fit', async () => {
   const bursts = fc.array(
     fc.record({
       wait: fc.integer({ min: 0, max: 1500 }),
@@ -318,7 +318,7 @@ test('on a network that loses nothing no request is refused of several that toge
   )
 }, 60_000)
 
-test('whoever is refused may come back when it is told to, on any worker, and would be refused two seconds before', async () => {
+test('a refused request succeeds after its Retry-After on any worker, and would fail two seconds earlier', async () => {
   const uses = fc.array(
     fc.record({ wait: fc.integer({ min: 0, max: 9000 }), worker: fc.constantFrom(...workers), slots: fc.nat(20) }),
     { minLength: 1, maxLength: 12 },

@@ -1,35 +1,34 @@
 /**
- * Limits of requests and tokens a minute (usage/rate/README.md). A limit is N slots. A slot that was used may be
- * used again 60 s later by the clock of the worker that holds it, and only slots that are cold, unused for 60 s, move from
- * one worker to another: so in no 60 s, on no number of gateways, are there more than N uses.
+ * Limits of requests and tokens a minute (usage/rate/README.md). A limit has N slots. A used slot may be used again 60
+ * s later by the clock of the worker that holds it, and only cold slots, unused for 60 s, move between workers. So
+ * there are never more than N uses in 60 s, on any number of gateways.
  *
- * This is what one worker holds of one limit. What it was granted and what it has returned are counters that only grow:
- * messages carry totals and receivers take the maximum, so lost, repeated and reordered messages do no harm. The slots
- * lapse `slotTtlMs` after the last message that was answered, measured from when it was sent; the control plane counts on
- * that when it gives them to others.
+ * This is what one worker holds of one limit. `granted` and `returned` only grow: messages carry totals and receivers
+ * take the maximum, so lost, repeated and reordered messages do no harm. The slots lapse `slotTtlMs` after the last
+ * answered message, measured from when it was sent. The control plane relies on that when it gives them to others.
  *
- * A worker may also hand back slots in use, together with when they were used: they rest at the control plane until they
- * are cold. Whatever a request used beyond its reservation is debt: the next slots that are cold pay it.
+ * A worker may also return slots in use, with their times of use: they rest at the control plane until they are cold.
+ * What a request used above its reservation is debt, paid by the next cold slots.
  */
 
 export const slotMinuteMs = 60_000
-/** More minutes than this nobody pays for what was used beyond a limit. */
+/** The longest time, in minutes, over which excess use is paid. */
 export const maxMinutes = 64
-/** For how long a worker may use its slots without hearing of the control plane. */
+/** How long a worker may use its slots without a reply of the control plane. */
 export const slotTtlMs = 30_000
-/** Uses are remembered in steps of this many milliseconds, each counted from its end: never too short. */
+/** Uses are stored in steps of this many milliseconds, each counted from its end, so never too short. */
 const stepMs = 100
 
-/** An instant, or so many milliseconds from now, and how many slots can be used again then. */
+/** When slots can be used again, as an instant or as milliseconds from now, and how many. */
 export type Cooling = [at: number, slots: number]
 
-/** A change of what was used, as the journal keeps it: the account, when the use is cold by the host's time, how many. */
+/** A change of use as the journal stores it: the account, when the use is cold by the host's time, and the number. */
 export type RecordedUse = [account: string, until: number, count: number]
 
 /** Whether an account counts tokens; the others count requests. */
 export const countsTokens = (account: string): boolean => account.endsWith('/tokens')
 
-/** What changes of one instant come to, by account. */
+/** Sums changes by account and instant. */
 export function sumUses(changes: Iterable<RecordedUse>): Map<string, Cooling[]> {
   const sums = new Map<string, Map<number, number>>()
   for (const [account, until, count] of changes) {
@@ -40,7 +39,7 @@ export function sumUses(changes: Iterable<RecordedUse>): Map<string, Cooling[]> 
   return new Map([...sums].map(([account, sum]) => [account, [...sum]]))
 }
 
-/** When as many slots can be used, of a list in order of time; null where there will not be as many. */
+/** When this many slots are free, from a list in order of time; null if there will not be as many. */
 export function coldAt(cooling: readonly Cooling[], slots: number): number | null {
   let cold = 0
   for (const [at, count] of cooling) {
@@ -50,7 +49,9 @@ export function coldAt(cooling: readonly Cooling[], slots: number): number | nul
   return null
 }
 
-/** In how many milliseconds from `now` how many slots are cold; those of one second together, at the end of the last. */
+/**
+ * How many slots are cold in how many milliseconds from `now`. Slots of the same second are joined at the latest time.
+ */
 export function coolingFrom(uses: readonly Cooling[], now: number): Cooling[] {
   const cooling: Cooling[] = []
   for (const [until, count] of uses.toSorted(([first], [second]) => first - second)) {
@@ -66,7 +67,7 @@ export function coolingFrom(uses: readonly Cooling[], now: number): Cooling[] {
 }
 
 interface Step {
-  /** When the slots are cold; in the past once they were handed back. */
+  /** When the slots are cold; in the past once they were returned. */
   until: number
   count: number
 }
@@ -84,9 +85,9 @@ export class Slots {
   returned = 0
   /** Requests whose use may still be corrected. */
   running = 0
-  /** Those among them that took fewer slots than they may use. */
+  /** How many of them took fewer slots than they may use. */
   short = 0
-  /** The last time anybody asked for slots, monotonic milliseconds. */
+  /** The last time a request asked for slots, monotonic milliseconds. */
   lastUsedAt: number
   #steps: Step[] = []
   #used = 0
@@ -94,27 +95,27 @@ export class Slots {
   #validUntil = Number.NEGATIVE_INFINITY
   #resting: readonly Cooling[]
 
-  /** `resting` are uses of former processes of this worker that are not cold yet. */
+  /** `resting` are uses of earlier processes of this worker that are not cold yet. */
   constructor(now: number, resting: readonly Cooling[] = []) {
     this.lastUsedAt = now
     this.#resting = resting
   }
 
-  /** Uses without slots here, which the control plane may not know of yet: when they are cold, and how many. */
+  /** Uses without a slot here that the control plane may not know yet: when they are cold, and how many. */
   get resting(): readonly Cooling[] {
     return this.#resting
   }
 
-  /** How many slots later requests owe. */
+  /** How many slots are owed for excess use. */
   get debt(): number {
     return this.#debt
   }
 
-  /** How many slots can be used now. What is owed is paid first. */
+  /** How many slots can be used now. Debt is paid first. */
   available(now: number): number {
     this.#cool(now)
     if (now >= this.#validUntil) {
-      // Those in use are said to be returned when they are cold: whoever gave them may give them to others at once.
+      // Used slots count as returned once they are cold: the control plane may give them to others at once.
       this.returned = Math.max(this.returned, this.granted - this.#used)
       return 0
     }
@@ -133,13 +134,13 @@ export class Slots {
     return { step, until: step.until, count }
   }
 
-  /** Counts slots that were used although nobody had reserved them. */
+  /** Counts slots that were used without a reservation. */
   exceed(count: number, now: number): void {
     this.#debt += count
     this.available(now)
   }
 
-  /** Takes back some of a use that was not made, while it still counts. */
+  /** Takes back a part of a use that did not happen, while it still counts. */
   unuse(use: SlotUse, count: number, now: number): void {
     this.#cool(now)
     const less = Math.min(count, use.count)
@@ -149,14 +150,14 @@ export class Slots {
     this.#used -= less
   }
 
-  /** Returns up to `count` cold slots; gives how many. */
+  /** Returns up to `count` cold slots to the control plane. Gives the number. */
   giveBack(count: number, now: number): number {
     const returned = Math.max(0, Math.min(count, this.available(now)))
     this.returned += returned
     return returned
   }
 
-  /** Returns all slots, those in use too, which rest from now on; gives whether there were any. */
+  /** Returns all slots, including those in use, which rest from now on. Gives whether there were any. */
   handBack(now: number): boolean {
     this.available(now)
     if (this.granted === this.returned) return false
@@ -169,7 +170,7 @@ export class Slots {
     return true
   }
 
-  /** Takes in an answer to what was sent at `sentAt`, which told of these resting uses. */
+  /** Applies the reply to a message that was sent at `sentAt` and reported these resting uses. */
   answered(granted: number, returned: number, sentAt: number, resting: readonly Cooling[]): void {
     this.granted = Math.max(this.granted, granted)
     this.returned = Math.min(this.granted, Math.max(this.returned, returned))

@@ -1,4 +1,4 @@
-/** What a request asks of limits a minute, who answers, and what is said of a refusal (worker-rates.ts). */
+/** What a request demands of limits a minute, and the error of a refusal (worker-rates.ts). */
 import type { Cooling } from './rate.ts'
 import type { RateTicket } from './rate-ticket.ts'
 
@@ -7,35 +7,35 @@ export interface RateDemand {
   /** How many slots the request may use. */
   slots: number
   /**
-   * With how many it is let through where there are no more: it then takes what there is, and what it uses beyond is
-   * debt. Of each limit one such request runs at a time. As many as `slots` where the request must have them all.
+   * The number of slots with which it is admitted if there are no more. It then takes what is there, and its excess is
+   * debt. One such request of each limit runs at a time. Equal to `slots` if the request must have them all.
    */
   least: number
-  /** How many slots the limit has as this worker knows it. */
+  /** How many slots the limit has, as far as this worker knows. */
   limit: number
 }
 
-/** What a worker knows of its former processes. */
+/** What a worker knows of its earlier processes. */
 export interface RatePast {
   /** Grows with each process of the worker. */
   run: number
-  /** The first run of which all uses are known. */
+  /** The first run whose uses are all known. */
   knownFrom: number
-  /** Uses of former processes: when they are cold by the host's time, and how many. */
+  /** Uses of earlier processes: when they are cold by the host's time, and how many. */
   uses: ReadonlyMap<string, readonly Cooling[]>
 }
 
-/** Of a worker without former processes. */
+/** For a worker without earlier processes. */
 export const noPast: RatePast = { run: 0, knownFrom: 0, uses: new Map() }
 
-/** A limit that refuses: it is used up, or the control plane cannot be asked. */
+/** A refusal by a limit: it is used up, or the control plane cannot be asked. */
 export class RateRefused extends Error {
   override readonly name = 'RateRefused'
   readonly account: string
   readonly reason: 'used' | 'unknown'
-  /** Whole seconds after which it makes sense to try again. */
+  /** Whole seconds after which a retry makes sense. */
   readonly retryAfter: number
-  /** How many of the limit's slots are held by workers that do not answer. */
+  /** How many of the limit's slots unreachable workers hold. */
   readonly absent: number
 
   constructor(account: string, { reason, retryAfter, absent }: Pick<RateRefused, 'reason' | 'retryAfter' | 'absent'>) {
@@ -48,6 +48,6 @@ export class RateRefused extends Error {
 }
 
 export interface Rates {
-  /** Takes slots of all limits or of none, at once where the worker has them. Throws or rejects with `RateRefused`. */
+  /** Takes slots of all limits or of none, at once if the worker has them. Throws or rejects with `RateRefused`. */
   take(demands: readonly RateDemand[], signal: AbortSignal): RateTicket | Promise<RateTicket>
 }

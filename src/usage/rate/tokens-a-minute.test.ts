@@ -5,7 +5,7 @@ import { attempt, tokens, world } from '../testing/rates.ts'
 import { slotMinuteMs } from './rate.ts'
 import type { RateDemand } from './rates.ts'
 
-test('a request that may use more than is left takes what there is, one at a time, and what it uses beyond is paid later', async () => {
+test('a request that may exceed the rest takes what is left, one at a time, and its excess is paid later', async () => {
   const inside = world(1000)
   inside.start('a')
   const want: RateDemand = { account: tokens, slots: 1010, least: 11, limit: 1000 }
@@ -31,7 +31,7 @@ test('a request that may use more than is left takes what there is, one at a tim
   expect([more.ticket, paid.refused]).toEqual([null, null])
 })
 
-test('requests without a limit of their own use all of a minute one after another', async () => {
+test('requests without an output limit use the whole minute one after another', async () => {
   const inside = world(1000)
   inside.start('a')
   const want: RateDemand = { account: tokens, slots: 800, least: 10, limit: 1000 }
@@ -46,7 +46,7 @@ test('requests without a limit of their own use all of a minute one after anothe
   expect(last.ticket).not.toBeNull()
 })
 
-test('the tokens of any minute are what the limit allows and what requests used beyond what they had taken', async () => {
+test('in any minute the tokens are at most the limit plus what requests used above their reservation', async () => {
   const limit = 100
   const requests = fc.array(
     fc.record({

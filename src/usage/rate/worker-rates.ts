@@ -1,11 +1,12 @@
 /**
- * A worker's rate limits. It takes slots from memory where it has them, and asks for them where it has not. A request
- * with several limits takes of all or of none, and holds none while it waits. In the background the worker returns cold
- * slots that the control plane calls back, hands back everything of a limit that nobody used for 10 s, and confirms what
- * is in use before it lapses. So a worker that is alone with a limit waits once, for the first request.
+ * A worker's rate limits. It takes slots from memory if it has them, and asks for them otherwise. A request with
+ * several limits takes slots of all or of none, and holds none while it waits. In the background the worker returns
+ * cold slots that the control plane recalls, returns everything of a limit that was unused for 10 s, and confirms
+ * slots in use before they lapse. So a worker that is alone with a limit waits once, for its first request.
  *
- * A worker that ends hands back all slots and says when those in use are cold. One that was killed could not: its next
- * process reads the same from the journal (`RatePast`) and says it with its first message about a limit.
+ * A worker that stops returns all slots and reports when those in use are cold. After a kill its next process reads
+ * the
+ * same from the journal (`RatePast`) and reports it with its first message about a limit.
  *
  * Longer than most: asking, waiting, returning and confirming share the state of each limit.
  */
@@ -16,10 +17,10 @@ import { type RateDemand, type RatePast, RateRefused, type Rates } from './rates
 
 export interface WorkerRatesOptions {
   clock: RateClock
-  /** Another one for each process of the worker. */
+  /** Different for each process of the worker. */
   process: string
   past: RatePast
-  /** Sends balances to the control plane; rejects where it cannot be reached. */
+  /** Sends balances to the control plane. Rejects if that is unreachable. */
   post(balances: readonly SlotBalance[]): Promise<SlotsReply>
   sleep(milliseconds: number): Promise<void>
 }
@@ -35,38 +36,38 @@ interface Account {
   name: string
   slots: Slots
   asking: boolean
-  /** Until when a refusal of the ledger is taken for the answer by whoever lacks as many slots, or more. */
+  /** How long the ledger's refusal answers requests that lack as many slots or more. */
   denied: { until: number; shortage: number }
-  /** As the ledger last said: when slots can be had, monotonic. */
+  /** From the last reply: when slots will be free, monotonic. */
   cooling: readonly Cooling[]
-  /** As the ledger last said: how many are held by workers that do not answer. */
+  /** From the last reply: how many slots unreachable workers hold. */
   absent: number
-  /** The last call for slots that was followed. */
+  /** The last recall that was answered. */
   recalledAt: number
   confirmedAt: number
-  /** How many returned slots the ledger knows of. */
+  /** How many returned slots the ledger has confirmed. */
   confirmedReturned: number
 }
 
-/** A balance as it is sent, and which resting uses it tells of. */
+/** A balance as it is sent, with the resting uses that it reports. */
 interface Message {
   balance: SlotBalance
   resting: readonly Cooling[]
 }
 
 const deniedForMs = 1000
-/** How long a request waits for a control plane that cannot be reached, as one does whose gateway has just started. */
+/** How long a request waits for an unreachable control plane, for example when its gateway has just started. */
 const reachWithinMs = 2000
 const askAgainMs = 100
 const confirmAfterMs = slotTtlMs / 3
 const idleMs = 10_000
-/** Who is refused tokens that a running request may give back is told to come back after so long. */
+/** The Retry-After for tokens that a running request may give back. */
 const maxRunningMs = 5000
 const forgetAfterMs = 3 * slotMinuteMs
 const debtAfterMs = maxMinutes * slotMinuteMs
 const cellsInMessage = 500
 
-/** How many slots a demand comes to; never more than the limit has. */
+/** The slots of a demand, at most the limit. */
 type Amount = (demand: RateDemand, slots: Slots) => number
 
 const wanted: Amount = ({ slots, limit }) => Math.min(slots, limit)
@@ -103,8 +104,8 @@ export class WorkerRates implements Rates {
   }
 
   /**
-   * The control plane needs slots of an account elsewhere: returns half of what is cold, or as many as are needed, and
-   * says in any case that it has heard.
+   * The control plane needs slots elsewhere: returns half of the cold ones, or as many as are needed, and answers in
+   * any case.
    */
   recall(name: string, want: number, at: number): void {
     const now = this.#clock.monotonic()
@@ -115,14 +116,14 @@ export class WorkerRates implements Rates {
     void this.#follow(account, want, at)
   }
 
-  /** Says that the call was heard; where the answer tells of slots that were not known yet, follows it once more. */
+  /** Answers a recall. If the reply shows slots that were not known yet, answers once more. */
   async #follow(account: Account, want: number, at: number): Promise<void> {
     const message = this.#report(account, 0)
     await this.#sendUnwatched([message])
     if (account.slots.granted > message.balance.granted) this.recall(account.name, want, at)
   }
 
-  /** Hands back what is idle and confirms what is in use; to be called about once a second. */
+  /** Returns idle slots and confirms those in use. Call about once a second. */
   tick(): void {
     const now = this.#clock.monotonic()
     const messages: Message[] = []
@@ -143,7 +144,7 @@ export class WorkerRates implements Rates {
     void this.#confirm(messages)
   }
 
-  /** Hands back everything. Resolves when the control plane knows, or cannot be told. */
+  /** Returns everything. Resolves when the control plane knows, or cannot be reached. */
   async drain(): Promise<void> {
     const now = this.#clock.monotonic()
     const messages: Message[] = []
@@ -157,7 +158,7 @@ export class WorkerRates implements Rates {
     }
   }
 
-  /** What is owed is paid by the slots here, and a request that runs may still give some back: both keep what is in use. */
+  /** Slots in use are kept while they owe debt, or while a running request may give some back. */
   #release({ slots, asking, name }: Account, now: number): void {
     slots.giveBack(Number.MAX_SAFE_INTEGER, now)
     if (slots.debt === 0 && slots.running === 0 && !asking && this.#wanted(name) === 0) slots.handBack(now)
@@ -172,7 +173,7 @@ export class WorkerRates implements Rates {
     try {
       await this.#send(messages)
     } catch {
-      // The next tick tries again; until then what is held lapses by itself.
+      // The next tick retries. Until then the slots lapse by themselves.
     }
   }
 
@@ -187,7 +188,7 @@ export class WorkerRates implements Rates {
     return { balance, resting }
   }
 
-  /** A message that also tells when the slots in use are cold. */
+  /** A message that also reports when the slots in use are cold. */
   #report(account: Account, want: number): Message {
     const { balance, resting } = this.#message(account, want)
     return { balance: { ...balance, cooling: account.slots.cooling(this.#clock.monotonic()) }, resting }
@@ -211,7 +212,7 @@ export class WorkerRates implements Rates {
     return account
   }
 
-  /** What former processes used and is not cold yet, by this process's clock. */
+  /** Uses of earlier processes that are not cold yet, by this process's clock. */
   #usesBefore(name: string): readonly Cooling[] {
     const offset = this.#clock.host() - this.#clock.monotonic()
     const now = this.#clock.monotonic()
@@ -224,7 +225,7 @@ export class WorkerRates implements Rates {
     return null
   }
 
-  /** How many slots are missing; of a limit that was lowered, what is held beyond it does not count. */
+  /** How many slots are missing. What is held above a lowered limit does not count. */
   #shortage(demand: RateDemand, now: number, amount: Amount): number {
     const { slots } = this.#account(demand.account, now)
     return amount(demand, slots) - this.#usable(demand, slots, now)
@@ -249,11 +250,11 @@ export class WorkerRates implements Rates {
     return new RateRefused(short.account, { reason, retryAfter: Math.max(1, Math.ceil(wait / 1000)), absent })
   }
 
-  /** In how many milliseconds as many slots can be had as it lacks, here or elsewhere; a minute where nobody knows. */
+  /** In how many milliseconds the missing slots will be free, here or elsewhere; a minute if unknown. */
   #usableIn(short: RateDemand, now: number): number {
     const { cooling, slots } = this.#account(short.account, now)
     const at = coldAt(cooling, this.#shortage(short, now, needed)) ?? now + slotMinuteMs
-    // Whoever runs may give tokens back at its end.
+    // A running request may give tokens back at its end.
     const soonest = countsTokens(short.account) && slots.running > 0 ? maxRunningMs : slotMinuteMs * maxMinutes
     return Math.min(soonest, Math.max(0, at - now))
   }
@@ -277,7 +278,7 @@ export class WorkerRates implements Rates {
     return want
   }
 
-  /** Asks for what the waiting lack; one question at a time for each account. */
+  /** Asks for what waiting requests lack, with one ask in flight for each account. */
   #askForShort(): void {
     const now = this.#clock.monotonic()
     for (const { demands } of this.#waiting) {
@@ -299,10 +300,11 @@ export class WorkerRates implements Rates {
     let refused: RateRefused['reason'] = 'used'
     try {
       await this.#send([this.#report(account, lacking)])
-      // All that was asked for is no refusal: who still lacks slots lost them to others meanwhile, and is asked for anew.
+      // All that was asked for was granted, so nobody is refused: requests that still lack slots lost them to others
+      // and ask again.
       if (account.slots.granted - granted >= lacking) asked.clear()
     } catch {
-      // Out of reach, or a message that made no sense: either way nobody can say that there is a slot.
+      // Unreachable, or an invalid reply: nobody knows whether a slot is free.
       refused = 'unknown'
       await this.#sleep(askAgainMs)
     }
@@ -310,7 +312,7 @@ export class WorkerRates implements Rates {
     this.#serveOrRefuse(account, asked, refused)
   }
 
-  /** Serves the waiting in order of arrival; those for whom was asked and who still lack slots are refused. */
+  /** Serves waiting requests in order of arrival. Refuses those that were asked for and still lack slots. */
   #serveOrRefuse(account: Account, asked: ReadonlySet<Waiting>, reason: RateRefused['reason']): void {
     const now = this.#clock.monotonic()
     for (const waiting of this.#waiting) {
@@ -326,7 +328,7 @@ export class WorkerRates implements Rates {
     this.#askForShort()
   }
 
-  /** Not for longer than until slots can be had, by whoever lacks them. */
+  /** Caches a refusal, at most until slots are free. */
   #deny(account: Account, short: RateDemand, now: number): void {
     const shortage = this.#shortage(short, now, wanted)
     const until = now + Math.min(deniedForMs, this.#usableIn(short, now))

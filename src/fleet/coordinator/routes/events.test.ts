@@ -7,7 +7,7 @@ const encode = (text: string): ArrayBuffer => new TextEncoder().encode(text).buf
 const digest = 'a'.repeat(64)
 const eventLine = (n: number, of: string, body: string): string => `${eventLineHead(n, of)}${body}}`
 
-test('a body is taken as it stands in its line, to the byte', () => {
+test('takes an event body byte for byte from its line', () => {
   fc.assert(
     fc.property(
       fc.array(
@@ -22,7 +22,7 @@ test('a body is taken as it stands in its line, to the byte', () => {
   )
 })
 
-test('whatever characters a caller puts into an event, its line is taken', () => {
+test('takes a line with any characters in an event', () => {
   const text = fc.string({
     unit: fc.oneof(fc.constantFrom('\u2028', '\u2029', '\u0085', '\r'), fc.string({ unit: 'grapheme' })),
   })
@@ -34,7 +34,7 @@ test('whatever characters a caller puts into an event, its line is taken', () =>
   )
 })
 
-test('a line is taken or refused as the pattern of the whole line says', () => {
+test('accepts exactly the lines that the pattern describes', () => {
   const whole = /^\{"n":(\d{1,15}),"digest":"([0-9a-f]{64})","body":(\{.*\})\}$/s
   const part = fc.oneof(
     fc.constantFrom(
@@ -67,7 +67,7 @@ test('a line is taken or refused as the pattern of the whole line says', () => {
   )
 })
 
-test('refuses what is not of the form, too much of it, and what is not UTF-8', () => {
+test('refuses a malformed body, too many lines, and bytes that are not UTF-8', () => {
   const refused = expect.objectContaining({ code: 'invalid_parameter' })
   const line = eventLine(1, digest, '{}')
   expect(() => parseLines(encode(line.replace('"n":1', '"n": 1')))).toThrow(refused)

@@ -15,7 +15,7 @@ afterEach(async () => {
   await fleet.remove()
 })
 
-test('an acknowledgement counts only of what this primary has said', async () => {
+test('accepts an acknowledgement only for versions of this primary', async () => {
   const client = controlClient(fleet.url, fetch)
   const instance = { instance_id: newId(), version: '0.0.0', workers: 1 }
   const { session } = await client.bootstrap(fleet.runtimeToken, instance)

@@ -39,7 +39,7 @@ const keepWorker = async (gatewayId: string, lastHeartbeatAt: number): Promise<s
   return worker
 }
 
-test('a worker that heartbeats is connected, and has what the state has', async () => {
+test('lists a worker with heartbeats as connected and in sync', async () => {
   await fleet.ledger.write([
     { sql: 'insert into gateway_names (id, name) values (?, ?)', args: [fleet.gatewayId, 'the shop'] },
   ])
@@ -66,7 +66,7 @@ test('a worker that heartbeats is connected, and has what the state has', async 
   expect(Date.parse(workers[0]?.serves_until ?? '') - heartbeat).toBe(300_000)
 })
 
-test('a worker that is silent is not connected, and one that never heartbeat serves until no time', async () => {
+test('lists a silent worker as not connected, and one without any heartbeat as not serving', async () => {
   const silent = await keepWorker(fleet.gatewayId, Date.now() - 60_000)
   const mute = await keepWorker(fleet.gatewayId, 0)
   const { workers } = await ask()
@@ -75,7 +75,7 @@ test('a worker that is silent is not connected, and one that never heartbeat ser
   expect(of(mute)).toMatchObject({ connected: false, last_heartbeat_at: null, serves_until: null })
 })
 
-test('a worker that was released is gone, and a gateway can be asked for alone', async () => {
+test('leaves released workers out and filters by gateway', async () => {
   const other = newId()
   const kept = await keepWorker(other, 1)
   const released = await keepWorker(other, 1)
@@ -84,7 +84,7 @@ test('a worker that was released is gone, and a gateway can be asked for alone',
   expect((await ask({ gateway_id: other })).workers.map(({ worker }) => worker)).toEqual([kept])
 })
 
-test('pages follow one another, each worker once', async () => {
+test('pages through each worker once', async () => {
   const made: string[] = []
   for (let count = 0; count < 5; count++) made.push(await keepWorker(fleet.gatewayId, 1))
   const seen: string[] = []

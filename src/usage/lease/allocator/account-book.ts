@@ -1,4 +1,4 @@
-/** Balances of the ledger as one decision sees them: as read, and with what the decision raises. */
+/** The balances of the ledger as one allocation sees them: as read, plus what it has granted so far. */
 
 import { type BalanceTotals, inRound, outstanding, roundSize } from '../lease.ts'
 import type { CounterIncrease, LedgerBalance } from './balance-ledger.ts'
@@ -29,7 +29,7 @@ export class AccountBook {
     return this.of(account).reduce((sum, balance) => sum + balance.settled, 0)
   }
 
-  /** Grants more to a worker; gives the balance as it is then. */
+  /** Grants more to a worker and returns its new balance. */
   grant(account: string, worker: string, amount: number): LedgerBalance {
     const balance = this.#own(account, worker)
     balance.granted += amount
@@ -38,7 +38,7 @@ export class AccountBook {
     return balance
   }
 
-  /** Takes in what a worker says to have returned: never more than what is outstanding. */
+  /** Applies a worker's report of what it has returned, at most what is outstanding. */
   returned(worker: string, told: BalanceTotals): void {
     const balance = this.balance(told.account, worker)
     if (balance === null) return
@@ -79,7 +79,7 @@ export class AccountBook {
   }
 }
 
-/** Takes whole rounds off what was granted and came back, so that both stay exact however often that happens. */
+/** Moves whole rounds from `granted` and `returned` to `rounds`, so that both stay exact integers. */
 function fromLatestRound(balance: LedgerBalance): LedgerBalance {
   const ended = Math.floor(balance.returned / roundSize)
   balance.rounds += ended

@@ -1,4 +1,4 @@
-/** What a turn of the control plane's side of usage (allocation.ts) decides on, and the answers it makes. */
+/** The input of one allocation (allocation.ts), and the replies that it builds. */
 
 import type { Ask, BalanceReport, BalanceTotals, Grant, LeaseRefusal, LeaseReply, LeaseRequest } from '../lease.ts'
 import type { AccountBook } from './account-book.ts'
@@ -8,7 +8,7 @@ import type { OtherWorkersState } from './other-workers.ts'
 
 export interface LeaseCaller extends WorkerConnection {
   gatewayId: string
-  /** Aborted when the caller has gone: it gets nothing that it would not hear of. */
+  /** Aborted when the caller has disconnected. Then nothing is granted to it. */
   signal: AbortSignal
 }
 
@@ -26,30 +26,30 @@ export interface WaitingAsks {
   asks: readonly Ask[]
 }
 
-/** The end game of one account. */
+/** The contention for one account: workers ask for more than is free. */
 export interface Contention {
   account: string
   reports: Map<string, BalanceReport>
-  /** When it began, and when each worker last told of its balance; monotonic. */
+  /** When the contention began, and when each worker last reported its balance; monotonic. */
   since: number
   heard: Map<string, number>
   recalledAt: number
-  /** By worker, the last answer in the ledger that is known: what was told before the end game began is no answer. */
+  /** By worker, the number of its last answer in the ledger. Answers from before the contention began do not count. */
   told: Map<string, number>
 }
 
-/** What a turn decides on. */
+/** What one allocation decides on. */
 export interface AllocationInput {
   contentions: Map<string, Contention>
   waiting: readonly WaitingAsks[]
   book: AccountBook
   limits: ReadonlyMap<string, AccountLimit>
   otherWorkers: OtherWorkersState
-  /** The ledger was restored: nothing is granted yet, and what it has of balances is told to nobody. */
+  /** The ledger was restored: nothing is granted yet, and no worker is sent the ledger's balances. */
   suspended: boolean
 }
 
-/** An answer while it is made. */
+/** A reply while it is being built. */
 export interface ReplyDraft {
   registration: LeaseReply['registration']
   balances: Map<string, BalanceTotals>

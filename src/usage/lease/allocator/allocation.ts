@@ -1,8 +1,8 @@
 /**
- * One turn of the control plane's side of usage (allocator.ts): messages and those who wait go in, decisions on a book of
- * balances come out. Nothing is in force, and nobody is answered, before the transaction of the turn stands.
+ * One allocation: takes new messages and waiting asks, and decides what each gets from the account book.
+ * Nothing takes effect and no reply is sent before the ledger transaction of the allocation has committed.
  *
- * Longer than most: what one turn reads, decides and says of an account is one state.
+ * Longer than most: reading, deciding and replying share one state.
  */
 import type { Clock } from '../../../lib/clock.ts'
 import { countsMoney } from '../../account-name.ts'
@@ -39,14 +39,14 @@ import type { OtherWorkersState } from './other-workers.ts'
 export interface AllocationOptions {
   clock: Clock
   workers: {
-    /** Names of the workers that can be reached now. */
+    /** Names of the connected workers. */
     connected(): readonly string[]
     recall(worker: string, accounts: readonly string[]): void
   }
   peers: RecallPeers
 }
 
-/** How often recalls are said again. */
+/** How often a recall is repeated. */
 const recallAgainMs = 250
 const retryAfterSeconds = 1
 const unknown: Omit<LeaseRefusal, 'account'> = {
@@ -56,10 +56,10 @@ const unknown: Omit<LeaseRefusal, 'account'> = {
   until: null,
 }
 const suspended: Decision = { kind: 'refuse', reason: 'unknown' }
-/** Above so many times of what is asked, for each worker, an account is no longer tight. */
+/** An account stops being tight when more than this many times the ask is free for each worker. */
 const tightFactor = 4
 
-/** One turn: decisions on a book, which come into force together or not at all. */
+/** One allocation. Its decisions take effect together or not at all. */
 export class Allocation {
   readonly #options: AllocationOptions
   readonly #contentions: Map<string, Contention>
@@ -74,7 +74,7 @@ export class Allocation {
   readonly #waiting: WaitingAsks[]
   readonly #decided = new Set<WaitingAsks>()
   readonly #short = new Set<string>()
-  /** By account, which workers wait for some of it, and how often. */
+  /** By account: which workers wait for some of it, and how many asks each has. */
   readonly #askers = new Map<string, Map<string, number>>()
 
   constructor(
@@ -150,7 +150,7 @@ export class Allocation {
     const report = request.balances.find(({ account }) => account === booked)
     const balance = this.#book.balance(booked, caller.worker)
     if (balance !== null && outstanding(balance) > 0 && grantedBeyond(balance, report ?? zeroBalance(booked)) > 0) {
-      // An earlier grant did not arrive: the worker hears of it, and asks again if that is not enough.
+      // An earlier grant did not arrive. The reply repeats it, and the worker asks again if that is not enough.
       reply.balances.set(balance.account, balance)
       reply.grants.push({ account: ask.account, booked, until: limit.until, tight: ask.tight, partial: false })
       return 'answered'
@@ -161,7 +161,7 @@ export class Allocation {
       return 'waits'
     }
     if (ask.min > this.#left(limit)) {
-      // Even if everything came back it would be too little: nobody is called.
+      // Too little even if everything came back, so no recall is sent.
       reply.refusals.push(this.#refusal(ask, 'exhausted'))
       return 'answered'
     }
@@ -180,7 +180,7 @@ export class Allocation {
     return Math.min(limit ?? maxAmount, maxAmount) - this.#book.held(booked)
   }
 
-  /** While much is free a worker gets more than it asked for; never so much that the others would lack it. */
+  /** Grants more than was asked for while much is free, but leaves enough for the other workers. */
   #grant(reply: ReplyDraft, worker: string, ask: Ask, limit: AccountLimit, amount: number): void {
     const free = this.#free(limit)
     const workers = Math.max(1, this.#connected.size + this.#otherWorkers.workers.size)
@@ -210,7 +210,10 @@ export class Allocation {
     contention?.heard.set(worker, this.#options.clock.monotonic())
   }
 
-  /** Decides on all who wait: in order of arrival, but those last who would have more than half of an account. */
+  /**
+   * Decides all waiting asks in order of arrival. Asks that would give a worker more than half of an account come
+   * last.
+   */
   decideAll(): void {
     const [modest, greedy]: [WaitingAsks[], WaitingAsks[]] = [[], []]
     for (const waiting of this.#waiting) {
@@ -226,7 +229,7 @@ export class Allocation {
   #decide(waiting: WaitingAsks): void {
     const { call } = waiting
     const decisions = waiting.asks.map((ask) => {
-      // After a window's end it is the next one that the request waits for.
+      // If the window has ended, the request waits for the next one.
       const { account: booked } = this.#contention(this.#booked(ask))
       const need = needOf(waiting, ask)
       const isUnknown = this.#suspended || !this.#limits.has(ask.account)
@@ -239,7 +242,7 @@ export class Allocation {
     for (const { ask, decision } of refused.length > 0 ? refused : decisions) this.#answer(call, ask, decision)
   }
 
-  /** Who calls an account back from elsewhere waits for some of it. */
+  /** Another control plane that recalls the account counts as asking too. */
   #othersAsk(booked: string, { call }: WaitingAsks): boolean {
     if (this.#otherWorkers.contendedElsewhere(booked)) return true
     const askers = this.#askers.get(booked)
@@ -280,7 +283,7 @@ export class Allocation {
     return { account: ask.account, reason, retry_after: seconds, left, until }
   }
 
-  /** What is left of an account if all that is held comes back. */
+  /** What is left of an account if everything outstanding comes back. */
   #left({ limit, booked }: AccountLimit): number {
     const reports = this.#contentions.get(booked)?.reports ?? new Map<string, BalanceReport>()
     return Math.min(limit ?? maxAmount, maxAmount) - totalSettled({ balances: this.#book.of(booked), reports })
@@ -296,7 +299,7 @@ export class Allocation {
     const now = this.#options.clock.monotonic()
     const lastHeard = (worker: string) => contention?.heard.get(worker) ?? contention?.since ?? now
     return {
-      // Of a window that has ended nothing is granted any more.
+      // Nothing more is granted from a window that has ended.
       limit: limit?.booked === booked ? Math.min(limit.limit ?? maxAmount, maxAmount) : 0,
       balances: this.#book.of(booked),
       reports: contention?.reports ?? new Map(),
@@ -328,14 +331,14 @@ export class Allocation {
     }
   }
 
-  /** Accounts of money that were refused though something is left: whether they are used up depends on what it pays for. */
+  /** Money accounts that were refused with something left. Whether they are used up depends on the cheapest request. */
   get short(): readonly string[] {
     return [...this.#short]
   }
 
   /**
-   * The transaction stands: answers go out, what is lacking is called back. Gives who still waits. `floors` says how much
-   * must be left of the accounts in `short` so that they are not used up.
+   * Call after the transaction has committed: sends the replies and the recalls, and returns the asks that still wait.
+   * `floors` says how much must be left of an account in `short` so that it is not used up.
    */
   end(floors: ReadonlyMap<string, number>): WaitingAsks[] {
     for (const { refusals } of this.#replies.values()) {
@@ -351,7 +354,7 @@ export class Allocation {
     const waiting = this.#waiting.filter((each) => !this.#decided.has(each))
     const unanswered = new Set(waiting.map(({ call }) => call))
     for (const [booked, contention] of this.#contentions) {
-      // Of a window that has ended nothing is wanted back.
+      // Nothing is recalled from a window that has ended.
       if (this.#limits.get(plainName(booked))?.booked === booked) this.#recall(contention)
       else this.#contentions.delete(booked)
     }

@@ -85,18 +85,18 @@ const greet = (worker: string, balances: LeaseRequest['balances'] = []) =>
 const ask = (want: number, tight = false) => ({ account, want, min: 1, waited: 0, wait: 2000, tight })
 const held = () => ledger.read('select worker, granted, returned from usage_cells order by worker')
 
-test('a process that has not said hello gets nothing', async () => {
+test('grants nothing to a process that has not registered', async () => {
   expect(await send('one', { asks: [ask(1)] })).toMatchObject({ registration: 'needed', grants: [] })
   expect(await held()).toEqual([])
 })
 
-test('while much is free a worker gets what it asked for and up to twice as much more', async () => {
+test('grants up to three times the request while much is free', async () => {
   await greet('one')
   const reply = await send('one', { asks: [ask(5)] })
   expect(reply).toMatchObject({ grants: [{ account, tight: false }], balances: [{ granted: 15 }] })
 })
 
-test('a gateway gets nothing of a token that is bound to another', async () => {
+test('grants nothing to a gateway for a token that is bound to another gateway', async () => {
   await greet('one')
   expect(await send('one', { asks: [ask(1)] }, 'another')).toMatchObject({
     grants: [],
@@ -105,7 +105,7 @@ test('a gateway gets nothing of a token that is bound to another', async () => {
   expect(await held()).toEqual([])
 })
 
-test('where little is left the others are asked first, and what they return is granted', async () => {
+test('recalls balances of other workers when little is left, and grants what they return', async () => {
   limit = 10
   await greet('one')
   await greet('two')
@@ -121,7 +121,7 @@ test('where little is left the others are asked first, and what they return is g
   ])
 })
 
-test('a limit that is used up is refused at once', async () => {
+test('refuses a used-up limit at once', async () => {
   limit = 3
   await greet('one')
   await greet('two')
@@ -131,7 +131,7 @@ test('a limit that is used up is refused at once', async () => {
   expect(await waiting).toMatchObject({ refusals: [{ account, reason: 'exhausted' }] })
 })
 
-test('calls a budget used up only where what is left pays for no request, and recalls nothing for what can never fit', async () => {
+test('calls a budget exhausted only if the rest pays for no request, and recalls nothing for a request that can never fit', async () => {
   await greet('one')
   await greet('two')
   const money = 'token/t/money'
@@ -147,7 +147,7 @@ test('calls a budget used up only where what is left pays for no request, and re
   expect(recalls).toEqual([])
 })
 
-test('an ask that no limit can answer is refused by itself, and the others of its message are granted', async () => {
+test('refuses only the one ask that no limit can satisfy, and grants the others of the same message', async () => {
   await greet('one')
   const asks = [
     { ...ask(2 ** 60), account: 'token/large/requests' },
@@ -170,7 +170,7 @@ test('an ask that no limit can answer is refused by itself, and the others of it
   ])
 })
 
-test('a message that comes twice grants once', async () => {
+test('grants once for a message that arrives twice', async () => {
   await greet('one')
   const twice = { number: 1000, asks: [ask(1)] }
   await send('one', twice)
@@ -178,7 +178,7 @@ test('a message that comes twice grants once', async () => {
   expect(await held()).toEqual([{ worker: 'one', granted: 3, returned: 0 }])
 })
 
-test('what is granted by a limit that is lowered at that moment is called back once it is granted', async () => {
+test('recalls a grant that was decided with a limit that was lowered at the same time', async () => {
   await greet('one')
   whenRead = () => {
     limit = 5
@@ -191,7 +191,7 @@ test('what is granted by a limit that is lowered at that moment is called back o
   expect(recalls).toContain('one')
 })
 
-test('a ledger hears of grants that it has forgotten, up to the limit', async () => {
+test('a restored ledger takes over the grants that a worker reports, up to the limit', async () => {
   await ledger.write([
     { sql: "update workers set greeted_at = ? where worker = 'two'", args: [systemClock.now() + 1000] },
   ])
@@ -200,7 +200,7 @@ test('a ledger hears of grants that it has forgotten, up to the limit', async ()
   expect(await held()).toEqual([{ worker: 'one', granted: 60, returned: 10 }])
 })
 
-test('what a worker that is waited for was granted counts whatever others seem to hold', async () => {
+test('counts the reported grant of a worker that is pending reconciliation, whatever other workers hold', async () => {
   await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
   expect(await held()).toEqual([
@@ -209,7 +209,7 @@ test('what a worker that is waited for was granted counts whatever others seem t
   ])
 })
 
-test('a restored ledger grants nothing before every worker of its last day has said what it holds', async () => {
+test('a restored ledger grants nothing until every worker of its last day has registered', async () => {
   await ledger.write([
     { sql: "update workers set last_heartbeat_at = 100000000 where worker = 'two'", args: [] },
     {
@@ -230,7 +230,7 @@ test('a restored ledger grants nothing before every worker of its last day has s
   expect(await held()).toMatchObject([{ worker: 'one' }, { worker: 'two', granted: 20 }])
 })
 
-test('an older copy that is put back under a running control plane grants nothing, and books what it has forgotten', async () => {
+test('an older ledger copy under a running control plane grants nothing, and books the missing grants', async () => {
   limit = 10
   await greet('one')
   await greet('two')
@@ -249,14 +249,14 @@ test('an older copy that is put back under a running control plane grants nothin
   expect(await ledger.read('select settled from usage_accounts')).toEqual([{ settled: 8 }])
 })
 
-test('an operator ends the waiting for workers that do not come back', async () => {
+test('an operator ends reconciliation for workers that do not come back', async () => {
   await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [] })
   await ledger.write([resume(1)])
   expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [{ account }] })
 })
 
-test('while others ask no worker gets above half of an account, and what is left when they have theirs', async () => {
+test('during contention no worker gets more than half of an account until the others are served', async () => {
   limit = 100
   await greet('one')
   await greet('two')
@@ -267,7 +267,7 @@ test('while others ask no worker gets above half of an account, and what is left
   ])
 })
 
-test('a worker that would have more than half does not get it past those who wait', async () => {
+test('a worker that would get more than half waits behind the others', async () => {
   limit = 100
   await greet('one')
   await greet('two')
@@ -280,7 +280,7 @@ test('a worker that would have more than half does not get it past those who wai
   expect(await waiting).toMatchObject({ grants: [{ partial: false }] })
 })
 
-test('two workers that want all share it, and one request that needs more than half is served', async () => {
+test('two workers that want everything share it, and a single request that needs more than half is served', async () => {
   limit = 100
   await greet('one')
   await greet('two')

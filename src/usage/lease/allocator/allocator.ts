@@ -1,19 +1,20 @@
 /**
- * The control plane's side of the usage protocol (usage/lease/lease.ts). What it knows is the ledger; nothing else is state but who
- * waits at the moment.
+ * The control plane's side of the lease protocol (usage/lease/lease.ts). The ledger is its only durable state; in
+ * memory it keeps the asks that wait.
  *
- * Messages that have come since the last turn are decided together: one read of the balances they are about, one
- * transaction that raises counters. That transaction holds only where the workers are still held by the same streams and no
- * account is over its limit, so that several control planes may do this at once; where it does not hold, the turn is made
- * again from another read. An answer goes out after the transaction. Workers that are connected to another control plane
- * are called back by it (usage/lease/recall-peers.ts), and answer by way of the ledger (other-workers.ts).
+ * Messages that arrived since the last allocation are decided together: one read of their balances, and one
+ * transaction that raises counters. The transaction fails if a worker's stream has changed or an account would exceed
+ * its limit, so several control planes may allocate at once. After a failure the allocation is repeated from a new
+ * read.
+ * Replies go out after the transaction. Workers on another control plane are recalled through it
+ * (usage/lease/recall-peers.ts) and answer through the ledger (other-workers.ts).
  *
- *   grant       while much is free: what was asked for, and up to twice as much more, so that the next ask comes later
- *   end game    while little is (contention.ts): what the others hold is called back first
+ *  grant        while much is free: what was asked for, and up to twice as much more, so that the next ask comes later
+ *  contention   while little is free (contention.ts): the balances of other workers are recalled first
  *
- * A worker whose process has not said hello gets nothing: what its former process held must be settled first.
+ * A worker whose process has not registered gets nothing: the balances of its former process must be settled first.
  *
- * Longer than most: who waits, what was heard of each account and which processes are known is one state.
+ * Longer than most: waiting asks, recalls and known processes are one state.
  */
 import { Failure } from '../../../failure.ts'
 import type { Log } from '../../../lib/log/log.ts'
@@ -41,20 +42,20 @@ export interface AllocatorOptions extends AllocationOptions {
   ledger: BalanceLedger
   limits: AccountLimits
   log: Log
-  /** Runs it after so long; 0 is the end of this tick. */
+  /** Runs `work` after this time; 0 means at the end of this tick. */
   after(milliseconds: number, work: () => void): void
   /**
-   * How much must be left of accounts of money so that they are not used up: what the cheapest request costs
+   * How much must be left of money accounts so that they are not used up: the price of the cheapest request
    * (usage/lease/README.md rule 18).
    */
   floors(accounts: readonly string[]): Promise<ReadonlyMap<string, number>>
-  /** The ledger was found to be an older copy: workers are to connect again. */
+  /** The ledger turned out to be an older copy: workers must connect again. */
   onRestored(): void
   workers: AllocationOptions['workers'] & { holds(worker: WorkerConnection): boolean }
 }
 
 const allocationAttempts = 8
-/** How often an end game is looked at while nothing is heard. */
+/** How often a contention is decided again without new messages. */
 const pollMs = 50
 
 export class Allocator implements RecallReceiver {
@@ -66,10 +67,10 @@ export class Allocator implements RecallReceiver {
   readonly #otherWorkers: OtherWorkers
   readonly #startedAt: number
   readonly #processes = new Map<string, MessageNumbers>()
-  /** By worker, the stream on which it said hello last. */
+  /** By worker, the stream on which it last registered. */
   readonly #registrations = new Map<string, string>()
   #isAllocating = false
-  /** Accounts whose limits were changed while a turn was on. */
+  /** Accounts whose limits changed during an allocation. */
   readonly #changedDuringAllocation: string[] = []
   #isScheduled = false
   #isPolling = false
@@ -81,8 +82,8 @@ export class Allocator implements RecallReceiver {
   }
 
   /**
-   * Takes a worker's message in; answers when all it asks for is decided. Rejects with `worker_fenced` where another stream
-   * holds the worker, `worker_rolled_back` where it must not go on, and with what the databases fail of.
+   * Receives a worker's message. Resolves when all its asks are decided. Rejects with `worker_fenced` if another
+   * stream has taken the worker over, `worker_rolled_back` if the worker must not go on, and with database errors.
    */
   receive(caller: LeaseCaller, request: LeaseRequest): Promise<LeaseReply> {
     const { promise, resolve, reject } = Promise.withResolvers<LeaseReply>()
@@ -98,29 +99,32 @@ export class Allocator implements RecallReceiver {
     return promise
   }
 
-  /** Whether a worker has said hello on this stream. */
+  /** Whether a worker has registered on this stream. */
   isRegistered({ worker, streamId }: WorkerConnection): boolean {
     return this.#registrations.get(worker) === streamId
   }
 
-  /** Limits were changed, or amounts set free: whoever holds some of them, or was refused, is told. */
+  /** Limits changed or amounts were freed: recalls them from all workers, and decides waiting asks again. */
   changed(accounts: readonly string[]): void {
     if (accounts.length === 0) return
     this.#recallAll(accounts)
     this.#options.peers.send({ kind: 'recall', accounts: [...accounts] })
-    // A turn that has read the former limits may still grant by them.
+    // An allocation that read the old limits may still grant by them.
     if (this.#isAllocating) this.#changedDuringAllocation.push(...accounts)
     this.#allocateSoon()
   }
 
-  /** Another control plane calls accounts back, or has heard of some; of slots it is not for this one to know. */
+  /**
+   * Handles a signal of another control plane: a recall, or new answers in the ledger. Slot signals are handled
+   * elsewhere.
+   */
   receiveSignal(signal: UsageSignal): void {
     if (signal.kind === 'answered' && signal.accounts.some((account) => this.#contentions.has(account)))
       this.#allocateSoon()
     if (signal.kind !== 'recall') return
     this.#otherWorkers.call(signal.accounts)
     this.#recallHolders(signal.accounts).catch((error: unknown) => {
-      // Whoever called says it again while it needs to.
+      // The other control plane repeats the recall while it needs it.
       this.#options.log.warn({ error: String(error) }, 'What another control plane called back could not be')
     })
   }
@@ -134,8 +138,8 @@ export class Allocator implements RecallReceiver {
   }
 
   /**
-   * Wants back what connected workers hold of these accounts, by their booked names; resolves when each has told what it
-   * keeps, or after a second.
+   * Recalls what workers hold of these accounts, given by booked name. Resolves when each has reported what it keeps,
+   * or after a second.
    */
   async recallAndWait(accounts: readonly string[]): Promise<void> {
     const { ledger, workers, after } = this.#options
@@ -161,7 +165,7 @@ export class Allocator implements RecallReceiver {
     })
   }
 
-  /** While somebody waits, time passing may decide. */
+  /** While asks wait, the passage of time may decide them. */
   #pollAgain(): void {
     if (this.#isPolling) return
     this.#isPolling = true
@@ -191,7 +195,7 @@ export class Allocator implements RecallReceiver {
     if (this.#contentions.size > 0) this.#pollAgain()
   }
 
-  /** Takes a hello in; false where the call is answered or refused with that. */
+  /** Handles a registration. Returns false if the message was already answered or rejected. */
   async #acceptRegistration(call: LeaseCall): Promise<boolean> {
     const { caller, request, reject, resolve } = call
     const { worker, streamId } = caller
@@ -200,7 +204,7 @@ export class Allocator implements RecallReceiver {
       const known = this.#processes.get(worker)
       const repeated = known?.process === request.process && !known.first(request.number)
       if (known?.process === request.process && !repeated) return true
-      // What the first of them is granted the worker must look for, whichever answer reaches it.
+      // The worker must look for what the first message was granted, whichever reply reaches it.
       if (repeated) reject(new Failure('conflict'))
       else resolve({ ...empty, registration: 'needed' })
       return false
@@ -230,7 +234,7 @@ export class Allocator implements RecallReceiver {
     return false
   }
 
-  /** A worker that has gone says hello when it comes back, whatever is remembered of it. */
+  /** A worker that disconnected registers again when it comes back, so its entries can go. */
   #forgetDisconnected(): void {
     const connected = new Set(this.#options.workers.connected())
     for (const worker of this.#processes.keys()) if (!connected.has(worker)) this.#processes.delete(worker)
@@ -242,8 +246,8 @@ export class Allocator implements RecallReceiver {
   }
 
   /**
-   * A ledger that was restored from an older copy has forgotten grants. What workers hold counts again, and nothing is
-   * granted before all have told (restored-ledger.ts).
+   * A ledger restored from an older copy lacks grants. What workers report counts again, and nothing is granted until
+   * all have registered (restored-ledger.ts).
    */
   async #missingGrants({ caller, request }: LeaseCall): Promise<MissingGrants | undefined> {
     const { ledger, limits, clock, log } = this.#options
@@ -265,7 +269,7 @@ export class Allocator implements RecallReceiver {
     const known = await limits.limits(missing.map(({ account }) => plainName(account)))
     const increases = missing.flatMap(({ account, rounds, granted, returned }) => {
       const limit = known.get(plainName(account))
-      // The worker says hello again: what it holds must not be forgotten because the state does not answer.
+      // The worker registers again later. Its balance must not be lost because the state does not answer.
       if (limit === undefined && readAccountName(account) !== null) throw new Failure('dependency_unavailable')
       const own = limit !== undefined && (limit.gatewayId === null || limit.gatewayId === gatewayId)
       return own ? [{ account, worker, rounds, granted, returned, limit: limit.limit }] : []
@@ -280,7 +284,7 @@ export class Allocator implements RecallReceiver {
       const askedAccounts = present.flatMap(({ request }) => request.asks.map(({ account }) => account))
       const waitingAccounts = this.#waiting.flatMap(({ asks }) => asks.map(({ account }) => account))
       const reported = present.flatMap(({ request }) => request.balances.map(({ account }) => account))
-      // A worker that missed an answer asks what was granted by the plain name: it does not know the window.
+      // A worker that missed a reply reports the account by its plain name, since it does not know the window.
       const withoutWindow = reported.filter(
         (account) => account.startsWith('budget/') && plainName(account) === account,
       )
@@ -315,7 +319,7 @@ export class Allocator implements RecallReceiver {
     }
   }
 
-  /** Those who wait and have gone, or lost their worker, get nothing; without anyone waiting an end game is over. */
+  /** Drops asks of workers that disconnected or were taken over, and contentions without any waiting ask. */
   #dropDisconnected(): void {
     this.#waiting = this.#waiting.filter(({ call }) => this.#isCurrent(call))
     const needed = new Set(this.#waiting.flatMap(({ asks }) => asks.map(({ account }) => account)))

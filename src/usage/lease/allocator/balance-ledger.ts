@@ -1,11 +1,11 @@
-/** What the control plane's side of the usage protocol needs of the ledger and of the state. */
+/** What the allocator needs from the ledger and from the state. */
 import type { BalanceReport, BalanceTotals, Registration } from '../lease.ts'
 
 export interface LedgerBalance extends BalanceTotals {
   worker: string
 }
 
-/** A worker and the stream by which it is held. */
+/** A worker and the stream that currently owns it. */
 export interface WorkerConnection {
   worker: string
   streamId: string
@@ -19,65 +19,69 @@ export interface CounterIncrease {
   returned: number
 }
 
-/** What a worker answered to a call of another control plane than its own; `told` grows with each answer. */
+/** A worker's answer to a recall of another control plane. `told` grows with each answer. */
 export interface WorkerAnswer extends BalanceReport {
   worker: string
   told: number
 }
 
 export interface LedgerChange {
-  /** They must still be held by these streams. */
+  /** These streams must still own their workers. */
   workers: readonly WorkerConnection[]
-  /** Counters are raised to these totals, never lowered, and told from the later round. */
+  /** Counters are raised to these totals, never lowered. Totals of different rounds are compared in the later round. */
   increases: readonly CounterIncrease[]
-  /** Of these accounts, the sum of what is granted and not returned must not be more than the limit afterwards. */
+  /** The limits that the granted sums of these accounts must not exceed afterwards. */
   limits: readonly { account: string; limit: number }[]
-  /** Whether more is granted: not while the ledger waits for workers. */
+  /** Whether the change grants something. Refused during reconciliation. */
   grants: boolean
-  /** For the other control planes; of a worker's earlier answer the later one stands. */
+  /** Answers for other control planes. A later answer of a worker replaces an earlier one. */
   answers?: readonly WorkerAnswer[]
 }
 
 /**
- * `behind`: not all events up to `through` are there. `overtaken`: a later hello has been heard. `rolled_back`: the worker
- * has returned or settled less than it once had: its memory is an older copy. `released`: an operator gave it up.
+ * `behind`: not all events up to `through` have arrived. `overtaken`: a later registration has arrived. `rolled_back`:
+ * the worker has returned or settled less than before, so its memory is an older copy. `released`: an operator gave it
+ * up.
  */
 export type RegistrationResult = 'done' | 'behind' | 'overtaken' | 'rolled_back' | 'released'
 
 /**
- * Whether the ledger is what it was: `awaiting` is one that waits for the hellos of workers, `behind` one that has lost what
- * is remembered of it, and that nobody waits yet.
+ * `whole`: nothing is missing. `awaiting`: workers must register again first (reconciliation). `behind`: the ledger
+ * lacks transactions that are known, and reconciliation has not begun.
  */
 export type LedgerStatus = 'whole' | 'awaiting' | 'behind'
 
-/** What a hello tells of grants that the ledger does not have. */
+/** Grants that a registration reports and the ledger lacks. */
 export interface MissingGrants {
-  /** Raised to these totals: up to the limit, or for a worker that is waited for whatever others hold. */
+  /**
+   * Counters are raised to these totals, up to the limit. For a worker pending reconciliation other workers' balances
+   * do not count.
+   */
   increases: readonly (CounterIncrease & { limit: number | null })[]
-  /** Hellos are waited for of other workers that have said none since then; milliseconds since the epoch. */
+  /** Workers that last registered before this instant must register again; milliseconds since the epoch. */
   since: number
 }
 
 export interface BalanceLedger {
   balances(accounts: readonly string[]): Promise<LedgerBalance[]>
-  /** The same, with how the ledger stood in that moment. */
+  /** The same, with the status of the ledger at that moment. */
   book(accounts: readonly string[]): Promise<{ balances: LedgerBalance[]; status: LedgerStatus }>
   answers(accounts: readonly string[]): Promise<WorkerAnswer[]>
   /**
-   * Workers that heartbeat within so many milliseconds, whichever control plane they are connected to, by the ledger's own time
-   * like the heartbeats, for clocks of control planes need not agree.
+   * Workers with a heartbeat within this time, on any control plane. Uses the ledger's clock, since clocks of control
+   * planes may differ.
    */
   workersWithin(milliseconds: number): Promise<string[]>
   /**
-   * It was found behind: hellos of all workers are waited for before anything is granted (restored-ledger.ts). False where
-   * it is not behind after all.
+   * Starts reconciliation after the ledger was found behind: nothing is granted until all workers have registered
+   * (restored-ledger.ts). Returns false if the ledger is not behind after all.
    */
   startFullReconciliation(): Promise<boolean>
-  /** Applies a change in one transaction. False where something it rests on no longer holds: then nothing is changed. */
+  /** Applies a change in one transaction. Returns false, and changes nothing, if one of its conditions fails. */
   apply(change: LedgerChange): Promise<boolean>
   /**
-   * Takes in what a worker's process holds. Every other balance of the worker has nothing open: what is outstanding of it
-   * becomes free, or, where the worker crashed, settled.
+   * Registers a worker's process with its balances. Every other balance of the worker has nothing open: what is
+   * outstanding is freed, or settled if the worker crashed.
    */
   register(
     worker: WorkerConnection & { process: string; number: number },
@@ -88,9 +92,9 @@ export interface BalanceLedger {
 }
 
 export interface AccountLimit {
-  /** The account as it is booked now. */
+  /** The account's booked name now. */
   booked: string
-  /** Null where there is no such limit any more. */
+  /** Null if the limit no longer exists. */
   limit: number | null
   /** The end of the window, milliseconds since the epoch. */
   until: number | null
@@ -99,6 +103,6 @@ export interface AccountLimit {
 }
 
 export interface AccountLimits {
-  /** By plain name. What is no name of an account, or cannot be known at the moment, is not among the answers. */
+  /** By plain name. Unknown names, and accounts that cannot be read at the moment, are left out. */
   limits(accounts: readonly string[]): Promise<ReadonlyMap<string, AccountLimit>>
 }

@@ -38,7 +38,7 @@ const settled = async () =>
     ).map(({ account, sum }) => [account, sum]),
   )
 
-test('what ended long ago becomes one cell, and what is settled of each account stays the same', async () => {
+test('merges the balances of windows that ended long ago and keeps the settled sum of each account', async () => {
   const [past, recently] = ['budget/b@2026-01-01', 'budget/b@2026-06-01']
   await store.ledger.write([
     ...[worker('alive', now), worker('silent', now - 31 * day), worker('lost', now - 31 * day)],
@@ -64,7 +64,7 @@ test('what ended long ago becomes one cell, and what is settled of each account 
   ])
 })
 
-test('many cells go in batches, all of them in the end', async () => {
+test('merges many balances in batches until all are merged', async () => {
   const names = Array.from({ length: 450 }, (_, index) => `silent ${index}`)
   await store.ledger.write(names.flatMap((name) => [worker(name, 0), balance('token/t/requests', name, 2, 1, 1)]))
   for (let run = 1; (await balances()).length > 1; run++) {

@@ -1,13 +1,13 @@
 /**
- * Balances that nobody will tell of any more become one for each account, under the worker `*`, in small batches: what is
- * settled stays where every sum finds it, and of the chains of events nothing changes.
+ * Merges balances that no worker will report again into one for each account, under the worker `*`, in small batches.
+ * The settled sums and the event chains stay the same.
  *
- *   a window that ended long ago    of all workers
- *   a worker that was released        by an operator; or here, where it has been silent for 30 days and holds nothing: its
- *                                   instance never comes back, another begins in its place
+ *  a window that ended long ago    all workers
+ *  a released worker               released by an operator; or here, after 30 days of silence with nothing
+ *                                  outstanding. Its instance never comes back; another one starts in its place
  *
- * Balances with something outstanding stay: it is spent until it is settled, returned or released. Those of living workers
- * stay as well, since a worker that tells of a balance must find it here.
+ * Balances with an outstanding amount stay: it counts as spent until it is settled, returned or released. Balances of
+ * live workers stay too, since a worker that reports a balance must find it here.
  */
 import { brokenConstraint } from '../../../events/log/append.ts'
 import type { Clock } from '../../../lib/clock.ts'
@@ -26,7 +26,7 @@ interface Balance {
   worker: string
 }
 
-/** `account >= 'budget/' and account < 'budget0'` are those of budgets. */
+/** `account >= 'budget/' and account < 'budget0'` selects the accounts of budgets. */
 const endedWindows = `select account, worker from usage_cells
   where account >= 'budget/' and account < 'budget0' and instr(account, '@') > 0
     and substr(account, instr(account, '@') + 1) < ?1 and worker <> '*' and granted - returned - settled = 0 limit ${batch}`
@@ -34,7 +34,7 @@ const endedWindows = `select account, worker from usage_cells
 const releasedWorkers = `select c.account, c.worker from workers l join usage_cells c on c.worker = l.worker
   where l.released_at is not null and c.granted - c.returned - c.settled = 0 limit ${batch}`
 
-/** To be called now and then; does one batch of each a minute, and more while there are more. */
+/** Call regularly. Merges one batch of each kind a minute, and goes on at once while full batches are found. */
 export class Compaction {
   readonly #ledger: Database
   readonly #clock: Clock
@@ -62,7 +62,7 @@ export class Compaction {
     try {
       await this.#ledger.write(merged(JSON.stringify(balances)))
     } catch (error) {
-      // Something was granted of one of them meanwhile: the next run looks again.
+      // One of them was granted more meanwhile. The next run tries again.
       if (brokenConstraint(error) !== 'check') throw error
     }
   }
@@ -77,7 +77,7 @@ const expired = (now: number): Statement[] => [
     args: [now - silentMs, now],
   },
   { sql: 'delete from usage_answers where told < ?', args: [now - answersKeptMs] },
-  // Slots that long ago are anybody's, and no process that knew of them runs.
+  // Slots held that long ago are free, and no process that knew of them is running.
   { sql: 'delete from rate_holdings where heartbeat_at < ?', args: [now - silentMs] },
   { sql: "delete from rate_holdings where kind <> 'held' and free_at < ?", args: [now] },
 ]

@@ -16,14 +16,14 @@ const state: AccountState = {
   now: 1000,
 }
 
-test('a worker that is only slow to tell of its last grant holds the rest; one that is out of reach makes it unknown', () => {
+test('refuses as held while a worker is slow to report its grant, and as unknown if it is unreachable', () => {
   expect(decide(need, state)).toEqual({ kind: 'refuse', reason: 'held' })
   expect(decide(need, { ...state, inReach: () => false })).toEqual({ kind: 'refuse', reason: 'unknown' })
   const spent = [{ ...balance, settled: 10 }]
   expect(decide(need, { ...state, balances: spent })).toEqual({ kind: 'refuse', reason: 'exhausted' })
 })
 
-test('what the asking worker itself has not given back yet is waited for, and is never called used up', () => {
+test('waits for what the asking worker itself has not returned yet, and does not call the account exhausted', () => {
   const own = { ...balance, worker: 'one' }
   const report = { ...own, open: 0 }
   const justFreed = { ...state, balances: [own], reports: new Map([['one', report]]) }

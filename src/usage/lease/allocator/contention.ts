@@ -1,7 +1,6 @@
 /**
- * The end of an account: less is free than is asked for, so what other workers hold is called back before anybody gets
- * less or is refused (usage/lease/README.md rules 10 and 11). Pure: what is known goes in, what each need gets comes
- * out.
+ * Contention: less is free than was asked for. What other workers hold is recalled before anybody gets less or is
+ * refused (usage/lease/README.md rules 10 and 11). A pure function of its arguments.
  */
 
 import { type BalanceReport, inRound, outstanding, recallWaitMs } from '../lease.ts'
@@ -13,24 +12,24 @@ export interface Need {
   min: number
   /** Monotonic. */
   arrivedAt: number
-  /** Milliseconds for which somebody had waited when it arrived. */
+  /** How long the oldest request had waited when the ask arrived, in milliseconds. */
   waited: number
-  /** For how many milliseconds it may wait in all for what others hold. */
+  /** How long a request may wait in all for amounts held by others, in milliseconds. */
   wait: number
 }
 
 export interface AccountState {
   limit: number
-  /** The ledger's balances of the account, with what has been granted to earlier needs. */
+  /** The ledger's balances of the account, plus grants to earlier needs. */
   balances: readonly LedgerBalance[]
-  /** What each worker last said of its balance since the end game began. */
+  /** Each worker's last report since the contention began. */
   reports: ReadonlyMap<string, BalanceReport>
   connected(worker: string): boolean
-  /** Connected, and heard of this account lately: only slow to say what of a new grant is open. */
+  /** Connected, and has reported this account recently: it is only slow to report a new grant. */
   inReach(worker: string): boolean
-  /** Whether workers beside the one that is decided on wait for some of it too. */
+  /** Whether other workers ask for this account too. */
   othersAsk: boolean
-  /** What running requests hold of this account may come back. */
+  /** Whether amounts of running requests may come back (money may, requests may not). */
   mayComeBack: boolean
   now: number
 }
@@ -40,14 +39,14 @@ export type Decision =
   | { kind: 'grant'; amount: number; partial: boolean }
   | { kind: 'refuse'; reason: 'exhausted' | 'held' | 'unknown' }
 
-/** Workers other than this one that hold something which they have not accounted for since they were asked. */
+/** Workers, except this one, with an outstanding amount that they have not reported since the recall. */
 export const unresponsiveHolders = (worker: string | null, { balances, reports }: AccountState): LedgerBalance[] =>
   balances.filter(
     (balance) =>
       balance.worker !== worker && outstanding(balance) > 0 && !hasAnswered(balance, reports.get(balance.worker)),
   )
 
-/** An answer that is older than a grant does not count, and neither does one that keeps what is not open. */
+/** A report counts only if it includes the last grant and keeps nothing but open amounts. */
 function hasAnswered(balance: LedgerBalance, report: BalanceReport | undefined): boolean {
   if (report === undefined) return false
   const answer = inRound(report, balance.rounds)
@@ -56,7 +55,10 @@ function hasAnswered(balance: LedgerBalance, report: BalanceReport | undefined):
   return balance.granted - returned - Math.max(balance.settled, answer.settled) - answer.open <= 0
 }
 
-/** In this order: all; what there is, if that is enough; wait for what may come back; refuse, saying why. */
+/**
+ * Tries in this order: grant all; grant what is there if it is enough; wait for what may come back; refuse with a
+ * reason.
+ */
 export function decide(need: Need, state: AccountState): Decision {
   const { limit, balances, reports, now } = state
   const least = Math.max(1, need.min)
@@ -70,7 +72,7 @@ export function decide(need: Need, state: AccountState): Decision {
   const waited = now - need.arrivedAt
   if (waited < recallWaitMs && silent.some(({ worker }) => state.connected(worker))) return { kind: 'wait' }
   if (free >= least) return { kind: 'grant', amount: free, partial: true }
-  // What the asking worker's own requests have just given back is on its way, as is what others have not accounted for.
+  // The asking worker's own returns may be on their way, and so may the reports of others.
   const comesBack =
     unresponsiveHolders(null, state).length > 0 ||
     (state.mayComeBack && [...reports.values()].some(({ open }) => open > 0))
@@ -79,13 +81,13 @@ export function decide(need: Need, state: AccountState): Decision {
   return { kind: 'refuse', reason: comesBack || state.mayComeBack ? 'held' : 'exhausted' }
 }
 
-/** What is settled of an account: as the ledger has it, or as a worker says that it will have it. */
+/** The settled sum of an account, from the ledger or from reports that are ahead of it. */
 export const totalSettled = ({ balances, reports }: Pick<AccountState, 'balances' | 'reports'>): number =>
   balances.reduce((sum, { worker, settled }) => sum + Math.max(settled, reports.get(worker)?.settled ?? 0), 0)
 
 /**
- * While others ask no worker gets above half of an account; one that has as much waits for them, as long as anybody waits.
- * A worker that holds nothing gets what a single request needs, be it more.
+ * How much a worker may get. While others ask too, it gets at most half of the account, and waits for them otherwise.
+ * A worker that holds nothing gets what a single request needs, even above half.
  */
 function roomOf(
   { worker, min, want, arrivedAt, waited, wait }: Need,
@@ -99,6 +101,6 @@ function roomOf(
   return held <= 0 && room < min ? want : room
 }
 
-/** Whether what is asked for would take a worker above half of an account. */
+/** Whether the ask would give the worker more than half of the account. */
 export const aboveHalf = ({ worker, want }: Need, { limit, balances }: AccountState): boolean =>
   balances.reduce((sum, balance) => sum + (balance.worker === worker ? outstanding(balance) : 0), want) > limit / 2

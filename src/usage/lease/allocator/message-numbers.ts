@@ -1,6 +1,6 @@
 const messagesRemembered = 1000
 
-/** What is remembered of a worker's process: which of its last messages have come. */
+/** Remembers which of the latest messages of a worker's process have arrived. */
 export class MessageNumbers {
   readonly process: string
   readonly #numbers = new Set<number>()
@@ -10,7 +10,7 @@ export class MessageNumbers {
     this.process = process
   }
 
-  /** Whether the message of this number comes for the first time; one that is very late counts as repeated. */
+  /** Whether this message number arrives for the first time. A very late number counts as repeated. */
   first(number: number): boolean {
     if (number < this.#below || this.#numbers.has(number)) return false
     this.#numbers.add(number)

@@ -1,17 +1,20 @@
 /**
- * The workers that are connected to other control planes, as the ledger shows them: which heartbeat lately, what they last
- * answered to calls, and which accounts the other control planes have lately called back from the workers here.
+ * The workers on other control planes, as the ledger shows them: which have sent heartbeats recently, their last
+ * answers to recalls, and which accounts other control planes have recently recalled from workers here.
  */
 import type { Clock } from '../../../lib/clock.ts'
 import { maxUsageWaitMs, recallWaitMs } from '../lease.ts'
 import type { RecallPeers } from '../recall-peers.ts'
 import type { BalanceLedger, WorkerAnswer } from './balance-ledger.ts'
 
-/** What one decision needs of them. */
+/** What one allocation needs to know about them. */
 export interface OtherWorkersState {
   readonly workers: ReadonlySet<string>
   readonly answers: readonly WorkerAnswer[]
-  /** Whether another control plane may still wait for answers of this account; and whether it has just called again. */
+  /**
+   * Whether another control plane may still wait for answers about this account, and whether it has just repeated its
+   * recall.
+   */
   recalledElsewhere(account: string): boolean
   contendedElsewhere(account: string): boolean
 }
@@ -24,10 +27,10 @@ export interface OtherWorkersOptions {
   after(milliseconds: number, work: () => void): void
 }
 
-/** A worker heartbeats every second, and its row follows within another. */
+/** A worker sends a heartbeat every second, and its row follows within another. */
 const silentMs = 5000
 const refreshMs = 1000
-/** Whoever waits does so for `maxUsageWaitMs` at most, and calls again every 250 ms while somebody has not answered. */
+/** An ask waits at most `maxUsageWaitMs`, and its recall is repeated every 250 ms until all have answered. */
 const recallWindowMs = maxUsageWaitMs + recallWaitMs
 const contentionWindowMs = 500
 const pollMs = 100
@@ -36,26 +39,26 @@ export class OtherWorkers {
   readonly #options: OtherWorkersOptions
   #recentWorkers: readonly string[] = []
   #readAt = Number.NEGATIVE_INFINITY
-  /** When an account was last called back; monotonic. */
+  /** When an account was last recalled; monotonic. */
   readonly #recalls = new Map<string, number>()
 
   constructor(options: OtherWorkersOptions) {
     this.#options = options
   }
 
-  /** Another control plane calls these accounts back. */
+  /** Another control plane recalls these accounts. */
   call(accounts: readonly string[]): void {
     const now = this.#options.clock.monotonic()
     for (const [account, at] of this.#recalls) if (at < now - recallWindowMs) this.#recalls.delete(account)
     for (const account of accounts) this.#recalls.set(account, now)
   }
 
-  /** The next look reads the ledger. */
+  /** Makes the next `read` query the ledger. */
   forget(): void {
     this.#readAt = Number.NEGATIVE_INFINITY
   }
 
-  /** With nobody elsewhere nothing but the heartbeats is read, once a second. */
+  /** Without other workers it reads only the heartbeats, once a second. */
   async read(accounts: readonly string[]): Promise<OtherWorkersState> {
     const workers = await this.#workers()
     const answers = workers.size === 0 ? [] : await this.#options.ledger.answers(accounts)
@@ -69,7 +72,7 @@ export class OtherWorkers {
     }
   }
 
-  /** Calls back what workers elsewhere hold; resolves when each has answered to that, or `late` does. */
+  /** Recalls what workers on other control planes hold. Resolves when each has answered, or when `late` resolves. */
   async recallAndWait(balances: readonly { worker: string; account: string }[], late: Promise<void>): Promise<void> {
     const { ledger, peers } = this.#options
     const workers = await this.#workers()

@@ -1,8 +1,8 @@
-/** Waits for workers to answer a recall: until each has told of its balance and the ledger has what it told. */
+/** Waits until workers have answered a recall and the ledger has their answers. */
 export class RecallAnswers {
   readonly #waiting = new Set<{ silent: Set<string>; done(): void }>()
 
-  /** Resolves when these workers have told of these accounts, or `late` resolves. */
+  /** Resolves when these workers have reported these accounts, or when `late` resolves. */
   async expect(balances: readonly { worker: string; account: string }[], late: Promise<void>): Promise<void> {
     if (balances.length === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()

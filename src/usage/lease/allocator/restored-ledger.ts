@@ -1,18 +1,18 @@
 /**
- * A ledger that was restored from an older copy has forgotten grants, and what they were spent on
- * (usage/lease/README.md rule 17). From the moment that this is noticed nothing is granted to anybody until every
- * worker that was there within a day before the copy was made has said hello, and with it what it holds, or an operator
- * says that it will not.
+ * A ledger restored from an older copy lacks grants and what they were spent on (usage/lease/README.md rule 17).
+ * Reconciliation follows: nothing is granted until every worker that was active within a day before the copy was made
+ * has registered with its balances, or an operator ends the wait.
  *
- * It is noticed by what others know and the ledger does not:
+ * A restored ledger is detected by what others know and it does not:
  *
- *   a control plane that ran meanwhile   transactions that it, or another, has made (usage/lease/ledger-epoch.ts)
- *   a worker                               when it last connected, its events, the transactions it was told of, and what
- *                                        it was granted (allocator.ts)
- *   the state                            a change of which the ledger has neither the event nor that it is pending
+ *  a control plane that ran meanwhile   transactions that it or another has made (usage/lease/ledger-epoch.ts)
+ *  a worker                             when it last connected, its events, the transaction counts it was sent, and
+ *  its
+ *                                       grants (allocator.ts)
+ *  the state                            a change whose event is neither in the ledger nor pending
  *
- * A worker that is waited for ships its forgotten events again before its hello. They were within what it had been granted,
- * so its word is taken for that (usage/settlement.ts); its hello says what else it was granted.
+ * A worker pending reconciliation ships the missing events again before it registers. They were within its grants, so
+ * they are believed (usage/settlement.ts). Its registration reports its other grants.
  */
 import { controlPlaneChain } from '../../../events/log/chain.ts'
 import { type Database, databaseTime } from '../../../store/open.ts'
@@ -21,14 +21,17 @@ import { isBehind } from '../ledger-epoch.ts'
 
 const knownForMs = 86_400_000
 
-/** Waits for the hellos of workers that have said none since `since`; all instants are milliseconds since the epoch. */
+/**
+ * Marks the workers that have not registered since `since`, in milliseconds since the epoch, as pending
+ * reconciliation.
+ */
 export const startReconciliation = (since: number): Statement => ({
   sql: `update workers set awaited = 1 where greeted_at < ?1 and released_at is null
     and last_heartbeat_at > (select max(last_heartbeat_at) from workers where connected_at < ?1) - ${knownForMs}`,
   args: [since],
 })
 
-/** For so long nothing is granted in any case: workers that only they themselves know of connect meanwhile. */
+/** How long nothing is granted in any case, so that workers that the ledger does not know can connect. */
 const pauseMs = 3000
 const pauseWriter = 'restored'
 
@@ -38,11 +41,11 @@ const pause: Statement = {
   args: [],
 }
 
-/** An SQL expression: whether nothing is to be granted. */
+/** An SQL expression: whether grants are suspended. */
 export const isReconciling = `(exists (select 1 from workers where awaited = 1) or exists (
   select 1 from ledger_marks where writer = '${pauseWriter}' and at between ${databaseTime} - ${pauseMs} and ${databaseTime}))`
 
-/** A worker that somebody remembers. */
+/** A worker that a control plane remembers. */
 export interface KnownWorker {
   worker: string
   gatewayId: string
@@ -51,11 +54,12 @@ export interface KnownWorker {
 }
 
 /**
- * The ledger has less than these epoch (LedgerEpoch.text) say: waits for the hellos of all workers that it knows, and of
- * those that the caller does. Then it has as much, so that this is done once. Breaks a guard where it has as much already.
+ * The ledger has fewer transactions than `epoch` (LedgerEpoch.text): marks all its workers, and those that the caller
+ * knows, as pending reconciliation. Then raises the ledger's counts, so that this happens once. Breaks a guard if the
+ * ledger is not behind.
  */
 export const startFullReconciliation = (epoch: string, workers: readonly KnownWorker[]): Statement[] => [
-  // The read that found it may have been answered by a copy that lags behind the primary.
+  // The read that found it may have come from a replica that lags behind the primary.
   { sql: `insert into guards (holds) select 0 where not ${isBehind('?')}`, args: [epoch] },
   {
     sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
@@ -87,14 +91,17 @@ export const startFullReconciliation = (epoch: string, workers: readonly KnownWo
   pause,
 ]
 
-/** What a worker says shows that the ledger has forgotten some of it; `since` as for `startReconciliation`. */
+/** A worker's message shows that the ledger lacks something. `since` as for `startReconciliation`. */
 export const reconcileAfterLoss = (worker: string, since: number): Statement[] => [
   startReconciliation(since),
   { sql: 'update workers set awaited = 1 where worker = ? and released_at is null', args: [worker] },
   pause,
 ]
 
-/** An operator says that what workers still hold need not be waited for: in their stead, so that no restart asks again. */
+/**
+ * An operator ends reconciliation in the workers' stead. `greeted_at` is set so that a restart does not begin it
+ * again.
+ */
 export const resume = (now: number): Statement => ({
   sql: 'update workers set awaited = 0, greeted_at = ? where awaited = 1',
   args: [now],
@@ -109,15 +116,15 @@ export const workersPendingReconciliation = (
 
 const looksBackMs = knownForMs
 
-/** The first event of the control plane that retention has left says from which version on none may be missing. */
+/** The first event of the control plane that retention has kept gives the version from which none may be missing. */
 const completeFrom = `coalesce(
   (select body ->> '$.config_version' from events where chain = ?1 order by seq limit 1),
   (select ${Number.MAX_SAFE_INTEGER} from chain_floors where chain = ?1), 0)`
 
 /**
- * When the oldest was made of the changes of the last day that the state has and the ledger lacks, milliseconds since the
- * epoch; null where it lacks none. Signed checkpoints are versions of the state too, and no events: their ids are random
- * ones (checkpoint-writer.ts), while those of events are of version 7, by time.
+ * When the oldest change of the last day was made that the state has and the ledger lacks, in milliseconds since the
+ * epoch; null if none is missing. Checkpoints are versions of the state without an event: their ids are random UUIDs
+ * (checkpoint-writer.ts), while ids of events are UUIDs of version 7.
  */
 export async function missingChangesSince(
   state: Pick<Database, 'read'>,

@@ -68,7 +68,7 @@ test('counters only grow, and never past the limit', async () => {
   expect(await grant(13)).toBe(true)
 })
 
-test('counters that are told from different rounds are compared as what they are', async () => {
+test('compares counters from different rounds by their true values', async () => {
   await grant(roundSize + 8, roundSize + 3)
   expect(await grant(9, 4, 10, 1)).toBe(true)
   expect(await balance()).toMatchObject({ rounds: 1, granted: 9, returned: 4 })
@@ -83,7 +83,7 @@ test('counters that are told from different rounds are compared as what they are
   expect(await told(roundSize + 4, 2)).toBe('rolled_back')
 })
 
-test('nothing is granted to a worker that another stream holds', async () => {
+test('grants nothing to a worker that another stream has taken over', async () => {
   const change = {
     workers: [{ worker, streamId: 'other' }],
     grants: true,
@@ -94,7 +94,7 @@ test('nothing is granted to a worker that another stream holds', async () => {
   expect(await balance()).toBeUndefined()
 })
 
-test('books what a provider charged beyond a grant in full, and refuses more requests than were granted', async () => {
+test('books a charge above the grant in full, but refuses more requests than were granted', async () => {
   const money = 'token/t/money'
   await grant(4)
   await grant(4, 0, 10, 0, money)
@@ -116,7 +116,7 @@ test('books what a provider charged beyond a grant in full, and refuses more req
   expect(counters).toEqual({ granted: maxAmount, settled: maxAmount })
 })
 
-test('a worker cannot settle of the cell of another, nor of what is no account', async () => {
+test("a worker cannot settle on another worker's balance or on an unknown account", async () => {
   await grant(4)
   await settle(2, account, other)
   await settle(2, 'nonsense')
@@ -126,7 +126,7 @@ test('a worker cannot settle of the cell of another, nor of what is no account',
   ])
 })
 
-test('what a former process held is free once all its events are there', async () => {
+test('frees the balance of an earlier process once all its events have arrived', async () => {
   await grant(9)
   await settle(2)
   expect(await greet({ through: 3 })).toBe('behind')
@@ -139,7 +139,7 @@ test('what a former process held is free once all its events are there', async (
   expect(lost).toEqual([])
 })
 
-test('what a crashed host held counts as spent, and that is told', async () => {
+test('counts the balance of a crashed host as spent and reports the loss', async () => {
   await grant(9)
   await settle(2)
   expect(await greet({ crashed: true })).toBe('done')
@@ -148,7 +148,7 @@ test('what a crashed host held counts as spent, and that is told', async () => {
   expect(lost).toEqual([[worker, [{ account, amount: 7 }]]])
 })
 
-test('what a crashed host held counts as spent of an account too of which nothing was ever settled', async () => {
+test('counts the balance of a crashed host as spent for an account without any settlement', async () => {
   await grant(9)
   await greet({ crashed: true })
   expect(await ledger.read('select account, owner_id, kind, settled from usage_accounts')).toEqual([
@@ -156,7 +156,7 @@ test('what a crashed host held counts as spent of an account too of which nothin
   ])
 })
 
-test('a hello that was overtaken changes nothing', async () => {
+test('a registration with an older number changes nothing', async () => {
   expect(await greet({}, 5)).toBe('done')
   await grant(3)
   expect(await greet({}, 5)).toBe('overtaken')
@@ -166,7 +166,7 @@ test('a hello that was overtaken changes nothing', async () => {
   expect(await balance()).toMatchObject({ returned: 3 })
 })
 
-test('a worker that knows less than it once said, or was released, does not go on', async () => {
+test('refuses a worker that reports less than before, and one that was released', async () => {
   await grant(9, 4)
   const older = { account, rounds: 0, granted: 9, returned: 1, settled: 0, open: 0 }
   const registration = { through: 0, counted: 0, crashed: false }
@@ -177,7 +177,7 @@ test('a worker that knows less than it once said, or was released, does not go o
   expect(await greet()).toBe('released')
 })
 
-test('a ledger that has forgotten a grant grants nothing, and one that a late read only took for such goes on', async () => {
+test('a ledger that lacks a grant grants nothing, but goes on if only a late read made it look so', async () => {
   const status = async () => (await balances().book([account])).status
   await grant(3)
   expect(await status()).toBe('whole')
@@ -192,7 +192,7 @@ test('a ledger that has forgotten a grant grants nothing, and one that a late re
   expect(await balances().startFullReconciliation()).toBe(false)
 })
 
-test('what an event has settled that was shipped behind a hello is no sign of an older copy', async () => {
+test('does not take a settlement that was shipped after the registration for a sign of an older copy', async () => {
   await grant(9)
   await settle(2)
   const chain = (seq: number) =>
@@ -211,7 +211,7 @@ test('what an event has settled that was shipped behind a hello is no sign of an
   expect(await say(2)).toBe('rolled_back')
 })
 
-test('a hello that was refused for events which have come meanwhile is to be said again', async () => {
+test('asks a worker to register again if the missing events arrived in the meantime', async () => {
   await grant(9)
   const comesMeanwhile: Database = {
     ...ledger,
@@ -237,7 +237,7 @@ test('a hello that was refused for events which have come meanwhile is to be sai
   expect(await say(ledger, 2)).toBe('done')
 })
 
-test('depletion is what is settled, by the account that a rotation keeps', async () => {
+test('derives depletion from the settled amount of the account that a rotation keeps', async () => {
   const state = await openDatabase(`${directory}/state.db`, directory)
   await migrateState(state)
   state.close()

@@ -1,6 +1,7 @@
 /**
- * The balances in the ledger. What must hold is tried in the transaction that rests on it: who holds the worker, that no
- * account is over its limit, that a worker's events are there before what its former process held is free.
+ * The balances in the ledger. Each condition is checked in the transaction that relies on it: which stream owns the
+ * worker, that no account is over its limit, and that a worker's events have arrived before its former balance is
+ * freed.
  */
 import { brokenConstraint } from '../../../events/log/append.ts'
 import type { Clock } from '../../../lib/clock.ts'
@@ -20,7 +21,7 @@ import type {
 } from './balance-ledger.ts'
 import { isReconciling, type KnownWorker, startFullReconciliation, startReconciliation } from './restored-ledger.ts'
 
-/** Amounts that a worker's crash has cost: they stay spent. */
+/** Amounts lost in a worker's crash. They stay spent. */
 export type Losses = readonly { account: string; amount: number }[]
 
 export interface SqlLedgerOptions {
@@ -28,12 +29,12 @@ export interface SqlLedgerOptions {
   epoch: LedgerEpoch
   clock: Pick<Clock, 'now'>
   onLost(worker: string, losses: Losses): void
-  /** The workers that this control plane remembers, which an older copy may not know. */
+  /** The workers that this control plane remembers. An older copy of the ledger may not know them. */
   workers(): readonly KnownWorker[]
 }
 
 export function sqlLedger({ ledger, epoch, clock, onLost, workers }: SqlLedgerOptions): BalanceLedger {
-  /** Nobody can say what a worker spent whose memory is an older copy. */
+  /** Closes a worker whose memory is an older copy: what it spent is unknown, so its whole balance counts as lost. */
   const close = async ({ worker, streamId }: WorkerConnection): Promise<void> => {
     const losses = await outstandingBeside(ledger, worker, nothing)
     const done = await attempt(ledger, [heldGuard(worker, streamId), ...lostStatements(worker, nothing)])
@@ -113,12 +114,12 @@ async function attempt(ledger: Database, statements: readonly Statement[]): Prom
   }
 }
 
-/** Of the row, and of what it is raised to: what stands in the round before the later of the two. */
+/** For the stored row and the new values: what belongs to an earlier round than the later of the two. */
 const offOld = `max(0, excluded.rounds - rounds) * ${roundSize}`
 const offNew = `max(0, rounds - excluded.rounds) * ${roundSize}`
 const maxGranted = `max(granted - ${offOld}, excluded.granted - ${offNew})`
 
-/** Of a grant nothing stands while workers are waited for, and of no raise where the ledger has lost what is known of it. */
+/** Refuses a grant during reconciliation, and any increase in a ledger that is behind. */
 const standsGuard = (epoch: string, grants: boolean): Statement => ({
   sql: `insert into guards (holds) select 0 where ${isBehind('?1')} or (?2 and ${isReconciling})`,
   args: [epoch, grants ? 1 : 0],
@@ -131,7 +132,10 @@ const increaseOnConflict = `on conflict (account, worker) do update set rounds =
   granted = ${maxGranted},
   returned = max(returned - ${offOld}, min(excluded.returned - ${offNew}, ${maxGranted} - settled))`
 
-/** What a worker tells is believed where it keeps within the limit, or alone does, if it is not known what others hold. */
+/**
+ * Believes a worker's report if it stays within the limit. During reconciliation the balances of others are unknown
+ * and do not count.
+ */
 const missingGrantStatements = ({ increases, since }: MissingGrants): Statement[] => [
   {
     sql: `${raised} where value ->> 'limit' is null or (value ->> 'granted') - (value ->> 'returned') + coalesce((
@@ -189,7 +193,7 @@ const outstandingBeside = (
     told,
   ])
 
-/** Of an account's name, as usage/account-name.ts reads it. */
+/** The owner from an account's name, as usage/account-name.ts reads it. */
 const ownerOf = "iif(c.account like 'token/%', substr(c.account, 7, instr(substr(c.account, 7), '/') - 1), null)"
 const kindOf = `case when c.account like 'token/%/money' then 'money' when c.account like 'token/%/requests' then 'requests'
   when c.account like 'grant/%' then 'grant' else 'budget' end`
@@ -201,7 +205,7 @@ const heldGuard = (worker: string, streamId: string): Statement => ({
   args: [worker, streamId],
 })
 
-/** What a worker holds beside what it tells of counts as settled. */
+/** Settles what a worker holds beyond the reported balances. */
 const lostStatements = (worker: string, told: string): Statement[] => [
   {
     sql: `insert into usage_accounts (account, owner_id, kind, settled)
@@ -212,7 +216,10 @@ const lostStatements = (worker: string, told: string): Statement[] => [
   { sql: `update usage_cells set settled = granted - returned where ${besideTold}`, args: [worker, told] },
 ]
 
-/** Whether a worker tells less of a balance than it once had; of what it tells, the worker, and the last event it counts. */
+/**
+ * Whether a worker reports less of a balance than before. Arguments: its report, its name and the last event that the
+ * report counts.
+ */
 const knowsLess = `exists (select 1 from usage_cells c join json_each(?) told on c.account = told.value ->> 'account'
   where c.worker = ? and (c.returned - (told.value ->> 'returned') > ((told.value ->> 'rounds') - c.rounds) * ${roundSize}
     or (c.settled > told.value ->> 'settled' and coalesce((select seq from chains where chain = c.worker), 0) <= ?)))`
@@ -249,8 +256,8 @@ function helloStatements(
 }
 
 /**
- * Whatever refused it may be over by now, events above all, which are shipped at the same time: then it is to be said
- * again.
+ * The reason for the refusal may be gone by now, since events are shipped at the same time. Then the worker must
+ * register again.
  */
 async function whyRefused(
   ledger: Database,

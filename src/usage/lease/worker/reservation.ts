@@ -1,9 +1,9 @@
-/** What a worker holds for one exchange. */
+/** What one exchange holds on a worker. */
 import type { HeldAmount, Reservation } from '../../allowance.ts'
 import { maxAmount } from '../lease.ts'
 import type { WorkerBalance } from './worker-balance.ts'
 
-/** What a reservation asks of the usage that made it. */
+/** What a reservation needs from `WorkerUsage`. */
 interface ReservingUsage {
   extend(reservation: WorkerReservation, more: readonly HeldAmount[]): boolean
   book(balance: WorkerBalance, held: number, used: number): void
@@ -22,7 +22,7 @@ export class WorkerReservation implements Reservation {
   add(balance: WorkerBalance, amount: number): void {
     const index = this.#cells.indexOf(balance)
     const held = (this.#held[index]?.amount ?? 0) + amount
-    // Whoever was told what is held keeps what it was told.
+    // Replaced, not changed: callers keep the list that they read.
     this.#held[index < 0 ? this.#cells.push(balance) - 1 : index] = { account: balance.account, amount: held }
   }
 

@@ -5,7 +5,7 @@ import { WorkerAccounts } from './worker-accounts.ts'
 const account = 'token/t/requests'
 const ledgerHasAll = { lastEvent: 0, acknowledged: 0, sent: 1 }
 
-test('an account that was refused is forgotten when the refusal is over', () => {
+test('forgets a refused account when the refusal expires', () => {
   const clock = settableClock()
   const accounts = new WorkerAccounts(clock)
   accounts.refuse(accounts.get(account), 1, { account, reason: 'exhausted', retry_after: null, left: 0, until: null })
@@ -16,7 +16,7 @@ test('an account that was refused is forgotten when the refusal is over', () => 
   expect(accounts.size).toBe(0)
 })
 
-test('keeps a refusal no longer than the window that it is about', () => {
+test('keeps a refusal no longer than its window', () => {
   const clock = settableClock()
   const accounts = new WorkerAccounts(clock)
   const refusal = { account, reason: 'exhausted', retry_after: 1, left: 0, until: clock.now() + 1000 } as const
@@ -27,7 +27,7 @@ test('keeps a refusal no longer than the window that it is about', () => {
   expect(accounts.refused(demands)).toBeNull()
 })
 
-test('what is held asks for a word with the control plane long before it lapses', () => {
+test('asks for contact with the control plane long before its balances lapse', () => {
   const clock = settableClock()
   const accounts = new WorkerAccounts(clock)
   accounts.contact(clock.monotonic())

@@ -1,4 +1,7 @@
-/** The accounts that a worker knows, and what it may spend of each: the worker's rule, settled + open ≤ granted − returned. */
+/**
+ * The accounts that a worker knows, and what it may spend of each, by the worker's invariant: settled + open ≤ granted
+ * − returned.
+ */
 import type { Clock } from '../../../lib/clock.ts'
 import type { AccountName, Demand } from '../../allowance.ts'
 import { type BalanceTotals, type LeaseRefusal, outstanding, plainName } from '../lease.ts'
@@ -6,20 +9,20 @@ import { WorkerBalance } from './worker-balance.ts'
 
 export interface WorkerAccount {
   readonly name: AccountName
-  /** The balance that is spent from now; of a budget with windows, that of the running one. */
+  /** The balance to spend from; for a budget with windows, that of the current window. */
   balance: WorkerBalance | null
   /** The end of the window, milliseconds since the epoch. */
   until: number | null
-  /** Little is left anywhere: nothing is kept that is not open. */
+  /** Little is left anywhere: the worker keeps only open amounts. */
   tight: boolean
   asking: boolean
-  /** Requests that wait for it. */
+  /** How many requests wait for it. */
   waiting: number
   /** When the control plane last said that too little is left for all; monotonic. */
   shortAt: number
-  /** The control plane cannot say, and is not asked before; monotonic. */
+  /** The control plane could not answer. It is not asked again before this instant; monotonic. */
   askAt: number
-  /** What was answered: too little is left for whoever needs as much. */
+  /** The last refusal: too little is left for requests that need this much. */
   exhausted: CachedRefusal | null
 }
 
@@ -32,19 +35,22 @@ export interface CachedRefusal {
   left: number | null
 }
 
-/** After so long without a word from the control plane nothing is admitted from a balance, counted from the sending. */
+/** How long balances may be spent after the last answered message, counted from when that was sent. */
 const leaseMs = 30_000
-/** Where nothing else is to be said, a worker that holds something speaks so often. */
+/** How often a worker that holds something sends a message when it has nothing else to send. */
 const contactMs = 5000
 const idleMs = 2000
-/** For how long a refusal is kept where nothing else ends it. */
+/** How long a refusal is cached. */
 const refusalMs = 5000
 
 export class WorkerAccounts {
   readonly #clock: Clock
   readonly #accounts = new Map<AccountName, WorkerAccount>()
   readonly #cells = new Map<string, WorkerBalance>()
-  /** Forgotten balances, with the number of the last message sent before: answers to such must not bring them back. */
+  /**
+   * Dropped balances, with the number of the last message sent before. Replies to those messages must not bring them
+   * back.
+   */
   readonly #forgotten = new Map<string, number>()
   /** Monotonic. */
   #usableUntil = Number.NEGATIVE_INFINITY
@@ -79,7 +85,7 @@ export class WorkerAccounts {
     this.#usableUntil = Math.max(this.#usableUntil, sentAt + leaseMs)
   }
 
-  /** Whether it holds something that it may soon no longer use, because nothing was said and answered for a while. */
+  /** Whether balances may soon lapse because no message was answered for a while. */
   get needsContact(): boolean {
     return this.#cells.size > 0 && this.#clock.monotonic() > this.#usableUntil - leaseMs + contactMs
   }
@@ -96,7 +102,7 @@ export class WorkerAccounts {
     return balance === null || this.#clock.monotonic() > this.#usableUntil ? 0 : balance.available
   }
 
-  /** Whether all can be had at once, without overtaking a request that waits. */
+  /** Whether all demands fit at once, without overtaking a waiting request. */
   fit(demands: readonly Demand[]): boolean {
     for (const { account: name, want } of demands) {
       const account = this.#accounts.get(name)
@@ -105,7 +111,7 @@ export class WorkerAccounts {
     return true
   }
 
-  /** The account whose known refusal stands against these demands, or null. */
+  /** The account whose cached refusal applies to these demands, or null. */
   refused(demands: readonly Demand[]): WorkerAccount | null {
     for (const { account: name, min } of demands) {
       const account = this.#accounts.get(name)
@@ -117,14 +123,14 @@ export class WorkerAccounts {
     return null
   }
 
-  /** Keeps a refusal for a while, and never beyond the window that it is about. */
+  /** Caches a refusal for a while, at most until its window ends. */
   refuse(account: WorkerAccount, min: number, refusal: LeaseRefusal & Pick<CachedRefusal, 'reason'>): void {
     const { reason, left, retry_after: retryAfter, until: windowEnd } = refusal
     const rest = windowEnd === null ? Number.POSITIVE_INFINITY : windowEnd - this.#clock.now()
     account.exhausted = { min, until: this.#clock.monotonic() + Math.min(refusalMs, rest), reason, retryAfter, left }
   }
 
-  /** Sets an amount of an account aside; it must be there. */
+  /** Reserves an amount of an account. The balance must have it. */
   open(account: WorkerAccount, amount: number): WorkerBalance {
     const { balance } = account
     if (balance === null || balance.available < amount) throw new RangeError(`${account.name} does not hold ${amount}`)
@@ -135,9 +141,9 @@ export class WorkerAccounts {
   }
 
   /**
-   * Takes in what the control plane says of a balance, in answer to message number `message`. A balance that is not known is
-   * as the ledger has it: only one of which the ledger has everything is ever forgotten. False where the answer is older
-   * than the forgetting, and something may be granted that only a later one can tell of.
+   * Applies a balance from the reply to message number `message`. An unknown balance is taken as the ledger has it,
+   * since only balances that the ledger knows completely are ever dropped. Returns false if the reply is older than
+   * the drop and a later reply may still bring a grant.
    */
   adopt(totals: BalanceTotals, message: number): boolean {
     const known = this.#cells.get(totals.account)
@@ -156,12 +162,12 @@ export class WorkerAccounts {
     return true
   }
 
-  /** Balances with something to give back. */
+  /** Balances with something to return. */
   *idle(all = false): Generator<WorkerBalance> {
     for (const balance of this.#cells.values()) if (this.canSpare(balance, all)) yield balance
   }
 
-  /** Whether a balance has something to give back: unused for a while, of a window that ended, or of a tight account. */
+  /** Whether a balance has something to return: it is idle, its window ended, or its account is tight. */
   canSpare(balance: WorkerBalance, all = false): boolean {
     if (balance.available <= 0) return false
     const account = this.#accounts.get(plainName(balance.account))
@@ -170,8 +176,8 @@ export class WorkerAccounts {
   }
 
   /**
-   * Forgets balances that hold nothing and of which the ledger has everything: `lastEvent` is the last that was committed,
-   * `acknowledged` the last that the ledger has, `sent` the number of the last message.
+   * Drops empty balances that the ledger knows completely. `lastEvent` is the last committed event, `acknowledged` the
+   * last that the ledger has, `sent` the number of the last message.
    */
   forget({ lastEvent, acknowledged, sent }: { lastEvent: number; acknowledged: number; sent: number }): void {
     const before = this.#clock.monotonic() - idleMs
@@ -190,7 +196,7 @@ export class WorkerAccounts {
     }
   }
 
-  /** No message up to this number can be answered any more. */
+  /** No message up to this number will be answered any more. */
   answeredTo(message: number): void {
     for (const [account, before] of this.#forgotten) if (before < message) this.#forgotten.delete(account)
   }

@@ -5,18 +5,18 @@ export class WorkerBalance implements BalanceTotals {
   readonly account: string
   rounds: number
   granted: number
-  /** With what was given back but may not be said yet, because the outcomes that freed it are not committed. */
+  /** Includes returns that may not be reported yet, because the outcomes that freed them are not committed. */
   returned: number
   settled: number
   open = 0
-  /** What may be said to be returned, and what the control plane is known to have heard of it. */
+  /** How much of `returned` may be reported, and how much of it the control plane has acknowledged. */
   reportable: number
   acknowledgedReturned: number
   /** Monotonic. */
   usedAt: number
-  /** Events up to this number hold everything that was settled here; null where that is not known yet. */
+  /** Events up to this number contain everything that was settled here; null if not known yet. */
   settledBy: number | null = null
-  /** Reserved since this account was last asked for: what the next ask should bring. */
+  /** Reserved since the last ask for this account. The next ask requests as much. */
   reserved = 0
 
   constructor({ account, rounds, granted, returned, settled }: BalanceTotals, now: number) {
@@ -32,7 +32,7 @@ export class WorkerBalance implements BalanceTotals {
     return outstanding(this) - this.open
   }
 
-  /** Takes in what the ledger says was granted; false where that is nothing new. */
+  /** Applies the granted total of the ledger. Returns false if nothing is new. */
   adopt(totals: BalanceTotals): boolean {
     this.#goOn(totals.rounds)
     const { granted } = inRound(totals, this.rounds)
@@ -41,7 +41,7 @@ export class WorkerBalance implements BalanceTotals {
     return true
   }
 
-  /** The control plane has answered to this report. */
+  /** The control plane has answered this report. */
   acknowledge(report: BalanceReport): void {
     this.acknowledgedReturned = Math.max(this.acknowledgedReturned, inRound(report, this.rounds).returned)
   }
@@ -62,7 +62,7 @@ export class WorkerBalance implements BalanceTotals {
   }
 }
 
-/** What the worker says of an account that it knows no balance of. */
+/** What a worker reports of an account without a balance. */
 export const zeroBalance = (account: string): BalanceReport => ({
   account,
   rounds: 0,

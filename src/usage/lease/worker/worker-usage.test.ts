@@ -49,7 +49,7 @@ const request = () =>
     (error: unknown) => (error instanceof UsageRefused ? `${error.reason} ${error.retryAfter}` : String(error)),
   )
 
-test('while the control plane cannot say what is left, it is asked once in the time that it named', async () => {
+test('asks once per retry interval while the control plane does not know what is left', async () => {
   const waiting = [request(), request()]
   await scheduler.run(500)
   waiting.push(request(), request())
@@ -58,7 +58,7 @@ test('while the control plane cannot say what is left, it is asked once in the t
   expect(asked).toEqual([10, 1010, 2010])
 })
 
-test('who waits until the control plane can say is served', async () => {
+test('serves a request that waits until the control plane knows what is left', async () => {
   const waiting = request()
   await scheduler.run(500)
   answer = {
@@ -69,7 +69,7 @@ test('who waits until the control plane can say is served', async () => {
   expect(await waiting).toBe('served')
 })
 
-test('news of an account, and another control plane, are reasons to ask at once', async () => {
+test('asks at once after a recall of the account and after a new stream', async () => {
   const waiting = request()
   await scheduler.run(200)
   worker.recall([account])
@@ -81,7 +81,7 @@ test('news of an account, and another control plane, are reasons to ask at once'
   expect(await waiting).toBe('unknown 1')
 })
 
-test('while its events are on their way a worker says hello again a few times a second', async () => {
+test('registers again a few times a second while its events are still being shipped', async () => {
   behind = true
   scheduler.after(0, () => worker.connected())
   await scheduler.run(3300)

@@ -1,22 +1,24 @@
 /**
- * A worker's side of the usage protocol (usage/lease/lease.ts): what the gateway reserves from, and the messages that keep it filled.
+ * The worker's side of the lease protocol (usage/lease/lease.ts): the balances that the gateway reserves from, and the
+ * messages that keep them filled.
  *
- *   1. A reservation is taken from balances in the same tick where they suffice. Otherwise the request waits, holding
- *      nothing, and what is missing is asked for: one ask in flight for each account, for all that wait. Where the
- *      control plane cannot say, it is asked again when it said it could be; who has waited `usage_wait_seconds` and half a
- *      second more is refused.
- *   2. While more is used than the balance would last, more is asked for ahead.
- *   3. Where little is left (`tight`), nothing is asked for ahead, an ask goes with nothing kept back and, for
- *      requests on several accounts, for all of them together; what a settlement frees goes back in the same tick. A
- *      recall makes an account tight.
- *   4. What nobody has used for 2 s goes back. A balance that is empty and wholly known to the ledger is forgotten.
- *   5. With each stream the worker says hello: what this process holds. Everything else of the worker is then free.
+ *  1. A reservation is taken from balances in the same tick if they suffice. Otherwise the request waits, holding
+ *     nothing, and the worker asks for what is missing: one ask in flight for each account, for all waiting requests.
+ *     If the control plane cannot answer, it is asked again at the time that it named. A request that has waited
+ *     `usage_wait_seconds` and half a second more is refused.
+ *  2. When more is used than the balance will last for, the worker asks ahead of need.
+ *  3. When little is left (`tight`), it asks for nothing ahead. An ask keeps nothing back and, for requests on several
+ *     accounts, asks for all of them together. What an outcome frees is returned in the same tick. A recall makes an
+ *     account tight.
+ *  4. A balance that was unused for 2 s is returned. An empty one that the ledger knows completely is dropped.
+ *  5. With each stream the worker registers the balances of this process. Everything else of the worker is then free.
  *
- * An amount that an outcome frees is not said to be returned before that outcome is committed to the journal; while one
- * could not be written, nothing is returned and the journal opens nothing (a restart would settle it in full). An answer
- * counts only while nobody has said hello since its question: what it grants may be free again.
+ * An amount that an outcome frees is reported as returned only after that outcome is committed to the journal. While
+ * an
+ * outcome could not be written, nothing is returned and the journal opens nothing, since a restart would settle the
+ * exchange in full. A reply counts only if no registration was sent since its ask: its grant may be free again.
  *
- * Longer than most: what is asked, told and answered of one account is one state.
+ * Longer than most: asks, reports and replies share the state of an account.
  */
 import type { Clock } from '../../../lib/clock.ts'
 import {
@@ -43,12 +45,12 @@ import { WorkerReservation } from './reservation.ts'
 import { type WorkerAccount, WorkerAccounts } from './worker-accounts.ts'
 import { type WorkerBalance, zeroBalance } from './worker-balance.ts'
 
-/** What of the outbox matters here. */
+/** What the lease protocol needs from the outbox. */
 export interface UsageJournal {
-  /** An outcome could not be written and will be tried again. */
+  /** An outcome could not be written and will be retried. */
   readonly hasUnwrittenOutcomes: boolean
   readonly lastEvent: number
-  /** The last event that the ledger is known to have. */
+  /** The last event that the ledger has acknowledged. */
   readonly acknowledgedEvent: number
   /** Resolves when everything appended so far is committed. */
   committed(): Promise<void>
@@ -57,8 +59,8 @@ export interface UsageJournal {
 export interface WorkerUsageOptions {
   process: string
   /**
-   * Whether the host went down, or the journal was damaged, since a process of this worker last said hello. To be kept
-   * through restarts until it is told.
+   * Whether the host went down, or the journal was damaged, since a process of this worker last registered. Kept
+   * through restarts until it is reported.
    */
   crash: { readonly happened: boolean; reported(): void }
   /** `now` is the gateway's own time. */
@@ -67,19 +69,22 @@ export interface WorkerUsageOptions {
   /** How long a request may wait in all for what others hold, in milliseconds. */
   usageWaitMs: number
   send(request: LeaseRequest): Promise<LeaseReply>
-  /** Runs it after so long; 0 is the end of this tick. */
+  /** Runs `work` after this time; 0 means at the end of this tick. */
   after(milliseconds: number, work: () => void): void
 }
 
-/** A request waits at most so much longer than for what others hold: for the way there and back. */
+/** How much longer than `usageWaitMs` a request waits, for the round trip. */
 const roundTripMs = 500
-/** The control plane counts from when an ask came; who has waited nearly as long is refused with the oldest. */
+/**
+ * The control plane counts from the arrival of an ask. A request that has waited nearly as long is refused with the
+ * oldest.
+ */
 const refusedEarlyMs = 100
 const retryMs = 100
-/** While events are still missing a hello is said again after so long, and twice as long each time. */
+/** While events are missing, the registration is repeated after this time, doubled each time. */
 const behindMs = 20
 const maxBehindMs = 320
-/** For so long after a failed ask the control plane may still grant it. */
+/** How long the control plane may still grant a failed ask. */
 const uncertainMs = 10_000
 const retryAfterSeconds = 1
 const none: ReadonlySet<string> = new Set()
@@ -88,20 +93,22 @@ export class WorkerUsage implements Allowances {
   readonly #options: WorkerUsageOptions
   readonly #accounts: WorkerAccounts
   readonly #waiting: WaitingRequests
-  /** Accounts to be told of with the next message, by their booked names. */
+  /** Accounts to report with the next message, by booked name. */
   readonly #report = new Set<string>()
-  /** Accounts asked for in vain, booked or plain: until when (monotonic) it is looked whether something came of it. */
+  /**
+   * Accounts of failed asks, by booked or plain name: until when (monotonic) they are reported to find a late grant.
+   */
   readonly #uncertain = new Map<string, number>()
   readonly #prefetch = new Set<WorkerAccount>()
   readonly #inFlight = new Set<number>()
   #sent = 0
-  /** Raised with each hello. */
+  /** Raised with each registration. */
   #epoch = 0
   #isRegistered = false
   #flushing = false
   #draining = false
   #stopped = false
-  /** The last message whose fate is known got no answer. */
+  /** The last completed message got no answer. */
   #unanswered = false
 
   constructor(options: WorkerUsageOptions) {
@@ -111,7 +118,7 @@ export class WorkerUsage implements Allowances {
   }
 
   reserve(demands: readonly Demand[], signal: AbortSignal): Reservation | Promise<Reservation> {
-    // Nothing would be asked for, so nobody would ever answer.
+    // Nothing would be asked for, so no reply would ever come.
     for (const { account, min } of demands) if (!(min >= 1)) throw new RangeError(`${account}: ${min} is demanded`)
     const refused = this.#accounts.refused(demands)
     if (refused !== null)
@@ -126,12 +133,12 @@ export class WorkerUsage implements Allowances {
     return this.#accounts.refused([{ account, want: 1, min: 1 }]) !== null
   }
 
-  /** The stream was opened, or opened again: the control plane hears what this process holds. */
+  /** The stream was opened or reopened: registers what this process holds. */
   connected(): void {
     void this.#register()
   }
 
-  /** The control plane wants back what is not open of these accounts, and says that their limits may have changed. */
+  /** The control plane recalls what is not open of these accounts. Their limits may have changed. */
   recall(booked: readonly string[]): void {
     for (const name of booked) {
       const account = this.#accounts.get(plainName(name))
@@ -143,7 +150,7 @@ export class WorkerUsage implements Allowances {
     this.#flushSoon()
   }
 
-  /** To be called every second or so. */
+  /** Call about once a second. */
   tick(): void {
     for (const balance of this.#accounts.idle()) this.#report.add(balance.account)
     for (const balance of this.#accounts.balances())
@@ -156,7 +163,7 @@ export class WorkerUsage implements Allowances {
     this.#flushSoon()
   }
 
-  /** Gives everything back that is not open; resolves when the control plane knows, or cannot be told. */
+  /** Returns everything that is not open. Resolves when the control plane knows, or cannot be reached. */
   async drain(): Promise<void> {
     this.#draining = true
     const balances = [...this.#accounts.idle(true)]
@@ -167,8 +174,8 @@ export class WorkerUsage implements Allowances {
   }
 
   /**
-   * The worker's memory is an older copy, and nobody can say what its former process spent of what it held: all of that
-   * counts as spent (usage/lease/README.md rule 14). Resolves when the control plane knows, or cannot be told.
+   * The worker's memory is an older copy, so what its former process spent is unknown: its whole balance counts as
+   * spent (usage/lease/README.md rule 14). Resolves when the control plane knows, or cannot be reached.
    */
   async giveUp(): Promise<void> {
     this.#stopped = true
@@ -178,11 +185,11 @@ export class WorkerUsage implements Allowances {
     try {
       await send({ process, number: ++this.#sent, registration, asks: [], balances: [] })
     } catch {
-      // Then it stays spent until it is found out that the worker does not come back.
+      // Then it stays spent until the worker is found to be lost.
     }
   }
 
-  /** Opens an amount; asks ahead where the balance would not last for as much again. */
+  /** Opens an amount, and asks ahead if the balance will not last for as much again. */
   #open(account: WorkerAccount, amount: number): WorkerBalance {
     const balance = this.#accounts.open(account, amount)
     if (!account.tight && !account.asking && balance.available < balance.reserved) {
@@ -192,7 +199,7 @@ export class WorkerUsage implements Allowances {
     return balance
   }
 
-  /** Takes more at once, or nothing. */
+  /** Reserves more at once, or nothing. */
   extend(reservation: WorkerReservation, more: readonly HeldAmount[]): boolean {
     const demands = more.map(({ account, amount }) => ({ account: plainName(account), want: amount, min: amount }))
     if (!this.#accounts.fit(demands)) return false
@@ -200,10 +207,10 @@ export class WorkerUsage implements Allowances {
     return true
   }
 
-  /** Books `used` of what was held of a balance. */
+  /** Books `used` of the amount held on a balance. */
   book(balance: WorkerBalance, held: number, used: number): void {
     balance.open -= held
-    // No limit is larger: what is beyond that changes nothing, and the counter stays an exact integer.
+    // No limit is larger, so a larger amount changes nothing, and the counter stays an exact integer.
     balance.settled = Math.min(balance.settled + used, maxAmount)
     balance.usedAt = this.#options.clock.monotonic()
     balance.settledBy = null
@@ -235,7 +242,7 @@ export class WorkerUsage implements Allowances {
     signal.addEventListener('abort', leave, { once: true })
     after(Math.max(usageWaitMs, recallWaitMs) + roundTripMs, () => {
       if (!this.#waiting.remove(request)) return
-      // It is waited for what others hold, and the answer is under way: nobody is out of reach.
+      // The request waited for amounts held by others, and the reply is on its way: nobody is unreachable.
       const lately = request.since - usageWaitMs
       const held = this.#unanswered
         ? undefined
@@ -266,7 +273,7 @@ export class WorkerUsage implements Allowances {
     })
   }
 
-  /** Sends what there is to say: returns and asks together, and tight asks apart. */
+  /** Sends returns and asks together, and each group of tight asks in a message of its own. */
   #flush(): void {
     if (this.#stopped) return
     this.#serve(none)
@@ -315,7 +322,7 @@ export class WorkerUsage implements Allowances {
     }
   }
 
-  /** Asks for all that a group of requests lacks in one message, keeping nothing of it meanwhile. */
+  /** Asks in one message for all that a group of requests needs, and keeps nothing of it meanwhile. */
   #askTogether(group: ReadonlyMap<string, TotalDemand>): void {
     const asks: Ask[] = []
     const reported = new Set<string>()
@@ -332,7 +339,7 @@ export class WorkerUsage implements Allowances {
     if (asks.length > 0) void this.#exchange(asks, reported)
   }
 
-  /** For how long the control plane is not to be asked for an account, in milliseconds; none or less where it may be. */
+  /** How long the control plane must not be asked for an account, in milliseconds; zero or less if it may be asked. */
   #pause(account: AccountName): number {
     return this.#accounts.get(account).askAt - this.#options.clock.monotonic()
   }
@@ -341,7 +348,7 @@ export class WorkerUsage implements Allowances {
     return Math.round(this.#options.clock.monotonic() - instant)
   }
 
-  /** One message and what it is answered with. `told` names balances to be told of; what they have spare goes back. */
+  /** Sends one message and applies its reply. `reported` names balances to report; what they can spare is returned. */
   async #exchange(asks: readonly Ask[], reported: ReadonlySet<string>): Promise<void> {
     const [epoch, upTo, message] = [this.#epoch, this.#waiting.last, ++this.#sent]
     for (const { account } of asks) this.#accounts.get(account).asking = true
@@ -359,7 +366,7 @@ export class WorkerUsage implements Allowances {
       for (const { account } of asks) this.#accounts.get(account).asking = false
       this.#applyReply(reply, { asks, balances, upTo, message, sentAt })
     } catch {
-      // Out of reach, or not ready for us: what waits is asked for again until its time is over, and says so then.
+      // Unreachable or not ready: what waits is asked for again until its time is over, and is refused then.
       this.#unanswered = true
       this.#markUncertain(asks)
       if (epoch === this.#epoch) this.#failed(asks)
@@ -374,8 +381,8 @@ export class WorkerUsage implements Allowances {
   }
 
   /**
-   * Something may be granted to these asks of which no answer will tell: it is looked for, for a while. It may be booked in
-   * another window than the one that is known, so it is looked for by the plain name too.
+   * These asks may have been granted without a reply reaching the worker, so they are reported for a while. The grant
+   * may be in another window than the known one, so the plain name is reported too.
    */
   #markUncertain(asks: readonly Ask[]): void {
     const until = this.#options.clock.monotonic() + uncertainMs
@@ -386,7 +393,7 @@ export class WorkerUsage implements Allowances {
     }
   }
 
-  /** Returns what balances can spare, once nothing that freed it can be lost any more. */
+  /** Returns what balances can spare, once the outcomes that freed it are durable. */
   async #giveBack(reported: ReadonlySet<string>): Promise<void> {
     const { journal } = this.#options
     if (journal.hasUnwrittenOutcomes) return
@@ -466,7 +473,7 @@ export class WorkerUsage implements Allowances {
     account.tight = true
     const isFinal = reason === 'exhausted' || reason === 'short'
     if (isFinal && until !== null && clock.now() >= until) {
-      // The window that this was said of has ended: the next one is asked for.
+      // The refused window has ended: ask for the next one.
       account.askAt = clock.monotonic() + retryMs
       this.#options.after(retryMs, () => this.#flushSoon())
       return
@@ -478,14 +485,14 @@ export class WorkerUsage implements Allowances {
       account.askAt = this.#options.clock.monotonic() + 1000 * retryAfter
       this.#options.after(1000 * retryAfter, () => this.#flushSoon())
     }
-    // Whoever came later than the oldest may still get what comes back.
+    // Requests that came later than the oldest may still get what comes back.
     const arrivedBy = isFinal ? Number.POSITIVE_INFINITY : clock.monotonic() - usageWaitMs
     for (const request of this.#waiting.takeRefused(account, sent.upTo, arrivedBy + refusedEarlyMs)) {
       request.reject(new UsageRefused(name, reason, { retryAfter, left }))
     }
   }
 
-  /** Says what this process holds, until the ledger has all that went before and takes it. */
+  /** Reports what this process holds until the ledger has all earlier events and accepts the registration. */
   async #register(): Promise<void> {
     const { journal, crash, clock, after, process, send } = this.#options
     const epoch = ++this.#epoch
@@ -519,7 +526,7 @@ export class WorkerUsage implements Allowances {
           return this.#applyReply(reply, { asks: [], balances, upTo: 0, message, sentAt })
         }
       } catch {
-        // Out of reach: the next stream brings another hello; until then this one is tried again.
+        // Unreachable. The next stream starts another registration; until then this one is retried.
         pause = retryMs
       }
       await new Promise<void>((resolve) => after(pause, resolve))
