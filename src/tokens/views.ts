@@ -1,6 +1,6 @@
 /**
  * How many tokens there are, by what people ask for (handbook/tokens.md). What does not change with time is
- * counted as tokens are made (migration ledger-0006); of the states only those that have ended are counted here, each
+ * counted as tokens are made (store/schema/ledger); of the states only those that have ended are counted here, each
  * by its own index, and what is left is active.
  */
 import { z } from 'zod'

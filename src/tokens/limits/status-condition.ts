@@ -1,5 +1,5 @@
 /**
- * The states of tokens as SQL conditions, one each, in a form that an index can answer (migration ledger-0006): a single
+ * The states of tokens as SQL conditions, one each, in a form that an index can answer (store/schema/ledger): a single
  * `case` over all of them would have to be worked out for every token there is. A test holds them against `tokenStatus`.
  */
 import type { Statement } from '../../store/statement.ts'
