@@ -235,26 +235,30 @@ export const leasesRequestSchema = z.strictObject({
 })
 export const leasesReplySchema = z.object({
   hello: z.enum(['done', 'behind', 'needed']).nullable(),
-  cells: z.array(cellTotals),
-  grants: z.array(
-    z.object({
-      account: accountName,
-      booked: accountName,
-      tight: z.boolean(),
-      partial: z.boolean(),
-      until: z.number().nullable(),
-    }),
-  ),
-  denials: z.array(
-    z.object({
-      account: z.string(),
-      reason: z.enum(['exhausted', 'short', 'held', 'unknown']),
-      retry_after: z.number().nullable(),
-      left: z.number().nullable(),
-      until: z.number().nullable(),
-    }),
-  ),
-  later: z.array(accountName),
+  cells: z.array(cellTotals).readonly(),
+  grants: z
+    .array(
+      z.object({
+        account: accountName,
+        booked: accountName,
+        tight: z.boolean(),
+        partial: z.boolean(),
+        until: z.number().nullable(),
+      }),
+    )
+    .readonly(),
+  denials: z
+    .array(
+      z.object({
+        account: z.string(),
+        reason: z.enum(['exhausted', 'short', 'held', 'unknown']),
+        retry_after: z.number().nullable(),
+        left: z.number().nullable(),
+        until: z.number().nullable(),
+      }),
+    )
+    .readonly(),
+  later: z.array(accountName).readonly(),
 })
 
 export const workerHeader = 'x-gatehouse-worker'

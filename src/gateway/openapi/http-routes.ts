@@ -1,6 +1,6 @@
 /** The gateway's routes as `/v1/openapi.json` shows them: one for each dialect, and model discovery. */
 import { z } from 'zod'
-import type { GatewayRouteDescription } from '../../api/route.ts'
+import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import { dialects } from '../../languages/index.ts'
 import { mcp } from '../../languages/mcp/dialect.ts'
 import { familySchemas } from './route-schemas.ts'

@@ -4,7 +4,7 @@
  * provider's to say.
  */
 import { z } from 'zod'
-import type { GatewayRouteDescription } from '../../api/route.ts'
+import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import type { Family } from '../../languages/dialect.ts'
 
 type Described = Pick<

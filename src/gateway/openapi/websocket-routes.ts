@@ -1,6 +1,6 @@
 /** The WebSocket paths as `/v1/openapi.json` shows them; OpenAPI describes the opening handshake and one frame. */
 import { z } from 'zod'
-import type { GatewayRouteDescription } from '../../api/route.ts'
+import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import { dialects } from '../../languages/index.ts'
 
 const errorFrame = z.looseObject({
