@@ -7,11 +7,11 @@ interface ServedRoute {
 }
 
 export class ServedMethods {
-  readonly #routes: readonly ServedRoute[]
+  readonly #forms: readonly (ServedRoute & { form: RegExp })[]
   readonly #fixed: ReadonlyMap<string, readonly string[]>
 
   constructor(routes: readonly ServedRoute[]) {
-    this.#routes = routes
+    this.#forms = routes.map(({ method, path }) => ({ method, path, form: formOf(path) }))
     const fixed = Map.groupBy(
       routes.filter(({ path }) => !/[:*]/.test(path)),
       ({ path }) => path,
@@ -27,7 +27,7 @@ export class ServedMethods {
 
   /** Of a path without parameters, or else of every route that matches; empty where there is none. */
   of(pathname: string): readonly string[] {
-    return this.ofFixedPath(pathname) ?? methodsOf(this.#routes.filter(({ path }) => form(path).test(pathname)))
+    return this.ofFixedPath(pathname) ?? methodsOf(this.#forms.filter(({ form }) => form.test(pathname)))
   }
 }
 
@@ -37,5 +37,5 @@ function methodsOf(routes: readonly ServedRoute[]): string[] {
   return [...new Set(methods.includes('GET') ? [...methods, 'HEAD'] : methods)].sort()
 }
 
-const form = (path: string): RegExp =>
+const formOf = (path: string): RegExp =>
   new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/:\w+/g, '[^/]+').replace(/\*$/, '.*')}$`)

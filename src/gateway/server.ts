@@ -1,15 +1,10 @@
 /**
- * The gateway as one fetch handler for `Bun.serve`: plain routing, because a framework's share of this path is
- * measurable and there are few routes. Requests to models and model discovery run through `pipeline.ts`; the rest answers
- * for the process itself. Any other path is 404 and never forwarded.
+ * The gateway as one fetch handler for `Bun.serve`. WebSockets are upgraded here, by Bun's server itself, because Elysia
+ * parses frames; every other request goes to its route in `routes.ts`.
  */
 import type { Settings } from '../config.ts'
 import { Failure, severalHosts } from '../failure.ts'
 import type { Journal, Readiness, Standing, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
-import { chat } from '../languages/chat/dialect.ts'
-import type { Dialect } from '../languages/dialect.ts'
-import { dialects } from '../languages/index.ts'
-import { withoutRequest } from '../languages/mcp/dialect.ts'
 import type { Clock } from '../lib/clock.ts'
 import { namesSeveralHosts, pathOf } from '../lib/http/request-path.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -32,19 +27,14 @@ import { closingAnswer } from './connection-close.ts'
 import type { Gateway } from './context.ts'
 import { failureAnswer } from './error-response.ts'
 import type { Connection } from './exchange.ts'
-import { type GovernedRoute, govern } from './govern.ts'
+import { govern } from './govern.ts'
 import { createInFlight } from './in-flight.ts'
 import { type McpNeighbours, noNeighbours } from './mcp/neighbours.ts'
-import { createMcpSurface, mcpPath } from './mcp/surface.ts'
-import { modelsPath } from './model-discovery.ts'
-import { discoveryStages, frameStages, inferenceStages } from './pipeline.ts'
-import {
-  answerProcessEndpoint,
-  isProcessEndpoint,
-  type ProcessEndpoint,
-  preflightAboutItself,
-} from './process-endpoints.ts'
+import { createMcpSurface } from './mcp/surface.ts'
+import { frameStages } from './pipeline.ts'
+import type { ProcessEndpoint } from './process-endpoints.ts'
 import { requestIdOf } from './request-id.ts'
+import { createRoutes, dialectOf } from './routes.ts'
 import { Circuits } from './upstream/circuit.ts'
 import { createSockets, type SocketHandlers, type SocketListener } from './websocket/handshake.ts'
 
@@ -99,21 +89,6 @@ export interface GatewayServer {
    */
   drain(): Promise<void>
   metrics(): string
-}
-
-/** Inference by path; the route of each is its dialect's. */
-const inferenceRoutes: ReadonlyMap<string, GovernedRoute> = new Map(
-  dialects.map((dialect) => [
-    dialect.route.slice(dialect.route.indexOf(' ') + 1),
-    { route: dialect.route, family: dialect.family, dialect, stages: inferenceStages },
-  ]),
-)
-
-const discovery: GovernedRoute = {
-  route: `GET ${modelsPath}`,
-  family: 'models',
-  dialect: chat,
-  stages: discoveryStages,
 }
 
 /** For the last frames of a connection to leave, after what it answered was cut. */
@@ -196,6 +171,13 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     return gateway.draining ? await closingAnswer(request, answer) : answer
   }
 
+  const route = createRoutes({
+    itself,
+    govern: (governed, arrival) => govern(gateway, governed, arrival),
+    mcp: ({ request, connection, requestId }) => mcp.fetch(request, connection, requestId),
+    aside,
+  })
+
   return {
     fetch(request, server) {
       if (server !== undefined) listeners.add(server)
@@ -210,17 +192,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
         const refusal = sockets.open(socketRoute, request, { server: server ?? null, requestId })
         return refusal === undefined ? undefined : aside(request, refusal)
       }
-      const route = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
-      if (route === undefined) {
-        return path === mcpPath
-          ? mcp.fetch(request, server ?? null, requestId)
-          : aside(request, answerUngoverned(itself, request, path, requestId))
-      }
-      const allowed = route === discovery ? 'GET' : 'POST'
-      if (request.method === allowed) {
-        return govern(gateway, route, { request, connection: server ?? null, requestId })
-      }
-      return aside(request, methodNotAllowed(route.dialect, allowed, requestId))
+      return route({ request, connection: server ?? null, requestId })
     },
     answerMcp(request, server) {
       listeners.add(server)
@@ -250,30 +222,3 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     metrics,
   }
 }
-
-/** What answers for the process itself, and every path where nothing is. */
-function answerUngoverned(itself: ProcessEndpoint, request: Request, path: string, requestId: string) {
-  if (!isProcessEndpoint(path)) {
-    return failureAnswer(dialectOf(path), new Failure('not_found'), requestId, null)
-  }
-  // RFC 9110 section 9.1: what answers GET answers HEAD; the server leaves the body out.
-  if (request.method === 'GET' || request.method === 'HEAD') return answerProcessEndpoint(itself, path, requestId)
-  const preflight = request.method === 'OPTIONS' ? preflightAboutItself(path, requestId) : null
-  return preflight ?? methodNotAllowed(chat, 'GET, HEAD', requestId)
-}
-
-function methodNotAllowed(dialect: Dialect, allowed: string, requestId: string): Response {
-  const refused = failureAnswer(dialect, new Failure('method_not_allowed'), requestId, null)
-  refused.headers.set('allow', allowed)
-  return refused
-}
-
-/** At a family's path, and below it where nothing is, whoever asks speaks its language. */
-function dialectOf(path: string): Dialect {
-  if (path === mcpPath) return withoutRequest
-  for (const [base, { dialect }] of inferenceRoutes) if (path === base || path.startsWith(`${base}/`)) return dialect
-  return chat
-}
-
-const isModelsPath = (path: string): boolean =>
-  path === modelsPath || (path.startsWith(`${modelsPath}/`) && path.length > modelsPath.length + 1)
