@@ -29,8 +29,18 @@ const never: Readonly<Record<string, readonly string[]>> = {
   doctor: ['gateway', 'console'],
 }
 
-/** Matching paths and the page that the Elysia plugin writes. */
-const elysiaFiles = ['src/api/router.ts', 'src/api/documentation.ts']
+/** Where Elysia is used: the conventions, the files of routes, and the lists of their plugins. */
+const usesElysia = (path: string): boolean =>
+  path.startsWith('src/api/') ||
+  /(?:^|[/-])routes?\.ts$/.test(path) ||
+  /\/routes\//.test(path) ||
+  routeLists.includes(path)
+const routeLists = [
+  'src/events/proof/proof.ts',
+  'src/fleet/coordinator/coordinator.ts',
+  'src/fleet/coordinator/peers.ts',
+  'src/oauth/metadata/metadata.ts',
+]
 /** A folder holds at most so many product files. */
 const filesInFolder = 16
 /** One file for each kind of policy, and for each part that screens are made of. */
@@ -146,11 +156,11 @@ test('the browser part of the console imports only types from the server', () =>
   expect(broken).toEqual([])
 })
 
-test('only the named files import Elysia', () => {
+test('only files of routes and the conventions of the API import Elysia', () => {
   const users = product
     .filter(({ imports }) => imports.some(({ path }) => path === 'elysia' || path.startsWith('@elysiajs/')))
     .map(({ path }) => path)
-  expect(users.filter((path) => !elysiaFiles.includes(path))).toEqual([])
+  expect(users.filter((path) => !usesElysia(path))).toEqual([])
 })
 
 test('only the named files import libSQL', () => {

@@ -89,21 +89,25 @@ export function readQuery(url: URL): Record<string, string> {
   return Object.fromEntries(query)
 }
 
+const issueSchema = z.looseObject({
+  code: z.string().optional(),
+  message: z.string(),
+  path: z.array(z.union([z.string(), z.number()])),
+  keys: z.array(z.string()).default([]),
+})
+
 /**
- * What the schema makes of a value. Throws `unknown_parameter` for a field that it does not have, `invalid_parameter`
- * for the rest; `param` is the dotted path, the message says what was expected and never what was sent.
+ * The failure that an issue of zod means: `unknown_parameter` for a field that the schema does not have,
+ * `invalid_parameter` for the rest. `param` is the dotted path; the message says what was expected and never what was
+ * sent.
  */
-export function validate<Output>(schema: z.ZodType<Output>, value: unknown): Output {
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  if (issue === undefined) throw new Failure('invalid_parameter')
-  if (issue.code === 'unrecognized_keys') {
-    throw new Failure('unknown_parameter', { param: dotted([...issue.path, issue.keys[0] ?? '']) })
-  }
-  const missing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined')
-  const message = missing ? 'This is required' : issue.message
-  throw new Failure('invalid_parameter', { message, param: dotted(issue.path) })
+export function failureOfIssue(issue: unknown): Failure {
+  const read = issueSchema.safeParse(issue)
+  if (!read.success) return new Failure('invalid_parameter')
+  const { code, message, path, keys } = read.data
+  if (code === 'unrecognized_keys') return new Failure('unknown_parameter', { param: dotted([...path, keys[0] ?? '']) })
+  const missing = code === 'invalid_type' && message.endsWith('received undefined')
+  return new Failure('invalid_parameter', { message: missing ? 'This is required' : message, param: dotted(path) })
 }
 
 /** The path as it was sent, up to a name that holds a secret. */
@@ -112,7 +116,3 @@ function dotted(path: readonly PropertyKey[]): string {
   const secret = names.findIndex(holdsSecret)
   return (secret < 0 ? names : names.slice(0, secret)).join('.').slice(0, 256)
 }
-
-/** The same schema, refusing unknown fields where the route's author left that open. */
-export const refusingUnknown = (schema: z.ZodType): z.ZodType =>
-  schema instanceof z.ZodObject && schema.def.catchall === undefined ? schema.strict() : schema

@@ -1,23 +1,47 @@
+/** What a process says about itself to those who run it: alive, able to answer, counted (handbook/reference/http.md). */
+import { Elysia } from 'elysia'
+import { z } from 'zod'
 import { version } from '../version.ts'
 import { jsonResponse } from './answer.ts'
+import { conventions } from './conventions.ts'
 
-/** What a process says of itself to those who run it: alive, able to answer, counted (handbook/reference/http.md). */
 export interface Health {
-  /** `reason` says in words what is missing, or what is wrong though it can answer. */
+  /** `reason` says what is missing, or what is wrong although the process can answer. */
   ready(): { ok: boolean; reason?: string | undefined }
   /** Prometheus text. */
   metrics(): Promise<string>
 }
 
-export const healthPaths = ['/healthz', '/readyz', '/metrics'] as const
+const readinessSchema = z.object({ status: z.enum(['ready', 'unready']), reason: z.string().nullable() })
 
-export async function healthResponse(path: (typeof healthPaths)[number], health: Health): Promise<Response> {
-  if (path === '/healthz') return jsonResponse(200, JSON.stringify({ status: 'ok', version }))
-  if (path === '/metrics') {
-    return new Response(await health.metrics(), {
-      headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' },
+export const healthRoutes = ({ ready, metrics }: Health) =>
+  new Elysia({ name: 'health' })
+    .use(conventions)
+    .get('/healthz', () => ({ status: 'ok' as const, version }), {
+      access: 'public',
+      response: z.object({ status: z.literal('ok'), version: z.string() }),
+      detail: { tags: ['Process'], summary: 'Whether the process is alive' },
     })
-  }
-  const { ok, reason } = health.ready()
-  return jsonResponse(ok ? 200 : 503, JSON.stringify({ status: ok ? 'ready' : 'unready', reason: reason ?? null }))
-}
+    .get(
+      '/readyz',
+      () => {
+        const { ok, reason } = ready()
+        const body = JSON.stringify({ status: ok ? 'ready' : 'unready', reason: reason ?? null })
+        return jsonResponse(ok ? 200 : 503, body)
+      },
+      {
+        access: 'public',
+        response: { 200: readinessSchema, 503: readinessSchema },
+        detail: { tags: ['Process'], summary: 'Whether the process can answer, and what is missing' },
+      },
+    )
+    .get(
+      '/metrics',
+      async () =>
+        new Response(await metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } }),
+      {
+        access: 'public',
+        answers: ['text/plain'],
+        detail: { tags: ['Process'], summary: 'What the process counts, for Prometheus' },
+      },
+    )

@@ -4,9 +4,13 @@
  */
 import type { Permission } from '../identity/permissions.ts'
 import type { Principal } from '../identity/principal.ts'
-import type { AnyRoute } from './route.ts'
 
-type Writing = Pick<AnyRoute, 'method' | 'access' | 'wholeOrganization'>
+interface Writing {
+  method: string
+  access: string
+  wholeOrganization: boolean
+}
+
 type Caller = Pick<Principal, 'kind' | 'teamId' | 'userId' | 'restricted' | 'limited'>
 
 interface Bound {
@@ -31,7 +35,7 @@ const bounds: readonly Bound[] = [
   {
     bounds: (route, { teamId, userId }) =>
       (teamId !== null && needsOneOf(organizationWide, route)) ||
-      ((teamId !== null || userId !== null) && route.wholeOrganization === true),
+      ((teamId !== null || userId !== null) && route.wholeOrganization),
     message: 'A token bound to a team or a user may not see or change what concerns the whole organization',
   },
   {
@@ -39,7 +43,7 @@ const bounds: readonly Bound[] = [
     bounds: (route, { limited }) =>
       limited &&
       (needsOneOf([...organizationWide, 'escalations:resolve'], route) ||
-        (route.wholeOrganization === true && route.method !== 'GET')),
+        (route.wholeOrganization && route.method !== 'GET')),
     message:
       'A token with limits, policies or a binding to a gateway, provider or model may not change what they depend on: ' +
       'limits, policies, the catalog, applications, escalations. Use a token without them, or sign in',

@@ -4,8 +4,8 @@
  */
 
 import { resolve } from 'node:path'
-import { createAnswerStore } from '../api/idempotency.ts'
-import { mount } from '../api/mount.ts'
+import { createAnswerStore } from '../api/answer-store.ts'
+import { createApplication } from '../api/application.ts'
 import type { Settings } from '../config.ts'
 import { consoleRoutes } from '../console/routes.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
@@ -109,8 +109,8 @@ function serve(
   const bySession = createSessionAuthenticator({ ledger, clock, settings, origins, baseUrl: oauth.baseUrl })
   const byToken = createAuthenticator({ state, ledger, clock, lastUse, baseUrl: oauth.baseUrl })
   let draining = false
-  const api = mount({
-    routes: [
+  const api = createApplication({
+    features: [
       ...tokenRoutes({ ...shared, fleet: workers.fleet, onRuntimeToken }),
       ...memberRoutes({
         ...shared,
@@ -124,18 +124,18 @@ function serve(
       ...oauthRoutes(oauth),
       ...limitRoutes(shared),
       ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
-      ...mcpServerRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
-      ...mcpOfferRoutes(shared),
-      ...priceRoutes(shared),
-      ...eventRoutes({ ...shared, exports }),
+      mcpServerRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
+      mcpOfferRoutes(shared),
+      priceRoutes(shared),
+      eventRoutes({ ...shared, exports }),
       ...proof.routes,
-      ...escalationRoutes({ ...shared, settings }),
+      escalationRoutes({ ...shared, settings }),
       ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
-      ...rateRoutes(shared),
-      ...usageRoutes({ ...shared, freed: (accounts) => workers.usage.allocator.changed(accounts) }),
-      ...excessRoutes(shared),
+      rateRoutes(shared),
+      usageRoutes({ ...shared, freed: (accounts) => workers.usage.allocator.changed(accounts) }),
+      excessRoutes(shared),
       ...workers.routes,
-      ...consoleRoutes({
+      consoleRoutes({
         baseUrl: () => addresses.base,
         gatewayUrl: () => addresses.gateway,
         consoleUrl: () => addresses.console,

@@ -1,34 +1,25 @@
 import { expect, test } from 'bun:test'
-import { mount } from '../api/mount.ts'
-import { systemClock } from '../lib/clock.ts'
-import { newId } from '../lib/ids.ts'
-import { silentLog } from '../lib/log/log.ts'
+import { testApplication } from '../api/testing/application.ts'
 import { consoleRoutes } from './routes.ts'
 
 const ledger = { answers: true }
 
 const serve = (consoleUrl: string) =>
-  mount({
-    routes: consoleRoutes({
-      consoleUrl: () => consoleUrl,
-      baseUrl: () => 'http://localhost:7070',
-      gatewayUrl: () => 'http://localhost:7080/"><script>',
-      isSignedIn: (request) =>
-        ledger.answers
-          ? Promise.resolve(request.headers.has('cookie'))
-          : Promise.reject(new Error('The ledger is away')),
-      isSetUp: () => Promise.resolve(true),
-    }),
+  testApplication({
+    features: [
+      consoleRoutes({
+        consoleUrl: () => consoleUrl,
+        baseUrl: () => 'http://localhost:7070',
+        gatewayUrl: () => 'http://localhost:7080/"><script>',
+        isSignedIn: (request) =>
+          ledger.answers
+            ? Promise.resolve(request.headers.has('cookie'))
+            : Promise.reject(new Error('The ledger is away')),
+        isSetUp: () => Promise.resolve(true),
+      }),
+    ],
     authenticate: () => Promise.reject(new Error('The console needs nobody')),
     answers: { begin: () => Promise.reject(new Error('Nothing is written')) },
-    clock: systemClock,
-    newId,
-    log: silentLog,
-    baseUrl: 'http://localhost:7070',
-    gatewayUrl: 'http://localhost:7080',
-    gatewayRoutes: async () => [],
-    ready: () => ({ ok: true }),
-    metrics: async () => '',
   })
 
 const server = serve('http://localhost:7070/console')

@@ -7,8 +7,9 @@
  * meta element as text, since a script in the page would need leave to run there; so does whether somebody is signed in,
  * which spares a call that would be refused. Where somebody is, who that is comes beside the script, not after it.
  */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../api/route.ts'
+import { conventions } from '../api/conventions.ts'
 import { Failure } from '../failure.ts'
 import { consoleAssets } from './assets.ts'
 import type { ConsoleAsset } from './bundle.ts'
@@ -63,9 +64,9 @@ const pageHeaders: Readonly<Record<string, string>> = {
 /** Asks who is signed in while the script is on its way; the script's own call then takes this answer. */
 const callerAhead = '<link rel="preload" as="fetch" href="/v1/auth/session" crossorigin>'
 
-const pageRoute = { tag: 'Console', access: 'public', reply: z.never(), internal: true, method: 'GET' } as const
+const pageOptions = { access: 'public', internal: true } as const
 
-export function consoleRoutes(options: ConsoleOptions): AnyRoute[] {
+export function consoleRoutes(options: ConsoleOptions) {
   const path = new URL(options.consoleUrl()).pathname.replace(/\/$/, '')
   let made: Promise<Served> | null = null
   const served = (): Promise<Served> => {
@@ -85,32 +86,27 @@ export function consoleRoutes(options: ConsoleOptions): AnyRoute[] {
     const [base, gateway] = [options.baseUrl(), options.gatewayUrl()]
     return pageResponse(writePage({ path, base_url: base, gateway_url: gateway, signed_in: signedIn, set_up: setUp }))
   }
-  return [
-    route({
-      ...pageRoute,
-      path: `${path}/assets/{name}`,
-      params: z.object({ name: z.string() }),
-      summary: 'A file of the console',
-      async handle({ params: { name } }, request) {
+  const routes = new Elysia({ name: 'console' })
+    .use(conventions)
+    .get(
+      `${path}/assets/:name`,
+      async ({ params: { name }, request }) => {
         const found = (await served()).files.get(name)
         if (found === undefined) throw new Failure('not_found')
         return fileResponse(found, request)
       },
-    }),
-    ...(path === ''
-      ? []
-      : [route({ ...pageRoute, path, summary: 'The console', handle: (_call, request) => page(request) })]),
-    route({
-      ...pageRoute,
-      path: `${path}/*`,
-      summary: 'A screen of the console',
-      handle(_call, request) {
+      { ...pageOptions, params: z.object({ name: z.string() }) },
+    )
+    .get(
+      `${path}/*`,
+      ({ request }) => {
         // A console at the root must not answer for the API's addresses.
         if (/^\/(v1|\.well-known)\//.test(new URL(request.url).pathname)) throw new Failure('not_found')
         return page(request)
       },
-    }),
-  ]
+      pageOptions,
+    )
+  return path === '' ? routes : routes.get(path, ({ request }) => page(request), pageOptions)
 }
 
 interface Packed {

@@ -1,13 +1,12 @@
 /** Events over HTTP, as they were written and damaged; long because of every filter, cursor and form. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { createAnswerStore } from '../api/answer-store.ts'
 import { sealCursor } from '../api/cursor.ts'
-import { createAnswerStore } from '../api/idempotency.ts'
-import { mount } from '../api/mount.ts'
+import { testApplication } from '../api/testing/application.ts'
 import { permissionsOf } from '../identity/permissions.ts'
 import { anonymous, type Principal } from '../identity/principal.ts'
 import type { Clock } from '../lib/clock.ts'
-import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log/log.ts'
 import { createRecorder } from './change.ts'
 import { type Event, noAttribution } from './event.ts'
@@ -29,7 +28,7 @@ let now = start
 const clock: Clock = { now: () => now, monotonic: () => now }
 let databases: TestDatabases
 let principal: Principal
-let server: { fetch(request: Request): Promise<Response> }
+let server: ReturnType<typeof testApplication>
 
 const owner: Principal = {
   ...anonymous,
@@ -41,18 +40,11 @@ const owner: Principal = {
 
 beforeAll(async () => {
   databases = await openTestDatabases()
-  server = mount({
-    routes: eventRoutes(testEventDependencies(databases, clock)),
+  server = testApplication({
+    features: [eventRoutes(testEventDependencies(databases, clock))],
     authenticate: async () => principal,
     answers: createAnswerStore({ ledger: databases.ledger, clock, key: new Uint8Array(32) }),
     clock,
-    newId,
-    log: silentLog,
-    baseUrl: 'http://localhost:7070',
-    gatewayUrl: 'http://localhost:7080',
-    gatewayRoutes: async () => [],
-    ready: () => ({ ok: true }),
-    metrics: async () => '',
   })
 })
 afterAll(() => databases.remove())
@@ -62,7 +54,7 @@ beforeEach(async () => {
   await emptyTestDatabases(databases)
 })
 
-const get = (path: string): Promise<Response> => server.fetch(new Request(`http://localhost${path}`))
+const get = (path: string): Promise<Response> => server.handle(new Request(`http://localhost${path}`))
 const record = (events: readonly Event[]) =>
   createRecorder({ ...databases, announce: () => undefined, clock, log: silentLog }).append(events)
 

@@ -1,7 +1,8 @@
 /** Events by query: GET /v1/events (events/README.md). */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { conventions } from '../api/conventions.ts'
 import { pageLimit } from '../api/page.ts'
-import { type AnyRoute, route } from '../api/route.ts'
 import type { Principal } from '../identity/principal.ts'
 import { describedEventSchema } from './details.ts'
 import { exportAnswer, exportFormats, lastPosition } from './export/export.ts'
@@ -13,56 +14,57 @@ import { readEventPage, visibilityFor } from './query/query.ts'
 import { requireUntilAfter, sinceInstant, sinceSchema } from './query/since.ts'
 import { seriesRoute } from './rollups/series-route.ts'
 
-export function eventRoutes(
-  deps: ExportDependencies & { exports: Pick<ExportRunner, 'start' | 'fileOf'> },
-): AnyRoute[] {
+export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRunner, 'start' | 'fileOf'> }) {
   const { ledger, clock } = deps
   const visible = (principal: Principal) => visibilityFor(ledger, principal)
-  return [
-    route({
-      method: 'GET',
-      path: '/v1/events',
-      tag: 'Events',
-      summary: 'One page of events, newest first',
-      access: 'events:read',
-      query: z.strictObject({
-        since: sinceSchema,
-        limit: pageLimit,
-        cursor: z
-          .string()
-          .min(1)
-          .max(2048)
-          .optional()
-          .describe('next_cursor of the page before, with the same filters'),
-        ...eventFilters,
-      }),
-      reply: z.object({ events: z.array(describedEventSchema), next_cursor: z.string().nullable() }),
-      async handle({ principal, query }) {
+  return new Elysia({ name: 'events' })
+    .use(conventions)
+    .get(
+      '/v1/events',
+      async ({ principal, query }) => {
         const { limit, cursor, ...filters } = query
         const since = sinceInstant(query.since, clock.now())
         requireUntilAfter(since, query.until)
         const visibility = await visible(principal)
-        return { reply: await readEventPage(ledger, { filters, since, limit, cursor, visibility }) }
+        return await readEventPage(ledger, { filters, since, limit, cursor, visibility })
       },
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/events/export',
-      tag: 'Events',
-      summary:
-        'All events from an instant to now, oldest first, in one answer: JSON as described, or CSV; x-service-first-event-at says where they begin',
-      access: 'events:export',
-      query: z.strictObject({ since: sinceSchema, format: z.enum(exportFormats) }),
-      reply: z.object({ events: z.array(describedEventSchema) }),
-      alsoAnswers: ['text/csv'],
-      async handle({ principal, query, signal }) {
+      {
+        access: 'events:read',
+        query: z.strictObject({
+          since: sinceSchema,
+          limit: pageLimit,
+          cursor: z
+            .string()
+            .min(1)
+            .max(2048)
+            .optional()
+            .describe('next_cursor of the page before, with the same filters'),
+          ...eventFilters,
+        }),
+        response: z.object({ events: z.array(describedEventSchema), next_cursor: z.string().nullable() }),
+        detail: { tags: ['Events'], summary: 'One page of events, newest first' },
+      },
+    )
+    .get(
+      '/v1/events/export',
+      async ({ principal, query, request: { signal } }) => {
         const since = sinceInstant(query.since, clock.now())
         const visibility = await visible(principal)
         const window = { since, until: null, lastPosition: await lastPosition(ledger), visibility, signal }
         return await exportAnswer(ledger, window, query.format)
       },
-    }),
-    seriesRoute(deps, visible),
-    ...exportJobRoutes({ ...deps, visible }),
-  ]
+      {
+        access: 'events:export',
+        query: z.strictObject({ since: sinceSchema, format: z.enum(exportFormats) }),
+        response: z.object({ events: z.array(describedEventSchema) }),
+        answers: ['text/csv'],
+        detail: {
+          tags: ['Events'],
+          summary:
+            'All events from an instant to now, oldest first, in one answer: JSON as described, or CSV; x-service-first-event-at says where they begin',
+        },
+      },
+    )
+    .use(seriesRoute(deps, visible))
+    .use(exportJobRoutes({ ...deps, visible }))
 }

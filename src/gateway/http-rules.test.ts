@@ -1,7 +1,7 @@
 /** What HTTP asks of every route of the gateway, whatever it does: methods, hosts, bodies, the request's id. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import type { GatewayRouteDescription } from '../api/route.ts'
+import type { GatewayRouteDescription } from '../api/openapi/gateway-routes.ts'
 import { gatewayRouteDescriptions } from './openapi/http-routes.ts'
 import { jsonHeaders, startMcpGateway, type TestCaller } from './testing/mcp.ts'
 

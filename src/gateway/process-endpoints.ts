@@ -21,8 +21,8 @@ export interface ProcessEndpoint {
 
 const mcpResourcePath = `${protectedResourcePath}/mcp`
 
-/** Public documents in which a page that is an OAuth client reads where to get its token. */
-const pageReadable: ReadonlySet<string> = new Set([protectedResourcePath, mcpResourcePath])
+/** A page that is an OAuth client reads where to get its token; all of it is public. */
+export const pageReadablePaths: readonly string[] = [protectedResourcePath, mcpResourcePath]
 
 const answers: Readonly<Record<string, (itself: ProcessEndpoint) => Promise<Response> | Response>> = {
   '/healthz': () => Response.json({ status: 'ok', version }),
@@ -37,24 +37,23 @@ const answers: Readonly<Record<string, (itself: ProcessEndpoint) => Promise<Resp
   '/v1/openapi.json': async ({ openapi }) => Response.json(await openapi()),
 }
 
-export const isProcessEndpoint = (path: string): boolean => Object.hasOwn(answers, path)
+export const processPaths: readonly string[] = Object.keys(answers)
 
-/** Answers the CORS preflight of one of these paths; null when pages may not read it. */
-export const preflightAboutItself = (path: string, requestId: string): Response | null => {
-  if (!pageReadable.has(path)) return null
+/** Answers a browser that asks whether its page may read one of `pageReadablePaths`. */
+export function preflightAboutItself(requestId: string): Response {
   const answer = preflightAnswer('GET')
   answer.headers.set('x-request-id', requestId)
   return answer
 }
 
-/** Answers one of the paths that `isProcessEndpoint` accepts. */
+/** Answers one of `processPaths`. */
 export async function answerProcessEndpoint(
   itself: ProcessEndpoint,
   path: string,
   requestId: string,
 ): Promise<Response> {
   const answer = await answerOf(itself, path, requestId)
-  return pageReadable.has(path) ? forAnyOrigin(answer) : answer
+  return pageReadablePaths.includes(path) ? forAnyOrigin(answer) : answer
 }
 
 async function answerOf(itself: ProcessEndpoint, path: string, requestId: string): Promise<Response> {

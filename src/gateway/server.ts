@@ -1,17 +1,11 @@
 /**
- * The gateway as one fetch handler for `Bun.serve`. Routing is a plain lookup, because there are few routes and the
- * share of a framework on this path is measurable. Model requests and model discovery run through `pipeline.ts`; the
- * other routes are endpoints of the process. Any other path is 404 and never forwarded.
+ * The gateway as one fetch handler for `Bun.serve`. WebSockets are upgraded here, by Bun's server itself, because Elysia
+ * parses frames; every other request goes to its route in `routes.ts`.
  */
 import type { Registry } from 'prom-client'
 import type { Settings } from '../config.ts'
 import { Failure, severalHosts } from '../failure.ts'
 import type { Journal, Readiness, Standing, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
-import { chat } from '../languages/chat/dialect.ts'
-import type { Dialect } from '../languages/dialect.ts'
-import { families, modelFamilies, routeOf } from '../languages/families.ts'
-import { dialects } from '../languages/index.ts'
-import { withoutRequest } from '../languages/mcp/dialect.ts'
 import type { Clock } from '../lib/clock.ts'
 import { namesSeveralHosts, pathOf } from '../lib/http/request-path.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -34,19 +28,14 @@ import { closingAnswer } from './connection-close.ts'
 import type { Gateway } from './context.ts'
 import { failureAnswer } from './error-response.ts'
 import type { Connection } from './exchange.ts'
-import { type GovernedRoute, govern } from './govern.ts'
+import { govern } from './govern.ts'
 import { createInFlight } from './in-flight.ts'
 import { type McpNeighbours, noNeighbours } from './mcp/neighbours.ts'
-import { createMcpSurface, mcpPath } from './mcp/surface.ts'
-import { modelsPath } from './model-discovery.ts'
-import { discoveryStages, frameStages, inferenceStages } from './pipeline.ts'
-import {
-  answerProcessEndpoint,
-  isProcessEndpoint,
-  type ProcessEndpoint,
-  preflightAboutItself,
-} from './process-endpoints.ts'
+import { createMcpSurface } from './mcp/surface.ts'
+import { frameStages } from './pipeline.ts'
+import type { ProcessEndpoint } from './process-endpoints.ts'
 import { requestIdOf } from './request-id.ts'
+import { createRoutes, dialectOf } from './routes.ts'
 import { Circuits } from './upstream/circuit.ts'
 import { createSockets, type SocketHandlers, type SocketListener } from './websocket/handshake.ts'
 
@@ -104,22 +93,7 @@ export interface GatewayServer {
   metrics(): Registry
 }
 
-/** Inference routes by path, one for each dialect. */
-const inferenceRoutes: ReadonlyMap<string, GovernedRoute> = new Map(
-  modelFamilies.map((family) => [
-    families[family].path,
-    { route: routeOf(family), family, dialect: dialects[family], stages: inferenceStages },
-  ]),
-)
-
-const discovery: GovernedRoute = {
-  route: `GET ${modelsPath}`,
-  family: 'models',
-  dialect: chat,
-  stages: discoveryStages,
-}
-
-/** Time for the last frames of a connection to leave after its exchange was cut. */
+/** For the last frames of a connection to leave, after what it answered was cut. */
 const closeGraceMilliseconds = 2500
 /** Time for the last answers to leave. A client that does not send its request is not awaited longer. */
 const sendGraceMilliseconds = 500
@@ -199,6 +173,13 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     return gateway.draining ? await closingAnswer(request, answer) : answer
   }
 
+  const route = createRoutes({
+    itself,
+    govern: (governed, arrival) => govern(gateway, governed, arrival),
+    mcp: ({ request, connection, requestId }) => mcp.fetch(request, connection, requestId),
+    aside,
+  })
+
   return {
     fetch(request, server) {
       if (server !== undefined) listeners.add(server)
@@ -213,17 +194,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
         const refusal = sockets.open(socketRoute, request, { server: server ?? null, requestId })
         return refusal === undefined ? undefined : aside(request, refusal)
       }
-      const route = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
-      if (route === undefined) {
-        return path === mcpPath
-          ? mcp.fetch(request, server ?? null, requestId)
-          : aside(request, answerUngoverned(itself, request, path, requestId))
-      }
-      const allowed = route === discovery ? 'GET' : 'POST'
-      if (request.method === allowed) {
-        return govern(gateway, route, { request, connection: server ?? null, requestId })
-      }
-      return aside(request, methodNotAllowed(route.dialect, allowed, requestId))
+      return route({ request, connection: server ?? null, requestId })
     },
     answerMcp(request, server) {
       listeners.add(server)
@@ -253,30 +224,3 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     metrics,
   }
 }
-
-/** Answers the endpoints of the process, and 404 for every unknown path. */
-function answerUngoverned(itself: ProcessEndpoint, request: Request, path: string, requestId: string) {
-  if (!isProcessEndpoint(path)) {
-    return failureAnswer(dialectOf(path), new Failure('not_found'), requestId, null)
-  }
-  // RFC 9110 section 9.1: HEAD works wherever GET does; the server omits the body.
-  if (request.method === 'GET' || request.method === 'HEAD') return answerProcessEndpoint(itself, path, requestId)
-  const preflight = request.method === 'OPTIONS' ? preflightAboutItself(path, requestId) : null
-  return preflight ?? methodNotAllowed(chat, 'GET, HEAD', requestId)
-}
-
-function methodNotAllowed(dialect: Dialect, allowed: string, requestId: string): Response {
-  const refused = failureAnswer(dialect, new Failure('method_not_allowed'), requestId, null)
-  refused.headers.set('allow', allowed)
-  return refused
-}
-
-/** At and below the path of a family the caller speaks the dialect of that family. */
-function dialectOf(path: string): Dialect {
-  if (path === mcpPath) return withoutRequest
-  for (const [base, { dialect }] of inferenceRoutes) if (path === base || path.startsWith(`${base}/`)) return dialect
-  return chat
-}
-
-const isModelsPath = (path: string): boolean =>
-  path === modelsPath || (path.startsWith(`${modelsPath}/`) && path.length > modelsPath.length + 1)

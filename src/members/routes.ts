@@ -1,5 +1,5 @@
 /** All routes of people: users, teams, sign-in, sessions, programs. */
-import type { AnyRoute } from '../api/route.ts'
+import type { AnyElysia } from 'elysia'
 import type { MemberDependencies } from './dependencies.ts'
 import { userRoutes } from './people/user-routes.ts'
 import { exchangeRoutes } from './programs/exchange-routes.ts'
@@ -10,13 +10,13 @@ import { setupLinkRoutes } from './sessions/setup-link-routes.ts'
 import { membershipRoutes } from './teams/membership-routes.ts'
 import { teamRoutes } from './teams/team-routes.ts'
 
-export const memberRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
-  ...userRoutes(dependencies),
-  ...teamRoutes(dependencies),
-  ...membershipRoutes(dependencies),
-  ...authRoutes(dependencies),
-  ...setupLinkRoutes(dependencies),
-  ...sessionRoutes(dependencies),
-  ...programRoutes(dependencies),
-  ...exchangeRoutes(dependencies),
+export const memberRoutes = (dependencies: MemberDependencies): AnyElysia[] => [
+  userRoutes(dependencies),
+  teamRoutes(dependencies),
+  membershipRoutes(dependencies),
+  authRoutes(dependencies),
+  setupLinkRoutes(dependencies),
+  sessionRoutes(dependencies),
+  programRoutes(dependencies),
+  exchangeRoutes(dependencies),
 ]

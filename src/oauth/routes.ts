@@ -1,14 +1,14 @@
 /** All routes of the OAuth server (oauth/README.md). */
-import type { AnyRoute } from '../api/route.ts'
+import type { AnyElysia } from 'elysia'
 import { authorizeRoutes } from './authorize/authorize-routes.ts'
 import { clientRoutes } from './clients/client-routes.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { metadataRoutes } from './metadata/metadata.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
 
-export const oauthRoutes = (dependencies: OAuthDependencies): AnyRoute[] => [
-  ...clientRoutes(dependencies),
-  ...authorizeRoutes(dependencies),
-  ...tokenRoutes(dependencies),
-  ...metadataRoutes(dependencies),
+export const oauthRoutes = (dependencies: OAuthDependencies): AnyElysia[] => [
+  clientRoutes(dependencies),
+  authorizeRoutes(dependencies),
+  tokenRoutes(dependencies),
+  metadataRoutes(dependencies),
 ]

@@ -1,7 +1,8 @@
 /** `/v1/catalog/providers`: who answers, where, and by which credential, which goes in and never comes out. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { conventions } from '../api/conventions.ts'
 import { pageQuery } from '../api/page.ts'
-import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
 import { providers } from '../store/schema/state/catalog.ts'
@@ -9,7 +10,6 @@ import type { Statement } from '../store/statement.ts'
 import { checkedBaseUrl } from './base-url.ts'
 import {
   all,
-  answered,
   atVersion,
   type CatalogCall,
   type CatalogDependencies,
@@ -46,45 +46,45 @@ import { recordRoutes } from './record-routes.ts'
 const path = '/v1/catalog/providers'
 const tag = 'Catalog'
 
-export const providerRoutes = (deps: CatalogDependencies): AnyRoute[] => [
-  route({
-    method: 'POST',
-    path,
-    tag,
-    summary: 'Adds a provider',
-    access: 'catalog:write',
-    body: createProviderBody,
-    reply: providerSchema,
-    status: 201,
-    handle: (call) => createProvider(deps, call, call.body),
-  }),
-  route({
-    method: 'GET',
-    path,
-    tag,
-    summary: 'Lists providers, in the order they were made',
-    access: 'catalog:read',
-    query: z.object(pageQuery),
-    reply: z.object({ providers: z.array(providerSchema), next_cursor: z.string().nullable() }),
-    handle: ({ query }) => listProviders(deps, query),
-  }),
-  ...recordRoutes({
-    path,
-    tag,
-    summaries: {
-      get: 'One provider',
-      update: 'Changes a provider; a new api_key reaches every gateway, and null takes one away',
-      remove: 'Deletes a provider that no model names, with its credentials; gives its last record',
-    },
-    params: idParams,
-    body: updateProviderBody,
-    reply: providerSchema,
-    find: (id) => requireProvider(deps, id),
-    show: (row) => providerRecord(deps, row),
-    update: (call, before, body) => updateProvider(deps, call, before, body),
-    remove: (call, before) => deleteProvider(deps, call, before),
-  }),
-]
+export const providerRoutes = (deps: CatalogDependencies) =>
+  new Elysia({ name: 'provider' })
+    .use(conventions)
+    .post(
+      path,
+      async ({ principal, requestId, body, status }) =>
+        status(201, await createProvider(deps, { principal, requestId }, body)),
+      {
+        versioned: true,
+        access: 'catalog:write',
+        body: createProviderBody,
+        response: { 201: providerSchema },
+        detail: { tags: [tag], summary: 'Adds a provider' },
+      },
+    )
+    .get(path, ({ query }) => listProviders(deps, query), {
+      access: 'catalog:read',
+      query: z.strictObject(pageQuery),
+      response: z.object({ providers: z.array(providerSchema), next_cursor: z.string().nullable() }),
+      detail: { tags: [tag], summary: 'Lists providers, in the order they were made' },
+    })
+    .use(
+      recordRoutes({
+        path,
+        tag,
+        summaries: {
+          get: 'One provider',
+          update: 'Changes a provider; a new api_key reaches every gateway, and null takes one away',
+          remove: 'Deletes a provider that no model names, with its credentials; gives its last record',
+        },
+        params: idParams,
+        body: updateProviderBody,
+        reply: providerSchema,
+        find: (id) => requireProvider(deps, id),
+        show: (row) => providerRecord(deps, row),
+        update: (call, before, body) => updateProvider(deps, call, before, body),
+        remove: (call, before) => deleteProvider(deps, call, before),
+      }),
+    )
 
 type ProviderRow = typeof providers.$inferSelect
 
@@ -118,7 +118,7 @@ async function createProvider(deps: CatalogDependencies, call: CatalogCall, body
     ],
     ledger: [keepDataKey(deps, id, dataKey, deps.clock.now())],
   })
-  return answered(await providerRecord(deps, await requireProvider(deps, id)))
+  return await providerRecord(deps, await requireProvider(deps, id))
 }
 
 async function listProviders(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
@@ -127,7 +127,7 @@ async function listProviders(deps: CatalogDependencies, asked: { limit: number; 
     read: (row) => fromRow(providers, row),
     show: (row) => providerRecord(deps, row),
   })
-  return { reply: { providers: records, next_cursor } }
+  return { providers: records, next_cursor }
 }
 
 async function updateProvider(deps: CatalogDependencies, call: CatalogCall, before: ProviderRow, body: UpdateProvider) {
@@ -167,7 +167,7 @@ async function updateProvider(deps: CatalogDependencies, call: CatalogCall, befo
     ],
     ledger: touched ? [keepDataKey(deps, id, dataKey, deps.clock.now())] : [],
   })
-  return answered(await providerRecord(deps, await requireProvider(deps, id)))
+  return await providerRecord(deps, await requireProvider(deps, id))
 }
 
 async function deleteProvider(deps: CatalogDependencies, call: CatalogCall, before: ProviderRow) {
@@ -185,7 +185,7 @@ async function deleteProvider(deps: CatalogDependencies, call: CatalogCall, befo
     state: [tombstone('providers', id, ', sealed_credentials = null')],
     ledger: [forgetDataKey(id)],
   })
-  return { reply }
+  return reply
 }
 
 /** The provider of this id. Throws `not_found`. */

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Client, createClient } from '@libsql/client'
 import { z } from 'zod'
+import { testApplication } from '../../src/api/testing/application.ts'
 import type { Recorder } from '../../src/events/recorder.ts'
 import { asFailure, envelope, Failure } from '../../src/failure.ts'
 import { createFleet } from '../../src/fleet/coordinator/coordinator.ts'
@@ -326,23 +327,10 @@ export class SidecarFleet {
       }
       return Response.json({ head: await this.head(), revoked: revocations.length })
     }
-    const route = this.#control?.routes.find(({ path, method }) => path === url.pathname && method === request.method)
-    if (route === undefined) throw new Failure('not_found')
-    const answer = await route.handle(
-      {
-        principal,
-        params: {},
-        query: route.query?.parse(Object.fromEntries(url.searchParams)) ?? {},
-        body: route.body === undefined ? null : route.body.parse(await request.json()),
-        headers: request.headers,
-        requestId: 'request',
-        signal: request.signal,
-      },
-      request,
-    )
-    if (answer instanceof Response) return answer
-    const reply = route.reply.parse(answer.reply)
-    return Response.json(call === 'bootstrap' ? { ...Object(reply), state: this.#source() } : reply)
+    const features = this.#control?.routes ?? []
+    const answer = await testApplication({ features, authenticate: async () => principal }).fetch(request)
+    if (call !== 'bootstrap' || !answer.ok) return answer
+    return Response.json({ ...Object(await answer.json()), state: this.#source() })
   }
 
   #credential() {

@@ -2,9 +2,10 @@
  * Exports made in the background: POST and GET /v1/exports/jobs (events/README.md). Each sees those it made, and a
  * token those of the tokens it was rotated from; a file is given out while its caller sees all that it was made of.
  */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { conventions } from '../../api/conventions.ts'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
-import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Database } from '../../store/open.ts'
@@ -35,79 +36,77 @@ interface RouteDependencies extends ExportDependencies {
 /** So many may wait or run, of all who ask. */
 const unfinishedAtMost = 100
 
-export const exportJobRoutes = (deps: RouteDependencies): AnyRoute[] => [
-  route({
-    method: 'POST',
-    path: '/v1/exports/jobs',
-    tag: 'Events',
-    summary: 'Makes a file of all events of a window in the background',
-    access: 'events:export',
-    status: 202,
-    body: z.strictObject({
-      since: sinceSchema,
-      until: untilSchema.optional().describe('RFC 3339, exclusive; now where it is left out'),
-      format: z.enum(exportFormats),
-    }),
-    reply: exportJobSchema,
-    async handle({ principal, body, requestId }) {
-      const job = await createJob(deps, { principal, body, requestId })
-      deps.exports.start()
-      return { reply: publicJob(job, deps.clock.now()) }
-    },
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/exports/jobs',
-    tag: 'Events',
-    summary: 'The exports that the caller has asked for, in the order they were made',
-    access: 'events:export',
-    query: z.strictObject({ ...pageQuery, status: z.enum(exportStates).optional() }),
-    reply: z.object({ jobs: z.array(exportJobSchema), next_cursor: z.string().nullable() }),
-    async handle({ principal, query: { limit, cursor, status } }) {
-      const filters = { status }
-      const now = deps.clock.now()
-      const after = startOf(cursor, filters)
-      const conditions: Statement[] = [
-        await madeBy(deps.ledger, principal),
-        ...(after === null ? [] : [{ sql: 'id > ?', args: [after] }]),
-        ...(status === undefined ? [] : [exportSummary(status, now)]),
-      ]
-      const sql = conditions.map((each) => each.sql).join(' and ')
-      const args = conditions.flatMap((each) => each.args)
-      const { rows, next_cursor } = cutPage(await readJobs(deps.ledger, { sql, args }, limit + 1), limit, filters)
-      return { reply: { jobs: rows.map((job) => publicJob(job, now)), next_cursor } }
-    },
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/exports/jobs/{id}',
-    tag: 'Events',
-    summary: 'One export: how far it is',
-    access: 'events:export',
-    params: z.object({ id: z.uuid() }),
-    reply: exportJobSchema,
-    handle: async ({ principal, params }) => ({
-      reply: publicJob(await ownJob(deps, principal, params.id), deps.clock.now()),
-    }),
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/exports/jobs/{id}/download',
-    tag: 'Events',
-    summary: 'The file of a completed export',
-    access: 'events:export',
-    params: z.object({ id: z.uuid() }),
-    reply: z.looseObject({ events: z.array(z.unknown()) }),
-    alsoAnswers: ['text/csv'],
-    async handle({ principal, params }) {
-      const job = await ownJob(deps, principal, params.id)
-      if (!covers(await deps.visible(principal), visibilityOfJob(job))) {
-        throw new Failure('not_found', { message: 'This export holds events that you no longer see: make a new one' })
-      }
-      return await download(deps, job)
-    },
-  }),
-]
+export const exportJobRoutes = (deps: RouteDependencies) =>
+  new Elysia({ name: 'export-job' })
+    .use(conventions)
+    .post(
+      '/v1/exports/jobs',
+      async ({ principal, body, requestId, status }) => {
+        const job = await createJob(deps, { principal, body, requestId })
+        deps.exports.start()
+        return status(202, publicJob(job, deps.clock.now()))
+      },
+      {
+        access: 'events:export',
+        body: z.strictObject({
+          since: sinceSchema,
+          until: untilSchema.optional().describe('RFC 3339, exclusive; now where it is left out'),
+          format: z.enum(exportFormats),
+        }),
+        response: { 202: exportJobSchema },
+        detail: { tags: ['Events'], summary: 'Makes a file of all events of a window in the background' },
+      },
+    )
+    .get(
+      '/v1/exports/jobs',
+      async ({ principal, query: { limit, cursor, status } }) => {
+        const filters = { status }
+        const now = deps.clock.now()
+        const after = startOf(cursor, filters)
+        const conditions: Statement[] = [
+          await madeBy(deps.ledger, principal),
+          ...(after === null ? [] : [{ sql: 'id > ?', args: [after] }]),
+          ...(status === undefined ? [] : [exportSummary(status, now)]),
+        ]
+        const sql = conditions.map((each) => each.sql).join(' and ')
+        const args = conditions.flatMap((each) => each.args)
+        const { rows, next_cursor } = cutPage(await readJobs(deps.ledger, { sql, args }, limit + 1), limit, filters)
+        return { jobs: rows.map((job) => publicJob(job, now)), next_cursor }
+      },
+      {
+        access: 'events:export',
+        query: z.strictObject({ ...pageQuery, status: z.enum(exportStates).optional() }),
+        response: z.object({ jobs: z.array(exportJobSchema), next_cursor: z.string().nullable() }),
+        detail: { tags: ['Events'], summary: 'The exports that the caller has asked for, in the order they were made' },
+      },
+    )
+    .get(
+      '/v1/exports/jobs/:id',
+      async ({ principal, params }) => publicJob(await ownJob(deps, principal, params.id), deps.clock.now()),
+      {
+        access: 'events:export',
+        params: z.object({ id: z.uuid() }),
+        response: exportJobSchema,
+        detail: { tags: ['Events'], summary: 'One export: how far it is' },
+      },
+    )
+    .get(
+      '/v1/exports/jobs/:id/download',
+      async ({ principal, params }) => {
+        const job = await ownJob(deps, principal, params.id)
+        if (!covers(await deps.visible(principal), visibilityOfJob(job))) {
+          throw new Failure('not_found', { message: 'This export holds events that you no longer see: make a new one' })
+        }
+        return await download(deps, job)
+      },
+      {
+        access: 'events:export',
+        params: z.object({ id: z.uuid() }),
+        response: z.looseObject({ events: z.array(z.unknown()) }),
+        answers: ['text/csv'],
+        detail: { tags: ['Events'], summary: 'The file of a completed export' },
+      },
+    )
 
 async function createJob(
   { state, ledger, recorder, clock, newId, visible }: RouteDependencies,

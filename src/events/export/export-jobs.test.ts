@@ -2,13 +2,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createAnswerStore } from '../../api/idempotency.ts'
-import { mount } from '../../api/mount.ts'
+import { createAnswerStore } from '../../api/answer-store.ts'
+import { testApplication } from '../../api/testing/application.ts'
 import { permissionsOf } from '../../identity/permissions.ts'
 import { anonymous, type Principal } from '../../identity/principal.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { newId } from '../../lib/ids.ts'
-import { silentLog } from '../../lib/log/log.ts'
 import { noAttribution } from '../event.ts'
 import { eventRoutes } from '../routes.ts'
 import {
@@ -60,21 +58,14 @@ function controlPlane(name = 'one', change: Partial<typeof settings> = {}) {
     settings: { ...settings, ...change },
   })
   runners.push(exports)
-  const server = mount({
-    routes: eventRoutes({ ...deps, exports }),
+  const server = testApplication({
+    features: [eventRoutes({ ...deps, exports })],
     authenticate: async () => principal,
     answers: createAnswerStore({ ledger: databases.ledger, clock, key: new Uint8Array(32) }),
     clock,
-    newId,
-    log: silentLog,
-    baseUrl: 'http://localhost:7070',
-    gatewayUrl: 'http://localhost:7080',
-    gatewayRoutes: async () => [],
-    ready: () => ({ ok: true }),
-    metrics: async () => '',
   })
   const ask = (path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> =>
-    server.fetch(
+    server.handle(
       new Request(`http://localhost/v1/exports/jobs${path}`, {
         method: body === undefined ? 'GET' : 'POST',
         headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },

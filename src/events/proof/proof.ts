@@ -1,6 +1,6 @@
 /** What a control plane does for the proof of its events: its key, checkpoints, retention, the route that verifies. */
 import { join } from 'node:path'
-import type { AnyRoute } from '../../api/route.ts'
+import type { AnyElysia } from 'elysia'
 import type { Settings } from '../../config.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
@@ -26,7 +26,7 @@ export interface ProofOptions {
 }
 
 export interface Proof {
-  routes: AnyRoute[]
+  routes: AnyElysia[]
   /** Signs and removes from now on, every few seconds, behind everything else's back. */
   start(): void
   /** Resolves when what runs is done; nothing follows. */
@@ -77,7 +77,7 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
     }, milliseconds)
   }
   return {
-    routes: [...verifyRoutes({ ...options, seen: () => readKnownCheckpoint(seenFile) }), rollupRebuildRoute(options)],
+    routes: [verifyRoutes({ ...options, seen: () => readKnownCheckpoint(seenFile) }), rollupRebuildRoute(options)],
     start: () => next(firstMs),
     async stop() {
       stopped = true

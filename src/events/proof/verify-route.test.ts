@@ -1,10 +1,17 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { Failure } from '../../failure.ts'
+import { testApplication } from '../../api/testing/application.ts'
+import { permissionsOf } from '../../identity/permissions.ts'
 import { anonymous } from '../../identity/principal.ts'
 import { retentionDays, TestProof } from '../testing/proof.ts'
 import { verifyRoutes } from './verify-route.ts'
 
-const auditor = { ...anonymous, kind: 'token', name: 'token:1', roles: ['auditor'] } as const
+const auditor = {
+  ...anonymous,
+  kind: 'token',
+  name: 'token:1',
+  roles: ['auditor'],
+  permissions: permissionsOf(['auditor']),
+} as const
 
 let proof: TestProof
 beforeEach(async () => {
@@ -15,20 +22,18 @@ afterEach(() => proof.store.remove())
 
 /** Asks once and gives the answer, or the code that refused it. */
 function asking() {
-  const [route] = verifyRoutes({
-    ...proof.store,
-    clock: proof.clock,
-    settings: { event_retention_days: retentionDays },
-    seen: () => null,
-  })
+  const features = [
+    verifyRoutes({
+      ...proof.store,
+      clock: proof.clock,
+      settings: { event_retention_days: retentionDays },
+      seen: () => null,
+    }),
+  ]
+  const application = testApplication({ features, authenticate: async () => auditor })
   return async (signal = new AbortController().signal): Promise<Response | string> => {
-    const call = { principal: auditor, params: {}, query: {}, body: {}, headers: new Headers(), requestId: '', signal }
-    try {
-      const answer = await route?.handle(call, new Request('http://127.0.0.1/v1/events/verify'))
-      return answer instanceof Response ? answer : 'no stream'
-    } catch (error) {
-      return error instanceof Failure ? error.code : String(error)
-    }
+    const answer = await application.fetch(new Request('http://127.0.0.1/v1/events/verify', { signal }))
+    return answer.ok ? answer : JSON.parse(await answer.text()).error.code
   }
 }
 

@@ -2,8 +2,9 @@
  * Verification over the API: lines of JSON as they are found. For those who see the events of every team only, because
  * a chain holds those of all. One at a time: each reads all there is.
  */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -42,7 +43,7 @@ export function verifyRoutes({
   settings: { event_retention_days: number }
   /** The newest checkpoint that was seen here, kept outside the databases. */
   seen(): Signed | null
-}): AnyRoute[] {
+}) {
   const stream = lineStreams('A verification is running: try again when it has ended')
   const verify = (principal: Principal, { since, keys, witnesses }: Asked, signal: AbortSignal): Response => {
     if (visibilityOf(principal, { teams: [], tokens: [] }).teams !== 'every') throw new Failure('permission_denied')
@@ -61,40 +62,41 @@ export function verifyRoutes({
     })
     return stream(signal, lines)
   }
-  const about = {
-    path: '/v1/events/verify',
-    tag: 'Events',
-    access: 'events:export',
-    reply: verifyLineSchema,
-    alsoAnswers: ['application/x-ndjson'],
-  } as const
-  return [
-    route({
-      ...about,
-      method: 'GET',
-      summary: 'Whether any event was altered, removed or inserted: lines of findings and chains, a sum as the last',
-      query: z.strictObject({
-        since: sinceSchema.optional(),
-        key: z
-          .string()
-          .transform((text) => text.split(','))
-          .pipe(z.array(keyId).max(maxKeys))
-          .optional()
-          .describe('Ids of the keys to trust, with commas; default: those that stand in the ledger'),
-      }),
-      handle: ({ principal, query: { since, key = [] }, signal }) =>
+  return new Elysia({ name: 'verify' })
+    .use(conventions)
+    .get(
+      '/v1/events/verify',
+      ({ principal, query: { since, key = [] }, request: { signal } }) =>
         verify(principal, { since, keys: key, witnesses: [] }, signal),
-    }),
-    route({
-      ...about,
-      method: 'POST',
-      summary: 'The same, held against checkpoints that were seen elsewhere too',
+      {
+        access: 'events:export',
+        answers: ['application/x-ndjson'],
+        response: verifyLineSchema,
+        query: z.strictObject({
+          since: sinceSchema.optional(),
+          key: z
+            .string()
+            .transform((text) => text.split(','))
+            .pipe(z.array(keyId).max(maxKeys))
+            .optional()
+            .describe('Ids of the keys to trust, with commas; default: those that stand in the ledger'),
+        }),
+        detail: {
+          tags: ['Events'],
+          summary:
+            'Whether any event was altered, removed or inserted: lines of findings and chains, a sum as the last',
+        },
+      },
+    )
+    .post('/v1/events/verify', ({ principal, body, request: { signal } }) => verify(principal, body, signal), {
+      access: 'events:export',
+      answers: ['application/x-ndjson'],
+      response: verifyLineSchema,
       body: z.strictObject({
         since: sinceSchema.optional(),
         keys: z.array(keyId).max(maxKeys).default([]),
         witnesses: z.array(signedSchema).max(maxWitnesses).default([]),
       }),
-      handle: ({ principal, body, signal }) => verify(principal, body, signal),
-    }),
-  ]
+      detail: { tags: ['Events'], summary: 'The same, held against checkpoints that were seen elsewhere too' },
+    })
 }

@@ -1,6 +1,7 @@
 /** The sums that charts show, made anew of the events. For those who see the events of every team only. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
@@ -26,25 +27,28 @@ interface Dependencies {
   settings: { event_retention_days: number }
 }
 
-export function rollupRebuildRoute({ ledger, clock, log, settings }: Dependencies): AnyRoute {
+export function rollupRebuildRoute({ ledger, clock, log, settings }: Dependencies) {
   const stream = lineStreams('Sums are being made anew: try again when that has ended')
-  return route({
-    method: 'POST',
-    path: '/v1/events/series/rebuild',
-    tag: 'Events',
-    summary:
-      'Makes the sums that charts show anew of the events, where they differ: lines of progress, a sum as the last',
-    access: 'events:export',
-    body: z.strictObject({}),
-    reply: rebuiltSchema,
-    alsoAnswers: ['application/x-ndjson'],
-    handle({ principal, signal }) {
+  return new Elysia({ name: 'rebuild' }).use(conventions).post(
+    '/v1/events/series/rebuild',
+    ({ principal, request: { signal } }) => {
       if (visibilityOf(principal, { teams: [], tokens: [] }).teams !== 'every') throw new Failure('permission_denied')
       const retention = settings.event_retention_days * 86_400_000
       const options = { ledger, now: clock.now(), retention, since: null, signal }
       return stream(signal, linesOf(options, clock, log))
     },
-  })
+    {
+      access: 'events:export',
+      body: z.strictObject({}),
+      response: rebuiltSchema,
+      answers: ['application/x-ndjson'],
+      detail: {
+        tags: ['Events'],
+        summary:
+          'Makes the sums that charts show anew of the events, where they differ: lines of progress, a sum as the last',
+      },
+    },
+  )
 }
 
 async function* linesOf(

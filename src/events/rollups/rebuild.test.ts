@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { Failure } from '../../failure.ts'
+import { testApplication } from '../../api/testing/application.ts'
+import { permissionsOf } from '../../identity/permissions.ts'
 import { anonymous } from '../../identity/principal.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { retentionDays, TestProof } from '../testing/proof.ts'
@@ -172,21 +173,24 @@ test('leaves sums alone whose events retention has removed', async () => {
 
 /** Asks the route once as this role, and gives the answer, or the code that refused it. */
 function asking() {
-  const route = rollupRebuildRoute({
-    ...proof.store,
-    clock: proof.clock,
-    log: silentLog,
-    settings: { event_retention_days: retentionDays },
-  })
-  return async (role: 'admin' | 'member', { signal } = new AbortController()): Promise<Response | string> => {
-    const principal = { ...anonymous, kind: 'token', name: 'token:1', roles: [role] } as const
-    const call = { principal, params: {}, query: {}, body: {}, headers: new Headers(), requestId: '', signal }
-    try {
-      const answer = await route.handle(call, new Request('http://127.0.0.1/v1/events/series/rebuild'))
-      return answer instanceof Response ? answer : 'no stream'
-    } catch (error) {
-      return error instanceof Failure ? error.code : String(error)
-    }
+  const features = [
+    rollupRebuildRoute({
+      ...proof.store,
+      clock: proof.clock,
+      log: silentLog,
+      settings: { event_retention_days: retentionDays },
+    }),
+  ]
+  const permissions = permissionsOf(['auditor'])
+  let role: 'admin' | 'member' = 'member'
+  const authenticate = async () =>
+    ({ ...anonymous, kind: 'token', name: 'token:1', roles: [role], permissions }) as const
+  const application = testApplication({ features, authenticate })
+  return async (by: 'admin' | 'member', { signal } = new AbortController()): Promise<Response | string> => {
+    role = by
+    const request = new Request('http://127.0.0.1/v1/events/series/rebuild', { method: 'POST', signal })
+    const answer = await application.fetch(request)
+    return answer.ok ? answer : JSON.parse(await answer.text()).error.code
   }
 }
 

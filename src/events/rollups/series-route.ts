@@ -1,6 +1,7 @@
 /** Sums of what requests did, for charts: GET /v1/events/series. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
@@ -47,30 +48,33 @@ const query = z.strictObject({
 export const seriesRoute = (
   { ledger, clock }: { ledger: Database; clock: Clock },
   visible: (principal: Principal) => Promise<Visibility>,
-): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/events/series',
-    tag: 'Events',
-    summary: 'Requests, tokens, cost and times by minute, hour or day, from sums that are kept of all requests',
-    access: 'events:read',
-    query,
-    reply: z.object({
-      since: z.iso.datetime().describe('Where the first bucket begins'),
-      until: z.iso.datetime(),
-      step: z.enum(['minute', 'hour', 'day']),
-      by: z.enum(seriesGroups).nullable(),
-      series: z
-        .array(z.object({ key, rest, points: z.array(z.object({ at: z.iso.datetime(), ...measures })) }))
-        .describe('Most requests first; a bucket in which nothing happened is left out'),
-      totals: z.array(z.object({ key, rest, ...measures })),
-    }),
-    async handle({ principal, query }) {
+) =>
+  new Elysia({ name: 'seriesRoute' }).use(conventions).get(
+    '/v1/events/series',
+    async ({ principal, query }) => {
       const now = clock.now()
       const since = sinceInstant(query.since, now)
       const until = query.until === undefined ? now + 1 : Date.parse(query.until)
       const visibility = await visible(principal)
       await foldRollups(ledger, turnsBeforeReading)
-      return { reply: await readSeries(ledger, { query: { ...query, since, until }, visibility, now }) }
+      return await readSeries(ledger, { query: { ...query, since, until }, visibility, now })
     },
-  })
+    {
+      access: 'events:read',
+      query: query,
+      response: z.object({
+        since: z.iso.datetime().describe('Where the first bucket begins'),
+        until: z.iso.datetime(),
+        step: z.enum(['minute', 'hour', 'day']),
+        by: z.enum(seriesGroups).nullable(),
+        series: z
+          .array(z.object({ key, rest, points: z.array(z.object({ at: z.iso.datetime(), ...measures })) }))
+          .describe('Most requests first; a bucket in which nothing happened is left out'),
+        totals: z.array(z.object({ key, rest, ...measures })),
+      }),
+      detail: {
+        tags: ['Events'],
+        summary: 'Requests, tokens, cost and times by minute, hour or day, from sums that are kept of all requests',
+      },
+    },
+  )

@@ -3,7 +3,7 @@
  * a change that takes rights away answers with (fleet/README.md).
  */
 
-import type { AnyRoute } from '../../api/route.ts'
+import type { AnyElysia } from 'elysia'
 import { announcedHead } from '../../events/log/ingest.ts'
 import { putCheckpointBack } from '../../events/proof/restored-checkpoint.ts'
 import type { Principal } from '../../identity/principal.ts'
@@ -44,7 +44,7 @@ const readHeadEveryMs = 1000
 
 export interface FleetControl {
   fleet: Fleet
-  routes: AnyRoute[]
+  routes: AnyElysia[]
   usage: UsageControl
   /** The gateway that calls, as far as that is known without asking the databases again (fleet/agent/session-cache.ts). */
   authenticate(request: Request): Promise<Principal | null>
@@ -93,7 +93,7 @@ export function createFleet(options: FleetOptions): FleetControl {
     fleet,
     routes: [
       ...runtimeRoutes(options, { ...watch, usage, peers }),
-      ...boundsRoutes(options),
+      boundsRoutes(options),
       ...(shared ? [peers.route((signal) => receiveSignal(watch, usage, signal))] : []),
     ],
     usage,
@@ -228,7 +228,7 @@ function runtimeRoutes(
     usage,
     peers,
   }: Watch & { usage: UsageControl; peers: Peers },
-): AnyRoute[] {
+): AnyElysia[] {
   return [
     bootstrapRoute({ options, stateHead }),
     streamRoute({

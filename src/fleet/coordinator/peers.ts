@@ -4,8 +4,9 @@
  * none is needed for anything to hold.
  */
 
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Fetch } from '../../providers/provider.ts'
@@ -86,23 +87,24 @@ export class Peers {
   }
 
   /** Where the others' signals arrive; `hear` takes each once. */
-  route(hear: (signal: PeerSignal) => void): AnyRoute {
-    return route({
-      method: 'POST',
+  route(hear: (signal: PeerSignal) => void) {
+    return new Elysia({ name: 'peers' }).use(conventions).post(
       path,
-      tag: 'Gateway runtime',
-      summary: 'What another control plane has to say',
-      access: 'public',
-      rawBody: 'application/json',
-      reply: z.object({}),
-      internal: true,
-      handle: async ({ headers }, request) => {
-        const body = await request.text()
-        this.#gate.admit(headers.get(peerHeader), body)
-        hear(parseSignal(body))
-        return { reply: {} }
+      async ({ body, request: { headers } }) => {
+        const text = new TextDecoder().decode(body)
+        this.#gate.admit(headers.get(peerHeader), text)
+        hear(parseSignal(text))
+        return {}
       },
-    })
+      {
+        access: 'public',
+        internal: true,
+        bodyType: 'application/json',
+        body: z.instanceof(Uint8Array),
+        response: z.object({}),
+        detail: { tags: ['Gateway runtime'], summary: 'What another control plane has to say' },
+      },
+    )
   }
 
   async #send({ id, address }: Peer, body: string): Promise<boolean> {

@@ -235,26 +235,30 @@ export const leasesRequestSchema = z.strictObject({
 })
 export const leasesReplySchema = z.object({
   registration: z.enum(['done', 'behind', 'needed']).nullable(),
-  balances: z.array(balanceTotals),
-  grants: z.array(
-    z.object({
-      account: accountName,
-      booked: accountName,
-      tight: z.boolean(),
-      partial: z.boolean(),
-      until: z.number().nullable(),
-    }),
-  ),
-  refusals: z.array(
-    z.object({
-      account: z.string(),
-      reason: z.enum(['exhausted', 'short', 'held', 'unknown']),
-      retry_after: z.number().nullable(),
-      left: z.number().nullable(),
-      until: z.number().nullable(),
-    }),
-  ),
-  later: z.array(accountName),
+  balances: z.array(balanceTotals).readonly(),
+  grants: z
+    .array(
+      z.object({
+        account: accountName,
+        booked: accountName,
+        tight: z.boolean(),
+        partial: z.boolean(),
+        until: z.number().nullable(),
+      }),
+    )
+    .readonly(),
+  refusals: z
+    .array(
+      z.object({
+        account: z.string(),
+        reason: z.enum(['exhausted', 'short', 'held', 'unknown']),
+        retry_after: z.number().nullable(),
+        left: z.number().nullable(),
+        until: z.number().nullable(),
+      }),
+    )
+    .readonly(),
+  later: z.array(accountName).readonly(),
 })
 
 export const workerHeader = 'x-gatehouse-worker'

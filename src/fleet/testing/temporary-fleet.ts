@@ -7,6 +7,7 @@ import { Database as Sqlite } from 'bun:sqlite'
 import { mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { testApplication } from '../../api/testing/application.ts'
 import { createRecorder } from '../../events/change.ts'
 import { controlPlaneChain } from '../../events/log/chain.ts'
 import type { Recorder } from '../../events/recorder.ts'
@@ -46,6 +47,7 @@ export class TemporaryFleet {
   readonly #state: Sqlite
   #ledger: Database | null = null
   #control: ReturnType<typeof createFleet> | null = null
+  #served: { control: ReturnType<typeof createFleet>; application: ReturnType<typeof testApplication> } | null = null
   #server: Bun.Server<unknown> | null = null
   readonly #workers: GatewayAgent[] = []
 
@@ -265,33 +267,23 @@ export class TemporaryFleet {
   }
 
   async #serve(request: Request): Promise<Response> {
-    const url = new URL(request.url)
+    const { pathname } = new URL(request.url)
     try {
-      return await this.interfere(url.pathname, request, () => this.#answer(url, request))
+      return await this.interfere(pathname, request, async () => await this.#application().fetch(request))
     } catch (thrown) {
       const failure = asFailure(thrown)
       return Response.json(envelope(failure, 'request'), { status: failure.status })
     }
   }
 
-  /** What mount.ts does, as far as these routes need it. */
-  async #answer(url: URL, request: Request): Promise<Response> {
-    const route = this.control.routes.find(({ path, method }) => path === url.pathname && method === request.method)
-    if (route === undefined) throw new Failure('not_found')
-    const principal = await this.#authenticate(request)
-    const answer = await route.handle(
-      {
-        principal,
-        params: {},
-        query: route.query?.parse(Object.fromEntries(url.searchParams)) ?? {},
-        body: route.body === undefined ? null : route.body.parse(await request.json()),
-        headers: request.headers,
-        requestId: 'request',
-        signal: request.signal,
-      },
-      request,
-    )
-    return answer instanceof Response ? answer : Response.json(route.reply.parse(answer.reply))
+  /** The routes of the control plane that runs now. */
+  #application() {
+    const { control } = this
+    if (this.#served?.control !== control) {
+      const authenticate = (request: Request) => this.#authenticate(request)
+      this.#served = { control, application: testApplication({ features: control.routes, authenticate }) }
+    }
+    return this.#served.application
   }
 
   async #authenticate(request: Request): Promise<Principal> {
@@ -301,7 +293,7 @@ export class TemporaryFleet {
       .get(hashSecret(secret))
     if (token !== null) {
       if (token.revoked_at !== null) throw new Failure('invalid_api_token')
-      const bound = { tokenId: token.id, gatewayId: this.gatewayId, permissions: permissionsOf(['runtime']) }
+      const bound = { tokenId: token.id, gatewayId: this.gatewayId, permissions: permissionsOf(['runtime', 'auditor']) }
       return { ...anonymous, kind: 'token', name: 'token', ...bound }
     }
     const [session] = await this.ledger.read<{ token_id: string; gateway_id: string; instance_id: string }>(

@@ -1,6 +1,6 @@
 /** The gateway's routes in `/v1/openapi.json`: one for each dialect, and model discovery. */
 import { z } from 'zod'
-import type { GatewayRouteDescription } from '../../api/route.ts'
+import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import { type Family, families, modelFamilies } from '../../languages/families.ts'
 import { familySchemas } from './route-schemas.ts'
 import { socketRouteDescriptions } from './websocket-routes.ts'

@@ -4,7 +4,7 @@
  * accepts.
  */
 import { z } from 'zod'
-import type { GatewayRouteDescription } from '../../api/route.ts'
+import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import type { Family } from '../../languages/families.ts'
 
 type Described = Pick<

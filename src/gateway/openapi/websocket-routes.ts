@@ -1,6 +1,6 @@
 /** The WebSocket paths in `/v1/openapi.json`; OpenAPI describes the opening handshake and one frame. */
 import { z } from 'zod'
-import type { GatewayRouteDescription } from '../../api/route.ts'
+import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import { families, familyNames, hasSockets, type SocketFamily } from '../../languages/families.ts'
 
 const errorFrame = z.looseObject({

@@ -15,8 +15,12 @@ export function pathOf(url: string): string {
 export const namesSeveralHosts = ({ headers }: Pick<Request, 'headers'>): boolean =>
   headers.get('host')?.includes(',') === true
 
-/** The request with an address that `URL` can read; itself where it has one. */
+/** Elysia looks for the path behind this many characters, which a very short host does not fill. */
+const shortestOrigin = 'http://loca'.length
+
+/** The request with an address that `URL` and Elysia can read; itself where it has one. */
 export function withAddress(request: Request): Request {
   const { url } = request
-  return URL.canParse(url) ? request : new Request(`http://localhost${url.replace(/^[a-z]+:\/\/[^/]*/, '')}`, request)
+  const isReadable = URL.canParse(url) && url.indexOf('/', 'https://'.length) >= shortestOrigin
+  return isReadable ? request : new Request(`http://localhost${url.replace(/^[a-z]+:\/\/[^/]*/, '')}`, request)
 }

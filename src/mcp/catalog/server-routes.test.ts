@@ -12,8 +12,8 @@ import { mcpServerRoutes } from './server-routes.ts'
 let plane: TemporaryControlPlane
 beforeAll(async () => {
   plane = await temporaryControlPlane(undefined, (deps) => [
-    ...mcpServerRoutes({ ...deps, masterKey: new Uint8Array(32), plainHttp: 'loopback' }),
-    ...mcpOfferRoutes({ ...deps, log: silentLog }),
+    mcpServerRoutes({ ...deps, masterKey: new Uint8Array(32), plainHttp: 'loopback' }),
+    mcpOfferRoutes({ ...deps, log: silentLog }),
   ])
 })
 afterAll(() => plane.remove())

@@ -1,11 +1,11 @@
 /** `/v1/catalog/mcp-servers`: which MCP servers there are, how they are reached, and by which secrets, which never come out. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { conventions } from '../../api/conventions.ts'
 import { pageQuery } from '../../api/page.ts'
-import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import {
   all,
-  answered,
   type CatalogCall,
   type CatalogDependencies,
   changeCatalog,
@@ -48,45 +48,45 @@ const tag = 'Catalog'
 
 export type ServerRow = typeof mcpServers.$inferSelect
 
-export const mcpServerRoutes = (deps: CatalogDependencies): AnyRoute[] => [
-  route({
-    method: 'POST',
-    path,
-    tag,
-    summary: 'Adds an MCP server',
-    access: 'catalog:write',
-    body: createMcpServerBody,
-    reply: mcpServerSchema,
-    status: 201,
-    handle: (call) => createServer(deps, call, call.body),
-  }),
-  route({
-    method: 'GET',
-    path,
-    tag,
-    summary: 'Lists MCP servers, in the order they were made',
-    access: 'catalog:read',
-    query: z.object(pageQuery),
-    reply: z.object({ mcp_servers: z.array(mcpServerSchema), next_cursor: z.string().nullable() }),
-    handle: ({ query }) => listServers(deps, query),
-  }),
-  ...recordRoutes({
-    path,
-    tag,
-    summaries: {
-      get: 'One MCP server',
-      update: 'Changes an MCP server; new secrets reach every gateway, and null takes some away',
-      remove: 'Deletes an MCP server, with its secrets and what was approved of it; gives its last record',
-    },
-    params: idParams,
-    body: updateMcpServerBody,
-    reply: mcpServerSchema,
-    find: (id) => requireServer(deps, id),
-    show: (row) => serverRecord(deps, row),
-    update: (call, before, body) => updateServer(deps, call, before, body),
-    remove: (call, before) => deleteServer(deps, call, before),
-  }),
-]
+export const mcpServerRoutes = (deps: CatalogDependencies) =>
+  new Elysia({ name: 'server' })
+    .use(conventions)
+    .post(
+      path,
+      async ({ principal, requestId, body, status }) =>
+        status(201, await createServer(deps, { principal, requestId }, body)),
+      {
+        versioned: true,
+        access: 'catalog:write',
+        body: createMcpServerBody,
+        response: { 201: mcpServerSchema },
+        detail: { tags: [tag], summary: 'Adds an MCP server' },
+      },
+    )
+    .get(path, ({ query }) => listServers(deps, query), {
+      access: 'catalog:read',
+      query: z.strictObject(pageQuery),
+      response: z.object({ mcp_servers: z.array(mcpServerSchema), next_cursor: z.string().nullable() }),
+      detail: { tags: [tag], summary: 'Lists MCP servers, in the order they were made' },
+    })
+    .use(
+      recordRoutes({
+        path,
+        tag,
+        summaries: {
+          get: 'One MCP server',
+          update: 'Changes an MCP server; new secrets reach every gateway, and null takes some away',
+          remove: 'Deletes an MCP server, with its secrets and what was approved of it; gives its last record',
+        },
+        params: idParams,
+        body: updateMcpServerBody,
+        reply: mcpServerSchema,
+        find: (id) => requireServer(deps, id),
+        show: (row) => serverRecord(deps, row),
+        update: (call, before, body) => updateServer(deps, call, before, body),
+        remove: (call, before) => deleteServer(deps, call, before),
+      }),
+    )
 
 /** The MCP server of this id. Throws `not_found`. */
 export async function requireServer({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ServerRow> {
@@ -127,7 +127,7 @@ async function createServer(deps: CatalogDependencies, call: CatalogCall, body: 
     ],
     ledger: [keepServerKey(deps, id, dataKey, deps.clock.now())],
   })
-  return answered(await serverRecord(deps, await requireServer(deps, id)))
+  return await serverRecord(deps, await requireServer(deps, id))
 }
 
 async function listServers(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
@@ -136,7 +136,7 @@ async function listServers(deps: CatalogDependencies, asked: { limit: number; cu
     read: (row) => fromRow(mcpServers, row),
     show: (row) => serverRecord(deps, row),
   })
-  return { reply: { mcp_servers: records, next_cursor } }
+  return { mcp_servers: records, next_cursor }
 }
 
 async function updateServer(deps: CatalogDependencies, call: CatalogCall, before: ServerRow, body: UpdateMcpServer) {
@@ -169,7 +169,7 @@ async function updateServer(deps: CatalogDependencies, call: CatalogCall, before
     ],
     ledger: [keepServerKey(deps, id, dataKey, deps.clock.now())],
   })
-  return answered(await serverRecord(deps, await requireServer(deps, id)))
+  return await serverRecord(deps, await requireServer(deps, id))
 }
 
 async function deleteServer(deps: CatalogDependencies, call: CatalogCall, before: ServerRow) {
@@ -193,7 +193,7 @@ async function deleteServer(deps: CatalogDependencies, call: CatalogCall, before
     ],
     ledger: [forgetServerKey(id), { sql: 'delete from mcp_offers where server_id = ?', args: [id] }],
   })
-  return { reply }
+  return reply
 }
 
 async function serverRecord(deps: CatalogDependencies, row: ServerRow): Promise<McpServerReply> {

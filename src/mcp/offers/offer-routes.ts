@@ -2,9 +2,10 @@
  * What MCP servers offer: `/v1/catalog/mcp-servers/{id}/offers` shows each definition with whether it is approved, and
  * approves one; gateways report what they see to `/v1/gateway-runtime/mcp-offers`.
  */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { conventions } from '../../api/conventions.ts'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
-import { type AnyRoute, route } from '../../api/route.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
@@ -20,7 +21,7 @@ import { approve, approvedDigests, withdraw } from './offer-rows.ts'
 import { misfitOf } from './offer-shape.ts'
 import { type OfferDependencies, takeOffers } from './take-offers.ts'
 
-const path = '/v1/catalog/mcp-servers/{id}/offers'
+const path = '/v1/catalog/mcp-servers/:id/offers'
 const tag = 'Catalog'
 
 const kindSchema = z.enum(offerKinds)
@@ -43,52 +44,52 @@ const approvalBody = z.strictObject({
   digest: z.string().regex(/^[0-9a-f]{64}$/),
 })
 
-export const mcpOfferRoutes = (deps: OfferDependencies): AnyRoute[] => [
-  route({
-    method: 'GET',
-    path,
-    tag,
-    summary: 'What an MCP server was seen to offer: each definition, approved or held',
-    access: 'catalog:read',
-    params: idParams,
-    query: z.object(pageQuery),
-    reply: z.object({ offers: z.array(offerSchema), next_cursor: z.string().nullable() }),
-    handle: ({ params, query }) => listOffers(deps, params.id, query),
-  }),
-  route({
-    method: 'POST',
-    path: `${path}/approve`,
-    tag,
-    summary: 'Approves one definition, in the place of the one that was',
-    access: 'catalog:write',
-    params: idParams,
-    body: approvalBody,
-    reply: offerSchema,
-    handle: (call) => approveOffer(deps, call, call.params.id, call.body),
-  }),
-  route({
-    method: 'POST',
-    path: `${path}/withdraw`,
-    tag,
-    summary: 'Takes back the approval of one definition: it is held, as if nobody had approved it',
-    access: 'catalog:write',
-    params: idParams,
-    body: approvalBody,
-    reply: offerSchema,
-    handle: (call) => withdrawOffer(deps, call, call.params.id, call.body),
-  }),
-  route({
-    method: 'POST',
-    path: '/v1/gateway-runtime/mcp-offers',
-    tag: 'Gateway runtime',
-    summary: 'Tell what an MCP server offers that was not approved as it is',
-    access: 'runtime:session',
-    body: offerReportSchema,
-    reply: offerReportReplySchema,
-    internal: true,
-    handle: async (call) => ({ reply: await takeOffers(deps, call, call.body) }),
-  }),
-]
+export const mcpOfferRoutes = (deps: OfferDependencies) =>
+  new Elysia({ name: 'offer' })
+    .use(conventions)
+    .get(path, ({ params, query }) => listOffers(deps, params.id, query), {
+      access: 'catalog:read',
+      params: idParams,
+      query: z.strictObject(pageQuery),
+      response: z.object({ offers: z.array(offerSchema), next_cursor: z.string().nullable() }),
+      detail: { tags: [tag], summary: 'What an MCP server was seen to offer: each definition, approved or held' },
+    })
+    .post(
+      `${path}/approve`,
+      ({ principal, requestId, params, body }) => approveOffer(deps, { principal, requestId }, params.id, body),
+      {
+        access: 'catalog:write',
+        params: idParams,
+        body: approvalBody,
+        response: offerSchema,
+        detail: { tags: [tag], summary: 'Approves one definition, in the place of the one that was' },
+      },
+    )
+    .post(
+      `${path}/withdraw`,
+      ({ principal, requestId, params, body }) => withdrawOffer(deps, { principal, requestId }, params.id, body),
+      {
+        access: 'catalog:write',
+        params: idParams,
+        body: approvalBody,
+        response: offerSchema,
+        detail: {
+          tags: [tag],
+          summary: 'Takes back the approval of one definition: it is held, as if nobody had approved it',
+        },
+      },
+    )
+    .post(
+      '/v1/gateway-runtime/mcp-offers',
+      ({ principal, requestId, body }) => takeOffers(deps, { principal, requestId }, body),
+      {
+        access: 'runtime:session',
+        internal: true,
+        body: offerReportSchema,
+        response: offerReportReplySchema,
+        detail: { tags: ['Gateway runtime'], summary: 'Tell what an MCP server offers that was not approved as it is' },
+      },
+    )
 
 type OfferRow = typeof mcpOffers.$inferSelect
 
@@ -107,7 +108,7 @@ async function listOffers(
   const rows = found.map((row) => fromRow(mcpOffers, row)).map((row) => ({ ...row, id: String(row.id) }))
   const page = cutPage(rows, limit, query)
   const approved = await approvedDigests(deps.state, serverId)
-  return { reply: { offers: page.rows.map((row) => shown(row, approved)), next_cursor: page.next_cursor } }
+  return { offers: page.rows.map((row) => shown(row, approved)), next_cursor: page.next_cursor }
 }
 
 type Named = z.infer<typeof approvalBody>
@@ -126,7 +127,7 @@ async function approveOffer(deps: OfferDependencies, call: CatalogCall, serverId
       approve(serverId, named, 'replacing'),
     )
   }
-  return { reply: shown(found.row, await approvedDigests(deps.state, serverId)) }
+  return shown(found.row, await approvedDigests(deps.state, serverId))
 }
 
 async function withdrawOffer(deps: OfferDependencies, call: CatalogCall, serverId: string, named: Named) {
@@ -134,7 +135,7 @@ async function withdrawOffer(deps: OfferDependencies, call: CatalogCall, serverI
   if (found.approved === named.digest) {
     await changeOffer(deps, call, { ...found, named, type: 'mcp.offer_withdrawn' }, withdraw(serverId, named))
   }
-  return { reply: shown(found.row, await approvedDigests(deps.state, serverId)) }
+  return shown(found.row, await approvedDigests(deps.state, serverId))
 }
 
 /** A definition that was seen, its server, and which definition of the same thing is approved. */

@@ -66,7 +66,7 @@ export const userChanges = z.strictObject({
   password: fields.password,
 })
 
-export const userFilters = z.object({
+export const userFilters = z.strictObject({
   role: z.enum(userRoles).describe('Only people of this role').optional(),
   status: z.enum(userStatuses).describe('Only people in this state').optional(),
 })

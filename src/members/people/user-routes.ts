@@ -1,9 +1,10 @@
 /** `/v1/users`: the people of the organization. */
 
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { entityTag, requireVersion } from '../../api/entity-tag.ts'
+import { conventions } from '../../api/conventions.ts'
+import { requireVersion } from '../../api/entity-tag.ts'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
-import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Statement } from '../../store/statement.ts'
@@ -27,121 +28,118 @@ import { newUserBody, type User, userChanges, userFilters, userSchema } from './
 
 const idParams = z.object({ id: z.uuid() })
 
-export const userRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
-  listUsers(dependencies),
-  createUser(dependencies),
-  getUser(dependencies),
-  updateUser(dependencies),
-]
-
-const listUsers = ({ ledger }: MemberDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/users',
-    tag: 'People',
-    summary: 'Lists people, in the order they were added',
-    access: 'members:read',
-    query: userFilters.extend(pageQuery),
-    reply: z.object({ users: z.array(userSchema), next_cursor: z.string().nullable() }),
-    async handle({ principal, query: { role, status, limit, cursor } }) {
-      const visible = visibleUsers(principal)
-      const filters = { role, status }
-      const found = await ledger.read<UserRow>(
-        `select * from users where id > coalesce(?, '') and role = coalesce(?, role) and status = coalesce(?, status)
+export const userRoutes = (dependencies: MemberDependencies) => {
+  const { ledger } = dependencies
+  return new Elysia({ name: 'user' })
+    .use(conventions)
+    .get(
+      '/v1/users',
+      async ({ principal, query: { role, status, limit, cursor } }) => {
+        const visible = visibleUsers(principal)
+        const filters = { role, status }
+        const found = await ledger.read<UserRow>(
+          `select * from users where id > coalesce(?, '') and role = coalesce(?, role) and status = coalesce(?, status)
            and ${visible.sql} order by id limit ?`,
-        [startOf(cursor, filters), role ?? null, status ?? null, ...visible.args, limit + 1],
-      )
-      const { rows, next_cursor } = cutPage(found, limit, filters)
-      const teams = await teamsOfUsers(
-        ledger,
-        rows.map(({ id }) => id),
-      )
-      return { reply: { users: rows.map((row) => userRecord(row, teams.get(row.id) ?? [])), next_cursor } }
-    },
-  })
-
-const createUser = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/users',
-    tag: 'People',
-    summary: 'Adds a person; without a password they cannot sign in until one is set',
-    access: 'members:write',
-    body: newUserBody,
-    reply: userSchema,
-    status: 201,
-    async handle({ principal, body: { email, name, role, password }, requestId }) {
-      assertMayChange(principal, null, role)
-      const passwordHash = password === undefined ? null : await newPasswordHash(password, email, 'password')
-      const [id, createdAt] = [dependencies.newId(), dependencies.clock.now()]
-      const insert: Statement = {
-        sql: `insert into users (id, email, name, role, status, password_hash, created_at)
+          [startOf(cursor, filters), role ?? null, status ?? null, ...visible.args, limit + 1],
+        )
+        const { rows, next_cursor } = cutPage(found, limit, filters)
+        const teams = await teamsOfUsers(
+          ledger,
+          rows.map(({ id }) => id),
+        )
+        return { users: rows.map((row) => userRecord(row, teams.get(row.id) ?? [])), next_cursor }
+      },
+      {
+        access: 'members:read',
+        query: userFilters.extend(pageQuery),
+        response: z.object({ users: z.array(userSchema), next_cursor: z.string().nullable() }),
+        detail: { tags: ['People'], summary: 'Lists people, in the order they were added' },
+      },
+    )
+    .post(
+      '/v1/users',
+      async ({ principal, body: { email, name, role, password }, requestId, status }) => {
+        assertMayChange(principal, null, role)
+        const passwordHash = password === undefined ? null : await newPasswordHash(password, email, 'password')
+        const [id, createdAt] = [dependencies.newId(), dependencies.clock.now()]
+        const insert: Statement = {
+          sql: `insert into users (id, email, name, role, status, password_hash, created_at)
           values (?, ?, ?, ?, 'active', ?, ?)`,
-        args: [id, email, name, role, passwordHash, createdAt],
-      }
-      const event = await memberEvent(dependencies, {
-        type: 'member.created',
-        principal,
-        requestId,
-        details: { user_id: id, role, has_password: passwordHash !== null },
-      })
-      await recordChange(dependencies.recorder, { event, ledger: [freeEmailGuard(email), insert] }, emailTaken)
-      return await answer(dependencies, id)
-    },
-  })
-
-const getUser = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/users/{id}',
-    tag: 'People',
-    summary: 'One person',
-    access: 'members:read',
-    params: idParams,
-    reply: userSchema,
-    async handle({ principal, params: { id } }) {
-      await requireVisibleUser(dependencies.ledger, principal, id)
-      return await answer(dependencies, id)
-    },
-  })
-
-const updateUser = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'PATCH',
-    path: '/v1/users/{id}',
-    tag: 'People',
-    summary: 'Changes a person; a new password ends their sessions, disabling also their tokens',
-    access: 'members:write',
-    params: idParams,
-    body: userChanges,
-    reply: userSchema,
-    async handle({ principal, params: { id }, body, headers, requestId }) {
-      const before = await requireUser(dependencies, id)
-      requireVersion(headers, before.version)
-      assertMayChange(principal, before.role, body.role ?? before.role)
-      assertNotOwnPassword(principal, id, body.password)
-      const after = await changed(before, body)
-      const changes = changesOf(before, after, ['name', 'role', 'status'])
-      const newPassword = body.password !== undefined
-      if (Object.keys(changes).length > 0 || newPassword) {
-        if (losesOwner(before, after)) await requireOtherOwner(dependencies, id)
+          args: [id, email, name, role, passwordHash, createdAt],
+        }
         const event = await memberEvent(dependencies, {
-          type: 'member.updated',
+          type: 'member.created',
           principal,
           requestId,
-          details: { user_id: id, changes: newPassword ? { ...changes, password: 'replaced' } : changes },
+          details: { user_id: id, role, has_password: passwordHash !== null },
         })
-        const marks = dependencies.delegations.mark(id, dependencies.clock.now(), after.status === 'disabled')
-        const ended = newPassword ? [endSetupLinks(id)] : []
-        const ledger = [...updateStatements(before, after, newPassword), ...ended, ...marks]
-        await recordChange(dependencies.recorder, { event, ledger })
-      }
-      const actor = { principal, requestId }
-      if (after.status === 'disabled') await revokeTokensOf(dependencies, actor, { userId: id })
-      await dependencies.delegations.follow(actor, id)
-      return await answer(dependencies, id)
-    },
-  })
+        await recordChange(dependencies.recorder, { event, ledger: [freeEmailGuard(email), insert] }, emailTaken)
+        return status(201, await answer(dependencies, id))
+      },
+      {
+        access: 'members:write',
+        body: newUserBody,
+        versioned: true,
+        response: { 201: userSchema },
+        detail: { tags: ['People'], summary: 'Adds a person; without a password they cannot sign in until one is set' },
+      },
+    )
+    .get(
+      '/v1/users/:id',
+      async ({ principal, params: { id } }) => {
+        await requireVisibleUser(dependencies.ledger, principal, id)
+        return await answer(dependencies, id)
+      },
+      {
+        access: 'members:read',
+        params: idParams,
+        versioned: true,
+        response: userSchema,
+        detail: { tags: ['People'], summary: 'One person' },
+      },
+    )
+    .patch(
+      '/v1/users/:id',
+      async ({ principal, params: { id }, body, requestId, request: { headers } }) => {
+        const before = await requireUser(dependencies, id)
+        requireVersion(headers, before.version)
+        assertMayChange(principal, before.role, body.role ?? before.role)
+        assertNotOwnPassword(principal, id, body.password)
+        const after = await changed(before, body)
+        const changes = changesOf(before, after, ['name', 'role', 'status'])
+        const newPassword = body.password !== undefined
+        if (Object.keys(changes).length > 0 || newPassword) {
+          if (losesOwner(before, after)) await requireOtherOwner(dependencies, id)
+          const event = await memberEvent(dependencies, {
+            type: 'member.updated',
+            principal,
+            requestId,
+            details: { user_id: id, changes: newPassword ? { ...changes, password: 'replaced' } : changes },
+          })
+          const marks = dependencies.delegations.mark(id, dependencies.clock.now(), after.status === 'disabled')
+          const ended = newPassword ? [endSetupLinks(id)] : []
+          const ledger = [...updateStatements(before, after, newPassword), ...ended, ...marks]
+          await recordChange(dependencies.recorder, { event, ledger })
+        }
+        const actor = { principal, requestId }
+        if (after.status === 'disabled') await revokeTokensOf(dependencies, actor, { userId: id })
+        await dependencies.delegations.follow(actor, id)
+        return await answer(dependencies, id)
+      },
+      {
+        access: 'members:write',
+        params: idParams,
+        body: userChanges,
+        versioned: true,
+        ifMatch: true,
+        response: userSchema,
+        detail: {
+          tags: ['People'],
+          summary: 'Changes a person; a new password ends their sessions, disabling also their tokens',
+        },
+      },
+    )
+}
 
 /** One's own password is changed by who knows the present one: a stolen session must not become a lasting one. */
 function assertNotOwnPassword({ kind, userId }: Principal, id: string, password: string | undefined): void {
@@ -202,7 +200,7 @@ export async function requireUser({ ledger }: Pick<MemberDependencies, 'ledger'>
 
 async function answer(dependencies: MemberDependencies, id: string) {
   const record = await readUser(dependencies, id)
-  return { reply: record, headers: { etag: entityTag(record.version) } }
+  return record
 }
 
 /** The record of a person as the API shows it. Throws `not_found`. */

@@ -1,6 +1,7 @@
 /** The routes that turn a program's code into a session or a token (handbook/tokens.md, handbook/people.md). */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { tokenRecord, tokenRecordSchema } from '../../tokens/record.ts'
 import { tokenName } from '../../tokens/token-body.ts'
@@ -11,55 +12,56 @@ import { refuseForeignPage } from '../sessions/auth-routes.ts'
 import { exchangeForSession, exchangeForToken } from './exchange-code.ts'
 import { codeBody } from './program-code.ts'
 
-export const exchangeRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
-  exchangeSessionCode(dependencies),
-  exchangeTokenCode(dependencies),
-]
-
-const exchangeSessionCode = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/auth/session/exchange-code',
-    tag: 'Sessions',
-    summary: "Turns a program's code for a sign-in into a session of the person who approved, to be sent as Bearer",
-    access: 'public',
-    body: z.strictObject(codeBody),
-    reply: z.object({
-      session: z.object({ id: z.uuid(), expires_at: z.iso.datetime() }),
-      session_token: z.string().describe('The secret of the session, shown once'),
-      user: userSchema,
-    }),
-    status: 201,
-    async handle({ body, requestId }, request) {
-      refuseForeignPage(request, dependencies)
-      const { approval, session } = await exchangeForSession(dependencies, body, requestId)
-      return {
-        reply: {
+export const exchangeRoutes = (dependencies: MemberDependencies) =>
+  new Elysia({ name: 'exchange' })
+    .use(conventions)
+    .post(
+      '/v1/auth/session/exchange-code',
+      async ({ body, requestId, request, showsSecretOf, status }) => {
+        refuseForeignPage(request, dependencies)
+        const { approval, session } = await exchangeForSession(dependencies, body, requestId)
+        showsSecretOf(session.id)
+        return status(201, {
           session: { id: session.id, expires_at: timestamp(session.expiresAt) },
           session_token: session.secret,
           user: await readUser(dependencies, approval.userId),
+        })
+      },
+      {
+        access: 'public',
+        body: z.strictObject(codeBody),
+        response: {
+          201: z.object({
+            session: z.object({ id: z.uuid(), expires_at: z.iso.datetime() }),
+            session_token: z.string().describe('The secret of the session, shown once'),
+            user: userSchema,
+          }),
         },
-        secretOf: session.id,
-      }
-    },
-  })
-
-const exchangeTokenCode = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/tokens/exchange-code',
-    tag: 'Tokens',
-    summary: "Turns a program's code for a named token into that token, bound to the person who approved",
-    access: 'public',
-    body: z.strictObject({ ...codeBody, token_name: tokenName }),
-    reply: tokenRecordSchema.extend({ token_value: z.string().describe('The secret, shown once') }),
-    status: 201,
-    async handle({ body, requestId }, request) {
-      refuseForeignPage(request, dependencies)
-      const { token, secret } = await exchangeForToken(dependencies, body, requestId)
-      const [organization] = await dependencies.ledger.read<{ id: string }>('select id from organizations')
-      const used = (await dependencies.depletion.read([token])).get(token.id) ?? null
-      const record = tokenRecord(token, organization?.id ?? '', dependencies.clock.now(), used)
-      return { reply: { ...record, token_value: secret }, secretOf: token.id }
-    },
-  })
+        detail: {
+          tags: ['Sessions'],
+          summary:
+            "Turns a program's code for a sign-in into a session of the person who approved, to be sent as Bearer",
+        },
+      },
+    )
+    .post(
+      '/v1/tokens/exchange-code',
+      async ({ body, requestId, request, showsSecretOf, status }) => {
+        refuseForeignPage(request, dependencies)
+        const { token, secret } = await exchangeForToken(dependencies, body, requestId)
+        const [organization] = await dependencies.ledger.read<{ id: string }>('select id from organizations')
+        const used = (await dependencies.depletion.read([token])).get(token.id) ?? null
+        const record = tokenRecord(token, organization?.id ?? '', dependencies.clock.now(), used)
+        showsSecretOf(token.id)
+        return status(201, { ...record, token_value: secret })
+      },
+      {
+        access: 'public',
+        body: z.strictObject({ ...codeBody, token_name: tokenName }),
+        response: { 201: tokenRecordSchema.extend({ token_value: z.string().describe('The secret, shown once') }) },
+        detail: {
+          tags: ['Tokens'],
+          summary: "Turns a program's code for a named token into that token, bound to the person who approved",
+        },
+      },
+    )

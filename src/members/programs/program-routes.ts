@@ -6,8 +6,9 @@
  * Both calls are a signed-in browser's own: held to our pages and to the session's CSRF token like any write by cookie.
  * A program that has a session already cannot let another one in.
  */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import type { MemberDependencies } from '../dependencies.ts'
 import { memberEvent, recordChange } from '../member-event.ts'
@@ -16,10 +17,45 @@ import { requireAccount, sessionPrincipal } from '../sessions/authenticate-sessi
 import type { LiveSession } from '../sessions/session.ts'
 import { makeCode, mayGiveToken, outOfBand, type ProgramRequest, programQuery } from './program-code.ts'
 
-export const programRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
-  previewProgram(dependencies),
-  decideProgram(dependencies),
-]
+export const programRoutes = (dependencies: MemberDependencies) =>
+  new Elysia({ name: 'program' })
+    .use(conventions)
+    .post(
+      '/v1/auth/programs/preview',
+      async ({ body: asked, request }) => {
+        assertMayGive(asked, await requireBrowser(request, dependencies))
+        const { client_id: program, redirect_uri, token_name = null } = asked
+        return { program, redirect_host: hostOf(redirect_uri), token_name }
+      },
+      {
+        access: 'signed-in',
+        body: programQuery,
+        response: previewSchema,
+        detail: { tags: ['Sessions'], summary: 'What a program asks a signed-in person for' },
+      },
+    )
+    .post(
+      '/v1/auth/programs/decision',
+      async ({ body: { approve, user_id: shownUser, ...asked }, requestId, request, showsSecretOf }) => {
+        const session = await requireBrowser(request, dependencies)
+        if (shownUser !== undefined) requireAccount(session, shownUser)
+        if (!approve) return answerTo(asked, { error: 'access_denied' })
+        assertMayGive(asked, session)
+        const code = await approveProgram(dependencies, asked, session, requestId)
+        const reply = { ...answerTo(asked, { code }), code: asked.redirect_uri === outOfBand ? code : null }
+        showsSecretOf(asked.client_id)
+        return reply
+      },
+      {
+        access: 'signed-in',
+        body: programQuery.extend({
+          approve: z.boolean(),
+          user_id: z.string().optional().describe('The account that the page showed; another one is refused'),
+        }),
+        response: decisionSchema,
+        detail: { tags: ['Sessions'], summary: "Takes that person's answer" },
+      },
+    )
 
 const previewSchema = z.object({
   program: z.string().describe('What the program calls itself'),
@@ -36,45 +72,6 @@ const decisionSchema = z.object({
   code: z.string().nullable().describe('The code to type, for a program that cannot listen, once'),
 })
 export type ProgramDecision = z.infer<typeof decisionSchema>
-
-const previewProgram = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/auth/programs/preview',
-    tag: 'Sessions',
-    summary: 'What a program asks a signed-in person for',
-    access: 'signed-in',
-    body: programQuery,
-    reply: previewSchema,
-    async handle({ body: asked }, request) {
-      assertMayGive(asked, await requireBrowser(request, dependencies))
-      const { client_id: program, redirect_uri, token_name = null } = asked
-      return { reply: { program, redirect_host: hostOf(redirect_uri), token_name } }
-    },
-  })
-
-const decideProgram = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/auth/programs/decision',
-    tag: 'Sessions',
-    summary: "Takes that person's answer",
-    access: 'signed-in',
-    body: programQuery.extend({
-      approve: z.boolean(),
-      user_id: z.string().optional().describe('The account that the page showed; another one is refused'),
-    }),
-    reply: decisionSchema,
-    async handle({ body: { approve, user_id: shownUser, ...asked }, requestId }, request) {
-      const session = await requireBrowser(request, dependencies)
-      if (shownUser !== undefined) requireAccount(session, shownUser)
-      if (!approve) return { reply: answerTo(asked, { error: 'access_denied' }) }
-      assertMayGive(asked, session)
-      const code = await approveProgram(dependencies, asked, session, requestId)
-      const reply = { ...answerTo(asked, { code }), code: asked.redirect_uri === outOfBand ? code : null }
-      return { reply, secretOf: asked.client_id }
-    },
-  })
 
 async function requireBrowser(request: Request, dependencies: MemberDependencies): Promise<LiveSession> {
   const session = await requireSession(request, dependencies)

@@ -1,6 +1,7 @@
 /** `/v1/auth/login|logout|setup|password`: how a person comes in, goes, and changes their password. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import type { MemberDependencies } from '../dependencies.ts'
@@ -36,47 +37,98 @@ export const setupSchema = z.strictObject({
   password: z.string(),
 })
 
-export const authRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
-  login(dependencies),
-  logout(dependencies),
-  setup(dependencies),
-  changePassword(dependencies),
-]
-
-const login = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/auth/login',
-    tag: 'Sessions',
-    summary: 'Signs a person in: a session cookie, and the CSRF token that goes with it',
-    access: 'public',
-    body: z.strictObject({ email: z.string().max(254), password: z.string().max(1024) }),
-    reply: signedInSchema,
-    async handle({ body: { email, password }, requestId }, request) {
-      refuseForeignPage(request, dependencies)
-      const address = dependencies.addressOf(request)
-      const { user, session } = await signIn(dependencies, { email, password, address, requestId })
-      await endReplacedSession(request, dependencies)
-      return await signedIn(dependencies, user.id, session)
-    },
-  })
-
-const setup = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/auth/setup',
-    tag: 'Sessions',
-    summary: 'Uses a one-time setup link: sets name, e-mail address and password, and signs in',
-    access: 'public',
-    body: setupSchema,
-    reply: signedInSchema,
-    async handle({ body, requestId }, request) {
-      refuseForeignPage(request, dependencies)
-      const session = await useSetup(dependencies, body, { address: dependencies.addressOf(request), requestId })
-      await endReplacedSession(request, dependencies)
-      return await signedIn(dependencies, session.userId, session.session)
-    },
-  })
+export const authRoutes = (dependencies: MemberDependencies) =>
+  new Elysia({ name: 'auth' })
+    .use(conventions)
+    .post(
+      '/v1/auth/login',
+      async ({ body: { email, password }, requestId, request, set }) => {
+        refuseForeignPage(request, dependencies)
+        const address = dependencies.addressOf(request)
+        const { user, session } = await signIn(dependencies, { email, password, address, requestId })
+        await endReplacedSession(request, dependencies)
+        set.headers['set-cookie'] = cookieOf(dependencies, session)
+        return await signedIn(dependencies, user.id, session)
+      },
+      {
+        access: 'public',
+        failures: [401, 429, 503],
+        body: z.strictObject({ email: z.string().max(254), password: z.string().max(1024) }),
+        response: signedInSchema,
+        detail: {
+          tags: ['Sessions'],
+          summary: 'Signs a person in: a session cookie, and the CSRF token that goes with it',
+        },
+      },
+    )
+    .post(
+      '/v1/auth/logout',
+      async ({ principal, requestId, request, set }) => {
+        const session = await requireSession(request, dependencies)
+        const event = await memberEvent(dependencies, {
+          type: 'auth.signed_out',
+          principal,
+          requestId,
+          sessionId: session.id,
+          details: {},
+        })
+        await recordChange(dependencies.recorder, { event, ledger: [endSession(session.id, session.user_id)] })
+        set.headers['set-cookie'] = forgetSession(dependencies.baseUrl())
+        return { signed_out: true as const }
+      },
+      {
+        access: 'signed-in',
+        response: z.object({ signed_out: z.literal(true) }),
+        detail: { tags: ['Sessions'], summary: 'Ends the session that makes this call' },
+      },
+    )
+    .post(
+      '/v1/auth/setup',
+      async ({ body, requestId, request, set }) => {
+        refuseForeignPage(request, dependencies)
+        const session = await useSetup(dependencies, body, { address: dependencies.addressOf(request), requestId })
+        await endReplacedSession(request, dependencies)
+        set.headers['set-cookie'] = cookieOf(dependencies, session.session)
+        return await signedIn(dependencies, session.userId, session.session)
+      },
+      {
+        access: 'public',
+        failures: [403, 409, 503],
+        body: setupSchema,
+        response: signedInSchema,
+        detail: {
+          tags: ['Sessions'],
+          summary: 'Uses a one-time setup link: sets name, e-mail address and password, and signs in',
+        },
+      },
+    )
+    .post(
+      '/v1/auth/password',
+      async ({ principal, body: { current_password, new_password }, requestId, request }) => {
+        const session = await requireSession(request, dependencies)
+        const user = await requireUser(dependencies, session.user_id)
+        const address = dependencies.addressOf(request)
+        await provePassword(dependencies, user, { password: current_password, address })
+        const passwordHash = await newPasswordHash(new_password, user.email, 'new_password')
+        const event = await memberEvent(dependencies, {
+          type: 'member.updated',
+          principal,
+          requestId,
+          sessionId: session.id,
+          details: { user_id: user.id, changes: { password: 'replaced' } },
+        })
+        const statements = passwordStatements(user.id, passwordHash, session.id)
+        await recordChange(dependencies.recorder, { event, ledger: statements })
+        return await readUser(dependencies, user.id)
+      },
+      {
+        access: 'signed-in',
+        failures: [429],
+        body: z.strictObject({ current_password: z.string().max(1024), new_password: z.string() }),
+        response: userSchema,
+        detail: { tags: ['Sessions'], summary: 'Changes the own password; ends all other sessions of this person' },
+      },
+    )
 
 /** Sets a person up by their link and starts a session. Throws `invalid_setup_link`, `invalid_parameter`, `conflict`. */
 export async function useSetup(
@@ -102,68 +154,17 @@ export async function useSetup(
   return { userId, session: await startBrowserSession(dependencies, { ...user, password_hash: passwordHash }, from) }
 }
 
-const logout = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/auth/logout',
-    tag: 'Sessions',
-    summary: 'Ends the session that makes this call',
-    access: 'signed-in',
-    reply: z.object({ signed_out: z.literal(true) }),
-    async handle({ principal, requestId }, request) {
-      const session = await requireSession(request, dependencies)
-      const event = await memberEvent(dependencies, {
-        type: 'auth.signed_out',
-        principal,
-        requestId,
-        sessionId: session.id,
-        details: {},
-      })
-      await recordChange(dependencies.recorder, { event, ledger: [endSession(session.id, session.user_id)] })
-      return { reply: { signed_out: true as const }, headers: { 'set-cookie': forgetSession(dependencies.baseUrl()) } }
-    },
-  })
-
-const changePassword = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/auth/password',
-    tag: 'Sessions',
-    summary: 'Changes the own password; ends all other sessions of this person',
-    access: 'signed-in',
-    body: z.strictObject({ current_password: z.string().max(1024), new_password: z.string() }),
-    reply: userSchema,
-    status: 200,
-    async handle({ principal, body: { current_password, new_password }, requestId }, request) {
-      const session = await requireSession(request, dependencies)
-      const user = await requireUser(dependencies, session.user_id)
-      const address = dependencies.addressOf(request)
-      await provePassword(dependencies, user, { password: current_password, address })
-      const passwordHash = await newPasswordHash(new_password, user.email, 'new_password')
-      const event = await memberEvent(dependencies, {
-        type: 'member.updated',
-        principal,
-        requestId,
-        sessionId: session.id,
-        details: { user_id: user.id, changes: { password: 'replaced' } },
-      })
-      const statements = passwordStatements(user.id, passwordHash, session.id)
-      await recordChange(dependencies.recorder, { event, ledger: statements })
-      return { reply: await readUser(dependencies, user.id) }
-    },
-  })
-
+/** What a person who has signed in gets, beside the cookie. */
 async function signedIn(dependencies: MemberDependencies, userId: string, session: NewSession) {
-  const { settings, baseUrl } = dependencies
   return {
-    reply: {
-      user: await readUser(dependencies, userId),
-      session: { id: session.id, expires_at: timestamp(session.expiresAt) },
-      csrf_token: csrfToken(session.secret),
-    },
-    headers: { 'set-cookie': keepSession(session.secret, settings.session_lifetime_seconds, baseUrl()) },
+    user: await readUser(dependencies, userId),
+    session: { id: session.id, expires_at: timestamp(session.expiresAt) },
+    csrf_token: csrfToken(session.secret),
   }
 }
+
+const cookieOf = ({ settings, baseUrl }: MemberDependencies, { secret }: NewSession): string =>
+  keepSession(secret, settings.session_lifetime_seconds, baseUrl())
 
 /** The session that makes this call. Throws `permission_denied` where an API token makes it. */
 export async function requireSession(request: Request, dependencies: MemberDependencies): Promise<LiveSession> {

@@ -1,6 +1,7 @@
 /** `/v1/auth/session` and `/v1/auth/sessions`: who is calling, and the sessions a person has. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import { permissions, roles } from '../../identity/permissions.ts'
 import { timestamp } from '../../lib/clock.ts'
@@ -23,27 +24,17 @@ const callerSchema = z.object({
   csrf_token: z.string().nullable().describe('For a session by cookie only'),
 })
 
-export const sessionRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
-  whoCalls(dependencies),
-  listOwnSessions(dependencies),
-  endOwnSession(dependencies),
-]
-
-const whoCalls = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/auth/session',
-    tag: 'Sessions',
-    summary: 'Who makes this call, by session or token, and what they may do',
-    access: 'signed-in',
-    reply: callerSchema,
-    async handle({ principal }, request) {
-      const { session, secret } = await sessionOf(request, dependencies)
-      const byCookie = session?.kind === 'browser' && secret !== null
-      const { kind, tokenId: token_id, teamId: team_id } = principal
-      if (kind === 'anonymous') throw new Failure('missing_api_key')
-      return {
-        reply: {
+export const sessionRoutes = (dependencies: MemberDependencies) =>
+  new Elysia({ name: 'session' })
+    .use(conventions)
+    .get(
+      '/v1/auth/session',
+      async ({ principal, request }) => {
+        const { session, secret } = await sessionOf(request, dependencies)
+        const byCookie = session?.kind === 'browser' && secret !== null
+        const { kind, tokenId: token_id, teamId: team_id } = principal
+        if (kind === 'anonymous') throw new Failure('missing_api_key')
+        return {
           kind,
           user: session === null ? null : await readUser(dependencies, session.user_id),
           token_id,
@@ -52,53 +43,53 @@ const whoCalls = (dependencies: MemberDependencies): AnyRoute =>
           permissions: [...principal.permissions],
           session: session === null ? null : sessionRecord(session, session.id),
           csrf_token: byCookie ? csrfToken(secret) : null,
-        },
-      }
-    },
-  })
-
-const listOwnSessions = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/auth/sessions',
-    tag: 'Sessions',
-    summary: 'Lists the own live sessions, newest first',
-    access: 'signed-in',
-    reply: z.object({ sessions: z.array(sessionSchema) }),
-    async handle(_call, request) {
-      const { id, user_id } = await requireSession(request, dependencies)
-      const { ledger, settings, clock } = dependencies
-      const rows = await listSessions(ledger, user_id, settings, clock.now())
-      return { reply: { sessions: rows.map((row) => sessionRecord(row, id)) } }
-    },
-  })
-
-const endOwnSession = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'DELETE',
-    path: '/v1/auth/sessions/{id}',
-    tag: 'Sessions',
-    summary: 'Ends one of the own sessions; gives its last record',
-    access: 'signed-in',
-    params: z.object({ id: z.uuid() }),
-    reply: sessionSchema,
-    async handle({ principal, params: { id }, requestId }, request) {
-      const current = await requireSession(request, dependencies)
-      const { ledger, settings, clock, recorder } = dependencies
-      const own = await listSessions(ledger, current.user_id, settings, clock.now())
-      const row = own.find((session) => session.id === id)
-      if (row === undefined) throw new Failure('not_found', { message: 'You have no such session' })
-      const event = await memberEvent(dependencies, {
-        type: 'auth.session_ended',
-        principal,
-        requestId,
-        sessionId: current.id,
-        details: { session_id: id },
-      })
-      await recordChange(recorder, { event, ledger: [endSession(id, current.user_id)] })
-      return { reply: sessionRecord(row, current.id) }
-    },
-  })
+        }
+      },
+      {
+        access: 'signed-in',
+        response: callerSchema,
+        detail: { tags: ['Sessions'], summary: 'Who makes this call, by session or token, and what they may do' },
+      },
+    )
+    .get(
+      '/v1/auth/sessions',
+      async ({ request }) => {
+        const { id, user_id } = await requireSession(request, dependencies)
+        const { ledger, settings, clock } = dependencies
+        const rows = await listSessions(ledger, user_id, settings, clock.now())
+        return { sessions: rows.map((row) => sessionRecord(row, id)) }
+      },
+      {
+        access: 'signed-in',
+        response: z.object({ sessions: z.array(sessionSchema) }),
+        detail: { tags: ['Sessions'], summary: 'Lists the own live sessions, newest first' },
+      },
+    )
+    .delete(
+      '/v1/auth/sessions/:id',
+      async ({ principal, params: { id }, requestId, request }) => {
+        const current = await requireSession(request, dependencies)
+        const { ledger, settings, clock, recorder } = dependencies
+        const own = await listSessions(ledger, current.user_id, settings, clock.now())
+        const row = own.find((session) => session.id === id)
+        if (row === undefined) throw new Failure('not_found', { message: 'You have no such session' })
+        const event = await memberEvent(dependencies, {
+          type: 'auth.session_ended',
+          principal,
+          requestId,
+          sessionId: current.id,
+          details: { session_id: id },
+        })
+        await recordChange(recorder, { event, ledger: [endSession(id, current.user_id)] })
+        return sessionRecord(row, current.id)
+      },
+      {
+        access: 'signed-in',
+        params: z.object({ id: z.uuid() }),
+        response: sessionSchema,
+        detail: { tags: ['Sessions'], summary: 'Ends one of the own sessions; gives its last record' },
+      },
+    )
 
 const sessionRecord = (row: SessionRow, currentId: string) => ({
   id: row.id,

@@ -1,23 +1,17 @@
 /** `/v1/auth/setup-link`: the way on for an owner whose link has expired or is lost. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import type { MemberDependencies } from '../dependencies.ts'
 import { memberEvent, recordChange } from '../member-event.ts'
 import { endSetupLinks, newSetupLink, ownerAwaitingSetup } from './setup-link.ts'
 
-export const setupLinkRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
-  route({
-    method: 'POST',
-    path: '/v1/auth/setup-link',
-    tag: 'Sessions',
-    summary: 'Makes a one-time link that sets the password of the first owner; those made before end',
-    access: 'members:write',
-    body: z.strictObject({}),
-    reply: z.object({ setup_url: z.string(), expires_at: z.iso.datetime() }),
-    status: 201,
-    async handle({ principal, requestId }) {
+export const setupLinkRoutes = (dependencies: MemberDependencies) =>
+  new Elysia({ name: 'setup-link' }).use(conventions).post(
+    '/v1/auth/setup-link',
+    async ({ principal, requestId, showsSecretOf, status }) => {
       // The link makes whoever has it an owner.
       if (!principal.roles.includes('owner')) {
         throw new Failure('permission_denied', { message: 'Only an owner can make a setup link' })
@@ -37,7 +31,16 @@ export const setupLinkRoutes = (dependencies: MemberDependencies): AnyRoute[] =>
       })
       const { link, insert } = newSetupLink({ ...dependencies, userId, consoleUrl: consoleUrl() })
       await recordChange(recorder, { event, ledger: [endSetupLinks(userId), insert] })
-      return { reply: { setup_url: link.url, expires_at: timestamp(link.expiresAt) }, secretOf: userId }
+      showsSecretOf(userId)
+      return status(201, { setup_url: link.url, expires_at: timestamp(link.expiresAt) })
     },
-  }),
-]
+    {
+      access: 'members:write',
+      body: z.strictObject({}),
+      response: { 201: z.object({ setup_url: z.string(), expires_at: z.iso.datetime() }) },
+      detail: {
+        tags: ['Sessions'],
+        summary: 'Makes a one-time link that sets the password of the first owner; those made before end',
+      },
+    },
+  )

@@ -1,7 +1,8 @@
 /** `/v1/teams/{id}/members`: who is in a team. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { conventions } from '../../api/conventions.ts'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
-import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
@@ -37,109 +38,103 @@ interface MembershipRow {
 const selectMembers = `select u.id, m.team_id, u.email, u.name, u.role, u.status, m.created_at as added_at
   from memberships m join users u on u.id = m.user_id where m.team_id = ?`
 
-export const membershipRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
-  listMembers(dependencies),
-  addMember(dependencies),
-  removeMember(dependencies),
-]
-
-const listMembers = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/teams/{id}/members',
-    tag: 'Teams',
-    summary: 'Lists who is in a team',
-    access: 'members:read',
-    params: z.object({ id: z.uuid() }),
-    query: z.object(pageQuery),
-    reply: z.object({ members: z.array(membershipSchema), next_cursor: z.string().nullable() }),
-    async handle({ principal, params: { id }, query: { limit, cursor } }) {
-      await requireVisibleTeam(dependencies.ledger, principal, id)
-      const filters = { team: id }
-      const found = await dependencies.ledger.read<MembershipRow>(
-        `${selectMembers} and u.id > coalesce(?, '') order by u.id limit ?`,
-        [id, startOf(cursor, filters), limit + 1],
-      )
-      const { rows, next_cursor } = cutPage(found, limit, filters)
-      return { reply: { members: rows.map(membershipRecord), next_cursor } }
-    },
-  })
-
-const addMember = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/teams/{id}/members',
-    tag: 'Teams',
-    summary: 'Adds a person to a team',
-    access: 'members:write',
-    params: z.object({ id: z.uuid() }),
-    body: z.strictObject({ user_id: z.uuid() }),
-    reply: membershipSchema,
-    status: 201,
-    async handle({ principal, params: { id }, body: { user_id: userId }, requestId }) {
-      await requireTeam(dependencies, id)
-      if ((await findUser(dependencies.ledger, userId)) === null) {
-        throw new Failure('invalid_parameter', { message: 'There is no such person', param: 'user_id' })
-      }
-      const event = await memberEvent(dependencies, {
-        type: 'member.joined',
-        principal,
-        requestId,
-        teamId: id,
-        details: { team_id: id, user_id: userId },
-      })
-      const insert = {
-        sql: 'insert into memberships (team_id, user_id, created_at) values (?, ?, ?)',
-        args: [id, userId, dependencies.clock.now()],
-      }
-      const { delegations, clock } = dependencies
-      const ledger = [insert, ...delegations.mark(userId, clock.now())]
-      await recordChange(dependencies.recorder, { event, ledger }, alreadyMember)
-      await delegations.follow({ principal, requestId }, userId)
-      return { reply: await requireMember(dependencies.ledger, id, userId) }
-    },
-  })
-
-const removeMember = (dependencies: MemberDependencies): AnyRoute =>
-  route({
-    method: 'DELETE',
-    path: '/v1/teams/{id}/members/{user_id}',
-    tag: 'Teams',
-    summary: 'Takes a person out of a team and revokes the tokens bound to both; gives the membership that was',
-    access: 'members:write',
-    params: z.object({ id: z.uuid(), user_id: z.uuid() }),
-    reply: membershipSchema,
-    async handle({ principal, params: { id, user_id: userId }, requestId }) {
-      const { delegations, clock } = dependencies
-      const actor = { principal, requestId }
-      const revoke = async () => {
-        await revokeTokensOf(dependencies, actor, { userId, teamId: id })
-        await delegations.follow(actor, userId)
-      }
-      const member = await requireMember(dependencies.ledger, id, userId).catch(async (error: unknown) => {
-        // A removal that was interrupted is finished by its repeat.
-        await revoke()
-        throw error
-      })
-      const event = await memberEvent(dependencies, {
-        type: 'member.left',
-        principal,
-        requestId,
-        teamId: id,
-        details: { team_id: id, user_id: userId },
-      })
-      const guard = {
-        sql: `insert into guards (holds) select 0 where not exists
+export const membershipRoutes = (dependencies: MemberDependencies) =>
+  new Elysia({ name: 'membership' })
+    .use(conventions)
+    .get(
+      '/v1/teams/:id/members',
+      async ({ principal, params: { id }, query: { limit, cursor } }) => {
+        await requireVisibleTeam(dependencies.ledger, principal, id)
+        const filters = { team: id }
+        const found = await dependencies.ledger.read<MembershipRow>(
+          `${selectMembers} and u.id > coalesce(?, '') order by u.id limit ?`,
+          [id, startOf(cursor, filters), limit + 1],
+        )
+        const { rows, next_cursor } = cutPage(found, limit, filters)
+        return { members: rows.map(membershipRecord), next_cursor }
+      },
+      {
+        access: 'members:read',
+        params: z.object({ id: z.uuid() }),
+        query: z.strictObject(pageQuery),
+        response: z.object({ members: z.array(membershipSchema), next_cursor: z.string().nullable() }),
+        detail: { tags: ['Teams'], summary: 'Lists who is in a team' },
+      },
+    )
+    .post(
+      '/v1/teams/:id/members',
+      async ({ principal, params: { id }, body: { user_id: userId }, requestId, status }) => {
+        await requireTeam(dependencies, id)
+        if ((await findUser(dependencies.ledger, userId)) === null) {
+          throw new Failure('invalid_parameter', { message: 'There is no such person', param: 'user_id' })
+        }
+        const event = await memberEvent(dependencies, {
+          type: 'member.joined',
+          principal,
+          requestId,
+          teamId: id,
+          details: { team_id: id, user_id: userId },
+        })
+        const insert = {
+          sql: 'insert into memberships (team_id, user_id, created_at) values (?, ?, ?)',
+          args: [id, userId, dependencies.clock.now()],
+        }
+        const { delegations, clock } = dependencies
+        const ledger = [insert, ...delegations.mark(userId, clock.now())]
+        await recordChange(dependencies.recorder, { event, ledger }, alreadyMember)
+        await delegations.follow({ principal, requestId }, userId)
+        return status(201, await requireMember(dependencies.ledger, id, userId))
+      },
+      {
+        access: 'members:write',
+        params: z.object({ id: z.uuid() }),
+        body: z.strictObject({ user_id: z.uuid() }),
+        response: { 201: membershipSchema },
+        detail: { tags: ['Teams'], summary: 'Adds a person to a team' },
+      },
+    )
+    .delete(
+      '/v1/teams/:id/members/:user_id',
+      async ({ principal, params: { id, user_id: userId }, requestId }) => {
+        const { delegations, clock } = dependencies
+        const actor = { principal, requestId }
+        const revoke = async () => {
+          await revokeTokensOf(dependencies, actor, { userId, teamId: id })
+          await delegations.follow(actor, userId)
+        }
+        const member = await requireMember(dependencies.ledger, id, userId).catch(async (error: unknown) => {
+          // A removal that was interrupted is finished by its repeat.
+          await revoke()
+          throw error
+        })
+        const event = await memberEvent(dependencies, {
+          type: 'member.left',
+          principal,
+          requestId,
+          teamId: id,
+          details: { team_id: id, user_id: userId },
+        })
+        const guard = {
+          sql: `insert into guards (holds) select 0 where not exists
           (select 1 from memberships where team_id = ? and user_id = ?)`,
-        args: [id, userId],
-      }
-      const remove = { sql: 'delete from memberships where team_id = ? and user_id = ?', args: [id, userId] }
-      const ledger = [guard, remove, ...delegations.mark(userId, clock.now())]
-      await recordChange(dependencies.recorder, { event, ledger })
-      await revoke()
-      return { reply: member }
-    },
-  })
+          args: [id, userId],
+        }
+        const remove = { sql: 'delete from memberships where team_id = ? and user_id = ?', args: [id, userId] }
+        const ledger = [guard, remove, ...delegations.mark(userId, clock.now())]
+        await recordChange(dependencies.recorder, { event, ledger })
+        await revoke()
+        return member
+      },
+      {
+        access: 'members:write',
+        params: z.object({ id: z.uuid(), user_id: z.uuid() }),
+        response: membershipSchema,
+        detail: {
+          tags: ['Teams'],
+          summary: 'Takes a person out of a team and revokes the tokens bound to both; gives the membership that was',
+        },
+      },
+    )
 
 const alreadyMember = { message: 'This person is in the team already', param: 'user_id' }
 

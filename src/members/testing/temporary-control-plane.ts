@@ -1,7 +1,7 @@
 /** A control plane for tests: real files, the routes of people and tokens behind `mount`, no port. */
-import { createAnswerStore } from '../../api/idempotency.ts'
-import { mount } from '../../api/mount.ts'
-import type { AnyRoute } from '../../api/route.ts'
+import type { AnyElysia } from 'elysia'
+import { createAnswerStore } from '../../api/answer-store.ts'
+import { createApplication } from '../../api/application.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { catalogRoutes } from '../../providers/routes.ts'
@@ -47,7 +47,7 @@ export interface Browser {
 
 export async function temporaryControlPlane(
   baseUrl = testOrigin,
-  moreRoutes: (dependencies: MemberDependencies) => AnyRoute[] = () => [],
+  moreRoutes: (dependencies: MemberDependencies) => AnyElysia[] = () => [],
 ) {
   const installation = await temporaryInstallation()
   const addresses = new WeakMap<Request, string>()
@@ -123,15 +123,15 @@ function mountAll(
   { deps, clock, options }: TemporaryInstallation,
   dependencies: MemberDependencies,
   baseUrl: string,
-  moreRoutes: AnyRoute[],
+  moreRoutes: AnyElysia[],
 ) {
   const { state, ledger } = deps
   const origins = () => ownOrigins(dependencies.baseUrl(), dependencies.consoleUrl())
   const { settings } = dependencies
   const bySession = createSessionAuthenticator({ ledger, clock, settings, origins, baseUrl: () => baseUrl })
   const byToken = createAuthenticator({ state, ledger, clock, baseUrl: dependencies.baseUrl })
-  return mount({
-    routes: [
+  return createApplication({
+    features: [
       ...memberRoutes(dependencies),
       ...tokenRoutes(deps),
       ...catalogRoutes({ ...options, plainHttp: 'loopback' }),

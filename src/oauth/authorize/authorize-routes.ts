@@ -8,8 +8,9 @@
  * account that the page showed. Where others would be granted by now, or by somebody else, nothing is: nobody approves
  * what they have not seen.
  */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import { permissionsOf } from '../../identity/permissions.ts'
 import { recordChange } from '../../members/member-event.ts'
@@ -26,12 +27,73 @@ import { refuse } from './check.ts'
 import { type Parameters, parametersOfObject, single } from './parameters.ts'
 import { knownResources } from './resource.ts'
 
-export const authorizeRoutes = (dependencies: OAuthDependencies): AnyRoute[] => [
-  preview(dependencies),
-  decision(dependencies),
-  retired('GET'),
-  { ...retired('POST'), internal: true },
-]
+export const authorizeRoutes = (dependencies: OAuthDependencies) =>
+  new Elysia({ name: 'authorize' })
+    .use(conventions)
+    .post(
+      '/v1/oauth/authorize/preview',
+      async ({ body, request }) => {
+        const session = await requireBrowserSession(request, dependencies)
+        const evaluated = await consider(dependencies, parametersOfObject(body))
+        if (evaluated.kind !== 'ask') return refusalReply(evaluated)
+        return await questionOf(dependencies, evaluated.authorization, session)
+      },
+      {
+        access: 'signed-in',
+        body: asked,
+        response: z.union([question, errorPage, redirection]),
+        detail: { tags: [tag], summary: 'What the consent page is to show for an authorization request' },
+      },
+    )
+    .post(
+      '/v1/oauth/authorize/decision',
+      async ({
+        body: { approve, scopes: shown, user_id: shownUser, client_name: shownName, ...query },
+        requestId,
+        request,
+        showsSecretOf,
+      }) => {
+        const session = await requireBrowserSession(request, dependencies)
+        const evaluated = await consider(dependencies, parametersOfObject(query))
+        if (evaluated.kind !== 'ask') return refusalReply(evaluated)
+        const { authorization } = evaluated
+        if (shownUser !== undefined) requireAccount(session, shownUser)
+        if (!approve) return { redirect_to: await deny(dependencies, authorization, session, requestId) }
+        requireShown(authorization, shown)
+        if (shownName !== undefined && shownName !== authorization.client.name) throw new Failure('consent_outdated')
+        if (shownUser === undefined) throw missing('user_id')
+        const { redirectTo, grantId } = await authorize(dependencies, authorization, session, requestId)
+        showsSecretOf(grantId)
+        return { redirect_to: redirectTo }
+      },
+      {
+        access: 'signed-in',
+        body: asked.extend({
+          approve: z.boolean(),
+          scopes: z.array(z.string()).optional().describe('To approve: the scopes that the preview showed'),
+          user_id: z.string().optional().describe('To approve: the account that the page showed'),
+          client_name: z.string().optional().describe('The name that the page showed; an application may be renamed'),
+        }),
+        response: z.union([redirection, errorPage]),
+        detail: {
+          tags: [tag],
+          summary: "Takes the person's answer to an authorization request and says where the browser is to go",
+        },
+      },
+    )
+    .get('/v1/oauth/authorize', retired, {
+      access: 'public',
+      failures: [410],
+      detail: {
+        tags: [tag],
+        summary: 'Retired: send browsers to the authorization_endpoint of /.well-known/oauth-authorization-server',
+      },
+    })
+    .post('/v1/oauth/authorize', retired, { access: 'public', internal: true })
+
+function retired(): never {
+  throw new Failure('gone', { message: 'This route is retired: browsers go to /oauth/authorize of the console' })
+}
 
 const tag = 'OAuth'
 
@@ -62,68 +124,6 @@ const question = z.object({
 
 /** The query as it came. Whatever stands in it is judged by the tables of `authorize.ts`, never by its form here. */
 const asked = z.looseObject({}).describe('Every query parameter of the page; one that came several times as a list')
-
-const preview = (dependencies: OAuthDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/oauth/authorize/preview',
-    tag,
-    summary: 'What the consent page is to show for an authorization request',
-    access: 'signed-in',
-    body: asked,
-    reply: z.union([question, errorPage, redirection]),
-    async handle({ body }, request) {
-      const session = await requireBrowserSession(request, dependencies)
-      const evaluated = await consider(dependencies, parametersOfObject(body))
-      if (evaluated.kind !== 'ask') return { reply: refusalReply(evaluated) }
-      return { reply: await questionOf(dependencies, evaluated.authorization, session) }
-    },
-  })
-
-const decision = (dependencies: OAuthDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/oauth/authorize/decision',
-    tag,
-    summary: "Takes the person's answer to an authorization request and says where the browser is to go",
-    access: 'signed-in',
-    body: asked.extend({
-      approve: z.boolean(),
-      scopes: z.array(z.string()).optional().describe('To approve: the scopes that the preview showed'),
-      user_id: z.string().optional().describe('To approve: the account that the page showed'),
-      client_name: z.string().optional().describe('The name that the page showed; an application may be renamed'),
-    }),
-    reply: z.union([redirection, errorPage]),
-    async handle(
-      { body: { approve, scopes: shown, user_id: shownUser, client_name: shownName, ...query }, requestId },
-      request,
-    ) {
-      const session = await requireBrowserSession(request, dependencies)
-      const evaluated = await consider(dependencies, parametersOfObject(query))
-      if (evaluated.kind !== 'ask') return { reply: refusalReply(evaluated) }
-      const { authorization } = evaluated
-      if (shownUser !== undefined) requireAccount(session, shownUser)
-      if (!approve) return { reply: { redirect_to: await deny(dependencies, authorization, session, requestId) } }
-      requireShown(authorization, shown)
-      if (shownName !== undefined && shownName !== authorization.client.name) throw new Failure('consent_outdated')
-      if (shownUser === undefined) throw missing('user_id')
-      const { redirectTo, grantId } = await authorize(dependencies, authorization, session, requestId)
-      return { reply: { redirect_to: redirectTo }, secretOf: grantId }
-    },
-  })
-
-const retired = (method: 'GET' | 'POST'): AnyRoute =>
-  route({
-    method,
-    path: '/v1/oauth/authorize',
-    tag,
-    summary: 'Retired: send browsers to the authorization_endpoint of /.well-known/oauth-authorization-server',
-    access: 'public',
-    reply: z.never(),
-    handle() {
-      throw new Failure('gone', { message: 'This route is retired: browsers go to /oauth/authorize of the console' })
-    },
-  })
 
 /** A program that holds a person's session must not approve other programs in that person's name. */
 async function requireBrowserSession(request: Request, dependencies: OAuthDependencies): Promise<LiveSession> {

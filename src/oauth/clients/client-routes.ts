@@ -1,9 +1,11 @@
 /** `/v1/oauth/clients`: registering applications, and taking them out of service. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { entityTag, requireVersion } from '../../api/entity-tag.ts'
+import { conventions } from '../../api/conventions.ts'
+import { requireVersion } from '../../api/entity-tag.ts'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
-import { type AnyRoute, type Call, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
+import type { Principal } from '../../identity/principal.ts'
 import { changesOf, recordChange } from '../../members/member-event.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
@@ -15,144 +17,163 @@ import { clientChanges, clientSchema, clientStatuses, newClientBody } from './cl
 const clientParams = z.object({ client_id: z.uuid() })
 const tag = 'OAuth'
 
-export const clientRoutes = (dependencies: OAuthDependencies): AnyRoute[] => [
-  listScopes(dependencies),
-  createClient(dependencies),
-  listClients(dependencies),
-  getClient(dependencies),
-  updateClient(dependencies),
-  switchClient(dependencies, 'deactivate'),
-  switchClient(dependencies, 'activate'),
-]
-
-const listScopes = ({ settings }: OAuthDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/oauth/scopes',
-    tag,
-    summary: 'What people may delegate to applications',
-    access: 'oauth-clients:read',
-    reply: z.object({
-      scopes: z.array(z.object({ scope: z.enum(scopes), sentence: z.string(), active: z.boolean() })),
-    }),
-    handle() {
-      const active = activeScopes(settings.oauth_scopes)
-      const describe = (scope: (typeof scopes)[number]) => ({
-        scope,
-        sentence: scopeSentences[scope],
-        active: active.includes(scope),
-      })
-      return { reply: { scopes: scopes.map(describe) } }
-    },
-  })
-
-const createClient = (dependencies: OAuthDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/oauth/clients',
-    tag,
-    summary: 'Registers an application: a public client that proves itself by PKCE',
-    access: 'oauth-clients:write',
-    body: newClientBody,
-    reply: clientSchema,
-    status: 201,
-    async handle({ principal, body, requestId }) {
-      const { newId, clock, recorder } = dependencies
-      const id = newId()
-      const insert: Statement = {
-        sql: 'insert into oauth_clients (id, name, redirect_uris, scope, created_at, created_by) values (?, ?, ?, ?, ?, ?)',
-        args: [
-          id,
-          body.client_name,
-          JSON.stringify(body.redirect_uris),
-          JSON.stringify(body.scope.split(' ')),
-          clock.now(),
-          principal.name,
-        ],
-      }
-      const { client_name, redirect_uris, scope } = body
-      const details = { client_name, redirect_uris, scope }
-      const event = await oauthEvent(dependencies, {
-        type: 'oauth.client_created',
-        principal,
-        requestId,
-        clientId: id,
-        details,
-      })
-      await recordChange(recorder, { event, ledger: [insert] })
-      return await answer(dependencies, id)
-    },
-  })
-
-const listClients = ({ ledger }: OAuthDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/oauth/clients',
-    tag,
-    summary: 'Lists applications, in the order they were registered',
-    access: 'oauth-clients:read',
-    query: z.object({ status: z.enum(clientStatuses).optional(), ...pageQuery }),
-    reply: z.object({ clients: z.array(clientSchema), next_cursor: z.string().nullable() }),
-    async handle({ query: { status, limit, cursor } }) {
-      const filters = { status }
-      const found = await ledger.read<ClientRow>(
-        `select * from oauth_clients where id > coalesce(?, '')
+export const clientRoutes = (dependencies: OAuthDependencies) => {
+  const { settings, ledger } = dependencies
+  return new Elysia({ name: 'client' })
+    .use(conventions)
+    .get(
+      '/v1/oauth/scopes',
+      () => {
+        const active = activeScopes(settings.oauth_scopes)
+        const describe = (scope: (typeof scopes)[number]) => ({
+          scope,
+          sentence: scopeSentences[scope],
+          active: active.includes(scope),
+        })
+        return { scopes: scopes.map(describe) }
+      },
+      {
+        access: 'oauth-clients:read',
+        response: z.object({
+          scopes: z.array(z.object({ scope: z.enum(scopes), sentence: z.string(), active: z.boolean() })),
+        }),
+        detail: { tags: [tag], summary: 'What people may delegate to applications' },
+      },
+    )
+    .post(
+      '/v1/oauth/clients',
+      async ({ principal, body, requestId, status }) => {
+        const { newId, clock, recorder } = dependencies
+        const id = newId()
+        const insert: Statement = {
+          sql: 'insert into oauth_clients (id, name, redirect_uris, scope, created_at, created_by) values (?, ?, ?, ?, ?, ?)',
+          args: [
+            id,
+            body.client_name,
+            JSON.stringify(body.redirect_uris),
+            JSON.stringify(body.scope.split(' ')),
+            clock.now(),
+            principal.name,
+          ],
+        }
+        const { client_name, redirect_uris, scope } = body
+        const details = { client_name, redirect_uris, scope }
+        const event = await oauthEvent(dependencies, {
+          type: 'oauth.client_created',
+          principal,
+          requestId,
+          clientId: id,
+          details,
+        })
+        await recordChange(recorder, { event, ledger: [insert] })
+        return status(201, await answer(dependencies, id))
+      },
+      {
+        access: 'oauth-clients:write',
+        body: newClientBody,
+        versioned: true,
+        response: { 201: clientSchema },
+        detail: { tags: [tag], summary: 'Registers an application: a public client that proves itself by PKCE' },
+      },
+    )
+    .get(
+      '/v1/oauth/clients',
+      async ({ query: { status, limit, cursor } }) => {
+        const filters = { status }
+        const found = await ledger.read<ClientRow>(
+          `select * from oauth_clients where id > coalesce(?, '')
            and (? is null or (deactivated_at is null) = (? = 'active')) order by id limit ?`,
-        [startOf(cursor, filters), status ?? null, status ?? null, limit + 1],
-      )
-      const { rows, next_cursor } = cutPage(found, limit, filters)
-      return { reply: { clients: rows.map((row) => clientRecord(openClient(row))), next_cursor } }
-    },
-  })
-
-const getClient = (dependencies: OAuthDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/oauth/clients/{client_id}',
-    tag,
-    summary: 'One application',
-    access: 'oauth-clients:read',
-    params: clientParams,
-    reply: clientSchema,
-    handle: ({ params: { client_id } }) => answer(dependencies, client_id),
-  })
-
-const updateClient = (dependencies: OAuthDependencies): AnyRoute =>
-  route({
-    method: 'PATCH',
-    path: '/v1/oauth/clients/{client_id}',
-    tag,
-    summary: 'Changes an application; what people approved before is refreshed within the new scope only',
-    access: 'oauth-clients:write',
-    params: clientParams,
-    body: clientChanges,
-    reply: clientSchema,
-    async handle({ principal, params: { client_id: id }, body, headers, requestId }) {
-      const before = await requireClient(dependencies, id)
-      requireVersion(headers, before.version)
-      const after: Client = {
-        ...before,
-        name: body.client_name ?? before.name,
-        redirectUris: body.redirect_uris ?? before.redirectUris,
-        scope: body.scope?.split(' ') ?? before.scope,
-      }
-      const changes = changesOf(shown(before), shown(after), ['client_name', 'redirect_uris', 'scope'])
-      if (Object.keys(changes).length === 0) return await answer(dependencies, id)
-      const event = await oauthEvent(dependencies, {
-        type: 'oauth.client_updated',
-        principal,
-        requestId,
-        clientId: id,
-        details: { changes },
-      })
-      const update: Statement = {
-        sql: 'update oauth_clients set name = ?, redirect_uris = ?, scope = ?, version = version + 1 where id = ?',
-        args: [after.name, JSON.stringify(after.redirectUris), JSON.stringify(after.scope), id],
-      }
-      await recordChange(dependencies.recorder, { event, ledger: [versionGuard(before), update] })
-      return await answer(dependencies, id)
-    },
-  })
+          [startOf(cursor, filters), status ?? null, status ?? null, limit + 1],
+        )
+        const { rows, next_cursor } = cutPage(found, limit, filters)
+        return { clients: rows.map((row) => clientRecord(openClient(row))), next_cursor }
+      },
+      {
+        access: 'oauth-clients:read',
+        query: z.strictObject({ status: z.enum(clientStatuses).optional(), ...pageQuery }),
+        response: z.object({ clients: z.array(clientSchema), next_cursor: z.string().nullable() }),
+        detail: { tags: [tag], summary: 'Lists applications, in the order they were registered' },
+      },
+    )
+    .get('/v1/oauth/clients/:client_id', ({ params: { client_id } }) => answer(dependencies, client_id), {
+      access: 'oauth-clients:read',
+      params: clientParams,
+      versioned: true,
+      response: clientSchema,
+      detail: { tags: [tag], summary: 'One application' },
+    })
+    .patch(
+      '/v1/oauth/clients/:client_id',
+      async ({ principal, params: { client_id: id }, body, requestId, request: { headers } }) => {
+        const before = await requireClient(dependencies, id)
+        requireVersion(headers, before.version)
+        const after: Client = {
+          ...before,
+          name: body.client_name ?? before.name,
+          redirectUris: body.redirect_uris ?? before.redirectUris,
+          scope: body.scope?.split(' ') ?? before.scope,
+        }
+        const changes = changesOf(shown(before), shown(after), ['client_name', 'redirect_uris', 'scope'])
+        if (Object.keys(changes).length === 0) return await answer(dependencies, id)
+        const event = await oauthEvent(dependencies, {
+          type: 'oauth.client_updated',
+          principal,
+          requestId,
+          clientId: id,
+          details: { changes },
+        })
+        const update: Statement = {
+          sql: 'update oauth_clients set name = ?, redirect_uris = ?, scope = ?, version = version + 1 where id = ?',
+          args: [after.name, JSON.stringify(after.redirectUris), JSON.stringify(after.scope), id],
+        }
+        await recordChange(dependencies.recorder, { event, ledger: [versionGuard(before), update] })
+        return await answer(dependencies, id)
+      },
+      {
+        access: 'oauth-clients:write',
+        params: clientParams,
+        body: clientChanges,
+        versioned: true,
+        ifMatch: true,
+        response: clientSchema,
+        detail: {
+          tags: [tag],
+          summary: 'Changes an application; what people approved before is refreshed within the new scope only',
+        },
+      },
+    )
+    .post(
+      '/v1/oauth/clients/:client_id/deactivate',
+      async ({ principal, params: { client_id: id }, requestId, request: { headers } }) => {
+        return await answerSwitched(dependencies, { id, off: true, principal, headers, requestId })
+      },
+      {
+        access: 'oauth-clients:write',
+        params: clientParams,
+        versioned: true,
+        ifMatch: true,
+        response: clientSchema,
+        detail: {
+          tags: [tag],
+          summary: 'Stops new authorizations and refreshes; access tokens live on until they expire or are revoked',
+        },
+      },
+    )
+    .post(
+      '/v1/oauth/clients/:client_id/activate',
+      async ({ principal, params: { client_id: id }, requestId, request: { headers } }) => {
+        return await answerSwitched(dependencies, { id, off: false, principal, headers, requestId })
+      },
+      {
+        access: 'oauth-clients:write',
+        params: clientParams,
+        versioned: true,
+        ifMatch: true,
+        response: clientSchema,
+        detail: { tags: [tag], summary: 'Puts an application back into service' },
+      },
+    )
+}
 
 /** What of a client may change, each as one text, so that equal lists are equal. */
 const shown = ({ name, redirectUris, scope }: Client) => ({
@@ -161,42 +182,33 @@ const shown = ({ name, redirectUris, scope }: Client) => ({
   scope: writeScope(scope),
 })
 
-function switchClient(dependencies: OAuthDependencies, what: 'activate' | 'deactivate'): AnyRoute {
-  const off = what === 'deactivate'
-  return route({
-    method: 'POST',
-    path: `/v1/oauth/clients/{client_id}/${what}`,
-    tag,
-    summary: off
-      ? 'Stops new authorizations and refreshes; access tokens live on until they expire or are revoked'
-      : 'Puts an application back into service',
-    access: 'oauth-clients:write',
-    params: clientParams,
-    reply: clientSchema,
-    async handle({
-      principal,
-      params: { client_id: id },
-      headers,
-      requestId,
-    }: Call<{ client_id: string }, unknown, unknown>) {
-      const before = await requireClient(dependencies, id)
-      requireVersion(headers, before.version)
-      if ((before.deactivatedAt !== null) === off) return await answer(dependencies, id)
-      const event = await oauthEvent(dependencies, {
-        type: off ? 'oauth.client_deactivated' : 'oauth.client_activated',
-        principal,
-        requestId,
-        clientId: id,
-        details: { client_name: before.name },
-      })
-      const update: Statement = {
-        sql: 'update oauth_clients set deactivated_at = ?, version = version + 1 where id = ?',
-        args: [off ? dependencies.clock.now() : null, id],
-      }
-      await recordChange(dependencies.recorder, { event, ledger: [versionGuard(before), update] })
-      return await answer(dependencies, id)
-    },
+interface Switch {
+  id: string
+  /** Whether it is taken out of service. */
+  off: boolean
+  principal: Principal
+  headers: Headers
+  requestId: string
+}
+
+/** Takes a client out of service, or puts it back; returns its record. */
+async function answerSwitched(dependencies: OAuthDependencies, { id, off, principal, headers, requestId }: Switch) {
+  const before = await requireClient(dependencies, id)
+  requireVersion(headers, before.version)
+  if ((before.deactivatedAt !== null) === off) return await answer(dependencies, id)
+  const event = await oauthEvent(dependencies, {
+    type: off ? 'oauth.client_deactivated' : 'oauth.client_activated',
+    principal,
+    requestId,
+    clientId: id,
+    details: { client_name: before.name },
   })
+  const update: Statement = {
+    sql: 'update oauth_clients set deactivated_at = ?, version = version + 1 where id = ?',
+    args: [off ? dependencies.clock.now() : null, id],
+  }
+  await recordChange(dependencies.recorder, { event, ledger: [versionGuard(before), update] })
+  return await answer(dependencies, id)
 }
 
 const versionGuard = ({ id, version }: Client): Statement => ({
@@ -211,6 +223,5 @@ async function requireClient({ ledger }: OAuthDependencies, id: string): Promise
 }
 
 async function answer(dependencies: OAuthDependencies, id: string) {
-  const client = await requireClient(dependencies, id)
-  return { reply: clientRecord(client), headers: { etag: entityTag(client.version) } }
+  return clientRecord(await requireClient(dependencies, id))
 }

@@ -1,6 +1,7 @@
 /** What the authorization server says of itself (RFC 8414), and the control plane as a protected resource (RFC 9728). */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { grantTypes } from '../clients/client-resource.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { activeScopes } from '../scope.ts'
@@ -8,22 +9,13 @@ import { protectedResource, protectedResourcePath } from './protected-resource.t
 
 const tag = 'OAuth'
 
-export const metadataRoutes = (dependencies: OAuthDependencies): AnyRoute[] => [
-  serverMetadata(dependencies),
-  resourceMetadata(dependencies),
-]
-
-const serverMetadata = ({ baseUrl, consoleUrl, settings }: OAuthDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/.well-known/oauth-authorization-server',
-    tag,
-    summary: 'The authorization server (RFC 8414)',
-    access: 'public',
-    anyOrigin: true,
-    reply: z.looseObject({ issuer: z.string() }),
-    handle: () => ({
-      reply: {
+export const metadataRoutes = (dependencies: OAuthDependencies) => {
+  const { baseUrl, consoleUrl, settings } = dependencies
+  return new Elysia({ name: 'metadata' })
+    .use(conventions)
+    .get(
+      '/.well-known/oauth-authorization-server',
+      () => ({
         issuer: baseUrl(),
         authorization_endpoint: `${consoleUrl().replace(/\/$/, '')}/oauth/authorize`,
         token_endpoint: `${baseUrl()}/v1/oauth/token`,
@@ -36,24 +28,28 @@ const serverMetadata = ({ baseUrl, consoleUrl, settings }: OAuthDependencies): A
         code_challenge_methods_supported: ['S256'],
         authorization_response_iss_parameter_supported: true,
         scopes_supported: [...activeScopes(settings.oauth_scopes)],
+      }),
+      {
+        access: 'public',
+        anyOrigin: true,
+        response: z.looseObject({ issuer: z.string() }),
+        detail: { tags: [tag], summary: 'The authorization server (RFC 8414)' },
       },
-    }),
-  })
+    )
+    .get(
+      protectedResourcePath,
+      () => {
+        const scopes = activeScopes(settings.oauth_scopes).filter((scope) => !ofGateway.has(scope))
+        return { ...protectedResource(baseUrl(), baseUrl(), scopes) }
+      },
+      {
+        access: 'public',
+        anyOrigin: true,
+        response: z.looseObject({ resource: z.string() }),
+        detail: { tags: [tag], summary: 'This API as a protected resource (RFC 9728)' },
+      },
+    )
+}
 
 /** Scopes of the gateway permit nothing here. */
 const ofGateway: ReadonlySet<string> = new Set(['gateway:invoke', 'mcp:invoke'])
-
-const resourceMetadata = ({ baseUrl, settings }: OAuthDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: protectedResourcePath,
-    tag,
-    summary: 'This API as a protected resource (RFC 9728)',
-    access: 'public',
-    anyOrigin: true,
-    reply: z.looseObject({ resource: z.string() }),
-    handle: () => {
-      const scopes = activeScopes(settings.oauth_scopes).filter((scope) => !ofGateway.has(scope))
-      return { reply: { ...protectedResource(baseUrl(), baseUrl(), scopes) } }
-    },
-  })

@@ -2,10 +2,11 @@
  * `/v1/oauth/token` and `/v1/oauth/revoke` over HTTP: a form, as RFC 6749 has it, or JSON. Parameters in the address are
  * not looked at (RFC 6749 section 2.3.1). Whatever is wrong is answered in the form of RFC 6749 section 5.2.
  */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { failureOf, jsonResponse } from '../../api/answer.ts'
 import { parseJsonObject, readBytes, requireContentType } from '../../api/body.ts'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { asFailure } from '../../failure.ts'
 import { type Refusal, refuse } from '../authorize/check.ts'
 import { isText, type Parameters, parametersOf, parametersOfObject } from '../authorize/parameters.ts'
@@ -15,10 +16,63 @@ import { issueTokens } from './issue-tokens.ts'
 import { revoke } from './revoke.ts'
 import { known } from './token-request.ts'
 
-export const tokenRoutes = (dependencies: OAuthDependencies): AnyRoute[] => [
-  tokenRoute(dependencies),
-  revocationRoute(dependencies),
-]
+export const tokenRoutes = (dependencies: OAuthDependencies) =>
+  new Elysia({ name: 'token' })
+    .use(conventions)
+    .post(
+      '/v1/oauth/token',
+      ({ requestId, request }) =>
+        answered(dependencies, request, requestId, (parameters) => issueTokens(dependencies, parameters, requestId)),
+      {
+        access: 'public',
+        anyOrigin: true,
+        form: z.object({
+          grant_type: z.enum(grantTypes),
+          client_id: z.string(),
+          code: z.string().optional(),
+          redirect_uri: z.string().optional(),
+          code_verifier: z.string().optional(),
+          refresh_token: z.string().optional(),
+          scope: z.string().optional().describe('At a refresh, a part of what was approved'),
+          resource: z.string().optional().describe('May come several times (RFC 8707)'),
+        }),
+        response: {
+          200: z.object({
+            access_token: z.string(),
+            token_type: z.literal('Bearer'),
+            expires_in: z.number().int().describe('Seconds'),
+            refresh_token: z.string(),
+            scope: z.string(),
+          }),
+          400: refusalSchema,
+        },
+        detail: {
+          tags: [tag],
+          summary: 'Gives tokens for an authorization code or a refresh token (RFC 6749); JSON is taken too',
+        },
+      },
+    )
+    .post(
+      '/v1/oauth/revoke',
+      ({ requestId, request }) =>
+        answered(dependencies, request, requestId, (parameters) => revoke(dependencies, parameters, requestId)),
+      {
+        access: 'public',
+        anyOrigin: true,
+        form: z.object({
+          client_id: z.string(),
+          token: z.string(),
+          token_type_hint: z.string().optional(),
+        }),
+        response: {
+          200: z.object({
+            propagation: z.looseObject({}).optional().describe('Which gateways know, where a token was revoked'),
+          }),
+          400: refusalSchema,
+        },
+        detail: { tags: [tag], summary: 'Revokes an access or refresh token (RFC 7009); JSON is taken too' },
+      },
+    )
 
 const tag = 'OAuth'
 const formType = 'application/x-www-form-urlencoded'
@@ -26,60 +80,8 @@ const bodyLimitBytes = 64 * 1024
 /** What a client waits where the failure itself does not say, such as while a primary is chosen. */
 const retryAfterSeconds = 2
 
-/** A form, and the refusal of RFC 6749 section 5.2. */
-const described = (body: Record<string, z.ZodType>) => ({
-  body: z.object(body),
-  refusal: z.object({ error: z.string(), error_description: z.string() }),
-})
-
-const tokenRoute = (dependencies: OAuthDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/oauth/token',
-    tag,
-    access: 'public',
-    anyOrigin: true,
-    summary: 'Gives tokens for an authorization code or a refresh token (RFC 6749); JSON is taken too',
-    form: described({
-      grant_type: z.enum(grantTypes),
-      client_id: z.string(),
-      code: z.string().optional(),
-      redirect_uri: z.string().optional(),
-      code_verifier: z.string().optional(),
-      refresh_token: z.string().optional(),
-      scope: z.string().optional().describe('At a refresh, a part of what was approved'),
-      resource: z.string().optional().describe('May come several times (RFC 8707)'),
-    }),
-    reply: z.object({
-      access_token: z.string(),
-      token_type: z.literal('Bearer'),
-      expires_in: z.number().int().describe('Seconds'),
-      refresh_token: z.string(),
-      scope: z.string(),
-    }),
-    handle: ({ requestId }, request) =>
-      answered(dependencies, request, requestId, (parameters) => issueTokens(dependencies, parameters, requestId)),
-  })
-
-const revocationRoute = (dependencies: OAuthDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/oauth/revoke',
-    tag,
-    access: 'public',
-    anyOrigin: true,
-    summary: 'Revokes an access or refresh token (RFC 7009); JSON is taken too',
-    form: described({
-      client_id: z.string(),
-      token: z.string(),
-      token_type_hint: z.string().optional(),
-    }),
-    reply: z.object({
-      propagation: z.looseObject({}).optional().describe('Which gateways know, where a token was revoked'),
-    }),
-    handle: ({ requestId }, request) =>
-      answered(dependencies, request, requestId, (parameters) => revoke(dependencies, parameters, requestId)),
-  })
+/** RFC 6749 section 5.2. */
+const refusalSchema = z.object({ error: z.string(), error_description: z.string() })
 
 async function answered(
   { log }: OAuthDependencies,

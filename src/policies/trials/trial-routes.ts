@@ -1,8 +1,9 @@
 /**
  * Trying policies before anybody feels them: on a request that is given, and on what was recorded (policies/README.md).
  */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { verdicts } from '../../events/event.ts'
 import { visibilityFor } from '../../events/query/query.ts'
 import { sinceInstant, sinceSchema } from '../../events/query/since.ts'
@@ -28,7 +29,68 @@ export interface TrialDependencies {
   policyTools: Omit<PolicyTools, 'signal' | 'throwIfCut'>
 }
 
-export const trialRoutes = (deps: TrialDependencies): AnyRoute[] => [test(deps), replay(deps)]
+export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependencies) =>
+  new Elysia({ name: 'policy trials' })
+    .use(conventions)
+    .post(
+      '/v1/policies/test',
+      async ({ body, principal, request: { signal } }) => {
+        requireMayCall(principal, body.policies)
+        const policies = await policiesToTry({ state, ledger }, body)
+        const { token, family } = body
+        const outcome = await tryPolicies(
+          policies.map(({ stored }) => stored),
+          {
+            dialect: dialects[family],
+            request: body.request,
+            response: body.response === undefined ? null : { status: body.response_status, body: body.response },
+            headers: new Headers(body.headers),
+            token: new TokenView({
+              ...token,
+              teamId: token.team_id,
+              userId: token.user_id,
+              gatewayId: token.gateway_id,
+            }),
+            provider: body.provider,
+            now: new Date(clock.now()),
+          },
+          { tools: toolsFor(policyTools, signal), monotonic: () => clock.monotonic() },
+        )
+        const byId = new Map(policies.map((policy) => [policy.stored.id, policy]))
+        const { verdict, reasonCode: reason_code } = outcome
+        const findings = outcome.findings.map((finding) => shown(finding, byId.get(finding.policy_id)))
+        return { verdict, reason_code, findings, request: body.request, response: body.response ?? null }
+      },
+      {
+        access: 'policies:read',
+        body: testBody,
+        response: testReply,
+        detail: {
+          tags: ['Policies'],
+          summary: 'Says what policies would say of a request and an answer; stores nothing',
+        },
+      },
+    )
+    .post(
+      '/v1/policies/:id/replay',
+      async ({ principal, params, body, request: { signal } }) => {
+        const { stored: policy } = await requirePolicy({ state, ledger }, params.id)
+        const visibility = await visibilityFor(ledger, principal)
+        const since = sinceInstant(body.since, clock.now())
+        const tools = toolsFor(policyTools, signal)
+        return await replayPolicy({ policy, ledger, clock, since, visibility, tools })
+      },
+      {
+        access: 'policies:read',
+        params: z.object({ id: z.uuid() }),
+        body: z.strictObject({ since: sinceSchema }),
+        response: replayReply,
+        detail: {
+          tags: ['Policies'],
+          summary: 'Says what a policy would have said to the requests that were recorded; stores nothing',
+        },
+      },
+    )
 
 const object = z.record(z.string(), z.unknown())
 
@@ -82,39 +144,6 @@ const toolsFor = (policyTools: TrialDependencies['policyTools'], signal: AbortSi
   signal,
   throwIfCut: () => signal.throwIfAborted(),
 })
-
-const test = ({ state, ledger, clock, policyTools }: TrialDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/policies/test',
-    tag: 'Policies',
-    summary: 'Says what policies would say of a request and an answer; stores nothing',
-    access: 'policies:read',
-    body: testBody,
-    reply: testReply,
-    async handle({ body, principal, signal }) {
-      requireMayCall(principal, body.policies)
-      const policies = await policiesToTry({ state, ledger }, body)
-      const { token, family } = body
-      const outcome = await tryPolicies(
-        policies.map(({ stored }) => stored),
-        {
-          dialect: dialects[family],
-          request: body.request,
-          response: body.response === undefined ? null : { status: body.response_status, body: body.response },
-          headers: new Headers(body.headers),
-          token: new TokenView({ ...token, teamId: token.team_id, userId: token.user_id, gatewayId: token.gateway_id }),
-          provider: body.provider,
-          now: new Date(clock.now()),
-        },
-        { tools: toolsFor(policyTools, signal), monotonic: () => clock.monotonic() },
-      )
-      const byId = new Map(policies.map((policy) => [policy.stored.id, policy]))
-      const { verdict, reasonCode: reason_code } = outcome
-      const findings = outcome.findings.map((finding) => shown(finding, byId.get(finding.policy_id)))
-      return { reply: { verdict, reason_code, findings, request: body.request, response: body.response ?? null } }
-    },
-  })
 
 /** Whoever may only look at policies must not have this service call addresses of their choice. */
 function requireMayCall({ permissions }: Principal, policies: z.infer<typeof testBody>['policies']): void {
@@ -209,22 +238,3 @@ const replayReply = z.object({
     )
     .describe('What it would not have let pass as it was, at most 100'),
 })
-
-const replay = ({ state, ledger, clock, policyTools }: TrialDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/policies/{id}/replay',
-    tag: 'Policies',
-    summary: 'Says what a policy would have said to the requests that were recorded; stores nothing',
-    access: 'policies:read',
-    params: z.object({ id: z.uuid() }),
-    body: z.strictObject({ since: sinceSchema }),
-    reply: replayReply,
-    async handle({ principal, params, body, signal }) {
-      const { stored: policy } = await requirePolicy({ state, ledger }, params.id)
-      const visibility = await visibilityFor(ledger, principal)
-      const since = sinceInstant(body.since, clock.now())
-      const tools = toolsFor(policyTools, signal)
-      return { reply: await replayPolicy({ policy, ledger, clock, since, visibility, tools }) }
-    },
-  })

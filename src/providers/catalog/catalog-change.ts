@@ -1,8 +1,6 @@
 /** What the routes of the catalog share: their dependencies, their pages, and how a change and its event are made. */
 import { z } from 'zod'
-import { entityTag } from '../../api/entity-tag.ts'
 import { cutPage, startOf } from '../../api/page.ts'
-import type { Answer } from '../../api/route.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event-types.ts'
 import type { Recorder } from '../../events/recorder.ts'
@@ -98,12 +96,6 @@ export const tombstone = (table: 'providers' | 'models' | 'gateways', id: string
 export const missing = (what: string): Failure => new Failure('not_found', { message: `There is no such ${what}` })
 
 export const wrong = (param: string, message: string): Failure => new Failure('invalid_parameter', { param, message })
-
-/** A record with its version as entity tag. */
-export const answered = <Reply extends { version: number }>(reply: Reply): Answer<Reply> => ({
-  reply,
-  headers: { etag: entityTag(reply.version) },
-})
 
 export const idParams = z.object({ id: z.uuid() })
 

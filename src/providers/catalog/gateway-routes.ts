@@ -1,7 +1,8 @@
 /** `/v1/gateways`: the records that runtime tokens are bound to, and what holds at each of these gateways. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { conventions } from '../../api/conventions.ts'
 import { pageQuery } from '../../api/page.ts'
-import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
 import { changeName, dropName, keepName, nameDigest, readNames } from '../../store/schema/gateway-name.ts'
@@ -10,7 +11,6 @@ import type { Statement } from '../../store/statement.ts'
 import { recordRoutes } from '../record-routes.ts'
 import {
   all,
-  answered,
   atVersion,
   type CatalogCall,
   type CatalogDependencies,
@@ -30,45 +30,45 @@ const tag = 'Gateways'
 
 type GatewayRow = typeof gateways.$inferSelect
 
-export const gatewayRoutes = (deps: CatalogDependencies): AnyRoute[] => [
-  route({
-    method: 'POST',
-    path,
-    tag,
-    summary: 'Makes the record of a gateway, to which a runtime token is then bound',
-    access: 'catalog:write',
-    body: createGatewayBody,
-    reply: gatewaySchema,
-    status: 201,
-    handle: (call) => createGateway(deps, call, call.body),
-  }),
-  route({
-    method: 'GET',
-    path,
-    tag,
-    summary: 'Lists gateways, in the order they were made',
-    access: 'catalog:read',
-    query: z.object(pageQuery),
-    reply: z.object({ gateways: z.array(gatewaySchema), next_cursor: z.string().nullable() }),
-    handle: ({ query }) => listGateways(deps, query),
-  }),
-  ...recordRoutes({
-    path,
-    tag,
-    summaries: {
-      get: 'One gateway',
-      update: 'Changes a gateway; null takes a field back to what holds without it',
-      remove: 'Deletes a gateway to which no token in force is bound; gives its last record',
-    },
-    params: idParams,
-    body: updateGatewayBody,
-    reply: gatewaySchema,
-    find: (id) => requireGateway(deps, id),
-    show: (row) => gatewayRecord(deps, row),
-    update: (call, before, body) => updateGateway(deps, call, before, body),
-    remove: (call, before) => deleteGateway(deps, call, before),
-  }),
-]
+export const gatewayRoutes = (deps: CatalogDependencies) =>
+  new Elysia({ name: 'gateway' })
+    .use(conventions)
+    .post(
+      path,
+      async ({ principal, requestId, body, status }) =>
+        status(201, await createGateway(deps, { principal, requestId }, body)),
+      {
+        versioned: true,
+        access: 'catalog:write',
+        body: createGatewayBody,
+        response: { 201: gatewaySchema },
+        detail: { tags: [tag], summary: 'Makes the record of a gateway, to which a runtime token is then bound' },
+      },
+    )
+    .get(path, ({ query }) => listGateways(deps, query), {
+      access: 'catalog:read',
+      query: z.strictObject(pageQuery),
+      response: z.object({ gateways: z.array(gatewaySchema), next_cursor: z.string().nullable() }),
+      detail: { tags: [tag], summary: 'Lists gateways, in the order they were made' },
+    })
+    .use(
+      recordRoutes({
+        path,
+        tag,
+        summaries: {
+          get: 'One gateway',
+          update: 'Changes a gateway; null takes a field back to what holds without it',
+          remove: 'Deletes a gateway to which no token in force is bound; gives its last record',
+        },
+        params: idParams,
+        body: updateGatewayBody,
+        reply: gatewaySchema,
+        find: (id) => requireGateway(deps, id),
+        show: (row) => gatewayRecord(deps, row),
+        update: (call, before, body) => updateGateway(deps, call, before, body),
+        remove: (call, before) => deleteGateway(deps, call, before),
+      }),
+    )
 
 async function createGateway(deps: CatalogDependencies, call: CatalogCall, body: z.infer<typeof createGatewayBody>) {
   const id = deps.newId()
@@ -94,7 +94,7 @@ async function createGateway(deps: CatalogDependencies, call: CatalogCall, body:
     ],
     ledger: [keepName(id, body.name)],
   })
-  return answered(await gatewayRecord(deps, await requireGateway(deps, id)))
+  return await gatewayRecord(deps, await requireGateway(deps, id))
 }
 
 async function listGateways(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
@@ -103,7 +103,7 @@ async function listGateways(deps: CatalogDependencies, asked: { limit: number; c
     read: (row) => fromRow(gateways, row),
     show: (row) => gatewayRecord(deps, row),
   })
-  return { reply: { gateways: records, next_cursor } }
+  return { gateways: records, next_cursor }
 }
 
 async function updateGateway(
@@ -135,7 +135,7 @@ async function updateGateway(
     ],
     ledger: name === undefined ? [] : [changeName(id, name)],
   })
-  return answered(await gatewayRecord(deps, await requireGateway(deps, id)))
+  return await gatewayRecord(deps, await requireGateway(deps, id))
 }
 
 async function deleteGateway(deps: CatalogDependencies, call: CatalogCall, before: GatewayRow) {
@@ -152,7 +152,7 @@ async function deleteGateway(deps: CatalogDependencies, call: CatalogCall, befor
     state: [tombstone('gateways', id)],
     ledger: [dropName(id)],
   })
-  return { reply }
+  return reply
 }
 
 const boundTokens = (gatewayId: string, now: number): Statement => ({

@@ -58,7 +58,7 @@ function distinct(values: readonly string[]): boolean {
   return new Set(values).size === values.length
 }
 
-export const modelFilters = z.object({
+export const modelFilters = z.strictObject({
   provider_id: fields.provider_id.describe('Only models of this provider').optional(),
 })
 

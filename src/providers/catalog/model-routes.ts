@@ -1,7 +1,8 @@
 /** `/v1/catalog/models`: which provider answers for a model, under which name, at what price, and what is tried after. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { conventions } from '../../api/conventions.ts'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
-import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
@@ -13,7 +14,6 @@ import { serves } from '../provider.ts'
 import { recordRoutes } from '../record-routes.ts'
 import {
   all,
-  answered,
   atVersion,
   type CatalogCall,
   type CatalogDependencies,
@@ -32,45 +32,45 @@ type ModelRow = typeof models.$inferSelect
 type ModelRecord = z.infer<typeof modelSchema>
 type ModelFields = z.infer<typeof updateModelBody>
 
-export const modelRoutes = (deps: CatalogDependencies): AnyRoute[] => [
-  route({
-    method: 'POST',
-    path,
-    tag,
-    summary: 'Lists a model in the catalog',
-    access: 'catalog:write',
-    body: createModelBody,
-    reply: modelSchema,
-    status: 201,
-    handle: (call) => createModel(deps, call, call.body),
-  }),
-  route({
-    method: 'GET',
-    path,
-    tag,
-    summary: 'Lists models, by their ids',
-    access: 'catalog:read',
-    query: modelFilters.extend(pageQuery),
-    reply: z.object({ models: z.array(modelSchema), next_cursor: z.string().nullable() }),
-    handle: ({ query }) => listModels(deps, query),
-  }),
-  ...recordRoutes({
-    path,
-    tag,
-    summaries: {
-      get: 'One model; a slash in its id is written %2F',
-      update: 'Changes a model; null takes a field back to what holds without it',
-      remove: 'Takes a model that no other falls back to out of the catalog; gives its last record',
-    },
-    params: modelParams,
-    body: updateModelBody,
-    reply: modelSchema,
-    find: (id) => requireModel(deps, id),
-    show: (row) => modelRecord(row),
-    update: (call, before, body) => updateModel(deps, call, before, body),
-    remove: (call, before) => deleteModel(deps, call, before),
-  }),
-]
+export const modelRoutes = (deps: CatalogDependencies) =>
+  new Elysia({ name: 'model' })
+    .use(conventions)
+    .post(
+      path,
+      async ({ principal, requestId, body, status }) =>
+        status(201, await createModel(deps, { principal, requestId }, body)),
+      {
+        versioned: true,
+        access: 'catalog:write',
+        body: createModelBody,
+        response: { 201: modelSchema },
+        detail: { tags: [tag], summary: 'Lists a model in the catalog' },
+      },
+    )
+    .get(path, ({ query }) => listModels(deps, query), {
+      access: 'catalog:read',
+      query: modelFilters.extend(pageQuery),
+      response: z.object({ models: z.array(modelSchema), next_cursor: z.string().nullable() }),
+      detail: { tags: [tag], summary: 'Lists models, by their ids' },
+    })
+    .use(
+      recordRoutes({
+        path,
+        tag,
+        summaries: {
+          get: 'One model; a slash in its id is written %2F',
+          update: 'Changes a model; null takes a field back to what holds without it',
+          remove: 'Takes a model that no other falls back to out of the catalog; gives its last record',
+        },
+        params: modelParams,
+        body: updateModelBody,
+        reply: modelSchema,
+        find: (id) => requireModel(deps, id),
+        show: (row) => modelRecord(row),
+        update: (call, before, body) => updateModel(deps, call, before, body),
+        remove: (call, before) => deleteModel(deps, call, before),
+      }),
+    )
 
 async function createModel(deps: CatalogDependencies, call: CatalogCall, body: z.infer<typeof createModelBody>) {
   const { id, ...given } = body
@@ -93,7 +93,7 @@ async function createModel(deps: CatalogDependencies, call: CatalogCall, body: z
       ),
     ],
   })
-  return answered(modelRecord(await requireModel(deps, id)))
+  return modelRecord(await requireModel(deps, id))
 }
 
 interface ListQuery {
@@ -110,7 +110,7 @@ async function listModels({ state }: CatalogDependencies, { limit, cursor, provi
   )
   const rows = found.map((row) => fromRow(models, row))
   const page = cutPage(rows, limit, query)
-  return { reply: { models: page.rows.map(modelRecord), next_cursor: page.next_cursor } }
+  return { models: page.rows.map(modelRecord), next_cursor: page.next_cursor }
 }
 
 async function updateModel(deps: CatalogDependencies, call: CatalogCall, before: ModelRow, body: ModelFields) {
@@ -128,7 +128,7 @@ async function updateModel(deps: CatalogDependencies, call: CatalogCall, before:
     guard: all(atVersion('models', before), ...references),
     state: [updateRow(models, id, { providerId: after.provider_id, ...columns(body) }, { version: newStateVersion })],
   })
-  return answered(modelRecord(await requireModel(deps, id)))
+  return modelRecord(await requireModel(deps, id))
 }
 
 const fallingBack =
@@ -144,7 +144,7 @@ async function deleteModel(deps: CatalogDependencies, call: CatalogCall, before:
     guard: all(atVersion('models', before), none(fallingBack, [id, id])),
     state: [tombstone('models', id)],
   })
-  return { reply: modelRecord(before) }
+  return modelRecord(before)
 }
 
 /** Throws `invalid_parameter` for a reference to what is not there; gives what must still hold when it is written. */

@@ -1,6 +1,7 @@
 /** `GET /v1/catalog/models/{id}/price`: what a model costs and where that is said, as gateways reckon it. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
@@ -39,26 +40,27 @@ const listedQuery = `select ${fields}, m.upstream_model, m.price, m.max_output_t
 const unlistedQuery = `select ${fields}, null as upstream_model, null as price, null as max_output_tokens
   from providers p where p.deleted = 0 and p.allow_unlisted_models = 1 order by p.position, p.id limit 1`
 
-export function priceRoutes({ state, clock }: PriceDependencies): AnyRoute[] {
+export function priceRoutes({ state, clock }: PriceDependencies) {
   const prices = new PriceBook()
-  return [
-    route({
-      method: 'GET',
-      path: '/v1/catalog/models/{id}/price',
-      tag: 'Catalog',
-      summary: 'What a model costs, and where that is said; a slash in its id is written %2F',
+  return new Elysia({ name: 'price' }).use(conventions).get(
+    '/v1/catalog/models/:id/price',
+    async ({ params: { id } }) => {
+      const [listed] = await state.read<TermsRow>(listedQuery, [id])
+      const row = listed ?? (await state.read<TermsRow>(unlistedQuery))[0]
+      if (row === undefined) throw new Failure('not_found', { message: 'No provider answers for such a model' })
+      await prices.load()
+      return shownTerms(prices, id, row, clock.now())
+    },
+    {
       access: 'catalog:read',
       params: z.object({ id: z.string().min(1).max(200) }),
-      reply: shownTermsSchema,
-      async handle({ params: { id } }) {
-        const [listed] = await state.read<TermsRow>(listedQuery, [id])
-        const row = listed ?? (await state.read<TermsRow>(unlistedQuery))[0]
-        if (row === undefined) throw new Failure('not_found', { message: 'No provider answers for such a model' })
-        await prices.load()
-        return { reply: shownTerms(prices, id, row, clock.now()) }
+      response: shownTermsSchema,
+      detail: {
+        tags: ['Catalog'],
+        summary: 'What a model costs, and where that is said; a slash in its id is written %2F',
       },
-    }),
-  ]
+    },
+  )
 }
 
 function shownTerms(prices: PriceBook, id: string, row: TermsRow, now: number): z.infer<typeof shownTermsSchema> {

@@ -1,7 +1,7 @@
 /** The token routes behind the real mount, for tests: called with a secret, answering with status and JSON. */
-import { createAnswerStore } from '../../api/idempotency.ts'
-import { mount } from '../../api/mount.ts'
-import type { AnyRoute } from '../../api/route.ts'
+import type { AnyElysia } from 'elysia'
+import { createAnswerStore } from '../../api/answer-store.ts'
+import { createApplication } from '../../api/application.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import type { TemporaryInstallation } from '../../members/testing/installation.ts'
 import { createAuthenticator } from '../authenticate.ts'
@@ -22,10 +22,10 @@ export interface CallOptions {
 }
 
 /** With `beside`, further routes. */
-export function temporaryApi(made: TemporaryInstallation, beside: readonly AnyRoute[] = []) {
+export function temporaryApi(made: TemporaryInstallation, beside: readonly AnyElysia[] = []) {
   const { state, ledger } = made.store
-  const api = mount({
-    routes: [...beside, ...tokenRoutes(made.deps)],
+  const api = createApplication({
+    features: [...beside, ...tokenRoutes(made.deps)],
     authenticate: createAuthenticator({ state, ledger, clock: made.clock, baseUrl: () => 'http://localhost' }),
     answers: createAnswerStore({ ledger, clock: made.clock, key: new Uint8Array(32) }),
     clock: made.clock,

@@ -7,7 +7,7 @@ import { excessRoutes } from './excess-routes.ts'
 test('lists charges above list prices and deletes an excess from the ledger and the state', async () => {
   const made = await temporaryInstallation()
   try {
-    const call = temporaryApi(made, excessRoutes(made.deps))
+    const call = temporaryApi(made, [excessRoutes(made.deps)])
     await made.store.ledger.write([
       { sql: "insert into usage_excesses values ('p', 'vendor/m', 2500000000, 2500000000, 't', 1)", args: [] },
     ])

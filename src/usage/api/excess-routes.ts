@@ -1,6 +1,7 @@
 /** `/v1/usage/excesses`: what providers charged beyond their list prices, and forgetting it once the price is mended. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../api/route.ts'
+import { conventions } from '../../api/conventions.ts'
 import { controlPlaneEvent, versionNow } from '../../events/control-plane-event.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
@@ -30,49 +31,55 @@ const columns = 'select provider_id, model, amount, token_id, at from usage_exce
 
 const recordOf = ({ amount, at, ...row }: ExcessRow) => ({ ...row, excess: fromNano(amount), at: timestamp(at) })
 
-export const excessRoutes = (dependencies: ExcessDependencies): AnyRoute[] => [
-  listExcesses(dependencies),
-  forget(dependencies),
-]
-
-const listExcesses = ({ ledger }: ExcessDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/usage/excesses',
-    tag: 'Usage',
-    summary: 'Lists what providers charged beyond the bound of a request; gateways add it to later bounds',
-    access: 'catalog:read',
-    wholeOrganization: true,
-    query: z.object({}),
-    reply: z.object({ excesses: z.array(excessSchema), next_cursor: z.null().describe('All are on one page') }),
-    async handle() {
-      const rows = await ledger.read<ExcessRow>(`${columns} order by at desc limit 1000`)
-      return { reply: { excesses: rows.map(recordOf), next_cursor: null } }
-    },
-  })
-
-const forget = ({ ledger, state, recorder, clock, newId }: ExcessDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/usage/forget-excess',
-    tag: 'Usage',
-    summary: 'Forgets what a provider charged beyond the bound of a request, after its price was corrected',
-    access: 'catalog:write',
-    wholeOrganization: true,
-    body: z.strictObject({ provider_id: z.string().min(1).max(64), model: z.string().min(1).max(300) }),
-    reply: excessSchema,
-    async handle({ principal, body: { provider_id: providerId, model }, requestId }) {
-      const [row] = await ledger.read<ExcessRow>(`${columns} where provider_id = ? and model = ?`, [providerId, model])
-      if (row === undefined) {
-        throw new Failure('not_found', { message: 'No excess is known of this provider and model' })
-      }
-      const record = recordOf(row)
-      const details = { provider_id: providerId, model, forgotten: record.excess }
-      const event = controlPlaneEvent({
-        ...{ type: 'usage.excess_forgotten', principal, requestId, clock, newId, details },
-        configVersion: await versionNow(state),
-      })
-      await recorder.change({ event, ...forgetExcess(providerId, model) })
-      return { reply: record }
-    },
-  })
+export const excessRoutes = (dependencies: ExcessDependencies) => {
+  const { ledger, state, recorder, clock, newId } = dependencies
+  return new Elysia({ name: 'excess' })
+    .use(conventions)
+    .get(
+      '/v1/usage/excesses',
+      async () => {
+        const rows = await ledger.read<ExcessRow>(`${columns} order by at desc limit 1000`)
+        return { excesses: rows.map(recordOf), next_cursor: null }
+      },
+      {
+        access: 'catalog:read',
+        wholeOrganization: true,
+        query: z.strictObject({}),
+        response: z.object({ excesses: z.array(excessSchema), next_cursor: z.null().describe('All are on one page') }),
+        detail: {
+          tags: ['Usage'],
+          summary: 'Lists what providers charged beyond the bound of a request; gateways add it to later bounds',
+        },
+      },
+    )
+    .post(
+      '/v1/usage/forget-excess',
+      async ({ principal, body: { provider_id: providerId, model }, requestId }) => {
+        const [row] = await ledger.read<ExcessRow>(`${columns} where provider_id = ? and model = ?`, [
+          providerId,
+          model,
+        ])
+        if (row === undefined) {
+          throw new Failure('not_found', { message: 'No excess is known of this provider and model' })
+        }
+        const record = recordOf(row)
+        const details = { provider_id: providerId, model, forgotten: record.excess }
+        const event = controlPlaneEvent({
+          ...{ type: 'usage.excess_forgotten', principal, requestId, clock, newId, details },
+          configVersion: await versionNow(state),
+        })
+        await recorder.change({ event, ...forgetExcess(providerId, model) })
+        return record
+      },
+      {
+        access: 'catalog:write',
+        wholeOrganization: true,
+        body: z.strictObject({ provider_id: z.string().min(1).max(64), model: z.string().min(1).max(300) }),
+        response: excessSchema,
+        detail: {
+          tags: ['Usage'],
+          summary: 'Forgets what a provider charged beyond the bound of a request, after its price was corrected',
+        },
+      },
+    )
+}

@@ -4,11 +4,12 @@
  */
 
 import { getTableConfig } from 'drizzle-orm/sqlite-core'
+import { type AnyElysia, Elysia } from 'elysia'
 import { z } from 'zod'
+import { conventions } from '../../api/conventions.ts'
 import { readCursor, writeCursor } from '../../api/cursor.ts'
-import { entityTag, requireVersion } from '../../api/entity-tag.ts'
+import { requireVersion } from '../../api/entity-tag.ts'
 import { pageLimit } from '../../api/page.ts'
-import { type AnyRoute, route } from '../../api/route.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event-types.ts'
 import type { NameClaim, Recorder } from '../../events/recorder.ts'
@@ -36,19 +37,164 @@ export interface LimitDependencies {
 }
 
 const idParams = z.strictObject({ id: z.uuid() })
-const pageQuery = z.object({
+const pageQuery = z.strictObject({
   limit: pageLimit,
   cursor: z.string().max(500).optional(),
 })
 
-export const limitRoutes = (deps: LimitDependencies): AnyRoute[] =>
-  limitKinds.flatMap((kind) => [
-    list(deps, kind),
-    create(deps, kind),
-    get(deps, kind),
-    update(deps, kind),
-    remove(deps, kind),
-  ])
+export const limitRoutes = (deps: LimitDependencies): AnyElysia[] =>
+  limitKinds.map((kind) => limitKindRoutes(deps, kind))
+
+const usageSchema = z
+  .object({
+    used: z.number().describe('US dollars settled in this window'),
+    open: z.number().describe('Held by requests that run, or by gateways that did not answer: may be used yet'),
+  })
+  .describe('How the budget stands when gateways have given back what no request holds')
+
+const limitKindRoutes = (deps: LimitDependencies, kind: LimitKind) =>
+  new Elysia({ name: kind.plural })
+    .use(conventions)
+    .get(
+      kind.path,
+      async ({ principal, query: { limit, cursor } }) => {
+        const { state, ledger } = deps
+        const sight = await limitVisibilityOf(ledger, principal)
+        const stored = `select * from ${tableName(kind)} where deleted = 0`
+        const only = sight === null ? null : await kind.seen(await state.read(stored), sight, ledger)
+        const query = { list: kind.kind }
+        const after = cursor === undefined ? '' : readCursor(cursor, query)
+        const found = await ledger.read<NameRow>(
+          `select id, name, created_at from limit_names where kind = ?1 and id > ?2
+          and (?3 is null or id in (select value from json_each(?3))) order by id limit ?4`,
+          [kind.kind, after, only === null ? null : JSON.stringify(only.map(({ id }) => id)), limit + 1],
+        )
+        const page = found.slice(0, limit)
+        const rows =
+          only ??
+          (await state.read(`${stored} and id in (select value from json_each(?))`, [
+            JSON.stringify(page.map(({ id }) => id)),
+          ]))
+        const byId = new Map(rows.map((row) => [row.id, row]))
+        const settled = await totalSettled(deps, kind, rows)
+        const records = page.flatMap((named) => {
+          const row = byId.get(named.id)
+          return row === undefined ? [] : [recordOf(kind, named, row, settled)]
+        })
+        const last = page.at(-1)
+        const next_cursor = found.length > limit && last !== undefined ? writeCursor(last.id, query) : null
+        return { [kind.plural]: records, next_cursor }
+      },
+      {
+        access: 'catalog:read',
+        query: pageQuery,
+        response: z.object({ [kind.plural]: z.array(recordSchema(kind)), next_cursor: z.string().nullable() }),
+        detail: { tags: [kind.tag], summary: `List what there is of each ${kind.word}, in the order they were made` },
+      },
+    )
+    .post(
+      kind.path,
+      async ({ principal, body: { name: said, ...fields }, requestId, status }) => {
+        const name = limitName.parse(said)
+        await kind.check(fields, deps.ledger)
+        const id = deps.newId()
+        await deps.recorder.change({
+          claim: claimOf(kind, name, id),
+          event: eventOf(deps, kind, { type: 'catalog.created', id, name, principal, requestId, details: fields }),
+          state: [insertRow(kind.table, { ...kind.columns(fields), id }, { version: newStateVersion })],
+          ledger: [insertRow(limitNames, { id, kind: kind.kind, name, createdAt: deps.clock.now() })],
+        })
+        return status(201, await answer(deps, kind, id))
+      },
+      {
+        access: 'catalog:write',
+        body: kind.create.extend({ name: limitName }).strict(),
+        versioned: true,
+        response: { 201: recordSchema(kind) },
+        detail: { tags: [kind.tag], summary: `Make a ${kind.word}`.replace('a access', 'an access') },
+      },
+    )
+    .get(
+      `${kind.path}/:id`,
+      async ({ principal, params: { id } }) => {
+        const { named, row } = await requireLimit(deps, kind, id)
+        const sight = await limitVisibilityOf(deps.ledger, principal)
+        const [seen] = sight === null ? [row] : await kind.seen([row], sight, deps.ledger)
+        if (seen === undefined) throw notFound(kind)
+        return await answerOf(deps, kind, named, seen)
+      },
+      {
+        access: 'catalog:read',
+        params: idParams,
+        versioned: true,
+        response: recordSchema(kind),
+        detail: { tags: [kind.tag], summary: `Read one ${kind.word}` },
+      },
+    )
+    .patch(
+      `${kind.path}/:id`,
+      async ({ principal, params: { id }, body: { name: said, ...fields }, requestId, request: { headers } }) => {
+        const name = limitName.optional().parse(said)
+        const { named, row } = await requireLimit(deps, kind, id)
+        requireVersion(headers, Number(row.version))
+        await kind.check(fields, deps.ledger)
+        const event = { type: 'catalog.updated', id, name: name ?? named.name, principal, requestId } as const
+        await deps.recorder.change({
+          event: eventOf(deps, kind, { ...event, details: { changed: fields } }),
+          claim: name === undefined || name === named.name ? undefined : claimOf(kind, name, id),
+          guard: versionGuard(kind, id, row),
+          state: [updateRow(kind.table, id, kind.columns(fields), { version: newStateVersion })],
+          ledger: name === undefined ? [] : [updateRow(limitNames, id, { name })],
+        })
+        return { ...(await answer(deps, kind, id)), ...(await usageOf(deps, kind, row)) }
+      },
+      {
+        access: 'catalog:write',
+        params: idParams,
+        body: kind.update.extend({ name: limitName.optional() }).strict(),
+        versioned: true,
+        ifMatch: true,
+        response: recordSchema(kind).extend(kind.account === null ? {} : { usage: usageSchema }),
+        detail: { tags: [kind.tag], summary: `Change one ${kind.word}; fields that are left out stay as they are` },
+      },
+    )
+    .delete(
+      `${kind.path}/:id`,
+      async ({ principal, params: { id }, requestId, request: { headers } }) => {
+        const { named, row } = await requireLimit(deps, kind, id)
+        requireVersion(headers, Number(row.version))
+        const inUse = kind.inUse?.(id, deps.clock.now())
+        if (inUse !== undefined && (await deps.ledger.read(inUse.sql, inUse.args)).length > 0) {
+          throw new Failure('conflict', { message: `Tokens in force still name the ${kind.word}: revoke them first` })
+        }
+        const unchanged = versionGuard(kind, id, row)
+        await deps.recorder.change({
+          event: eventOf(deps, kind, {
+            type: 'catalog.deleted',
+            id,
+            name: named.name,
+            principal,
+            requestId,
+            details: {},
+          }),
+          // A token may have come to name it meanwhile; the state has every token, in the transaction of the change.
+          guard: inUse === undefined ? unchanged : unlessAny(unchanged, inUse),
+          state: [updateRow(kind.table, id, { deleted: 1 }, { version: newStateVersion })],
+          ledger: [{ sql: 'delete from limit_names where id = ?', args: [id] }],
+        })
+        return recordOf(kind, named, row, await totalSettled(deps, kind, [row]))
+      },
+      {
+        access: 'catalog:write',
+        params: idParams,
+        ifMatch: true,
+        response: recordSchema(kind),
+        detail: {
+          tags: [kind.tag],
+          summary: `Delete one ${kind.word} that no token in force names; gives its last record`,
+        },
+      },
+    )
 
 interface NameRow extends Row {
   id: string
@@ -83,158 +229,6 @@ async function totalSettled({ ledger, clock }: LimitDependencies, { account }: L
   return new Map(booked.map(({ account: name, settled }) => [ids.get(name) ?? '', settled]))
 }
 
-const list = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
-  route({
-    method: 'GET',
-    path: kind.path,
-    tag: kind.tag,
-    summary: `List what there is of each ${kind.word}, in the order they were made`,
-    access: 'catalog:read',
-    query: pageQuery,
-    reply: z.object({ [kind.plural]: z.array(recordSchema(kind)), next_cursor: z.string().nullable() }),
-    async handle({ principal, query: { limit, cursor } }) {
-      const { state, ledger } = deps
-      const sight = await limitVisibilityOf(ledger, principal)
-      const stored = `select * from ${tableName(kind)} where deleted = 0`
-      const only = sight === null ? null : await kind.seen(await state.read(stored), sight, ledger)
-      const query = { list: kind.kind }
-      const after = cursor === undefined ? '' : readCursor(cursor, query)
-      const found = await ledger.read<NameRow>(
-        `select id, name, created_at from limit_names where kind = ?1 and id > ?2
-          and (?3 is null or id in (select value from json_each(?3))) order by id limit ?4`,
-        [kind.kind, after, only === null ? null : JSON.stringify(only.map(({ id }) => id)), limit + 1],
-      )
-      const page = found.slice(0, limit)
-      const rows =
-        only ??
-        (await state.read(`${stored} and id in (select value from json_each(?))`, [
-          JSON.stringify(page.map(({ id }) => id)),
-        ]))
-      const byId = new Map(rows.map((row) => [row.id, row]))
-      const settled = await totalSettled(deps, kind, rows)
-      const records = page.flatMap((named) => {
-        const row = byId.get(named.id)
-        return row === undefined ? [] : [recordOf(kind, named, row, settled)]
-      })
-      const last = page.at(-1)
-      const next_cursor = found.length > limit && last !== undefined ? writeCursor(last.id, query) : null
-      return { reply: { [kind.plural]: records, next_cursor } }
-    },
-  })
-
-const create = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
-  route({
-    method: 'POST',
-    path: kind.path,
-    tag: kind.tag,
-    summary: `Make a ${kind.word}`.replace('a access', 'an access'),
-    access: 'catalog:write',
-    body: kind.create.extend({ name: limitName }).strict(),
-    reply: recordSchema(kind),
-    status: 201,
-    async handle({ principal, body: { name: said, ...fields }, requestId }) {
-      const name = limitName.parse(said)
-      await kind.check(fields, deps.ledger)
-      const id = deps.newId()
-      await deps.recorder.change({
-        claim: claimOf(kind, name, id),
-        event: eventOf(deps, kind, { type: 'catalog.created', id, name, principal, requestId, details: fields }),
-        state: [insertRow(kind.table, { ...kind.columns(fields), id }, { version: newStateVersion })],
-        ledger: [insertRow(limitNames, { id, kind: kind.kind, name, createdAt: deps.clock.now() })],
-      })
-      return await answer(deps, kind, id)
-    },
-  })
-
-const get = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
-  route({
-    method: 'GET',
-    path: `${kind.path}/{id}`,
-    tag: kind.tag,
-    summary: `Read one ${kind.word}`,
-    access: 'catalog:read',
-    params: idParams,
-    reply: recordSchema(kind),
-    async handle({ principal, params: { id } }) {
-      const { named, row } = await requireLimit(deps, kind, id)
-      const sight = await limitVisibilityOf(deps.ledger, principal)
-      const [seen] = sight === null ? [row] : await kind.seen([row], sight, deps.ledger)
-      if (seen === undefined) throw notFound(kind)
-      return await answerOf(deps, kind, named, seen)
-    },
-  })
-
-const update = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
-  route({
-    method: 'PATCH',
-    path: `${kind.path}/{id}`,
-    tag: kind.tag,
-    summary: `Change one ${kind.word}; fields that are left out stay as they are`,
-    access: 'catalog:write',
-    params: idParams,
-    body: kind.update.extend({ name: limitName.optional() }).strict(),
-    reply: recordSchema(kind).extend(kind.account === null ? {} : { usage: usageSchema }),
-    async handle({ principal, params: { id }, body: { name: said, ...fields }, headers, requestId }) {
-      const name = limitName.optional().parse(said)
-      const { named, row } = await requireLimit(deps, kind, id)
-      requireVersion(headers, Number(row.version))
-      await kind.check(fields, deps.ledger)
-      const event = { type: 'catalog.updated', id, name: name ?? named.name, principal, requestId } as const
-      await deps.recorder.change({
-        event: eventOf(deps, kind, { ...event, details: { changed: fields } }),
-        claim: name === undefined || name === named.name ? undefined : claimOf(kind, name, id),
-        guard: versionGuard(kind, id, row),
-        state: [updateRow(kind.table, id, kind.columns(fields), { version: newStateVersion })],
-        ledger: name === undefined ? [] : [updateRow(limitNames, id, { name })],
-      })
-      const { reply, headers: tag } = await answer(deps, kind, id)
-      const usage = await usageOf(deps, kind, row)
-      return { reply: { ...reply, ...usage }, headers: tag }
-    },
-  })
-
-const remove = (deps: LimitDependencies, kind: LimitKind): AnyRoute =>
-  route({
-    method: 'DELETE',
-    path: `${kind.path}/{id}`,
-    tag: kind.tag,
-    summary: `Delete one ${kind.word} that no token in force names; gives its last record`,
-    access: 'catalog:write',
-    params: idParams,
-    reply: recordSchema(kind),
-    async handle({ principal, params: { id }, headers, requestId }) {
-      const { named, row } = await requireLimit(deps, kind, id)
-      requireVersion(headers, Number(row.version))
-      const inUse = kind.inUse?.(id, deps.clock.now())
-      if (inUse !== undefined && (await deps.ledger.read(inUse.sql, inUse.args)).length > 0) {
-        throw new Failure('conflict', { message: `Tokens in force still name the ${kind.word}: revoke them first` })
-      }
-      const unchanged = versionGuard(kind, id, row)
-      await deps.recorder.change({
-        event: eventOf(deps, kind, {
-          type: 'catalog.deleted',
-          id,
-          name: named.name,
-          principal,
-          requestId,
-          details: {},
-        }),
-        // A token may have come to name it meanwhile; the state has every token, in the transaction of the change.
-        guard: inUse === undefined ? unchanged : unlessAny(unchanged, inUse),
-        state: [updateRow(kind.table, id, { deleted: 1 }, { version: newStateVersion })],
-        ledger: [{ sql: 'delete from limit_names where id = ?', args: [id] }],
-      })
-      return { reply: recordOf(kind, named, row, await totalSettled(deps, kind, [row])) }
-    },
-  })
-
-const usageSchema = z
-  .object({
-    used: z.number().describe('US dollars settled in this window'),
-    open: z.number().describe('Held by requests that run, or by gateways that did not answer: may be used yet'),
-  })
-  .describe('How the budget stands when gateways have given back what no request holds')
-
 async function usageOf({ depletion, clock }: LimitDependencies, kind: LimitKind, row: Row) {
   const account = kind.account?.(row, clock.now())
   if (account === undefined) return {}
@@ -264,7 +258,7 @@ async function answer(deps: LimitDependencies, kind: LimitKind, id: string) {
 
 async function answerOf(deps: LimitDependencies, kind: LimitKind, named: NameRow, row: Row) {
   const settled = await totalSettled(deps, kind, [row])
-  return { reply: recordOf(kind, named, row, settled), headers: { etag: entityTag(Number(row.version)) } }
+  return recordOf(kind, named, row, settled)
 }
 
 const versionGuard = (kind: LimitKind, id: string, row: Row) => ({

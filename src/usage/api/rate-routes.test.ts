@@ -8,7 +8,7 @@ let call: ReturnType<typeof temporaryApi>
 
 beforeEach(async () => {
   made = await temporaryInstallation()
-  call = temporaryApi(made, rateRoutes({ ledger: made.store.ledger, clock: made.clock }))
+  call = temporaryApi(made, [rateRoutes({ ledger: made.store.ledger, clock: made.clock })])
 })
 afterEach(() => made.store.remove())
 

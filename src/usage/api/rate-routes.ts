@@ -1,8 +1,9 @@
 /** `GET /v1/usage/rates`: who holds the slots of limits a minute, and until when those of absent workers are held. */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { conventions } from '../../api/conventions.ts'
 import { readCursor, writeCursor } from '../../api/cursor.ts'
 import { pageLimit } from '../../api/page.ts'
-import { type AnyRoute, route } from '../../api/route.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
 import { slotTtlMs } from '../rate/rate.ts'
@@ -33,22 +34,10 @@ interface RateRow {
 const isAbsent = "(kind = 'lost' or kind = 'held' and heartbeat_at < ?2)"
 const left = 'granted - returned'
 
-export const rateRoutes = ({ ledger, clock }: RateDependencies): AnyRoute[] => [
-  route({
-    method: 'GET',
-    path: '/v1/usage/rates',
-    tag: 'Usage',
-    summary: 'Lists the limits a minute of which something is held, by name',
-    access: 'catalog:read',
-    wholeOrganization: true,
-    query: z.object({
-      limit: pageLimit,
-      cursor: z.string().max(500).optional(),
-      prefix: z.string().max(128).default(''),
-      absent: z.literal('true').optional().describe('Only limits of which absent workers hold some'),
-    }),
-    reply: z.object({ rates: z.array(rateSchema), next_cursor: z.string().nullable() }),
-    async handle({ query: { limit, cursor, prefix, absent } }) {
+export const rateRoutes = ({ ledger, clock }: RateDependencies) =>
+  new Elysia({ name: 'rate' }).use(conventions).get(
+    '/v1/usage/rates',
+    async ({ query: { limit, cursor, prefix, absent } }) => {
       const filters = { list: 'usage-rates', prefix, absent }
       const now = clock.now()
       const rows = await ledger.read<RateRow>(
@@ -68,14 +57,23 @@ export const rateRoutes = ({ ledger, clock }: RateDependencies): AnyRoute[] => [
       const page = rows.slice(0, limit)
       const last = page.at(-1)
       return {
-        reply: {
-          rates: page.map((row) => ({
-            ...row,
-            absent_until: row.absent_until === null ? null : timestamp(row.absent_until),
-          })),
-          next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.account, filters) : null,
-        },
+        rates: page.map((row) => ({
+          ...row,
+          absent_until: row.absent_until === null ? null : timestamp(row.absent_until),
+        })),
+        next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.account, filters) : null,
       }
     },
-  }),
-]
+    {
+      access: 'catalog:read',
+      wholeOrganization: true,
+      query: z.strictObject({
+        limit: pageLimit,
+        cursor: z.string().max(500).optional(),
+        prefix: z.string().max(128).default(''),
+        absent: z.literal('true').optional().describe('Only limits of which absent workers hold some'),
+      }),
+      response: z.object({ rates: z.array(rateSchema), next_cursor: z.string().nullable() }),
+      detail: { tags: ['Usage'], summary: 'Lists the limits a minute of which something is held, by name' },
+    },
+  )

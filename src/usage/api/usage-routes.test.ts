@@ -15,7 +15,7 @@ let freed: string[]
 beforeEach(async () => {
   made = await temporaryInstallation()
   freed = []
-  call = temporaryApi(made, usageRoutes({ ...made.deps, freed: (accounts) => freed.push(...accounts) }))
+  call = temporaryApi(made, [usageRoutes({ ...made.deps, freed: (accounts) => freed.push(...accounts) })])
   await made.store.ledger.write([
     {
       sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,

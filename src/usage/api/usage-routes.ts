@@ -3,10 +3,11 @@
  * `catalog:read`, which those have who run gateways; freeing needs `tokens:write`. A token that is bound to a team or a
  * user sees the accounts of its own tokens and budgets; a token of a team frees nothing, since that is for everybody.
  */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { conventions } from '../../api/conventions.ts'
 import { readCursor, writeCursor } from '../../api/cursor.ts'
 import { pageLimit } from '../../api/page.ts'
-import { type AnyRoute, route } from '../../api/route.ts'
 import { controlPlaneEvent, versionNow } from '../../events/control-plane-event.ts'
 import type { Recorder } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
@@ -53,12 +54,132 @@ const workerSchema = z.object({
 /** A worker that heartbeat within so long is running: what it holds is its own to give back. */
 const silentMs = 60_000
 
-export const usageRoutes = (dependencies: UsageDependencies): AnyRoute[] => [
-  listAccounts(dependencies),
-  listWorkers(dependencies),
-  releaseWorker(dependencies),
-  resumeGrants(dependencies),
-]
+export const usageRoutes = (dependencies: UsageDependencies) => {
+  const { state, ledger, recorder, clock, newId } = dependencies
+  return new Elysia({ name: 'usage' })
+    .use(conventions)
+    .get(
+      '/v1/usage/accounts',
+      async ({ principal, query: { limit, cursor, prefix } }) => {
+        const seen = await visibleAccounts({ state, ledger }, principal)
+        const filters = { list: 'usage-accounts', prefix }
+        const rows = await ledger.read<AccountRow>(
+          `select c.account, min(sum(c.settled), ${maxAmount}) as settled, sum(c.granted - c.returned - c.settled) as held,
+           sum(c.granted - c.returned - c.settled > 0) as workers, u.exhausted_at
+         from usage_cells c left join usage_accounts u on u.account = c.account
+         where c.account > ? and substr(c.account, 1, length(?)) = ? and ${seen.sql}
+         group by c.account order by c.account limit ?`,
+          [
+            ...[cursor === undefined ? '' : readCursor(cursor, filters, z.string()), prefix, prefix],
+            ...[...seen.args, limit + 1],
+          ],
+        )
+        const page = rows.slice(0, limit)
+        const last = page.at(-1)
+        return {
+          accounts: page.map((row) => ({ ...row, exhausted_at: time(row.exhausted_at) })),
+          next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.account, filters) : null,
+        }
+      },
+      {
+        access: 'catalog:read',
+        query: z.strictObject({
+          ...pageQuery,
+          prefix: z.string().max(128).default(''),
+        }),
+        response: z.object({ accounts: z.array(accountSchema), next_cursor: z.string().nullable() }),
+        detail: {
+          tags: ['Usage'],
+          summary: 'Lists accounts of limits of which something was used or is held, by name',
+        },
+      },
+    )
+    .get(
+      '/v1/usage/workers',
+      async ({ principal, query: { limit, cursor } }) => {
+        const seen = await visibleAccounts({ state, ledger }, principal)
+        const filters = { list: 'usage-workers' }
+        const after = cursor === undefined ? '' : readCursor(cursor, filters, z.string())
+        const rows = await ledger.read<WorkerRow>(
+          `${workerRows(seen.sql)} where l.worker > ? order by l.worker limit ?`,
+          [...seen.args, after, limit + 1],
+        )
+        const page = rows.slice(0, limit)
+        const last = page.at(-1)
+        const next = rows.length > limit && last !== undefined ? writeCursor(last.worker, filters) : null
+        return { workers: page.map(workerRecord), next_cursor: next }
+      },
+      {
+        access: 'catalog:read',
+        query: z.strictObject(pageQuery),
+        response: z.object({ workers: z.array(workerSchema), next_cursor: z.string().nullable() }),
+        detail: { tags: ['Usage'], summary: 'Lists the workers of gateways with what they hold of limits' },
+      },
+    )
+    .post(
+      '/v1/usage/release',
+      async ({ principal, body: { worker }, requestId }) => {
+        const { ledger, state, recorder, clock, newId } = dependencies
+        const row = await requireWorker(ledger, worker)
+        if (row.released_at !== null) return workerRecord(row)
+        if (row.last_heartbeat_at > clock.now() - silentMs)
+          throw new Failure('conflict', { message: stillRunning, param: 'worker' })
+        const freed = workerRecord(row).held
+        const event = controlPlaneEvent({
+          ...{ type: 'usage.released', principal, requestId, clock, newId, details: { worker, amounts: freed } },
+          configVersion: await versionNow(state),
+        })
+        await recorder.change({
+          event,
+          state: [],
+          ledger: [
+            {
+              sql: `insert into guards (holds) select 0 where not exists (
+              select 1 from workers where worker = ? and released_at is null and last_heartbeat_at = ?)`,
+              args: [worker, row.last_heartbeat_at],
+            },
+            {
+              sql: 'update workers set released_at = ?, stream_id = ?, awaited = 0 where worker = ?',
+              args: [clock.now(), `released-${newId()}`, worker],
+            },
+            { sql: 'update usage_cells set returned = granted - settled where worker = ?', args: [worker] },
+          ],
+        })
+        dependencies.freed(freed.map(({ account }) => plainName(account)))
+        return workerRecord(await requireWorker(ledger, worker))
+      },
+      {
+        access: 'tokens:write',
+        wholeOrganization: true,
+        body: z.strictObject({ worker: z.string().min(1).max(300) }),
+        response: workerSchema,
+        detail: { tags: ['Usage'], summary: 'Frees what a lost worker holds of limits; the worker never comes back' },
+      },
+    )
+    .post(
+      '/v1/usage/resume',
+      async ({ principal, requestId }) => {
+        const workers = (await workersPendingReconciliation(ledger)).map(({ worker }) => worker)
+        if (workers.length === 0) return { workers }
+        const event = controlPlaneEvent({
+          ...{ type: 'usage.released', principal, requestId, clock, newId, details: { resumed: true, workers } },
+          configVersion: await versionNow(state),
+        })
+        await recorder.change({ event, state: [], ledger: [resume(clock.now())] })
+        return { workers }
+      },
+      {
+        access: 'tokens:write',
+        wholeOrganization: true,
+        body: z.strictObject({}),
+        response: z.object({ workers: z.array(z.string()).describe('Those that were waited for') }),
+        detail: {
+          tags: ['Usage'],
+          summary: 'Grants again from a restored ledger, without the workers that have not said what they hold',
+        },
+      },
+    )
+}
 
 interface AccountRow {
   account: string
@@ -67,43 +188,6 @@ interface AccountRow {
   workers: number
   exhausted_at: number | null
 }
-
-const listAccounts = ({ state, ledger }: UsageDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/usage/accounts',
-    tag: 'Usage',
-    summary: 'Lists accounts of limits of which something was used or is held, by name',
-    access: 'catalog:read',
-    query: z.object({
-      ...pageQuery,
-      prefix: z.string().max(128).default(''),
-    }),
-    reply: z.object({ accounts: z.array(accountSchema), next_cursor: z.string().nullable() }),
-    async handle({ principal, query: { limit, cursor, prefix } }) {
-      const seen = await visibleAccounts({ state, ledger }, principal)
-      const filters = { list: 'usage-accounts', prefix }
-      const rows = await ledger.read<AccountRow>(
-        `select c.account, min(sum(c.settled), ${maxAmount}) as settled, sum(c.granted - c.returned - c.settled) as held,
-           sum(c.granted - c.returned - c.settled > 0) as workers, u.exhausted_at
-         from usage_cells c left join usage_accounts u on u.account = c.account
-         where c.account > ? and substr(c.account, 1, length(?)) = ? and ${seen.sql}
-         group by c.account order by c.account limit ?`,
-        [
-          ...[cursor === undefined ? '' : readCursor(cursor, filters, z.string()), prefix, prefix],
-          ...[...seen.args, limit + 1],
-        ],
-      )
-      const page = rows.slice(0, limit)
-      const last = page.at(-1)
-      return {
-        reply: {
-          accounts: page.map((row) => ({ ...row, exhausted_at: time(row.exhausted_at) })),
-          next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.account, filters) : null,
-        },
-      }
-    },
-  })
 
 interface WorkerRow {
   worker: string
@@ -119,98 +203,12 @@ const workerRows = (seen: string) => `select l.worker, l.last_heartbeat_at, l.lo
     from usage_cells c where c.worker = l.worker and c.granted - c.returned - c.settled > 0 and ${seen}) as held
   from workers l`
 
-const listWorkers = ({ state, ledger }: UsageDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/usage/workers',
-    tag: 'Usage',
-    summary: 'Lists the workers of gateways with what they hold of limits',
-    access: 'catalog:read',
-    query: z.object(pageQuery),
-    reply: z.object({ workers: z.array(workerSchema), next_cursor: z.string().nullable() }),
-    async handle({ principal, query: { limit, cursor } }) {
-      const seen = await visibleAccounts({ state, ledger }, principal)
-      const filters = { list: 'usage-workers' }
-      const after = cursor === undefined ? '' : readCursor(cursor, filters, z.string())
-      const rows = await ledger.read<WorkerRow>(
-        `${workerRows(seen.sql)} where l.worker > ? order by l.worker limit ?`,
-        [...seen.args, after, limit + 1],
-      )
-      const page = rows.slice(0, limit)
-      const last = page.at(-1)
-      const next = rows.length > limit && last !== undefined ? writeCursor(last.worker, filters) : null
-      return { reply: { workers: page.map(workerRecord), next_cursor: next } }
-    },
-  })
-
 /**
  * What a worker holds that never comes back becomes free. Only for one that has been silent: a worker that still runs would
  * go on spending what others then have too, so it is told to end (`worker_rolled_back`) should it return.
  */
-const releaseWorker = (dependencies: UsageDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/usage/release',
-    tag: 'Usage',
-    summary: 'Frees what a lost worker holds of limits; the worker never comes back',
-    access: 'tokens:write',
-    wholeOrganization: true,
-    body: z.strictObject({ worker: z.string().min(1).max(300) }),
-    reply: workerSchema,
-    async handle({ principal, body: { worker }, requestId }) {
-      const { ledger, state, recorder, clock, newId } = dependencies
-      const row = await requireWorker(ledger, worker)
-      if (row.released_at !== null) return { reply: workerRecord(row) }
-      if (row.last_heartbeat_at > clock.now() - silentMs)
-        throw new Failure('conflict', { message: stillRunning, param: 'worker' })
-      const freed = workerRecord(row).held
-      const event = controlPlaneEvent({
-        ...{ type: 'usage.released', principal, requestId, clock, newId, details: { worker, amounts: freed } },
-        configVersion: await versionNow(state),
-      })
-      await recorder.change({
-        event,
-        state: [],
-        ledger: [
-          {
-            sql: `insert into guards (holds) select 0 where not exists (
-              select 1 from workers where worker = ? and released_at is null and last_heartbeat_at = ?)`,
-            args: [worker, row.last_heartbeat_at],
-          },
-          {
-            sql: 'update workers set released_at = ?, stream_id = ?, awaited = 0 where worker = ?',
-            args: [clock.now(), `released-${newId()}`, worker],
-          },
-          { sql: 'update usage_cells set returned = granted - settled where worker = ?', args: [worker] },
-        ],
-      })
-      dependencies.freed(freed.map(({ account }) => plainName(account)))
-      return { reply: workerRecord(await requireWorker(ledger, worker)) }
-    },
-  })
 
 /** After the ledger was restored from an older copy: what workers hold that have not come back is not waited for. */
-const resumeGrants = ({ ledger, state, recorder, clock, newId }: UsageDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/usage/resume',
-    tag: 'Usage',
-    summary: 'Grants again from a restored ledger, without the workers that have not said what they hold',
-    access: 'tokens:write',
-    wholeOrganization: true,
-    body: z.strictObject({}),
-    reply: z.object({ workers: z.array(z.string()).describe('Those that were waited for') }),
-    async handle({ principal, requestId }) {
-      const workers = (await workersPendingReconciliation(ledger)).map(({ worker }) => worker)
-      if (workers.length === 0) return { reply: { workers } }
-      const event = controlPlaneEvent({
-        ...{ type: 'usage.released', principal, requestId, clock, newId, details: { resumed: true, workers } },
-        configVersion: await versionNow(state),
-      })
-      await recorder.change({ event, state: [], ledger: [resume(clock.now())] })
-      return { reply: { workers } }
-    },
-  })
 
 const stillRunning = 'The worker heartbeat within the last minute: stop its gateway, or wait until it is silent'
 

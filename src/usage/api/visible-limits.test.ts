@@ -34,7 +34,7 @@ beforeAll(async () => {
   made = await temporaryInstallation()
   const { deps } = made
   const usage = usageRoutes({ ...deps, freed: () => undefined })
-  call = temporaryApi(made, [...usage, ...excessRoutes(deps), ...limitRoutes(deps)])
+  call = temporaryApi(made, [usage, excessRoutes(deps), ...limitRoutes(deps)])
   const person = (id: string) => ({ id, email: `${id}@x`, name: 'N', role: 'admin', status: 'active', createdAt: 1 })
   await made.store.ledger.write([
     insertRow(teams, { id: team, name: 'own', createdAt: 1 }),

@@ -3,8 +3,9 @@
  * the keys that this gateway may have: the data keys of the providers it may use and of MCP servers, and the
  * prompt-hash key. The master key that opens them never leaves the control plane.
  */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../../api/route.ts'
+import { conventions } from '../../../api/conventions.ts'
 import { brokenConstraint } from '../../../events/log/append.ts'
 import { Failure } from '../../../failure.ts'
 import { hashSecret, makeSecret } from '../../../identity/secret.ts'
@@ -31,17 +32,10 @@ export interface BootstrapDependencies {
   stateHead: StateHead
 }
 
-export function bootstrapRoute({ options, stateHead }: BootstrapDependencies): AnyRoute {
-  return route({
-    method: 'POST',
-    path: '/v1/gateway-runtime/bootstrap',
-    tag: 'Gateway runtime',
-    summary: 'Start a gateway instance: a session and the keys it may have',
-    access: 'runtime:connect',
-    body: bootstrapRequestSchema,
-    reply: bootstrapReplySchema,
-    internal: true,
-    async handle({ principal, body }, request) {
+export function bootstrapRoute({ options, stateHead }: BootstrapDependencies) {
+  return new Elysia({ name: 'bootstrap' }).use(conventions).post(
+    '/v1/gateway-runtime/bootstrap',
+    async ({ principal, body, request, set }) => {
       const { gatewayId, tokenId } = principal
       if (gatewayId === null || tokenId === null) {
         throw new Failure('access_denied', { message: 'The runtime token is not bound to a gateway' })
@@ -67,9 +61,17 @@ export function bootstrapRoute({ options, stateHead }: BootstrapDependencies): A
         gateway_url: options.gatewayUrl(),
         now: timestamp(options.clock.now()),
       }
-      return { reply, headers: { 'cache-control': 'no-store' } }
+      set.headers['cache-control'] = 'no-store'
+      return reply
     },
-  })
+    {
+      access: 'runtime:connect',
+      internal: true,
+      body: bootstrapRequestSchema,
+      response: bootstrapReplySchema,
+      detail: { tags: ['Gateway runtime'], summary: 'Start a gateway instance: a session and the keys it may have' },
+    },
+  )
 }
 
 async function readGateway(

@@ -1,12 +1,13 @@
 /** `/v1/gateways/{id}/bounds`: how many instances a gateway may have, and from where (fleet/README.md, Trust). */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { type AnyRoute, route } from '../../../api/route.ts'
+import { conventions } from '../../../api/conventions.ts'
 import { controlPlaneEvent } from '../../../events/control-plane-event.ts'
 import { Failure } from '../../../failure.ts'
 import { parseRange, readBounds } from '../enrolment.ts'
 import type { FleetOptions } from '../options.ts'
 
-const path = '/v1/gateways/{id}/bounds'
+const path = '/v1/gateways/:id/bounds'
 const tag = 'Gateways'
 
 const range = z
@@ -32,54 +33,58 @@ const boundsSchema = z.strictObject({
 
 type Options = Pick<FleetOptions, 'state' | 'ledger' | 'recorder' | 'clock' | 'newId'>
 
-export const boundsRoutes = (options: Options): AnyRoute[] => [
-  route({
-    method: 'GET',
-    path,
-    tag,
-    summary: 'How many instances a gateway may have, and from where',
-    access: 'catalog:read',
-    params: z.object({ id: z.uuid() }),
-    reply: boundsSchema,
-    async handle({ params: { id } }) {
-      await requireGateway(options, id)
-      return { reply: await readBounds(options, id) }
-    },
-  }),
-  route({
-    method: 'PUT',
-    path,
-    tag,
-    summary: 'Sets how many instances a gateway may have, and from where; it is looked at when one starts',
-    access: 'catalog:write',
-    params: z.object({ id: z.uuid() }),
-    body: boundsSchema,
-    reply: boundsSchema,
-    async handle({ principal, requestId, params: { id }, body }) {
-      await requireGateway(options, id)
-      await options.recorder().change({
-        event: controlPlaneEvent({
-          type: 'catalog.updated',
-          principal,
-          requestId,
-          teamId: null,
-          details: { gateway_id: id, ...body },
-          configVersion: 0,
-          clock: options.clock,
-          newId: options.newId,
-        }),
-        state: [],
-        ledger: [
-          {
-            sql: 'insert or replace into gateway_bounds (gateway_id, max_instances, addresses) values (?, ?, ?)',
-            args: [id, body.max_instances, body.addresses === null ? null : JSON.stringify(body.addresses)],
-          },
-        ],
-      })
-      return { reply: body }
-    },
-  }),
-]
+export const boundsRoutes = (options: Options) =>
+  new Elysia({ name: 'bounds' })
+    .use(conventions)
+    .get(
+      path,
+      async ({ params: { id } }) => {
+        await requireGateway(options, id)
+        return await readBounds(options, id)
+      },
+      {
+        access: 'catalog:read',
+        params: z.object({ id: z.uuid() }),
+        response: boundsSchema,
+        detail: { tags: [tag], summary: 'How many instances a gateway may have, and from where' },
+      },
+    )
+    .put(
+      path,
+      async ({ principal, requestId, params: { id }, body }) => {
+        await requireGateway(options, id)
+        await options.recorder().change({
+          event: controlPlaneEvent({
+            type: 'catalog.updated',
+            principal,
+            requestId,
+            teamId: null,
+            details: { gateway_id: id, ...body },
+            configVersion: 0,
+            clock: options.clock,
+            newId: options.newId,
+          }),
+          state: [],
+          ledger: [
+            {
+              sql: 'insert or replace into gateway_bounds (gateway_id, max_instances, addresses) values (?, ?, ?)',
+              args: [id, body.max_instances, body.addresses === null ? null : JSON.stringify(body.addresses)],
+            },
+          ],
+        })
+        return body
+      },
+      {
+        access: 'catalog:write',
+        params: z.object({ id: z.uuid() }),
+        body: boundsSchema,
+        response: boundsSchema,
+        detail: {
+          tags: [tag],
+          summary: 'Sets how many instances a gateway may have, and from where; it is looked at when one starts',
+        },
+      },
+    )
 
 async function requireGateway({ state }: Options, id: string): Promise<void> {
   const found = await state.read('select 1 from gateways where id = ? and deleted = 0', [id])

@@ -1,5 +1,6 @@
 /** Where a gateway finds the state, and what it reads it with: given at bootstrap and renewed by a session. */
-import { type AnyRoute, route } from '../../../api/route.ts'
+import { Elysia } from 'elysia'
+import { conventions } from '../../../api/conventions.ts'
 import { timestamp } from '../../../lib/clock.ts'
 import { type BootstrapReply, credentialReplySchema } from '../../protocol/wire.ts'
 import type { FleetOptions } from '../options.ts'
@@ -13,17 +14,18 @@ export function stateSource({ source }: Source): BootstrapReply['state'] {
   return { kind: 'replica', url: source.url, token, expires_at: expiresAt === null ? null : timestamp(expiresAt) }
 }
 
-export const credentialRoute = (options: Source): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/gateway-runtime/credential',
-    tag: 'Gateway runtime',
-    summary: 'Renew the credential that reads the state',
-    access: 'runtime:session',
-    reply: credentialReplySchema,
-    internal: true,
-    handle: () => ({
-      reply: { state: stateSource(options), now: timestamp(options.clock.now()) },
-      headers: { 'cache-control': 'no-store' },
-    }),
-  })
+export const credentialRoute = (options: Source) =>
+  new Elysia({ name: 'credentialRoute' }).use(conventions).post(
+    '/v1/gateway-runtime/credential',
+    ({ set }) => {
+      set.headers['cache-control'] = 'no-store'
+      return { state: stateSource(options), now: timestamp(options.clock.now()) }
+    },
+    {
+      access: 'runtime:session',
+      internal: true,
+      ifMatch: true,
+      response: credentialReplySchema,
+      detail: { tags: ['Gateway runtime'], summary: 'Renew the credential that reads the state' },
+    },
+  )

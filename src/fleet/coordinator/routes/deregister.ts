@@ -1,23 +1,24 @@
 /** A worker that has drained and told all says so: nobody waits for its acknowledgements any more. */
-import { type AnyRoute, route } from '../../../api/route.ts'
+import { Elysia } from 'elysia'
+import { conventions } from '../../../api/conventions.ts'
 import { timestamp } from '../../../lib/clock.ts'
 import { deregisterReplySchema, deregisterRequestSchema } from '../../protocol/wire.ts'
 import type { FleetOptions } from '../options.ts'
 import type { WorkerRegistry } from '../worker-registry.ts'
 import { connectedWorker } from './heartbeat.ts'
 
-export const deregisterRoute = ({ options, registry }: { options: FleetOptions; registry: WorkerRegistry }): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/gateway-runtime/deregister',
-    tag: 'Gateway runtime',
-    summary: 'Say that a worker serves no more',
-    access: 'runtime:session',
-    body: deregisterRequestSchema,
-    reply: deregisterReplySchema,
-    internal: true,
-    async handle({ principal, body }) {
+export const deregisterRoute = ({ options, registry }: { options: FleetOptions; registry: WorkerRegistry }) =>
+  new Elysia({ name: 'deregisterRoute' }).use(conventions).post(
+    '/v1/gateway-runtime/deregister',
+    async ({ principal, body }) => {
       await registry.deregister(await connectedWorker(registry, principal, body.worker, body.stream_id))
-      return { reply: { now: timestamp(options.clock.now()) } }
+      return { now: timestamp(options.clock.now()) }
     },
-  })
+    {
+      access: 'runtime:session',
+      internal: true,
+      body: deregisterRequestSchema,
+      response: deregisterReplySchema,
+      detail: { tags: ['Gateway runtime'], summary: 'Say that a worker serves no more' },
+    },
+  )

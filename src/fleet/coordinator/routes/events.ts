@@ -1,6 +1,8 @@
 /** Takes a worker's events in: NDJSON whose exact bytes are chained and stored (events/proof/README.md). */
 
-import { type AnyRoute, route } from '../../../api/route.ts'
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { conventions } from '../../../api/conventions.ts'
 import { arrivalStatements } from '../../../escalations/arrivals.ts'
 import { ingestEvents, type ShippedEvent } from '../../../events/log/ingest.ts'
 import { localPace, remotePace, SlicePace } from '../../../events/log/slice-pace.ts'
@@ -27,26 +29,18 @@ export interface EventsDependencies {
 /** Batches of all workers that are being taken in or wait for it; a worker sends one at a time. */
 const maxBatches = 64
 
-export function eventsRoute({ options, registry, usage }: EventsDependencies): AnyRoute {
+export function eventsRoute({ options, registry, usage }: EventsDependencies) {
   const queue = new IngestQueue({ atOnce: 4, most: maxBatches })
   const bounds = 'url' in options.source ? remotePace : localPace
   const pace = new SlicePace(options.clock, bounds, (milliseconds) => options.meter?.sliced(milliseconds / 1000))
-  return route({
-    method: 'POST',
-    path: '/v1/gateway-runtime/events',
-    tag: 'Gateway runtime',
-    summary: "Append events to a worker's chain",
-    access: 'runtime:session',
-    rawBody: 'application/x-ndjson',
-    reply: eventsReplySchema,
-    internal: true,
-    async handle({ principal, headers }, request) {
+  return new Elysia({ name: 'events' }).use(conventions).post(
+    '/v1/gateway-runtime/events',
+    async ({ principal, body, request: { headers } }) => {
       const workerNumber = Number(headers.get(workerHeader) ?? Number.NaN)
       if (!Number.isSafeInteger(workerNumber)) throw new Failure('invalid_parameter', { param: workerHeader })
       const worker = await connectedWorker(registry, principal, workerNumber, headers.get(streamIdHeader) ?? '')
-      const bytes = await request.arrayBuffer()
-      if (bytes.byteLength > maxBytes) throw new Failure('request_too_large')
-      const lines = parseLines(bytes)
+      if (body.byteLength > maxBytes) throw new Failure('request_too_large')
+      const lines = parseLines(body)
       const receivedAt = options.clock.now()
       const { seq, digest } = await queue.run(() =>
         ingestEvents(options.ledger, {
@@ -67,13 +61,21 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies): A
           },
         }),
       )
-      return { reply: { seq, digest } }
+      return { seq, digest }
     },
-  })
+    {
+      access: 'runtime:session',
+      internal: true,
+      bodyType: 'application/x-ndjson',
+      body: z.instanceof(Uint8Array),
+      response: eventsReplySchema,
+      detail: { tags: ['Gateway runtime'], summary: "Append events to a worker's chain" },
+    },
+  )
 }
 
 /** Cuts lines without parsing bodies: a body is what stands between, to the byte. Throws `invalid_parameter`. */
-export function parseLines(bytes: ArrayBuffer): ShippedEvent[] {
+export function parseLines(bytes: Uint8Array): ShippedEvent[] {
   const lines = decode(bytes)
     .split('\n')
     .filter((line) => line !== '')
@@ -94,7 +96,7 @@ export function parseLines(bytes: ArrayBuffer): ShippedEvent[] {
   })
 }
 
-function decode(bytes: ArrayBuffer): string {
+function decode(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch (cause) {

@@ -1,6 +1,7 @@
 /** The heartbeat of a worker (fleet/README.md rule R3): what it has acknowledged, and whether its news are fresh. */
+import { Elysia } from 'elysia'
 import type { z } from 'zod'
-import { type AnyRoute, route } from '../../../api/route.ts'
+import { conventions } from '../../../api/conventions.ts'
 import { Failure } from '../../../failure.ts'
 import type { Principal } from '../../../identity/principal.ts'
 import { timestamp } from '../../../lib/clock.ts'
@@ -23,24 +24,10 @@ export interface HeartbeatDependencies {
   endToken(tokenId: string): Promise<void>
 }
 
-export function heartbeatRoute({
-  options,
-  registry,
-  stateHead,
-  tokens,
-  usage,
-  endToken,
-}: HeartbeatDependencies): AnyRoute {
-  return route({
-    method: 'POST',
-    path: '/v1/gateway-runtime/heartbeat',
-    tag: 'Gateway runtime',
-    summary: 'Say what a worker has acknowledged and ask whether its news are fresh',
-    access: 'runtime:session',
-    body: heartbeatRequestSchema,
-    reply: heartbeatReplySchema,
-    internal: true,
-    async handle({ principal, body }) {
+export function heartbeatRoute({ options, registry, stateHead, tokens, usage, endToken }: HeartbeatDependencies) {
+  return new Elysia({ name: 'heartbeat' }).use(conventions).post(
+    '/v1/gateway-runtime/heartbeat',
+    async ({ principal, body }) => {
       const worker = await connectedWorker(registry, principal, body.worker, body.stream_id)
       const { acknowledged_version: version, history, nonce, stale_after_ms: staleAfterMs = null } = body
       const known = await stateHead.knows({ version, history, nonce })
@@ -59,9 +46,19 @@ export function heartbeatRoute({
         ledger_epoch: await usage.epoch(),
         now: timestamp(options.clock.now()),
       }
-      return { reply }
+      return reply
     },
-  })
+    {
+      access: 'runtime:session',
+      internal: true,
+      body: heartbeatRequestSchema,
+      response: heartbeatReplySchema,
+      detail: {
+        tags: ['Gateway runtime'],
+        summary: 'Say what a worker has acknowledged and ask whether its news are fresh',
+      },
+    },
+  )
 }
 
 /**

@@ -1,5 +1,6 @@
 /** A worker asks for shares of limits and gives some back (usage/lease/README.md; usage/lease/lease.ts). */
-import { type AnyRoute, route } from '../../../api/route.ts'
+import { Elysia } from 'elysia'
+import { conventions } from '../../../api/conventions.ts'
 import { leasesReplySchema, leasesRequestSchema } from '../../protocol/wire.ts'
 import type { UsageControl } from '../usage.ts'
 import type { WorkerRegistry } from '../worker-registry.ts'
@@ -10,18 +11,18 @@ export interface LeasesDependencies {
   usage: Pick<UsageControl, 'allocator'>
 }
 
-export const leasesRoute = ({ registry, usage }: LeasesDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/gateway-runtime/leases',
-    tag: 'Gateway runtime',
-    summary: 'Ask for shares of limits and give back what is not needed',
-    access: 'runtime:session',
-    body: leasesRequestSchema,
-    reply: leasesReplySchema,
-    internal: true,
-    async handle({ principal, body: { worker: workerNumber, stream_id: streamId, ...request }, signal }) {
+export const leasesRoute = ({ registry, usage }: LeasesDependencies) =>
+  new Elysia({ name: 'leasesRoute' }).use(conventions).post(
+    '/v1/gateway-runtime/leases',
+    async ({ principal, body: { worker: workerNumber, stream_id: streamId, ...request }, request: { signal } }) => {
       const { worker, gatewayId } = await connectedWorker(registry, principal, workerNumber, streamId)
-      return { reply: await usage.allocator.receive({ worker, streamId, gatewayId, signal }, request) }
+      return await usage.allocator.receive({ worker, streamId, gatewayId, signal }, request)
     },
-  })
+    {
+      access: 'runtime:session',
+      internal: true,
+      body: leasesRequestSchema,
+      response: leasesReplySchema,
+      detail: { tags: ['Gateway runtime'], summary: 'Ask for shares of limits and give back what is not needed' },
+    },
+  )

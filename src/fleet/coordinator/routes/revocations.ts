@@ -1,5 +1,6 @@
 /** Takes in what a worker has denied, where the primary does not know the history that the worker has followed. */
-import { type AnyRoute, route } from '../../../api/route.ts'
+import { Elysia } from 'elysia'
+import { conventions } from '../../../api/conventions.ts'
 import { revocationsReplySchema, revocationsRequestSchema } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
 import type { FleetOptions } from '../options.ts'
@@ -13,22 +14,25 @@ export interface RevocationsDependencies {
   stateHead: StateHead
 }
 
-export const revocationsRoute = ({ options, registry, stateHead }: RevocationsDependencies): AnyRoute =>
-  route({
-    method: 'POST',
-    path: '/v1/gateway-runtime/revocations',
-    tag: 'Gateway runtime',
-    summary: 'Tell what a worker has denied in a history that the primary has lost',
-    access: 'runtime:session',
-    body: revocationsRequestSchema,
-    reply: revocationsReplySchema,
-    internal: true,
-    async handle({ principal, body }) {
+export const revocationsRoute = ({ options, registry, stateHead }: RevocationsDependencies) =>
+  new Elysia({ name: 'revocationsRoute' }).use(conventions).post(
+    '/v1/gateway-runtime/revocations',
+    async ({ principal, body }) => {
       const { worker } = await connectedWorker(registry, principal, body.worker, body.stream_id)
       const revoked = await revokeByDenials(options, worker, body.revocations)
       if (revoked > 0) {
         options.log.warn({ worker, revoked }, 'The restored state had tokens that a gateway knows to be revoked')
       }
-      return { reply: { head: await stateHead.read(), revoked } }
+      return { head: await stateHead.read(), revoked }
     },
-  })
+    {
+      access: 'runtime:session',
+      internal: true,
+      body: revocationsRequestSchema,
+      response: revocationsReplySchema,
+      detail: {
+        tags: ['Gateway runtime'],
+        summary: 'Tell what a worker has denied in a history that the primary has lost',
+      },
+    },
+  )

@@ -1,5 +1,6 @@
 /** Slots of limits a minute for a worker (usage/rate/README.md; usage/rate/rate.ts). */
-import { type AnyRoute, route } from '../../../api/route.ts'
+import { Elysia } from 'elysia'
+import { conventions } from '../../../api/conventions.ts'
 import type { LimitRows } from '../../../store/limit-rows.ts'
 import { noPeers, type RecallPeers } from '../../../usage/lease/recall-peers.ts'
 import { answerSlots } from '../../../usage/rate/rate-ledger.ts'
@@ -17,7 +18,7 @@ export interface SlotsDependencies {
   peers?: RecallPeers
 }
 
-export function slotsRoute({ options, registry, limitRows, peers = noPeers }: SlotsDependencies): AnyRoute {
+export function slotsRoute({ options, registry, limitRows, peers = noPeers }: SlotsDependencies) {
   const { ledger, clock, newId } = options
   const sides = {
     slotsOf: (account: string) => slotsOf(limitRows, account),
@@ -32,18 +33,21 @@ export function slotsRoute({ options, registry, limitRows, peers = noPeers }: Sl
       if (elsewhere.length > 0) peers.send({ kind: 'slots', account, want, workers: elsewhere, at })
     },
   }
-  return route({
-    method: 'POST',
-    path: '/v1/gateway-runtime/slots',
-    tag: 'Gateway runtime',
-    summary: 'Ask for slots of limits a minute, and return those that are cold',
-    access: 'runtime:session',
-    body: slotsRequestSchema,
-    reply: slotsReplySchema,
-    internal: true,
-    async handle({ principal, body }) {
+  return new Elysia({ name: 'slots' }).use(conventions).post(
+    '/v1/gateway-runtime/slots',
+    async ({ principal, body }) => {
       const { worker } = await connectedWorker(registry, principal, body.worker, body.stream_id)
-      return { reply: await answerSlots(sides, worker, body.balances) }
+      return await answerSlots(sides, worker, body.balances)
     },
-  })
+    {
+      access: 'runtime:session',
+      internal: true,
+      body: slotsRequestSchema,
+      response: slotsReplySchema,
+      detail: {
+        tags: ['Gateway runtime'],
+        summary: 'Ask for slots of limits a minute, and return those that are cold',
+      },
+    },
+  )
 }

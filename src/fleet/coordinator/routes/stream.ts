@@ -3,7 +3,8 @@
  * registered, so that changes reach it from now on; its row is committed; then the head is read and said. Changes that
  * came in between wait behind the hello.
  */
-import { type AnyRoute, route } from '../../../api/route.ts'
+import { Elysia } from 'elysia'
+import { conventions } from '../../../api/conventions.ts'
 import { Failure } from '../../../failure.ts'
 import type { Principal } from '../../../identity/principal.ts'
 import { timestamp } from '../../../lib/clock.ts'
@@ -40,18 +41,20 @@ export interface StreamDependencies {
   onHello(worker: Worker, head: Head): Promise<void>
 }
 
-export function streamRoute(dependencies: StreamDependencies): AnyRoute {
-  return route({
-    method: 'GET',
-    path: '/v1/gateway-runtime/stream',
-    tag: 'Gateway runtime',
-    summary: 'Take a worker over and follow the changes of the state',
-    access: 'runtime:session',
-    query: streamQuerySchema,
-    reply: streamMessageSchema,
-    internal: true,
-    handle: async ({ principal, query, signal }) => openStream(dependencies, principal, query, signal),
-  })
+export function streamRoute(dependencies: StreamDependencies) {
+  return new Elysia({ name: 'stream' })
+    .use(conventions)
+    .get(
+      '/v1/gateway-runtime/stream',
+      async ({ principal, query, request: { signal } }) => openStream(dependencies, principal, query, signal),
+      {
+        access: 'runtime:session',
+        internal: true,
+        query: streamQuerySchema,
+        response: streamMessageSchema,
+        detail: { tags: ['Gateway runtime'], summary: 'Take a worker over and follow the changes of the state' },
+      },
+    )
 }
 
 async function openStream(

@@ -2,9 +2,10 @@
  * `/v1/gateway-workers`: the workers there are and how far each has come, by the ledger, which all control planes share. A
  * worker that was released never comes back and is not listed.
  */
+import { Elysia } from 'elysia'
 import { z } from 'zod'
+import { conventions } from '../../../api/conventions.ts'
 import { cutPage, pageQuery, startOf } from '../../../api/page.ts'
-import { type AnyRoute, route } from '../../../api/route.ts'
 import { timestamp } from '../../../lib/clock.ts'
 import { databaseTime } from '../../../store/open.ts'
 import { readNames } from '../../../store/schema/gateway-name.ts'
@@ -57,31 +58,6 @@ export interface WorkersDependencies {
   stateHead: StateHead
 }
 
-export const workersRoute = ({ options: { ledger, settings }, stateHead }: WorkersDependencies): AnyRoute =>
-  route({
-    method: 'GET',
-    path: '/v1/gateway-workers',
-    tag: 'Gateways',
-    summary: 'Lists the workers of gateways: which are connected, how far each is, and until when it serves',
-    access: 'catalog:read',
-    query: z.object({ gateway_id: z.uuid().optional(), ...pageQuery }),
-    reply: z.object({ workers: z.array(gatewayWorkerSchema), next_cursor: z.string().nullable() }),
-    async handle({ query: { limit, cursor, gateway_id } }) {
-      const filters = { list: 'gateway-workers', gateway_id }
-      const found = await ledger.read<WorkerRow>(
-        `select *, ${databaseTime} as read_at from workers where released_at is null and worker > ?1
-          and (?2 is null or gateway_id = ?2) order by worker limit ?3`,
-        [startOf(cursor, filters, workerSchema) ?? '', gateway_id ?? null, limit + 1],
-      )
-      const named = found.map((row) => ({ id: row.worker, ...row }))
-      const { rows, next_cursor } = cutPage(named, limit, filters)
-      const gatewayIds = rows.map((row) => row.gateway_id)
-      const [{ head }, nameOf] = await Promise.all([stateHead.recent(), readNames(ledger, gatewayIds)])
-      const at = { stateVersion: head.version, staleMs: staleAfterMs(settings.max_staleness_seconds) }
-      return { reply: { workers: rows.map((row) => workerRecord(row, nameOf(row.gateway_id), at)), next_cursor } }
-    },
-  })
-
 function workerRecord(
   row: WorkerRow,
   gatewayName: string,
@@ -105,3 +81,31 @@ function workerRecord(
     left_at: left === null ? null : timestamp(left),
   }
 }
+
+export const workersRoute = ({ options: { ledger, settings }, stateHead }: WorkersDependencies) =>
+  new Elysia({ name: 'workersRoute' }).use(conventions).get(
+    '/v1/gateway-workers',
+    async ({ query: { limit, cursor, gateway_id } }) => {
+      const filters = { list: 'gateway-workers', gateway_id }
+      const found = await ledger.read<WorkerRow>(
+        `select *, ${databaseTime} as read_at from workers where released_at is null and worker > ?1
+          and (?2 is null or gateway_id = ?2) order by worker limit ?3`,
+        [startOf(cursor, filters, workerSchema) ?? '', gateway_id ?? null, limit + 1],
+      )
+      const named = found.map((row) => ({ id: row.worker, ...row }))
+      const { rows, next_cursor } = cutPage(named, limit, filters)
+      const gatewayIds = rows.map((row) => row.gateway_id)
+      const [{ head }, nameOf] = await Promise.all([stateHead.recent(), readNames(ledger, gatewayIds)])
+      const at = { stateVersion: head.version, staleMs: staleAfterMs(settings.max_staleness_seconds) }
+      return { workers: rows.map((row) => workerRecord(row, nameOf(row.gateway_id), at)), next_cursor }
+    },
+    {
+      access: 'catalog:read',
+      query: z.strictObject({ gateway_id: z.uuid().optional(), ...pageQuery }),
+      response: z.object({ workers: z.array(gatewayWorkerSchema), next_cursor: z.string().nullable() }),
+      detail: {
+        tags: ['Gateways'],
+        summary: 'Lists the workers of gateways: which are connected, how far each is, and until when it serves',
+      },
+    },
+  )

@@ -1,19 +1,20 @@
 /** The whole way of a call, rule by rule; long because each convention of api/README.md has its test here. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases } from '../events/testing/ledger.ts'
 import { Failure } from '../failure.ts'
 import { anonymous, type Principal } from '../identity/principal.ts'
 import type { Clock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
-import { createAnswerStore } from './idempotency.ts'
-import { mount } from './mount.ts'
-import { route } from './route.ts'
+import { createAnswerStore } from './answer-store.ts'
+import { createApplication } from './application.ts'
+import { conventions } from './conventions.ts'
 
 let now = 0
 const clock: Clock = { now: () => now, monotonic: () => now }
 let databases: TestDatabases
-let server: { fetch(request: Request): Promise<Response> }
+let server: { fetch(request: Request): Promise<Response> | Response }
 let made = 0
 let making: Promise<void> = Promise.resolve()
 let thrown: unknown = null
@@ -25,57 +26,46 @@ const note = (fields: unknown) => void logged.push(fields)
 
 const writer: Principal = { ...anonymous, kind: 'token', name: 'token:1', permissions: new Set(['tokens:write']) }
 
-const routes = [
-  route({
-    method: 'POST',
-    path: '/v1/things/{id}',
-    tag: 'Things',
-    summary: 'Makes a thing',
-    access: 'tokens:write',
-    params: z.object({ id: z.uuid() }),
-    query: z.object({ limit: z.coerce.number().int().max(100).optional() }),
-    body: z.object({ name: z.string(), bindings: z.strictObject({ team_id: z.string() }).optional() }),
-    reply: z.object({ name: z.string(), count: z.number() }),
-    status: 201,
-    async handle({ body, requestId }) {
+const things = new Elysia({ name: 'things' })
+  .use(conventions)
+  .post(
+    '/v1/things/:id',
+    async ({ body, requestId, set, status }) => {
       made += 1
       const count = made
       await making
       if (thrown !== null) throw thrown
-      return { reply: { name: `${body.name}`, count }, headers: { etag: `"${requestId}"` } }
+      set.headers.etag = `"${requestId}"`
+      return status(201, { name: `${body.name}`, count })
     },
-  }),
-  route({
-    method: 'POST',
-    path: '/v1/secrets',
-    tag: 'Things',
-    summary: 'Makes a secret',
-    access: 'signed-in',
-    reply: z.object({ secret: z.string() }),
-    handle: () => ({ reply: { secret: 'once only' }, secretOf: 'secret-7' }),
-  }),
-  route({
-    method: 'POST',
-    path: '/v1/lines',
-    tag: 'Things',
-    summary: 'Takes lines',
+    {
+      access: 'tokens:write',
+      params: z.object({ id: z.uuid() }),
+      query: z.strictObject({ limit: z.coerce.number().int().max(100).optional() }),
+      body: z.strictObject({ name: z.string(), bindings: z.strictObject({ team_id: z.string() }).optional() }),
+      response: { 201: z.object({ name: z.string(), count: z.number() }) },
+    },
+  )
+  .post(
+    '/v1/secrets',
+    ({ showsSecretOf }) => {
+      showsSecretOf('secret-7')
+      return { secret: 'once only' }
+    },
+    { access: 'signed-in', response: z.object({ secret: z.string() }) },
+  )
+  .post('/v1/lines', ({ body }) => ({ text: new TextDecoder().decode(body) }), {
     access: 'runtime:session',
-    rawBody: 'application/x-ndjson',
-    reply: z.object({ text: z.string() }),
     internal: true,
-    handle: async (_call, request) => ({ reply: { text: await request.text() } }),
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/open',
-    tag: 'Things',
-    summary: 'Says who asks',
+    bodyType: 'application/x-ndjson',
+    body: z.instanceof(Uint8Array),
+    response: z.object({ text: z.string() }),
+  })
+  .get('/v1/open', ({ principal }) => ({ kind: principal.kind }), {
     access: 'public',
     anyOrigin: true,
-    reply: z.object({ kind: z.string() }),
-    handle: ({ principal }) => ({ reply: { kind: principal.kind } }),
-  }),
-]
+    response: z.object({ kind: z.string() }),
+  })
 
 const principals: Record<string, Principal> = {
   'Bearer writer': writer,
@@ -86,8 +76,8 @@ const principals: Record<string, Principal> = {
 
 beforeAll(async () => {
   databases = await openTestDatabases()
-  server = mount({
-    routes,
+  server = createApplication({
+    features: [things],
     async authenticate(request) {
       const header = request.headers.get('authorization')
       if (header === null) throw new Failure('missing_api_key')

@@ -10,8 +10,10 @@
  *
  * Only the page is taken from the plugin. Its own description of the routes is not served: it cannot read zod.
  */
-import scalarScript from '../../node_modules/@scalar/fastify-api-reference/dist/js/standalone.js' with { type: 'file' }
-import { version } from '../version.ts'
+import scalarScript from '../../../node_modules/@scalar/fastify-api-reference/dist/js/standalone.js' with {
+  type: 'file',
+}
+import { version } from '../../version.ts'
 
 const pagePath = '/docs'
 const scriptPath = `${pagePath}/scalar-${version}.js`

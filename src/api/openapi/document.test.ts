@@ -3,49 +3,35 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { eventRoutes } from '../events/routes.ts'
-import { openTestDatabases, type TestDatabases, testEventDependencies } from '../events/testing/ledger.ts'
-import { systemClock } from '../lib/clock.ts'
-import { version } from '../version.ts'
+import { eventRoutes } from '../../events/routes.ts'
+import { openTestDatabases, type TestDatabases, testEventDependencies } from '../../events/testing/ledger.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { version } from '../../version.ts'
+import { conventions, openApiPath } from '../conventions.ts'
+import { testApplication } from '../testing/application.ts'
 import { type OpenApiDocument, openApiDocument } from './document.ts'
-import { type AnyRoute, type GatewayRouteDescription, route } from './route.ts'
+import type { GatewayRouteDescription } from './gateway-routes.ts'
+import type { DescribedRoute } from './operation.ts'
 
 const thingSchema = z.object({ id: z.uuid(), parts: z.array(z.string()) }).meta({ id: 'Thing' })
 
-const routes: AnyRoute[] = [
-  route({
-    method: 'POST',
-    path: '/v1/things/{id}/copy',
-    tag: 'Things',
-    summary: 'Copies a thing',
+const things = new Elysia({ name: 'things' })
+  .use(conventions)
+  .post('/v1/things/:id/copy', ({ status }) => status(201, { id: '', parts: [] }), {
     access: 'tokens:write',
     params: z.object({ id: z.uuid() }),
     body: z.strictObject({ name: z.string().optional(), count: z.coerce.number().int().default(1) }),
-    reply: thingSchema,
-    status: 201,
-    handle: () => ({ reply: { id: '', parts: [] } }),
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/things',
-    tag: 'Things',
-    summary: 'Lists things',
+    response: { 201: thingSchema },
+    detail: { tags: ['Things'], summary: 'Copies a thing' },
+  })
+  .get('/v1/things', () => ({ things: [] }), {
     access: 'public',
-    reply: z.object({ things: z.array(thingSchema) }),
-    handle: () => ({ reply: { things: [] } }),
-  }),
-  route({
-    method: 'POST',
-    path: '/v1/hidden',
-    tag: 'Things',
-    summary: 'Between our own processes',
-    access: 'runtime:session',
-    reply: z.object({}),
-    internal: true,
-    handle: () => ({ reply: {} }),
-  }),
-]
+    response: z.object({ things: z.array(thingSchema) }),
+    detail: { tags: ['Things'], summary: 'Lists things' },
+  })
+  .post('/v1/hidden', () => ({}), { access: 'runtime:session', internal: true, response: z.object({}) })
 
 const gatewayRoutes: GatewayRouteDescription[] = [
   {
@@ -70,15 +56,15 @@ const gatewayRoutes: GatewayRouteDescription[] = [
   },
 ]
 
-let events: AnyRoute[]
+let routes: readonly DescribedRoute[]
 let document: OpenApiDocument
 let text: string
 
 beforeAll(async () => {
   const databases: TestDatabases = await openTestDatabases()
-  events = eventRoutes(testEventDependencies(databases, systemClock))
+  routes = testApplication({ features: [things, eventRoutes(testEventDependencies(databases, systemClock))] }).routes
   document = openApiDocument({
-    routes: [...routes, ...events],
+    routes,
     gatewayRoutes,
     baseUrl: 'https://control.example.com',
     gatewayUrl: 'https://gateway.example.com',
@@ -111,8 +97,8 @@ describe('the document', () => {
     const described = Object.entries(document.paths).flatMap(([path, operations]) =>
       Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
     )
-    const served = [...routes.filter(({ internal }) => !internal), ...events, ...gatewayRoutes]
-    const expected = [...served.map(({ method, path }) => `${method} ${path}`), 'GET /v1/openapi.json']
+    const served = [...routes.filter(({ hooks }) => !hooks.internal), ...gatewayRoutes]
+    const expected = served.map(({ method, path }) => `${method} ${openApiPath(path)}`)
     expect(described.toSorted()).toEqual(expected.toSorted())
   })
 
@@ -139,7 +125,14 @@ describe('the document', () => {
             responses: { 200: { content: { 'application/json': {}, 'text/event-stream': {} } } },
           },
         },
-        '/v1/models/{model_id}': { get: { parameters: [{ name: 'model_id', in: 'path', required: true }] } },
+        '/v1/models/{model_id}': {
+          get: {
+            parameters: [
+              { name: 'model_id', in: 'path', required: true },
+              { name: 'x-request-id', in: 'header' },
+            ],
+          },
+        },
       },
     })
   })

@@ -1,0 +1,124 @@
+/**
+ * The addresses of the gateway as one Elysia application. It finds the route and nothing else: parsing is off, and each
+ * handler gets the request as it arrived. Routes to models and model discovery run through `pipeline.ts`; the rest
+ * answers for the process itself. Any other path is 404 and never forwarded.
+ */
+import { Elysia } from 'elysia'
+import { asFailure, Failure } from '../failure.ts'
+import { chat } from '../languages/chat/dialect.ts'
+import type { Dialect } from '../languages/dialect.ts'
+import { families, modelFamilies, routeOf } from '../languages/families.ts'
+import { dialects } from '../languages/index.ts'
+import { withoutRequest } from '../languages/mcp/dialect.ts'
+import { pathOf, withAddress } from '../lib/http/request-path.ts'
+import { failureAnswer } from './error-response.ts'
+import type { Connection } from './exchange.ts'
+import type { GovernedRoute } from './govern.ts'
+import { mcpPath } from './mcp/surface.ts'
+import { modelsPath } from './model-discovery.ts'
+import { discoveryStages, inferenceStages } from './pipeline.ts'
+import {
+  answerProcessEndpoint,
+  type ProcessEndpoint,
+  pageReadablePaths,
+  preflightAboutItself,
+  processPaths,
+} from './process-endpoints.ts'
+
+/** A request as the listener has it. */
+export interface Arrival {
+  request: Request
+  connection: Connection | null
+  requestId: string
+}
+
+export interface RouteHandlers {
+  itself: ProcessEndpoint
+  govern(route: GovernedRoute, arrival: Arrival): Promise<Response>
+  mcp(arrival: Arrival): Promise<Response>
+  /** Sends what no exchange answers. */
+  aside(request: Request, answer: Promise<Response> | Response): Promise<Response>
+}
+
+const inferenceRoutes: readonly (GovernedRoute & { path: string })[] = modelFamilies.map((family) => ({
+  route: routeOf(family),
+  path: families[family].path,
+  family,
+  dialect: dialects[family],
+  stages: inferenceStages,
+}))
+
+const discovery: GovernedRoute = {
+  route: `GET ${modelsPath}`,
+  family: 'models',
+  dialect: chat,
+  stages: discoveryStages,
+}
+
+/** Takes an arrival to its route. */
+export function createRoutes({
+  itself,
+  govern,
+  mcp,
+  aside,
+}: RouteHandlers): (arrival: Arrival) => Response | Promise<Response> {
+  const arrivals = new WeakMap<Request, Arrival>()
+  const arrivalOf = (request: Request): Arrival => {
+    const arrival = arrivals.get(request)
+    if (arrival === undefined) throw new Error('The request did not come through the listener')
+    return arrival
+  }
+  const refused = (routed: Request, failure: Failure, allow?: string) => {
+    const { request, requestId } = arrivalOf(routed)
+    const answer = failureAnswer(dialectOf(pathOf(request.url)), failure, requestId, null)
+    if (allow !== undefined) answer.headers.set('allow', allow)
+    return aside(request, answer)
+  }
+  const notAllowed = (request: Request, allow: string) => refused(request, new Failure('method_not_allowed'), allow)
+  const discover = (request: Request) =>
+    request.method === 'GET' ? govern(discovery, arrivalOf(request)) : notAllowed(request, 'GET')
+
+  const raw = { parse: 'none' } as const
+  const routes = new Elysia({ name: 'gateway', normalize: false, strictPath: true })
+    .onError(({ request, error }) => refused(request, asFailure(error)))
+    .all(modelsPath, ({ request }) => discover(request), raw)
+    .all(`${modelsPath}/*`, ({ request, params }) => (params['*'] === '' ? notFound(request) : discover(request)), raw)
+    .all(mcpPath, ({ request }) => mcp(arrivalOf(request)), raw)
+    .all('/*', ({ request }) => notFound(request), raw)
+  for (const route of inferenceRoutes) {
+    routes.post(route.path, ({ request }) => govern(route, arrivalOf(request)), raw)
+    routes.all(route.path, ({ request }) => notAllowed(request, 'POST'), raw)
+  }
+  for (const path of processPaths) {
+    routes.get(path, ({ request }) => {
+      const { request: arrived, requestId } = arrivalOf(request)
+      return aside(arrived, answerProcessEndpoint(itself, path, requestId))
+    })
+    routes.all(path, ({ request }) => notAllowed(request, 'GET, HEAD'), raw)
+  }
+  // A browser asks first whether a page of another origin may read it.
+  for (const path of pageReadablePaths) {
+    routes.options(path, ({ request }) => {
+      const { request: arrived, requestId } = arrivalOf(request)
+      return aside(arrived, preflightAboutItself(requestId))
+    })
+  }
+
+  return (arrival) => {
+    // For Elysia only: a handler gets the request that the listener knows.
+    const routed = withAddress(arrival.request)
+    arrivals.set(routed, arrival)
+    return routes.fetch(routed)
+  }
+
+  function notFound(request: Request) {
+    return refused(request, new Failure('not_found'))
+  }
+}
+
+/** At a family's path, and below it where nothing is, a caller is answered in the language of the family. */
+export function dialectOf(path: string): Dialect {
+  if (path === mcpPath) return withoutRequest
+  const route = inferenceRoutes.find((each) => path === each.path || path.startsWith(`${each.path}/`))
+  return route?.dialect ?? chat
+}
