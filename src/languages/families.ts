@@ -183,3 +183,6 @@ const none: readonly string[] = []
 /** The members of a family's requests that have this role. */
 export const membersWith = (family: Family, role: MemberRole): readonly string[] =>
   byRole.get(family)?.get(role) ?? none
+
+/** The first of them. */
+export const memberWith = (family: Family, role: MemberRole): string | undefined => membersWith(family, role)[0]

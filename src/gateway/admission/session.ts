@@ -4,7 +4,7 @@
  */
 
 import { Failure } from '../../failure.ts'
-import { membersWith } from '../../languages/families.ts'
+import { memberWith } from '../../languages/families.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 
@@ -12,7 +12,7 @@ import { type Exchange, required } from '../exchange.ts'
 const sessionForm = /^[\x21-\x7e](?:[\x20-\x7e]{0,254}[\x21-\x7e])?$/
 
 export function matchSession(exchange: Exchange, _gateway: Gateway): void {
-  const [member] = membersWith(exchange.dialect.family, 'session')
+  const member = memberWith(exchange.dialect.family, 'session')
   if (member === undefined) return
   const inHeader = exchange.request.headers.get('x-session-id')
   const inBody = required(exchange.facts).sessionId

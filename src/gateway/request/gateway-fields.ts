@@ -13,7 +13,7 @@
  */
 
 import { Failure } from '../../failure.ts'
-import { membersWith } from '../../languages/families.ts'
+import { memberWith } from '../../languages/families.ts'
 import { isObject, type JsonObject } from '../../languages/reading/json-value.ts'
 import { textFormatOf } from '../../languages/responses/dialect.ts'
 import { parseExactObject } from '../../lib/json/exact-json.ts'
@@ -25,10 +25,12 @@ import { hasCacheMarkers, languageOf } from './translate.ts'
 export function translateMembers(exchange: Exchange, gateway: Gateway): void {
   const body = required(exchange.parsed)
   const { family } = exchange.dialect
-  if (membersWith(family, 'prompt cache').length > 0) translateCaching(exchange, gateway, body)
+  if (memberWith(family, 'prompt cache') !== undefined) translateCaching(exchange, gateway, body)
   if (family === 'responses') translateFormat(exchange, body)
-  for (const name of membersWith(family, 'usage frame')) askForUsage(exchange, body, name)
-  for (const name of membersWith(family, 'tokens')) noteTokens(exchange, body[name])
+  const options = memberWith(family, 'usage frame')
+  if (options !== undefined) askForUsage(exchange, body, options)
+  const tokens = memberWith(family, 'tokens')
+  if (tokens !== undefined) noteTokens(exchange, body[tokens])
 }
 
 /** Input that is tokens instead of text no policy can read: the event says so. */

@@ -31,13 +31,15 @@ import {
   stringAt,
 } from '../translation/field-readers.ts'
 import { readEffort, readEndUser, readFormat, readHints } from '../translation/openai-shared.ts'
-import { readNumbers } from '../translation/settings.ts'
+import { numberReader } from '../translation/settings.ts'
 import { broughtOpaque } from '../translation/signature.ts'
 import { malformed, unsupported } from '../translation/translation-errors.ts'
 import { annotationsIn } from './annotations.ts'
 import { chatMembers, spokenNames } from './members.ts'
 import { contentParts, textsOf } from './read-parts.ts'
 import { broughtCallSignature, readThoughts } from './reasoning.ts'
+
+const readNumbers = numberReader(chatMembers)
 
 export function readChatRequest(body: Readonly<JsonObject>): NeutralRequest {
   checkMembers(body, chatMembers)
@@ -56,7 +58,7 @@ export function readChatRequest(body: Readonly<JsonObject>): NeutralRequest {
     output: outputOf(body.response_format),
     reasoning:
       effort === null ? null : { value: { effort, budgetTokens: null, visible: null }, at: 'reasoning_effort' },
-    sampling: { ...readNumbers(body, chatMembers), ...stopOf(body.stop) },
+    sampling: { ...readNumbers(body), ...stopOf(body.stop) },
     endUser: readEndUser(body),
     stream: body.stream === true,
     extras,

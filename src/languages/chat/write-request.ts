@@ -13,7 +13,7 @@ import type {
 import type { JsonObject } from '../reading/json-value.ts'
 import { dataUrl } from '../translation/data-url.ts'
 import { audioFormats, effortOf, errorText, fileName, schemaWords, writeHints } from '../translation/openai-shared.ts'
-import { settingNames, writeSettings } from '../translation/settings.ts'
+import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
 import { chatMembers } from './members.ts'
 import { thoughtMembers } from './reasoning.ts'
@@ -21,7 +21,7 @@ import { thoughtMembers } from './reasoning.ts'
 const extraMembers = new Set(['verbosity', 'service_tier'])
 
 export function writeChatRequest(request: NeutralRequest): JsonObject {
-  const body: JsonObject = { model: request.model, messages: messagesOf(request), ...settingsOf(request) }
+  const body: JsonObject = { model: request.model, messages: messagesOf(request), ...settingsOf(request.sampling) }
   const { toolChoice: choice, output, reasoning } = request
   if (request.tools.length > 0) body.tools = request.tools.map(toolOf)
   if (choice !== null) {
@@ -41,12 +41,9 @@ export function writeChatRequest(request: NeutralRequest): JsonObject {
   return body
 }
 
-const names = settingNames(chatMembers)
-
-const settingsOf = ({ sampling }: NeutralRequest): JsonObject =>
-  writeSettings(sampling, names, ({ at }) => {
-    throw unsupported(at, 'chat completions have no top_k')
-  })
+const settingsOf = settingWriter(chatMembers, ({ at }) => {
+  throw unsupported(at, 'chat completions have no top_k')
+})
 
 function formatOf(output: NonNullable<NeutralRequest['output']>['value']): JsonObject {
   if (output.form === 'text') return { type: 'text' }

@@ -7,10 +7,9 @@
  * it there (`models.ts`), and is refused for the others.
  */
 
-import type { Setting } from '../member-table.ts'
 import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
-import { settingNames, writeSettings } from '../translation/settings.ts'
+import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
 import { inferenceConfigMembers } from './members.ts'
 import { modelFields } from './models.ts'
@@ -65,16 +64,14 @@ function messagesOf({ turns }: NeutralRequest): JsonObject[] {
 
 function inferenceConfig({ sampling }: NeutralRequest): JsonObject {
   const { stop, ...numbers } = sampling
-  return writeSettings(stop?.value.length === 0 ? numbers : sampling, names, refuseSetting)
+  return settingsOf(stop?.value.length === 0 ? numbers : sampling)
 }
 
-const names = settingNames(inferenceConfigMembers)
-
-/** How many of the likeliest are sampled from is for the maker of the model to say (`models.ts`). */
-function refuseSetting({ value, at }: Stated<unknown>, setting: Setting): void {
+const settingsOf = settingWriter(inferenceConfigMembers, ({ value, at }, setting) => {
+  // The makers of some models have it (`models.ts`).
   if (setting === 'topK' || (setting !== 'seed' && value === 0)) return
   throw unsupported(at, 'Converse has no such setting: leave it out')
-}
+})
 
 /** Choosing none is to have none, which a conversation with tool calls in it does not allow. */
 function toolConfig({ tools, toolChoice, turns }: NeutralRequest): JsonObject | null {

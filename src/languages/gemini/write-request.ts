@@ -19,7 +19,7 @@ import type {
   Stated,
 } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
-import { settingNames, writeSettings } from '../translation/settings.ts'
+import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
 import { generationConfigMembers } from './members.ts'
 import { contentsOf, isBeforeThird } from './write-contents.ts'
@@ -67,7 +67,7 @@ const modes = { auto: 'AUTO', none: 'NONE', required: 'ANY' } as const
 /** GenerationConfig, `stop_sequences`. */
 const mostStopSequences = 5
 
-const names = settingNames(generationConfigMembers)
+const settingsOf = settingWriter(generationConfigMembers)
 
 function generationConfigOf({ model, sampling, output, reasoning, turns }: NeutralRequest): JsonObject {
   const { stop } = sampling
@@ -75,7 +75,7 @@ function generationConfigOf({ model, sampling, output, reasoning, turns }: Neutr
     throw unsupported(stop.at, `this provider takes at most ${mostStopSequences} stop sequences`)
   }
   return {
-    ...writeSettings(sampling, names),
+    ...settingsOf(sampling),
     ...formatOf(output),
     ...resolutionOf(turns.flatMap(({ parts }) => parts.filter(isMedia))),
     ...(reasoning !== null && thinkingOf(model, reasoning)),

@@ -28,10 +28,12 @@ import {
   statedString,
   stringAt,
 } from '../translation/field-readers.ts'
-import { readNumbers } from '../translation/settings.ts'
+import { numberReader } from '../translation/settings.ts'
 import { malformed, unsupported } from '../translation/translation-errors.ts'
 import { messagesMembers } from './members.ts'
 import { partsOf, textsOf } from './read-parts.ts'
+
+const readNumbers = numberReader(messagesMembers)
 
 export function readMessagesRequest(body: Readonly<JsonObject>): NeutralRequest {
   checkMembers(body, messagesMembers)
@@ -181,7 +183,7 @@ function reasoningOf(givenEffort: unknown, thinking: JsonObject | null): Stated<
 function samplingOf(body: Readonly<JsonObject>): NeutralRequest['sampling'] {
   const stop = isGiven(body.stop_sequences) ? arrayAt(body.stop_sequences, 'stop_sequences') : []
   const value = stop.map((each, index) => stringAt(each, `stop_sequences.${index}`))
-  const numbers = readNumbers(body, messagesMembers)
+  const numbers = readNumbers(body)
   return value.length === 0 ? numbers : { ...numbers, stop: { value, at: 'stop_sequences' } }
 }
 

@@ -6,10 +6,9 @@
  * - `tool_choice` holds whether calls may be parallel, and stands only beside tools.
  */
 
-import type { Setting } from '../member-table.ts'
 import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
-import { settingNames, writeSettings } from '../translation/settings.ts'
+import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
 import { messagesMembers } from './members.ts'
 import { thinkingOf } from './thinking-budget.ts'
@@ -19,7 +18,7 @@ export const defaultMaxTokens = 8192
 
 /** `catalogMaximum`: the most output tokens of the model as the catalog has it, for callers who give no limit. */
 export function writeMessagesRequest(request: NeutralRequest, catalogMaximum: number | null = null): JsonObject {
-  const settings = writeSettings(request.sampling, names, refuseSetting)
+  const settings = settingsOf(request.sampling)
   refuseExtras(request)
   const { model, instructions, turns, tools, sampling, endUser, stream } = request
   const reasoning = thinkingOf(model, request.reasoning, sampling.maxOutputTokens?.value ?? null)
@@ -41,12 +40,10 @@ export function writeMessagesRequest(request: NeutralRequest, catalogMaximum: nu
   }
 }
 
-const names = settingNames(messagesMembers)
-
-function refuseSetting({ value, at }: Stated<unknown>, setting: Setting): void {
+const settingsOf = settingWriter(messagesMembers, ({ value, at }, setting) => {
   if (setting === 'seed') throw unsupported(at, 'this provider takes no seed')
   if (value !== 0) throw unsupported(at, 'this provider has no penalties')
-}
+})
 
 function refuseExtras({ extras }: NeutralRequest): void {
   for (const [name, { at }] of extras) {

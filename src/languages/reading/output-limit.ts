@@ -1,6 +1,11 @@
 /** Which members of a request's body limit its output: what a clamp writes. */
-import { type Family, membersWith } from '../families.ts'
+import { type Family, familyNames, membersWith } from '../families.ts'
 import { isGiven } from './json-value.ts'
+
+/** Each of a family's members alone: for a request no array is made. */
+const alone: ReadonlyMap<Family, readonly (readonly string[])[]> = new Map(
+  familyNames.map((family) => [family, membersWith(family, 'output limit').map((name) => [name])]),
+)
 
 /**
  * Those that the caller gave, because a provider may follow any; the first of the family's where it gave none. Empty
@@ -9,6 +14,11 @@ import { isGiven } from './json-value.ts'
 export function outputLimitMembers(family: Family, body: Readonly<Record<string, unknown>>): readonly string[] {
   const names = membersWith(family, 'output limit')
   if (names.length < 2) return names
-  const given = names.filter((name) => isGiven(body[name]))
-  return given.length > 0 ? given : names.slice(0, 1)
+  let given = -1
+  for (let at = 0; at < names.length; at++) {
+    if (!isGiven(body[names[at] ?? ''])) continue
+    if (given >= 0) return names.filter((name) => isGiven(body[name]))
+    given = at
+  }
+  return alone.get(family)?.[Math.max(0, given)] ?? names
 }

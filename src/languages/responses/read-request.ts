@@ -30,11 +30,13 @@ import {
   stringAt,
 } from '../translation/field-readers.ts'
 import { readEffort, readEndUser, readFormat, readHints } from '../translation/openai-shared.ts'
-import { readNumbers } from '../translation/settings.ts'
+import { numberReader } from '../translation/settings.ts'
 import { broughtOpaque, type Opaque } from '../translation/signature.ts'
 import { malformed, unsupported } from '../translation/translation-errors.ts'
 import { responsesMembers } from './members.ts'
 import { inputParts } from './read-parts.ts'
+
+const readNumbers = numberReader(responsesMembers)
 
 export function readResponsesRequest(body: Readonly<JsonObject>): NeutralRequest {
   checkMembers(body, responsesMembers)
@@ -55,7 +57,7 @@ export function readResponsesRequest(body: Readonly<JsonObject>): NeutralRequest
     parallelTools: statedBoolean(body.parallel_tool_calls, 'parallel_tool_calls'),
     output: format === null ? null : readFormat(format.value, format.value, 'text.format'),
     reasoning: reasoningOf(body.reasoning),
-    sampling: readNumbers(body, responsesMembers),
+    sampling: readNumbers(body),
     endUser: readEndUser(body),
     stream: body.stream === true,
     extras,

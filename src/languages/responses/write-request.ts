@@ -18,7 +18,7 @@ import type {
 import type { JsonObject } from '../reading/json-value.ts'
 import { dataUrl } from '../translation/data-url.ts'
 import { effortOf, errorText, fileName, schemaWords, writeHints } from '../translation/openai-shared.ts'
-import { settingNames, writeSettings } from '../translation/settings.ts'
+import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
 import { responsesMembers } from './members.ts'
 
@@ -29,7 +29,7 @@ export function writeResponsesRequest(request: NeutralRequest): JsonObject {
     model: request.model,
     ...(more.length === 0 && only !== undefined && { instructions: only.text }),
     input: [...begin, ...request.turns.flatMap(itemsOf)],
-    ...settingsOf(request),
+    ...settingsOf(request.sampling),
     ...toolMembers(request),
     store: false,
   }
@@ -47,12 +47,9 @@ export function writeResponsesRequest(request: NeutralRequest): JsonObject {
   return body
 }
 
-const names = settingNames(responsesMembers)
-
-const settingsOf = ({ sampling }: NeutralRequest): JsonObject =>
-  writeSettings(sampling, names, ({ at }) => {
-    throw unsupported(at, 'the responses language has nothing like it')
-  })
+const settingsOf = settingWriter(responsesMembers, ({ at }) => {
+  throw unsupported(at, 'the responses language has nothing like it')
+})
 
 function toolMembers({ tools, toolChoice: choice, parallelTools }: NeutralRequest): JsonObject {
   const members: JsonObject = {}

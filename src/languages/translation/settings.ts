@@ -2,14 +2,11 @@
 
 import { type MemberTable, membersWhere, type Setting } from '../member-table.ts'
 import type { NeutralRequest, Stated } from '../neutral.ts'
-import type { JsonObject } from '../reading/json-value.ts'
+import { isGiven, type JsonObject } from '../reading/json-value.ts'
 import { type Feature, type FeatureTable, features, type Support } from '../translation-language.ts'
 import { statedLimit, statedNumber } from './field-readers.ts'
 
 type Settings = NeutralRequest['sampling']
-
-/** What a provider's language calls each setting that it has, in the order in which they are written. */
-export type SettingNames = Readonly<Partial<Record<Setting, string>>>
 
 /** The feature of `languages.md` that each setting is. */
 const featureOf = {
@@ -23,43 +20,48 @@ const featureOf = {
   stop: 'stop',
 } as const satisfies Readonly<Record<Setting, Feature>>
 
-const isSetting = (name: string): name is Setting => Object.hasOwn(featureOf, name)
+const settingsOf = (table: MemberTable): { name: string; setting: Setting }[] =>
+  Object.entries(table).flatMap(([name, { setting }]) => (setting === undefined ? [] : [{ name, setting }]))
 
-/** The first name of each setting in a table. */
-export function settingNames(table: MemberTable): SettingNames {
-  const names: Partial<Record<Setting, string>> = {}
-  for (const [name, { setting }] of Object.entries(table)) if (setting !== undefined) names[setting] ??= name
-  return names
-}
-
-/** Reads the settings that are numbers; of several names of one the first that is given. */
-export function readNumbers(body: Readonly<JsonObject>, table: MemberTable): Omit<Settings, 'stop'> {
-  const settings: Omit<Settings, 'stop'> = {}
-  for (const [name, { setting }] of Object.entries(table)) {
-    if (setting === undefined || setting === 'stop' || settings[setting] !== undefined) continue
-    const read = setting === 'maxOutputTokens' ? statedLimit : statedNumber
-    const stated = read(body[name], name)
-    if (stated !== null) settings[setting] = stated
+/** A reader of the settings that are numbers; of several names of one the first that is given counts. */
+export function numberReader(table: MemberTable): (body: Readonly<JsonObject>) => Omit<Settings, 'stop'> {
+  const numbers = settingsOf(table).flatMap(({ name, setting }) => (setting === 'stop' ? [] : [{ name, setting }]))
+  return (body) => {
+    const settings: Omit<Settings, 'stop'> = {}
+    for (const { name, setting } of numbers) {
+      if (!isGiven(body[name]) || settings[setting] !== undefined) continue
+      const stated = setting === 'maxOutputTokens' ? statedLimit(body[name], name) : statedNumber(body[name], name)
+      if (stated !== null) settings[setting] = stated
+    }
+    return settings
   }
-  return settings
 }
 
-/** The settings by a language's names. `refuse` throws for one that has no name there; absent where all have. */
-export function writeSettings(
-  settings: Settings,
-  names: SettingNames,
+/**
+ * A writer of the settings, each by its first name in the table. `refuse` throws for one that has no name there; absent
+ * where all have.
+ */
+export function settingWriter(
+  table: MemberTable,
   refuse?: (stated: Stated<unknown>, setting: Setting) => void,
-): JsonObject {
-  const members: JsonObject = {}
-  for (const setting of Object.keys(settings).filter(isSetting)) {
-    const stated = settings[setting]
-    if (stated !== undefined && names[setting] === undefined) refuse?.(stated, setting)
+): (settings: Settings) => JsonObject {
+  const named = settingsOf(table)
+  const written = named.filter((one, at) => named.findIndex(({ setting }) => setting === one.setting) === at)
+  const nameless = Object.keys(featureOf).filter(
+    (setting): setting is Setting => !named.some((known) => known.setting === setting),
+  )
+  return (settings) => {
+    for (const setting of nameless) {
+      const stated = settings[setting]
+      if (stated !== undefined) refuse?.(stated, setting)
+    }
+    const members: JsonObject = {}
+    for (const { name, setting } of written) {
+      const stated = settings[setting]
+      if (stated !== undefined) members[name] = stated.value
+    }
+    return members
   }
-  for (const [setting, name] of Object.entries(names)) {
-    const stated = isSetting(setting) ? settings[setting] : undefined
-    if (stated !== undefined) members[name] = stated.value
-  }
-  return members
 }
 
 /**

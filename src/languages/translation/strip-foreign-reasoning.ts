@@ -13,7 +13,7 @@
  */
 
 import { callSignatureIn, withoutThoughts } from '../chat/reasoning.ts'
-import { type Family, isTranslated, membersWith, type TranslatedFamily } from '../families.ts'
+import { type Family, isTranslated, memberWith, type TranslatedFamily } from '../families.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from '../reading/json-value.ts'
 import { markBegins } from '../reading/texts/signed-reasoning.ts'
 import { readMarkedSignature } from './signature.ts'
@@ -32,7 +32,7 @@ const marksBegin = Buffer.from(markBegins)
 
 /** Null where nothing is marked. */
 export function withoutForeignReasoning(family: Family, body: Readonly<JsonObject>): MemberWithoutMarks | null {
-  const [member] = membersWith(family, 'conversation')
+  const member = memberWith(family, 'conversation')
   if (member === undefined || !isTranslated(family)) return null
   const given = body[member]
   if (!Array.isArray(given)) return null
