@@ -5,6 +5,15 @@
  * To add a family: its folder, its row here, its dialect in `index.ts`. The compiler names what is then missing.
  */
 
+import { speechMembers, transcriptionsMembers } from './audio/members.ts'
+import { chatMembers } from './chat/members.ts'
+import { completionsMembers } from './completions/members.ts'
+import { embeddingMembers } from './embeddings/members.ts'
+import { type MemberRole, type MemberTable, membersWhere } from './member-table.ts'
+import { messagesMembers } from './messages/members.ts'
+import { moderationsMembers } from './moderations/members.ts'
+import { responsesMembers } from './responses/members.ts'
+
 export const policyStages = ['pre_request', 'post_request', 'pre_response'] as const
 export type PolicyStage = (typeof policyStages)[number]
 
@@ -37,6 +46,8 @@ interface FamilyRow {
   readonly strictRequestId?: true
   /** `gen_ai.operation.name` of its spans; absent: the family's own name. */
   readonly operation?: string
+  /** The members of its requests. */
+  readonly members: MemberTable
 }
 
 const requestOnly = ['pre_request'] as const satisfies readonly PolicyStage[]
@@ -52,6 +63,7 @@ const rows = {
     translated: true,
     answerList: { member: 'choices', mayBeEmpty: false },
     operation: 'chat',
+    members: chatMembers,
   },
   responses: {
     path: '/v1/responses',
@@ -64,6 +76,7 @@ const rows = {
     translated: true,
     answerList: { member: 'output', mayBeEmpty: true },
     operation: 'chat',
+    members: responsesMembers,
   },
   messages: {
     path: '/v1/messages',
@@ -75,6 +88,7 @@ const rows = {
     answerList: { member: 'content', mayBeEmpty: true },
     strictRequestId: true,
     operation: 'chat',
+    members: messagesMembers,
   },
   embeddings: {
     path: '/v1/embeddings',
@@ -84,6 +98,7 @@ const rows = {
     gives: 'numbers',
     manyInputs: true,
     answerList: { member: 'data', mayBeEmpty: false },
+    members: embeddingMembers,
   },
   transcriptions: {
     path: '/v1/audio/transcriptions',
@@ -92,6 +107,7 @@ const rows = {
     takes: 'audio',
     gives: 'text',
     plainAnswers: ['text/plain', 'text/vtt', 'text/srt', 'application/x-subrip'],
+    members: transcriptionsMembers,
   },
   speech: {
     path: '/v1/audio/speech',
@@ -100,6 +116,7 @@ const rows = {
     takes: 'text',
     gives: 'audio',
     plainAnswers: ['audio/', 'application/octet-stream'],
+    members: speechMembers,
   },
   completions: {
     path: '/v1/completions',
@@ -110,6 +127,7 @@ const rows = {
     manyInputs: true,
     answerList: { member: 'choices', mayBeEmpty: false },
     operation: 'text_completion',
+    members: completionsMembers,
   },
   moderations: {
     path: '/v1/moderations',
@@ -119,9 +137,10 @@ const rows = {
     gives: 'numbers',
     manyInputs: true,
     answerList: { member: 'results', mayBeEmpty: false },
+    members: moderationsMembers,
   },
   /** Tools, prompts and resources, which no model answers. */
-  mcp: { path: '/mcp', permission: 'mcp:invoke', policyStages, takes: 'text', gives: 'text' },
+  mcp: { path: '/mcp', permission: 'mcp:invoke', policyStages, takes: 'text', gives: 'text', members: {} },
 } as const satisfies Readonly<Record<string, FamilyRow>>
 
 type Rows = typeof rows
@@ -151,3 +170,19 @@ export const modelFamilies: readonly ModelFamily[] = familyNames.filter(isModelF
 
 /** As events name it: `POST /v1/chat/completions`. */
 export const routeOf = (family: Family): string => `POST ${families[family].path}`
+
+const byRole: ReadonlyMap<Family, ReadonlyMap<MemberRole, readonly string[]>> = new Map(
+  familyNames.map((family) => {
+    const { members } = families[family]
+    const roles = Object.values(members).flatMap(({ role }) => role ?? [])
+    return [family, new Map(roles.map((role) => [role, membersWhere(members, (member) => member.role === role)]))]
+  }),
+)
+const none: readonly string[] = []
+
+/** The members of a family's requests that have this role. */
+export const membersWith = (family: Family, role: MemberRole): readonly string[] =>
+  byRole.get(family)?.get(role) ?? none
+
+/** The first of them. */
+export const memberWith = (family: Family, role: MemberRole): string | undefined => membersWith(family, role)[0]

@@ -11,6 +11,7 @@
  * caller and provider speak the same language there is no middle at all: bytes pass.
  */
 
+import type { MemberTable } from './member-table.ts'
 import type { LanguageName, NeutralAnswer, NeutralError, NeutralEvent, NeutralRequest } from './neutral.ts'
 import type { JsonObject } from './reading/json-value.ts'
 
@@ -67,7 +68,7 @@ export interface Language {
   /** null where no application speaks it. */
   readonly caller: CallerLanguage | null
   readonly features: FeatureTable
-  /** What becomes of each member of a caller's body; absent where no application speaks it. */
+  /** The members of a caller's body; absent where no application speaks it. */
   readonly members?: MemberTable
 }
 
@@ -136,17 +137,3 @@ export type Support = { said?: string | null } & (
 )
 
 export type FeatureTable = Readonly<Record<Feature, Support>>
-
-/**
- * What becomes of a member of a caller's body: `carried` into the neutral form, `refused`, or `withoutEffect` on the
- * answer, or a `hint`, carried to the other OpenAI language and left out elsewhere; all but the first with why.
- * `onlyAs`: has no effect with one of these values, and is refused with any other. A member that is not listed is
- * refused.
- */
-export type MemberTable = Readonly<Record<string, MemberTreatment>>
-
-export type MemberTreatment =
-  | 'carried'
-  | { hint: string }
-  | { withoutEffect: string }
-  | { refused: string; onlyAs?: readonly unknown[] }

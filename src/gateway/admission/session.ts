@@ -4,25 +4,25 @@
  */
 
 import { Failure } from '../../failure.ts'
-import type { Family } from '../../languages/families.ts'
+import { memberWith } from '../../languages/families.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 
-const families: ReadonlySet<Family> = new Set<Family>(['chat', 'responses'])
 /** Printable, so that events show it as it was sent, and short enough to store with each event. */
 const sessionForm = /^[\x21-\x7e](?:[\x20-\x7e]{0,254}[\x21-\x7e])?$/
 
 export function matchSession(exchange: Exchange, _gateway: Gateway): void {
-  if (!families.has(exchange.dialect.family)) return
+  const member = memberWith(exchange.dialect.family, 'session')
+  if (member === undefined) return
   const inHeader = exchange.request.headers.get('x-session-id')
   const inBody = required(exchange.facts).sessionId
   if (inHeader !== null) checkForm(inHeader, 'x-session-id')
-  if (inBody !== null) checkForm(inBody, 'session_id')
+  if (inBody !== null) checkForm(inBody, member)
   if (inBody !== null && inHeader !== null && inBody !== inHeader) {
-    throw new Failure('session_id_mismatch', { param: 'session_id' })
+    throw new Failure('session_id_mismatch', { param: member })
   }
   exchange.sessionId = inBody ?? inHeader
-  if (Object.hasOwn(required(exchange.parsed), 'session_id')) exchange.edits.set('session_id', null)
+  if (Object.hasOwn(required(exchange.parsed), member)) exchange.edits.set(member, null)
 }
 
 function checkForm(value: string, param: string): void {

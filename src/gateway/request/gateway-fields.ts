@@ -13,6 +13,7 @@
  */
 
 import { Failure } from '../../failure.ts'
+import { memberWith } from '../../languages/families.ts'
 import { isObject, type JsonObject } from '../../languages/reading/json-value.ts'
 import { textFormatOf } from '../../languages/responses/dialect.ts'
 import { parseExactObject } from '../../lib/json/exact-json.ts'
@@ -24,11 +25,12 @@ import { hasCacheMarkers, languageOf } from './translate.ts'
 export function translateMembers(exchange: Exchange, gateway: Gateway): void {
   const body = required(exchange.parsed)
   const { family } = exchange.dialect
-  if (family === 'chat' || family === 'responses') translateCaching(exchange, gateway, body)
+  if (memberWith(family, 'prompt cache') !== undefined) translateCaching(exchange, gateway, body)
   if (family === 'responses') translateFormat(exchange, body)
-  if (family === 'chat' || family === 'completions') askForUsage(exchange, body)
-  if (family === 'embeddings') noteTokens(exchange, body.input)
-  if (family === 'completions') noteTokens(exchange, body.prompt)
+  const options = memberWith(family, 'usage frame')
+  if (options !== undefined) askForUsage(exchange, body, options)
+  const tokens = memberWith(family, 'tokens')
+  if (tokens !== undefined) noteTokens(exchange, body[tokens])
 }
 
 /** No policy can read tokenized input, so the event notes it. */
@@ -88,9 +90,9 @@ function translateFormat(exchange: Exchange, body: JsonObject): void {
   edits.set('text', JSON.stringify({ ...rest, format: textFormatOf(required(format)) }))
 }
 
-function askForUsage({ edits, facts }: Exchange, body: JsonObject): void {
+function askForUsage({ edits, facts }: Exchange, body: JsonObject, name: string): void {
   if (!required(facts).stream) return
-  const options = body.stream_options ?? {}
-  if (!isObject(options)) throw invalid('stream_options', 'stream_options must be an object')
-  if (options.include_usage !== true) edits.set('stream_options', JSON.stringify({ ...options, include_usage: true }))
+  const options = body[name] ?? {}
+  if (!isObject(options)) throw invalid(name, `${name} must be an object`)
+  if (options.include_usage !== true) edits.set(name, JSON.stringify({ ...options, include_usage: true }))
 }

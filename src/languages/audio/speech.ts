@@ -7,11 +7,10 @@ import { type Dialect, estimateTokens } from '../dialect.ts'
 import { eventReader } from '../reading/frames/event-reader.ts'
 import { isObject } from '../reading/json-value.ts'
 import { modelOf } from '../reading/request-fields.ts'
-import { inputLength, requestOnly, textsOfRequest } from '../reading/request-only.ts'
+import { inputLength, requestOnly } from '../reading/request-only.ts'
+import { textReader } from '../reading/texts/request-texts.ts'
+import { speechMembers } from './members.ts'
 import { readAudioUsage } from './usage.ts'
-
-/** Members that are no text; every other is read, whatever its name. */
-const settings = ['voice', 'response_format', 'stream_format', 'speed'] as const
 
 export const speech: Dialect = {
   ...requestOnly,
@@ -28,7 +27,7 @@ export const speech: Dialect = {
     sessionId: null,
   }),
 
-  requestText: (body) => textsOfRequest(body, ['input', 'instructions'], settings),
+  requestText: textReader(speechMembers, {}),
   readAnswer: (body) => ({ usage: isObject(body) ? readAudioUsage(body.usage) : null, textLength: 0 }),
 
   reader: () =>

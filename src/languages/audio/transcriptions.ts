@@ -10,20 +10,8 @@ import { modelOf } from '../reading/request-fields.ts'
 import { inputLength, requestOnly } from '../reading/request-only.ts'
 import { addMember } from '../reading/texts/request-texts.ts'
 import type { TextSlot } from '../reading/texts/text-slot.ts'
+import { transcriptionsMembers } from './members.ts'
 import { readAudioUsage } from './usage.ts'
-
-/** Fields that are no text; every other is read, whatever its name. */
-const settings = new Set([
-  'file',
-  'model',
-  'language',
-  'response_format',
-  'temperature',
-  'stream',
-  'timestamp_granularities[]',
-  'include[]',
-  'chunking_strategy',
-])
 
 /** Ten tokens a second of audio at 128 kbit a second: an estimate, for answers that report no usage. */
 const bytesPerToken = 1600
@@ -46,8 +34,9 @@ export const transcriptions: Dialect = {
   requestText(body) {
     const slots: TextSlot[] = []
     for (const name in body) {
-      // Of a file, and of those among a field's values, there is nothing to be read.
-      if (!settings.has(name) && !isObject(body[name])) addMember(slots, body, name, { role: 'user', listed: true })
+      // Fields of the table are no text; every other is read, whatever its name. Of a file, and of those among a field's values, there is nothing to be read.
+      if (!Object.hasOwn(transcriptionsMembers, name) && !isObject(body[name]))
+        addMember(slots, body, name, { role: 'user', listed: true })
     }
     return slots
   },

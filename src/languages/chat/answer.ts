@@ -1,10 +1,24 @@
 /** What the gateway reads of a chat completion, whole or a chunk of it. */
 import type { Usage } from '../dialect.ts'
-import { countOf, isObject, objectsOf, textOf } from '../reading/json-value.ts'
+import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
+import { calledHolder, type Holder, partHolder } from '../reading/texts/text-members.ts'
 import { textLength } from '../reading/texts/texts.ts'
+import { spokenNames } from './members.ts'
 
-/** Generated text is content, reasoning (as several compatible providers name it), refusal and tool arguments. */
-export const textFields = ['content', 'reasoning_content', 'reasoning', 'refusal'] as const
+/** What holds the texts of a choice; `said` names its delta, or its message. */
+export function choiceHolders(choice: JsonObject, said: 'delta' | 'message'): readonly Holder[] {
+  const { [said]: spoken } = choice
+  const beside = { of: choice, members: ['text'] }
+  if (!isObject(spoken)) return [beside]
+  const { tool_calls: calls, function_call: called } = spoken
+  const functions = objectsOf(calls).flatMap((call) => [call.function, call.custom])
+  return [
+    beside,
+    { of: spoken, members: spokenNames },
+    ...objectsOf(spoken.content).map(partHolder),
+    ...[...functions, called].filter(isObject).map(calledHolder),
+  ]
+}
 
 /** Characters of the generated text in choices. */
 export function generatedLength(choices: unknown, part: 'message' | 'delta'): number {
@@ -15,7 +29,7 @@ export function generatedLength(choices: unknown, part: 'message' | 'delta'): nu
       length += textOf(choice.text)?.length ?? 0
       continue
     }
-    for (const name of textFields) length += textLength(generated[name])
+    for (const name of spokenNames) length += textLength(generated[name])
     if (isObject(generated.function_call)) length += textOf(generated.function_call.arguments)?.length ?? 0
     for (const { function: called, custom } of objectsOf(generated.tool_calls)) {
       if (isObject(called)) length += textOf(called.arguments)?.length ?? 0

@@ -5,27 +5,20 @@
 import { envelope, type Verdictan } from '../../failure.ts'
 import { type Dialect, estimateTokens, type RequestFacts } from '../dialect.ts'
 import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
-import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { checkResponseFormat } from '../reading/output-format.ts'
-import {
-  hostedTools,
-  modelOf,
-  outputLimitOf,
-  plainId,
-  reachesBeyond,
-  serviceTierOf,
-  sessionIdOf,
-  startedAt,
-  wholeNumber,
-} from '../reading/request-fields.ts'
+import { fieldReader, hostedTools, modelOf, plainId, reachesBeyond, startedAt } from '../reading/request-fields.ts'
 import { tokenMember } from '../reading/request-only.ts'
-import { addDescribed, addMember, addRest } from '../reading/texts/request-texts.ts'
-import { choiceHolders, spelledTexts } from '../reading/texts/text-members.ts'
+import { addMember, textReader } from '../reading/texts/request-texts.ts'
+import { spelledTexts } from '../reading/texts/text-members.ts'
 import type { TextSlot } from '../reading/texts/text-slot.ts'
 import { FoundSlot, textLength, textsIn } from '../reading/texts/texts.ts'
 import { topLevelTexts } from '../reading/texts/top-level-texts.ts'
-import { generatedLength, readUsage } from './answer.ts'
+import { choiceHolders, generatedLength, readUsage } from './answer.ts'
+import { chatMembers } from './members.ts'
 import { chatReader } from './stream-reader.ts'
+
+const readFields = fieldReader(chatMembers)
 
 export const chat: Dialect = {
   family: 'chat',
@@ -36,26 +29,15 @@ export const chat: Dialect = {
     const tools = hostedTools(body.tools, isHosted)
     return {
       model,
-      stream: body.stream === true,
+      ...readFields(body),
       inputEstimate: estimateTokens(textLength(body.messages)),
-      outputLimit: largestLimit(body),
-      choices: wholeNumber(body, 'n', 1) ?? 1,
       beyondBody: reachesBeyond(body.messages) || refersToAudio(body.messages),
       unbounded: tools.unbounded ? 'tools' : unboundedMember(body),
       ...(tools.uses > 0 && { toolUses: tools.uses }),
-      ...serviceTierOf(body.service_tier),
-      sessionId: sessionIdOf(body),
     }
   },
 
-  requestText(body) {
-    const slots = messageSlots(body)
-    addMember(slots, body, 'prediction', { role: 'assistant' })
-    for (const member of describing) addDescribed(slots, body, member)
-    addRest(slots, body, readMembers)
-    return slots
-  },
-
+  requestText: textReader(chatMembers, { messages: addMessages }),
   tokenInput: (body) => tokenMember(body),
 
   readAnswer: (body) =>
@@ -82,20 +64,6 @@ export const chat: Dialect = {
 
 const isHosted = (type: string): boolean => type !== 'function' && type !== 'custom'
 
-const limitNames = ['max_completion_tokens', 'max_tokens'] as const
-
-/** The member has two names; where both are given, the provider may follow either. */
-function largestLimit(body: Readonly<JsonObject>): number | null {
-  let largest: number | null = null
-  for (const name of limitNames) {
-    if (!isGiven(body[name])) continue
-    const limit = outputLimitOf(body, name)
-    if (limit === null) return null
-    largest = Math.max(largest ?? 0, limit)
-  }
-  return largest
-}
-
 /** An earlier answer's audio is named by its id only. */
 function refersToAudio(messages: unknown): boolean {
   for (const { audio } of objectsOf(messages)) if (isObject(audio) && audio.id !== undefined) return true
@@ -109,8 +77,7 @@ function unboundedMember(body: Readonly<JsonObject>): string | null {
   return null
 }
 
-function messageSlots(body: JsonObject): TextSlot[] {
-  const slots: TextSlot[] = []
+function addMessages(slots: TextSlot[], body: JsonObject): void {
   const messages = objectsOf(body.messages)
   for (const message of messages) {
     const role = textOf(message.role)
@@ -119,12 +86,7 @@ function messageSlots(body: JsonObject): TextSlot[] {
     for (const found of textsIn(message, { kind, files: true })) slots.push(new FoundSlot(found, owner))
   }
   if (messages !== body.messages) addMember(slots, body, 'messages', { role: null, listed: true })
-  return slots
 }
-
-/** Members with texts of their own, in the order in which they are read after the messages and a predicted output. */
-const describing = ['tools', 'tool_choice', 'function_call', 'functions', 'response_format'] as const
-const readMembers = ['messages', 'prediction', ...describing]
 
 function addChoice(slots: TextSlot[], choice: JsonObject): void {
   // Log probabilities spell the text once more.

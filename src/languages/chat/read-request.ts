@@ -4,7 +4,7 @@
  * a null `refusal`) is taken as it was given.
  *
  * Thoughts are brought back in `reasoning_details`, which hold their signatures (`reasoning.ts`), or where there are
- * none in `reasoning_content`.
+ * none in plain words.
  */
 
 import type {
@@ -16,7 +16,6 @@ import type {
   NeutralToolCall,
   NeutralToolResult,
   NeutralTurn,
-  Stated,
 } from '../neutral.ts'
 import { isGiven, isObject, type JsonObject, textOf } from '../reading/json-value.ts'
 import { cacheOf, withCacheAtEnd } from '../translation/cache-marker.ts'
@@ -24,23 +23,23 @@ import {
   arrayAt,
   checkMembers,
   gathered,
-  givenOf,
   objectAt,
   onlyMembers,
   statedBoolean,
-  statedLimit,
-  statedNumber,
   statedObject,
   statedString,
   stringAt,
 } from '../translation/field-readers.ts'
-import { readEffort, readFormat } from '../translation/openai-shared.ts'
+import { readEffort, readEndUser, readFormat, readHints } from '../translation/openai-shared.ts'
+import { numberReader } from '../translation/settings.ts'
 import { broughtOpaque } from '../translation/signature.ts'
 import { malformed, unsupported } from '../translation/translation-errors.ts'
 import { annotationsIn } from './annotations.ts'
-import { chatMembers, hintMembers } from './features.ts'
+import { chatMembers, spokenNames } from './members.ts'
 import { contentParts, textsOf } from './read-parts.ts'
 import { broughtCallSignature, readThoughts } from './reasoning.ts'
+
+const readNumbers = numberReader(chatMembers)
 
 export function readChatRequest(body: Readonly<JsonObject>): NeutralRequest {
   checkMembers(body, chatMembers)
@@ -49,7 +48,6 @@ export function readChatRequest(body: Readonly<JsonObject>): NeutralRequest {
   const effort = readEffort(body.reasoning_effort, 'reasoning_effort')
   const extras = gathered(body, ['verbosity'])
   if (!usualTiers.has(body.service_tier)) gathered(body, ['service_tier'], extras)
-  const endUser = body.safety_identifier ?? body.user
   return {
     model: stringAt(body.model, 'model'),
     instructions,
@@ -60,33 +58,21 @@ export function readChatRequest(body: Readonly<JsonObject>): NeutralRequest {
     output: outputOf(body.response_format),
     reasoning:
       effort === null ? null : { value: { effort, budgetTokens: null, visible: null }, at: 'reasoning_effort' },
-    sampling: samplingOf(body),
-    endUser: statedString(endUser, isGiven(body.safety_identifier) ? 'safety_identifier' : 'user'),
+    sampling: { ...readNumbers(body), ...stopOf(body.stop) },
+    endUser: readEndUser(body),
     stream: body.stream === true,
     extras,
-    hints: gathered(body, hintMembers),
+    hints: readHints(body),
   }
 }
 
 /** Tiers that change nothing: what a provider does unasked. */
 const usualTiers: ReadonlySet<unknown> = new Set(['auto', 'default'])
 
-const samplingOf = (body: Readonly<JsonObject>): NeutralRequest['sampling'] =>
-  givenOf({
-    maxOutputTokens:
-      statedLimit(body.max_completion_tokens, 'max_completion_tokens') ?? statedLimit(body.max_tokens, 'max_tokens'),
-    temperature: statedNumber(body.temperature, 'temperature'),
-    topP: statedNumber(body.top_p, 'top_p'),
-    seed: statedNumber(body.seed, 'seed'),
-    frequencyPenalty: statedNumber(body.frequency_penalty, 'frequency_penalty'),
-    presencePenalty: statedNumber(body.presence_penalty, 'presence_penalty'),
-    stop: stopOf(body.stop),
-  })
-
-function stopOf(stop: unknown): Stated<readonly string[]> | null {
-  if (!isGiven(stop)) return null
+function stopOf(stop: unknown): Pick<NeutralRequest['sampling'], 'stop'> {
+  if (!isGiven(stop)) return {}
   const value = typeof stop === 'string' ? [stop] : arrayAt(stop, 'stop').map((each, i) => stringAt(each, `stop.${i}`))
-  return { value, at: 'stop' }
+  return { stop: { value, at: 'stop' } }
 }
 
 function outputOf(format: unknown): NeutralRequest['output'] {
@@ -169,8 +155,8 @@ function turnOf(message: JsonObject, at: FieldPath, calls: Map<string, string>):
 }
 
 const assistantMembers = new Set([
-  ...['role', 'content', 'name', 'refusal', 'tool_calls', 'annotations'],
-  ...['reasoning_content', 'reasoning', 'reasoning_details'],
+  ...spokenNames,
+  ...['role', 'name', 'tool_calls', 'annotations', 'reasoning_details'],
 ])
 
 function assistantParts(message: JsonObject, at: FieldPath, calls: Map<string, string>): NeutralPart[] {

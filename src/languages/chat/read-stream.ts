@@ -13,7 +13,7 @@ import type { NeutralStreamReader } from '../translation-language.ts'
 import { annotationsIn } from './annotations.ts'
 import { readUsage } from './answer.ts'
 import { finishOf, refuseRetiredCall } from './answers.ts'
-import { callSignatureIn } from './reasoning.ts'
+import { callSignatureIn, plainThought } from './reasoning.ts'
 import { type Call, ChatCalls } from './tool-calls.ts'
 
 type Words = 'text' | 'thought' | 'refusal'
@@ -89,7 +89,7 @@ export class ChatStreamReader implements NeutralStreamReader {
   }
 
   #thoughts(delta: JsonObject): void {
-    const plain = textOf(delta.reasoning_content) ?? textOf(delta.reasoning)
+    const plain = plainThought(delta)
     this.#words('thought', plain)
     for (const detail of objectsOf(delta.reasoning_details)) {
       const hidden = textOf(detail.data)

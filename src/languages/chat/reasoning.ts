@@ -10,6 +10,27 @@ import type { CallSignature, FieldPath, NeutralThought } from '../neutral.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { markSignature, type Opaque, readMarkedSignature, writtenOpaque } from '../translation/signature.ts'
 import { malformed } from '../translation/translation-errors.ts'
+import { membersSpeaking } from './members.ts'
+
+const thoughtNames = membersSpeaking('reasoning')
+
+/** The member in which the gateway writes thoughts. */
+export const [thoughtMember = ''] = thoughtNames
+
+/** The thought that a delta says in plain words, in the first member that holds a text. */
+export function plainThought(delta: JsonObject): string | null {
+  for (const name of thoughtNames) {
+    const text = textOf(delta[name])
+    if (text !== null) return text
+  }
+  return null
+}
+
+/** A message without the thoughts that the gateway wrote into it. */
+export function withoutThoughts(message: JsonObject): JsonObject {
+  const { [thoughtMember]: plain, reasoning_details: details, ...rest } = message
+  return rest
+}
 
 /** How the opaque part of a thought is taken: a provider's own, or one that a caller brought back. */
 type ReadOpaque = (text: string | null, own: 'chat', redacted: boolean) => Opaque
@@ -22,7 +43,7 @@ export function readThoughts(message: JsonObject, at: FieldPath, read: ReadOpaqu
     thoughtOf(detail, `${at}.reasoning_details.${position}`, read),
   )
   if (thoughts.length > 0) return thoughts
-  const content = isGiven(message.reasoning_content) ? 'reasoning_content' : 'reasoning'
+  const content = thoughtNames.find((name) => isGiven(message[name])) ?? thoughtMember
   const text = textOf(message[content])
   if (text === null || text === '') return []
   return [{ kind: 'thought', text, ...read(null, 'chat', false), at: `${at}.${content}` }]
@@ -69,12 +90,12 @@ function thoughtOf(detail: JsonObject, at: FieldPath, read: ReadOpaque): Neutral
   return [{ kind: 'thought', text: text ?? '', ...read(signature, 'chat', false), at }]
 }
 
-/** `reasoning_content` of these thoughts, and `reasoning_details` where one of them must come back as it is. */
+/** The members that say these thoughts: `reasoning_details` too where one of them must come back as it is. */
 export function thoughtMembers(thoughts: readonly NeutralThought[]): JsonObject {
   const text = thoughts.flatMap((thought) => thought.text || []).join(betweenThoughts)
   const mustComeBack = thoughts.some((thought) => writtenOpaque(thought, 'chat') !== null)
   return {
-    ...(text !== '' && { reasoning_content: text }),
+    ...(text !== '' && { [thoughtMember]: text }),
     ...(mustComeBack && { reasoning_details: thoughts.map((thought) => detailOf(thought.text, thought)) }),
   }
 }

@@ -19,10 +19,11 @@ import { endingFrame, frameBytes, OpenFrame } from '../reading/frames/open-frame
 import { isForeign, Unforeseen, unknownFrameFacts } from '../reading/frames/unknown-frames.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { plainId, startedAt } from '../reading/request-fields.ts'
-import { choiceHolders, holdsNoText } from '../reading/texts/text-members.ts'
+import { holdsNoText } from '../reading/texts/text-members.ts'
 import { objectWith } from '../reading/texts/text-paths.ts'
 import { type FoundText, textLength, textsIn } from '../reading/texts/texts.ts'
-import { generatedLength, readUsage, textFields } from './answer.ts'
+import { choiceHolders, generatedLength, readUsage } from './answer.ts'
+import { spokenNames } from './members.ts'
 import { type Detail, ReasoningDetails, type Signed, withoutBroken } from './reasoning-details.ts'
 import { type Call, ChatCalls } from './tool-calls.ts'
 
@@ -335,7 +336,7 @@ function saidAlone({ choices, usage }: JsonObject): { member: string; text: stri
   if (choice === undefined || others.length > 0 || isFinished(choice) || isGiven(usage)) return null
   const { delta } = choice
   if (!isObject(delta) || isGiven(delta.tool_calls)) return null
-  const member = textFields.find((name) => textOf(delta[name]))
+  const member = spokenNames.find((name) => textOf(delta[name]))
   const text = member === undefined ? null : textOf(delta[member])
   return member === undefined || text === null ? null : { member, text }
 }

@@ -12,15 +12,16 @@ import type {
 } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
 import { dataUrl } from '../translation/data-url.ts'
-import { audioFormats, effortOf, errorText, fileName, schemaWords } from '../translation/openai-shared.ts'
+import { audioFormats, effortOf, errorText, fileName, schemaWords, writeHints } from '../translation/openai-shared.ts'
+import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
-import { hintMembers } from './features.ts'
+import { chatMembers } from './members.ts'
 import { thoughtMembers } from './reasoning.ts'
 
 const extraMembers = new Set(['verbosity', 'service_tier'])
 
 export function writeChatRequest(request: NeutralRequest): JsonObject {
-  const body: JsonObject = { model: request.model, messages: messagesOf(request), ...samplingMembers(request) }
+  const body: JsonObject = { model: request.model, messages: messagesOf(request), ...settingsOf(request.sampling) }
   const { toolChoice: choice, output, reasoning } = request
   if (request.tools.length > 0) body.tools = request.tools.map(toolOf)
   if (choice !== null) {
@@ -35,27 +36,14 @@ export function writeChatRequest(request: NeutralRequest): JsonObject {
     if (!extraMembers.has(name)) throw unsupported(at, 'chat completions have nothing like it')
     body[name] = value
   }
-  for (const name of hintMembers) {
-    const hint = request.hints?.get(name)
-    if (hint !== undefined) body[name] = hint.value
-  }
+  Object.assign(body, writeHints(request.hints))
   if (request.stream) Object.assign(body, { stream: true, stream_options: { include_usage: true } })
   return body
 }
 
-function samplingMembers({ sampling }: NeutralRequest): JsonObject {
-  if (sampling.topK !== undefined) throw unsupported(sampling.topK.at, 'chat completions have no top_k')
-  const members = {
-    max_completion_tokens: sampling.maxOutputTokens,
-    temperature: sampling.temperature,
-    top_p: sampling.topP,
-    seed: sampling.seed,
-    frequency_penalty: sampling.frequencyPenalty,
-    presence_penalty: sampling.presencePenalty,
-    stop: sampling.stop,
-  }
-  return Object.fromEntries(Object.entries(members).flatMap(([name, stated]) => (stated ? [[name, stated.value]] : [])))
-}
+const settingsOf = settingWriter(chatMembers, ({ at }) => {
+  throw unsupported(at, 'chat completions have no top_k')
+})
 
 function formatOf(output: NonNullable<NeutralRequest['output']>['value']): JsonObject {
   if (output.form === 'text') return { type: 'text' }

@@ -14,7 +14,7 @@ import { failed } from '../translation/translation-errors.ts'
 import type { AnswerStart, NeutralStreamWriter } from '../translation-language.ts'
 import { annotationOf } from './annotations.ts'
 import { reasonOf, writeUsage } from './answers.ts'
-import { betweenThoughts, callSignatureMember, detailOf } from './reasoning.ts'
+import { betweenThoughts, callSignatureMember, detailOf, thoughtMember } from './reasoning.ts'
 
 interface Part {
   kind: NeutralPart['kind']
@@ -85,7 +85,7 @@ export class ChatStreamWriter implements NeutralStreamWriter {
       const isNext = this.#thought && part.text === ''
       part.text += text
       this.#thought = true
-      return this.#delta({ reasoning_content: isNext ? betweenThoughts + text : text })
+      return this.#delta({ [thoughtMember]: isNext ? betweenThoughts + text : text })
     }
     this.#length += text.length
     return this.#delta({ content: text })

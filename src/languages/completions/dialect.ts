@@ -7,25 +7,31 @@ import { readUsage } from '../chat/answer.ts'
 import { type Dialect, estimateTokens, type FrameFacts } from '../dialect.ts'
 import { eventReader } from '../reading/frames/event-reader.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
-import { modelOf, outputLimitOf, plainId, startedAt, wholeNumber } from '../reading/request-fields.ts'
-import { inputLength, requestOnly, textsOfRequest, tokenMember } from '../reading/request-only.ts'
+import { fieldReader, modelOf, plainId, startedAt } from '../reading/request-fields.ts'
+import { inputLength, requestOnly, tokenMember } from '../reading/request-only.ts'
+import { textReader } from '../reading/texts/request-texts.ts'
+import { completionsMembers } from './members.ts'
+
+const readFields = fieldReader(completionsMembers, 0)
 
 export const completions: Dialect = {
   ...requestOnly,
   family: 'completions',
 
-  read: (body) => ({
-    model: modelOf(body),
-    stream: body.stream === true,
-    inputEstimate: estimateTokens(inputLength(body.prompt) + inputLength(body.suffix)),
-    outputLimit: outputLimitOf(body, 'max_tokens', 0),
-    choices: promptsOf(body.prompt) * Math.max(wholeNumber(body, 'n', 1) ?? 1, wholeNumber(body, 'best_of', 1) ?? 1),
-    beyondBody: false,
-    unbounded: null,
-    sessionId: null,
-  }),
+  read(body) {
+    const model = modelOf(body)
+    const fields = readFields(body)
+    return {
+      model,
+      ...fields,
+      choices: promptsOf(body.prompt) * fields.choices,
+      inputEstimate: estimateTokens(inputLength(body.prompt) + inputLength(body.suffix)),
+      beyondBody: false,
+      unbounded: null,
+    }
+  },
 
-  requestText: (body) => textsOfRequest(body, ['prompt']),
+  requestText: textReader(completionsMembers, {}),
   tokenInput: (body) => tokenMember(body, 'prompt'),
 
   readAnswer: (body) =>

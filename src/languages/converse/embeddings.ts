@@ -11,13 +11,17 @@
  */
 
 import { Failure } from '../../failure.ts'
-import { type EmbeddingLanguage, embeddingMembers } from '../embeddings/translation.ts'
+import { embeddingMembers } from '../embeddings/members.ts'
+import type { EmbeddingLanguage } from '../embeddings/translation.ts'
+import type { MemberTable } from '../member-table.ts'
 import { countOf, isObject } from '../reading/json-value.ts'
 import { unsupported } from '../translation/translation-errors.ts'
-import type { MemberTable } from '../translation-language.ts'
 import { readConverseError } from './answers.ts'
 
-export const bedrockEmbeddingMembers: MemberTable = { ...embeddingMembers, input_type: 'carried' }
+export const bedrockEmbeddingMembers: MemberTable = {
+  ...embeddingMembers,
+  input_type: { translation: 'carried' },
+}
 
 const tokensHeader = 'x-amzn-bedrock-input-token-count'
 

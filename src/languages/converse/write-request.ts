@@ -9,13 +9,15 @@
 
 import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
+import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
+import { inferenceConfigMembers } from './members.ts'
 import { modelFields } from './models.ts'
 import { contentBlocks, systemBlocks, withCachePoint } from './write-parts.ts'
 
 export function writeConverseRequest(request: NeutralRequest): JsonObject {
-  refuseUnheard(request)
   const config = inferenceConfig(request)
+  refuseUnheard(request)
   const system = systemBlocks(request.instructions)
   const tools = toolConfig(request)
   const { fields, answerPaths } = modelFields(request)
@@ -36,12 +38,7 @@ export function writeConverseRequest(request: NeutralRequest): JsonObject {
 }
 
 /** Members of other languages that mean nothing here, and what no model of Bedrock's is told in one way. */
-function refuseUnheard({ sampling, extras, parallelTools }: NeutralRequest): void {
-  const { seed, frequencyPenalty, presencePenalty } = sampling
-  for (const stated of [seed, frequencyPenalty, presencePenalty]) {
-    if (stated !== undefined && (stated === seed || stated.value !== 0))
-      throw unsupported(stated.at, 'Converse has no such setting: leave it out')
-  }
+function refuseUnheard({ extras, parallelTools }: NeutralRequest): void {
   for (const [name, { at }] of extras) {
     if (name !== 'service_tier') throw unsupported(at, 'Converse has no such member: leave it out')
   }
@@ -66,14 +63,15 @@ function messagesOf({ turns }: NeutralRequest): JsonObject[] {
 }
 
 function inferenceConfig({ sampling }: NeutralRequest): JsonObject {
-  const { maxOutputTokens, temperature, topP, stop } = sampling
-  return {
-    ...(maxOutputTokens !== undefined && { maxTokens: maxOutputTokens.value }),
-    ...(temperature !== undefined && { temperature: temperature.value }),
-    ...(topP !== undefined && { topP: topP.value }),
-    ...(stop !== undefined && stop.value.length > 0 && { stopSequences: stop.value }),
-  }
+  const { stop, ...numbers } = sampling
+  return settingsOf(stop?.value.length === 0 ? numbers : sampling)
 }
+
+const settingsOf = settingWriter(inferenceConfigMembers, ({ value, at }, setting) => {
+  // The makers of some models have it (`models.ts`).
+  if (setting === 'topK' || (setting !== 'seed' && value === 0)) return
+  throw unsupported(at, 'Converse has no such setting: leave it out')
+})
 
 /** Choosing none is to have none, which a conversation with tool calls in it does not allow. */
 function toolConfig({ tools, toolChoice, turns }: NeutralRequest): JsonObject | null {

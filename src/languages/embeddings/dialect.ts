@@ -3,7 +3,9 @@ import { type Dialect, estimateTokens } from '../dialect.ts'
 import { eventReader } from '../reading/frames/event-reader.ts'
 import { countOf, isObject } from '../reading/json-value.ts'
 import { modelOf } from '../reading/request-fields.ts'
-import { inputLength, requestOnly, textsOfRequest, tokenMember } from '../reading/request-only.ts'
+import { inputLength, requestOnly, tokenMember } from '../reading/request-only.ts'
+import { textReader } from '../reading/texts/request-texts.ts'
+import { embeddingMembers } from './members.ts'
 
 export const embeddings: Dialect = {
   ...requestOnly,
@@ -20,7 +22,7 @@ export const embeddings: Dialect = {
     sessionId: null,
   }),
 
-  requestText: (body) => textsOfRequest(body, ['input']),
+  requestText: textReader(embeddingMembers, {}),
   tokenInput: (body) => tokenMember(body, 'input'),
 
   readAnswer(body) {

@@ -9,12 +9,12 @@
  * the provider's failure.
  */
 import { estimateTokens } from '../dialect.ts'
+import type { MemberTable } from '../member-table.ts'
 import type { NeutralError, Stated } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
 import { arrayAt, checkMembers, statedNumber, statedString, stringAt } from '../translation/field-readers.ts'
 import { UnreadableAnswer } from '../translation/translate-response.ts'
 import { malformed, unsupported } from '../translation/translation-errors.ts'
-import type { MemberTable } from '../translation-language.ts'
 
 export interface EmbeddingLanguage {
   members: MemberTable
@@ -36,14 +36,6 @@ export interface Embedded {
   vectors: readonly unknown[]
   /** Of the input; null where the provider does not say. */
   tokens: number | null
-}
-
-export const embeddingMembers: MemberTable = {
-  model: 'carried',
-  input: 'carried',
-  dimensions: 'carried',
-  encoding_format: 'carried',
-  user: { withoutEffect: 'it has no place for it, and vectors do not depend on it' },
 }
 
 /** One call to the provider. */

@@ -3,7 +3,8 @@
  * `outputDimensionality`; answers of `embeddings` with `values`, in the same order).
  */
 
-import { type EmbeddingLanguage, embeddingMembers } from '../embeddings/translation.ts'
+import { embeddingMembers } from '../embeddings/members.ts'
+import type { EmbeddingLanguage } from '../embeddings/translation.ts'
 import { countOf, isObject, objectsOf } from '../reading/json-value.ts'
 import { readGeminiError } from './answers.ts'
 

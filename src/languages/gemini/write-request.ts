@@ -19,7 +19,9 @@ import type {
   Stated,
 } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
+import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
+import { generationConfigMembers } from './members.ts'
 import { contentsOf, isBeforeThird } from './write-contents.ts'
 
 export function writeGeminiRequest(request: NeutralRequest): JsonObject {
@@ -65,20 +67,15 @@ const modes = { auto: 'AUTO', none: 'NONE', required: 'ANY' } as const
 /** GenerationConfig, `stop_sequences`. */
 const mostStopSequences = 5
 
+const settingsOf = settingWriter(generationConfigMembers)
+
 function generationConfigOf({ model, sampling, output, reasoning, turns }: NeutralRequest): JsonObject {
-  const { maxOutputTokens, temperature, topP, topK, seed, frequencyPenalty, presencePenalty, stop } = sampling
+  const { stop } = sampling
   if (stop !== undefined && stop.value.length > mostStopSequences) {
     throw unsupported(stop.at, `this provider takes at most ${mostStopSequences} stop sequences`)
   }
   return {
-    ...(maxOutputTokens !== undefined && { maxOutputTokens: maxOutputTokens.value }),
-    ...(temperature !== undefined && { temperature: temperature.value }),
-    ...(topP !== undefined && { topP: topP.value }),
-    ...(topK !== undefined && { topK: topK.value }),
-    ...(seed !== undefined && { seed: seed.value }),
-    ...(frequencyPenalty !== undefined && { frequencyPenalty: frequencyPenalty.value }),
-    ...(presencePenalty !== undefined && { presencePenalty: presencePenalty.value }),
-    ...(stop !== undefined && { stopSequences: stop.value }),
+    ...settingsOf(sampling),
     ...formatOf(output),
     ...resolutionOf(turns.flatMap(({ parts }) => parts.filter(isMedia))),
     ...(reasoning !== null && thinkingOf(model, reasoning)),

@@ -6,16 +6,19 @@ import { Failure } from '../../failure.ts'
 import { type Dialect, estimateTokens } from '../dialect.ts'
 import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from '../reading/json-value.ts'
-import { hostedTools, modelOf, outputLimitOf, reachesBeyond, serviceTierOf } from '../reading/request-fields.ts'
+import { fieldReader, hostedTools, modelOf, reachesBeyond } from '../reading/request-fields.ts'
 import { tokenMember } from '../reading/request-only.ts'
-import { addDescribed, addRest } from '../reading/texts/request-texts.ts'
-import { blockHolder, spelledTexts } from '../reading/texts/text-members.ts'
+import { textReader } from '../reading/texts/request-texts.ts'
+import { spelledTexts } from '../reading/texts/text-members.ts'
 import type { TextSlot } from '../reading/texts/text-slot.ts'
 import { slotsOf, textLength } from '../reading/texts/texts.ts'
 import { topLevelTexts } from '../reading/texts/top-level-texts.ts'
 import { errorBody, rewrittenError } from './error.ts'
+import { messagesMembers } from './members.ts'
 import { messagesReader } from './stream-reader.ts'
-import { addContent, addMessages, blockSlots, generatedLength, ownMessage, readUsage } from './texts.ts'
+import { addContent, addMessages, blockHolder, blockSlots, generatedLength, ownMessage, readUsage } from './texts.ts'
+
+const readFields = fieldReader(messagesMembers)
 
 export const messages: Dialect = {
   family: 'messages',
@@ -29,29 +32,20 @@ export const messages: Dialect = {
     const tools = hostedTools(body.tools, isHosted)
     return {
       model,
-      stream: body.stream === true,
+      ...readFields(body),
       inputEstimate: estimateTokens(textLength(body.system) + textLength(body.messages)),
-      outputLimit: outputLimitOf(body, 'max_tokens'),
-      choices: 1,
       beyondBody: isGiven(body.container) || reachesBeyond(body.messages),
       unbounded: tools.unbounded ? 'tools' : unboundedMember(body),
       ...(tools.uses > 0 && { toolUses: tools.uses }),
-      ...serviceTierOf(body.service_tier),
-      // It has a price of its own, whatever the tier is.
-      ...(body.speed !== 'standard' && serviceTierOf(body.speed, 'speed')),
-      sessionId: null,
     }
   },
 
-  requestText(body) {
-    const slots: TextSlot[] = []
-    if (body.system !== undefined) addContent(slots, body, 'system', { member: 'system', role: 'system' })
-    addMessages(slots, body)
-    for (const member of describing) addDescribed(slots, body, member)
-    addRest(slots, body, readMembers)
-    return slots
-  },
-
+  requestText: textReader(messagesMembers, {
+    system(slots, body) {
+      if (body.system !== undefined) addContent(slots, body, 'system', { member: 'system', role: 'system' })
+    },
+    messages: addMessages,
+  }),
   tokenInput: (body) => tokenMember(body),
 
   readAnswer: (body) =>
@@ -80,9 +74,6 @@ export const messages: Dialect = {
     verdictan,
   }),
 }
-
-const describing = ['tools', 'tool_choice', 'mcp_servers', 'thinking'] as const
-const readMembers = ['system', 'messages', ...describing]
 
 const spelledSlots = (content: unknown): TextSlot[] =>
   objectsOf(content).flatMap((block) =>

@@ -1,6 +1,6 @@
 /**
  * A request that a caller of the messages language makes, read into the neutral form. Every member has a line in
- * `features.ts`; one that has none is refused. A user's turn with tool results becomes a turn of `tool` and one
+ * `members.ts`; one that has none is refused. A user's turn with tool results becomes a turn of `tool` and one
  * of `user`, in the order in which they stand.
  */
 
@@ -21,19 +21,19 @@ import { cacheOf, withCacheAtEnd } from '../translation/cache-marker.ts'
 import {
   arrayAt,
   checkMembers,
-  givenOf,
   objectAt,
   onlyMembers,
   statedBoolean,
-  statedLimit,
-  statedNumber,
   statedObject,
   statedString,
   stringAt,
 } from '../translation/field-readers.ts'
+import { numberReader } from '../translation/settings.ts'
 import { malformed, unsupported } from '../translation/translation-errors.ts'
-import { messagesMembers } from './features.ts'
+import { messagesMembers } from './members.ts'
 import { partsOf, textsOf } from './read-parts.ts'
+
+const readNumbers = numberReader(messagesMembers)
 
 export function readMessagesRequest(body: Readonly<JsonObject>): NeutralRequest {
   checkMembers(body, messagesMembers)
@@ -183,13 +183,8 @@ function reasoningOf(givenEffort: unknown, thinking: JsonObject | null): Stated<
 function samplingOf(body: Readonly<JsonObject>): NeutralRequest['sampling'] {
   const stop = isGiven(body.stop_sequences) ? arrayAt(body.stop_sequences, 'stop_sequences') : []
   const value = stop.map((each, index) => stringAt(each, `stop_sequences.${index}`))
-  return givenOf({
-    maxOutputTokens: statedLimit(body.max_tokens, 'max_tokens'),
-    temperature: statedNumber(body.temperature, 'temperature'),
-    topP: statedNumber(body.top_p, 'top_p'),
-    topK: statedNumber(body.top_k, 'top_k'),
-    stop: value.length === 0 ? null : { value, at: 'stop_sequences' },
-  })
+  const numbers = readNumbers(body)
+  return value.length === 0 ? numbers : { ...numbers, stop: { value, at: 'stop_sequences' } }
 }
 
 /** `standard_only` is what others call `default`; `auto` is what holds anyway. */

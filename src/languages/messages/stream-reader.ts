@@ -11,11 +11,11 @@ import { frameBytes, OpenFrame } from '../reading/frames/open-frame.ts'
 import { isForeign, isTwofold, messageEvents, Unforeseen, unknownFrameFacts } from '../reading/frames/unknown-frames.ts'
 import { errorCode, isObject, type JsonObject, objectsOf, parseObject, textOf } from '../reading/json-value.ts'
 import { alteredSignature, PassedText } from '../reading/texts/signed-reasoning.ts'
-import { blockHolder, holdsNoText } from '../reading/texts/text-members.ts'
+import { holdsNoText } from '../reading/texts/text-members.ts'
 import { objectWith } from '../reading/texts/text-paths.ts'
 import { type FoundText, textsIn } from '../reading/texts/texts.ts'
 import { errorBody, rewrittenError } from './error.ts'
-import { blockTexts, ownMessage, readUsage } from './texts.ts'
+import { blockHolder, blockTexts, ownMessage, readUsage } from './texts.ts'
 
 interface Channel {
   name: string

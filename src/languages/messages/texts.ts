@@ -4,8 +4,10 @@ import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../readin
 import { plainId } from '../reading/request-fields.ts'
 import { addMember } from '../reading/texts/request-texts.ts'
 import { alteredSignature } from '../reading/texts/signed-reasoning.ts'
+import type { Holder } from '../reading/texts/text-members.ts'
 import type { TextKind, TextSlot } from '../reading/texts/text-slot.ts'
 import { FoundSlot, type FoundText, slotsOf, textsIn, textsOfMember, whereAltered } from '../reading/texts/texts.ts'
+import { spokenNames } from './members.ts'
 
 /** What a content block holds, by its type. */
 export function kindOfBlock(type: unknown): TextKind {
@@ -65,6 +67,9 @@ export const blockSlots = (content: unknown, member: string, role: string | null
 /** The results of tools come in the user's turn. */
 const roleOfBlock = (block: JsonObject, role: string | null): string | null =>
   kindOfBlock(block.type) === 'tool_result' ? 'tool' : role
+
+/** What holds the texts of a content block, or of a delta of one. */
+export const blockHolder = (of: JsonObject): Holder => ({ of, members: spokenNames })
 
 /** Characters of the generated text in content blocks. */
 export function generatedLength(content: unknown): number {

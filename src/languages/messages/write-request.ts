@@ -8,7 +8,9 @@
 
 import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
+import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
+import { messagesMembers } from './members.ts'
 import { thinkingOf } from './thinking-budget.ts'
 import { blocksOf, cacheControl, messagesOf } from './write-parts.ts'
 
@@ -16,10 +18,10 @@ export const defaultMaxTokens = 8192
 
 /** `catalogMaximum`: the most output tokens of the model as the catalog has it, for callers who give no limit. */
 export function writeMessagesRequest(request: NeutralRequest, catalogMaximum: number | null = null): JsonObject {
-  refuseUnspeakable(request)
+  const settings = settingsOf(request.sampling)
+  refuseExtras(request)
   const { model, instructions, turns, tools, sampling, endUser, stream } = request
   const reasoning = thinkingOf(model, request.reasoning, sampling.maxOutputTokens?.value ?? null)
-  const { temperature, topP, topK, stop } = sampling
   const output = { ...reasoning.config, ...formatOf(request.output) }
   const budget = reasoning.budget ?? 0
   return {
@@ -31,22 +33,19 @@ export function writeMessagesRequest(request: NeutralRequest, catalogMaximum: nu
     ...toolChoiceOf(request),
     ...(reasoning.thinking !== null && { thinking: reasoning.thinking }),
     ...(Object.keys(output).length > 0 && { output_config: output }),
-    ...(temperature !== undefined && { temperature: temperature.value }),
-    ...(topP !== undefined && { top_p: topP.value }),
-    ...(topK !== undefined && { top_k: topK.value }),
-    ...(stop !== undefined && { stop_sequences: stop.value }),
+    ...settings,
     ...(endUser !== null && { metadata: { user_id: endUser.value } }),
     ...serviceTierOf(request.extras.get('service_tier')),
     ...(stream && { stream }),
   }
 }
 
-function refuseUnspeakable({ sampling, extras }: NeutralRequest): void {
-  const { seed, frequencyPenalty, presencePenalty } = sampling
-  if (seed !== undefined) throw unsupported(seed.at, 'this provider takes no seed')
-  for (const penalty of [frequencyPenalty, presencePenalty]) {
-    if (penalty !== undefined && penalty.value !== 0) throw unsupported(penalty.at, 'this provider has no penalties')
-  }
+const settingsOf = settingWriter(messagesMembers, ({ value, at }, setting) => {
+  if (setting === 'seed') throw unsupported(at, 'this provider takes no seed')
+  if (value !== 0) throw unsupported(at, 'this provider has no penalties')
+})
+
+function refuseExtras({ extras }: NeutralRequest): void {
   for (const [name, { at }] of extras) {
     if (name !== 'service_tier') throw unsupported(at, 'this provider has no member like this one')
   }

@@ -6,7 +6,9 @@ import { type Dialect, estimateTokens } from '../dialect.ts'
 import { eventReader } from '../reading/frames/event-reader.ts'
 import { isObject } from '../reading/json-value.ts'
 import { modelOf } from '../reading/request-fields.ts'
-import { inputLength, requestOnly, textsOfRequest, tokenMember } from '../reading/request-only.ts'
+import { inputLength, requestOnly, tokenMember } from '../reading/request-only.ts'
+import { textReader } from '../reading/texts/request-texts.ts'
+import { moderationsMembers } from './members.ts'
 
 const defaultModel = 'omni-moderation-latest'
 
@@ -25,7 +27,7 @@ export const moderations: Dialect = {
     sessionId: null,
   }),
 
-  requestText: (body) => textsOfRequest(body, ['input']),
+  requestText: textReader(moderationsMembers, {}),
   tokenInput: (body) => tokenMember(body, 'input'),
   readAnswer: () => ({ usage: null, textLength: 0 }),
   reader: () => eventReader({ read: () => ({}), endsWithDone: true }),

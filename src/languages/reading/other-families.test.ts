@@ -195,7 +195,7 @@ test.each([
   [responses, 'max_output_tokens'],
   [messages, 'max_tokens'],
   [completions, 'max_tokens'],
-])('reads an output limit of 0 as no limit ($route, %p)', (dialect, member) => {
+])('reads an output limit of 0 as no limit ($family, %p)', (dialect, member) => {
   expect(dialect.read({ model: 'm', prompt: 'a', input: 'a', messages: [], [member]: 0 }).outputLimit).toBeNull()
   expect(dialect.read({ model: 'm', prompt: 'a', input: 'a', messages: [], [member]: 1 }).outputLimit).toBe(1)
 })

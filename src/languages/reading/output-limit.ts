@@ -1,22 +1,24 @@
-/** Which members of a request's body limit its output, in each language: what a clamp writes. */
-import type { Family } from '../families.ts'
+/** Which members of a request's body limit its output: what a clamp writes. */
+import { type Family, familyNames, membersWith } from '../families.ts'
 import { isGiven } from './json-value.ts'
 
-const chatMembers = ['max_completion_tokens', 'max_tokens']
-const newerMember = ['max_completion_tokens']
-const olderMember = ['max_tokens']
-const others: Readonly<Partial<Record<Family, readonly string[]>>> = {
-  responses: ['max_output_tokens'],
-  messages: olderMember,
-  completions: olderMember,
-}
-const none: readonly string[] = []
+/** Each of a family's members alone: for a request no array is made. */
+const alone: ReadonlyMap<Family, readonly (readonly string[])[]> = new Map(
+  familyNames.map((family) => [family, membersWith(family, 'output limit').map((name) => [name])]),
+)
 
 /**
- * Empty where the family has no such member. On chat those that the caller gave, because a provider may follow either;
- * the newer name where it gave none.
+ * Those that the caller gave, because a provider may follow any; the first of the family's where it gave none. Empty
+ * where the family has none.
  */
 export function outputLimitMembers(family: Family, body: Readonly<Record<string, unknown>>): readonly string[] {
-  if (family !== 'chat') return others[family] ?? none
-  return isGiven(body.max_tokens) ? (isGiven(body.max_completion_tokens) ? chatMembers : olderMember) : newerMember
+  const names = membersWith(family, 'output limit')
+  if (names.length < 2) return names
+  let given = -1
+  for (let at = 0; at < names.length; at++) {
+    if (!isGiven(body[names[at] ?? ''])) continue
+    if (given >= 0) return names.filter((name) => isGiven(body[name]))
+    given = at
+  }
+  return alone.get(family)?.[Math.max(0, given)] ?? names
 }

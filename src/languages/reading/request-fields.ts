@@ -1,7 +1,8 @@
 /** What the text dialects read alike of a request. */
 import { Failure } from '../../failure.ts'
 import type { RequestFacts } from '../dialect.ts'
-import { isObject, type JsonObject, objectsOf } from './json-value.ts'
+import { type MemberRole, type MemberTable, membersWhere } from '../member-table.ts'
+import { isGiven, isObject, type JsonObject, objectsOf } from './json-value.ts'
 
 const invalid = (param: string, message: string) => new Failure('invalid_parameter', { param, message })
 
@@ -23,30 +24,60 @@ export function wholeNumber(body: Readonly<JsonObject>, name: string, least: num
   return value
 }
 
+type Fields = Pick<RequestFacts, 'stream' | 'outputLimit' | 'choices' | 'serviceTier' | 'sessionId'>
+
 /**
- * A limit on the output; null where there is none. A negative number means no limit to some providers, and others ignore
- * a 0: neither bounds what a request may cost.
+ * Reads what the gateway acts on, by the roles of a language's members. `leastLimit`: the smallest output limit that is
+ * accepted; absent: any. Throws `invalid_parameter` naming the member.
  */
-export function outputLimitOf(
-  body: Readonly<JsonObject>,
-  name: string,
-  least = Number.MIN_SAFE_INTEGER,
-): number | null {
-  const limit = wholeNumber(body, name, least)
-  return limit === null || limit < 1 ? null : limit
+export function fieldReader(
+  table: MemberTable,
+  leastLimit = Number.MIN_SAFE_INTEGER,
+): (body: Readonly<JsonObject>) => Fields {
+  const membersWith = (wanted: MemberRole) => membersWhere(table, ({ role }) => role === wanted)
+  const [stream = ''] = membersWith('stream')
+  const limits = membersWith('output limit')
+  const choices = membersWith('choices')
+  const tiers = membersWith('service tier')
+  const [session = ''] = membersWith('session')
+  return (body) => {
+    const fields: Fields = {
+      stream: body[stream] === true,
+      outputLimit: largestLimit(body, limits, leastLimit),
+      choices: 1,
+      sessionId: null,
+    }
+    for (const name of choices) fields.choices = Math.max(fields.choices, wholeNumber(body, name, 1) ?? 1)
+    for (const name of tiers) {
+      const value = body[name]
+      // What is no string is a tier that nobody knows.
+      const tier = typeof value === 'string' ? value : ''
+      if (isGiven(value) && value !== table[name]?.usual) fields.serviceTier = { name: tier, param: name }
+    }
+    fields.sessionId = sessionOf(body[session], session)
+    return fields
+  }
 }
 
-/** The service tier that a member names. What is no string is a tier that nobody knows. */
-export function serviceTierOf(value: unknown, param = 'service_tier'): Pick<RequestFacts, 'serviceTier'> {
-  if (value === undefined || value === null) return {}
-  return { serviceTier: { name: typeof value === 'string' ? value : '', param } }
+/**
+ * The largest limit that is given, because a provider may follow any; null where one is none. A negative number means no
+ * limit to some providers, and others ignore a 0: neither bounds what a request may cost.
+ */
+function largestLimit(body: Readonly<JsonObject>, names: readonly string[], least: number): number | null {
+  let largest: number | null = null
+  for (const name of names) {
+    const limit = wholeNumber(body, name, least)
+    if (limit === null) continue
+    if (limit < 1) return null
+    largest = Math.max(largest ?? 0, limit)
+  }
+  return largest
 }
 
-export function sessionIdOf(body: Readonly<JsonObject>): string | null {
-  const { session_id: sessionId } = body
-  if (sessionId === undefined || sessionId === null) return null
-  if (typeof sessionId !== 'string') throw invalid('session_id', 'session_id must be a string')
-  return sessionId
+function sessionOf(value: unknown, name: string): string | null {
+  if (value === undefined || value === null) return null
+  if (typeof value !== 'string') throw invalid(name, `${name} must be a string`)
+  return value
 }
 
 /**

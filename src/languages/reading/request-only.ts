@@ -5,8 +5,6 @@
 import { envelope } from '../../failure.ts'
 import type { Dialect } from '../dialect.ts'
 import { isObject, type JsonObject } from './json-value.ts'
-import { addMember, addRest } from './texts/request-texts.ts'
-import type { TextSlot } from './texts/text-slot.ts'
 
 export const requestOnly = {
   answerText: () => [],
@@ -14,18 +12,6 @@ export const requestOnly = {
   providerError: () => null,
   escalation: () => null,
 } as const satisfies Partial<Dialect>
-
-/** The texts of these members, in whatever shape, and of all others but `unread`, which the family reads itself. */
-export function textsOfRequest(
-  body: JsonObject,
-  members: readonly string[],
-  unread: readonly string[] = [],
-): TextSlot[] {
-  const slots: TextSlot[] = []
-  for (const member of members) addMember(slots, body, member, { role: 'user' })
-  addRest(slots, body, [...members, ...unread])
-  return slots
-}
 
 /** About how many characters an input has: of its texts, or four for each number of one that is made of tokens. */
 export function inputLength(value: unknown): number {

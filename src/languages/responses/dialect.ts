@@ -7,24 +7,20 @@ import { type Dialect, estimateTokens } from '../dialect.ts'
 import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { checkResponseFormat, checkTextFormat } from '../reading/output-format.ts'
-import {
-  modelOf,
-  outputLimitOf,
-  reachesBeyond,
-  serviceTierOf,
-  sessionIdOf,
-  wholeNumber,
-} from '../reading/request-fields.ts'
+import { fieldReader, modelOf, reachesBeyond, wholeNumber } from '../reading/request-fields.ts'
 import { tokenMember } from '../reading/request-only.ts'
 import { dropLogprobs } from '../reading/texts/logprobs.ts'
-import { addDescribed, addMember, addRest } from '../reading/texts/request-texts.ts'
-import { itemHolders, spelledTexts } from '../reading/texts/text-members.ts'
+import { addMember, textReader } from '../reading/texts/request-texts.ts'
+import { spelledTexts } from '../reading/texts/text-members.ts'
 import type { TextSlot } from '../reading/texts/text-slot.ts'
 import { FoundSlot, slotsOf, textLength } from '../reading/texts/texts.ts'
 import { topLevelSlots, topLevelTexts } from '../reading/texts/top-level-texts.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './answer.ts'
+import { responsesMembers } from './members.ts'
 import { responsesReader } from './stream-reader.ts'
-import { echoedTexts, isList, itemTexts, readApart, roleOf } from './texts.ts'
+import { echoedTexts, isList, itemHolders, itemTexts, readApart, roleOf } from './texts.ts'
+
+const readFields = fieldReader(responsesMembers)
 
 export const responses: Dialect = {
   family: 'responses',
@@ -36,28 +32,15 @@ export const responses: Dialect = {
     const hosted = objectsOf(body.tools).some(({ type }) => !runByCaller.has(textOf(type) ?? ''))
     return {
       model,
-      stream: body.stream === true,
+      ...readFields(body),
       inputEstimate: estimateTokens(textLength(body.instructions) + textLength(body.input)),
-      outputLimit: outputLimitOf(body, 'max_output_tokens'),
-      choices: 1,
       beyondBody: references.some((name) => isGiven(body[name])) || reachesBeyond(body.input),
       unbounded: hosted && uses === null ? 'tools' : unboundedMember(body),
       ...(hosted && uses !== null && { toolUses: uses }),
-      ...serviceTierOf(body.service_tier),
-      sessionId: sessionIdOf(body),
     }
   },
 
-  requestText(body) {
-    const slots: TextSlot[] = []
-    addMember(slots, body, 'instructions', { role: 'system' })
-    addInput(slots, body)
-    addDescribed(slots, body, 'prompt', 'user')
-    for (const member of describing) addDescribed(slots, body, member)
-    addRest(slots, body, readMembers)
-    return slots
-  },
-
+  requestText: textReader(responsesMembers, { input: addInput }),
   tokenInput: (body) => tokenMember(body),
 
   readAnswer: (body) =>
@@ -119,9 +102,6 @@ export function textFormatOf(format: Readonly<JsonObject>): JsonObject {
   const { json_schema: schema, ...rest } = format
   return isObject(schema) ? { ...rest, ...schema } : { ...rest }
 }
-
-const describing = ['tools', 'tool_choice', 'text', 'response_format', 'reasoning'] as const
-const readMembers = ['instructions', 'input', 'prompt', ...describing]
 
 /** Adds the texts of the input: its items, or the text that stands for one, or whatever else. */
 function addInput(slots: TextSlot[], body: JsonObject): void {

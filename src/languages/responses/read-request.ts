@@ -4,7 +4,6 @@
  * and so are outputs of calls. An assistant message's `id`, `status` and `phase` say nothing to another provider.
  */
 
-import { hintMembers } from '../chat/features.ts'
 import { broughtCallSignature } from '../chat/reasoning.ts'
 import type {
   FieldPath,
@@ -23,21 +22,21 @@ import {
   arrayAt,
   checkMembers,
   gathered,
-  givenOf,
   objectAt,
   onlyMembers,
   statedBoolean,
-  statedLimit,
-  statedNumber,
   statedObject,
   statedString,
   stringAt,
 } from '../translation/field-readers.ts'
-import { readEffort, readFormat } from '../translation/openai-shared.ts'
+import { readEffort, readEndUser, readFormat, readHints } from '../translation/openai-shared.ts'
+import { numberReader } from '../translation/settings.ts'
 import { broughtOpaque, type Opaque } from '../translation/signature.ts'
 import { malformed, unsupported } from '../translation/translation-errors.ts'
-import { responsesMembers } from './features.ts'
+import { responsesMembers } from './members.ts'
 import { inputParts } from './read-parts.ts'
+
+const readNumbers = numberReader(responsesMembers)
 
 export function readResponsesRequest(body: Readonly<JsonObject>): NeutralRequest {
   checkMembers(body, responsesMembers)
@@ -58,18 +57,11 @@ export function readResponsesRequest(body: Readonly<JsonObject>): NeutralRequest
     parallelTools: statedBoolean(body.parallel_tool_calls, 'parallel_tool_calls'),
     output: format === null ? null : readFormat(format.value, format.value, 'text.format'),
     reasoning: reasoningOf(body.reasoning),
-    sampling: givenOf({
-      maxOutputTokens: statedLimit(body.max_output_tokens, 'max_output_tokens'),
-      temperature: statedNumber(body.temperature, 'temperature'),
-      topP: statedNumber(body.top_p, 'top_p'),
-    }),
-    endUser: statedString(
-      body.safety_identifier ?? body.user,
-      isGiven(body.safety_identifier) ? 'safety_identifier' : 'user',
-    ),
+    sampling: readNumbers(body),
+    endUser: readEndUser(body),
     stream: body.stream === true,
     extras,
-    hints: gathered(body, hintMembers),
+    hints: readHints(body),
   }
 }
 

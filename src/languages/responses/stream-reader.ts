@@ -13,11 +13,11 @@ import { OpenChannels } from '../reading/frames/open-channels.ts'
 import { frameBytes, kindOfStem, OpenFrame } from '../reading/frames/open-frame.ts'
 import { isForeign, isTwofold, Unforeseen, unknownFrameFacts } from '../reading/frames/unknown-frames.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
-import { eventHolders, holdsNoText } from '../reading/texts/text-members.ts'
+import { holdsNoText } from '../reading/texts/text-members.ts'
 import { objectWith, stepOfName } from '../reading/texts/text-paths.ts'
 import { asKind, textsIn } from '../reading/texts/texts.ts'
 import { ownResponse, readUsage, waiting } from './answer.ts'
-import { echoedTexts, itemTexts, partOf, readApart } from './texts.ts'
+import { echoedTexts, eventHolders, itemTexts, partOf, readApart } from './texts.ts'
 
 const terminal = new Set(['response.completed', 'response.incomplete', 'response.failed'])
 /** Events whose delta is encoded sound. */

@@ -3,21 +3,21 @@
  * comes in pieces (`response.output_text.delta`), and again whole with every event that says a part of it is done.
  */
 
-import { isGiven, isObject, type JsonObject, textOf } from '../reading/json-value.ts'
+import { membersWhere } from '../member-table.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { isKnownLabel } from '../reading/texts/known-labels.ts'
 import type { RequestEcho } from '../reading/texts/request-echo.ts'
 import { isUnread } from '../reading/texts/request-texts.ts'
 import { unsignItem } from '../reading/texts/signed-reasoning.ts'
+import { type Holder, partHolder } from '../reading/texts/text-members.ts'
 import type { TextKind } from '../reading/texts/text-slot.ts'
 import { asKind, type FoundText, textsIn, textsOfMember, whereAltered } from '../reading/texts/texts.ts'
+import { responsesMembers, spokenByDelta, spokenByEvent, spokenByItem } from './members.ts'
 
 /** Members of a response that say the request's own words again. */
-const echoes = ['input', 'instructions', 'metadata', 'user', 'safety_identifier', 'prompt_cache_key'] as const
+const echoes = membersWhere(responsesMembers, ({ repeated }) => repeated === 'words')
 /** And those that say what was set, with what was left to the provider filled in. */
-const settings = [
-  ...['tools', 'tool_choice', 'text', 'prompt', 'reasoning', 'truncation', 'prompt_cache_retention'],
-  ...['previous_response_id', 'conversation', 'incomplete_details'],
-] as const
+const settings = [...membersWhere(responsesMembers, ({ repeated }) => repeated === 'setting'), 'incomplete_details']
 
 /** Members of a response that are read apart: the items one by one, and what is said again of the request. */
 export const readApart: ReadonlySet<string> = new Set(['output', ...echoes, ...settings])
@@ -65,6 +65,20 @@ export const itemTexts = (item: JsonObject, files = false): FoundText[] => {
   if (item.type !== 'mcp_call') return texts
   return texts.map((found) => (found.place === 'output' ? asKind(found, 'tool_result') : found))
 }
+
+/** What holds the texts of an output item. */
+export const itemHolders = (item: JsonObject): readonly Holder[] => [
+  { of: item, members: spokenByItem },
+  ...[...objectsOf(item.content), ...objectsOf(item.summary)].map(partHolder),
+]
+
+/** What holds the texts of an event. */
+export const eventHolders = (event: JsonObject, withDelta: boolean): readonly Holder[] => [
+  { of: event, members: withDelta ? spokenByDelta : spokenByEvent },
+  ...(isObject(event.part) ? [partHolder(event.part)] : []),
+  ...(isObject(event.item) ? itemHolders(event.item) : []),
+  ...(isObject(event.response) ? objectsOf(event.response.output).flatMap(itemHolders) : []),
+]
 
 /** Whether an item's texts stand apart: entries of a list, which nobody reads as one text. */
 export const isList = ({ type }: JsonObject): boolean => type === 'mcp_list_tools' || type === 'file_search_call'

@@ -4,7 +4,6 @@
  * that do not reason refuse the wish.
  */
 
-import { hintMembers } from '../chat/features.ts'
 import type {
   NeutralCitation,
   NeutralMedia,
@@ -18,8 +17,10 @@ import type {
 } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
 import { dataUrl } from '../translation/data-url.ts'
-import { effortOf, errorText, fileName, schemaWords } from '../translation/openai-shared.ts'
+import { effortOf, errorText, fileName, schemaWords, writeHints } from '../translation/openai-shared.ts'
+import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
+import { responsesMembers } from './members.ts'
 
 export function writeResponsesRequest(request: NeutralRequest): JsonObject {
   const [only, ...more] = request.instructions
@@ -28,7 +29,7 @@ export function writeResponsesRequest(request: NeutralRequest): JsonObject {
     model: request.model,
     ...(more.length === 0 && only !== undefined && { instructions: only.text }),
     input: [...begin, ...request.turns.flatMap(itemsOf)],
-    ...samplingMembers(request),
+    ...settingsOf(request.sampling),
     ...toolMembers(request),
     store: false,
   }
@@ -41,25 +42,14 @@ export function writeResponsesRequest(request: NeutralRequest): JsonObject {
     if (name !== 'service_tier') throw unsupported(at, 'the responses language has nothing like it')
     body.service_tier = value
   }
-  for (const name of hintMembers) {
-    const hint = request.hints?.get(name)
-    if (hint !== undefined) body[name] = hint.value
-  }
+  Object.assign(body, writeHints(request.hints))
   if (request.stream) body.stream = true
   return body
 }
 
-function samplingMembers({ sampling }: NeutralRequest): JsonObject {
-  const { maxOutputTokens, temperature, topP, ...others } = sampling
-  for (const other of Object.values(others)) {
-    if (other !== undefined) throw unsupported(other.at, 'the responses language has nothing like it')
-  }
-  return {
-    ...(maxOutputTokens !== undefined && { max_output_tokens: maxOutputTokens.value }),
-    ...(temperature !== undefined && { temperature: temperature.value }),
-    ...(topP !== undefined && { top_p: topP.value }),
-  }
-}
+const settingsOf = settingWriter(responsesMembers, ({ at }) => {
+  throw unsupported(at, 'the responses language has nothing like it')
+})
 
 function toolMembers({ tools, toolChoice: choice, parallelTools }: NeutralRequest): JsonObject {
   const members: JsonObject = {}

@@ -82,9 +82,15 @@ for (const { caller, members } of Object.values(languages)) {
       expect(() => caller.readRequest({ ...question, brand_new: 1 })).toThrow(refusal('brand_new'))
     })
 
-    for (const [member, treatment] of Object.entries(members)) {
-      if (treatment === 'carried') continue
-      if ('hint' in treatment) {
+    for (const [member, { translation }] of Object.entries(members)) {
+      if (translation === undefined) {
+        test(`${member} is refused by its name: it is not known to other providers`, () => {
+          expect(() => caller.readRequest({ ...question, [member]: {} })).toThrow(refusal(member))
+        })
+        continue
+      }
+      if (translation === 'carried') continue
+      if ('hint' in translation) {
         test(`${member} is carried to the OpenAI languages, and left out elsewhere`, () => {
           const request = caller.readRequest({ ...question, [member]: 'h' })
           const sent = Object.values(languages).filter(({ provider }) => provider.writeRequest(request)[member] === 'h')
@@ -92,7 +98,7 @@ for (const { caller, members } of Object.values(languages)) {
         })
         continue
       }
-      if ('withoutEffect' in treatment) {
+      if ('withoutEffect' in translation) {
         test(`${member} changes nothing`, () => {
           expect(caller.readRequest({ ...question, [member]: {} })).toEqual(caller.readRequest(question))
         })
@@ -100,7 +106,7 @@ for (const { caller, members } of Object.values(languages)) {
       }
       test(`${member} is refused by its name, but for the values that change nothing`, () => {
         expect(() => caller.readRequest({ ...question, [member]: 'anything else' })).toThrow(refusal(member))
-        for (const value of treatment.onlyAs ?? []) {
+        for (const value of translation.onlyAs ?? []) {
           expect(caller.readRequest({ ...question, [member]: value })).toEqual(caller.readRequest(question))
         }
         expect(caller.readRequest({ ...question, [member]: null })).toEqual(caller.readRequest(question))

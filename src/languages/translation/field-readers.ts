@@ -4,9 +4,9 @@
  */
 
 import { settingOf } from '../../lib/json/exact-json.ts'
+import type { MemberTable } from '../member-table.ts'
 import type { FieldPath, Stated } from '../neutral.ts'
 import { isGiven, isObject, type JsonObject } from '../reading/json-value.ts'
-import type { MemberTable } from '../translation-language.ts'
 import { malformed, unsupported } from './translation-errors.ts'
 
 /** Refuses the members that the table refuses, and those that it does not know. */
@@ -14,11 +14,11 @@ export function checkMembers(body: Readonly<JsonObject>, table: MemberTable): vo
   for (const name in body) {
     const value = body[name]
     if (!isGiven(value)) continue
-    const treatment = Object.hasOwn(table, name) ? table[name] : undefined
-    if (treatment === undefined) throw unsupported(name, unknownMember)
-    if (treatment === 'carried' || !('refused' in treatment)) continue
-    if (treatment.onlyAs?.some((only) => Bun.deepEquals(only, value))) continue
-    throw unsupported(name, treatment.refused)
+    const translation = Object.hasOwn(table, name) ? table[name]?.translation : undefined
+    if (translation === undefined) throw unsupported(name, unknownMember)
+    if (translation === 'carried' || !('refused' in translation)) continue
+    if (translation.onlyAs?.some((only) => Bun.deepEquals(only, value))) continue
+    throw unsupported(name, translation.refused)
   }
 }
 
@@ -71,20 +71,6 @@ export function statedLimit(value: unknown, at: FieldPath): Stated<number> | nul
   const limit = statedNumber(value, at)
   if (limit !== null && limit.value < 0) throw unsupported(at, 'must not be negative: leave it out where there is none')
   return limit
-}
-
-/** The members whose value was given, for objects whose members may be absent but not undefined. */
-export function givenOf<Values extends object>(
-  values: {
-    [Name in keyof Values]: Values[Name] | null
-  },
-): Partial<Values> {
-  const given: Partial<Values> = {}
-  for (const name in values) {
-    const value = values[name]
-    if (value !== null) given[name] = value
-  }
-  return given
 }
 
 /** Notes those of the caller's members that were given under their own names. */

@@ -4,15 +4,9 @@
  * becomes of each member of a caller's body.
  */
 import { bedrockEmbeddingMembers } from '../converse/embeddings.ts'
-import { embeddingMembers } from '../embeddings/translation.ts'
-import {
-  type Feature,
-  features,
-  type Language,
-  type MemberTable,
-  type MemberTreatment,
-  type Support,
-} from '../translation-language.ts'
+import { embeddingMembers } from '../embeddings/members.ts'
+import type { MemberTable, Translation } from '../member-table.ts'
+import { type Feature, features, type Language, type Support } from '../translation-language.ts'
 import { languages } from './languages.ts'
 
 const introduction = `# Any client, any provider
@@ -115,16 +109,17 @@ function writtenAs(support: Support): string {
 
 function memberSection(title: string, members: MemberTable): string {
   const rows = Object.entries(members)
-    .toSorted(([left], [right]) => (left < right ? -1 : 1))
-    .map(([member, treatment]) => [`\`${member}\``, treatedAs(treatment)])
+    .flatMap(([name, { translation }]) => (translation === undefined ? [] : [{ name, translation }]))
+    .toSorted((left, right) => (left.name < right.name ? -1 : 1))
+    .map(({ name, translation }) => [`\`${name}\``, translatedAs(translation)])
   return `## ${title}\n\nA member that is not listed is refused.\n\n${markdown([['', ''], ...rows])}`
 }
 
-function treatedAs(treatment: MemberTreatment): string {
-  if (treatment === 'carried') return 'carried'
-  if ('hint' in treatment) return `carried between chat and responses, *left out* elsewhere: ${treatment.hint}`
-  if ('withoutEffect' in treatment) return `*without effect*: ${treatment.withoutEffect}`
-  const { onlyAs, refused } = treatment
+function translatedAs(translation: Translation): string {
+  if (translation === 'carried') return 'carried'
+  if ('hint' in translation) return `carried between chat and responses, *left out* elsewhere: ${translation.hint}`
+  if ('withoutEffect' in translation) return `*without effect*: ${translation.withoutEffect}`
+  const { onlyAs, refused } = translation
   if (onlyAs === undefined) return `**refused**: ${refused}`
   return `**refused** unless it is ${onlyAs.map((value) => `\`${JSON.stringify(value)}\``).join(' or ')}: ${refused}`
 }

@@ -1,5 +1,6 @@
 /** What chat and responses say alike: errors, efforts, schemas of output, tools' names for what they choose. */
 
+import { hints } from '../chat/members.ts'
 import {
   type Effort,
   efforts,
@@ -7,10 +8,11 @@ import {
   type NeutralError,
   type NeutralOutput,
   type NeutralReasoning,
+  type NeutralRequest,
   type Stated,
 } from '../neutral.ts'
 import { isGiven, isObject, type JsonObject, textOf } from '../reading/json-value.ts'
-import { onlyMembers, statedString, stringAt } from './field-readers.ts'
+import { gathered, onlyMembers, statedString, stringAt } from './field-readers.ts'
 import { malformed, unsupported } from './translation-errors.ts'
 
 /** An error's body: `{"error": {message, type, param, code}}`, of which some providers have less. */
@@ -51,6 +53,21 @@ export function effortOf({ effort, budgetTokens }: NeutralReasoning): Effort | n
   if (budgetTokens <= 4096) return 'low'
   return budgetTokens <= 16_384 ? 'medium' : 'high'
 }
+
+/** Members that both languages have alike, and that pass between them under their names. */
+const hintMembers = Object.keys(hints)
+
+export const readHints = (body: Readonly<JsonObject>): Map<string, Stated<unknown>> => gathered(body, hintMembers)
+
+export function writeHints(given: NeutralRequest['hints']): JsonObject {
+  const members: JsonObject = {}
+  for (const [name, { value }] of given ?? []) if (hintMembers.includes(name)) members[name] = value
+  return members
+}
+
+/** The newer of two names counts. */
+export const readEndUser = (body: Readonly<JsonObject>): Stated<string> | null =>
+  statedString(body.safety_identifier, 'safety_identifier') ?? statedString(body.user, 'user')
 
 const schemaMembers = new Set(['name', 'description', 'schema', 'strict', 'type'])
 

@@ -12,8 +12,8 @@
  * stays as it is, also beside what has one.
  */
 
-import { callSignatureIn } from '../chat/reasoning.ts'
-import { type Family, isTranslated, type TranslatedFamily } from '../families.ts'
+import { callSignatureIn, withoutThoughts } from '../chat/reasoning.ts'
+import { type Family, isTranslated, memberWith, type TranslatedFamily } from '../families.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from '../reading/json-value.ts'
 import { markBegins } from '../reading/texts/signed-reasoning.ts'
 import { readMarkedSignature } from './signature.ts'
@@ -32,9 +32,10 @@ const marksBegin = Buffer.from(markBegins)
 
 /** Null where nothing is marked. */
 export function withoutForeignReasoning(family: Family, body: Readonly<JsonObject>): MemberWithoutMarks | null {
-  const member = family === 'responses' ? 'input' : 'messages'
+  const member = memberWith(family, 'conversation')
+  if (member === undefined || !isTranslated(family)) return null
   const given = body[member]
-  if (!Array.isArray(given) || !isTranslated(family)) return null
+  if (!Array.isArray(given)) return null
   const without = withoutMarksOf[family]
   let changed = false
   const value = given.flatMap((one: unknown) => {
@@ -69,7 +70,7 @@ const withoutMarksOf: Readonly<Record<TranslatedFamily, (one: JsonObject) => Jso
     const kept = isSigned ? { ...message, tool_calls: unsigned } : message
     const details = objectsOf(message.reasoning_details)
     if (!details.some(({ signature, data }) => isMarked(signature) || isMarked(data))) return kept
-    const { reasoning_content: thoughts, reasoning_details: opaque, ...spoken } = kept
+    const spoken = withoutThoughts(kept)
     return calls.length > 0 || saysSomething(spoken.content) || saysSomething(spoken.refusal) ? spoken : null
   },
 }

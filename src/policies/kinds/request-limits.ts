@@ -1,5 +1,6 @@
 /** How large a request may be and how much it may ask for, apart from what it costs. */
 import { z } from 'zod'
+import { isFamily, membersWith } from '../../languages/families.ts'
 import { type Decision, policyKind, type Subject } from './kind.ts'
 
 const most = z.number().int().min(0).max(1_000_000_000).optional()
@@ -43,10 +44,10 @@ const sizes = {
   max_input_characters: ({ texts }: Subject) => texts.reduce((sum, { text }) => sum + text.length, 0),
   max_input_tokens: ({ facts }: Subject) => facts.inputEstimate,
   max_output_tokens: ({ facts, context }: Subject) =>
-    facts.outputLimit ?? (generating.has(context.request.family) ? Number.POSITIVE_INFINITY : 0),
+    facts.outputLimit ?? (mayLimitOutput(context.request.family) ? Number.POSITIVE_INFINITY : 0),
   max_choices: ({ facts }: Subject) => facts.choices,
   max_messages: ({ texts }: Subject) => texts.length,
   max_tools: ({ context }: Subject) => context.request.tools.length,
 }
 
-const generating: ReadonlySet<string> = new Set(['chat', 'responses', 'messages', 'completions'])
+const mayLimitOutput = (family: string): boolean => isFamily(family) && membersWith(family, 'output limit').length > 0

@@ -25,7 +25,7 @@
 
 import { Failure } from '../../failure.ts'
 import type { RequestFacts } from '../../languages/dialect.ts'
-import { type Family, families } from '../../languages/families.ts'
+import { type Family, families, membersWith } from '../../languages/families.ts'
 import { nanoOf, type Price, Sum } from '../../providers/prices/price.ts'
 import { multipleOf, priceInTier } from '../../providers/prices/service-tier.ts'
 import { audioCost } from './cost.ts'
@@ -181,14 +181,11 @@ function messagesOf(parsed: BoundedRequest['parsed']): number {
 const hasTools = (parsed: BoundedRequest['parsed']): boolean =>
   parsed?.tools !== undefined || parsed?.functions !== undefined
 
-/** The field that would bound the output, if it is not `max_tokens`. */
-const unbounded: Readonly<Partial<Record<Family, string>>> = { speech: 'input', responses: 'max_output_tokens' }
-
 function outputBound({ family, facts }: BoundedRequest, window: number | null, maxOutputTokens: number | null): number {
   if (families[family].gives === 'numbers') return 0
   const { outputLimit } = facts
   if (outputLimit === null && maxOutputTokens === null && window === null) {
-    throw boundless(unbounded[family] ?? 'max_tokens')
+    throw boundless(membersWith(family, 'output limit').at(-1) ?? 'input')
   }
   const none = Number.POSITIVE_INFINITY
   return Math.min(outputLimit ?? none, maxOutputTokens ?? none, window ?? none)

@@ -14,12 +14,11 @@ import { messages } from '../../messages/dialect.ts'
 import { moderations } from '../../moderations/dialect.ts'
 import { responses } from '../../responses/dialect.ts'
 import { isObject, type JsonObject } from '../json-value.ts'
-import { unread } from './request-texts.ts'
+import { unread, unreadMembers } from './request-texts.ts'
 
 const mark = 'MARKED'
 
-const unreadMembers = new Set(unread.flatMap(({ members = [] }) => members))
-const unreadWithin = new Set(unread.flatMap((entry) => (entry.as === undefined ? (entry.within ?? []) : [])))
+const unreadWithin = new Set(unread.flatMap((entry) => (entry.as === undefined ? entry.within : [])))
 const described = new Set([
   ...['tools', 'tool_choice', 'functions', 'response_format', 'text', 'prompt', 'mcp_servers', 'reasoning', 'thinking'],
 ])

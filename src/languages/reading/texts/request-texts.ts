@@ -1,48 +1,32 @@
 /**
  * The texts of a request's members: all that a provider may read as prose, in whatever shape it came, because some read
- * leniently what the language does not foresee. What is deliberately not read is in one list, with the reason.
+ * leniently what the language does not foresee. The tables of members say which are not read (`member-table.ts`); what is
+ * not read within tools, formats and prompts is in one list here, with the reason.
  */
 
+import { families } from '../../families.ts'
+import { type MemberTable, type MemberText, membersWhere } from '../../member-table.ts'
 import type { JsonObject } from '../json-value.ts'
 import { isKnownLabel } from './known-labels.ts'
 import type { TextSlot } from './text-slot.ts'
 import { FoundSlot, type FoundText, textsOfMember } from './texts.ts'
 
-/** What is not read of a request. Beside it: ids, labels and encoded bytes that are what they should be (`known-labels.ts`). */
+/** What is not read of tools, formats and prompts. Beside it: ids, labels and encoded bytes that are what they should be (`known-labels.ts`). */
 interface Unread {
-  /** Outermost members, the whole of them. */
-  readonly members?: readonly string[]
-  /** Members at any depth of tools, formats and prompts: strings, and lists of them. */
-  readonly within?: readonly string[]
-  /** Of those within, only words of the languages, or what has no space. Absent: whatever they say. */
+  /** Members at any depth: strings, and lists of them. */
+  readonly within: readonly string[]
+  /** Only words of the languages, or what has no space. Absent: whatever they say. */
   readonly as?: 'word' | 'name'
   readonly reason: string
 }
 
 export const unread: readonly Unread[] = [
-  { members: ['model', 'stream', 'store'], reason: 'They say what is to be done, and other policies hold them' },
   {
-    members: [
-      ...[
-        'service_tier',
-        'reasoning_effort',
-        'verbosity',
-        'modalities',
-        'truncation',
-        'include',
-        'encoding_format',
-        'anthropic_version',
-        'betas',
-        'audio',
-        'prompt_cache_retention',
-      ],
-    ],
     within: ['tool_choice', 'function_call', 'verbosity', 'mode', 'syntax', 'type', 'effort', 'summary', 'display'],
     as: 'word',
     reason: 'Settings: a provider knows its own words for them, and takes none for what is said',
   },
   {
-    members: ['session_id', 'prompt_cache_key', 'previous_response_id', 'conversation', 'container'],
     within: ['id', 'vector_store_ids', 'file_ids', 'skill_id', 'connector_id', 'container', 'version'],
     as: 'name',
     reason: 'They name what the gateway or the provider keeps',
@@ -66,9 +50,15 @@ export const unread: readonly Unread[] = [
   },
 ]
 
-const unreadMembers: ReadonlySet<string> = new Set(unread.flatMap(({ members = [] }) => members))
+/**
+ * Outermost members that are not read, whichever language has them: switches, which other policies hold; settings, for
+ * which a provider knows its own words; and names of what the gateway or the provider keeps.
+ */
+export const unreadMembers: ReadonlySet<string> = new Set(
+  Object.values(families).flatMap(({ members }) => membersWhere(members, ({ text }) => text === 'none')),
+)
 const unreadWithin: ReadonlyMap<string, Unread> = new Map(
-  unread.flatMap((entry) => (entry.within ?? []).map((key) => [key, entry] as const)),
+  unread.flatMap((entry) => entry.within.map((key) => [key, entry] as const)),
 )
 
 /** Whether a text within tools, formats or prompts is none that is read. */
@@ -83,6 +73,42 @@ export function isUnread({ place, text }: Pick<FoundText, 'place' | 'text'>): bo
 
 /** Of a tool or a server itself, not of what a schema calls so. */
 const inHeaders = /^\w+(?:[#/[]\d+\]?)*\/headers\//
+
+type Read = (slots: TextSlot[], body: JsonObject) => void
+
+/** Members of a table that its dialect reads itself. */
+type OwnMember<Table> = { [Name in keyof Table]: Table[Name] extends { text: 'own' } ? Name : never }[keyof Table]
+
+/**
+ * A reader of the texts of a request: first those of the table's members in its order, then those of every other member,
+ * such as stop sequences, metadata, and what nobody has heard of.
+ */
+export function textReader<Table extends MemberTable>(
+  table: Table,
+  own: Readonly<Record<OwnMember<Table> & string, Read>>,
+): (body: JsonObject) => TextSlot[] {
+  const known = new Set(unreadMembers)
+  const reads: Read[] = []
+  const ownReads: Readonly<Record<string, Read>> = own
+  for (const [name, { text }] of Object.entries(table)) {
+    if (text === undefined) continue
+    known.add(name)
+    if (text === 'none' || text === 'none here') continue
+    reads.push(ownReads[name] ?? readerOf(name, text))
+  }
+  return (body) => {
+    const slots: TextSlot[] = []
+    for (const read of reads) read(slots, body)
+    for (const name in body) if (!known.has(name)) addMember(slots, body, name, { role: null })
+    return slots
+  }
+}
+
+function readerOf(name: string, text: MemberText): Read {
+  if (text === 'description') return (slots, body) => addDescribed(slots, body, name, 'system')
+  if (text === 'user description') return (slots, body) => addDescribed(slots, body, name, 'user')
+  return (slots, body) => addMember(slots, body, name, { role: text })
+}
 
 interface Asked {
   role: string | null
@@ -99,17 +125,10 @@ export function addMember(slots: TextSlot[], body: JsonObject, member: string, {
 }
 
 /** Adds what callers say about their tools, formats and prompts, which is said to the model too. */
-export function addDescribed(slots: TextSlot[], body: JsonObject, member: string, role = 'system'): void {
+function addDescribed(slots: TextSlot[], body: JsonObject, member: string, role: string): void {
   if (body[member] === undefined) return
   const owner = { member, role }
   for (const found of textsOfMember(body, member, { files: true })) {
     if (!isUnread(found)) slots.push(new FoundSlot(found, owner))
-  }
-}
-
-/** Adds the texts of every member that nobody reads otherwise: stop sequences, metadata, and what nobody has heard of. */
-export function addRest(slots: TextSlot[], body: JsonObject, read: readonly string[]): void {
-  for (const member in body) {
-    if (!unreadMembers.has(member) && !read.includes(member)) addMember(slots, body, member, { role: null })
   }
 }

@@ -1,61 +1,26 @@
 /**
- * The members in which a language has its texts, and what stands there in a text's place. Clients add what comes to what
+ * What stands in the place of a text, in the members in which a language has its texts. Clients add what comes to what
  * came (`text += value`), whatever it is: a list or a number becomes a text then, which says what no string said.
  */
 import { isNumber } from '../../../lib/json/exact-json.ts'
-import { isObject, type JsonObject, objectsOf } from '../json-value.ts'
+import { isObject, type JsonObject } from '../json-value.ts'
 import type { TextKind } from './text-slot.ts'
 import type { FoundText } from './texts.ts'
 
 /** An object with texts: the members that are one each, or a list of parts that have some. */
-interface Holder {
+export interface Holder {
   readonly of: JsonObject
   readonly members: readonly string[]
 }
 
-const ofDelta = ['content', 'reasoning_content', 'reasoning', 'refusal'] as const
-const ofPart = ['text', 'thinking', 'refusal'] as const
-const ofCalled = ['name', 'arguments', 'input'] as const
-
-/** Of a choice: `said` names its delta, or its message. */
-export function choiceHolders(choice: JsonObject, said: 'delta' | 'message'): readonly Holder[] {
-  const { [said]: spoken } = choice
-  const beside = { of: choice, members: ['text'] }
-  if (!isObject(spoken)) return [beside]
-  const { tool_calls: calls, function_call: called } = spoken
-  const functions = objectsOf(calls).flatMap((call) => [call.function, call.custom])
-  return [
-    beside,
-    { of: spoken, members: ofDelta },
-    ...objectsOf(spoken.content).map(holderOf(ofPart)),
-    ...[...functions, called].filter(isObject).map(holderOf(ofCalled)),
-  ]
-}
-
-/** Of a content block, or a delta of one. */
-export const blockHolder = (of: JsonObject): Holder => ({ of, members: ofBlock })
-const ofBlock = ['text', 'thinking', 'partial_json', 'name'] as const
-
-/** Of an output item. */
-export const itemHolders = (item: JsonObject): readonly Holder[] => [
-  { of: item, members: ofItem },
-  ...[...objectsOf(item.content), ...objectsOf(item.summary)].map(holderOf(ofPart)),
-]
-const ofItem = [...ofCalled, 'code'] as const
-
-/** Of an event of the responses language. */
-export const eventHolders = (event: JsonObject, withDelta: boolean): readonly Holder[] => [
-  { of: event, members: withDelta ? ofEvent : ofEventBesideDelta },
-  ...(isObject(event.part) ? [{ of: event.part, members: ofPart }] : []),
-  ...(isObject(event.item) ? itemHolders(event.item) : []),
-  ...(isObject(event.response) ? objectsOf(event.response.output).flatMap(itemHolders) : []),
-]
-const ofEventBesideDelta = ['text', 'refusal', 'arguments', 'input', 'code', 'transcript'] as const
-const ofEvent = ['delta', ...ofEventBesideDelta] as const
-
 const holderOf =
   (members: readonly string[]) =>
   (of: JsonObject): Holder => ({ of, members })
+
+/** A typed part of a text. */
+export const partHolder = holderOf(['text', 'thinking', 'refusal'])
+/** What names a tool that is called, and says with what. */
+export const calledHolder = holderOf(['name', 'arguments', 'input'])
 
 /** Whether a number, or a list of other things than objects, stands where a text should. Truth values say nothing. */
 export const holdsNoText = ({ of, members }: Holder): boolean => members.some((member) => isNoText(of[member]))

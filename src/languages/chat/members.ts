@@ -1,0 +1,85 @@
+/** The members of a chat completion request, and those of its messages that hold what the model says. */
+import type { MemberTable } from '../member-table.ts'
+import type { TextKind } from '../reading/texts/text-slot.ts'
+
+/** Members that providers of the other OpenAI language take too, and no answer depends on. */
+export const hints = {
+  metadata: { hint: "it is a label of the provider's own logs, and no answer depends on it" },
+  prompt_cache_key: { hint: 'other providers find common beginnings without it' },
+  prompt_cache_retention: { hint: 'elsewhere `cache_control` says how long' },
+}
+
+/** Why both OpenAI languages refuse what they refuse. */
+export const stateless = 'answers are kept by no provider but the one that made them'
+export const noLogprobs = 'other providers give no log probabilities'
+const oneText = 'other providers answer with one text'
+const retired = 'is retired: use tools'
+
+export const chatMembers = {
+  model: { text: 'none', translation: 'carried' },
+  messages: { text: 'own', role: 'conversation', translation: 'carried' },
+  prediction: { text: 'assistant', translation: { refused: 'other providers take no prediction' } },
+  tools: { text: 'description', translation: 'carried' },
+  tool_choice: { text: 'description', translation: 'carried' },
+  function_call: { text: 'description', translation: { refused: retired } },
+  functions: { text: 'description', translation: { refused: retired } },
+  response_format: { text: 'description', translation: 'carried' },
+
+  max_completion_tokens: { role: 'output limit', setting: 'maxOutputTokens', translation: 'carried' },
+  max_tokens: { role: 'output limit', setting: 'maxOutputTokens', translation: 'carried' },
+  temperature: { setting: 'temperature', translation: 'carried' },
+  top_p: { setting: 'topP', translation: 'carried' },
+  seed: { setting: 'seed', translation: 'carried' },
+  frequency_penalty: { setting: 'frequencyPenalty', translation: 'carried' },
+  presence_penalty: { setting: 'presencePenalty', translation: 'carried' },
+  stop: { setting: 'stop', translation: 'carried' },
+
+  stream: { text: 'none', role: 'stream', translation: 'carried' },
+  stream_options: {
+    role: 'usage frame',
+    translation: { withoutEffect: 'the gateway itself asks for usage, and tells it where the caller asked' },
+  },
+  n: { role: 'choices', translation: { onlyAs: [1], refused: 'other providers give one answer' } },
+  service_tier: { text: 'none', role: 'service tier', translation: 'carried' },
+  session_id: {
+    text: 'none',
+    role: 'session',
+    translation: { withoutEffect: "it is the gateway's own, read before" },
+  },
+  cache_control: { role: 'prompt cache', translation: 'carried' },
+  parallel_tool_calls: { translation: 'carried' },
+  reasoning_effort: { text: 'none', translation: 'carried' },
+  verbosity: { text: 'none', translation: 'carried' },
+  safety_identifier: { translation: 'carried' },
+  user: { translation: 'carried' },
+  metadata: { translation: hints.metadata },
+  prompt_cache_key: { text: 'none', translation: hints.prompt_cache_key },
+  prompt_cache_retention: { text: 'none', translation: hints.prompt_cache_retention },
+
+  store: { text: 'none', translation: { onlyAs: [false], refused: stateless } },
+  logprobs: { translation: { onlyAs: [false], refused: noLogprobs } },
+  top_logprobs: { translation: { onlyAs: [0], refused: noLogprobs } },
+  logit_bias: { translation: { onlyAs: [{}], refused: 'tokens are numbered otherwise by other providers' } },
+  modalities: { text: 'none', translation: { onlyAs: [['text']], refused: oneText } },
+  audio: { text: 'none', translation: { refused: oneText } },
+  web_search_options: { translation: { refused: 'the search is run by providers of this language alone' } },
+  moderation: { translation: { refused: 'it is done by providers of this language alone' } },
+  prompt_cache_options: { translation: { refused: 'it is known to providers of this language alone' } },
+} as const satisfies MemberTable
+
+/**
+ * Members of a message, and of a stream's delta, that hold what the model says. Of several that hold its reasoning, the
+ * first one given counts, and the gateway writes the first.
+ */
+export const spokenMembers = {
+  content: 'content',
+  reasoning_content: 'reasoning',
+  reasoning: 'reasoning',
+  refusal: 'refusal',
+} as const satisfies Readonly<Record<string, TextKind>>
+
+export const spokenNames: readonly string[] = Object.keys(spokenMembers)
+
+/** Those of one kind, in the table's order. */
+export const membersSpeaking = (wanted: TextKind): readonly string[] =>
+  Object.entries(spokenMembers).flatMap(([name, kind]) => (kind === wanted ? [name] : []))
