@@ -32,17 +32,6 @@ const operations: Readonly<Record<string, string>> = {
 
 export const operationOf = (family: string): string => operations[family] ?? family
 
-/** The conventions' names of providers, by our kinds of them. */
-const providerNames: Readonly<Record<string, string>> = {
-  openai: 'openai',
-  anthropic: 'anthropic',
-  'azure-openai': 'azure.ai.openai',
-  gemini: 'gcp.gemini',
-  bedrock: 'aws.bedrock',
-}
-
-export const providerNameOf = (kind: string): string => providerNames[kind] ?? kind
-
 /** Attributes by the conventions of GenAI and MCP, or by the general ones; what has no name there begins with ours. */
 export const attribute = {
   operation: 'gen_ai.operation.name',

@@ -2,7 +2,9 @@
  * `provider list|get|create|update|delete`. A credential is read from stdin or from a variable of the environment, never
  * from a flag: others can read a command line.
  */
+
 import { Failure } from '../../../src/failure.ts'
+import { providerKinds } from '../../../src/providers/kinds/index.ts'
 import { command, type Group, type Leaf } from '../../command/command.ts'
 import { fromEnvironment, pairsFromEnvironment } from '../../command/from-environment.ts'
 import { recordFlags, sendRecord } from '../../command/record.ts'
@@ -29,7 +31,7 @@ const provider: Resource = {
   fields: ['id', 'name', 'kind', 'base_url', 'has_api_key', 'allow_unlisted_models'],
 }
 
-const kinds = 'openai|anthropic|azure-openai|gemini|bedrock|simulator'
+const kinds = [...providerKinds.keys()].join('|')
 const clearable = ['base_url', 'api_key', 'headers', 'default_price', 'timeouts']
 
 const settingFlags = {

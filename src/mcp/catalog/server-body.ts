@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { noSecret } from '../../identity/free-text.ts'
 import { recordName } from '../../providers/catalog/catalog-change.ts'
-import { headersSchema } from '../../providers/provider-body.ts'
+import { headersSchema } from '../../providers/headers.ts'
 
 const secretText = z.string().min(1).max(4096)
 const address = z.string().max(2048)

@@ -28,6 +28,11 @@ const answers: Readonly<Partial<Record<Family, Answer>>> = {
 
 export const simulator: ProviderKind = {
   kind: 'simulator',
+  telemetryName: 'simulator',
+  priceName: null,
+  environment: null,
+  takesCacheKey: true,
+  addressProblem: () => null,
   families: ['chat', 'responses', 'messages', 'embeddings', 'transcriptions', 'speech', 'completions', 'moderations'],
   async send(_provider: Provider, call: UpstreamCall): Promise<Response> {
     const model = simulatedModel(call.model)
