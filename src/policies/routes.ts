@@ -23,7 +23,7 @@ import {
 } from './policy-record.ts'
 import { type TrialDependencies, trialRoutes } from './trials/trial-routes.ts'
 
-export type PolicyRouteDependencies = PolicyDependencies & TrialDependencies
+type PolicyRouteDependencies = PolicyDependencies & TrialDependencies
 
 export const policyRoutes = (deps: PolicyRouteDependencies): AnyRoute[] => [
   create(deps),

@@ -189,7 +189,7 @@ async function deleteProvider(deps: CatalogDependencies, call: CatalogCall, befo
 }
 
 /** The provider of this id. Throws `not_found`. */
-export async function requireProvider({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ProviderRow> {
+async function requireProvider({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ProviderRow> {
   const [row] = await state.read('select * from providers where id = ? and deleted = 0', [id])
   if (row === undefined) throw missing('provider')
   return fromRow(providers, row)

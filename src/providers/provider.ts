@@ -90,7 +90,7 @@ export interface ProviderKind {
 export const textFamilies: ReadonlySet<Family> = new Set<Family>(['chat', 'responses', 'messages'])
 
 /** The language in which a kind is asked for a family that it does not speak; null where it speaks it, or cannot be asked. */
-export const languageFor = ({ families, language }: ProviderKind, family: Family): LanguageName | null =>
+const languageFor = ({ families, language }: ProviderKind, family: Family): LanguageName | null =>
   language === undefined || families.includes(family) || !textFamilies.has(family) ? null : language
 
 /**

@@ -4,7 +4,7 @@ import { requireVersion } from '../api/entity-tag.ts'
 import { type Answer, type AnyRoute, route } from '../api/route.ts'
 import { answered, type CatalogCall } from './catalog/catalog-change.ts'
 
-export interface RecordKind<Row, Body, Reply> {
+interface RecordKind<Row, Body, Reply> {
   /** Of the collection: `/v1/catalog/providers`. */
   path: string
   tag: string

@@ -3,7 +3,7 @@
  * conventions of OpenTelemetry, which are still in development, so what is used of them stands here. Never in a span: texts, secrets.
  */
 
-export type AttributeValue = string | number | boolean | string[]
+type AttributeValue = string | number | boolean | string[]
 
 /** One span, as an exporter takes it. Times are milliseconds since the epoch. */
 export interface Span {

@@ -15,7 +15,7 @@ import type { ChainPoint } from './checkpoint.ts'
 import { type FindingCode, Findings, finding } from './verify-finding.ts'
 import { alteredColumns, type EventRow, recordedTrouble } from './verify-row.ts'
 
-export interface ChainStanding {
+interface ChainStanding {
   chain: string
   /** What is before the first row: a floor, a signed point or the chain's start. */
   from: ChainPoint

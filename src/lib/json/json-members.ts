@@ -20,7 +20,7 @@ export interface JsonMembers {
   count: number
 }
 
-export type Span = readonly [start: number, end: number]
+type Span = readonly [start: number, end: number]
 
 const quote = 0x22
 const comma = 0x2c

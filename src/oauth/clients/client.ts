@@ -6,7 +6,6 @@ import { redirectUriFault } from '../authorize/redirect-uri.ts'
 import { isScope, readScope, scopes, writeScope } from '../scope.ts'
 
 export const clientStatuses = ['active', 'deactivated'] as const
-export type ClientStatus = (typeof clientStatuses)[number]
 
 export interface Client {
   id: string

@@ -32,7 +32,7 @@ import type { Statement } from '../../store/statement.ts'
 import { keepDataKey, noCredentials, openCredentials, openDataKey, sealCredentials } from '../credentials.ts'
 import { providerKinds } from '../kinds/index.ts'
 
-export interface RegistrationOptions {
+interface RegistrationOptions {
   state: Database
   ledger: Database
   recorder: Recorder

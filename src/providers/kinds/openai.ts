@@ -20,7 +20,7 @@ export const openaiPaths = {
   moderations: '/moderations',
 } as const satisfies Partial<Record<Family, string>>
 
-export type OpenaiFamily = keyof typeof openaiPaths
+type OpenaiFamily = keyof typeof openaiPaths
 
 export const isOpenaiFamily = (family: Family): family is OpenaiFamily => Object.hasOwn(openaiPaths, family)
 
