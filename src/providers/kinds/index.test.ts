@@ -12,3 +12,8 @@ test('the index lists the provider kind of each file in this folder', async () =
     expect(listed).toContain(kinds[0])
   }
 })
+
+test('the handbook describes every provider kind', async () => {
+  const page = await Bun.file(new URL('../../handbook/providers-and-models.md', import.meta.url)).text()
+  for (const kind of providerKinds.keys()) expect(page).toContain(`| \`${kind}\` |`)
+})
