@@ -47,7 +47,6 @@ export const failures = {
   request_timeout: row(408, 'invalid_request_error', 'The request body did not arrive in time'),
   request_too_large: row(413, 'invalid_request_error', 'The request body is larger than the limit'),
   upgrade_required: row(426, 'invalid_request_error', 'This path speaks WebSocket: send an upgrade'),
-  headers_too_large: row(431, 'invalid_request_error', 'The request headers are larger than 32 KiB'),
   unsupported_media_type: row(415, 'invalid_request_error', 'Send the body as application/json'),
   invalid_parameter: row(422, 'invalid_request_error', 'A field is missing or has a wrong value'),
   unknown_parameter: row(422, 'invalid_request_error', 'The request has a field that this route does not know'),

@@ -177,6 +177,32 @@ test('only the named files import libSQL', () => {
   expect(users.filter((path) => !known.includes(path))).toEqual([])
 })
 
+test('the dependencies are the packages that product code imports', async () => {
+  const { dependencies } = await Bun.file(join(repository, 'package.json')).json()
+  const imported = new Set(
+    product.flatMap(({ text }) =>
+      [...text.matchAll(/(?:from|import|require)[ (]?'([^.'][^']*)'|'[./]*node_modules\/([^']+)'/g)].map(
+        ([, name = '', file = '']) => /^(?:@[^/]+\/)?[^/]+/.exec(name || file)?.[0],
+      ),
+    ),
+  )
+  expect(Object.keys(dependencies).filter((name) => !imported.has(name))).toEqual([])
+})
+
+test('nothing is exported that no file uses', () => {
+  const uses = new Map<string, number>()
+  for (const { text } of [...sources, ...tests]) {
+    for (const [name] of text.matchAll(/[A-Za-z_]\w*/g)) uses.set(name, (uses.get(name) ?? 0) + 1)
+  }
+  const exported = /^export (?:async )?(?:const|let|function\*?|class|interface|type) (\w+)/gm
+  // Tables are imported together, as a schema.
+  const candidates = product.filter(({ path }) => !path.startsWith('src/store/schema/'))
+  const unused = candidates.flatMap(({ path, text }) =>
+    [...text.matchAll(exported)].filter(([, name = '']) => uses.get(name) === 1).map(([, name]) => `${path}: ${name}`),
+  )
+  expect(unused).toEqual([])
+})
+
 test('relative imports name an existing file with its extension', () => {
   const vague = [...sources, ...tests].flatMap(({ path, imports }) =>
     imports

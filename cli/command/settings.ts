@@ -15,7 +15,7 @@ import {
   settingsSchema,
 } from '../../src/config.ts'
 import { Failure } from '../../src/failure.ts'
-import { countParts } from '../../src/lib/json/json-parts.ts'
+import { repeatedMember } from '../../src/lib/json/json-members.ts'
 
 const formats: Readonly<Record<string, (text: string) => unknown>> = {
   '.yaml': Bun.YAML.parse,
@@ -27,8 +27,7 @@ const formats: Readonly<Record<string, (text: string) => unknown>> = {
 /** A name that stands twice in one object says two things: `JSON.parse` would take the last. */
 function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text)
-  const most = text.length
-  if (countParts(text, most) !== countParts(JSON.stringify(value), most)) throw new SyntaxError('A name stands twice')
+  if (repeatedMember(text) !== null) throw new SyntaxError('A name stands twice')
   return value
 }
 

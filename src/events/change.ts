@@ -36,7 +36,7 @@ import {
 import { controlPlaneChain } from './log/chain.ts'
 import { type Change, type NameClaim, type Recorder, versionArgument } from './recorder.ts'
 
-export interface RecorderOptions {
+interface RecorderOptions {
   state: Database
   ledger: Database
   /**

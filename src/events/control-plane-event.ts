@@ -6,7 +6,7 @@ import type { Database } from '../store/open.ts'
 import { type Event, noAttribution, type Verdict } from './event.ts'
 import type { EventType } from './event-types.ts'
 
-export interface ControlPlaneEvent {
+interface ControlPlaneEvent {
   type: EventType
   /** Default allow; a refused action is deny (events/README.md). */
   verdict?: Verdict

@@ -5,7 +5,7 @@ import { JsonRewriter } from './json-rewriter.ts'
 import type { Finding, InspectionRule, Passage, Stop } from './rule.ts'
 import { TextRewriter } from './text-rewriter.ts'
 
-export interface ChannelText {
+interface ChannelText {
   readonly kind: TextKind
   readonly role: string | null
   /** Where the text stands, for findings: `messages`, `0/content`. */
@@ -52,7 +52,7 @@ export class Channel implements Passage {
   }
 }
 
-export interface WholeText extends ChannelText {
+interface WholeText extends ChannelText {
   readonly text: string
 }
 

@@ -7,7 +7,7 @@
 import { HeldText } from './held-text.ts'
 
 /** `structure`: quotes, brackets, commas, white space. `scalar`: numbers, true, false, null. `content`: in a string. */
-export type UnitKind = 'structure' | 'scalar' | 'content'
+type UnitKind = 'structure' | 'scalar' | 'content'
 
 /** A number that is longer is taken for text. */
 export const maxScalarUnits = 4096

@@ -3,7 +3,7 @@ import type { TextSlot } from '../languages/reading/texts/text-slot.ts'
 import { passWhole } from './channel.ts'
 import type { Finding, InspectionRule, Stop } from './rule.ts'
 
-export interface SlotsOutcome {
+interface SlotsOutcome {
   readonly findings: readonly Finding[]
   /** Why the whole must not go on; the first in order. */
   readonly stop: Stop | null

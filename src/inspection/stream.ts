@@ -56,7 +56,7 @@ interface Watching {
   readonly isOwnEvent?: (name: string) => boolean
 }
 
-export interface InspectedFrame {
+interface InspectedFrame {
   /** What goes to the caller now; null where nothing does. */
   readonly bytes: Uint8Array | null
   /** Why the stream must end here. */

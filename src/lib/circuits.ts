@@ -19,7 +19,7 @@ interface Circuit {
   restUntil: number
 }
 
-export interface CircuitSettings {
+interface CircuitSettings {
   /** Failures in a row; 0 opens none. */
   circuit_failures: number
   circuit_open_seconds: number

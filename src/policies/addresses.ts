@@ -3,11 +3,9 @@
  * private, carrier, multicast and reserved ranges (IANA's special-purpose registries, RFC 6890) are inside: only where
  * the operator's settings say so.
  */
-import { isIP } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 
-type Range = readonly [base: string, bits: number]
-
-const insideFour: readonly Range[] = [
+const insideFour: readonly (readonly [base: string, bits: number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
@@ -24,55 +22,30 @@ const insideFour: readonly Range[] = [
   ['224.0.0.0', 3],
 ]
 
-/** Of version 6 only global unicast (2000::/3) is outside, and of that not what wraps or tunnels other addresses. */
-const insideSix: readonly Range[] = [
-  ['2001::', 23],
-  ['2001:db8::', 32],
-  ['2002::', 16],
-  ['3fff::', 20],
-]
+/** Addresses of version 6 that stand for one of version 4: IPv4-mapped, and NAT64 (RFC 6052). */
+const wrapping = ['::ffff:', '64:ff9b::'] as const
+
+/** Of version 6 only global unicast and what stands for an address of version 4 can be outside. */
+const perhapsOutside = new BlockList()
+perhapsOutside.addSubnet('2000::', 3, 'ipv6')
+
+const inside = new BlockList()
+// What wraps or tunnels other addresses, and what is for documents.
+inside.addSubnet('2001::', 23, 'ipv6')
+inside.addSubnet('2001:db8::', 32, 'ipv6')
+inside.addSubnet('2002::', 16, 'ipv6')
+inside.addSubnet('3fff::', 20, 'ipv6')
+for (const [base, bits] of insideFour) inside.addSubnet(base, bits, 'ipv4')
+for (const prefix of wrapping) {
+  perhapsOutside.addSubnet(`${prefix}0.0.0.0`, 96, 'ipv6')
+  for (const [base, bits] of insideFour) inside.addSubnet(prefix + base, 96 + bits, 'ipv6')
+}
 
 /** Whether an address belongs to the network inside; true for what is no address. */
 export function isInside(address: string): boolean {
-  if (isIP(address) === 4) return insideFour.some(([base, bits]) => within(fourBytes(address), fourBytes(base), bits))
-  if (isIP(address) !== 6) return true
-  const bytes = sixBytes(address)
-  const wrapped = fourInSix(bytes)
-  if (wrapped !== null) return isInside(wrapped)
-  const global = within(bytes, sixBytes('2000::'), 3)
-  return !global || insideSix.some(([base, bits]) => within(bytes, sixBytes(base), bits))
-}
-
-function within(bytes: readonly number[], base: readonly number[], bits: number): boolean {
-  for (let bit = 0; bit < bits; bit += 8) {
-    const mask = (0xff << Math.max(0, 8 - (bits - bit))) & 0xff
-    if (((bytes[bit / 8] ?? 0) & mask) !== ((base[bit / 8] ?? 0) & mask)) return false
-  }
-  return true
-}
-
-const fourBytes = (address: string): number[] => address.split('.').map(Number)
-
-/** RFC 4291 section 2.2, its form with a dotted end included; a zone is not part of the address. */
-function sixBytes(address: string): number[] {
+  // A zone is not part of the address, and belongs to link-local addresses.
   const [plain = ''] = address.split('%')
-  const dotted = /(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1]
-  const hexed = dotted === undefined ? plain : plain.slice(0, -dotted.length) + hexOf(fourBytes(dotted))
-  const [head = '', tail] = hexed.split('::')
-  const groups = (part: string | undefined) => (part ? part.split(':') : [])
-  const [before, after] = [groups(head), groups(tail)]
-  const zeros = tail === undefined ? [] : Array<string>(Math.max(0, 8 - before.length - after.length)).fill('0')
-  return [...before, ...zeros, ...after].flatMap((group) => {
-    const value = Number.parseInt(group, 16)
-    return [value >> 8, value & 0xff]
-  })
-}
-
-const hexOf = ([a = 0, b = 0, c = 0, d = 0]: readonly number[]): string =>
-  `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`
-
-/** The address that an IPv4-mapped (::ffff:0:0/96) or NAT64 (64:ff9b::/96) one stands for; null for any other. */
-function fourInSix(bytes: readonly number[]): string | null {
-  const prefixes = [sixBytes('::ffff:0:0'), sixBytes('64:ff9b::')]
-  return prefixes.some((prefix) => within(bytes, prefix, 96)) ? bytes.slice(12).join('.') : null
+  const version = isIP(plain)
+  if (version === 4) return inside.check(plain, 'ipv4')
+  return version !== 6 || !perhapsOutside.check(plain, 'ipv6') || inside.check(plain, 'ipv6')
 }

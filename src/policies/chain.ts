@@ -91,7 +91,7 @@ export interface PolicySet {
 }
 
 const none: readonly ActivePolicy[] = []
-export const emptyChain: PolicyChain = {
+const emptyChain: PolicyChain = {
   stages: new Set(),
   size: 0,
   at: () => none,
@@ -104,7 +104,7 @@ export const noPolicies: PolicySet = { chainFor: () => emptyChain }
 const chainsKept = 4096
 
 /** A policy of a set. */
-export interface Member {
+interface Member {
   readonly stored: StoredPolicy
   readonly active: ActivePolicy
 }

@@ -220,7 +220,7 @@ const detailsOf = (content: PolicyContent): Record<string, unknown> => ({
 })
 
 /** Each field that differs with what it was and what it is. */
-export const differences = (
+const differences = (
   before: Record<string, unknown>,
   after: Record<string, unknown>,
 ): Record<string, { from: unknown; to: unknown }> =>

@@ -32,7 +32,7 @@ export const policyRecordSchema = z.object({
 export type PolicyRecord = z.infer<typeof policyRecordSchema>
 
 /** What the ledger knows of a policy. */
-export interface PolicyName {
+interface PolicyName {
   id: string
   name: string
   created_at: number

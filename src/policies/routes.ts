@@ -10,7 +10,7 @@ import { createPolicyBody, updatePolicyBody } from './policy-body.ts'
 import { policyRecord, policyRecordSchema, readPolicies, readPolicyPage, requirePolicy } from './policy-record.ts'
 import { type TrialDependencies, trialRoutes } from './trials/trial-routes.ts'
 
-export type PolicyRouteDependencies = PolicyDependencies & TrialDependencies
+type PolicyRouteDependencies = PolicyDependencies & TrialDependencies
 
 export const policyRoutes = (deps: PolicyRouteDependencies): AnyElysia[] => [chainRoutes(deps), trialRoutes(deps)]
 

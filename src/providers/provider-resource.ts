@@ -1,54 +1,12 @@
 /** Providers as records: what one may hold when it is written, and what of it is shown, which is no credential. */
 import { z } from 'zod'
 import { resource, timeoutFlags } from '../api/resource.ts'
-import { noSecret } from '../identity/free-text.ts'
+import { headersSchema } from './headers.ts'
+import { providerKinds } from './kinds/index.ts'
 import { priceRecordSchema } from './prices/price-record.ts'
+import { recordName } from './record-name.ts'
 
-/** Names are what bindings and people use: no white space, no glob, nothing that needs escaping. */
-export const recordName = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'Write 1 to 64 letters, digits, dots, dashes or underscores')
-  .refine(...noSecret)
-
-/** Kinds that a catalog may name. */
-export const catalogKinds = ['openai', 'anthropic', 'azure-openai', 'gemini', 'bedrock', 'simulator'] as const
-
-const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
-/** Visible text: what could end a header line or begin another one is none. */
-const headerValue = /^[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?$/
 const apiKeyForm = /^[\x21-\x7e]+$/
-/** Those that belong to the connection or the body (RFC 9110 section 7.6.1). */
-const ownHeaders: ReadonlySet<string> = new Set([
-  'accept-encoding',
-  'connection',
-  'content-encoding',
-  'content-length',
-  'content-type',
-  'expect',
-  'host',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
-const headerLimit = 32
-
-export const headersSchema = z
-  .record(z.string(), z.string())
-  .superRefine((given, context) => {
-    const names = Object.keys(given)
-    if (names.length > headerLimit) context.addIssue(`At most ${headerLimit} headers`)
-    if (new Set(names.map((name) => name.toLowerCase())).size < names.length) {
-      context.addIssue('A header is named twice')
-    }
-    for (const [name, value] of Object.entries(given)) {
-      if (!headerName.test(name)) context.addIssue('A name is none that a header can have')
-      else if (ownHeaders.has(name.toLowerCase())) context.addIssue(`${name.toLowerCase()} is the gateway's own`)
-      else if (!headerValue.test(value)) context.addIssue('A value is empty, too long or not visible ASCII')
-    }
-  })
-  .describe('Sent with every call; values are kept like the API key and never shown')
 
 const seconds = (most: number, meaning: string) => z.number().int().min(1).max(most).describe(meaning).optional()
 
@@ -81,7 +39,7 @@ const defaultPrice = priceRecordSchema.describe('The price of models that have n
 
 export const createProviderBody = z.strictObject({
   name,
-  kind: z.enum(catalogKinds).describe('Which API it has'),
+  kind: z.enum([...providerKinds.keys()]).describe('Which API it has'),
   base_url: baseUrl.optional(),
   api_key: apiKey.optional(),
   headers: headersSchema.optional(),

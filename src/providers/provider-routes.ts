@@ -31,7 +31,7 @@ import {
   openDataKey,
   sealCredentials,
 } from './credentials.ts'
-import { regionOf } from './kinds/bedrock.ts'
+import { providerKinds } from './kinds/index.ts'
 import { priceRecordSchema } from './prices/price-record.ts'
 import {
   type CreateProvider,
@@ -189,7 +189,7 @@ async function deleteProvider(deps: CatalogDependencies, call: CatalogCall, befo
 }
 
 /** The provider of this id. Throws `not_found`. */
-export async function requireProvider({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ProviderRow> {
+async function requireProvider({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ProviderRow> {
   const [row] = await state.read('select * from providers where id = ? and deleted = 0', [id])
   if (row === undefined) throw missing('provider')
   return fromRow(providers, row)
@@ -240,12 +240,8 @@ function requireCredentialsAnew(before: ProviderRow, baseUrl: string | null, hel
 }
 
 function requireAddress(kind: string, baseUrl: string | null, headers: Credentials['headers']): void {
-  if (kind === 'azure-openai' && baseUrl === null) {
-    throw wrong('base_url', "An azure-openai provider needs its resource's address: https://NAME.openai.azure.com")
-  }
-  if (kind === 'bedrock' && regionOf(baseUrl, headers) === null) {
-    throw wrong('base_url', 'A bedrock provider needs its region: https://bedrock-runtime.REGION.amazonaws.com')
-  }
+  const problem = providerKinds.get(kind)?.addressProblem(baseUrl, headers) ?? null
+  if (problem !== null) throw wrong('base_url', problem)
 }
 
 const sameName = 'select 1 from providers where name = ? and id <> ? and deleted = 0'

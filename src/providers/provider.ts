@@ -1,6 +1,7 @@
 /**
  * A provider kind says how to reach one sort of provider: the address for a family, the credential's headers. Most are
- * reached by fetch; the simulator answers in the process. Adding one is a file and a line in `providers/kinds/index.ts`.
+ * reached by fetch; the simulator answers in the process. To add one, write its file and its line in
+ * `providers/kinds/index.ts`: the catalog, prices, traces, the first start and the command line follow from the kind.
  */
 import { type Family, isTranslated } from '../languages/families.ts'
 import type { LanguageName } from '../languages/neutral.ts'
@@ -54,6 +55,16 @@ export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response
 
 export interface ProviderKind {
   kind: string
+  /** `gen_ai.provider.name` in traces: the name that OpenTelemetry's conventions give it, otherwise the kind. */
+  telemetryName: string
+  /** Its name in the embedded price table; null where the table does not have it. */
+  priceName: string | null
+  /** The variables from which a start makes such a provider; null where it makes none. */
+  environment: { readonly apiKey: string; readonly baseUrl: string | null } | null
+  /** Whether its language has `prompt_cache_key`. */
+  takesCacheKey: boolean
+  /** What a record lacks so that there is an address to call, and how to write it; null where it lacks nothing. */
+  addressProblem(baseUrl: string | null, headers: Provider['headers']): string | null
   /** Those that it speaks itself: their bytes pass as they come. */
   families: readonly Family[]
   /** The language in which it is asked for a text family that is not among them; absent where it answers none. */
@@ -76,7 +87,7 @@ export interface ProviderKind {
 }
 
 /** The language in which a kind is asked for a family that it does not speak; null where it speaks it, or cannot be asked. */
-export const languageFor = ({ families, language }: ProviderKind, family: Family): LanguageName | null =>
+const languageFor = ({ families, language }: ProviderKind, family: Family): LanguageName | null =>
   language === undefined || families.includes(family) || !isTranslated(family) ? null : language
 
 /**

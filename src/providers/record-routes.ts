@@ -5,7 +5,7 @@ import { conventions } from '../api/conventions.ts'
 import { requireVersion } from '../api/entity-tag.ts'
 import type { CatalogCall } from './catalog/catalog-change.ts'
 
-export interface RecordKind<Row, Body, Reply> {
+interface RecordKind<Row, Body, Reply> {
   /** Of the collection: `/v1/catalog/providers`. */
   path: string
   tag: string

@@ -34,7 +34,7 @@ export interface StateReads {
 }
 
 /** Asked for when the text is made. */
-export interface ControlPlaneReadings {
+interface ControlPlaneReadings {
   connectedWorkers(): Promise<number>
   stateReads(): StateReads
 }

@@ -6,7 +6,7 @@ import { version } from '../version.ts'
 import type { Span } from './span.ts'
 import { type SpanExporter, SpansRefused } from './tracer.ts'
 
-export interface OtlpOptions {
+interface OtlpOptions {
   /** The collector's address; `/v1/traces` is added where it has no path (OTLP/HTTP, section "Endpoints"). */
   endpoint: string
   /** `name=value,name=value`, as OTEL_EXPORTER_OTLP_HEADERS has it (a secret). */

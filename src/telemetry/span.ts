@@ -5,7 +5,7 @@
 
 import { families, isFamily } from '../languages/families.ts'
 
-export type AttributeValue = string | number | boolean | string[]
+type AttributeValue = string | number | boolean | string[]
 
 /** One span, as an exporter takes it. Times are milliseconds since the epoch. */
 export interface Span {
@@ -26,17 +26,6 @@ export interface Span {
 /** What a family of routes does, by the conventions' well-known values where there is one. */
 export const operationOf = (family: string): string =>
   (isFamily(family) ? families[family].operation : undefined) ?? family
-
-/** The conventions' names of providers, by our kinds of them. */
-const providerNames: Readonly<Record<string, string>> = {
-  openai: 'openai',
-  anthropic: 'anthropic',
-  'azure-openai': 'azure.ai.openai',
-  gemini: 'gcp.gemini',
-  bedrock: 'aws.bedrock',
-}
-
-export const providerNameOf = (kind: string): string => providerNames[kind] ?? kind
 
 /** Attributes by the conventions of GenAI and MCP, or by the general ones; what has no name there begins with ours. */
 export const attribute = {

@@ -1,6 +1,6 @@
 /** The trace that a request belongs to, as `traceparent` and `tracestate` say it (W3C Trace Context, sections 3.2, 3.3). */
 
-export interface TraceContext {
+interface TraceContext {
   /** 32 hexadecimal digits. */
   traceId: string
   /** The caller's span, 16 hexadecimal digits. */

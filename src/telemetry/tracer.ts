@@ -54,7 +54,7 @@ export class SpansRefused extends Error {
   }
 }
 
-export interface TracerOptions {
+interface TracerOptions {
   /** Loads what sends spans; called when there is something to send, again only where it failed. */
   load(): Promise<SpanExporter>
   /** Of requests that bring no traceparent; those that do go by theirs. */

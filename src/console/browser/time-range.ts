@@ -38,16 +38,3 @@ export const chooseRange = (name: string): void =>
   setQuery({ range: name === usual ? null : name, since: null, until: null })
 
 export const chooseInstants = (since: string, until: string | null): void => setQuery({ range: null, since, until })
-
-/** The length of one point of a chart, so that a range has some sixty of them. */
-export function stepOf(seconds: number): string {
-  const steps = [
-    ['1m', 60],
-    ['5m', 300],
-    ['15m', 900],
-    ['1h', 3600],
-    ['6h', 21_600],
-    ['1d', 86_400],
-  ] as const
-  return steps.find(([, length]) => seconds / length <= 120)?.[0] ?? '1d'
-}

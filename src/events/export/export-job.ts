@@ -20,7 +20,7 @@ import type { Visibility } from '../visibility.ts'
 import { exportFormats } from './export.ts'
 
 export const exportStates = ['queued', 'processing', 'completed', 'failed', 'expired'] as const
-export type ExportState = (typeof exportStates)[number]
+type ExportState = (typeof exportStates)[number]
 
 export interface ExportDependencies {
   state: Database

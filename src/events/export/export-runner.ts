@@ -20,7 +20,7 @@ import {
   visibilityOfJob,
 } from './export-job.ts'
 
-export interface ExportRunnerOptions extends ExportDependencies {
+interface ExportRunnerOptions extends ExportDependencies {
   /** Where the files are, in the data directory. */
   directory: string
   /** Where this control plane is found by whoever asks another one for a file of its. */

@@ -21,7 +21,7 @@ import { firstPositionSince, visibleTo } from '../query/query.ts'
 import type { Visibility } from '../visibility.ts'
 
 export const exportFormats = ['csv', 'json'] as const
-export type ExportFormat = (typeof exportFormats)[number]
+type ExportFormat = (typeof exportFormats)[number]
 
 export const contentTypes: Readonly<Record<ExportFormat, string>> = {
   csv: 'text/csv; charset=utf-8; header=present',
@@ -41,7 +41,7 @@ const columns = [
 const defaultPageSize = 500
 const beginningsAtMost = 10
 
-export interface ExportWindow {
+interface ExportWindow {
   /** Milliseconds since the epoch, inclusive. */
   since: number
   /** Exclusive; null for no end. */
@@ -65,7 +65,7 @@ export interface ExportPiece {
 }
 
 /** Says when the first event of an export happened: what was before it in the window, retention has removed. */
-export const firstEventHeader = 'x-service-first-event-at'
+const firstEventHeader = 'x-service-first-event-at'
 
 /** Where the ledger's events end. */
 export async function lastPosition(ledger: Database): Promise<Position> {

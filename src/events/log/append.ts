@@ -17,7 +17,7 @@ export interface ChainHead {
 }
 
 /** An event with the exact text it is stored as. */
-export interface Written {
+interface Written {
   event: Event
   body: string
 }

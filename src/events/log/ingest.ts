@@ -35,7 +35,7 @@ export interface ShippedEvent {
   body: string
 }
 
-export interface Batch {
+interface Batch {
   /** The worker's chain: `gateway_id/instance_id/n`. */
   chain: string
   /** The gateway whose session posts this. */

@@ -18,7 +18,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { LowPriority } from '../../store/open.ts'
 
-export interface PaceBounds {
+interface PaceBounds {
   /** Milliseconds that a slice should take at most. */
   targetMs: number
   least: number

@@ -64,7 +64,7 @@ export const publishKey = ({ id, publicKey }: SigningKey, now: number): Statemen
 })
 
 /** What became of a signature: good, wrong, or by a key that is not known or not trusted. */
-export type SignatureState = 'good' | 'wrong' | 'unknown_key'
+type SignatureState = 'good' | 'wrong' | 'unknown_key'
 
 /** Public keys by id. */
 export class KeyRing {

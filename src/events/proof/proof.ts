@@ -14,7 +14,7 @@ import { signCheckpoint } from './checkpoint-writer.ts'
 import { checkCheckpoint, readKnownCheckpoint } from './known-checkpoint.ts'
 import { verifyRoutes } from './verify-route.ts'
 
-export interface ProofOptions {
+interface ProofOptions {
   state: Database
   ledger: Database
   dataDirectory: string
@@ -25,7 +25,7 @@ export interface ProofOptions {
   settings: Pick<Settings, 'checkpoint_key_file' | 'event_retention_days'>
 }
 
-export interface Proof {
+interface Proof {
   routes: AnyElysia[]
   /** Signs and removes from now on, every few seconds, behind everything else's back. */
   start(): void

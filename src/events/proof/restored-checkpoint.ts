@@ -10,7 +10,7 @@ import { parseCheckpoint, readKeptCheckpoints, readStateCheckpoint } from './che
 import { readKeyRing, type Signed } from './checkpoint-key.ts'
 import { replaceCheckpoint } from './checkpoint-writer.ts'
 
-export interface RestoredOptions {
+interface RestoredOptions {
   state: Database
   ledger: Database
   clock: Pick<Clock, 'now'>

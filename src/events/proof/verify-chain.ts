@@ -15,7 +15,7 @@ import type { ChainPoint } from './checkpoint.ts'
 import { type FindingCode, Findings, finding } from './verify-finding.ts'
 import { alteredColumns, type EventRow, recordedProofFailure } from './verify-row.ts'
 
-export interface ChainStatus {
+interface ChainStatus {
   chain: string
   /** What is before the first row: a floor, a signed point or the chain's start. */
   from: ChainPoint

@@ -23,7 +23,7 @@ import { type EventRow, readRow, rowColumns } from './verify-row.ts'
 import { readSigned, readSignedFloor, type SignedRecord, type SignedSources } from './verify-signed.ts'
 import { verifySums } from './verify-sums.ts'
 
-export const verifiedChainSchema = z.object({
+const verifiedChainSchema = z.object({
   kind: z.literal('chain'),
   chain: z.string(),
   events: z.number().describe('Rows that were read'),
@@ -32,7 +32,7 @@ export const verifiedChainSchema = z.object({
   covered_to: z.number().describe('Up to this number the newest checkpoint vouches for what is there'),
 })
 
-export const verifiedSchema = z.object({
+const verifiedSchema = z.object({
   kind: z.literal('summary'),
   chains: z.number(),
   events: z.number(),
@@ -50,7 +50,7 @@ export const verifiedSchema = z.object({
 export const verifyLineSchema = z.discriminatedUnion('kind', [findingSchema, verifiedChainSchema, verifiedSchema])
 export type VerifyLine = z.infer<typeof verifyLineSchema>
 
-export interface VerifyOptions extends SignedSources {
+interface VerifyOptions extends SignedSources {
   /** How long events are kept, in milliseconds. */
   retention: number
   /** Milliseconds since the epoch; null for all there is. Reading begins at the checkpoint before it. */

@@ -16,7 +16,7 @@ import { type Visibility, visibilityOf } from '../visibility.ts'
 import { conditionsOf, type EventFilters, filterValues, isByTeam } from './filters.ts'
 import { afterAllPositions, type Position, positionOf, publicEventColumns, readPublicEvents } from './public-event.ts'
 
-export interface EventPage {
+interface EventPage {
   events: Event[]
   next_cursor: string | null
 }
@@ -37,7 +37,7 @@ const cursorSchema = z.strictObject({
 })
 type Cursor = z.infer<typeof cursorSchema>
 
-export interface PageOptions {
+interface PageOptions {
   /** `since` as the caller wrote it, too: a cursor is bound to all of them. */
   filters: EventFilters & { since: string }
   /** The instant of `filters.since`, milliseconds since the epoch; a cursor's own takes its place. */

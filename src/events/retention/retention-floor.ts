@@ -16,7 +16,7 @@ export interface Floor extends ChainPoint {
   count: number
 }
 
-export interface StoredFloor extends Signed {
+interface StoredFloor extends Signed {
   chain: string
   seq: number
 }

@@ -17,7 +17,7 @@ import { arrivalsNext, arrivalsStart, arrivalText } from '../proof/arrivals.ts'
 import { readKeyRing, type SigningKey } from '../proof/checkpoint-key.ts'
 import { type Floor, floorBody, floorKind, openFloor, raiseFloor, readFloor } from './retention-floor.ts'
 
-export interface RetentionOptions {
+interface RetentionOptions {
   ledger: Database
   key: SigningKey
   clock: { now(): number; monotonic(): number }

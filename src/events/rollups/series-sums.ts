@@ -12,7 +12,7 @@ import {
 } from './latency-sketch.ts'
 
 /** `cost` in dollars; quantiles are null where nothing was measured. */
-export interface Measures {
+interface Measures {
   requests: number
   input_tokens: number
   output_tokens: number

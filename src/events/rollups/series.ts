@@ -22,7 +22,7 @@ import {
 import { type KeyedPoints, SeriesSums, type SumsRow } from './series-sums.ts'
 
 export const seriesGroups = ['verdict', 'model', 'team', 'gateway', 'token', 'reason'] as const
-export type SeriesGroup = (typeof seriesGroups)[number]
+type SeriesGroup = (typeof seriesGroups)[number]
 
 export interface SeriesQuery {
   /** Milliseconds since the epoch; the first bucket is the one that holds `since`. */
@@ -37,7 +37,7 @@ export interface SeriesQuery {
   verdict?: string | undefined
 }
 
-export interface Series extends KeyedPoints {
+interface Series extends KeyedPoints {
   since: string
   until: string
   step: Step

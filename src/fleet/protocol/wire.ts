@@ -32,7 +32,6 @@ export const replicaSourceSchema = z.object({
   token: z.string(),
   expires_at: z.iso.datetime().nullable().describe('Null: it holds until the installation gives another'),
 })
-export type ReplicaSource = z.infer<typeof replicaSourceSchema>
 
 export const stateSourceSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('file') }).describe('The state is a file on this host that another process keeps'),

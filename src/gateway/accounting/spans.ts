@@ -1,6 +1,6 @@
 /** Makes the spans of a traced exchange: one for the exchange and one for each call to a provider or MCP server. */
 import type { CostAttribution } from '../../events/event.ts'
-import { attribute, attributes, hostAttributes, operationOf, providerNameOf, type Span } from '../../telemetry/span.ts'
+import { attribute, attributes, hostAttributes, operationOf, type Span } from '../../telemetry/span.ts'
 import { type TraceHeaders, traceparentOf } from '../../telemetry/trace-context.ts'
 import type { ExchangeTrace } from '../../telemetry/tracer.ts'
 import type { Gateway } from '../context.ts'
@@ -88,7 +88,7 @@ function toldOfModel(
     name: asked ? `${operation} ${asked}` : operation,
     attributes: attributes({
       [attribute.operation]: operation,
-      [attribute.providerName]: model === null ? null : providerNameOf(model.provider.kind),
+      [attribute.providerName]: model?.kind.telemetryName,
       [attribute.requestModel]: asked,
       ...requestAttributes(exchange),
       ...answerAttributes(exchange),
@@ -147,7 +147,7 @@ function attemptSpan(exchange: Exchange, parent: Span, attempt: Attempt, index: 
       endedAt: startedAt + (attempt.latencyMs ?? 0),
       attributes: attributes({
         [attribute.operation]: operation,
-        [attribute.providerName]: path === undefined ? null : providerNameOf(path.provider.kind),
+        [attribute.providerName]: path?.kind.telemetryName,
         [attribute.provider]: attempt.provider,
         [attribute.requestModel]: model,
         ...requestAttributes(exchange),

@@ -41,16 +41,13 @@ function noteTokens({ notes }: Exchange, input: unknown): void {
 
 const invalid = (param: string, message: string): Failure => new Failure('invalid_parameter', { message, param })
 
-/** Provider kinds whose language has `prompt_cache_key`. */
-const takesCacheKey: ReadonlySet<string> = new Set(['openai', 'azure-openai', 'simulator'])
-
 function translateCaching(exchange: Exchange, { worker }: Gateway, body: JsonObject): void {
   if (body.cache_control === undefined) return
   exchange.edits.set('cache_control', null)
   if (body.cache_control === null) return
   checkCaching(body.cache_control)
   const path = required(exchange.model)
-  const byKey = takesCacheKey.has(path.provider.kind)
+  const byKey = path.kind.takesCacheKey
   const allowed = worker.view.gateway.promptCaching && (byKey || hasCacheMarkers(languageOf(exchange, path)))
   exchange.notes.push(allowed ? 'cache_control.translated' : 'cache_control.removed')
   if (!allowed || !byKey || body.prompt_cache_key !== undefined) return

@@ -1,7 +1,7 @@
 /** A matcher for streams that tells when it fails, and then finds all of the rest or nothing, as its policy has it. */
 import type { Found, TextFollower, TextMatcher } from './text-matcher.ts'
 
-export const brokenEntry = 'broken'
+const brokenEntry = 'broken'
 
 /** `broken` is told once for each text that fails, and says whether the rest of it may pass. */
 export const guardedMatcher = (matcher: TextMatcher, broken: (error: unknown) => boolean): TextMatcher => ({

@@ -8,7 +8,7 @@ import { type CharacterSet, contains } from '../regex/character-set.ts'
 import { type PatternSource, patternDetector } from '../regex/pattern-detector.ts'
 import { type Detector, type Match, maxLiveUnits, type Scanner } from './detector.ts'
 
-export interface Run {
+interface Run {
   readonly openings: readonly PatternSource[]
   /** What it goes on over, in UTF-16 units. */
   readonly over: CharacterSet

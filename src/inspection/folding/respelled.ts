@@ -60,7 +60,7 @@ export const isIgnoredByOthers = memoized(
 export const tagged = (codePoint: number): number | null =>
   codePoint >= 0xe0020 && codePoint <= 0xe007e ? codePoint - 0xe0000 : null
 
-export interface Entity {
+interface Entity {
   readonly codePoint: number
   /** In UTF-16 units. */
   readonly length: number

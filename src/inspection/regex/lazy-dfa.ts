@@ -29,7 +29,7 @@ export interface PatternState {
   readonly steps: (PatternStep | undefined)[]
 }
 
-export interface PatternStep {
+interface PatternStep {
   readonly next: PatternState
   /** For each rank of the next state where its start comes from; the state's `starts` stands for the character. */
   readonly sources: readonly number[]

@@ -33,7 +33,7 @@ export interface PatternSource {
   readonly endsBefore?: true
 }
 
-export interface PatternOptions {
+interface PatternOptions {
   /** Whether texts come in pieces: then a pattern must bound what it matches. */
   readonly streaming: boolean
   /** The field that a pattern stands in, for failures. */
@@ -330,7 +330,7 @@ const restSteps = 16_384
 const manyThreads = 8
 
 /** What patterns read of a text. */
-export function foldedText(text: string): string {
+function foldedText(text: string): string {
   if (/^[\x20-\x7e]*$/.test(text)) return text
   let folded = ''
   for (const character of text) folded += String.fromCodePoint(...foldForPattern(character.codePointAt(0) ?? 0))

@@ -87,7 +87,7 @@ const tooLarge = (param: string): Failure =>
   new Failure('invalid_parameter', { message: 'The pattern repeats too much inside of repetitions', param })
 
 /** How many code points a match has at least. */
-export function shortest(node: PatternNode): number {
+function shortest(node: PatternNode): number {
   switch (node.type) {
     case 'set':
       return 1

@@ -6,7 +6,7 @@
  * start of a line, every part must have `Content-Disposition: form-data` with a name, a body must end with its closing
  * boundary, and there is a limit on parts and on the header lines of each.
  */
-export interface FormPart {
+interface FormPart {
   readonly name: string
   /** Null for a plain field. */
   readonly filename: string | null

@@ -8,6 +8,7 @@
  * Its cost follows the number of tokens rather than of characters, since strings are crossed by a native search.
  */
 import { isExactNumber } from './exact-json.ts'
+import { endOfString } from './string-end.ts'
 
 export interface JsonMembers {
   /** The outermost names in order, where each one's opening quote stands, and its value, white space included. */
@@ -20,13 +21,12 @@ export interface JsonMembers {
   count: number
 }
 
-export type Span = readonly [start: number, end: number]
+type Span = readonly [start: number, end: number]
 
 const quote = 0x22
 const comma = 0x2c
 const colon = 0x3a
 const openBracket = 0x5b
-const backslash = 0x5c
 const closeBracket = 0x5d
 const openBrace = 0x7b
 const closeBrace = 0x7d
@@ -176,19 +176,6 @@ export function editMembers(text: string, members: JsonMembers, edits: ReadonlyM
 function trimmed(text: string, [start, end]: Span): Span {
   const value = text.slice(start, end)
   return [end - value.trimStart().length, start + value.trimEnd().length]
-}
-
-/** The index after the closing quote; the end of the text where there is none. */
-function endOfString(text: string, start: number): number {
-  let at = start + 1
-  for (;;) {
-    const found = text.indexOf('"', at)
-    if (found < 0) return text.length
-    let slashes = 0
-    while (text.charCodeAt(found - 1 - slashes) === backslash) slashes += 1
-    if (slashes % 2 === 0) return found + 1
-    at = found + 1
-  }
 }
 
 /** The name whose quotes stand at `start` and before `end`. */

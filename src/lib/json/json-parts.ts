@@ -1,3 +1,5 @@
+import { endOfString } from './string-end.ts'
+
 /**
  * How many names, strings, numbers and words a JSON text holds, but no more than one past `most`: to count is to be sooner
  * done than to read. The text is known to be JSON.
@@ -16,17 +18,8 @@ const between = ' \t\r\n,:[]{}'
 
 /** The end of the part that begins here; where none does, here. */
 function partEnd(text: string, from: number): number {
-  if (text[from] === '"') return stringEnd(text, from)
+  if (text[from] === '"') return endOfString(text, from)
   let at = from
   while (at < text.length && !between.includes(text.charAt(at))) at += 1
   return at
-}
-
-function stringEnd(text: string, from: number): number {
-  for (let quote = text.indexOf('"', from + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
-    let slashes = 0
-    while (text[quote - 1 - slashes] === '\\') slashes += 1
-    if (slashes % 2 === 0) return quote + 1
-  }
-  return text.length
 }

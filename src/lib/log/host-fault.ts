@@ -1,7 +1,7 @@
 /** What the host of this process has run out of, told by the error of a call that failed of it. */
 import { closeSync, openSync } from 'node:fs'
 
-export type HostFault = 'disk_full' | 'file_descriptors_exhausted'
+type HostFault = 'disk_full' | 'file_descriptors_exhausted'
 
 const faults: Readonly<Record<string, HostFault>> = {
   ENOSPC: 'disk_full',

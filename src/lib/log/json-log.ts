@@ -10,7 +10,7 @@ import { limitLog } from './log-limit.ts'
 import { logLines } from './log-lines.ts'
 import { terminalLine } from './terminal-line.ts'
 
-export interface LogOptions {
+interface LogOptions {
   level: 'error' | 'warn' | 'info' | 'debug'
   /** What stands in every line, such as which process it is. */
   fields?: Record<string, string | number>

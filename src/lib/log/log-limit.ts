@@ -6,7 +6,7 @@ import type { Log } from './log.ts'
 
 type Write = (fields: Record<string, unknown>, message: string) => void
 
-export interface LogLimit {
+interface LogLimit {
   lines: number
   milliseconds: number
 }

@@ -3,11 +3,11 @@
  * the reader gone or slow) is dropped and counted, and the next one is tried again. A line that was cut in the middle is
  * ended before another follows, so that each line that can be read is whole.
  */
-export interface LogLines {
+interface LogLines {
   write(line: string): void
 }
 
-export interface LogLinesOptions {
+interface LogLinesOptions {
   /** Writes what it can of the bytes and gives how many; throws where none can be written. */
   put(bytes: Uint8Array): number
   /** Lines go through again after some were dropped. */

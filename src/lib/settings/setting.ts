@@ -18,7 +18,7 @@ interface Undescribed<Value, Standard> {
   describe(description: string): Setting<Value, Standard>
 }
 
-export class Form<Value> {
+class Form<Value> {
   /** Throws `UnfitValue`. */
   readonly read: (written: unknown) => Value
 

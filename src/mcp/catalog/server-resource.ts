@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { resource, timeoutFlags } from '../../api/resource.ts'
 import { noSecret } from '../../identity/free-text.ts'
-import { headersSchema, recordName } from '../../providers/provider-resource.ts'
+import { headersSchema } from '../../providers/headers.ts'
+import { recordName } from '../../providers/record-name.ts'
 
 const secretText = z.string().min(1).max(4096)
 const address = z.string().max(2048)

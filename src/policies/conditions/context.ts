@@ -16,7 +16,7 @@ export class MessageView {
   }
 }
 
-export interface RequestParts {
+interface RequestParts {
   family: string
   model: string
   stream: boolean

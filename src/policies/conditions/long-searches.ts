@@ -18,7 +18,7 @@ interface Search {
 }
 
 /** Thrown by a condition of which a search is not done. */
-export class UnfinishedSearch extends Error {
+class UnfinishedSearch extends Error {
   constructor() {
     super('The condition searches a long text')
   }

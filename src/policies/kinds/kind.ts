@@ -57,7 +57,7 @@ export interface TextFollower {
   push(piece: string, last: boolean): { matches: readonly Match[]; safe: number }
 }
 
-export type TextAction = 'block' | 'redact' | 'escalate' | 'rewrite'
+type TextAction = 'block' | 'redact' | 'escalate' | 'rewrite'
 
 export interface TextPolicy {
   readonly form: 'text'
@@ -115,7 +115,7 @@ export interface PolicyTools {
 }
 
 /** Verdicts a policy can come to; `allow` only to be recorded. */
-export type PolicyVerdict = Exclude<Verdict, 'error'>
+type PolicyVerdict = Exclude<Verdict, 'error'>
 
 export interface Decision {
   verdict: PolicyVerdict
@@ -134,7 +134,7 @@ export interface Decision {
 export type Change = { slot: TextSlot; text: string } | { member: string; value: unknown }
 
 /** What a kind may know of its policy when it compiles. */
-export interface PolicyFrame {
+interface PolicyFrame {
   readonly stages: readonly PolicyStage[]
 }
 
@@ -169,7 +169,7 @@ export const policyKind = <Schema extends z.ZodObject>(definition: KindDefinitio
 })
 
 /** Throws `invalid_parameter` or `unknown_parameter` naming the first wrong field: `config.terms.0`. */
-export function checkedConfig<Schema extends z.ZodType>(schema: Schema, config: unknown): z.output<Schema> {
+function checkedConfig<Schema extends z.ZodType>(schema: Schema, config: unknown): z.output<Schema> {
   const parsed = schema.safeParse(config)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues

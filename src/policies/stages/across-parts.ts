@@ -11,7 +11,7 @@ import { maxLiveUnits } from '../../inspection/detectors/detector.ts'
 import { type InspectionRule, type Stop, stopFor } from '../../inspection/rule.ts'
 import type { TextKind, TextSlot } from '../../languages/reading/texts/text-slot.ts'
 
-export interface AcrossParts {
+interface AcrossParts {
   readonly rule: InspectionRule
   readonly slots: readonly TextSlot[]
   /** What a text says now; changed where something is replaced. */

@@ -26,7 +26,7 @@ const pageEvents = 500
 const mostEvents = 20_000
 const mostResults = 100
 
-export interface Replay {
+interface Replay {
   policy: StoredPolicy
   ledger: Database
   clock: Clock
@@ -36,7 +36,7 @@ export interface Replay {
   tools: PolicyTools
 }
 
-export interface Replayed {
+interface Replayed {
   examined: number
   matched: number
   verdicts: Record<string, number>
@@ -65,7 +65,7 @@ const unreplayedReasons = [
   'details_not_recorded',
   'broken',
 ] as const
-export type Unreplayed = (typeof unreplayedReasons)[number]
+type Unreplayed = (typeof unreplayedReasons)[number]
 
 /** Something was asked for that the event does not hold. */
 class Unrecorded extends Error {

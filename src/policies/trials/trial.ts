@@ -17,7 +17,7 @@ import type { StoredPolicy } from '../stored-policy.ts'
 import { calledTools } from '../tool-names.ts'
 import { stronger } from '../verdict.ts'
 
-export interface Trial {
+interface Trial {
   dialect: Dialect
   /** Parsed, as the gateway would get it; it is changed as policies change it. */
   request: Record<string, unknown>
@@ -35,7 +35,7 @@ export interface Finding {
   said: Said
 }
 
-export interface TrialOutcome {
+interface TrialOutcome {
   verdict: Verdict
   reasonCode: string
   findings: readonly Finding[]
@@ -112,6 +112,6 @@ const responseView = (
   asked: RequestEcho,
 ) => new ResponseView({ status, texts: () => dialect.answerText(body, asked), toolCalls: () => calledTools(body) })
 
-export const isFor = ({ targets: { models, families } }: StoredPolicy, { family }: Dialect, model: string): boolean =>
+const isFor = ({ targets: { models, families } }: StoredPolicy, { family }: Dialect, model: string): boolean =>
   (families === undefined || families.includes(family)) &&
   (models === undefined || models.some((pattern) => globMatches(pattern, model)))

@@ -28,7 +28,7 @@ export interface CatalogCall {
   requestId: string
 }
 
-export interface CatalogChange {
+interface CatalogChange {
   type: Extract<EventType, `catalog.${string}`>
   /** Ids and what is set; never a credential. */
   details: Record<string, unknown>

@@ -1,7 +1,7 @@
 /** Gateways as records: what runtime tokens are bound to, and what holds at each of these gateways. */
 import { z } from 'zod'
 import { resource } from '../../api/resource.ts'
-import { recordName } from '../provider-resource.ts'
+import { recordName } from '../record-name.ts'
 
 const fields = {
   name: recordName.describe('What it is called'),

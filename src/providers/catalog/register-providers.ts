@@ -30,8 +30,9 @@ import { fromRow, insertRow, newStateVersion } from '../../store/rows.ts'
 import { providers } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
 import { keepDataKey, noCredentials, openCredentials, openDataKey, sealCredentials } from '../credentials.ts'
+import { providerKinds } from '../kinds/index.ts'
 
-export interface RegistrationOptions {
+interface RegistrationOptions {
   state: Database
   ledger: Database
   recorder: Recorder
@@ -54,12 +55,6 @@ interface FoundProvider {
   models: readonly string[]
 }
 
-const fromEnvironment = [
-  { name: 'openai', key: 'OPENAI_API_KEY', baseUrl: 'OPENAI_BASE_URL' },
-  { name: 'anthropic', key: 'ANTHROPIC_API_KEY', baseUrl: 'ANTHROPIC_BASE_URL' },
-  { name: 'gemini', key: 'GEMINI_API_KEY', baseUrl: null },
-] as const
-
 const simulator: FoundProvider = {
   origin: 'simulator',
   name: 'simulator',
@@ -80,11 +75,13 @@ export async function registerProvidersFromEnvironment(options: RegistrationOpti
 
 /** The providers for which the environment has a key. */
 export function findProviders(environment: RegistrationOptions['environment']): FoundProvider[] {
-  return fromEnvironment.flatMap(({ name, key, baseUrl }) => {
+  return [...providerKinds.values()].flatMap(({ kind, environment: variables }) => {
+    if (variables === null) return []
+    const { apiKey: key, baseUrl } = variables
     const apiKey = environment[key]?.trim()
     if (apiKey === undefined || apiKey === '') return []
     const url = baseUrl === null ? null : baseUrlOf(environment[baseUrl], baseUrl)
-    return [{ origin: key, name, kind: name, baseUrl: url, apiKey, allowUnlistedModels: true, models: [] }]
+    return [{ origin: key, name: kind, kind, baseUrl: url, apiKey, allowUnlistedModels: true, models: [] }]
   })
 }
 

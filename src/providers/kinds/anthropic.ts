@@ -18,6 +18,11 @@ const addressOf = addressBook((provider) => ({
 
 export const anthropic: ProviderKind = {
   kind: 'anthropic',
+  telemetryName: 'anthropic',
+  priceName: 'anthropic',
+  environment: { apiKey: 'ANTHROPIC_API_KEY', baseUrl: 'ANTHROPIC_BASE_URL' },
+  takesCacheKey: false,
+  addressProblem: () => null,
   families: ['messages'],
   language: 'messages',
   address: (provider) => addressOf(provider).base,

@@ -38,6 +38,12 @@ const addressOf = addressBook((provider): AzureAddress => {
 
 export const azureOpenai: ProviderKind = {
   kind: 'azure-openai',
+  telemetryName: 'azure.ai.openai',
+  priceName: 'azure',
+  environment: null,
+  takesCacheKey: true,
+  addressProblem: (baseUrl) =>
+    baseUrl === null ? "An azure-openai provider needs its resource's address: https://NAME.openai.azure.com" : null,
   families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions'],
   language: 'chat',
   // Which deployments speak it is not told by the address.

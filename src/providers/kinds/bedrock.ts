@@ -42,7 +42,7 @@ const addressOf = addressBook((provider): BedrockAddress => {
 })
 
 /** The region that a provider's header `region` or its address names; null where neither does. */
-export function regionOf(baseUrl: string | null, headers: Provider['headers']): string | null {
+function regionOf(baseUrl: string | null, headers: Provider['headers']): string | null {
   const given = Object.keys(headers).find((name) => name.toLowerCase() === regionHeader)
   if (given !== undefined) return headers[given] ?? null
   return baseUrl === null ? null : (hostOfRegion.exec(new URL(baseUrl).hostname)?.[1] ?? null)
@@ -63,6 +63,14 @@ function credentialsOf(apiKey: string | null): AwsCredentials | null {
 
 export const bedrock: ProviderKind = {
   kind: 'bedrock',
+  telemetryName: 'aws.bedrock',
+  priceName: 'aws',
+  environment: null,
+  takesCacheKey: false,
+  addressProblem: (baseUrl, headers) =>
+    regionOf(baseUrl, headers) === null
+      ? 'A bedrock provider needs its region: https://bedrock-runtime.REGION.amazonaws.com'
+      : null,
   families: ['embeddings'],
   language: 'converse',
   address(provider) {

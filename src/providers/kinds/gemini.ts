@@ -23,6 +23,11 @@ const addressOf = addressBook((provider) => ({
 
 export const gemini: ProviderKind = {
   kind: 'gemini',
+  telemetryName: 'gcp.gemini',
+  priceName: 'google',
+  environment: { apiKey: 'GEMINI_API_KEY', baseUrl: null },
+  takesCacheKey: false,
+  addressProblem: () => null,
   families: ['embeddings'],
   language: 'gemini',
   address: (provider) => addressOf(provider).base,

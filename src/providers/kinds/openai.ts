@@ -20,7 +20,7 @@ export const openaiPaths = {
   moderations: '/moderations',
 } as const satisfies Partial<Record<Family, string>>
 
-export type OpenaiFamily = keyof typeof openaiPaths
+type OpenaiFamily = keyof typeof openaiPaths
 
 export const isOpenaiFamily = (family: Family): family is OpenaiFamily => Object.hasOwn(openaiPaths, family)
 
@@ -31,6 +31,11 @@ const addressOf = addressBook((provider) => ({
 
 export const openai: ProviderKind = {
   kind: 'openai',
+  telemetryName: 'openai',
+  priceName: 'openai',
+  environment: { apiKey: 'OPENAI_API_KEY', baseUrl: 'OPENAI_BASE_URL' },
+  takesCacheKey: true,
+  addressProblem: () => null,
   families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions', 'moderations'],
   // Not responses: whatever is like OpenAI by its base URL speaks chat, and only few speak responses.
   language: 'chat',

@@ -8,7 +8,7 @@ import type { Database } from '../../store/open.ts'
 import { PriceBook, type PricedModel } from './price-book.ts'
 import { compilePriceText, shownPriceSchema, showPrice } from './price-record.ts'
 
-export interface PriceDependencies {
+interface PriceDependencies {
   state: Pick<Database, 'read'>
   clock: Pick<Clock, 'now'>
 }

@@ -4,6 +4,7 @@
  */
 import { calcPrice, findProvider, type ModelPrice } from '@pydantic/genai-prices'
 import { toNano } from '../../lib/money.ts'
+import { providerKinds } from '../kinds/index.ts'
 import { type Price, type PriceTier, picoOfMillion } from './price.ts'
 import { corrected, correctedWindow } from './price-corrections.ts'
 import { serviceTiersOf } from './service-tier.ts'
@@ -19,15 +20,6 @@ export interface ListedModel {
   contextWindow: number | null
   /** Milliseconds since the epoch until which the price holds, as prices may change by the time of day. */
   until: number
-}
-
-/** The table's names of the kinds that this product has. */
-const providerOfKind: Readonly<Record<string, string>> = {
-  openai: 'openai',
-  anthropic: 'anthropic',
-  'azure-openai': 'azure',
-  gemini: 'google',
-  bedrock: 'aws',
 }
 
 const minute = 60_000
@@ -51,7 +43,9 @@ export function listedPrices(kind: string, baseUrl: string | null, now: number):
 }
 
 const providerIn = (kind: string, baseUrl: string | null): string | undefined =>
-  (baseUrl === null ? undefined : findProvider({ providerApiUrl: baseUrl }))?.id ?? providerOfKind[kind]
+  (baseUrl === null ? undefined : findProvider({ providerApiUrl: baseUrl }))?.id ??
+  providerKinds.get(kind)?.priceName ??
+  undefined
 
 function listedAt(providerId: string, model: string, now: number): ListedModel | null {
   const found = calcPrice({}, model, { providerId, timestamp: new Date(now) })

@@ -29,6 +29,11 @@ const answers: Readonly<Record<Exclude<ModelFamily, 'transcriptions'>, Answer>> 
 
 export const simulator: ProviderKind = {
   kind: 'simulator',
+  telemetryName: 'simulator',
+  priceName: null,
+  environment: null,
+  takesCacheKey: true,
+  addressProblem: () => null,
   families: modelFamilies,
   async send(_provider: Provider, call: UpstreamCall): Promise<Response> {
     const model = simulatedModel(call.model)

@@ -17,7 +17,7 @@ const lorem = (
   'sint occaecat cupidatat non proident, sunt in culpa qui officia deserunt mollit anim id est laborum.'
 ).split(' ')
 
-export const simulatedModels = ['echo', 'lorem'] as const
+const simulatedModels = ['echo', 'lorem'] as const
 export type SimulatedModel = (typeof simulatedModels)[number]
 
 /** `simulator/echo` and `echo` are the same; null for a model that the simulator has not. */

@@ -9,7 +9,7 @@ import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
 import type { User } from '../../../members/people/user-resource.ts'
 import type { ProgramDecision, ProgramPreview } from '../../../members/programs/program-routes.ts'
-import type { CreatePolicyBody, createPolicyBody, UpdatePolicyBody } from '../../../policies/policy-body.ts'
+import type { CreatePolicyBody, UpdatePolicyBody } from '../../../policies/policy-body.ts'
 import type { PolicyRecord } from '../../../policies/policy-record.ts'
 import type { Alert } from '../../../tokens/limits/alerts.ts'
 import type { TokenRecord } from '../../../tokens/record.ts'
@@ -19,7 +19,6 @@ import { request } from './request.ts'
 
 export type { Alert, CreatePolicyBody, Event, EventType, PolicyRecord, ProgramPreview, TokenRecord, User, Verdict }
 export type Escalation = z.infer<typeof escalationSchema>
-export type PolicyInput = z.input<typeof createPolicyBody>
 
 interface SignedIn {
   user: User

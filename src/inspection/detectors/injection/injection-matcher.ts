@@ -17,13 +17,13 @@ import { type Found, matcherOf, type TextFollower, type TextMatcher } from '../t
 import { injectionSignals } from './injection-signals.ts'
 import { InjectionText, readable } from './injection-text.ts'
 
-export interface InjectionReport {
+interface InjectionReport {
   /** Between 0 and 1. */
   readonly score: number
   readonly signals: readonly string[]
 }
 
-export interface InjectionMatcher extends TextMatcher {
+interface InjectionMatcher extends TextMatcher {
   report(text: string): InjectionReport
 }
 

@@ -8,7 +8,7 @@
 import { foldForPattern, isIgnorable } from '../../folding/fold.ts'
 import { memoized } from '../../folding/memoize.ts'
 
-export interface Stretch {
+interface Stretch {
   readonly start: number
   readonly end: number
 }

@@ -2,7 +2,7 @@
 import { encodeBase62 } from '../../../lib/base62.ts'
 
 /** ISO/IEC 7812-1 annex B. */
-export function passesLuhn(digits: string): boolean {
+function passesLuhn(digits: string): boolean {
   let sum = 0
   for (let index = 0; index < digits.length; index++) {
     const digit = Number(digits[digits.length - 1 - index])

@@ -7,7 +7,7 @@ import { isPossiblePhoneNumber } from 'libphonenumber-js/min'
 import { isArgument, type NumberRole, roleOf } from './phone-context.ts'
 
 /** A stretch of a row; offsets are of its characters. */
-export interface PhoneStretch {
+interface PhoneStretch {
   readonly start: number
   readonly end: number
 }

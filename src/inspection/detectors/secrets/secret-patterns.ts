@@ -51,13 +51,13 @@ const named: readonly PatternSource[] = [
 ]
 
 /** Forms that are known by how they begin. */
-export const prefixedSecrets: readonly PatternSource[] = [
+const prefixedSecrets: readonly PatternSource[] = [
   ...secretRules.map(sourceOf),
   secret('GATEHOUSE_TOKEN', `${start}gth[archs]?_[0-9A-Za-z]{36}${end}`, isOwnSecret),
 ]
 
 /** Forms that many words begin like; together with the others they would make too many states to be learned. */
-export const otherSecrets: readonly PatternSource[] = [...unprefixedRules.map(sourceOf), ...named]
+const otherSecrets: readonly PatternSource[] = [...unprefixedRules.map(sourceOf), ...named]
 
 const letters = [range(0x30, 0x39), range(0x41, 0x5a), range(0x61, 0x7a)].reduce(union)
 
@@ -74,7 +74,7 @@ export function secretDetector(): Detector {
 }
 
 /** Tokens that may be longer than what can be held. */
-export const longTokens: readonly PatternSource[] = [
+const longTokens: readonly PatternSource[] = [
   secret('JWT', String.raw`${start}eyJ${url}{8,400}\.eyJ${url}{4}`, () => true),
   secret('JWT', `${start}ZXlK${base64}{60}`, isSecret),
   secret('GOOGLE_KEY', String.raw`${start}ya29\.${url}{20}`, isSecret),

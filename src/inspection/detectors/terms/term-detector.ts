@@ -10,7 +10,7 @@ import { type Detector, type Match, maxLiveUnits, maxMatchLength, type Scanner }
 import { buildAutomaton } from './term-automaton.ts'
 import { ampersand, type TermList, TermReading } from './term-reading.ts'
 
-export interface TermOptions extends FoldingOptions {
+interface TermOptions extends FoldingOptions {
   /** Only whole words; a term's end that is a letter of a script without spaces needs no boundary. */
   wordBoundaries: boolean
 }
