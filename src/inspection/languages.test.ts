@@ -284,7 +284,7 @@ test('what stands before a match that only the text’s end makes certain goes o
   }
 })
 
-test.skipIf(recorded.length === 0)('recorded streams that hold nothing to be found leave as they came', () => {
+test('recorded streams that hold nothing to be found leave as they came', () => {
   const rules = [ruleOf(termDetector(['a phrase that no provider has said'], '#', plain), 'redact')]
   for (const { dialect, bytes } of recorded) {
     const { bytes: sent } = inspected(dialect, bytes, [], rules)
@@ -300,7 +300,7 @@ test.skipIf(recorded.length === 0)('recorded streams that hold nothing to be fou
   }
 })
 
-test.skipIf(recorded.length === 0)('recorded streams under common words say only placeholders for them', () => {
+test('recorded streams under common words say only placeholders for them', () => {
   const words = ['the', 'and', 'you', 'San', 'is']
   const rules = [ruleOf(termDetector(words, '#', { ...plain, wordBoundaries: true }), 'redact')]
   for (const { dialect, bytes } of recorded) {
