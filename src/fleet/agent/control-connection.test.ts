@@ -18,7 +18,7 @@ afterEach(async () => {
 
 test('acknowledges a change that is nothing but a denial, and reads the state when there is time', async () => {
   const worker = await fleet.worker('a', { heartbeatEveryMs: 60_000, random: () => 0 })
-  await until(() => worker.ready().ok)
+  await until(() => worker.ready().ok && worker.counters.connected === 1)
   const hash = fleet.addToken()
   await until(() => worker.view.version === fleet.head().version)
   const { version } = fleet.revoke(hash, true)
