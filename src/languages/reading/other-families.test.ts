@@ -164,7 +164,9 @@ const recorded = join(import.meta.dir, '../../../test/fakes/recordings')
 
 describe('recorded answers', () => {
   const read = (folder: string) =>
-    readdirSync(join(recorded, folder)).map((name) => [name, readFileSync(join(recorded, folder, name), 'utf8')] as const)
+    readdirSync(join(recorded, folder)).map(
+      (name) => [name, readFileSync(join(recorded, folder, name), 'utf8')] as const,
+    )
   for (const [name, text] of read('openai-embedding')) {
     if (!name.endsWith('.json')) continue
     test(`${name} tells its usage`, () => {
