@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { eventually } from '../../../test/support/eventually.ts'
 import { findTokensToRevokeAgain } from '../coordinator/revived.ts'
 import { Outbox } from '../outbox/outbox.ts'
-import { TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+import { TemporaryFleet } from '../testing/temporary-fleet.ts'
 
 let fleet: TemporaryFleet
 
@@ -19,11 +20,11 @@ test('a token that a worker hears of with later changes is not taken for one tha
   fleet.copyState(join(fleet.directory, 'behind.db'))
   const { journal } = worker
   if (!(journal instanceof Outbox)) throw new Error('A worker keeps its journal in an outbox')
-  await until(() => worker.counters.connected === 1 && worker.ready().ok)
+  await eventually(() => worker.counters.connected === 1 && worker.ready().ok)
   const made = fleet.addUnheardToken()
   fleet.change(() => undefined)
   fleet.change(() => undefined)
-  await until(() => journal.denials.some(({ hashes }) => hashes.includes(made)))
+  await eventually(() => journal.denials.some(({ hashes }) => hashes.includes(made)))
   const copy = join(fleet.directory, 'copy.db')
   fleet.copyState(copy)
   expect(await findTokensToRevokeAgain(copy, null, journal.denials)).toEqual([])

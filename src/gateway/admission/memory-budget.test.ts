@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
-import { completion, eventually, startTestGateway } from '../testing/gateway.ts'
+import { eventually } from '../../../test/support/eventually.ts'
+import { completion, startTestGateway } from '../testing/gateway.ts'
 import { MemoryBudget, memoryFor, smallBodyBytes } from './memory-budget.ts'
 
 const mebibyte = 1024 * 1024
