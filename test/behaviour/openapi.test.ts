@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { RE2JS } from 're2js'
 import { z } from 'zod'
+import { expectGolden } from '../golden/golden-file.ts'
 import { repository } from '../support/executable.ts'
 import { type Gatehouse, startGatehouse, temporaryDirectory } from '../support/harness.ts'
 
@@ -66,6 +67,11 @@ test('every route answers a method that it does not have with 405, and names tho
       expect(answer.headers.get('allow')?.split(', ')).toEqual(expect.arrayContaining(served))
     }
   }
+})
+
+test('the operations are those of the golden file', async () => {
+  const operations = described().map(({ method, path }) => `${path} ${method}\n`)
+  await expectGolden('product/operations.txt', operations.toSorted().join(''))
 })
 
 test('the document is valid OpenAPI 3.1', async () => {
