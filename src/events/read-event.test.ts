@@ -115,7 +115,7 @@ test('whatever is changed of an event, it is read as the schema reads it', () =>
       const { data = null } = eventSchema.safeParse(JSON.parse(text))
       expect(JSON.stringify(sorted(readEvent(JSON.parse(text))))).toBe(JSON.stringify(sorted(data)))
     }),
-    { numRuns: 5000 },
+    { numRuns: 1500 },
   )
 })
 

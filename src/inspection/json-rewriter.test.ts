@@ -167,7 +167,7 @@ test('redacted arguments parse, spell no term, and are the same for every split'
         if (!visible(json).match(new RegExp(found.map((term) => RegExp.escape(term)).join('|')))) expect(out).toBe(json)
       }
     }),
-    { numRuns: 1500 },
+    { numRuns: 500 },
   )
   if (result.failed) throw new Error(fc.defaultReportMessage(result) ?? '')
   console.log(`${result.numRuns} cases: redacted arguments`)
@@ -190,7 +190,7 @@ test('redacted arguments parse to their value with each of its texts redacted', 
       const read: unknown = JSON.parse(redacted(found, ...cutAt(json, cuts)))
       expect(read).toEqual(mapped(JSON.parse(json), found))
     }),
-    { numRuns: 1500 },
+    { numRuns: 500 },
   )
   if (result.failed) throw new Error(fc.defaultReportMessage(result) ?? '')
 }, 60_000)
@@ -205,7 +205,7 @@ test('blocked arguments are a beginning of what came that spells no term, the sa
       expect(passed.text).toBe(passPieces(rules, [json], 'tool_arguments').text)
       for (const term of found) expect(visible(said(passed.text))).not.toContain(term)
     }),
-    { numRuns: 1000 },
+    { numRuns: 400 },
   )
   if (result.failed) throw new Error(fc.defaultReportMessage(result) ?? '')
   console.log(`${result.numRuns} cases: blocked arguments`)

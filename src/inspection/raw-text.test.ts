@@ -101,7 +101,7 @@ test('plain text says the same however it is cut, and leaves as it came where no
         if (whole.findings.length === 0) expect(text.replaceAll(':\n\n', '')).toBe(stream.replaceAll(':\n\n', ''))
       },
     ),
-    { numRuns: 2000 },
+    { numRuns: 600 },
   )
 })
 
@@ -125,7 +125,7 @@ test('what is looked for is never whole where plain text takes turns with words 
         }
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: 400 },
   )
 })
 
@@ -149,7 +149,7 @@ test('what came as one event is read as one text, whatever came as others betwee
         if (value !== '') expect(mine.join('')).not.toContain(value)
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: 400 },
   )
 })
 

@@ -500,7 +500,7 @@ test('any change to any column of any row that a checkpoint covers is found', as
       )
       expect(found.length > 0).toBe(changed)
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   )
 }, 60_000)
 
