@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { systemClock } from '../../src/lib/clock.ts'
 import { silentLog } from '../../src/lib/log/log.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { keepRunning, nextDelay } from './supervisor.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-supervisor-'))
@@ -33,10 +34,6 @@ const pids = async (journal: string): Promise<string[]> =>
 
 const sayReady = `process.send({ ready: 'gateway', url: 'http://127.0.0.1:1' })`
 const drainOnTerm = `process.on('SIGTERM', () => process.exit(0)); setInterval(() => {}, 1000)`
-
-async function eventually(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await Bun.sleep(10)
-}
 
 test('the wait doubles from 100 ms to 5 s and begins again after a healthy time', () => {
   const waits: number[] = []

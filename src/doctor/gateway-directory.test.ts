@@ -12,7 +12,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { TemporaryFleet, until } from '../fleet/testing/temporary-fleet.ts'
+import { eventually } from '../../test/support/eventually.ts'
+import { TemporaryFleet } from '../fleet/testing/temporary-fleet.ts'
 import { readGatewayDirectory } from './gateway-directory.ts'
 import { readVersion } from './state-version.ts'
 
@@ -31,10 +32,10 @@ function contentOf(directory: string): Record<string, string> {
 async function formerWorker(): Promise<{ directory: string; token: string; instanceId: string }> {
   const fleet = await TemporaryFleet.start()
   const worker = await fleet.worker('one')
-  await until(() => worker.ready().ok)
+  await eventually(() => worker.ready().ok)
   // Without a control plane it does not sign off, and keeps by what it may serve.
   await fleet.stopControlPlane()
-  await until(() => worker.counters.connected === 0)
+  await eventually(() => worker.counters.connected === 0)
   await worker.drain()
   const directory = join(root, crypto.randomUUID())
   cpSync(join(fleet.directory, 'one'), directory, { recursive: true })

@@ -1,7 +1,8 @@
 /** Whoever is answered while the gateway stops is told that its connection is over, and can read that answer. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { completion, eventually, question, startTestGateway, type TestGateway } from './testing/gateway.ts'
+import { eventually } from '../../test/support/eventually.ts'
+import { completion, question, startTestGateway, type TestGateway } from './testing/gateway.ts'
 
 const held = Promise.withResolvers<void>()
 const begun = { whole: { ...question, user: 'whole' }, stream: { ...question, user: 'stream', stream: true } }

@@ -1,6 +1,7 @@
 /** Who comes while the gateway stops is told so on every route, and is on record by name where it is known. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { completion, eventually, question, startTestGateway, type TestGateway } from './testing/gateway.ts'
+import { eventually } from '../../test/support/eventually.ts'
+import { completion, question, startTestGateway, type TestGateway } from './testing/gateway.ts'
 import { jsonHeaders } from './testing/mcp.ts'
 
 const held = Promise.withResolvers<void>()

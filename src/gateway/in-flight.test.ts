@@ -1,11 +1,12 @@
 import { afterEach, expect, test } from 'bun:test'
+import { eventually } from '../../test/support/eventually.ts'
 import { chat } from '../languages/chat/dialect.ts'
 import { routeOf } from '../languages/families.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { beginExchange, type Exchange } from './exchange.ts'
 import { createInFlight } from './in-flight.ts'
-import { eventually, testListener } from './testing/gateway.ts'
+import { testListener } from './testing/gateway.ts'
 import { testMemory, testSettings } from './testing/worker.ts'
 
 const running = createInFlight(testSettings(), systemClock, () => undefined)

@@ -167,7 +167,7 @@ test('writes redacted arguments that parse, hold no term and are the same at eve
         if (!visible(json).match(new RegExp(found.map((term) => RegExp.escape(term)).join('|')))) expect(out).toBe(json)
       }
     }),
-    { numRuns: 1500 },
+    { numRuns: 500 },
   )
   if (result.failed) throw new Error(fc.defaultReportMessage(result) ?? '')
   console.log(`${result.numRuns} cases: redacted arguments`)
@@ -190,7 +190,7 @@ test('parses redacted arguments to the value with each text redacted', () => {
       const read: unknown = JSON.parse(redacted(found, ...cutAt(json, cuts)))
       expect(read).toEqual(mapped(JSON.parse(json), found))
     }),
-    { numRuns: 1500 },
+    { numRuns: 500 },
   )
   if (result.failed) throw new Error(fc.defaultReportMessage(result) ?? '')
 }, 60_000)
@@ -205,7 +205,7 @@ test('sends a prefix of blocked arguments without a term, the same at every spli
       expect(passed.text).toBe(passPieces(rules, [json], 'tool_arguments').text)
       for (const term of found) expect(visible(said(passed.text))).not.toContain(term)
     }),
-    { numRuns: 1000 },
+    { numRuns: 400 },
   )
   if (result.failed) throw new Error(fc.defaultReportMessage(result) ?? '')
   console.log(`${result.numRuns} cases: blocked arguments`)

@@ -221,7 +221,7 @@ for (const [name, dialect, stream] of families) {
         for (const whole of received.wholes)
           for (const wanted of list) expect(visible(told(whole.slice(whole.indexOf('='))))).not.toContain(wanted)
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     )
     if (result.failed) throw new Error(fc.defaultReportMessage(result) ?? '')
     console.log(`${result.numRuns} cases: ${name} redacted`)
@@ -246,7 +246,7 @@ for (const [name, dialect, stream] of families) {
           }
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     )
     if (result.failed) throw new Error(fc.defaultReportMessage(result) ?? '')
     console.log(`${result.numRuns} cases: ${name} blocked`)
@@ -284,7 +284,7 @@ test('sends text before a match that only the end of the text confirms, before t
   }
 })
 
-test.skipIf(recorded.length === 0)('passes recorded streams without a match unchanged', () => {
+test('recorded streams that hold nothing to be found leave as they came', () => {
   const rules = [ruleOf(termDetector(['a phrase that no provider has said'], '#', plain), 'redact')]
   for (const { dialect, bytes } of recorded) {
     const { bytes: sent } = inspected(dialect, bytes, [], rules)
@@ -300,7 +300,7 @@ test.skipIf(recorded.length === 0)('passes recorded streams without a match unch
   }
 })
 
-test.skipIf(recorded.length === 0)('shows only placeholders for common words in recorded streams', () => {
+test('recorded streams under common words say only placeholders for them', () => {
   const words = ['the', 'and', 'you', 'San', 'is']
   const rules = [ruleOf(termDetector(words, '#', { ...plain, wordBoundaries: true }), 'redact')]
   for (const { dialect, bytes } of recorded) {

@@ -16,7 +16,7 @@ import { patternDetector } from './regex/pattern-detector.ts'
 import { cutAt, passPieces, ruleOf } from './testing/passing.ts'
 import { written } from './testing/secrets.ts'
 
-const runs = Number(process.env.GATEHOUSE_PROPERTY_RUNS ?? 1500)
+const runs = Number(process.env.GATEHOUSE_PROPERTY_RUNS ?? 500)
 
 function holds<Values extends [unknown, ...unknown[]]>(
   name: string,

@@ -101,7 +101,7 @@ test('reads plain text the same at every split and passes it unchanged without a
         if (whole.findings.length === 0) expect(text.replaceAll(':\n\n', '')).toBe(stream.replaceAll(':\n\n', ''))
       },
     ),
-    { numRuns: 2000 },
+    { numRuns: 600 },
   )
 })
 
@@ -125,7 +125,7 @@ test('finds a match in plain text interleaved with keep-alive words and frames',
         }
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: 400 },
   )
 })
 
@@ -149,7 +149,7 @@ test('inspects one event as one text, even with other events between', () => {
         if (value !== '') expect(mine.join('')).not.toContain(value)
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: 400 },
   )
 })
 

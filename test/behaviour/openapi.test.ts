@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { RE2JS } from 're2js'
 import { z } from 'zod'
+import { expectGolden } from '../golden/golden-file.ts'
 import { repository } from '../support/executable.ts'
 import { type Gatehouse, startGatehouse, temporaryDirectory } from '../support/harness.ts'
 import { resources } from '../support/resources.ts'
@@ -106,6 +107,11 @@ test.each(resources.map((kind) => [kind.name, kind] as const))(
     expect(replyOf(collection?.get)).toEqual(['next_cursor', plural].toSorted())
   },
 )
+
+test('the operations are those of the golden file', async () => {
+  const operations = described().map(({ method, path }) => `${path} ${method}\n`)
+  await expectGolden('product/operations.txt', operations.toSorted().join(''))
+})
 
 test('the document is valid OpenAPI 3.1', async () => {
   const { valid, errors } = await new Validator().validate(structuredClone(document))

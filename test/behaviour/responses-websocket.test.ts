@@ -4,6 +4,7 @@ import OpenAI from 'openai'
 import { ResponsesWS } from 'openai/resources/responses/ws'
 import { speak } from '../../src/gateway/testing/socket.ts'
 import { createToken, revoke } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
@@ -20,31 +21,19 @@ describe('responses over a WebSocket', () => {
     const socket = new ResponsesWS(new OpenAI({ apiKey, baseURL: `${gatehouse.gatewayUrl}/v1` }))
     const types: string[] = []
     let completed = 0
-    let wake: (() => void) | null = null
     const errors: unknown[] = []
     socket.on('event', ({ type }) => {
       types.push(type)
       if (type === 'response.completed') completed += 1
-      wake?.()
     })
-    socket.on('error', (error) => {
-      errors.push(error)
-      wake?.()
-    })
-    const until = async (holds: () => boolean) => {
-      while (!holds()) {
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-      }
-    }
+    socket.on('error', (error) => errors.push(error))
     for (const input of ['one', 'two']) socket.send({ type: 'response.create', model: 'simulator/echo', input })
-    await until(() => completed === 2)
+    await eventually(() => completed === 2)
     expect(types.filter((type) => type === 'response.created')).toHaveLength(2)
     expect(types.indexOf('response.completed')).toBeLessThan(types.lastIndexOf('response.created'))
     await revoke(gatehouse, id)
     socket.send({ type: 'response.create', model: 'simulator/echo', input: 'three' })
-    await until(() => errors.length > 0)
+    await eventually(() => errors.length > 0)
     expect(String(errors[0])).toContain('has been revoked')
     socket.close()
   })

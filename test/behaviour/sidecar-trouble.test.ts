@@ -1,8 +1,8 @@
 /**
  * What a sidecar does when something breaks: its primary, its control plane, its replicator, its files. Longer than
- * most: each case brings the trouble about for real, on processes and files of its own.
+ * most: each case brings the trouble about for real, on processes and files of its own, so cases run side by side.
  */
-import { afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/eventually.ts'
@@ -12,17 +12,9 @@ import { type Sidecar, SidecarFleet } from '../support/sidecar-fleet.ts'
 
 setDefaultTimeout(120_000)
 
-let fleet: SidecarFleet
-
 beforeAll(async () => {
   await executable()
 }, 240_000)
-beforeEach(async () => {
-  fleet = await SidecarFleet.start()
-})
-afterEach(async () => {
-  await fleet.stop()
-})
 
 const folderOf = ({ directory }: Sidecar): string => {
   const replica = join(directory, 'gateway/replica')
@@ -49,7 +41,8 @@ async function wrongAnswers(
   return { wrong, asked }
 }
 
-test('a replicator that is killed repeatedly breaks no answer, and changes arrive in between', async () => {
+test.concurrent('a replicator that is killed repeatedly breaks no answer, and changes arrive in between', async () => {
+  await using fleet = await SidecarFleet.start()
   const [good, gone] = [await fleet.addToken(), await fleet.addToken()]
   const sidecar = await fleet.sidecar('a')
   await sidecar.ready()
@@ -78,7 +71,8 @@ test('a replicator that is killed repeatedly breaks no answer, and changes arriv
   expect(await sidecar.metric('gatehouse_replicator_restarts')).toBeGreaterThanOrEqual(12)
 })
 
-test('a hanging replicator is killed and replaced', async () => {
+test.concurrent('a hanging replicator is killed and replaced', async () => {
+  await using fleet = await SidecarFleet.start()
   const sidecar = await fleet.sidecar('a')
   await sidecar.ready()
   const hung = sidecar.replicatorPid()
@@ -91,7 +85,8 @@ test('a hanging replicator is killed and replaced', async () => {
   expect((await sidecar.readyz()).ok).toBe(true)
 })
 
-test('a hanging primary delays no answer, and its changes are read once it resumes', async () => {
+test.concurrent('a hanging primary delays no answer, and its changes are read once it resumes', async () => {
+  await using fleet = await SidecarFleet.start()
   const token = await fleet.addToken()
   const sidecar = await fleet.sidecar('a')
   await sidecar.ready()
@@ -105,7 +100,8 @@ test('a hanging primary delays no answer, and its changes are read once it resum
   await until('the new token is taken', async () => (await sidecar.ask(next)) === 200, { withinMs: 60_000 })
 }, 60_000)
 
-test('a primary that returns with another log is copied anew without an interruption', async () => {
+test.concurrent('a primary that returns with another log is copied anew without an interruption', async () => {
+  await using fleet = await SidecarFleet.start()
   const [good, gone] = [await fleet.addToken(), await fleet.addToken()]
   const sidecar = await fleet.sidecar('a')
   await sidecar.ready()
@@ -130,29 +126,26 @@ test('a primary that returns with another log is copied anew without an interrup
   await until('the former copy is gone', () => readdirSync(join(sidecar.directory, 'gateway/replica')).length === 2)
 })
 
-test('a sidecar without any other process restarts from its copy until that is too old', async () => {
-  const strict = await SidecarFleet.start(8)
-  try {
-    const [good, gone] = [await strict.addToken(), await strict.addToken()]
-    const first = await strict.sidecar('a')
-    await first.ready()
-    await strict.revoke(gone)
-    await until('it is read', async () => (await first.metric('gatehouse_pending_revocations')) === 0)
-    await strict.stopControlPlane()
-    await strict.sqld.kill()
-    await first.kill()
-    const second = await strict.sidecar('a')
-    await second.ready()
-    expect([await second.ask(good), await second.ask(gone)]).toEqual([200, 401])
-    await until('it refuses', async () => (await second.ask(good)) === 503, { withinMs: 30_000 })
-    expect((await second.readyz()).reason).toContain('no news')
-  } finally {
-    await strict.stop()
-  }
+test.concurrent('a sidecar without any other process restarts from its copy until that is too old', async () => {
+  await using fleet = await SidecarFleet.start(8)
+  const [good, gone] = [await fleet.addToken(), await fleet.addToken()]
+  const first = await fleet.sidecar('a')
+  await first.ready()
+  await fleet.revoke(gone)
+  await until('it is read', async () => (await first.metric('gatehouse_pending_revocations')) === 0)
+  await fleet.stopControlPlane()
+  await fleet.sqld.kill()
+  await first.kill()
+  const second = await fleet.sidecar('a')
+  await second.ready()
+  expect([await second.ask(good), await second.ask(gone)]).toEqual([200, 401])
+  await until('it refuses', async () => (await second.ask(good)) === 503, { withinMs: 30_000 })
+  expect((await second.readyz()).reason).toContain('no news')
 })
 
 describe('a primary restored from an older copy', () => {
-  test('revives no token, because sidecars report known revocations before the copy is read', async () => {
+  test.concurrent('revives no token, because sidecars report known revocations before the copy is read', async () => {
+    await using fleet = await SidecarFleet.start()
     const [good, gone] = [await fleet.addToken(), await fleet.addToken()]
     const copy = await fleet.sqld.copy()
     const sidecar = await fleet.sidecar('a')
@@ -177,7 +170,8 @@ describe('a primary restored from an older copy', () => {
     ).toBe(2)
   })
 
-  test('revives no token even when the copy has passed the version that the sidecar knew', async () => {
+  test.concurrent('revives no token even when the copy has passed the version that the sidecar knew', async () => {
+    await using fleet = await SidecarFleet.start()
     const gone = await fleet.addToken()
     const copy = await fleet.sqld.copy()
     const sidecar = await fleet.sidecar('a')
@@ -203,7 +197,8 @@ describe('damaged files of the replica', () => {
     truncated: (path: string) => truncateSync(path, 7),
     overwritten: (path: string) => writeFileSync(path, Buffer.alloc(40_000, 'garbage')),
   }
-  test('never admit a revoked token: it is refused without the primary, and the files are rebuilt with it', async () => {
+  test.concurrent('never admit a revoked token: it is refused without the primary, and the files are rebuilt with it', async () => {
+    await using fleet = await SidecarFleet.start()
     const [good, gone] = [await fleet.addToken(), await fleet.addToken()]
     let sidecar = await fleet.sidecar('a')
     await sidecar.ready()
@@ -234,7 +229,8 @@ describe('damaged files of the replica', () => {
     expect(found).toEqual([])
   })
 
-  test('are rebuilt while the sidecar serves when they disappear', async () => {
+  test.concurrent('are rebuilt while the sidecar serves when they disappear', async () => {
+    await using fleet = await SidecarFleet.start()
     const [good, gone] = [await fleet.addToken(), await fleet.addToken()]
     const sidecar = await fleet.sidecar('a')
     await sidecar.ready()

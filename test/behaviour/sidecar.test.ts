@@ -1,29 +1,26 @@
 /**
  * A gateway on a host of its own, as an operator sees it: what it needs, what it serves by, how it ends. Longer than
- * most: each test starts its own processes and says what becomes of all of them.
+ * most: each test starts its own processes and says what becomes of all of them, so tests run side by side.
  */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
 import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeSecret } from '../../src/identity/secret.ts'
 import { eventually, until } from '../support/eventually.ts'
 import { executable } from '../support/executable.ts'
-import { run } from '../support/harness.ts'
+import { run, temporaryDirectory } from '../support/harness.ts'
 import { descendantsOf, environmentOf, isAlive, mappedFiles, signal } from '../support/processes.ts'
 import { SidecarFleet } from '../support/sidecar-fleet.ts'
 
 setDefaultTimeout(120_000)
 
-let fleet: SidecarFleet
-
 beforeAll(async () => {
   await executable()
-  fleet = await SidecarFleet.start()
 }, 240_000)
-afterAll(async () => {
-  await fleet?.stop()
-})
 
-test('a sidecar needs two variables, says what it waits for and serves after its first whole copy', async () => {
+test.concurrent('a sidecar needs two variables, says what it waits for and serves after its first whole copy', async () => {
+  await using fleet = await SidecarFleet.start()
   const token = await fleet.addToken()
   const gone = await fleet.addToken()
   await fleet.revoke(gone)
@@ -45,7 +42,8 @@ test('a sidecar needs two variables, says what it waits for and serves after its
   await sidecar.kill()
 })
 
-test('a revocation has arrived when it is answered, and a new token arrives within the next sync', async () => {
+test.concurrent('a revocation has arrived when it is answered, and a new token arrives within the next sync', async () => {
+  await using fleet = await SidecarFleet.start()
   const sidecar = await fleet.sidecar('revoked')
   await sidecar.ready()
   let status = 0
@@ -61,7 +59,8 @@ test('a revocation has arrived when it is answered, and a new token arrives with
   await sidecar.kill()
 })
 
-test('only the replicator loads the native addon, and it has no credential in its environment', async () => {
+test.concurrent('only the replicator loads the native addon, and it has no credential in its environment', async () => {
+  await using fleet = await SidecarFleet.start()
   const sidecar = await fleet.sidecar('addon')
   await sidecar.ready()
   const addons = (pid: number) => mappedFiles(pid).filter((file) => file.includes('libsql') || file.endsWith('.node'))
@@ -73,7 +72,8 @@ test('only the replicator loads the native addon, and it has no credential in it
   await sidecar.kill()
 })
 
-test('a sidecar seals the credential and keys of its bootstrap on disk', async () => {
+test.concurrent('a sidecar seals the credential and keys of its bootstrap on disk', async () => {
+  await using fleet = await SidecarFleet.start()
   const sidecar = await fleet.sidecar('sealed')
   await sidecar.ready()
   const kept = readFileSync(join(sidecar.directory, 'gateway/worker/keys'), 'utf8')
@@ -85,7 +85,8 @@ test('a sidecar seals the credential and keys of its bootstrap on disk', async (
   await sidecar.kill()
 })
 
-test('SIGTERM, and the end of its supervisor or gateway, drains, deregisters and leaves no process', async () => {
+test.concurrent('SIGTERM, and the end of its supervisor or gateway, drains, deregisters and leaves no process', async () => {
+  await using fleet = await SidecarFleet.start()
   const drained = await fleet.sidecar('drained')
   await drained.ready()
   const family = descendantsOf(drained.supervisorPid)
@@ -112,7 +113,8 @@ test('SIGTERM, and the end of its supervisor or gateway, drains, deregisters and
   await restarted.kill()
 })
 
-test('a deregistered sidecar is not waited for and serves nothing before it reconnects', async () => {
+test.concurrent('a deregistered sidecar is not waited for and serves nothing before it reconnects', async () => {
+  await using fleet = await SidecarFleet.start()
   for (const end of ['SIGTERM', 'SIGKILL'] as const) {
     const former = await fleet.sidecar(`signed-off-${end}`)
     await former.ready()
@@ -142,7 +144,8 @@ test('a deregistered sidecar is not waited for and serves nothing before it reco
   }
 })
 
-test('a second process on a data directory fails, and a copy that takes it over stops the first for good', async () => {
+test.concurrent('a second process on a data directory fails, and a copy that takes it over stops the first for good', async () => {
+  await using fleet = await SidecarFleet.start()
   const first = await fleet.sidecar('original')
   await first.ready()
   const second = await fleet.sidecar('original')
@@ -161,23 +164,25 @@ test('a second process on a data directory fails, and a copy that takes it over 
   await Promise.all([copy.kill(), again.kill()])
 })
 
-test('a control plane address in clear text is refused at start', async () => {
+test.concurrent('a control plane address in clear text is refused at start', async () => {
+  const workingDirectory = temporaryDirectory()
   const answer = await run(['gateway'], {
-    workingDirectory: fleet.directory,
+    workingDirectory,
     env: {
       SERVICE_API_URL: 'http://gate.example.com',
-      SERVICE_API_TOKEN: fleet.runtimeToken,
+      SERVICE_API_TOKEN: makeSecret('token', randomBytes),
       SERVICE_DATA: 'clear',
       SERVICE_GATEWAY_LISTEN: '127.0.0.1:0',
     },
   })
   expect(answer.code).toBe(2)
   expect(answer.stderr).toContain('must be reached over https')
-  const nothing = await run(['gateway'], { workingDirectory: fleet.directory, env: {} })
+  const nothing = await run(['gateway'], { workingDirectory, env: {} })
   expect(nothing.stderr).toContain('SERVICE_API_URL')
 })
 
-test('a read credential is renewed before it expires, and replication continues', async () => {
+test.concurrent('a read credential is renewed before it expires, and replication continues', async () => {
+  await using fleet = await SidecarFleet.start()
   fleet.credentialSeconds = 4
   const sidecar = await fleet.sidecar('renewed')
   await sidecar.ready()
@@ -189,17 +194,13 @@ test('a read credential is renewed before it expires, and replication continues'
   await sidecar.kill()
 })
 
-test('a sidecar with a revoked runtime token refuses requests and says why', async () => {
-  const other = await SidecarFleet.start()
-  try {
-    const token = await other.addToken()
-    const sidecar = await other.sidecar('a')
-    await sidecar.ready()
-    expect(await sidecar.ask(token)).toBe(200)
-    await other.revoke(other.runtimeToken)
-    await until('it is not ready', async () => !(await sidecar.readyz()).ok)
-    expect((await sidecar.readyz()).reason).toContain('runtime token')
-  } finally {
-    await other.stop()
-  }
+test.concurrent('a sidecar with a revoked runtime token refuses requests and says why', async () => {
+  await using fleet = await SidecarFleet.start()
+  const token = await fleet.addToken()
+  const sidecar = await fleet.sidecar('a')
+  await sidecar.ready()
+  expect(await sidecar.ask(token)).toBe(200)
+  await fleet.revoke(fleet.runtimeToken)
+  await until('it is not ready', async () => !(await sidecar.readyz()).ok)
+  expect((await sidecar.readyz()).reason).toContain('runtime token')
 })

@@ -1,6 +1,6 @@
-/** Streams recorded from providers, as the bytes of an answer; none where `../shared/data` is absent. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+/** Streams recorded from providers, as the bytes of an answer. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 export interface RecordedStream {
   name: string
@@ -9,10 +9,7 @@ export interface RecordedStream {
   bytes: Buffer
 }
 
-/** Beside the repository; absent, what needs them is skipped. */
-const data = ['../../../shared']
-  .map((shared) => resolve(import.meta.dir, shared, 'data/provider-streams'))
-  .find((folder) => existsSync(folder))
+const data = join(import.meta.dir, 'recordings')
 
 const folders = {
   'openai-chat': '/v1/chat/completions',
@@ -24,7 +21,6 @@ const folders = {
 const broken = 'parallel-tool-call-wrapper.1.chunks.txt'
 
 export function recordedStreams(): RecordedStream[] {
-  if (data === undefined) return []
   return Object.entries(folders).flatMap(([folder, route]) =>
     readdirSync(join(data, folder))
       .filter((name) => name.endsWith('.chunks.txt') && name !== broken)

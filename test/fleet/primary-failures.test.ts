@@ -1,33 +1,49 @@
-/** What becomes of control planes when their primary hangs, dies, is restored from an older copy, or is emptied. */
-import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+/**
+ * What a control plane does when its primary hangs, dies, is restored from an older copy, or is emptied. Each test has a
+ * primary and a control plane of its own, so they run side by side.
+ */
+import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createClient } from '@libsql/client/http'
 import { createdToken, errorAnswer, revokedToken } from '../support/answers.ts'
 import { api, chat, createToken, expectAnswer, installation, revoke } from '../support/client.ts'
 import { until } from '../support/eventually.ts'
-import type { Sqld } from '../support/sqld.ts'
+import { executable } from '../support/executable.ts'
 import { type ControlPlane, type Primary, startControlPlane, startPrimary } from './control-plane.ts'
 import { startFleetGateway } from './gateway.ts'
 import { connectWorker } from './worker.ts'
 
 setDefaultTimeout(120_000)
 
-let primary: Primary
-let plane: ControlPlane
+beforeAll(async () => {
+  await executable()
+}, 240_000)
 
-beforeEach(async () => {
-  primary = await startPrimary()
-  plane = await startControlPlane(primary)
-}, 120_000)
-afterEach(async () => {
-  await plane?.[Symbol.asyncDispose]()
-  await primary?.[Symbol.asyncDispose]()
-})
+interface Case extends AsyncDisposable {
+  primary: Primary
+  plane: ControlPlane
+}
 
-const revokedAt = async (id: string): Promise<unknown> =>
+async function startCase(): Promise<Case> {
+  const primary = await startPrimary()
+  const plane = await startControlPlane(primary).catch(async (error: unknown) => {
+    await primary[Symbol.asyncDispose]()
+    throw error
+  })
+  return {
+    primary,
+    plane,
+    async [Symbol.asyncDispose]() {
+      await plane[Symbol.asyncDispose]()
+      await primary[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const revokedAt = async ({ primary }: Case, id: string): Promise<unknown> =>
   (await primary.read('state', 'select revoked_at from tokens where id = ?', [id]))[0]?.revoked_at
 
 /** The token of a gateway of the installation. */
-async function runtimeToken(): Promise<string> {
+async function runtimeToken({ plane }: Case): Promise<string> {
   const { gatewayId, teamId } = await installation(plane)
   const body = {
     name: 'gateway',
@@ -38,7 +54,7 @@ async function runtimeToken(): Promise<string> {
   return expectAnswer(await api(plane, '/v1/tokens', { body }), 201, createdToken).token_value
 }
 
-const unavailable = async (): Promise<void> => {
+const unavailable = async ({ plane }: Case): Promise<void> => {
   const answers = await Promise.all([api(plane, '/v1/tokens'), api(plane, '/v1/tokens', { body: tokenBody })])
   for (const answer of answers) {
     expect(expectAnswer(answer, 503, errorAnswer).error).toMatchObject({
@@ -51,24 +67,26 @@ const unavailable = async (): Promise<void> => {
 const tokenBody = { name: 'while it is away', purpose: 'general' }
 
 for (const which of ['state', 'ledger'] as const) {
-  const server = (): Sqld => primary[which]
-
-  test(`calls end with 503 while the ${which} server hangs, and go on when it answers`, async () => {
-    server().freeze()
+  test.concurrent(`calls end with 503 while the ${which} server hangs, and go on when it answers`, async () => {
+    await using started = await startCase()
+    const { primary, plane } = started
+    primary[which].freeze()
     try {
-      await unavailable()
+      await unavailable(started)
     } finally {
-      server().thaw()
+      primary[which].thaw()
     }
     await until('it answers again', async () => (await api(plane, '/v1/tokens')).status === 200)
     const token = await createToken(plane)
     expectAnswer(await revoke(plane, token.id), 200, revokedToken)
   })
 
-  test(`calls end with 503 while the ${which} server is down, and go on when it is back`, async () => {
-    await server().kill()
-    await unavailable()
-    await server().restart()
+  test.concurrent(`calls end with 503 while the ${which} server is down, and go on when it is back`, async () => {
+    await using started = await startCase()
+    const { primary, plane } = started
+    await primary[which].kill()
+    await unavailable(started)
+    await primary[which].restart()
     await until('it answers again', async () => (await api(plane, '/v1/tokens')).status === 200)
     const token = await createToken(plane)
     expectAnswer(await revoke(plane, token.id), 200, revokedToken)
@@ -78,8 +96,13 @@ for (const which of ['state', 'ledger'] as const) {
   })
 }
 
-test('gateways serve tokens with limits, used before or not, while the state server hangs', async () => {
-  await using gateway = await startFleetGateway({ controlPlane: plane.baseUrl, runtimeToken: await runtimeToken() })
+test.concurrent('gateways serve tokens with limits, used before or not, while the state server hangs', async () => {
+  await using started = await startCase()
+  const { primary, plane } = started
+  await using gateway = await startFleetGateway({
+    controlPlane: plane.baseUrl,
+    runtimeToken: await runtimeToken(started),
+  })
   const limits = [{ max_requests: 100_000 }, { max_budget: 5 }, { rate_limit_rpm: 1000 }]
   const make = () => Promise.all(limits.map((fields) => createToken(plane, fields)))
   const [used, unused] = [await make(), await make()]
@@ -109,41 +132,49 @@ test('gateways serve tokens with limits, used before or not, while the state ser
   expect(refused).toEqual([])
 })
 
-test('a state restored from an older copy accepts no token that the ledger knows to have ended', async () => {
+test.concurrent('a state restored from an older copy accepts no token that the ledger knows to have ended', async () => {
+  await using started = await startCase()
+  const { primary, plane } = started
   const [one, other, kept] = [await createToken(plane), await createToken(plane), await createToken(plane)]
   const copy = await primary.state.copy()
   expectAnswer(await revoke(plane, one.id), 200, revokedToken)
   expect((await api(plane, `/v1/tokens/${other.id}/rotate`, { method: 'POST', body: {} })).status).toBe(201)
   await primary.state.restore(copy)
   await until('both are revoked again', async () => {
-    return Number.isInteger(await revokedAt(one.id)) && Number.isInteger(await revokedAt(other.id))
+    return Number.isInteger(await revokedAt(started, one.id)) && Number.isInteger(await revokedAt(started, other.id))
   })
-  expect(await revokedAt(kept.id)).toBeNull()
+  expect(await revokedAt(started, kept.id)).toBeNull()
   const events = await primary.read('ledger', "select token_id from events where reason_code = 'state.restored'")
   expect(events.map(({ token_id }) => token_id).sort()).toEqual([one.id, other.id].sort())
 })
 
-test('a state restored while no control plane runs accepts no token that has ended', async () => {
+test.concurrent('a state restored while no control plane runs accepts no token that has ended', async () => {
+  await using started = await startCase()
+  const { primary, plane } = started
   const token = await createToken(plane)
   const copy = await primary.state.copy()
   expectAnswer(await revoke(plane, token.id), 200, revokedToken)
   await plane.kill()
   await primary.state.restore(copy)
   await plane.restart()
-  expect(await revokedAt(token.id)).toBeInteger()
+  expect(await revokedAt(started, token.id)).toBeInteger()
 })
 
-test('a ledger restored alone has the newer tokens within seconds, and they can be revoked', async () => {
+test.concurrent('a ledger restored alone has the newer tokens within seconds, and they can be revoked', async () => {
+  await using started = await startCase()
+  const { primary, plane } = started
   const copy = await primary.ledger.copy()
   const token = await createToken(plane)
   await primary.ledger.restore(copy)
   const asked = async () => (await api(plane, `/v1/tokens/${token.id}`)).status === 200
   await until('the ledger has taken it over', asked)
   expectAnswer(await revoke(plane, token.id), 200, revokedToken)
-  expect(await revokedAt(token.id)).toBeInteger()
+  expect(await revokedAt(started, token.id)).toBeInteger()
 })
 
-test('when both databases are restored, tokens that workers refuse are revoked again', async () => {
+test.concurrent('when both databases are restored, tokens that workers refuse are revoked again', async () => {
+  await using started = await startCase()
+  const { primary, plane } = started
   const token = await createToken(plane)
   const other = await createToken(plane)
   const { gatewayId, teamId } = await installation(plane)
@@ -158,16 +189,16 @@ test('when both databases are restored, tokens that workers refuse are revoked a
   await primary.state.restore(copies[0])
   await primary.ledger.restore(copies[1])
   await plane.restart()
-  expect(await revokedAt(token.id)).toBeNull()
+  expect(await revokedAt(started, token.id)).toBeNull()
   await until('the worker is back', () => worker.connected())
   expect(await worker.heartbeat(before)).toMatchObject({ history: 'unknown', fresh: false })
   expect(await worker.reportRevocations(before.history)).toMatchObject({ revoked: 1 })
   expect(await worker.reportRevocations(before.history)).toMatchObject({ revoked: 0 })
-  expect([await revokedAt(token.id), await revokedAt(other.id)]).toEqual([expect.any(Number), null])
+  expect([await revokedAt(started, token.id), await revokedAt(started, other.id)]).toEqual([expect.any(Number), null])
   await worker.close()
 })
 
-test("two databases may be namespaces of one server, and the gateways' credential reads the state only", async () => {
+test.concurrent("two databases may be namespaces of one server, and the gateways' credential reads the state only", async () => {
   await using shared = await startPrimary({ namespaces: true })
   await using namespaced = await startControlPlane(shared)
   const worker = await connectWorker(namespaced, await installation(namespaced))
@@ -181,13 +212,15 @@ test("two databases may be namespaces of one server, and the gateways' credentia
   await expect(ledger.execute('select id from users')).rejects.toThrow('404')
 })
 
-test('refuses at the start a gateway credential that opens the ledger too', async () => {
+test.concurrent('refuses at the start a gateway credential that opens the ledger too', async () => {
   await using shared = await startPrimary({ namespaces: true })
   const environment = { SERVICE_STATE_SIGNING_KEY_FILE: '', SERVICE_STATE_READ_TOKEN: shared.state.token }
   await expect(startControlPlane(shared, environment)).rejects.toThrow('opens the ledger too')
 })
 
-test('a control plane without the right master key does not start', async () => {
+test.concurrent('a control plane without the right master key does not start', async () => {
+  await using started = await startCase()
+  const { primary } = started
   await expect(startControlPlane(primary, { SERVICE_MASTER_KEY: '' })).rejects.toThrow(
     'needs the same SERVICE_MASTER_KEY',
   )
@@ -200,8 +233,10 @@ test('a control plane without the right master key does not start', async () => 
   )
 })
 
-test('treats an emptied state as unavailable, not as one without tokens, and does not start anew', async () => {
+test.concurrent('treats an emptied state as unavailable, not as one without tokens, and does not start anew', async () => {
+  await using started = await startCase()
+  const { primary, plane } = started
   await primary.state.wipe()
-  await unavailable()
+  await unavailable(started)
   await expect(plane.restart()).rejects.toThrow('The state database is empty')
 })

@@ -1,6 +1,6 @@
 /**
  * What each pair of languages makes of each feature, as files to be read side by side: one input in one language, one
- * output for each other language that it can be put into. `UPDATE_GOLDEN=1 bun test test/golden` writes the outputs anew.
+ * output for each other language that it can be put into. `UPDATE_GOLDEN=1 bun test test/golden` writes the outputs again.
  *
  *     request/FEATURE/CALLER.json     → CALLER.to-PROVIDER.json    `{"refused": …}` where the provider cannot be told
  *     answer/FEATURE/PROVIDER.json    → PROVIDER.to-CALLER.json
@@ -8,18 +8,17 @@
  *     error/FEATURE/PROVIDER.json     → PROVIDER.to-CALLER.json    with its status
  */
 import { expect, test } from 'bun:test'
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { isObject, type JsonObject } from '../../src/languages/reading/json-value.ts'
 import { Failure } from '../../src/failure.ts'
-import { languages } from '../../src/languages/translation/languages.ts'
-import type { Language } from '../../src/languages/translation-language.ts'
 import type { LanguageName } from '../../src/languages/neutral.ts'
+import { isObject, type JsonObject } from '../../src/languages/reading/json-value.ts'
+import { languages } from '../../src/languages/translation/languages.ts'
 import { translated } from '../../src/languages/translation/translate-response.ts'
+import type { Language } from '../../src/languages/translation-language.ts'
 import { cut, splitPlans } from '../fakes/splits.ts'
+import { expectGolden, pretty } from './golden-file.ts'
 
 const folder = import.meta.dir
-const update = process.env.UPDATE_GOLDEN === '1'
 
 /** As the provider names them: what a language makes of a request depends on the model here and there. */
 const models: Readonly<Record<LanguageName, string>> = {
@@ -62,13 +61,8 @@ const inputs: readonly Input[] = await Promise.all(
 const of = (kind: string): readonly Input[] => inputs.filter((input) => input.kind === kind)
 const others = (name: string) => spoken.filter((other) => other.name !== name)
 
-async function matches(input: Input, to: string, extension: string, made: string): Promise<void> {
-  const file = join(folder, input.kind, input.feature, `${input.name}.to-${to}.${extension}`)
-  if (update) await Bun.write(file, made)
-  expect([file, existsSync(file) ? await Bun.file(file).text() : null]).toEqual([file, made])
-}
-
-const pretty = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+const matches = (input: Input, to: string, extension: string, made: string): Promise<void> =>
+  expectGolden(`${input.kind}/${input.feature}/${input.name}.to-${to}.${extension}`, made)
 
 function objectOf(text: string): JsonObject {
   const value: unknown = JSON.parse(text)

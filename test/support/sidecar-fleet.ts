@@ -60,7 +60,7 @@ export interface Sidecar {
   kill(): Promise<void>
 }
 
-export class SidecarFleet {
+export class SidecarFleet implements AsyncDisposable {
   readonly directory = mkdtempSync(join(tmpdir(), 'gatehouse-sidecars-'))
   readonly sqld: Sqld
   readonly gatewayId = newId()
@@ -283,6 +283,10 @@ export class SidecarFleet {
     this.#ledger.close()
     await this.sqld[Symbol.asyncDispose]()
     rmSync(this.directory, { recursive: true, force: true })
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
   }
 
   #state(): Database {

@@ -500,7 +500,7 @@ test('finds any change to any column of any row that a checkpoint covers', async
       )
       expect(found.length > 0).toBe(changed)
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   )
 }, 60_000)
 

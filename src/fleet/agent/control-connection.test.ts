@@ -2,9 +2,10 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, spyOn, test } from 'bun:test'
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
+import { eventually } from '../../../test/support/eventually.ts'
 import type { StateView } from '../protocol/worker.ts'
 import { FileStateView } from '../state/state-view.ts'
-import { movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+import { movableClock, TemporaryFleet } from '../testing/temporary-fleet.ts'
 
 let fleet: TemporaryFleet
 
@@ -18,14 +19,14 @@ afterEach(async () => {
 
 test('acknowledges a change with only revocations at once and reads the state later', async () => {
   const worker = await fleet.worker('a', { heartbeatEveryMs: 60_000, random: () => 0 })
-  await until(() => worker.ready().ok)
+  await eventually(() => worker.ready().ok && worker.counters.connected === 1)
   const hash = fleet.addToken()
-  await until(() => worker.view.version === fleet.head().version)
+  await eventually(() => worker.view.version === fleet.head().version)
   const { version } = fleet.revoke(hash, true)
-  await until(() => worker.view.denied(hash))
+  await eventually(() => worker.view.denied(hash))
   expect(await fleet.control.fleet.propagation(version)).toMatchObject({ connected: 1, acknowledged: 1 })
   expect(worker.view.version).toBeLessThan(version)
-  await until(() => worker.view.version === version)
+  await eventually(() => worker.view.version === version)
   expect(worker.view.denied(hash)).toBe(false)
 })
 
@@ -40,8 +41,8 @@ test('reads many revocations together, and sooner when max_staleness is short', 
   const patient = await fleet.worker('patient', { heartbeatEveryMs: 60_000, random: () => 0 })
   const strict = await fleet.worker('strict', { heartbeatEveryMs: 60_000, random: () => 1, settings })
   const hashes = Array.from({ length: 20 }, () => fleet.addToken())
-  await until(async () => (await fleet.control.fleet.propagation(fleet.head().version)).acknowledged === 2)
-  await until(() => [patient, strict].every(({ view }) => view.version === fleet.head().version))
+  await eventually(async () => (await fleet.control.fleet.propagation(fleet.head().version)).acknowledged === 2)
+  await eventually(() => [patient, strict].every(({ view }) => view.version === fleet.head().version))
   const reads: StateView[] = []
   const { refresh } = FileStateView.prototype
   const spy = spyOn(FileStateView.prototype, 'refresh').mockImplementation(function (this: FileStateView) {
@@ -52,7 +53,7 @@ test('reads many revocations together, and sooner when max_staleness is short', 
     const { version } = fleet.revoke(hash, true)
     expect(await fleet.control.fleet.propagation(version)).toMatchObject({ connected: 2, acknowledged: 2 })
   }
-  await until(() => [patient, strict].every(({ view }) => view.version === fleet.head().version))
+  await eventually(() => [patient, strict].every(({ view }) => view.version === fleet.head().version))
   spy.mockRestore()
   expect(reads[0]).toBe(strict.view)
   expect(reads.filter((view) => view === patient.view).length).toBeLessThan(hashes.length / 2)
@@ -65,11 +66,11 @@ test('an answer that took three seconds counts as of when it was requested', asy
     return answer
   }
   const worker = await fleet.worker('a', { heartbeatEveryMs: 500 })
-  await until(() => worker.ready().ok)
+  await eventually(() => worker.ready().ok)
   expect(worker.counters.secondsSinceFresh).toBeGreaterThan(2.4)
   const hash = fleet.addToken()
   const { version } = fleet.revoke(hash)
-  await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
+  await eventually(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
   worker.standing.assertCurrent()
 }, 30_000)
 
@@ -98,18 +99,18 @@ test('reopens a stream that brings bytes but no events or no handshake', async (
     return new Response(stalledStream(answer.body, passed), answer)
   }
   const worker = await fleet.worker('a', { clock, random: () => 0 })
-  await until(() => worker.ready().ok)
+  await eventually(() => worker.ready().ok)
   fleet.revoke(fleet.addToken())
   await Bun.sleep(200)
   expect(streams).toBe(1)
   passed = 0
   clock.skip(5000)
-  await until(() => streams === 2)
+  await eventually(() => streams === 2)
   passed = Number.POSITIVE_INFINITY
   clock.skip(15_000)
-  await until(() => streams === 3 && worker.counters.connected === 1)
+  await eventually(() => streams === 3 && worker.counters.connected === 1)
   const { version } = fleet.revoke(fleet.addToken())
-  await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
+  await eventually(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
   clock.skip(6000)
   await Bun.sleep(200)
   expect(streams).toBe(3)
@@ -125,30 +126,30 @@ function copyState(name: string): string {
 test('polls a lagging state no more often for many changes than for one, and reads the newest', async () => {
   const stateFile = copyState('behind.db')
   const worker = await fleet.worker('a', { stateFile })
-  await until(() => worker.ready().ok && worker.counters.connected === 1)
+  await eventually(() => worker.ready().ok && worker.counters.connected === 1)
   const head = Array.from({ length: 300 }, () => fleet.change(() => undefined)).at(-1)
-  await until(async () => (await fleet.control.fleet.propagation(head?.version ?? 0)).acknowledged === 1)
+  await eventually(async () => (await fleet.control.fleet.propagation(head?.version ?? 0)).acknowledged === 1)
   const refresh = spyOn(FileStateView.prototype, 'refresh')
   await Bun.sleep(400)
   expect(refresh.mock.calls.length).toBeLessThan(100)
   refresh.mockRestore()
   renameSync(copyState('current.db'), stateFile)
-  await until(() => worker.view.version === head?.version)
+  await eventually(() => worker.view.version === head?.version)
 })
 
 test('goes stale when its state does not follow, whatever the control plane answers', async () => {
   const stateFile = copyState('behind.db')
   const clock = movableClock()
   const worker = await fleet.worker('a', { stateFile, clock })
-  await until(() => worker.ready().ok && worker.counters.connected === 1)
+  await eventually(() => worker.ready().ok && worker.counters.connected === 1)
   const { version } = fleet.change(() => undefined)
-  await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
+  await eventually(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
   clock.skip(100_000)
-  await until(() => worker.ready().warning?.includes('does not come') ?? false)
+  await eventually(() => worker.ready().warning?.includes('does not come') ?? false)
   clock.skip(201_000)
   await Bun.sleep(120)
   expect(() => worker.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
   renameSync(copyState('current.db'), stateFile)
-  await until(() => worker.ready().ok && worker.ready().warning === undefined)
+  await eventually(() => worker.ready().ok && worker.ready().warning === undefined)
   worker.standing.assertCurrent()
 })

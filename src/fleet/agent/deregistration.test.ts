@@ -2,9 +2,10 @@ import { afterEach, beforeEach, expect, spyOn, test } from 'bun:test'
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
+import { eventually } from '../../../test/support/eventually.ts'
 import { heartbeatReplySchema } from '../protocol/wire.ts'
 import type { GatewayAgent } from '../protocol/worker.ts'
-import { movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+import { movableClock, TemporaryFleet } from '../testing/temporary-fleet.ts'
 import { WorkerFiles } from './agent-files.ts'
 
 let fleet: TemporaryFleet
@@ -33,7 +34,7 @@ function accepts(worker: GatewayAgent, hash: string): boolean {
 test('a deregistered worker serves again only after it learned of the revocations meanwhile', async () => {
   const hash = fleet.addToken()
   const first = await fleet.worker('a')
-  await until(() => first.ready().ok)
+  await eventually(() => first.ready().ok)
   await first.drain()
   const stateFile = join(fleet.directory, 'behind.db')
   fleet.copyState(stateFile)
@@ -43,10 +44,10 @@ test('a deregistered worker serves again only after it learned of the revocation
   const second = await fleet.worker('a', { stateFile })
   expect([second.ready().ok, accepts(second, hash)]).toEqual([false, false])
   fleet.interfere = (_path, _request, forward) => forward()
-  await until(() => second.counters.connected === 1)
+  await eventually(() => second.counters.connected === 1)
   expect(second.ready().ok).toBe(false)
   fleet.copyState(stateFile)
-  await until(() => second.ready().ok)
+  await eventually(() => second.ready().ok)
   expect(accepts(second, hash)).toBe(false)
 })
 
@@ -60,7 +61,7 @@ test('deletes its kept freshness before it deregisters, and a lost answer does n
     return new Response(null, { status: 502 })
   }
   const worker = await fleet.worker('a')
-  await until(() => worker.ready().ok && existsSync(kept))
+  await eventually(() => worker.ready().ok && existsSync(kept))
   await worker.drain()
   expect([atGoodbye, existsSync(kept)]).toEqual([[false], false])
   expect(() => worker.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
@@ -68,7 +69,7 @@ test('deletes its kept freshness before it deregisters, and a lost answer does n
 
 test('does not deregister when kept freshness cannot be deleted: the worker counts as unreachable', async () => {
   const worker = await fleet.worker('a')
-  await until(() => worker.ready().ok)
+  await eventually(() => worker.ready().ok)
   const forget = spyOn(WorkerFiles.prototype, 'forgetFresh').mockImplementation(() => {
     throw new Error('EIO')
   })
@@ -81,7 +82,7 @@ test('does not deregister when kept freshness cannot be deleted: the worker coun
 test('a worker without a primary does not deregister, and serves after a restart by its kept freshness', async () => {
   const clock = movableClock()
   const worker = await fleet.worker('a', { clock })
-  await until(() => worker.ready().ok)
+  await eventually(() => worker.ready().ok)
   let deregistrations = 0
   fleet.interfere = async (path, _request, forward) => {
     if (path.endsWith('/deregister')) deregistrations++
@@ -97,7 +98,7 @@ test('a worker without a primary does not deregister, and serves after a restart
 
 test('a restarted worker ignores heartbeat answers that are older than the head of its handshake', async () => {
   const first = await fleet.worker('a')
-  await until(() => first.ready().ok)
+  await eventually(() => first.ready().ok)
   await first.drain()
   const stateFile = join(fleet.directory, 'behind.db')
   fleet.copyState(stateFile)
@@ -120,9 +121,9 @@ test('a restarted worker ignores heartbeat answers that are older than the head 
       },
     },
   })
-  await until(() => worker.counters.connected === 1)
+  await eventually(() => worker.counters.connected === 1)
   const before = heartbeats
-  await until(() => heartbeats > before + 20)
+  await eventually(() => heartbeats > before + 20)
   expect(worker.ready().ok).toBe(false)
 })
 
@@ -191,7 +192,7 @@ class Host {
   async settle(): Promise<void> {
     const worker = this.#worker
     if (worker === null || this.#network.signal.aborted) return
-    await until(() => {
+    await eventually(() => {
       this.#replicate()
       return worker.counters.connected === 1 && worker.ready().ok
     })

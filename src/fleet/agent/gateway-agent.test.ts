@@ -2,11 +2,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { eventually } from '../../../test/support/eventually.ts'
 import { type Event, noAttribution } from '../../events/event.ts'
 import { systemClock, timestamp } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
-import { movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+import { movableClock, TemporaryFleet } from '../testing/temporary-fleet.ts'
 
 let fleet: TemporaryFleet
 
@@ -34,7 +35,7 @@ describe('a gateway worker', () => {
   test('becomes ready with the catalog its gateway may use and with decrypted credentials', async () => {
     const worker = await fleet.worker('a')
     expect(() => worker.standing.assertCurrent()).toThrow('still starting')
-    await until(() => worker.ready().ok)
+    await eventually(() => worker.ready().ok)
     worker.standing.assertCurrent()
     expect(worker.standing.gatewayId).toBe(fleet.gatewayId)
     expect(worker.standing.gatewayUrl).toBe('http://localhost:2')
@@ -48,7 +49,7 @@ describe('a gateway worker', () => {
   test('reads tokens by their hash, new ones at once, and reports a state that cannot be read', async () => {
     const worker = await fleet.worker('a')
     const hash = fleet.addToken()
-    await until(() => worker.ready().ok)
+    await eventually(() => worker.ready().ok)
     expect(worker.view.token(hash)).toMatchObject({ hash, roles: ['member'], revokedAt: null })
     expect(worker.view.token('none')).toBeNull()
     const unreadable = await fleet.worker('b', { stateFile: join(fleet.directory, 'missing.db') })
@@ -60,7 +61,7 @@ describe('a gateway worker', () => {
     const worker = await fleet.worker('a')
     const denied: string[] = []
     worker.onDenied((hashes) => denied.push(...hashes))
-    await until(() => worker.ready().ok)
+    await eventually(() => worker.ready().ok)
     const hash = fleet.addToken()
     expect(worker.view.token(hash)?.revokedAt).toBeNull()
     const { version } = fleet.revoke(hash)
@@ -68,7 +69,7 @@ describe('a gateway worker', () => {
     expect(propagation).toMatchObject({ connected: 1, acknowledged: 1, unreachable: [] })
     expect(worker.view.denied(hash) || worker.view.token(hash)?.revokedAt !== null).toBe(true)
     expect(denied).toEqual([hash])
-    await until(() => worker.view.version === version)
+    await eventually(() => worker.view.version === version)
     expect(worker.view.denied(hash)).toBe(false)
     expect(worker.view.token(hash)?.revokedAt).toBe(1)
   })
@@ -80,16 +81,16 @@ describe('a gateway worker', () => {
       return forward()
     }
     const worker = await fleet.worker('a', { random: () => 0 })
-    await until(() => worker.ready().ok)
+    await eventually(() => worker.ready().ok)
     const hash = fleet.addToken()
     worker.view.token(hash)
     const port = await fleet.stopControlPlane()
     const { version } = fleet.revoke(hash)
     fleet.startControlPlane(port)
     const before = streams
-    await until(() => streams > before && worker.view.version === version)
+    await eventually(() => streams > before && worker.view.version === version)
     expect(worker.view.token(hash)?.revokedAt).toBe(1)
-    await until(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
+    await eventually(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
     expect(streams).toBeGreaterThan(1)
   })
 
@@ -110,8 +111,8 @@ describe('a gateway worker', () => {
       await worker.journal.open(id, { ...each, verdict: 'error', reason_code: 'gateway.interrupted' })
       await worker.journal.close(id, [each])
     }
-    await until(async () => (await fleet.events()).length === events.length)
-    await until(() => worker.counters.outboxUnshipped === 0)
+    await eventually(async () => (await fleet.events()).length === events.length)
+    await eventually(() => worker.counters.outboxUnshipped === 0)
     const found = await fleet.events()
     expect(found.map(({ event_id }) => event_id)).toEqual(events.map((each) => each.event_id))
     expect(found.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
@@ -120,20 +121,20 @@ describe('a gateway worker', () => {
 
   test('ships after a restart what was left, interrupted exchanges included', async () => {
     const first = await fleet.worker('a')
-    await until(() => first.ready().ok)
+    await eventually(() => first.ready().ok)
     await first.journal.refuse([event()])
     const open = event()
     await first.journal.open(open.exchange_id ?? '', open)
     await first.drain()
     expect(await fleet.events()).toHaveLength(1)
     await fleet.worker('a')
-    await until(async () => (await fleet.events()).length === 2)
+    await eventually(async () => (await fleet.events()).length === 2)
     expect((await fleet.events()).at(-1)).toMatchObject({ seq: 2, event_id: open.event_id })
   })
 
   test('sums up refusals of unknown callers and records the rest when it stops', async () => {
     const worker = await fleet.worker('a')
-    await until(() => worker.ready().ok)
+    await eventually(() => worker.ready().ok)
     const flood = async () => {
       const refusal = { verdict: 'deny', reason_code: 'invalid_api_token' } as const
       await Promise.all(Array.from({ length: 250 }, () => worker.journal.refuse([{ ...event(), ...refusal }])))
@@ -146,7 +147,7 @@ describe('a gateway worker', () => {
       return found
     }
     await flood()
-    await until(async () => (await recorded())?.told === 250)
+    await eventually(async () => (await recorded())?.told === 250)
     await flood()
     await worker.drain()
     const found = await recorded()
@@ -156,7 +157,7 @@ describe('a gateway worker', () => {
 
   test('stops in time and closes its outbox when the control plane does not answer', async () => {
     const worker = await fleet.worker('a', { drainTimeoutMs: 400 })
-    await until(() => worker.counters.connected === 1)
+    await eventually(() => worker.counters.connected === 1)
     fleet.interfere = () => new Promise(() => undefined)
     await worker.journal.refuse([event()])
     const began = performance.now()
@@ -179,14 +180,14 @@ describe('a gateway worker', () => {
   test('stops when another process takes its worker over', async () => {
     let fenced = 0
     const former = await fleet.worker('a', { onFenced: () => fenced++ })
-    await until(() => former.ready().ok)
+    await eventually(() => former.ready().ok)
     mkdirSync(join(fleet.directory, 'copy', 'worker'), { recursive: true })
     cpSync(
       join(fleet.directory, 'a', 'worker', 'instance.json'),
       join(fleet.directory, 'copy', 'worker', 'instance.json'),
     )
     const latter = await fleet.worker('copy')
-    await until(() => fenced === 1 && latter.ready().ok)
+    await eventually(() => fenced === 1 && latter.ready().ok)
     expect(former.counters.connected).toBe(0)
     expect(latter.counters.connected).toBe(1)
     expect(existsSync(join(fleet.directory, 'a', 'worker', 'fenced'))).toBe(true)
@@ -195,37 +196,37 @@ describe('a gateway worker', () => {
   test('goes on when a restored ledger names an earlier process of the same worker', async () => {
     let fenced = 0
     const worker = await fleet.worker('a', { onFenced: () => fenced++ })
-    await until(() => worker.ready().ok)
+    await eventually(() => worker.ready().ok)
     const older = "update workers set stream_id = 'former', holder = 'former', connected_at = connected_at - 1000"
     await fleet.ledger.write([{ sql: older, args: [] }])
     const holder = async () => (await fleet.ledger.read<{ holder: string }>('select holder from workers'))[0]?.holder
-    await until(async () => (await holder()) !== 'former' && worker.counters.connected === 1)
-    await until(async () => (await fleet.control.usage.epoch()).length > 0)
+    await eventually(async () => (await holder()) !== 'former' && worker.counters.connected === 1)
+    await eventually(async () => (await fleet.control.usage.epoch()).length > 0)
     const since = performance.now()
-    await until(() => 1000 * worker.counters.secondsSinceFresh < performance.now() - since)
+    await eventually(() => 1000 * worker.counters.secondsSinceFresh < performance.now() - since)
     expect(fenced).toBe(0)
   })
 
   test('reports after a restart how many of its events the ledger had, so that a ledger with fewer reconciles', async () => {
     const clock = movableClock()
     const first = await fleet.worker('a', { clock })
-    await until(() => first.ready().ok)
+    await eventually(() => first.ready().ok)
     // It is kept every few seconds.
     clock.skip(6000)
     await first.journal.refuse([event()])
-    await until(async () => (await fleet.events()).length === 1)
+    await eventually(async () => (await fleet.events()).length === 1)
     await first.drain()
     const forgotten = ['delete from events', 'delete from chains', 'delete from usage_cells']
     await fleet.ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
     await fleet.worker('a')
-    await until(async () => (await fleet.control.usage.epoch()).some(({ writer }) => writer === 'restored'))
-    await until(async () => (await fleet.events()).length === 1)
+    await eventually(async () => (await fleet.control.usage.epoch()).some(({ writer }) => writer === 'restored'))
+    await eventually(async () => (await fleet.events()).length === 1)
   })
 
   test('starts as another instance when the ledger has more of its chain than the worker', async () => {
     const first = await fleet.worker('a')
     await first.journal.refuse([event()])
-    await until(async () => (await fleet.events()).length === 1)
+    await eventually(async () => (await fleet.events()).length === 1)
     await first.drain()
     mkdirSync(join(fleet.directory, 'b', 'worker'), { recursive: true })
     cpSync(join(fleet.directory, 'a', 'worker', 'instance.json'), join(fleet.directory, 'b', 'worker', 'instance.json'))
@@ -235,11 +236,11 @@ describe('a gateway worker', () => {
         ended = true
       },
     })
-    await until(() => ended)
+    await eventually(() => ended)
     await rolledBack.drain()
     const next = await fleet.worker('b')
     await next.journal.refuse([event()])
-    await until(async () => (await fleet.events()).length === 3)
+    await eventually(async () => (await fleet.events()).length === 3)
     expect(new Set((await fleet.events()).map(({ chain }) => chain)).size).toBe(2)
     const found = await fleet.ledger.read<{ event_type: string }>('select event_type from events')
     expect(found.filter(({ event_type }) => event_type === 'fleet.enrolled')).toHaveLength(2)
@@ -250,10 +251,10 @@ describe('a gateway worker', () => {
     const first = await fleet.worker('a')
     const shipped = Array.from({ length: 5 }, event)
     await first.journal.refuse(shipped.slice(0, 3))
-    await until(async () => (await fleet.events()).length === 3)
+    await eventually(async () => (await fleet.events()).length === 3)
     cpSync(join(fleet.directory, 'a', 'worker'), join(fleet.directory, 'crashed', 'worker'), { recursive: true })
     await first.journal.refuse(shipped.slice(3))
-    await until(async () => (await fleet.events()).length === 5)
+    await eventually(async () => (await fleet.events()).length === 5)
     await first.drain()
     const port = await fleet.stopControlPlane()
     let ended = false
@@ -267,10 +268,10 @@ describe('a gateway worker', () => {
     const served = Array.from({ length: 4 }, event)
     await crashed.journal.refuse(served)
     fleet.startControlPlane(port)
-    await until(() => ended)
+    await eventually(() => ended)
     await crashed.drain()
     await fleet.worker('crashed')
-    await until(async () => (await fleet.events()).length === 10)
+    await eventually(async () => (await fleet.events()).length === 10)
     const found = (await fleet.events()).map(({ event_id }) => event_id)
     for (const each of [...shipped, ...served]) expect(found.filter((id) => id === each.event_id)).toHaveLength(1)
   })
@@ -289,20 +290,20 @@ describe('a gateway worker', () => {
       return forward()
     }
     const worker = await fleet.worker('a')
-    await until(() => worker.ready().ok)
+    await eventually(() => worker.ready().ok)
     gaps = 1
     await worker.journal.refuse([event(), event()])
-    await until(async () => (await fleet.events()).length === 2)
+    await eventually(async () => (await fleet.events()).length === 2)
     gaps = 0
     await worker.journal.refuse([event()])
-    await until(async () => (await fleet.events()).length === 3)
+    await eventually(async () => (await fleet.events()).length === 3)
     expect({ streams, gaps }).toEqual({ streams: 1, gaps: 1 })
   })
 
   test('serves without a control plane until max_staleness, also after a restart', async () => {
     const clock = movableClock()
     const first = await fleet.worker('a', { clock })
-    await until(() => first.ready().ok)
+    await eventually(() => first.ready().ok)
     await fleet.stopControlPlane()
     clock.skip(299_000)
     expect(first.ready().ok).toBe(true)
@@ -318,10 +319,10 @@ describe('a gateway worker', () => {
   test("uses the control plane's time on a host with a wrong clock, also after a restart without it", async () => {
     const clock = { now: () => Date.now() - 600_000, monotonic: () => performance.now() }
     const first = await fleet.worker('a', { clock })
-    await until(() => first.ready().ok)
+    await eventually(() => first.ready().ok)
     expect(Math.abs(first.now() - Date.now())).toBeLessThan(2000)
     await fleet.stopControlPlane()
-    await until(() => first.counters.connected === 0)
+    await eventually(() => first.counters.connected === 0)
     await first.drain()
     const second = await fleet.worker('a', { clock })
     expect(second.ready().ok).toBe(true)
@@ -330,7 +331,7 @@ describe('a gateway worker', () => {
 
   test('opens kept keys only with its own runtime token', async () => {
     const first = await fleet.worker('a')
-    await until(() => first.ready().ok)
+    await eventually(() => first.ready().ok)
     await first.drain()
     await fleet.stopControlPlane()
     const other = await fleet.worker('a', { apiToken: 'another' })
@@ -341,10 +342,10 @@ describe('a gateway worker', () => {
   test('loses its session when its runtime token is revoked, reports that at once, and becomes stale', async () => {
     const clock = movableClock()
     const worker = await fleet.worker('a', { clock, random: () => 0 })
-    await until(() => worker.ready().ok)
+    await eventually(() => worker.ready().ok)
     fleet.revoke(fleet.runtimeTokenHash)
-    await until(() => worker.counters.connected === 0)
-    await until(() => !worker.ready().ok)
+    await eventually(() => worker.counters.connected === 0)
+    await eventually(() => !worker.ready().ok)
     expect(worker.ready().reason).toContain('restart')
     expect(await fleet.ledger.read('select * from runtime_sessions')).toEqual([])
     clock.skip(301_000)
@@ -354,7 +355,7 @@ describe('a gateway worker', () => {
 
   test('counts as unreachable until it is stale when it does not answer', async () => {
     const worker = await fleet.worker('a')
-    await until(() => worker.ready().ok)
+    await eventually(() => worker.ready().ok)
     const hash = fleet.addToken()
     fleet.interfere = async () => new Response(null, { status: 503 })
     await Bun.sleep(60)

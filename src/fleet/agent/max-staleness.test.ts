@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { eventually } from '../../../test/support/eventually.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { GatewayAgent } from '../protocol/worker.ts'
-import { type Interfere, movableClock, TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+import { type Interfere, movableClock, TemporaryFleet } from '../testing/temporary-fleet.ts'
 import { WorkerFiles } from './agent-files.ts'
 
 setDefaultTimeout(30_000)
@@ -45,8 +46,8 @@ const serves = (worker: GatewayAgent): boolean => worker.ready().ok
 
 test('after max_staleness was lowered, a disconnected worker counts for as long as its own value', async () => {
   const worker = await fleet.worker('a')
-  await until(() => serves(worker))
-  await until(async () => (await written()) === 300_000)
+  await eventually(() => serves(worker))
+  await eventually(async () => (await written()) === 300_000)
   fleet.interfere = refuse
   await restartWith(20)
   expect(await secondsUntil(worker)).toBe(300)
@@ -55,8 +56,8 @@ test('after max_staleness was lowered, a disconnected worker counts for as long 
 test('after max_staleness was raised, a disconnected worker counts no longer than it serves', async () => {
   await restartWith(20)
   const worker = await fleet.worker('a')
-  await until(() => serves(worker))
-  await until(async () => (await written()) === 20_000)
+  await eventually(() => serves(worker))
+  await eventually(async () => (await written()) === 20_000)
   fleet.interfere = refuse
   await restartWith(300)
   expect(await secondsUntil(worker)).toBe(20)
@@ -65,13 +66,13 @@ test('after max_staleness was raised, a disconnected worker counts no longer tha
 test('a lower max_staleness applies at once, is reported and is kept for a restart', async () => {
   const clock = movableClock()
   const worker = await fleet.worker('a', { clock, random: () => 0 })
-  await until(() => serves(worker))
+  await eventually(() => serves(worker))
   await restartWith(20)
-  await until(async () => (await written()) === 20_000)
+  await eventually(async () => (await written()) === 20_000)
   fleet.interfere = refuse
   expect(await secondsUntil(worker)).toBe(20)
   await fleet.stopControlPlane()
-  await until(() => worker.counters.connected === 0)
+  await eventually(() => worker.counters.connected === 0)
   await worker.drain()
   const again = await fleet.worker('a', { clock })
   expect(serves(again)).toBe(true)
@@ -91,14 +92,14 @@ test('a heartbeat lowers max_staleness and never raises it; a handshake may rais
     return Response.json({ ...Object(await answer.json()), max_staleness_seconds: heartbeats })
   }
   const worker = await fleet.worker('a', { clock, random: () => 0 })
-  await until(() => serves(worker))
+  await eventually(() => serves(worker))
   await Bun.sleep(150)
   expect(await written()).toBe(20_000)
   heartbeats = 10
-  await until(async () => (await written()) === 10_000)
+  await eventually(async () => (await written()) === 10_000)
   heartbeats = 300
   await restartWith(40)
-  await until(() => rowAtHello === 40_000 && worker.counters.connected === 1 && serves(worker))
+  await eventually(() => rowAtHello === 40_000 && worker.counters.connected === 1 && serves(worker))
   fleet.interfere = refuse
   clock.skip(30_000)
   expect(serves(worker)).toBe(true)
@@ -113,10 +114,10 @@ test('a killed process serves by the value it reported, whatever its setting say
     ...{ outbox_segment_bytes: 262_144, outbox_limit_bytes: 8_388_608, outbox_keep_hours: 1, usage_wait_seconds: 2 },
   })
   const worker = await fleet.worker('a', { clock, settings: settings(10) })
-  await until(() => serves(worker))
-  await until(async () => (await written()) === 10_000)
+  await eventually(() => serves(worker))
+  await eventually(async () => (await written()) === 10_000)
   await fleet.stopControlPlane()
-  await until(() => worker.counters.connected === 0)
+  await eventually(() => worker.counters.connected === 0)
   await worker.drain()
   const again = await fleet.worker('a', { clock, settings: settings(300) })
   expect(serves(again)).toBe(true)
@@ -127,9 +128,9 @@ test('a killed process serves by the value it reported, whatever its setting say
 test('a worker with files of an earlier version goes stale even if its disk accepts no writes', async () => {
   const clock = movableClock()
   const worker = await fleet.worker('a', { clock })
-  await until(() => serves(worker))
+  await eventually(() => serves(worker))
   await fleet.stopControlPlane()
-  await until(() => worker.counters.connected === 0)
+  await eventually(() => worker.counters.connected === 0)
   await worker.drain()
   const kept = join(fleet.directory, 'a', 'worker', 'fresh')
   writeFileSync(kept, readFileSync(kept, 'utf8').split(' ')[0] ?? '')

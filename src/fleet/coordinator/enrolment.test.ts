@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { newId } from '../../lib/ids.ts'
 import { controlClient } from '../agent/control-client.ts'
-import { TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+import { TemporaryFleet } from '../testing/temporary-fleet.ts'
 import { isWithin, parseRange } from './enrolment.ts'
 
 let fleet: TemporaryFleet
@@ -43,7 +44,7 @@ test("refuses an instance from an address outside the gateway's ranges", async (
   await bound(null, ['10.0.0.0/8'])
   expect(await start(newId())).toContain('403 access_denied')
   const worker = await fleet.worker('refused')
-  await until(() => worker.ready().reason?.includes('403 access_denied: ') ?? false)
+  await eventually(() => worker.ready().reason?.includes('403 access_denied: ') ?? false)
   await worker.drain()
   await bound(null, ['10.0.0.0/8', '127.0.0.0/8'])
   expect(await start(newId())).toBe('started')
@@ -92,7 +93,7 @@ test('a worker that cannot register says why until it can', async () => {
     },
   })
   const why = 'The control plane cannot be reached: its certificate is not accepted (CERT_HAS_EXPIRED)'
-  await until(() => worker.ready().reason?.endsWith(why) ?? false)
+  await eventually(() => worker.ready().reason?.endsWith(why) ?? false)
   expired = false
-  await until(() => worker.ready().ok)
+  await eventually(() => worker.ready().ok)
 })

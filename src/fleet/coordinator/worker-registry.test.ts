@@ -2,12 +2,12 @@ import { afterEach, beforeEach, expect, jest, spyOn, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { eventually } from '../../../test/support/eventually.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { type Database, openDatabase } from '../../store/open.ts'
 import { migrateLedger } from '../../store/schema/migrate.ts'
-import { until } from '../testing/temporary-fleet.ts'
 import { connectedWorkers } from './connected-workers.ts'
 import { propagate } from './propagation.ts'
 import { type Worker, WorkerRegistry } from './worker-registry.ts'
@@ -119,7 +119,7 @@ test('broadcasts acknowledgements with their versions, and writes at once only i
   const near = worker()
   await registry.takeOver(near)
   registry.heartbeat(near, 1)
-  await until(async () => (await registry.statuses(300_000)).length === 1)
+  await eventually(async () => (await registry.statuses(300_000)).length === 1)
   expect(await ledger.read('select acknowledged_version as version from workers')).toEqual([{ version: 1 }])
   const writes = spyOn(ledger, 'read')
   for (const [version, heard] of [true, false].entries()) {
@@ -151,7 +151,7 @@ test('broadcasts the acknowledgements of all workers together, and waits only br
   jest.useRealTimers()
   expect(told).toEqual([10])
   for (const each of workers.slice(1)) registry.heartbeat(each, 2)
-  await until(() => told.length > 1)
+  await eventually(() => told.length > 1)
   expect(told).toEqual([10, 9])
 })
 

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { eventually } from '../../../test/support/eventually.ts'
 import { findTokensToRevokeAgain } from '../coordinator/lost-revocations.ts'
 import { Outbox } from '../outbox/outbox.ts'
-import { TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+import { TemporaryFleet } from '../testing/temporary-fleet.ts'
 
 let fleet: TemporaryFleet
 
@@ -19,11 +20,11 @@ test('does not take a token that a worker learns of late for one that a restored
   fleet.copyState(join(fleet.directory, 'behind.db'))
   const { journal } = worker
   if (!(journal instanceof Outbox)) throw new Error('A worker keeps its journal in an outbox')
-  await until(() => worker.counters.connected === 1 && worker.ready().ok)
+  await eventually(() => worker.counters.connected === 1 && worker.ready().ok)
   const made = fleet.addUnheardToken()
   fleet.change(() => undefined)
   fleet.change(() => undefined)
-  await until(() => journal.revocations.some(({ hashes }) => hashes.includes(made)))
+  await eventually(() => journal.revocations.some(({ hashes }) => hashes.includes(made)))
   const copy = join(fleet.directory, 'copy.db')
   fleet.copyState(copy)
   expect(await findTokensToRevokeAgain(copy, null, journal.revocations)).toEqual([])

@@ -3,9 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { eventually } from '../../../test/support/eventually.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import type { ReplicatorOrder } from '../protocol/replicator-message.ts'
-import { movableClock, until } from '../testing/temporary-fleet.ts'
+import { movableClock } from '../testing/temporary-fleet.ts'
 import { type BuiltState, Replica } from './replica.ts'
 import type { ReplicatorProcess, ReplicatorProcessOptions } from './replicator-process.ts'
 
@@ -128,7 +129,7 @@ const greet = async (puppet: Puppet): Promise<number> => {
 const follow = () => replica.follow({ url: `http://127.0.0.1:${primary.port}`, token: 't' }, 60_000)
 
 async function nth(count: number): Promise<Puppet> {
-  await until(() => puppets.length >= count)
+  await eventually(() => puppets.length >= count)
   const puppet = puppets[count - 1]
   if (puppet === undefined) throw new RangeError('There is no such replicator')
   return puppet
@@ -138,7 +139,7 @@ async function named(): Promise<Puppet> {
   follow()
   const first = await nth(1)
   first.synced()
-  await until(() => replica.follows)
+  await eventually(() => replica.follows)
   return first
 }
 
@@ -150,11 +151,11 @@ test('reads nothing before a copy has caught up and was admitted', async () => {
   expect(first.open.check).toBe(false)
   admits = false
   first.synced()
-  await until(() => admitted.length === 1)
+  await eventually(() => admitted.length === 1)
   expect(replica.follows).toBe(false)
   admits = true
   first.synced()
-  await until(() => replica.follows)
+  await eventually(() => replica.follows)
   expect(replica.waitingFor).toBeNull()
   expect(news).toBe(1)
   first.synced()
@@ -192,7 +193,7 @@ test('keeps a primary with another log away from the copy in use, and copies it 
   expect(second.open.file).not.toBe(first.open.file)
   expect(replica.waitingFor).toBeNull()
   second.synced()
-  await until(() => replica.follows)
+  await eventually(() => replica.follows)
   expect(admitted.at(-1)).toMatchObject({ file: second.open.file, former: first.open.file, head })
   replica.opened()
   expect(readdirSync(join(directory, 'replica')).toSorted()).toEqual(['2', 'current'])
@@ -257,7 +258,7 @@ test('runs one sync at a time: at once on a change, and every second without cha
   await Bun.sleep(400)
   expect(first.syncs).toBe(before + 2)
   told = false
-  await until(() => first.syncs === before + 3)
+  await eventually(() => first.syncs === before + 3)
 })
 
 test('retries a failed sync after a second, even with change notices', async () => {
@@ -266,7 +267,7 @@ test('retries a failed sync after a second, even with change notices', async () 
   replica.sync()
   first.options.onReport({ kind: 'failed', reason: 'Unavailable: snapshot not found', damaged: false })
   clock.skip(2000)
-  await until(() => first.syncs === before + 2)
+  await eventually(() => first.syncs === before + 2)
   first.synced()
   clock.skip(2000)
   await Bun.sleep(400)

@@ -3,6 +3,7 @@ import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
+import { eventually } from '../../../test/support/eventually.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
@@ -11,7 +12,7 @@ import { ControlConnection } from '../agent/control-connection.ts'
 import { Freshness } from '../agent/freshness.ts'
 import { Outbox } from '../outbox/outbox.ts'
 import { systemFreeBytes, systemWrite } from '../outbox/segment.ts'
-import { TemporaryFleet, until } from '../testing/temporary-fleet.ts'
+import { TemporaryFleet } from '../testing/temporary-fleet.ts'
 import { FileStateView } from './state-view.ts'
 
 const nothing = () => undefined
@@ -48,14 +49,14 @@ test('asks a replica that lags for another sync from time to time, and not at on
     },
   })
   session.start()
-  await until(() => session.connected)
+  await eventually(() => session.connected)
   const { version } = fleet.change(() => undefined)
-  await until(() => syncs > 0)
+  await eventually(() => syncs > 0)
   await Bun.sleep(300)
   expect(syncs).toBeLessThan(5)
   renameSync(copyState('current.db'), stateFile)
   session.stateRead()
-  await until(() => view.version === version)
+  await eventually(() => view.version === version)
   await session.stop(100)
   await outbox.end()
   view.close()

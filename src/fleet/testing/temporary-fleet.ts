@@ -306,15 +306,6 @@ export class TemporaryFleet {
   }
 }
 
-/** Resolves as soon as the condition holds; rejects after twenty seconds. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 4000; tries++) {
-    if (await condition()) return
-    await Bun.sleep(5)
-  }
-  throw new Error('The condition did not come to hold')
-}
-
 /** The system's clock, which a test can set forward. */
 export function movableClock(): Clock & { skip(milliseconds: number): void } {
   let ahead = 0

@@ -1,12 +1,13 @@
 /** What a collector gets of a request to `/mcp`, and what its MCP server is told of the trace. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { McpError } from '../../mcp/mcp-error.ts'
 import { loadOtlpExporter } from '../../telemetry/otlp.ts'
 import { type CollectedSpan, startTestCollector, type TestCollector } from '../../telemetry/testing/collector.ts'
 import { createTracer } from '../../telemetry/tracer.ts'
-import { eventually, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
 import { openCaller, type TestCaller, type TestMcpServer, testMcpServer, testMcpServers } from '../testing/mcp.ts'
 
 const traceId = '0af7651916cd43dd8448eb211c80319c'

@@ -4,7 +4,8 @@
  */
 import { expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { completion, eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { eventually } from '../../../test/support/eventually.ts'
+import { completion, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
 type Upstream = (request: Request, body: string) => Response | Promise<Response>
 

@@ -1,11 +1,12 @@
 /** What records and spans have of a caller's own words where one of them is a secret. */
 import { expect, test } from 'bun:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import type { Span } from '../../telemetry/span.ts'
 import { createTracer } from '../../telemetry/tracer.ts'
-import { completion, eventually, startTestGateway } from '../testing/gateway.ts'
+import { completion, startTestGateway } from '../testing/gateway.ts'
 import { policy } from '../testing/policies.ts'
 import { withoutSecrets } from './redaction.ts'
 

@@ -1,11 +1,12 @@
 /** What a collector gets of a request to a model, by the way in: the attributes of the GenAI conventions. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { loadOtlpExporter } from '../../telemetry/otlp.ts'
 import { type CollectedSpan, startTestCollector, type TestCollector } from '../../telemetry/testing/collector.ts'
 import { createTracer } from '../../telemetry/tracer.ts'
-import { completion, eventually, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { completion, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
 let collector: TestCollector
 let gateway: TestGateway

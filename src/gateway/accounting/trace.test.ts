@@ -1,11 +1,12 @@
 /** Traces from a request to what the provider is told and the collector gets. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { loadOtlpExporter } from '../../telemetry/otlp.ts'
 import type { Span } from '../../telemetry/span.ts'
 import { createTracer } from '../../telemetry/tracer.ts'
-import { completion, eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { completion, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
 const traceId = '0af7651916cd43dd8448eb211c80319c'
 const callerSpan = 'b7ad6b7169203331'

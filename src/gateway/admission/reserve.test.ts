@@ -3,13 +3,14 @@
  * model, one question and their prices.
  */
 import { afterEach, describe, expect, test } from 'bun:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import type { CatalogModel } from '../../fleet/protocol/worker.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import { compilePrice } from '../../providers/prices/price-record.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { noLimits } from '../../usage/limits.ts'
 import { TestAllowances } from '../../usage/testing/allowances.ts'
-import { completion, eventually, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { completion, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 import { testModel, testPolicy } from '../testing/worker.ts'
 
 type Upstream = (request: Request, body: string) => Response | Promise<Response>

@@ -1,6 +1,6 @@
 /** What callers on `/mcp` are told at a drain's end. */
 import { expect, test } from 'bun:test'
-import { eventually } from '../testing/gateway.ts'
+import { eventually } from '../../../test/support/eventually.ts'
 import { jsonHeaders, messagesOf, startMcpGateway, testMcpServer } from '../testing/mcp.ts'
 
 const slow = testMcpServer('slow', {

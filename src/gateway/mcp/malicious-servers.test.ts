@@ -1,10 +1,11 @@
 /** An MCP server that means harm, through the gateway: its caller gets an answer, and everyone else goes on as before. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { answer, type Behaviour, FakeMcpServer, frame, stream } from '../../../test/fakes/mcp-server.ts'
+import { eventually } from '../../../test/support/eventually.ts'
 import type { Json } from '../../mcp/connection.ts'
 import { gatewayServers, storedServer } from '../../mcp/testing/servers.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
-import { eventually, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
 import { openCaller } from '../testing/mcp.ts'
 import { testPolicy } from '../testing/worker.ts'
 

@@ -4,11 +4,11 @@
  * Longer than most: each way that words may take is one test over the same gateway and server.
  */
 import { afterEach, expect, test } from 'bun:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { hashSecret } from '../../identity/secret.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
 import { TestAllowances } from '../../usage/testing/allowances.ts'
-import { eventually } from '../testing/gateway.ts'
 import { eventsOf, jsonHeaders, startMcpGateway, type TestMcpServer, testMcpServer } from '../testing/mcp.ts'
 import { testPolicy } from '../testing/worker.ts'
 

@@ -3,9 +3,9 @@ import { afterEach, expect, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { CreateMessageRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
+import { eventually } from '../../../test/support/eventually.ts'
 import { hashSecret } from '../../identity/secret.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
-import { eventually } from '../testing/gateway.ts'
 import { jsonHeaders, startMcpGateway, testMcpServer } from '../testing/mcp.ts'
 
 type McpGateway = Awaited<ReturnType<typeof startMcpGateway>>

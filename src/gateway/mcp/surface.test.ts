@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { CreateMessageRequestSchema, LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
-import { eventually } from '../testing/gateway.ts'
+import { eventually } from '../../../test/support/eventually.ts'
 import { eventsOf, jsonHeaders, messagesOf, startMcpGateway, testMcpServer } from '../testing/mcp.ts'
 
 const tools = (...names: string[]) => ({

@@ -1,11 +1,12 @@
 /** An exchange that ends from outside while one of its policies asks a webhook: that is its end, not that policy. */
 import { afterAll, expect, test } from 'bun:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { hashSecret } from '../../identity/secret.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { noMcpServers } from '../../mcp/no-servers.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import { noTracer } from '../../telemetry/tracer.ts'
-import { completion, eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { completion, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 import { eventStream, policy, streamOf } from '../testing/policies.ts'
 
 let asked = 0

@@ -1,10 +1,11 @@
 /** An exchange that ends from outside while policies read a long text: the reading stops, and no policy decides. */
 import { afterEach, expect, spyOn, test } from 'bun:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { hashSecret } from '../../identity/secret.ts'
 import { Channel } from '../../inspection/channel.ts'
 import { Follower } from '../../inspection/detectors/text-matcher.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
-import { completion, eventually, question, type TestGateway } from '../testing/gateway.ts'
+import { completion, question, type TestGateway } from '../testing/gateway.ts'
 import { policy, startPoliced } from '../testing/policies.ts'
 
 let running: TestGateway | null = null

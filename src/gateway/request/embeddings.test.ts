@@ -1,7 +1,8 @@
 /** Embeddings that are several calls to their provider: what they cost however they end, and what is no answer. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type OpenAI from 'openai'
-import { eventually, type TestGateway } from '../testing/gateway.ts'
+import { eventually } from '../../../test/support/eventually.ts'
+import type { TestGateway } from '../testing/gateway.ts'
 import { price, sentBody, startTranslating, type TranslatingGateway } from '../testing/translating.ts'
 import { testModel } from '../testing/worker.ts'
 

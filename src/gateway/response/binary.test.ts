@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { eventually, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { eventually } from '../../../test/support/eventually.ts'
+import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
 let running: TestGateway
 let answer: () => Response

@@ -1,7 +1,8 @@
 /** Who still reads an answer has what is left of the drain's time; who never reads it holds no stop up for longer. */
 import { expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
-import { completion, eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { eventually } from '../../../test/support/eventually.ts'
+import { completion, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
 /** More than two systems keep of a connection that is not read. */
 const long = 'x'.repeat(16 * 1024 * 1024)

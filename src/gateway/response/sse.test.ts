@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { eventually } from '../../../test/support/eventually.ts'
+import { question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 
 const encoder = new TextEncoder()
 const streamed = { ...question, stream: true }

@@ -103,15 +103,6 @@ export function testListener() {
   return { limits, listener: { timeout, stop: async () => undefined, pendingRequests: 0, upgrade: () => false } }
 }
 
-/** Waits until a condition holds, for effects on another connection. */
-export async function eventually(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let round = 0; round < 5000; round++) {
-    if (await holds()) return
-    await Bun.sleep(4)
-  }
-  throw new Error(`It never came true: ${holds}`)
-}
-
 export const question = { model: 'gpt-test', messages: [{ role: 'user', content: 'Good morning' }] }
 
 export const completion = {

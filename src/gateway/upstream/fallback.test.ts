@@ -8,9 +8,10 @@ import {
   startFakeUpstream,
   streamReply,
 } from '../../../test/fakes/upstream.ts'
+import { eventually } from '../../../test/support/eventually.ts'
 import type { Settings } from '../../config.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
-import { eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 import { testModel, testPolicy, testProvider } from '../testing/worker.ts'
 
 let primary: FakeUpstream

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { eventually } from '../../../test/support/eventually.ts'
+import { question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 import { type Spoken, speak } from '../testing/socket.ts'
 
 let running: TestGateway

@@ -1,7 +1,7 @@
 /** The families whose answers no policy reads: what is read of their requests, answers and streams. */
 import { describe, expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
 import { speech } from '../audio/speech.ts'
 import { transcriptions } from '../audio/transcriptions.ts'
@@ -161,15 +161,13 @@ test('a stream that fails ends with the envelope, and completions with [DONE] to
   }
 })
 
-const recorded = resolve(import.meta.dir, '../../../../shared/data/provider-streams')
+const recorded = join(import.meta.dir, '../../../test/fakes/recordings')
 
-describe.skipIf(!existsSync(recorded))('recorded answers (skipped where ../shared/data is absent)', () => {
-  const read = (folder: string) => {
-    const path = join(recorded, folder)
-    return existsSync(path)
-      ? readdirSync(path).map((name) => [name, readFileSync(join(path, name), 'utf8')] as const)
-      : []
-  }
+describe('recorded answers', () => {
+  const read = (folder: string) =>
+    readdirSync(join(recorded, folder)).map(
+      (name) => [name, readFileSync(join(recorded, folder, name), 'utf8')] as const,
+    )
   for (const [name, text] of read('openai-embedding')) {
     if (!name.endsWith('.json')) continue
     test(`${name} tells its usage`, () => {

@@ -15,7 +15,7 @@ const all = families.flatMap(([dialect, recorded]) => recorded.map((recording) =
 /** Recorded with frames that are no JSON: their answer never ends. */
 const withoutEnd = 'parallel-tool-call-wrapper.1.chunks.txt'
 
-describe.skipIf(all.length === 0)('recorded streams (skipped where ../shared/data is absent)', () => {
+describe('recorded streams', () => {
   for (const { dialect, name, bytes } of all) {
     test(`${name}: ends once, and tells its text and usage`, () => {
       const facts = factsOf(dialect, framesOf(bytes))

@@ -1,6 +1,6 @@
 /** Streams for the tests of the text dialects: recorded ones, and what a client makes of any. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type SseFrame, SseSplitter } from '../../lib/http/sse.ts'
 import type { Dialect, FrameFacts, StreamReader, StreamStart } from '../dialect.ts'
 import { isObject, parseObject } from '../reading/json-value.ts'
@@ -11,19 +11,15 @@ export const start: StreamStart = {
   usageAdded: false,
 }
 
-/** Beside the repository; absent, what needs them is skipped. */
-const data = ['../../../../shared']
-  .map((shared) => resolve(import.meta.dir, shared, 'data/provider-streams'))
-  .find((folder) => existsSync(folder))
+const data = join(import.meta.dir, '../../../test/fakes/recordings')
 
 export interface Recording {
   name: string
   bytes: Buffer
 }
 
-/** The recorded streams of a provider as SSE; none where the recordings are absent. */
+/** The recorded streams of a provider as SSE. */
 export function recordings(provider: 'openai-chat' | 'openai-responses' | 'anthropic-messages'): Recording[] {
-  if (data === undefined) return []
   const folder = join(data, provider)
   return readdirSync(folder)
     .filter((name) => name.endsWith('.chunks.txt'))

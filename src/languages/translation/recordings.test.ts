@@ -1,7 +1,6 @@
 /**
  * Streams recorded from providers, translated to each language that applications speak and read by its official client:
- * text, tool calls and usage are those of the original, and any split of the bytes gives the same events. Beside the
- * repository (`../shared/data`); skipped where they are absent.
+ * text, tool calls and usage are those of the original, and any split of the bytes gives the same events.
  */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -51,7 +50,7 @@ function objectsIn(calls: Gathered['calls']) {
   return calls.map((call) => ({ ...call, arguments: call.id === 'toolu_first' ? null : JSON.parse(call.arguments) }))
 }
 
-describe.skipIf(all.length === 0)('recorded streams (skipped where ../shared/data is absent)', () => {
+describe('recorded streams', () => {
   test('a stream that holds a broken frame is broken off there', () => {
     const thrown = all
       .filter(({ name }) => name === broken)

@@ -5,7 +5,7 @@ import { World, type WorldOptions } from '../testing/usage-model.ts'
 import { maxAskAmount, plainName, roundSize } from './lease.ts'
 
 /** More of them by test/load/usage-repeat.ts. */
-const runs = Number(process.env.USAGE_MODEL_RUNS ?? 150)
+const runs = Number(process.env.USAGE_MODEL_RUNS ?? 75)
 
 const requestsOnly = fc
   .integer({ min: 1, max: 60 })

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { eventually } from '../../../../test/support/eventually.ts'
 import { newId } from '../../../lib/ids.ts'
 import { controlClient } from '../../agent/control-client.ts'
 import { readEventStream } from '../../protocol/event-stream.ts'
 import { streamMessageSchema } from '../../protocol/wire.ts'
-import { TemporaryFleet, until } from '../../testing/temporary-fleet.ts'
+import { TemporaryFleet } from '../../testing/temporary-fleet.ts'
 
 let fleet: TemporaryFleet
 
@@ -30,7 +31,7 @@ test('accepts an acknowledgement only for versions of this primary', async () =>
     },
     () => undefined,
   ).catch(() => undefined)
-  await until(() => streamId !== '')
+  await eventually(() => streamId !== '')
   const head = fleet.change(() => undefined)
   const heartbeat = async (version: number, history: string, nonce: string): Promise<number> => {
     await client.heartbeat(session.token, {

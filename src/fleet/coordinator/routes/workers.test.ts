@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { z } from 'zod'
+import { eventually } from '../../../../test/support/eventually.ts'
 import { newId } from '../../../lib/ids.ts'
 import { version } from '../../../version.ts'
-import { TemporaryFleet, until } from '../../testing/temporary-fleet.ts'
+import { TemporaryFleet } from '../../testing/temporary-fleet.ts'
 import { gatewayWorkerSchema } from './workers.ts'
 
 const pageSchema = z.object({ workers: z.array(gatewayWorkerSchema), next_cursor: z.string().nullable() })
@@ -45,9 +46,9 @@ test('lists a worker with heartbeats as connected and in sync', async () => {
   ])
   const began = Date.now()
   const worker = await fleet.worker('one')
-  await until(() => worker.ready().ok)
+  await eventually(() => worker.ready().ok)
   const { version: stateVersion } = fleet.change(() => undefined)
-  await until(async () => (await ask()).workers[0]?.acknowledged_version === stateVersion)
+  await eventually(async () => (await ask()).workers[0]?.acknowledged_version === stateVersion)
   const { workers, next_cursor } = await ask()
   expect(next_cursor).toBeNull()
   expect(workers).toEqual([

@@ -142,7 +142,7 @@ for (const [language, reader, texts] of [
           )
         },
       ),
-      { numRuns: 3000 },
+      { numRuns: 750 },
     )
   })
 }
@@ -201,7 +201,7 @@ test('frames that differ in text and padding alone are read as each of them is',
         withoutSpace(followed(chatReader(start), separate, replaced, true)),
       )
     }),
-    { numRuns: 1000 },
+    { numRuns: 300 },
   )
 })
 

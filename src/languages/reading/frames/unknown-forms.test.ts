@@ -78,7 +78,7 @@ describe('no text of a frame escapes', () => {
           expect(passed).not.toContain(mark)
           if (!data.includes(mark)) expect(passed).toBe(`data: ${data}\n\n`)
         }),
-        { numRuns: 400 },
+        { numRuns: 150 },
       )
     })
   }
@@ -113,7 +113,7 @@ describe('no text of a body escapes', () => {
             }
             expect(JSON.stringify(body)).not.toContain(mark)
           }),
-          { numRuns: 300 },
+          { numRuns: 120 },
         )
       })
     }
@@ -203,6 +203,6 @@ test('whatever a frame holds, it is read without throwing', () => {
         }
       },
     ),
-    { numRuns: 1000 },
+    { numRuns: 400 },
   )
 })
