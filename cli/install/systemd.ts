@@ -16,13 +16,16 @@ const roles = {
 } as const
 type Role = keyof typeof roles
 
-const isRole = (text: string): text is Role => Object.hasOwn(roles, text)
-
 export const systemd = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Print a hardened unit: gatehouse install systemd > /etc/systemd/system/gatehouse.service' },
     args: {
-      role: { type: 'string', default: 'gateway', description: 'gateway, control-plane or up (both)' },
+      role: {
+        type: 'enum',
+        options: ['gateway', 'control-plane', 'up'],
+        default: 'gateway',
+        description: 'What it runs; up: both',
+      },
       executable: {
         type: 'string',
         default: '/usr/local/bin/gatehouse',
@@ -34,7 +37,6 @@ export const systemd = (terminal: Terminal) =>
     async run({ args }) {
       const { role, executable } = args
       const drainSeconds = Number(args['drain-seconds'])
-      if (!isRole(role)) throw new Failure('usage', { message: `--role is one of ${Object.keys(roles).join(', ')}` })
       if (!/^\/[\w./+@-]+$/.test(executable)) {
         throw new Failure('usage', {
           message:

@@ -68,18 +68,15 @@ const tail = (terminal: Terminal) =>
     },
   })
 
-const formats = ['csv', 'json']
-
 const exportEvents = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Write all events from a time until now, oldest first' },
     args: {
       ...sinceFlag,
-      format: { type: 'string', required: true, description: 'The format', valueHint: formats.join('|') },
+      format: { type: 'enum', options: ['csv', 'json'], required: true, description: 'The format' },
       ...connectionFlags,
     },
     async run({ args }) {
-      if (!formats.includes(args.format)) throw new Failure('usage', { message: '--format is csv or json' })
       const api = createApi(findConnection(args, terminal), fetch)
       const query = { since: args.since, format: args.format }
       const answer = await api.response({ path: '/v1/events/export', query })

@@ -17,6 +17,8 @@ export const roleFlag = {
 export const readRoles = (role: string | undefined): string[] | undefined =>
   ifGiven(role, (text) => readList('--role', text))
 
+const metadataTrusts = ['none', 'caller']
+
 export const scopeFlags = {
   'gateway-id': { type: 'string', description: 'The gateway it is bound to', valueHint: 'UUID' },
   'team-id': { type: 'string', description: 'The team it is bound to', valueHint: 'UUID' },
@@ -43,7 +45,7 @@ export const scopeFlags = {
   'expires-in': { type: 'string', description: 'How long it lives: 15m, 12h or 30d', valueHint: 'TIME' },
   'expires-at': { type: 'string', description: 'When it ends, RFC 3339', valueHint: 'INSTANT' },
   metadata: { type: 'string', repeatable: true, description: 'A note of your own; repeatable', valueHint: 'KEY=VALUE' },
-  'metadata-trust': { type: 'string', description: 'Whose metadata events take', valueHint: 'none|caller' },
+  'metadata-trust': { type: 'enum', options: metadataTrusts, description: 'Whose metadata events take' },
 } as const
 
 export type ScopeFlags = { readonly [Name in keyof typeof scopeFlags]: string | undefined }

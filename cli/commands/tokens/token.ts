@@ -18,8 +18,8 @@ import { clone, emergencyRevoke, revoke, rotate, update } from './token-change.t
 import { madeSchema, showMade, tokenIdArgument, tokenPath } from './token-record.ts'
 import { given, readRoles, readScope, roleFlag, scopeFlags } from './token-scope.ts'
 
-const purposes = ['general', 'gateway-runtime', 'integration'] as const
-const keyClasses = ['durable', 'virtual', 'disposable'] as const
+const purposes = ['general', 'gateway-runtime', 'integration']
+const keyClasses = ['durable', 'virtual', 'disposable']
 const columnsOfList = ['id', 'name', 'purpose', 'status', 'token_prefix', 'expires_at']
 
 export const token = (terminal: Terminal, input: Input = processInput) =>
@@ -45,8 +45,8 @@ const create = (terminal: Terminal) =>
     meta: { description: 'Make a token; its secret is shown this once' },
     args: {
       name: { type: 'string', required: true, description: 'What to recognise it by' },
-      purpose: { type: 'string', required: true, description: 'What it is for', valueHint: purposes.join('|') },
-      'key-class': { type: 'string', description: 'How it is meant to be used', valueHint: keyClasses.join('|') },
+      purpose: { type: 'enum', options: purposes, required: true, description: 'What it is for' },
+      'key-class': { type: 'enum', options: keyClasses, description: 'How it is meant to be used' },
       ...roleFlag,
       ...scopeFlags,
       ...recordFlags,
@@ -55,7 +55,7 @@ const create = (terminal: Terminal) =>
       const body = given({
         name: args.name,
         purpose: purposeInApi(args.purpose),
-        key_class: args['key-class'] && oneOf(keyClasses, '--key-class', args['key-class']),
+        key_class: args['key-class'],
         roles: readRoles(args.role),
         ...readScope(args),
       })
@@ -69,9 +69,9 @@ const list = (terminal: Terminal) =>
     meta: { description: 'List tokens, newest first' },
     args: {
       name: { type: 'string', description: 'Only tokens with this in their name' },
-      purpose: { type: 'string', description: 'Only tokens for this', valueHint: purposes.join('|') },
+      purpose: { type: 'enum', options: purposes, description: 'Only tokens for this' },
       status: { type: 'string', description: 'Only tokens in this state, for example active' },
-      'key-class': { type: 'string', description: 'Only tokens of this class', valueHint: keyClasses.join('|') },
+      'key-class': { type: 'enum', options: keyClasses, description: 'Only tokens of this class' },
       'team-id': { type: 'string', description: 'Only tokens of this team', valueHint: 'UUID' },
       'gateway-id': { type: 'string', description: 'Only tokens bound to this gateway', valueHint: 'UUID' },
       ...pageFlags,
@@ -80,7 +80,7 @@ const list = (terminal: Terminal) =>
     async run({ args }) {
       const { name, status, json } = args
       const purpose = args.purpose && purposeInApi(args.purpose)
-      const key_class = args['key-class'] && oneOf(keyClasses, '--key-class', args['key-class'])
+      const key_class = args['key-class']
       const ids = { team_id: args['team-id'], gateway_id: args['gateway-id'] }
       const query = { name, purpose, status, key_class, ...ids, ...pageQuery(args) }
       const page = await connect(args, terminal).json({ path: '/v1/tokens', query }, pageSchema)
@@ -141,9 +141,4 @@ const validate = (terminal: Terminal, input: Input) =>
     },
   })
 
-const purposeInApi = (purpose: string): string => oneOf(purposes, '--purpose', purpose).replaceAll('-', '_')
-
-function oneOf(known: readonly string[], flag: string, value: string): string {
-  if (known.includes(value)) return value
-  throw new Failure('usage', { message: `${flag} is one of ${known.join(', ')}` })
-}
+const purposeInApi = (purpose: string): string => purpose.replaceAll('-', '_')
