@@ -25,6 +25,7 @@ interface JsonSchema {
   properties?: Readonly<Record<string, JsonSchema>>
   required?: readonly string[]
   default?: unknown
+  'x-record'?: { path: string; by: 'id' | 'name' }
 }
 
 /** A field that has a flag. */
@@ -116,6 +117,8 @@ function hintOf(path: readonly string[], schema: JsonSchema, { hint, secret, jso
   if (json) return 'JSON'
   if (path.at(-1)?.endsWith('_seconds')) return 'SECONDS'
   const { type, format } = schema.items ?? schema
+  if (recordOf(schema) !== undefined) return 'NAME|UUID'
+  if (schema['x-record']?.by === 'name') return 'NAME'
   if (format === 'uuid') return 'UUID'
   return type === 'integer' || type === 'number' ? 'N' : 'VALUE'
 }
@@ -179,7 +182,8 @@ async function readField(field: Field, values: Values, sources: Sources): Promis
       : fromEnvironment(given, sources.terminal)
   }
   if (options.json) return readJson(flag, given, '{"input_per_million": 1.5, "output_per_million": 6}')
-  if (options.record) return await idOf(flag, given, options.record, sources.api)
+  const record = recordOf(schema)
+  if (record !== undefined) return await idOf(flag, given, record, sources.api)
   if (options.words) return linesOf(given)?.join(' ')
   if (schema.type === 'array') return options.commas ? linesOf(given) : readList(flag, given)
   if (schema.type === 'integer') return readCount(flag, given)
@@ -191,16 +195,16 @@ async function readPiped({ schema }: Field, { terminal, input }: Sources): Promi
   return (await input.hiddenLine()).trim()
 }
 
+/** Where the records are of which the field has the id, if they can be named too. */
+const recordOf = ({ format, 'x-record': record }: JsonSchema): string | undefined =>
+  format === 'uuid' && record?.by === 'id' ? record.path : undefined
+
 const namedSchema = z.array(z.looseObject({ id: z.string(), name: z.string() }))
 
 /** The id of the record that a person named. */
-async function idOf(
-  flag: string,
-  named: string,
-  { path, plural }: NonNullable<FlagOptions['record']>,
-  api: Api,
-): Promise<string> {
+async function idOf(flag: string, named: string, path: string, api: Api): Promise<string> {
   if (isUuid(named)) return named
+  const plural = path.slice(path.lastIndexOf('/') + 1).replaceAll('-', '_')
   let cursor: string | undefined
   do {
     const page = await api.json({ path, query: { cursor } }, pageSchema)

@@ -27,8 +27,6 @@ export interface FlagOptions {
   words?: true
   /** What a new record has where the flag is absent, although the API asks for it. */
   default?: string | Readonly<Record<string, never>>
-  /** The field is the id of another record, which can be given by its name too. */
-  record?: { path: string; plural: string }
 }
 
 type Fields = z.ZodObject<z.ZodRawShape, z.core.$ZodObjectConfig>
@@ -61,6 +59,12 @@ export interface Resource {
   /** By the field's path: `timeouts.idle_seconds`. `null`: the field has no flag. */
   flags?: Readonly<Record<string, FlagOptions | null>>
 }
+
+/**
+ * For `.meta`: the field names records of another kind, by their ids or names. Forms offer those that there are, and a
+ * command takes a name for an id. It stands in the API's description as `x-record`.
+ */
+export const refersTo = (path: string, by: 'id' | 'name' = 'id') => ({ 'x-record': { path, by } })
 
 /** Checks a description and keeps the types of its schemas. */
 export const resource = <const Description extends Resource>(description: Description): Description => description

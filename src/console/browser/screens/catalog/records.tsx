@@ -17,6 +17,7 @@ import { Command } from '../../parts/small.tsx'
 import { type Column, Empty, TableCard } from '../../parts/table.tsx'
 import { say } from '../../parts/toast.tsx'
 import { may } from '../../session.ts'
+import { recordReaders } from './record-options.ts'
 
 export type Listed = JsonObject & { id: string; version?: number }
 
@@ -38,7 +39,7 @@ export interface RecordKind {
   /** What happens when one is deleted; absent: they are not deleted. */
   deleting?: string
   changing?: boolean
-  /** Reads what can be chosen for a member. */
+  /** Reads what can be chosen for a member, where that is not records of another kind. */
   choices?: Readonly<Record<string, () => Promise<Options>>>
   /** Texts of which several choices can be taken at once. */
   several?: readonly string[]
@@ -194,7 +195,7 @@ interface LoadedFormProps {
 /** A form as far as it has come: the first field of a new record at once, then the rest, then what can be chosen. */
 function LoadedForm({ kind, record, ...form }: LoadedFormProps) {
   const schema = useLoaded(`form ${kind.name}`, () => schemaOf(kind, record))
-  const choices = useChoices(kind)
+  const choices = useChoices(kind, schema.value)
   const parts = [schema, choices]
   const failed = parts.find(({ refusal }) => refusal !== null)
   const drawn = schema.value ?? (record === null ? firstField(kind) : undefined)
@@ -219,15 +220,16 @@ function LoadedForm({ kind, record, ...form }: LoadedFormProps) {
 }
 
 /** What can be chosen in a form. Where it could not be read, ids are typed: each such member has its plain field. */
-function useChoices({ name, choices = {} }: RecordKind): Loaded<unknown> & { value: Choices } {
-  const names = Object.keys(choices)
-  const found = useLoaded<Choices>(`choices ${name}`, async () =>
+function useChoices({ name, choices = {} }: RecordKind, schema: JsonSchema = {}): Loaded<unknown> & { value: Choices } {
+  const readers = { ...choices, ...recordReaders(schema) }
+  const members = Object.keys(readers)
+  const found = useLoaded<Choices>(`choices ${name} ${members.join()}`, async () =>
     Object.fromEntries(
-      await Promise.all(Object.entries(choices).map(async ([member, read]) => [member, await read()] as const)),
+      await Promise.all(Object.entries(readers).map(async ([member, read]) => [member, await read()] as const)),
     ),
   )
-  const onTheirWay = () => Object.fromEntries(names.map((member) => [member, null]))
-  return { ...found, value: found.value ?? (found.loading ? onTheirWay() : {}) }
+  const onTheirWay = found.loading ? Object.fromEntries(members.map((member) => [member, null])) : {}
+  return { ...found, value: { ...onTheirWay, ...found.value } }
 }
 
 interface FormProps extends LoadedFormProps {
