@@ -11,7 +11,7 @@ const greet = defineCommand({
     who: { type: 'positional', required: true, description: 'Whom' },
     'how-often': { type: 'string', alias: 'n', description: 'How often' },
     loud: { type: 'boolean', description: 'Loudly' },
-    mood: { type: 'enum', options: ['gay', 'grave'], description: 'How' },
+    mood: { type: 'enum', options: ['glad', 'grave'], description: 'How' },
     word: { type: 'string', repeatable: true, description: 'A word to say' },
     secret: { type: 'string', hidden: true },
   },
@@ -42,7 +42,7 @@ test('arguments reach the command in all their spellings', async () => {
   expect(await run('greet', '--how-often=2', 'Ada', '--no-loud')).toEqual({ ...ada, often: '2', loud: false })
   expect(await run('greet', '-n', '2', '--', 'Ada')).toEqual({ ...ada, often: '2' })
   expect(await run('greet', 'Ada', '--secret', 's')).toEqual({ ...ada, secret: 's' })
-  expect(await run('greet', 'Ada', '--mood', 'gay')).toEqual({ ...ada, mood: 'gay' })
+  expect(await run('greet', 'Ada', '--mood', 'glad')).toEqual({ ...ada, mood: 'glad' })
   expect(await run('greet', '--word', 'one', 'Ada', '--word=--two')).toEqual({ ...ada, word: 'one\n--two' })
 })
 
@@ -57,7 +57,7 @@ test.each([
   [['greet', 'Ada', '--how-often', '--loud'], '--how-often needs a value'],
   [['greet', 'Ada', '--how-often', '1', '--how-often', '2'], '--how-often is given twice'],
   [['greet', 'Ada', '--loud=yes'], '--loud takes no value'],
-  [['greet', 'Ada', '--mood', 'sesame'], '--mood takes gay, grave'],
+  [['greet', 'Ada', '--mood', 'sesame'], '--mood takes glad, grave'],
   [['greet'], 'Missing required positional argument: WHO'],
   [['greeet'], 'Unknown command "greeet"'],
   [['toString'], 'Unknown command "toString"'],

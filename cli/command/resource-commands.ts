@@ -160,7 +160,7 @@ export const deleteOf = (resource: Deleted, terminal: Terminal) =>
     meta: { description: resource.summaries.delete ?? '' },
     args: {
       ...idArgument,
-      yes: { type: 'boolean', description: 'Really delete it; there is no way back' },
+      yes: { type: 'boolean', description: 'Confirm: this cannot be undone' },
       ...recordFlags,
     },
     async run({ args }) {

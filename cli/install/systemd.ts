@@ -24,7 +24,7 @@ export const systemd = (terminal: Terminal) =>
         type: 'enum',
         options: ['gateway', 'control-plane', 'up'],
         default: 'gateway',
-        description: 'What it runs; up: both',
+        description: 'What the unit runs; up runs both',
       },
       executable: {
         type: 'string',
@@ -32,7 +32,12 @@ export const systemd = (terminal: Terminal) =>
         description: 'Where the executable lies, outside of home directories',
         valueHint: 'PATH',
       },
-      'drain-seconds': { type: 'string', default: '30', description: 'What SERVICE_DRAIN_SECONDS is', valueHint: 'N' },
+      'drain-seconds': {
+        type: 'string',
+        default: '30',
+        description: 'The value of SERVICE_DRAIN_SECONDS',
+        valueHint: 'N',
+      },
     },
     async run({ args }) {
       const { role, executable } = args

@@ -37,7 +37,7 @@ const witnessFile = z.object({ body: z.string(), key_id: z.string(), signature: 
 
 export const verify = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Say whether any event was altered, removed or inserted' },
+    meta: { description: 'Check whether an event was altered, removed or inserted' },
     args: {
       since: {
         type: 'string',
