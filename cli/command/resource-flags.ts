@@ -204,13 +204,12 @@ const namedSchema = z.array(z.looseObject({ id: z.string(), name: z.string() }))
 /** The id of the record that a person named. */
 async function idOf(flag: string, named: string, path: string, api: Api): Promise<string> {
   if (isUuid(named)) return named
-  const plural = path.slice(path.lastIndexOf('/') + 1).replaceAll('-', '_')
   let cursor: string | undefined
   do {
     const page = await api.json({ path, query: { cursor } }, pageSchema)
-    const found = namedSchema.parse(page[plural]).find(({ name }) => name === named)
+    const found = namedSchema.parse(Object.values(page).find(Array.isArray)).find(({ name }) => name === named)
     if (found !== undefined) return found.id
     cursor = page.next_cursor ?? undefined
   } while (cursor !== undefined)
-  throw new Failure('usage', { message: `${flag} names none of the ${plural} that there are` })
+  throw new Failure('usage', { message: `${flag} names none of the records at ${path}` })
 }

@@ -8,7 +8,7 @@
  * a member of an object has the object's name before its own (`--oauth-client-id`). What may be null in `update` can be
  * taken away by `--clear FIELD`.
  */
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { Permission } from '../identity/permissions.ts'
 
 /** How a field is written on a command line, where its schema does not say it all. */
@@ -43,12 +43,13 @@ export interface Resource {
   /** The group in the API's description. */
   tag: string
   access: { read: Permission; write: Permission }
-  /** The member that names a record in a path. Where `create` has it too, the caller chooses it. */
-  id: 'id' | 'client_id'
+  /** What names a record in a path, such as `{ id }`. Where `create` has it too, the caller chooses it. */
+  params: z.ZodObject<z.ZodRawShape>
   /** What the commands are for, in one sentence. */
   about: string
   /** What each call does, in one sentence. Without `delete` a record is never deleted. */
   summaries: { list: string; get: string; create: string; update: string; delete?: string }
+  /** With `version` among its members, the version is the record's entity tag: a change can ask for it by `If-Match`. */
   record: Fields
   create: Fields
   update: Fields
@@ -65,6 +66,12 @@ export interface Resource {
  * command takes a name for an id. It stands in the API's description as `x-record`.
  */
 export const refersTo = (path: string, by: 'id' | 'name' = 'id') => ({ 'x-record': { path, by } })
+
+/** The parameters of the path of a record whose id the control plane makes. */
+export const idParams = z.object({ id: z.uuid() })
+
+/** The member that names a record. */
+export const idName = ({ params }: Pick<Resource, 'params'>): string => Object.keys(params.shape)[0] ?? 'id'
 
 /** Checks a description and keeps the types of its schemas. */
 export const resource = <const Description extends Resource>(description: Description): Description => description

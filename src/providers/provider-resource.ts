@@ -1,6 +1,6 @@
 /** Providers as records: what one may hold when it is written, and what of it is shown, which is no credential. */
 import { z } from 'zod'
-import { resource, timeoutFlags } from '../api/resource.ts'
+import { idParams, resource, timeoutFlags } from '../api/resource.ts'
 import { noSecret } from '../identity/free-text.ts'
 import { priceRecordSchema } from './prices/price-record.ts'
 
@@ -124,7 +124,7 @@ export const providerResource = resource({
   path: '/v1/catalog/providers',
   tag: 'Catalog',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: idParams,
   about: 'Manage the providers that answer, their addresses and credentials',
   summaries: {
     list: 'List providers, in the order they were made',

@@ -1,6 +1,7 @@
 /** `/v1/catalog/providers`: who answers, where, and by which credential, which goes in and never comes out. */
 import { z } from 'zod'
 import { pageQuery } from '../api/page.ts'
+import { idParams } from '../api/resource.ts'
 import { type AnyRoute, route } from '../api/route.ts'
 import { Failure } from '../failure.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
@@ -14,7 +15,6 @@ import {
   type CatalogCall,
   type CatalogDependencies,
   changeCatalog,
-  idParams,
   madeAt,
   missing,
   none,

@@ -1,6 +1,6 @@
 /** MCP servers as records: what one may hold when it is written, and what of it is shown, which is no secret. */
 import { z } from 'zod'
-import { resource, timeoutFlags } from '../../api/resource.ts'
+import { idParams, resource, timeoutFlags } from '../../api/resource.ts'
 import { noSecret } from '../../identity/free-text.ts'
 import { headersSchema, recordName } from '../../providers/provider-resource.ts'
 
@@ -116,7 +116,7 @@ export const mcpServerResource = resource({
   path: '/v1/catalog/mcp-servers',
   tag: 'Catalog',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: idParams,
   about: 'Manage MCP servers, and approve what they offer',
   summaries: {
     list: 'List MCP servers, in the order they were made',

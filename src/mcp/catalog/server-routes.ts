@@ -1,6 +1,7 @@
 /** `/v1/catalog/mcp-servers`: which MCP servers there are, how they are reached, and by which secrets, which never come out. */
 import { z } from 'zod'
 import { pageQuery } from '../../api/page.ts'
+import { idParams } from '../../api/resource.ts'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import {
@@ -9,7 +10,6 @@ import {
   type CatalogCall,
   type CatalogDependencies,
   changeCatalog,
-  idParams,
   madeAt,
   missing,
   none,

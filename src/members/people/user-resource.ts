@@ -1,6 +1,6 @@
 /** People as records, and how their e-mail address is written. */
 import { z } from 'zod'
-import { resource } from '../../api/resource.ts'
+import { idParams, resource } from '../../api/resource.ts'
 import { nameText, noSecret } from '../../identity/free-text.ts'
 
 /** The roles a person can hold; `runtime` is for gateways only. */
@@ -78,7 +78,7 @@ export const userResource = resource({
   path: '/v1/users',
   tag: 'People',
   access: { read: 'members:read', write: 'members:write' },
-  id: 'id',
+  params: idParams,
   about: 'Add people and change what they may do',
   summaries: {
     list: 'List people, in the order they were added',

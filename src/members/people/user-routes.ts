@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { entityTag, requireVersion } from '../../api/entity-tag.ts'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
+import { idParams } from '../../api/resource.ts'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
@@ -24,8 +25,6 @@ import {
   userRecord,
 } from './user.ts'
 import { newUserBody, type User, userChanges, userFilters, userSchema } from './user-resource.ts'
-
-const idParams = z.object({ id: z.uuid() })
 
 export const userRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
   listUsers(dependencies),

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { entityTag, requireVersion } from '../../api/entity-tag.ts'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
+import { idParams } from '../../api/resource.ts'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import type { Statement } from '../../store/statement.ts'
@@ -10,8 +11,6 @@ import { memberEvent, recordChange } from '../member-event.ts'
 import { requireVisibleTeam, visibleTeams } from '../visibility.ts'
 import { defaultTeamName, findTeam, type TeamRow, teamColumns, teamRecord } from './team.ts'
 import { teamBody, teamSchema } from './team-resource.ts'
-
-const idParams = z.object({ id: z.uuid() })
 
 export const teamRoutes = (dependencies: MemberDependencies): AnyRoute[] => [
   listTeams(dependencies),

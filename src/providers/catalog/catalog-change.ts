@@ -1,5 +1,3 @@
-/** What the routes of the catalog share: their dependencies, their pages, and how a change and its event are made. */
-import { z } from 'zod'
 import { entityTag } from '../../api/entity-tag.ts'
 import { cutPage, startOf } from '../../api/page.ts'
 import type { Answer } from '../../api/route.ts'
@@ -104,8 +102,6 @@ export const answered = <Reply extends { version: number }>(reply: Reply): Answe
   reply,
   headers: { etag: entityTag(reply.version) },
 })
-
-export const idParams = z.object({ id: z.uuid() })
 
 /** A UUIDv7 begins with the millisecond in which it was made (RFC 9562 section 5.7). */
 export const madeAt = (id: string): string => timestamp(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16))

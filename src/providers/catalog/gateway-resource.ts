@@ -1,6 +1,6 @@
 /** Gateways as records: what runtime tokens are bound to, and what holds at each of these gateways. */
 import { z } from 'zod'
-import { refersTo, resource } from '../../api/resource.ts'
+import { idParams, refersTo, resource } from '../../api/resource.ts'
 import { recordName } from '../provider-resource.ts'
 
 const fields = {
@@ -50,7 +50,7 @@ export const gatewayResource = resource({
   path: '/v1/gateways',
   tag: 'Gateways',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: idParams,
   about: 'Serve a gateway; manage the records of gateways',
   summaries: {
     list: 'List gateways, in the order they were made',

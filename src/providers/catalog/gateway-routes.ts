@@ -1,6 +1,7 @@
 /** `/v1/gateways`: the records that runtime tokens are bound to, and what holds at each of these gateways. */
 import { z } from 'zod'
 import { pageQuery } from '../../api/page.ts'
+import { idParams } from '../../api/resource.ts'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
@@ -15,7 +16,6 @@ import {
   type CatalogCall,
   type CatalogDependencies,
   changeCatalog,
-  idParams,
   madeAt,
   missing,
   none,

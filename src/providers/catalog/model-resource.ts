@@ -93,7 +93,7 @@ export const modelResource = resource({
   path: '/v1/catalog/models',
   tag: 'Catalog',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: modelParams,
   about: 'Manage which provider answers for a model, and what is tried after it',
   summaries: {
     list: 'List models, by their ids',

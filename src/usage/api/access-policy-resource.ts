@@ -1,6 +1,6 @@
 /** Access policies as records: which models and providers the tokens that name one may use, and how fast. */
 import { z } from 'zod'
-import { refersTo, resource } from '../../api/resource.ts'
+import { idParams, refersTo, resource } from '../../api/resource.ts'
 import { identified, limitName, rateFields, rateRecord, versioned } from './limit-fields.ts'
 
 const names = z.array(z.string().min(1).max(200)).min(1).max(200)
@@ -28,7 +28,7 @@ export const accessPolicyResource = resource({
   path: '/v1/access-policies',
   tag: 'Access policies',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: idParams,
   about: 'Limit the tokens that name it: requests and tokens a minute, models, providers',
   summaries: {
     list: 'List access policies, in the order they were made',

@@ -1,6 +1,6 @@
 /** Consumer groups as records: teams, people and tokens that share a rate. */
 import { z } from 'zod'
-import { refersTo, resource } from '../../api/resource.ts'
+import { idParams, refersTo, resource } from '../../api/resource.ts'
 import { identified, limitName, rateFields, rateRecord, versioned } from './limit-fields.ts'
 
 const ids = (meaning: string) => z.array(z.uuid()).max(1000).default([]).describe(meaning)
@@ -19,7 +19,7 @@ export const consumerGroupResource = resource({
   path: '/v1/consumer-groups',
   tag: 'Consumer groups',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: idParams,
   about: 'Limit requests and tokens a minute of teams, people and tokens together',
   summaries: {
     list: 'List consumer groups, in the order they were made',

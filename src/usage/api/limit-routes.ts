@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { readCursor, writeCursor } from '../../api/cursor.ts'
 import { entityTag, requireVersion } from '../../api/entity-tag.ts'
 import { pageLimit } from '../../api/page.ts'
+import { idParams } from '../../api/resource.ts'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event.ts'
@@ -35,7 +36,6 @@ export interface LimitDependencies {
   depletion: Pick<DepletionView, 'recalled'>
 }
 
-const idParams = z.strictObject({ id: z.uuid() })
 const pageQuery = z.object({
   limit: pageLimit,
   cursor: z.string().max(500).optional(),

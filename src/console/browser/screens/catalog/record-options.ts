@@ -11,11 +11,12 @@ export function recordReaders(schema: JsonSchema): Readonly<Record<string, () =>
   return Object.assign({}, ...members)
 }
 
+/** The records of a page: its one list. */
+export const recordsOf = (page: JsonObject): JsonObject[] =>
+  (Object.values(page).find(Array.isArray) ?? []).filter(isObject)
+
 /** The records of a route as what can be chosen. */
 export async function recordOptions(path: string, by: 'id' | 'name'): Promise<(readonly [string, string])[]> {
   const page = await request<JsonObject>('GET', path, { query: { limit: 100 } })
-  const rows = page[path.slice(path.lastIndexOf('/') + 1).replaceAll('-', '_')]
-  return (Array.isArray(rows) ? rows.filter(isObject) : []).map(
-    (row) => [String(row[by]), String(row.email ?? row.name ?? row.id)] as const,
-  )
+  return recordsOf(page).map((row) => [String(row[by]), String(row.email ?? row.name ?? row.id)] as const)
 }

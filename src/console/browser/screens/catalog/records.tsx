@@ -12,12 +12,12 @@ import { Conflict } from '../../parts/conflict.tsx'
 import { Confirm, Dialog, useAction } from '../../parts/dialog.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { Fault, type Loaded, Skeleton, useLoaded } from '../../parts/loaded.tsx'
-import { type Choices, isObject, type JsonObject, type Options, SchemaFields } from '../../parts/schema-form.tsx'
+import { type Choices, type JsonObject, type Options, SchemaFields } from '../../parts/schema-form.tsx'
 import { Command } from '../../parts/small.tsx'
 import { type Column, Empty, TableCard } from '../../parts/table.tsx'
 import { say } from '../../parts/toast.tsx'
 import { may } from '../../session.ts'
-import { recordReaders } from './record-options.ts'
+import { recordReaders, recordsOf } from './record-options.ts'
 
 export type Listed = JsonObject & { id: string; version?: number }
 
@@ -28,7 +28,6 @@ export interface RecordKind {
   /** `a provider` */
   one: string
   path: string
-  plural: string
   idName?: string
   /** The first field of its form, a required text: it is there before the rest of the form is known. */
   first?: string
@@ -38,7 +37,6 @@ export interface RecordKind {
   nameOf(record: Listed): string
   /** What happens when one is deleted; absent: they are not deleted. */
   deleting?: string
-  changing?: boolean
   /** Reads what can be chosen for a member, where that is not records of another kind. */
   choices?: Readonly<Record<string, () => Promise<Options>>>
   /** Texts of which several choices can be taken at once. */
@@ -62,11 +60,10 @@ export function Records({ kind }: { kind: RecordKind }) {
   const found = useLoaded(`${kind.name} ${cursor ?? ''}`, async (signal) => {
     const query = { cursor, limit: 50 }
     const page = await request<JsonObject>('GET', kind.path, { query, signal })
-    const { [kind.plural]: rows, next_cursor: next } = page
+    const { next_cursor: next } = page
     const idName = kind.idName ?? 'id'
-    const list = Array.isArray(rows) ? rows.filter(isObject) : []
     return {
-      rows: list.map((row): Listed => ({ ...row, id: String(row[idName]) })),
+      rows: recordsOf(page).map((row): Listed => ({ ...row, id: String(row[idName]) })),
       next: typeof next === 'string' ? next : null,
     }
   })
@@ -123,7 +120,7 @@ function columnsOf({ columns, action }: RecordKind, again: () => void): readonly
 
 function Editor({ kind, record, close }: { kind: RecordKind; record: Listed | null; close(): void }) {
   const [deleting, setDeleting] = useState(false)
-  const readOnly = !may(kind.write) || (record !== null && kind.changing === false)
+  const readOnly = !may(kind.write)
   if (deleting && record !== null) {
     return (
       <Confirm
