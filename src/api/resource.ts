@@ -5,8 +5,9 @@
  *
  * A flag follows from the field's schema, as JSON Schema shows it: `max_output_tokens` is `--max-output-tokens N`; a
  * boolean is `--enabled` and `--no-enabled`; an enum lists its values; a list is a flag in the singular that is repeated;
- * a member of an object has the object's name before its own (`--oauth-client-id`). What may be null in `update` can be
- * taken away by `--clear FIELD`.
+ * a member of an object has the object's name before its own (`--oauth-client-id`). For a secret the flag names the
+ * environment variable that holds it (`--api-key-env`), because others can read a command line. What may be null in
+ * `update` can be taken away by `--clear FIELD`.
  */
 import { z } from 'zod'
 import type { Permission } from '../identity/permissions.ts'
@@ -17,8 +18,6 @@ export interface FlagOptions {
   name?: string
   /** What stands for the value in the help: `USD`. */
   hint?: string
-  /** A secret. The flag names the environment variable that holds it, because others can read a command line. */
-  secret?: true
   /** The value is written as JSON instead of one flag for each member. */
   json?: true
   /** A comma belongs to a value of the list, and does not separate two. */
@@ -67,6 +66,9 @@ export interface Resource {
  */
 export const refersTo = (path: string, by: 'id' | 'name' = 'id') => ({ 'x-record': { path, by } })
 
+/** For `.meta`: the text is a secret. Forms hide it, and a flag names the environment variable that holds it. */
+export const secret = { format: 'password' } as const
+
 /** The parameters of the path of a record whose id the control plane makes. */
 export const idParams = z.object({ id: z.uuid() })
 
@@ -75,11 +77,3 @@ export const idName = ({ params }: Pick<Resource, 'params'>): string => Object.k
 
 /** Checks a description and keeps the types of its schemas. */
 export const resource = <const Description extends Resource>(description: Description): Description => description
-
-/** The flags of a target's timeouts, the same for providers and MCP servers. */
-export const timeoutFlags = {
-  'timeouts.connect_seconds': { name: 'connect-timeout' },
-  'timeouts.first_byte_seconds': { name: 'first-byte-timeout' },
-  'timeouts.idle_seconds': { name: 'idle-timeout' },
-  'timeouts.total_seconds': { name: 'total-timeout' },
-} as const

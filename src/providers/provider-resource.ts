@@ -1,6 +1,6 @@
 /** Providers as records: what one may hold when it is written, and what of it is shown, which is no credential. */
 import { z } from 'zod'
-import { idParams, resource, timeoutFlags } from '../api/resource.ts'
+import { idParams, resource, secret } from '../api/resource.ts'
 import { noSecret } from '../identity/free-text.ts'
 import { priceRecordSchema } from './prices/price-record.ts'
 
@@ -35,7 +35,7 @@ const ownHeaders: ReadonlySet<string> = new Set([
 const headerLimit = 32
 
 export const headersSchema = z
-  .record(z.string(), z.string())
+  .record(z.string(), z.string().meta(secret))
   .superRefine((given, context) => {
     const names = Object.keys(given)
     if (names.length > headerLimit) context.addIssue(`At most ${headerLimit} headers`)
@@ -68,6 +68,7 @@ const apiKey = z
   .describe(
     'Its API key, kept encrypted and never shown; for bedrock ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN], or an API key',
   )
+  .meta(secret)
 const baseUrl = z
   .string()
   .max(2048)
@@ -117,6 +118,14 @@ export const providerSchema = z.object({
 export type CreateProvider = z.infer<typeof createProviderBody>
 export type UpdateProvider = z.infer<typeof updateProviderBody>
 
+/** How timeouts are written on a command line, for MCP servers too. */
+export const timeoutFlags = {
+  'timeouts.connect_seconds': { name: 'connect-timeout' },
+  'timeouts.first_byte_seconds': { name: 'first-byte-timeout' },
+  'timeouts.idle_seconds': { name: 'idle-timeout' },
+  'timeouts.total_seconds': { name: 'total-timeout' },
+} as const
+
 export const providerResource = resource({
   name: 'provider',
   one: 'provider',
@@ -140,8 +149,6 @@ export const providerResource = resource({
   flags: {
     ...timeoutFlags,
     base_url: { hint: 'URL' },
-    api_key: { secret: true },
-    headers: { secret: true },
     default_price: { json: true },
   },
 })

@@ -1,6 +1,6 @@
 /** People as records, and how their e-mail address is written. */
 import { z } from 'zod'
-import { idParams, resource } from '../../api/resource.ts'
+import { idParams, resource, secret } from '../../api/resource.ts'
 import { nameText, noSecret } from '../../identity/free-text.ts'
 
 /** The roles a person can hold; `runtime` is for gateways only. */
@@ -49,7 +49,7 @@ export const emailSchema = z
 const fields = {
   name: displayName.describe('What they are called'),
   role: z.enum(userRoles).describe('What they may do'),
-  password: z.string().optional(),
+  password: z.string().meta(secret).optional(),
 }
 
 export const newUserBody = z.strictObject({
