@@ -103,8 +103,9 @@ function argumentFor({ path, schema, options, required }: Field, making: boolean
   const isMany = schema.type === 'array' || options.words === true || isSecretMap(schema)
   const needed = making && required && path.length === 1 && options.default === undefined
   const value = making && typeof options.default === 'string' ? { default: options.default } : {}
+  const usual = making && typeof schema.default === 'string' ? ` (default ${schema.default})` : ''
   const shared = {
-    description: `${schema.description ?? ''}${isMany ? ' (repeatable)' : ''}`,
+    description: `${schema.description ?? ''}${isMany ? ' (repeatable)' : ''}${usual}`,
     ...(needed ? { required: true } : {}),
     ...(isMany ? { repeatable: true } : {}),
   }
@@ -114,10 +115,11 @@ function argumentFor({ path, schema, options, required }: Field, making: boolean
     return { ...shared, type: 'boolean', ...(canBeOff ? { negativeDescription: 'The opposite' } : {}) }
   }
   if (choices !== undefined) return { ...shared, ...value, type: 'enum', options: choices }
-  return { ...shared, ...value, type: 'string', valueHint: hintOf(path, schema, options) }
+  const valueHint = hintOf(path, schema, options)
+  return { ...shared, ...value, type: 'string', ...(valueHint === undefined ? {} : { valueHint }) }
 }
 
-function hintOf(path: readonly string[], schema: JsonSchema, { hint, json }: FlagOptions): string {
+function hintOf(path: readonly string[], schema: JsonSchema, { hint, json }: FlagOptions): string | undefined {
   if (hint !== undefined) return hint
   if (isSecretMap(schema)) return 'NAME=VARIABLE'
   if (isSecret(schema)) return 'VARIABLE'
@@ -127,7 +129,7 @@ function hintOf(path: readonly string[], schema: JsonSchema, { hint, json }: Fla
   if (recordOf(schema) !== undefined) return 'NAME|UUID'
   if (schema['x-record']?.by === 'name') return 'NAME'
   if (format === 'uuid') return 'UUID'
-  return type === 'integer' || type === 'number' ? 'N' : 'VALUE'
+  return type === 'integer' || type === 'number' ? 'N' : undefined
 }
 
 export type Values = Readonly<Record<string, unknown>>

@@ -48,7 +48,7 @@ export const headersSchema = z
       else if (!headerValue.test(value)) context.addIssue('A value is empty, too long or not visible ASCII')
     }
   })
-  .describe('Sent with every call; values are kept like the API key and never shown')
+  .describe('Headers that are sent with every call; their values are kept like the API key and never shown')
 
 const seconds = (most: number, meaning: string) => z.number().int().min(1).max(most).describe(meaning).optional()
 

@@ -43,7 +43,7 @@ const environmentSchema = z
   )
   .refine((given) => Object.keys(given).length <= 64, 'At most 64 variables')
   .refine((given) => !Object.values(given).some((value) => value.includes('\0')), 'Leave the NUL character out')
-  .describe('All the variables that the command sees beside PATH; kept encrypted and never shown')
+  .describe('Variables that the command sees; beside them it sees PATH only. Kept encrypted and never shown')
 
 const seconds = (most: number, meaning: string) => z.number().int().min(1).max(most).describe(meaning).optional()
 

@@ -53,7 +53,7 @@ const fields = {
 }
 
 export const newUserBody = z.strictObject({
-  email: emailSchema,
+  email: emailSchema.describe('The address they sign in with'),
   name: fields.name,
   role: fields.role.default('member'),
   password: fields.password,
