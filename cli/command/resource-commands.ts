@@ -151,7 +151,7 @@ export const clearedFields = (text: string | undefined): Record<string, null> =>
 /** Throws `usage` where a change changes nothing. */
 function requireChange(body: Body): void {
   if (Object.values(body).some((value) => value !== undefined)) return
-  throw new Failure('usage', { message: 'Say what to change: --help shows the options' })
+  throw new Failure('usage', { message: 'Name at least one field to change: --help lists the options' })
 }
 
 type Deleted = Pick<Resource, 'path'> & { summaries: { delete?: string } }

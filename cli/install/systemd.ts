@@ -57,7 +57,7 @@ export const systemd = (terminal: Terminal) =>
 
 /**
  * The unit's text. Not among the restrictions, for these would break it: MemoryDenyWriteExecute (the runtime compiles
- * while it runs) and ProcSubset=pid (a crash of the host is told by the boot id).
+ * while it runs) and ProcSubset=pid (the boot id shows that the host crashed).
  */
 export const systemdUnit = ({
   role,

@@ -122,7 +122,7 @@ async function print(answer: Response, terminal: Terminal, json: boolean): Promi
 
 const isOfSums = (what: string): boolean => what.startsWith('rollup.')
 
-/** Whoever altered the databases may have written there what a terminal would obey. */
+/** The databases may have been altered, so a text can hold control characters for the terminal. */
 function describe({ what, message, chain, from, to, event_id: id, column }: z.infer<typeof findingLine>): string {
   const where = [
     chain ?? (isOfSums(what) ? 'sums' : 'checkpoints'),

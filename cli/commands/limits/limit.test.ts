@@ -59,7 +59,7 @@ test('lists budgets with their scopes', async () => {
 })
 
 test('refuses a change without a field and a deletion without --yes', async () => {
-  await expect(run(budget, 'update', 'b1')).rejects.toThrow('Say what to change')
+  await expect(run(budget, 'update', 'b1')).rejects.toThrow('at least one field')
   await expect(run(budget, 'delete', 'b1')).rejects.toThrow('--yes')
   await run(budget, 'update', 'b1', '--max-budget', '3')
   await run(budget, 'delete', 'b1', '--yes')

@@ -41,7 +41,7 @@ test('registers an application with all its redirect URIs and scopes', async () 
 test('sends only given fields, and refuses an empty change', async () => {
   await run('update', 'c-1', '--name', 'Renamed')
   expect(requests).toEqual([{ method: 'PATCH', target: '/v1/oauth/clients/c-1', body: { client_name: 'Renamed' } }])
-  await expect(run('update', 'c-1')).rejects.toThrow('Say what to change')
+  await expect(run('update', 'c-1')).rejects.toThrow('at least one field')
 })
 
 test('lists, shows, deactivates and activates applications', async () => {

@@ -66,7 +66,7 @@ test('refuses a password as a flag', async () => {
 test('update sends given fields, and refuses an empty change', async () => {
   await run('user', ['update', 'u1', '--status', 'disabled'])
   expect(requests).toEqual([{ method: 'PATCH', target: '/v1/users/u1', body: { status: 'disabled' } }])
-  await expect(run('user', ['update', 'u1'])).rejects.toThrow('what to change')
+  await expect(run('user', ['update', 'u1'])).rejects.toThrow('at least one field')
 })
 
 test('lists records as a table and makes control characters visible', async () => {

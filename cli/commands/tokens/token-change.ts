@@ -25,7 +25,7 @@ export const update = (terminal: Terminal) =>
     async run({ args }) {
       const body = given({ name: args.name, roles: readRoles(args.role), ...readScope(args) })
       if (Object.keys(body).length === 0) {
-        throw new Failure('usage', { message: 'Say what to change, for example --name or --max-requests' })
+        throw new Failure('usage', { message: 'Name at least one field to change, for example --name or --max-requests' })
       }
       const version = args['if-version']
       const headers = version === undefined ? {} : { 'if-match': `"${readCount('--if-version', version)}"` }
