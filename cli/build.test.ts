@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-test('that it was built is said in no colour, which on a terminal would be that of errors', async () => {
+test('prints the result of the build without colour', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-build-'))
   const outfile = join(directory, 'gatehouse')
   try {

@@ -11,7 +11,7 @@ const greet = defineCommand({
     who: { type: 'positional', required: true, description: 'Whom' },
     'how-often': { type: 'string', alias: 'n', description: 'How often' },
     loud: { type: 'boolean', description: 'Loudly' },
-    mood: { type: 'enum', options: ['gay', 'grave'], description: 'How' },
+    mood: { type: 'enum', options: ['glad', 'grave'], description: 'How' },
     word: { type: 'string', repeatable: true, description: 'A word to say' },
     secret: { type: 'string', hidden: true },
   },
@@ -34,7 +34,7 @@ async function run(...rawArguments: string[]): Promise<unknown> {
   return accepted[0]
 }
 
-test('arguments reach the command in all their spellings', async () => {
+test('accepts an argument in all its spellings', async () => {
   const [often, loud, mood, word, secret] = [undefined, undefined, undefined, undefined, undefined]
   const ada = { who: 'Ada', often, loud, mood, word, secret }
   expect(await run('greet', 'Ada')).toEqual(ada)
@@ -42,7 +42,7 @@ test('arguments reach the command in all their spellings', async () => {
   expect(await run('greet', '--how-often=2', 'Ada', '--no-loud')).toEqual({ ...ada, often: '2', loud: false })
   expect(await run('greet', '-n', '2', '--', 'Ada')).toEqual({ ...ada, often: '2' })
   expect(await run('greet', 'Ada', '--secret', 's')).toEqual({ ...ada, secret: 's' })
-  expect(await run('greet', 'Ada', '--mood', 'gay')).toEqual({ ...ada, mood: 'gay' })
+  expect(await run('greet', 'Ada', '--mood', 'glad')).toEqual({ ...ada, mood: 'glad' })
   expect(await run('greet', '--word', 'one', 'Ada', '--word=--two')).toEqual({ ...ada, word: 'one\n--two' })
 })
 
@@ -57,7 +57,7 @@ test.each([
   [['greet', 'Ada', '--how-often', '--loud'], '--how-often needs a value'],
   [['greet', 'Ada', '--how-often', '1', '--how-often', '2'], '--how-often is given twice'],
   [['greet', 'Ada', '--loud=yes'], '--loud takes no value'],
-  [['greet', 'Ada', '--mood', 'sesame'], '--mood takes gay, grave'],
+  [['greet', 'Ada', '--mood', 'sesame'], '--mood takes glad, grave'],
   [['greet'], 'Missing required positional argument: WHO'],
   [['greeet'], 'Unknown command "greeet"'],
   [['toString'], 'Unknown command "toString"'],
@@ -72,7 +72,7 @@ test.each([
   [['--config', 'none.yaml', 'token', 'list']],
   [['token', '--config=none.yaml', 'list']],
   [['--profile', 'work', '--config', 'none.yaml', 'token', 'list']],
-])('flags that say where to connect may stand before the command: %p', async (rawArguments) => {
+])('accepts connection flags before the command: %p', async (rawArguments) => {
   const terminal = recordingTerminal()
   expect(await main(rawArguments, terminal)).toBe(2)
   expect(terminal.noted()).toContain('none.yaml cannot be read')
@@ -83,19 +83,19 @@ test.each([
   [['--config', 'a.yaml', 'token', 'list', '--config', 'b.yaml'], '--config is given twice'],
   [['--profile', 'work', 'version'], 'Unknown option --profile'],
   [['--json', 'token', 'list'], 'Unknown option "--json"'],
-])('before the command as after it, a flag must fit: %p', async (rawArguments, message) => {
+])('refuses a wrong flag before the command: %p', async (rawArguments, message) => {
   const terminal = recordingTerminal()
   expect(await main(rawArguments, terminal)).toBe(2)
   expect(terminal.noted()).toContain(message)
 })
 
-test('openapi takes --json, as every command that reads', async () => {
+test('openapi takes --json like every command that reads', async () => {
   const terminal = recordingTerminal({ environment: { SERVICE_API_URL: 'http://127.0.0.1:1' } })
   expect(await main(['openapi', '--json'], terminal)).toBe(1)
   expect(terminal.noted()).toContain('could not be reached')
 })
 
-test('help goes to stdout, names the executable as it was called, and leaves hidden flags out', async () => {
+test('prints help to standard output, with the name the executable was called by and without hidden flags', async () => {
   const terminal = recordingTerminal({ name: 'gate' })
   await runCommandLine(root, ['greet', '--help'], terminal)
   expect(terminal.written()).toContain('gate greet')
@@ -109,7 +109,7 @@ test.each([
   [['--api-token=gth_sesame']],
   [['token', 'list', '--apiToken=gth_sesame']],
   [['nonsense', '--help', '--api-token=gth_sesame']],
-])('a token as a flag is refused before anything else and never repeated: %p', async (rawArguments) => {
+])('refuses a token as a flag before anything else and does not repeat it: %p', async (rawArguments) => {
   const terminal = recordingTerminal()
   expect(await main(rawArguments, terminal)).toBe(2)
   expect(terminal.noted()).toContain('SERVICE_API_TOKEN')
@@ -131,7 +131,7 @@ test('every command has help', async () => {
   }
 })
 
-test('the help of up says how it is stopped', async () => {
+test('the help of up says how to stop it', async () => {
   const terminal = recordingTerminal()
   await main(['up', '--help'], terminal)
   expect(terminal.written()).toContain('Ctrl-C, or SIGTERM to this process, stops it')
@@ -143,7 +143,7 @@ test('version prints the version', async () => {
   expect(terminal.written()).toMatch(/^\d+\.\d+\.\d+\n$/)
 })
 
-test('config explain shows where values came from and no secret', async () => {
+test('config explain shows where each value comes from, and no secret', async () => {
   const environment = { SERVICE_DRAIN_SECONDS: '5', SERVICE_MASTER_KEY: 'sesame' }
   const terminal = recordingTerminal({ environment })
   expect(await main(['config', 'explain', '--json', '--data', '/srv/gate'], terminal)).toBe(0)

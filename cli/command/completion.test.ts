@@ -12,7 +12,7 @@ async function run(...rawArguments: string[]): Promise<{ offered: string[]; text
   return { offered: lines.map((line) => line.split('\t')[0] ?? ''), text, code }
 }
 
-test('commands, the commands of a group and the options of a command are completed', async () => {
+test('completes commands, their subcommands and their options', async () => {
   expect((await run('complete', '--', 'tok')).offered).toEqual(['token'])
   expect((await run('complete', '--', 'token', 'cl')).offered).toEqual(['clone'])
   expect((await run('complete', '--', 'token', 'create', '--max-')).offered.toSorted()).toEqual([
@@ -22,11 +22,11 @@ test('commands, the commands of a group and the options of a command are complet
   expect((await run('complete', '--', 'events', '')).offered).toContain('tail')
 })
 
-test('an option that takes a value is not followed by commands', async () => {
+test('offers no commands after an option that takes a value', async () => {
   expect((await run('complete', '--', 'token', 'create', '--name', '')).offered).toEqual([])
 })
 
-test('bash loads the script twice without a complaint', async () => {
+test('bash loads the completion script twice without an error', async () => {
   const { text, code } = await run('bash')
   const script = 'set -eu; eval "$1"; eval "$1"; complete -p gatehouse'
   const shell = Bun.spawn(['bash', '--norc', '-c', script, 'bash', text], { stdout: 'pipe', stderr: 'pipe' })
@@ -34,7 +34,7 @@ test('bash loads the script twice without a complaint', async () => {
   expect([code, complaint, said]).toEqual([0, '', 'complete -F __gatehouse_complete gatehouse\n'])
 })
 
-test('the script of every shell asks the executable, and declares nothing that a second loading could not', async () => {
+test("each shell's script asks the executable and declares no constant", async () => {
   for (const shell of ['bash', 'zsh', 'fish', 'powershell']) {
     const { text } = await run(shell)
     expect(text).toMatch(/gatehouse completion complete '?--/)

@@ -37,7 +37,7 @@ const path = profileFile('profiles.yaml', yaml)
 mkdirSync(join(directory, 'with-default-profile', 'gatehouse'), { recursive: true })
 profileFile('with-default-profile/gatehouse/profiles.yaml', yaml)
 
-test('without anything said, the control plane of up on this host is asked, without a token', () => {
+test('by default connects to the control plane of up on this host, without a token', () => {
   expect(find({})).toEqual({ apiUrl: 'http://127.0.0.1:7070', apiToken: null })
 })
 
@@ -84,7 +84,7 @@ for (const [flags, environment, apiUrl, apiToken] of combinations) {
   })
 }
 
-test('a profile gives its region, or the region that was named', () => {
+test('a profile gives its default region, or the region that is named', () => {
   expect(find({ config: path })).toEqual({ apiUrl: 'https://eu.work.example', apiToken: 'gth_work' })
   expect(find({ config: path, region: 'us' })).toEqual({ apiUrl: 'https://us.work.example', apiToken: 'gth_us' })
   expect(find({ config: path, profile: 'home' })).toEqual({ apiUrl: 'https://home.example', apiToken: null })
@@ -97,7 +97,7 @@ test("a profile file in the user's config directory is found", () => {
   expect(find({}, { XDG_CONFIG_HOME: home }).apiUrl).toBe('https://kept.example')
 })
 
-test('what was named and is not there is refused, with what is', () => {
+test('refuses a profile or region that does not exist and lists those that do', () => {
   expect(() => find({ config: path, profile: 'play' })).toThrow('has no profile "play": it has work, home, local')
   expect(() => find({ config: path, region: 'ap' })).toThrow('no region "ap": it has eu, us')
   expect(() => find({ region: 'eu' })).toThrow('no region "eu"')
@@ -105,12 +105,12 @@ test('what was named and is not there is refused, with what is', () => {
   expect(() => find({ config: join(directory, 'none.yaml') })).toThrow('none.yaml cannot be read: ENOENT')
 })
 
-test('a file with a token that other users can read is refused', () => {
+test('refuses a profile file with a token that other users can read', () => {
   const open = profileFile('open.yaml', yaml, 0o644)
   expect(() => find({ config: open })).toThrow('chmod 600')
 })
 
-test('an unknown field or an address that is none is refused without repeating values', () => {
+test('refuses an unknown field or a wrong address without repeating values', () => {
   const unknown = profileFile('unknown.json', '{"profiles":{"default":{"token":"gth_sesame"}}}')
   expect(() => find({ config: unknown })).toThrow('profiles.default')
   expect(() => find({ 'api-url': 'gth_sesame' })).toThrow('--api-url: Write an address')

@@ -12,8 +12,8 @@ export const recordFlags = {
 } as const
 
 export const pageFlags = {
-  limit: { type: 'string', description: 'How many a page, 1 to 100 (default 100)', valueHint: 'N' },
-  cursor: { type: 'string', description: 'Where the last page ended' },
+  limit: { type: 'string', description: 'Records on a page, 1 to 100 (default 100)', valueHint: 'N' },
+  cursor: { type: 'string', description: 'Continue after the last page' },
 } as const
 
 const mostOnPage = 100

@@ -1,7 +1,7 @@
 /** The commands about a kind of record, made from its description: list, get, create, update, delete. */
 import { type ArgsDef, defineCommand } from 'citty'
 import { z } from 'zod'
-import type { Resource } from '../../src/api/resource.ts'
+import { idName, type Resource } from '../../src/api/resource.ts'
 import { Failure } from '../../src/failure.ts'
 import { type Input, processInput } from '../terminal/input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -74,13 +74,14 @@ export const getOf = (resource: Pick<Resource, 'path'> & { summaries: { get: str
 
 function createOf(resource: Resource, terminal: Terminal, input: Input, more?: More) {
   const all = fieldsOf(resource.create, resource.flags)
-  const fields = all.filter(({ path }) => path.join() !== resource.id)
-  const id = all.find(({ path }) => path.join() === resource.id)
+  const chosen = idName(resource)
+  const fields = all.filter(({ path }) => path.join() !== chosen)
+  const id = all.find(({ path }) => path.join() === chosen)
   const chosenId = { type: 'positional', required: true, description: id?.schema.description ?? '' } as const
   return defineCommand({
     meta: { description: resource.summaries.create },
     args: {
-      ...(id === undefined ? {} : { [resource.id]: chosenId }),
+      ...(id === undefined ? {} : { [chosen]: chosenId }),
       ...argumentsFor(fields, true),
       ...more?.args,
       ...recordFlags,
@@ -88,7 +89,7 @@ function createOf(resource: Resource, terminal: Terminal, input: Input, more?: M
     async run({ args }) {
       const sources = { terminal, input, api: connect(args, terminal) }
       const body = {
-        ...(id === undefined ? {} : { [resource.id]: args[resource.id] }),
+        ...(id === undefined ? {} : { [chosen]: args[chosen] }),
         ...emptyObjects(resource),
         ...(await readBody(fields, args, sources)),
         ...(await more?.read(args)),
@@ -150,7 +151,7 @@ export const clearedFields = (text: string | undefined): Record<string, null> =>
 /** Throws `usage` where a change changes nothing. */
 function requireChange(body: Body): void {
   if (Object.values(body).some((value) => value !== undefined)) return
-  throw new Failure('usage', { message: 'Say what to change: --help shows the options' })
+  throw new Failure('usage', { message: 'Name at least one field to change: --help lists the options' })
 }
 
 type Deleted = Pick<Resource, 'path'> & { summaries: { delete?: string } }
@@ -160,7 +161,7 @@ export const deleteOf = (resource: Deleted, terminal: Terminal) =>
     meta: { description: resource.summaries.delete ?? '' },
     args: {
       ...idArgument,
-      yes: { type: 'boolean', description: 'Really delete it; there is no way back' },
+      yes: { type: 'boolean', description: 'Confirm: this cannot be undone' },
       ...recordFlags,
     },
     async run({ args }) {

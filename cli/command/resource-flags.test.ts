@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { z } from 'zod'
+import { secret } from '../../src/api/resource.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
 import type { Api } from './api.ts'
 import { argumentsFor, clearableOf, fieldsOf, readBody } from './resource-flags.ts'
@@ -14,18 +15,17 @@ const create = z.strictObject({
   arguments: z.array(z.string()).optional(),
   scope: z.string().optional(),
   price: z.object({ input: z.number() }).optional(),
-  api_key: z.string().describe('Its key').optional(),
-  headers: z.record(z.string(), z.string()).optional(),
-  login: z.strictObject({ user_id: z.uuid(), password: z.string(), realm: z.string().optional() }).optional(),
+  api_key: z.string().describe('Its key').meta(secret).optional(),
+  headers: z.record(z.string(), z.string().meta(secret)).optional(),
+  login: z
+    .strictObject({ user_id: z.uuid(), password: z.string().meta(secret), realm: z.string().optional() })
+    .optional(),
   internal: z.string().optional(),
 })
 const flags = {
   arguments: { commas: true },
   scope: { words: true },
   price: { json: true },
-  api_key: { secret: true },
-  headers: { secret: true },
-  'login.password': { secret: true },
   internal: null,
 } as const
 const fields = fieldsOf(create, flags)

@@ -22,9 +22,11 @@ interface JsonSchema {
   const?: unknown
   anyOf?: readonly JsonSchema[]
   items?: JsonSchema
+  additionalProperties?: boolean | JsonSchema
   properties?: Readonly<Record<string, JsonSchema>>
   required?: readonly string[]
   default?: unknown
+  'x-record'?: { path: string; by: 'id' | 'name' }
 }
 
 /** A field that has a flag. */
@@ -62,12 +64,16 @@ function withoutNull(schema: JsonSchema): JsonSchema {
   return { ...only, ...(schema.description === undefined ? {} : { description: schema.description }) }
 }
 
-function flagOf(path: readonly string[], { type }: JsonSchema, { name, secret }: FlagOptions): string {
-  const isMany = type === 'array' || (type === 'object' && secret === true)
+function flagOf(path: readonly string[], schema: JsonSchema, { name }: FlagOptions): string {
+  const isMany = schema.type === 'array' || isSecretMap(schema)
   const written = name ?? path.map(kebab).join('-')
   const one = name === undefined && isMany ? singular(written) : written
-  return secret === true ? `${one}-env` : one
+  return isSecret(schema) || isSecretMap(schema) ? `${one}-env` : one
 }
+
+const isSecret = ({ format }: JsonSchema): boolean => format === 'password'
+const isSecretMap = ({ additionalProperties: values }: JsonSchema): boolean =>
+  typeof values === 'object' && isSecret(values)
 
 const kebab = (name: string): string => name.replaceAll('_', '-')
 const singular = (name: string): string => name.replace(/ies$/, 'y').replace(/s$/, '')
@@ -81,23 +87,25 @@ export const clearableOf = (update: z.ZodObject): string[] =>
 /** The arguments for fields. `making`: what a record cannot be without is required. */
 export function argumentsFor(fields: readonly Field[], making: boolean): ArgsDef {
   const entries = fields.map((field) => [field.flag, argumentFor(field, making)] as const)
-  const piped = fields.filter(isPiped).map((field) => {
-    const description = `Read it from stdin instead, one line: ${lowerFirst(field.schema.description ?? '')}`
-    return [pipedFlag(field), { type: 'boolean', description }] as const
-  })
+  const piped = fields
+    .filter(({ schema }) => isSecret(schema))
+    .map((field) => {
+      const description = `Read it from stdin instead, one line: ${lowerFirst(field.schema.description ?? '')}`
+      return [pipedFlag(field), { type: 'boolean', description }] as const
+    })
   return Object.fromEntries([...entries, ...piped])
 }
 
-const isPiped = ({ schema, options }: Field): boolean => options.secret === true && schema.type === 'string'
 const pipedFlag = ({ flag }: Field): string => flag.replace(/-env$/, '-stdin')
 const lowerFirst = (text: string): string => text.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase())
 
 function argumentFor({ path, schema, options, required }: Field, making: boolean): ArgDef {
-  const isMany = schema.type === 'array' || options.words === true || (schema.type === 'object' && !options.json)
+  const isMany = schema.type === 'array' || options.words === true || isSecretMap(schema)
   const needed = making && required && path.length === 1 && options.default === undefined
   const value = making && typeof options.default === 'string' ? { default: options.default } : {}
+  const usual = making && typeof schema.default === 'string' ? ` (default ${schema.default})` : ''
   const shared = {
-    description: `${schema.description ?? ''}${isMany ? ' (repeatable)' : ''}`,
+    description: `${schema.description ?? ''}${isMany ? ' (repeatable)' : ''}${usual}`,
     ...(needed ? { required: true } : {}),
     ...(isMany ? { repeatable: true } : {}),
   }
@@ -107,17 +115,21 @@ function argumentFor({ path, schema, options, required }: Field, making: boolean
     return { ...shared, type: 'boolean', ...(canBeOff ? { negativeDescription: 'The opposite' } : {}) }
   }
   if (choices !== undefined) return { ...shared, ...value, type: 'enum', options: choices }
-  return { ...shared, ...value, type: 'string', valueHint: hintOf(path, schema, options) }
+  const valueHint = hintOf(path, schema, options)
+  return { ...shared, ...value, type: 'string', ...(valueHint === undefined ? {} : { valueHint }) }
 }
 
-function hintOf(path: readonly string[], schema: JsonSchema, { hint, secret, json }: FlagOptions): string {
+function hintOf(path: readonly string[], schema: JsonSchema, { hint, json }: FlagOptions): string | undefined {
   if (hint !== undefined) return hint
-  if (secret) return schema.type === 'object' ? 'NAME=VARIABLE' : 'VARIABLE'
+  if (isSecretMap(schema)) return 'NAME=VARIABLE'
+  if (isSecret(schema)) return 'VARIABLE'
   if (json) return 'JSON'
   if (path.at(-1)?.endsWith('_seconds')) return 'SECONDS'
   const { type, format } = schema.items ?? schema
+  if (recordOf(schema) !== undefined) return 'NAME|UUID'
+  if (schema['x-record']?.by === 'name') return 'NAME'
   if (format === 'uuid') return 'UUID'
-  return type === 'integer' || type === 'number' ? 'N' : 'VALUE'
+  return type === 'integer' || type === 'number' ? 'N' : undefined
 }
 
 export type Values = Readonly<Record<string, unknown>>
@@ -168,18 +180,16 @@ async function readField(field: Field, values: Values, sources: Sources): Promis
   const { schema, options } = field
   const flag = `--${field.flag}`
   const given = values[field.flag]
-  if (isPiped(field) && values[pipedFlag(field)] === true) {
+  if (isSecret(schema) && values[pipedFlag(field)] === true) {
     if (given !== undefined) throw new Failure('usage', { message: `Use either ${flag} or --${pipedFlag(field)}` })
     return await readPiped(field, sources)
   }
   if (schema.type === 'boolean' || typeof given !== 'string') return given
-  if (options.secret) {
-    return schema.type === 'object'
-      ? pairsFromEnvironment(flag, given, sources.terminal)
-      : fromEnvironment(given, sources.terminal)
-  }
+  if (isSecretMap(schema)) return pairsFromEnvironment(flag, given, sources.terminal)
+  if (isSecret(schema)) return fromEnvironment(given, sources.terminal)
   if (options.json) return readJson(flag, given, '{"input_per_million": 1.5, "output_per_million": 6}')
-  if (options.record) return await idOf(flag, given, options.record, sources.api)
+  const record = recordOf(schema)
+  if (record !== undefined) return await idOf(flag, given, record, sources.api)
   if (options.words) return linesOf(given)?.join(' ')
   if (schema.type === 'array') return options.commas ? linesOf(given) : readList(flag, given)
   if (schema.type === 'integer') return readCount(flag, given)
@@ -191,22 +201,21 @@ async function readPiped({ schema }: Field, { terminal, input }: Sources): Promi
   return (await input.hiddenLine()).trim()
 }
 
+/** Where the records are of which the field has the id, if they can be named too. */
+const recordOf = ({ format, 'x-record': record }: JsonSchema): string | undefined =>
+  format === 'uuid' && record?.by === 'id' ? record.path : undefined
+
 const namedSchema = z.array(z.looseObject({ id: z.string(), name: z.string() }))
 
 /** The id of the record that a person named. */
-async function idOf(
-  flag: string,
-  named: string,
-  { path, plural }: NonNullable<FlagOptions['record']>,
-  api: Api,
-): Promise<string> {
+async function idOf(flag: string, named: string, path: string, api: Api): Promise<string> {
   if (isUuid(named)) return named
   let cursor: string | undefined
   do {
     const page = await api.json({ path, query: { cursor } }, pageSchema)
-    const found = namedSchema.parse(page[plural]).find(({ name }) => name === named)
+    const found = namedSchema.parse(Object.values(page).find(Array.isArray)).find(({ name }) => name === named)
     if (found !== undefined) return found.id
     cursor = page.next_cursor ?? undefined
   } while (cursor !== undefined)
-  throw new Failure('usage', { message: `${flag} names none of the ${plural} that there are` })
+  throw new Failure('usage', { message: `${flag} names none of the records at ${path}` })
 }

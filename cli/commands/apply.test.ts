@@ -63,7 +63,7 @@ const sent = () =>
     .filter(({ method }) => method !== 'GET')
     .map(({ method, target, body }) => [`${method} ${target.replace('/v1/catalog/mcp-servers', '')}`, body])
 
-test('MCP servers become what a file says, their secrets taken from variables and shown nowhere', async () => {
+test('apply makes MCP servers match a file, with secrets from variables, and shows no secret', async () => {
   const shown = await apply(yaml, '--dry-run')
   expect(shown).toBe(
     '= MCP server same\n~ MCP server moved\n' +
@@ -89,7 +89,7 @@ test('MCP servers become what a file says, their secrets taken from variables an
   ])
 })
 
-test('secrets that nothing else makes differ are sent where that is asked for', async () => {
+test("apply sends unchanged records' secrets with --secrets only", async () => {
   await apply(yaml.slice(0, yaml.indexOf('  - name: moved')), '--secrets')
   const client = { ...oauth, client_secret: 'client-secret' }
   expect(sent()).toEqual([['PATCH /id-same', { headers: { 'X-Key': 'header-secret' }, oauth: client }]])
@@ -100,7 +100,7 @@ test('secrets that nothing else makes differ are sent where that is asked for', 
   expect(sent()).toEqual([])
 })
 
-test('what a file leaves out becomes what a new record has, a secret taken away, and the dry run shows it', async () => {
+test('apply resets fields that a file leaves out, removes secrets, and --dry-run shows it', async () => {
   const bare = (name: string) => `  - { name: ${name}, url: "https://${name}.example.com/mcp" }\n`
   there.push(present('strict', { url: 'https://strict.example.com/mcp', approval: 'required', enabled: false }))
   const file = `mcp_servers:\n${bare('same')}${bare('strict')}`
@@ -117,7 +117,7 @@ test('what a file leaves out becomes what a new record has, a secret taken away,
   ])
 })
 
-test('nothing is sent anew of a server that has no secrets, and whose change was refused is said', async () => {
+test('apply resends nothing for a server without secrets, and names the record whose change is refused', async () => {
   there.push(present('open', { url: 'https://open.example.com/mcp' }))
   const open = 'mcp_servers:\n  - { name: open, url: "https://open.example.com/mcp"'
   expect(await apply(`${open} }\n`, '--secrets')).toBe('= MCP server open\n')
@@ -127,7 +127,7 @@ test('nothing is sent anew of a server that has no secrets, and whose change was
   there.pop()
 })
 
-test('what a list does not name is deleted by --prune alone, and nothing of a list that is not there', async () => {
+test('apply deletes with --prune only, and only from lists that the file has', async () => {
   await apply('mcp_servers: []', '--prune', '--yes')
   expect(sent().map(([request]) => request)).toEqual(['DELETE /id-same', 'DELETE /id-moved', 'DELETE /id-gone'])
   control.requests.splice(0)
@@ -135,7 +135,7 @@ test('what a list does not name is deleted by --prune alone, and nothing of a li
   expect(sent()).toEqual([])
 })
 
-test('a file that says what nobody knows, a secret itself, or a name twice, changes nothing', async () => {
+test('apply changes nothing for a file with an unknown field, a secret or a duplicate name', async () => {
   const server = (more: string) => `mcp_servers:\n  - { name: a, url: "https://a.example.com/mcp"${more} }\n`
   await expect(apply('servers: []')).rejects.toThrow('servers: nothing has this name')
   await expect(apply('constructor: []')).rejects.toThrow('constructor: nothing has this name')

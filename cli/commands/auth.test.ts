@@ -75,7 +75,7 @@ async function login(answer: (redirect: URL, state: string) => Promise<unknown>,
 
 const approve = (redirect: URL, state: string) => fetch(`${redirect}?${new URLSearchParams({ code, state })}`)
 
-test('login shows a page, hears the code on loopback, and keeps the session closed to others', async () => {
+test('login shows a page, receives the code on loopback, and keeps the session readable by its owner only', async () => {
   const { page, out, notes } = await login(approve)
   expect(page.origin + page.pathname).toBe(`${server.url.origin}/console/authorize-program`)
   expect(page.searchParams.get('redirect_uri')).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/callback$/)
@@ -88,7 +88,7 @@ test('login shows a page, hears the code on loopback, and keeps the session clos
   expect(statSync(kept()).mode & 0o777).toBe(0o600)
 })
 
-test('what knocks at the port without the state is turned away, and the sign-in goes on', async () => {
+test('refuses a request to the loopback port without the state, and the sign-in goes on', async () => {
   await login(async (redirect, state) => {
     const others = [
       `${redirect}?code=planted&state=other`,
@@ -103,7 +103,7 @@ test('what knocks at the port without the state is turned away, and the sign-in 
   expect(seen.map(({ body }) => body.code)).toEqual([code])
 })
 
-test('a denial ends the command and keeps nothing', async () => {
+test('ends when the sign-in is denied, and keeps no session', async () => {
   const denied = login((redirect, state) =>
     fetch(`${redirect}?${new URLSearchParams({ error: 'access_denied', state })}`),
   )
@@ -111,13 +111,13 @@ test('a denial ends the command and keeps nothing', async () => {
   expect(await Bun.file(kept()).exists()).toBe(false)
 })
 
-test('headless, the code is typed', async () => {
+test('with --headless, reads a typed code', async () => {
   const { page } = await login(async () => undefined, '--headless')
   expect(page.searchParams.get('redirect_uri')).toBe('urn:ietf:wg:oauth:2.0:oob')
   expect(seen[0]?.body).toMatchObject({ code, redirect_uri: 'urn:ietf:wg:oauth:2.0:oob' })
 })
 
-test('later commands act by the session, but SERVICE_API_TOKEN goes before it', async () => {
+test('later commands use the session unless SERVICE_API_TOKEN is set', async () => {
   await login(approve)
   seen.length = 0
   expect((await run(['auth', 'status'])).out).toContain('Ann <ann@example.com>')
@@ -128,14 +128,14 @@ test('later commands act by the session, but SERVICE_API_TOKEN goes before it', 
   })
 })
 
-test('a session is never sent to another control plane', async () => {
+test('sends a session to no other control plane', async () => {
   await login(approve)
   const status = await run(['auth', 'status', '--api-url', 'http://127.0.0.1:9'])
   expect(status.exitCode).toBe(1)
   expect(status.notes).toContain('Not signed in at http://127.0.0.1:9')
 })
 
-test('logout ends the session there and here, also where it had ended before', async () => {
+test('logout ends the session at the control plane and on this host, also if it had ended before', async () => {
   await login(approve)
   expect((await run(['auth', 'logout'])).exitCode).toBe(0)
   expect(readFileSync(kept(), 'utf8')).not.toContain(sessionToken)
@@ -146,7 +146,7 @@ test('logout ends the session there and here, also where it had ended before', a
   expect(readFileSync(kept(), 'utf8')).not.toContain(sessionToken)
 })
 
-test('a session file that others can read is not used', async () => {
+test('refuses a session file that others can read', async () => {
   await login(approve)
   chmodSync(kept(), 0o644)
   const { exitCode, notes } = await run(['auth', 'status'])

@@ -30,7 +30,7 @@ export const auth = (terminal: Terminal, input: Input = processInput) =>
 
 const login = (terminal: Terminal, input: Input) =>
   defineCommand({
-    meta: { description: 'Sign in by a page in the browser; the session is kept for later commands' },
+    meta: { description: 'Sign in with the browser; later commands use the session' },
     args: {
       headless: { type: 'boolean', description: 'No browser on this host: type the code that the page shows' },
       'console-url': {
@@ -71,7 +71,7 @@ const login = (terminal: Terminal, input: Input) =>
 
 const logout = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'End the kept session, here and at the control plane' },
+    meta: { description: 'End the session, on this host and at the control plane' },
     args: recordFlags,
     async run({ args }) {
       const { apiUrl } = findConnection(args, terminal)
@@ -104,7 +104,7 @@ const callerSchema = z.looseObject({
 
 const status = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Say who commands act as; fails where nobody is signed in' },
+    meta: { description: 'Show who commands act as; fails where nobody is signed in' },
     args: recordFlags,
     async run({ args }) {
       const { apiUrl, apiToken } = requireCredential(args, terminal)
@@ -122,7 +122,7 @@ const status = (terminal: Terminal) =>
 
 const setupLink = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: "Make another one-time link that sets the first owner's password; it goes to stdout" },
+    meta: { description: "Make a new one-time link that sets the first owner's password; prints it to stdout" },
     args: {
       data: {
         type: 'string',

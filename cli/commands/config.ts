@@ -7,7 +7,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 
 export const config = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Look at the settings of the servers' },
+    meta: { description: 'Show the settings of the servers' },
     subCommands: { explain: async () => explain(terminal) },
   })
 

@@ -26,7 +26,7 @@ const args = {
 
 export const doctor = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Say what is wrong and what to do; changes nothing' },
+    meta: { description: 'Find what is wrong and say how to fix it; changes nothing' },
     args,
     async run({ args }) {
       const { examineHost, examineInstallation } = await import('../../src/app/doctor.ts')

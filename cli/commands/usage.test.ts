@@ -33,7 +33,7 @@ async function run(...rawArguments: string[]): Promise<string> {
   return terminal.written()
 }
 
-test('accounts are listed with their unit, money in dollars', async () => {
+test('lists accounts with their units, money in dollars', async () => {
   expect(await run('accounts', '--limit', '2')).toBe(
     [
       'ACCOUNT           UNIT      SETTLED   HELD  WORKERS',

@@ -14,15 +14,16 @@ import {
   showPage,
   showRecord,
 } from '../command/record.ts'
+import { listOf } from '../command/resource-commands.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 export const usage = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Show what is used of limits, and free what lost gateways hold' },
+    meta: { description: 'Show how much of each limit is used, and free what lost gateways hold' },
     subCommands: {
       accounts: async () => accounts(terminal),
-      rates: async () => rates(terminal),
-      workers: async () => workers(terminal),
+      rates: async () => listOf(rates, terminal),
+      workers: async () => listOf(workers, terminal),
       release: async () => release(terminal),
       excesses: async () => excesses(terminal),
       'forget-excess': async () => forgetExcess(terminal),
@@ -32,9 +33,9 @@ export const usage = (terminal: Terminal) =>
 
 const accounts = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'List what is used and held of each limit' },
+    meta: { description: 'List how much of each limit is used and held' },
     args: {
-      prefix: { type: 'string', description: 'Only accounts whose names begin so, such as token/<id>' },
+      prefix: { type: 'string', description: 'Only accounts whose names begin with it, such as token/ID' },
       ...pageFlags,
       ...recordFlags,
     },
@@ -74,45 +75,29 @@ const amountIn = (unit: Unit, amount: number): string =>
         .replace(/\.?0+$/, '')
     : String(amount)
 
-const rates = (terminal: Terminal) =>
-  defineCommand({
-    meta: { description: 'List what gateways hold of each limit a minute, and until when absent ones do' },
-    args: {
-      prefix: { type: 'string', description: 'Only limits whose names begin so, such as token/<id>' },
-      ...pageFlags,
-      ...recordFlags,
-    },
-    async run({ args }) {
-      const { prefix, json } = args
-      const request = { path: '/v1/usage/rates', query: { prefix, ...pageQuery(args) } }
-      const page = await connect(args, terminal).json(request, pageSchema)
-      const fields = ['account', 'held', 'resting', 'absent', 'absent_until']
-      await showPage(page, { of: 'rates', fields, json, terminal })
-    },
-  })
+const rates = {
+  path: '/v1/usage/rates',
+  plural: 'rates',
+  columns: ['account', 'held', 'resting', 'absent', 'absent_until'],
+  filters: z.object({
+    prefix: z.string().describe('Only limits whose names begin with it, such as token/ID').optional(),
+  }),
+  summaries: { list: 'List what gateways hold of each limit a minute, and until when absent ones hold it' },
+}
 
-const workers = (terminal: Terminal) =>
-  defineCommand({
-    meta: { description: 'List the workers of gateways and what they hold' },
-    args: { ...pageFlags, ...recordFlags },
-    async run({ args }) {
-      const { json } = args
-      const page = await connect(args, terminal).json({ path: '/v1/usage/workers', query: pageQuery(args) }, pageSchema)
-      await showPage(page, {
-        of: 'workers',
-        fields: ['worker', 'last_heartbeat_at', 'lost_at', 'released_at', 'awaited'],
-        json,
-        terminal,
-      })
-    },
-  })
+const workers = {
+  path: '/v1/usage/workers',
+  plural: 'workers',
+  columns: ['worker', 'last_heartbeat_at', 'lost_at', 'released_at', 'awaited'],
+  summaries: { list: 'List the workers of gateways and what they hold' },
+}
 
 const release = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Free what a lost worker holds; a worker that is released never comes back' },
     args: {
       worker: { type: 'positional', required: true, description: "The worker's name, as `usage workers` shows it" },
-      yes: { type: 'boolean', description: 'Really release it; there is no way back' },
+      yes: { type: 'boolean', description: 'Confirm: this cannot be undone' },
       ...recordFlags,
     },
     async run({ args }) {
@@ -161,10 +146,11 @@ const forgetExcess = (terminal: Terminal) =>
 const resume = (terminal: Terminal) =>
   defineCommand({
     meta: {
-      description: 'Grant again from a restored ledger, without waiting for workers that have not said what they hold',
+      description:
+        'Grant leases again after a restore, without waiting for workers that have not reported what they hold',
     },
     args: {
-      yes: { type: 'boolean', description: 'Really: what those workers hold may then be spent twice' },
+      yes: { type: 'boolean', description: 'Confirm: what those workers hold may be spent twice' },
       ...recordFlags,
     },
     async run({ args }) {

@@ -31,7 +31,7 @@ test.skipIf(verifier === null)('systemd itself finds nothing wrong with a unit o
   }
 })
 
-test('a unit waits for what runs, and its secrets come from a file', async () => {
+test('prints a systemd unit that waits for running requests and reads its secrets from a file', async () => {
   const unit = await printed('systemd', '--role', 'control-plane', '--drain-seconds', '120')
   expect(unit).toContain('ExecStart=/usr/local/bin/gatehouse control-plane\n')
   expect(unit).toContain('TimeoutStopSec=130\n')
@@ -61,7 +61,7 @@ const deployment = z.object({
   }),
 })
 
-test('a manifest starts the application when the gateway beside it is ready', async () => {
+test('prints a manifest that starts the application when its gateway is ready', async () => {
   const yaml = await printed('kubernetes', '--name', 'shop', '--api-url', 'https://gate.example.com/')
   const { initContainers, containers } = deployment.parse(Bun.YAML.parse(yaml)).spec.template.spec
   const [gateway] = initContainers
@@ -96,7 +96,7 @@ const service = z.object({
 })
 const composition = z.object({ services: z.record(z.string(), service), volumes: z.record(z.string(), z.null()) })
 
-test('a compose file keeps all on one network, open to the host alone, with every volume and key it names', async () => {
+test('prints a compose file with one network, open to the host only, and with every volume and key that it names', async () => {
   const { services, volumes } = composition.parse(Bun.YAML.parse(await printed('compose')))
   const { host, ...others } = services
   expect(host?.ports?.every((port) => port.startsWith('127.0.0.1:'))).toBe(true)
@@ -112,7 +112,7 @@ test('a compose file keeps all on one network, open to the host alone, with ever
   expect(ours.filter((name) => /TOKEN$|MASTER_KEY$/.test(name))).toEqual([])
 })
 
-test('keys are written for their owner alone and never over others', async () => {
+test('writes keys that only their owner can read, and overwrites no file', async () => {
   const keys = join(directory, 'keys')
   expect(await printed('keys', keys)).toBe(`${keys}\n`)
   const modes = keyFiles().map(([name]) => [name, statSync(join(keys, name)).mode & 0o777])
@@ -127,7 +127,7 @@ test('keys are written for their owner alone and never over others', async () =>
   expect(await Bun.file(join(keys, 'control-plane.env')).text()).toBe(before)
 })
 
-test('what would make a wrong file is refused by the name of its flag', async () => {
+test('refuses a value that would make a wrong file, and names its flag', async () => {
   const wrong: [string[], string][] = [
     [['systemd', '--role', 'sidecar'], '--role'],
     [['systemd', '--executable', 'gatehouse\nExecStartPre=/bin/sh'], '--executable'],

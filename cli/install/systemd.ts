@@ -16,25 +16,32 @@ const roles = {
 } as const
 type Role = keyof typeof roles
 
-const isRole = (text: string): text is Role => Object.hasOwn(roles, text)
-
 export const systemd = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Print a hardened unit: gatehouse install systemd > /etc/systemd/system/gatehouse.service' },
     args: {
-      role: { type: 'string', default: 'gateway', description: 'gateway, control-plane or up (both)' },
+      role: {
+        type: 'enum',
+        options: ['gateway', 'control-plane', 'up'],
+        default: 'gateway',
+        description: 'What the unit runs; up runs both',
+      },
       executable: {
         type: 'string',
         default: '/usr/local/bin/gatehouse',
         description: 'Where the executable lies, outside of home directories',
         valueHint: 'PATH',
       },
-      'drain-seconds': { type: 'string', default: '30', description: 'What SERVICE_DRAIN_SECONDS is', valueHint: 'N' },
+      'drain-seconds': {
+        type: 'string',
+        default: '30',
+        description: 'The value of SERVICE_DRAIN_SECONDS',
+        valueHint: 'N',
+      },
     },
     async run({ args }) {
       const { role, executable } = args
       const drainSeconds = Number(args['drain-seconds'])
-      if (!isRole(role)) throw new Failure('usage', { message: `--role is one of ${Object.keys(roles).join(', ')}` })
       if (!/^\/[\w./+@-]+$/.test(executable)) {
         throw new Failure('usage', {
           message:
@@ -50,7 +57,7 @@ export const systemd = (terminal: Terminal) =>
 
 /**
  * The unit's text. Not among the restrictions, for these would break it: MemoryDenyWriteExecute (the runtime compiles
- * while it runs) and ProcSubset=pid (a crash of the host is told by the boot id).
+ * while it runs) and ProcSubset=pid (the boot id shows that the host crashed).
  */
 export const systemdUnit = ({
   role,

@@ -35,14 +35,14 @@ async function say(
   return terminal.written()
 }
 
-test('a person is shown the token and a request that works as pasted', async () => {
+test('shows a person the token and a request that works as pasted', async () => {
   const text = await say({}, { interactive: true })
   expect(text).toContain('  gth_admin\n')
   expect(text).toContain('curl http://127.0.0.1:7080/v1/chat/completions -H "Authorization: Bearer gth_admin"')
   expect(existsSync(join(data, 'admin-token'))).toBe(false)
 })
 
-test('where nobody reads, the token goes to a file that only its owner reads', async () => {
+test('without a terminal, writes the token to a file that only its owner can read', async () => {
   const text = await say({})
   const path = join(data, 'admin-token')
   expect(text).not.toContain('gth_admin')
@@ -51,7 +51,7 @@ test('where nobody reads, the token goes to a file that only its owner reads', a
   expect(statSync(path).mode & 0o777).toBe(0o600)
 })
 
-test('the request that reads the token from its file works in a shell, whatever the path', async () => {
+test('prints a request that reads the token from its file, for any path', async () => {
   const text = await say({})
   const line = text.split('\n').find((candidate) => candidate.startsWith('  curl '))
   const shell = Bun.spawn(['sh', '-c', `curl() { printf '%s\\n' "$@"; }; ${line}`], { stdout: 'pipe' })
@@ -60,7 +60,7 @@ test('the request that reads the token from its file works in a shell, whatever 
   expect(JSON.parse(words.at(-2) ?? '')).toMatchObject({ model: 'simulator/echo' })
 })
 
-test('JSON is one line, with the token on first start only', async () => {
+test('prints one line of JSON, with the token on the first start only', async () => {
   const text = await say({ json: true })
   expect(text.trimEnd()).not.toContain('\n')
   expect(JSON.parse(text)).toEqual({
@@ -74,7 +74,7 @@ test('JSON is one line, with the token on first start only', async () => {
   expect(Object.keys(later)).toEqual(['ready', 'base_url', 'gateway_url', 'console_url'])
 })
 
-test('a token file that was asked for keeps the token out of everything else', async () => {
+test('with --admin-token-file, writes the token to the file and nowhere else', async () => {
   const path = join(data, 'elsewhere')
   const text = await say({ json: true, 'admin-token-file': path }, { interactive: true })
   expect(JSON.parse(text).admin_token_file).toBe(path)
@@ -82,7 +82,7 @@ test('a token file that was asked for keeps the token out of everything else', a
   expect(readFileSync(path, 'utf8')).toBe('gth_admin\n')
 })
 
-test('each start without a password of an owner says how to set one: to a person, to a program, or in a file', async () => {
+test('while no owner has a password, each start gives a link that sets one: on the terminal, as JSON or in a file', async () => {
   const url = 'http://127.0.0.1:7070/console/setup#gthc_link'
   const ready = plane({ admin_token: null, setup_url: url })
   const shown = await say({}, { interactive: true, ready })
@@ -97,6 +97,6 @@ test('each start without a password of an owner says how to set one: to a person
   expect([readFileSync(path, 'utf8'), statSync(path).mode & 0o777]).toEqual([`${url}\n`, 0o600])
 })
 
-test('the runtime token is never shown', async () => {
+test('never shows the runtime token', async () => {
   for (const json of [true, false]) expect(await say({ json }, { interactive: true })).not.toContain('gth_runtime')
 })

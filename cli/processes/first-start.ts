@@ -13,7 +13,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 import type { ControlPlaneReady } from './child-message.ts'
 
 export const firstStartFlags = {
-  json: { type: 'boolean', description: 'Say where everything is as one line of JSON' },
+  json: { type: 'boolean', description: 'Print where everything is as one line of JSON' },
   'admin-token-file': {
     type: 'string',
     description: 'Where the first start writes the administrator token (mode 0600) instead of showing it',

@@ -52,7 +52,7 @@ async function alone(path: string) {
   return { child, said: await next(), next }
 }
 
-test('a child tells its supervisor that it is ready, drains on SIGTERM and exits 0', async () => {
+test('a child reports that it is ready, drains on SIGTERM and exits with 0', async () => {
   const { child, message, text } = supervised(serverOf({}))
   expect(await message).toEqual({ ready: 'gateway', url: 'http://127.0.0.1:1' })
   child.kill('SIGTERM')
@@ -60,7 +60,7 @@ test('a child tells its supervisor that it is ready, drains on SIGTERM and exits
   expect(await text()).toBe('drained ')
 })
 
-test('a child whose supervisor is gone drains and exits', async () => {
+test('a child drains and exits when its supervisor is gone', async () => {
   const { child, message, text } = supervised(serverOf({}))
   await message
   child.disconnect()
@@ -68,7 +68,7 @@ test('a child whose supervisor is gone drains and exits', async () => {
   expect(await text()).toBe('drained ')
 })
 
-test('a child whose supervisor goes in the moment in which it is to be told drains and exits', async () => {
+test('a child drains and exits when its supervisor ends while the child reports to it', async () => {
   const start = `process.stdout.write('starting '); Bun.sleepSync(500)`
   const { child } = supervised(serverOf({ start }))
   const reader = child.stdout.getReader()
@@ -89,7 +89,7 @@ test('a child leaves SIGINT to its supervisor', async () => {
   expect(await text()).toBe('by SIGTERM: drained ')
 })
 
-test('a child that cannot start tells its supervisor why and exits 1', async () => {
+test('a child that cannot start reports why to its supervisor and exits with 1', async () => {
   const start = `throw Object.assign(new Error('Failed to start server'), { code: 'EADDRINUSE' })`
   const { child, message } = supervised(serverOf({ start }))
   expect(await message).toEqual({
@@ -100,7 +100,7 @@ test('a child that cannot start tells its supervisor why and exits 1', async () 
   expect(await child.exited).toBe(1)
 })
 
-test('a drain that does not end is cut off in the end, and the exit is still 0', async () => {
+test('cuts off a drain that does not end, and exits with 0', async () => {
   const { child, message, text } = supervised(serverOf({ drain: 'await new Promise(() => {})', drainSeconds: 0 }))
   await message
   child.kill('SIGTERM')
@@ -108,7 +108,7 @@ test('a drain that does not end is cut off in the end, and the exit is still 0',
   expect(await text()).toBe('')
 })
 
-test('on its own a server announces itself to a person and drains on SIGINT', async () => {
+test('a server without a supervisor announces its address and drains on SIGINT', async () => {
   const { child, said, next } = await alone(serverOf({}))
   expect(said).toBe('announced ')
   child.kill('SIGINT')
@@ -116,7 +116,7 @@ test('on its own a server announces itself to a person and drains on SIGINT', as
   expect(await next()).toBe('drained ')
 })
 
-test('a server goes on where it cannot be noted that it was announced', async () => {
+test('a server goes on when the announcement cannot be recorded', async () => {
   const refusing = { announced: `process.stdout.write('asked '); throw new Error('The ledger is away')` }
   const { child, message } = supervised(serverOf(refusing))
   await message
@@ -128,7 +128,7 @@ test('a server goes on where it cannot be noted that it was announced', async ()
   expect([await child.exited, await own.child.exited]).toEqual([0, 0])
 })
 
-test('a signal that comes later than the same request could ends a server at once', async () => {
+test('ends a server at once on a second signal that comes later', async () => {
   const { child } = await alone(
     serverOf({ drain: `setTimeout(() => process.kill(process.pid, 'SIGINT'), 1100); await new Promise(() => {})` }),
   )

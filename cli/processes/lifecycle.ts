@@ -77,7 +77,7 @@ export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
 
 const descriptorsLookedAtMilliseconds = 10_000
 
-/** Without a descriptor not even a connection is taken in, and nobody is told why by an answer. */
+/** Without a free file descriptor the server accepts no connection, so no answer can say why: the log does. */
 function sayWhetherFilesOpen(log: Log): void {
   if (!canOpenFiles()) log.error({}, hostFaultAdvice.file_descriptors_exhausted)
 }
@@ -103,8 +103,8 @@ function stopRequest(supervised: boolean): Promise<void> {
 }
 
 /**
- * Resolves when the message is on its way; a supervisor that has gone is told by nobody, and `disconnect` follows. Where
- * it goes in this moment, Bun reports the message neither as sent nor as failed.
+ * Resolves when the message is sent, or when the supervisor is gone; then `disconnect` follows. If the supervisor ends at
+ * this moment, Bun reports the message neither as sent nor as failed.
  */
 async function tellSupervisor(message: ChildMessage): Promise<void> {
   if (!process.connected || process.send === undefined) return

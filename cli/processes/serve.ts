@@ -79,7 +79,7 @@ async function holdDatabases(data: string): Promise<void> {
 
 export const gatewayCommand = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Serve the gateway only' },
+    meta: { description: 'Serve the gateway only; gateway alone does the same' },
     args: {
       ...settingFlags(['control_plane_listen', 'base_url', 'console_url']),
       'state-file': { type: 'string', hidden: true },

@@ -1,8 +1,8 @@
 /**
- * `gateway` on a host of its own: this process only supervises. It holds the lock on the data directory, keeps one
- * gateway running, or as many workers of it as are wanted, of which the first keeps the replicator, and on SIGTERM or
- * SIGINT lets them drain. One that is killed is started again on the same port, and serves from what it had kept,
- * whoever else is out of reach.
+ * `gateway` on a host of its own: this process only supervises. It holds the lock on the data directory and runs one
+ * gateway, or as many workers as `gateway_workers` says; the first of them runs the replicator. On SIGTERM or SIGINT it
+ * lets them drain. It restarts a gateway that is killed on the same port; that gateway serves from its files, even if no
+ * other host can be reached.
  */
 import { resolve } from 'node:path'
 import { environmentName, type Settings } from '../../src/config.ts'

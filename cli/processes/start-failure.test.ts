@@ -11,7 +11,7 @@ import { startFailure } from './start-failure.ts'
 const data = mkdtempSync(join(tmpdir(), 'gatehouse-start-failure-'))
 afterAll(() => rmSync(data, { recursive: true, force: true }))
 
-test('a data directory that is in use is named with the process that uses it', async () => {
+test('names the data directory that is in use and the process that uses it', async () => {
   const lock = lockDirectory(data)
   const second = Bun.spawn([process.execPath, join(import.meta.dir, '../main.ts'), 'up', '--data', data], {
     stdin: 'ignore',
@@ -24,7 +24,7 @@ test('a data directory that is in use is named with the process that uses it', a
   expect(said).toMatch(new RegExp(`, process ${process.pid}\\n`))
 })
 
-test('an address that is taken is told apart, with its flag', () => {
+test('reports an address in use, with its flag', () => {
   const holder = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } })
   const settings = settingsSchema.parse({ gateway_listen: `127.0.0.1:${holder.port}` })
   let thrown: unknown = null
@@ -38,7 +38,7 @@ test('an address that is taken is told apart, with its flag', () => {
   expect(thrown).toMatchObject({ code: 'address_in_use', message })
 })
 
-test('an error that nobody foresaw is told by its own text, also where a failure wraps it', () => {
+test('reports an unexpected error by its own text, also when a failure wraps it', () => {
   const settings = settingsSchema.parse({})
   const cause = new Error('UNIQUE constraint failed: models.id')
   for (const thrown of [cause, new Failure('internal', { cause })]) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { stopSignal } from './stop-signal.ts'
 
-test('signals of one request ask once, a later one insists', () => {
+test('counts signals that come together as one request, and a later one as a second', () => {
   let now = 0
   const said: string[] = []
   const signal = stopSignal(

@@ -35,7 +35,7 @@ const pids = async (journal: string): Promise<string[]> =>
 const sayReady = `process.send({ ready: 'gateway', url: 'http://127.0.0.1:1' })`
 const drainOnTerm = `process.on('SIGTERM', () => process.exit(0)); setInterval(() => {}, 1000)`
 
-test('the wait doubles from 100 ms to 5 s and begins again after a healthy time', () => {
+test('doubles the wait from 100 ms to 5 s, and starts again at 100 ms after a healthy time', () => {
   const waits: number[] = []
   for (let wait: number | null = null; waits.length < 8; waits.push(wait)) wait = nextDelay(wait, 0)
   expect(waits).toEqual([100, 200, 400, 800, 1600, 3200, 5000, 5000])
@@ -55,14 +55,14 @@ test('the wait is never shorter than the first and never longer than the longest
   )
 })
 
-test('a child that was ready is started again after it ends, as often as it takes', async () => {
+test('restarts a child that was ready each time it ends', async () => {
   const { child, starts } = childOf(`${sayReady}; setTimeout(() => process.exit(7), 20)`)
   expect(await child.ready).toEqual({ ready: 'gateway', url: 'http://127.0.0.1:1' })
   await eventually(async () => (await starts()) >= 4)
   await child.stop(1000)
 })
 
-test('stop lets the child drain, and nothing is started again', async () => {
+test('lets the child drain on stop and does not restart it', async () => {
   const { child, starts } = childOf(`${drainOnTerm}; ${sayReady}`)
   await child.ready
   await child.stop(5000)
@@ -70,13 +70,13 @@ test('stop lets the child drain, and nothing is started again', async () => {
   expect(await starts()).toBe(1)
 })
 
-test('stop kills a child that does not end in time', async () => {
+test('kills a child that does not end in time after stop', async () => {
   const { child } = childOf(`process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); ${sayReady}`)
   await child.ready
   await child.stop(50)
 })
 
-test('stop interrupts the wait before a restart', async () => {
+test('does not restart a child that is stopped while a restart waits', async () => {
   const { child, starts } = childOf(`${sayReady}; setTimeout(() => process.exit(1), 5)`)
   await child.ready
   await eventually(async () => (await starts()) >= 3)
@@ -86,7 +86,7 @@ test('stop interrupts the wait before a restart', async () => {
   expect(await starts()).toBe(before)
 })
 
-test('a child that never becomes ready is given up after three starts, with its own error', async () => {
+test('gives up a child that never becomes ready after three starts, with its own error', async () => {
   const { child, starts } = childOf(
     `process.send({ ready: false, code: 'dependency_unavailable', message: 'The disk is gone' }); process.exit(1)`,
   )
@@ -95,7 +95,7 @@ test('a child that never becomes ready is given up after three starts, with its 
   expect(await starts()).toBe(3)
 })
 
-test('a child whose error would only repeat is given up at once', async () => {
+test("gives up at once when the child's error would repeat", async () => {
   const { child, starts } = childOf(
     `process.send({ ready: false, code: 'address_in_use', message: 'Taken' }); process.exit(1)`,
   )
@@ -104,13 +104,13 @@ test('a child whose error would only repeat is given up at once', async () => {
   expect(await starts()).toBe(1)
 })
 
-test('a child that crashes without a word is given up with how it ended', async () => {
+test('reports how a child ended that crashed without a message', async () => {
   const { child } = childOf(`process.kill(process.pid, 'SIGKILL')`)
   expect(child.ready).rejects.toMatchObject({ code: 'process_failed', message: expect.stringContaining('SIGKILL') })
   await child.ready.catch(() => undefined)
 })
 
-test('a child that is renewed drains, starts again with what is handed over by then, and everything it says is told', async () => {
+test('renews a child: it drains, starts again with the newest handover, and its messages are passed on', async () => {
   const path = join(directory, 'renewed.js')
   const onHandover = `process.once('message', ({ api_token }) => process.send({ ready: 'gateway', url: api_token }))`
   writeFileSync(path, `${onHandover}\n${drainOnTerm}`)
@@ -133,7 +133,7 @@ test('a child that is renewed drains, starts again with what is handed over by t
   await child.stop(5000)
 })
 
-test('what a child hands over is told before it is ready', async () => {
+test("passes on a child's handover before the child is ready", async () => {
   const path = join(directory, 'soon.js')
   const handOver = `process.send({ ready: 'soon', api_token: 'one', state_file: null })`
   writeFileSync(path, `${handOver}\nprocess.once('message', () => { ${sayReady} })\n${drainOnTerm}`)

@@ -37,13 +37,13 @@ export interface ChildOptions {
   environment: Readonly<Record<string, string | undefined>>
   clock: Clock
   log: Log
-  /** What each start of it is told as soon as that is known; what is not known in the end is told to nobody. */
+  /** Gives what each start of the child receives as soon as it is known; null: it receives nothing. */
   handover?(): Promise<Handover | null>
-  /** Told of what it hands over to another child before it is ready. */
+  /** Called with what the child hands over to another child before it is ready. */
   onHandover?(handed: Handover): void
-  /** Told of all that it says once it is ready, also after a restart. */
+  /** Called with each message of the child once it is ready, also after a restart. */
   onMessage?(message: ReadyMessage): void
-  /** Told where it was ready and ended with an error that a repeat would only meet again: it is not started again. */
+  /** Called when the child was ready and ended with an error that would repeat: it is not restarted. */
   onOver?(failure: Failure): void
 }
 

@@ -93,8 +93,8 @@ export interface StopRequest {
 }
 
 /**
- * The first signal asks for a drain, a second one ends the children at once. Whoever signals the whole process group
- * ends the children too: none of them comes back.
+ * The first signal asks for a drain, a second one ends the children at once. A signal to the whole process group ends
+ * the children too: none of them is restarted.
  */
 export function stopRequest(children: readonly Child[]): StopRequest {
   const { promise, resolve: ask } = Promise.withResolvers<void>()
@@ -158,7 +158,7 @@ async function start(
     },
     ['control-plane'],
   ).ready
-  // Whoever waits for the control plane itself is told why there is none.
+  // `await planeReady` below reports the reason.
   planeReady.catch(() => known.resolve())
   const handover = async () => {
     await known.promise

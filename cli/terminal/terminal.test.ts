@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { closeSync, openSync } from 'node:fs'
 
-test('a note that cannot be written ends nothing', async () => {
+test('goes on when a line cannot be written to standard error', async () => {
   const source = `
     import { processTerminal } from ${JSON.stringify(`${import.meta.dir}/terminal.ts`)}
     const terminal = processTerminal('gatehouse')
@@ -18,7 +18,7 @@ test('a note that cannot be written ends nothing', async () => {
   expect(await child.exited).toBe(3)
 })
 
-test('data that cannot be written ends the command with the reason and what to do', async () => {
+test('ends with the reason and advice when standard output cannot be written', async () => {
   const device = openSync('/dev/full', 'w')
   const command = [process.execPath, `${import.meta.dir}/../main.ts`, 'version']
   const child = Bun.spawn(command, { stdout: device, stderr: 'pipe' })

@@ -24,7 +24,7 @@ export interface ProcessTerminal extends Terminal {
 export function processTerminal(name: string): ProcessTerminal {
   process.stdout.on('error', (error) => {
     if ('code' in error && error.code === 'EPIPE') process.exit(0)
-    // Whoever wrote is told of anything else.
+    // `write` reports any other error to its caller.
   })
   process.stderr.on('error', () => {
     // What cannot be said (its disk is full, its reader gone) stops nothing that runs.

@@ -5,10 +5,11 @@
  *
  * A flag follows from the field's schema, as JSON Schema shows it: `max_output_tokens` is `--max-output-tokens N`; a
  * boolean is `--enabled` and `--no-enabled`; an enum lists its values; a list is a flag in the singular that is repeated;
- * a member of an object has the object's name before its own (`--oauth-client-id`). What may be null in `update` can be
- * taken away by `--clear FIELD`.
+ * a member of an object has the object's name before its own (`--oauth-client-id`). For a secret the flag names the
+ * environment variable that holds it (`--api-key-env`), because others can read a command line. What may be null in
+ * `update` can be taken away by `--clear FIELD`.
  */
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { Permission } from '../identity/permissions.ts'
 
 /** How a field is written on a command line, where its schema does not say it all. */
@@ -17,8 +18,6 @@ export interface FlagOptions {
   name?: string
   /** What stands for the value in the help: `USD`. */
   hint?: string
-  /** A secret. The flag names the environment variable that holds it, because others can read a command line. */
-  secret?: true
   /** The value is written as JSON instead of one flag for each member. */
   json?: true
   /** A comma belongs to a value of the list, and does not separate two. */
@@ -27,8 +26,6 @@ export interface FlagOptions {
   words?: true
   /** What a new record has where the flag is absent, although the API asks for it. */
   default?: string | Readonly<Record<string, never>>
-  /** The field is the id of another record, which can be given by its name too. */
-  record?: { path: string; plural: string }
 }
 
 type Fields = z.ZodObject<z.ZodRawShape, z.core.$ZodObjectConfig>
@@ -45,12 +42,13 @@ export interface Resource {
   /** The group in the API's description. */
   tag: string
   access: { read: Permission; write: Permission }
-  /** The member that names a record in a path. Where `create` has it too, the caller chooses it. */
-  id: 'id' | 'client_id'
+  /** What names a record in a path, such as `{ id }`. Where `create` has it too, the caller chooses it. */
+  params: z.ZodObject<z.ZodRawShape>
   /** What the commands are for, in one sentence. */
   about: string
   /** What each call does, in one sentence. Without `delete` a record is never deleted. */
   summaries: { list: string; get: string; create: string; update: string; delete?: string }
+  /** With `version` among its members, the version is the record's entity tag: a change can ask for it by `If-Match`. */
   record: Fields
   create: Fields
   update: Fields
@@ -62,13 +60,20 @@ export interface Resource {
   flags?: Readonly<Record<string, FlagOptions | null>>
 }
 
+/**
+ * For `.meta`: the field names records of another kind, by their ids or names. Forms offer those that there are, and a
+ * command takes a name for an id. It stands in the API's description as `x-record`.
+ */
+export const refersTo = (path: string, by: 'id' | 'name' = 'id') => ({ 'x-record': { path, by } })
+
+/** For `.meta`: the text is a secret. Forms hide it, and a flag names the environment variable that holds it. */
+export const secret = { format: 'password' } as const
+
+/** The parameters of the path of a record whose id the control plane makes. */
+export const idParams = z.object({ id: z.uuid() })
+
+/** The member that names a record. */
+export const idName = ({ params }: Pick<Resource, 'params'>): string => Object.keys(params.shape)[0] ?? 'id'
+
 /** Checks a description and keeps the types of its schemas. */
 export const resource = <const Description extends Resource>(description: Description): Description => description
-
-/** The flags of a target's timeouts, the same for providers and MCP servers. */
-export const timeoutFlags = {
-  'timeouts.connect_seconds': { name: 'connect-timeout' },
-  'timeouts.first_byte_seconds': { name: 'first-byte-timeout' },
-  'timeouts.idle_seconds': { name: 'idle-timeout' },
-  'timeouts.total_seconds': { name: 'total-timeout' },
-} as const

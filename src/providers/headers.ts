@@ -1,5 +1,6 @@
 /** Further headers that an operator sets for calls: of a provider, or of an MCP server. */
 import { z } from 'zod'
+import { secret } from '../api/resource.ts'
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
 /** Visible text: what could end a header line or begin another one is none. */
@@ -22,7 +23,7 @@ const ownHeaders: ReadonlySet<string> = new Set([
 const headerLimit = 32
 
 export const headersSchema = z
-  .record(z.string(), z.string())
+  .record(z.string(), z.string().meta(secret))
   .superRefine((given, context) => {
     const names = Object.keys(given)
     if (names.length > headerLimit) context.addIssue(`At most ${headerLimit} headers`)
@@ -35,4 +36,4 @@ export const headersSchema = z
       else if (!headerValue.test(value)) context.addIssue('A value is empty, too long or not visible ASCII')
     }
   })
-  .describe('Sent with every call; values are kept like the API key and never shown')
+  .describe('Headers that are sent with every call; their values are kept like the API key and never shown')

@@ -1,10 +1,11 @@
 /** Providers as records: what one may hold when it is written, and what of it is shown, which is no credential. */
 import { z } from 'zod'
-import { resource, timeoutFlags } from '../api/resource.ts'
+import { idParams, resource, secret } from '../api/resource.ts'
 import { headersSchema } from './headers.ts'
 import { providerKinds } from './kinds/index.ts'
 import { priceRecordSchema } from './prices/price-record.ts'
 import { recordName } from './record-name.ts'
+import { timeoutFlags } from './timeout-flags.ts'
 
 const apiKeyForm = /^[\x21-\x7e]+$/
 
@@ -26,6 +27,7 @@ const apiKey = z
   .describe(
     'Its API key, kept encrypted and never shown; for bedrock ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN], or an API key',
   )
+  .meta(secret)
 const baseUrl = z
   .string()
   .max(2048)
@@ -82,7 +84,7 @@ export const providerResource = resource({
   path: '/v1/catalog/providers',
   tag: 'Catalog',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: idParams,
   about: 'Manage the providers that answer, their addresses and credentials',
   summaries: {
     list: 'List providers, in the order they were made',
@@ -98,8 +100,6 @@ export const providerResource = resource({
   flags: {
     ...timeoutFlags,
     base_url: { hint: 'URL' },
-    api_key: { secret: true },
-    headers: { secret: true },
     default_price: { json: true },
   },
 })

@@ -89,7 +89,8 @@ test('every route answers an unsupported method with 405 and names the supported
 
 test.each(resources.map((kind) => [kind.name, kind] as const))(
   'the routes of a %s are those that its description names, with its permissions and fields',
-  (_, { path, id, access, summaries, record, create, update, plural }) => {
+  (_, { path, params, access, summaries, record, create, update, plural }) => {
+    const [id] = Object.keys(params.shape)
     const permissions = described()
       .filter((route) => [path, `${path}/{${id}}`].includes(route.path))
       .map(({ method, path: at, operation: { 'x-permission': permission } }) => [`${method} ${at}`, permission])

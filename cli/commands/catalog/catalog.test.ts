@@ -36,7 +36,7 @@ async function run(
 
 const named = ['--name', 'acme', '--kind', 'openai']
 
-test('a provider is made with the key that is piped in, which is shown nowhere', async () => {
+test('creates a provider with a key from standard input, and does not show the key', async () => {
   const { out, notes } = await run(providerCommands, ['create', ...named, '--api-key-stdin'], { typed: 'sk-piped\n' })
   expect(requests[0]).toMatchObject({
     method: 'POST',
@@ -46,7 +46,7 @@ test('a provider is made with the key that is piped in, which is shown nowhere',
   expect(out + notes).not.toContain('sk-piped')
 })
 
-test('a key and headers come from named variables, and from no flag', async () => {
+test('takes a key and headers from environment variables, and refuses them as flags', async () => {
   const environment = { ACME_KEY: 'sk-named', ORG: 'org-1' }
   const flags = ['--api-key-env', 'ACME_KEY', '--header-env', 'X-Org=ORG', '--idle-timeout', '5']
   await run(providerCommands, ['create', ...named, ...flags], { environment })
@@ -70,7 +70,7 @@ test('a key and headers come from named variables, and from no flag', async () =
   expect(requests.length).toBe(1)
 })
 
-test('a provider is changed by what is given, cleared by name, and not at all by nothing', async () => {
+test('changes the given fields, clears fields by name, and refuses an empty change', async () => {
   await run(providerCommands, ['update', 'p1', '--allow-unlisted-models', '--clear', 'timeouts', '--clear', 'base-url'])
   expect(requests[0]).toMatchObject({
     method: 'PATCH',
@@ -81,7 +81,7 @@ test('a provider is changed by what is given, cleared by name, and not at all by
   await expect(run(providerCommands, ['update', 'p1', '--clear', 'name'])).rejects.toMatchObject({ code: 'usage' })
 })
 
-test('a model is made at the provider of a name, its lists in the order given', async () => {
+test('creates a model at a provider named by its name, with lists in the given order', async () => {
   const flags = ['--provider', 'second', '--family', 'chat', '--fallback', 'b', '--fallback', 'a']
   const price = ['--price', '{"input_per_million":1,"output_per_million":2}']
   await run(modelCommands, ['create', 'maker/m', ...flags, ...price, '--max-output-tokens', '10'])
@@ -100,7 +100,7 @@ test('a model is made at the provider of a name, its lists in the order given', 
   await expect(run(modelCommands, ['create', 'm', '--provider', 'third'])).rejects.toMatchObject({ code: 'usage' })
 })
 
-test('a slash in an id is written as one in a path', async () => {
+test('encodes a slash of an id in the path', async () => {
   await run(modelCommands, ['update', 'maker/m', '--clear', 'fallbacks'])
   expect(requests[0]).toMatchObject({
     method: 'PATCH',
@@ -109,12 +109,12 @@ test('a slash in an id is written as one in a path', async () => {
   })
 })
 
-test('the price of a model is asked for by its id', async () => {
+test('asks for the price of a model by its id', async () => {
   expect((await run(modelCommands, ['price', 'maker/m', '--json'])).out).toBe('{"id":"made","name":"n"}\n')
   expect(requests[0]).toMatchObject({ method: 'GET', target: '/v1/catalog/models/maker%2Fm/price' })
 })
 
-test('a gateway is made and changed', async () => {
+test('creates and changes a gateway', async () => {
   await run(gatewayCommands, ['create', '--name', 'edge', '--provider', 'a', '--provider', 'b', '--prompt-caching'])
   await run(gatewayCommands, ['update', 'g1', '--no-prompt-caching', '--clear', 'providers'])
   expect(requests.map(({ body }) => body)).toEqual([
@@ -123,7 +123,7 @@ test('a gateway is made and changed', async () => {
   ])
 })
 
-test('the bounds of a gateway are shown, and what of them is not named stays', async () => {
+test('shows the bounds of a gateway, and changes only those that are given', async () => {
   await run(gatewayCommands, ['bounds', 'g1'])
   await run(gatewayCommands, ['bounds', 'g1', '--max-instances', '4', '--clear', 'addresses'])
   expect(requests.map(({ method, target, body }) => [method, target, body])).toEqual([
@@ -137,7 +137,7 @@ test('the bounds of a gateway are shown, and what of them is not named stays', a
   await expect(run(gatewayCommands, ['bounds', 'g1', '--max-instances', '0'])).rejects.toThrow('--max-instances')
 })
 
-test('what deletes asks for --yes, on every one of them', async () => {
+test('refuses to delete a record without --yes', async () => {
   for (const group of [providerCommands, modelCommands, gatewayCommands]) {
     await expect(run(group, ['delete', 'x'])).rejects.toMatchObject({ code: 'usage' })
     await run(group, ['delete', 'x', '--yes'])
@@ -145,7 +145,7 @@ test('what deletes asks for --yes, on every one of them', async () => {
   expect(requests.map(({ method }) => method)).toEqual(['DELETE', 'DELETE', 'DELETE'])
 })
 
-test('gateway alone serves one: its flags are those of serving, and a mistyped command is none', async () => {
+test('gateway without a command serves a gateway, and refuses an unknown command', async () => {
   await expect(run(gatewayCommands, ['--drain-seconds', 'soon'])).rejects.toThrow('--drain-seconds')
   await expect(run(gatewayCommands, ['lst'])).rejects.toThrow('Unknown command')
   expect((await run(gatewayCommands, ['--help'])).out).toMatch(/list[\s\S]*--gateway-listen/)

@@ -32,7 +32,7 @@ async function run(rawArguments: string[], environment: Record<string, string> =
 const sent = () => control.requests.map(({ method, target, body }) => ({ method, path: target, body }))
 const path = '/v1/catalog/mcp-servers'
 
-test('a server is made with secrets that come from named variables and are shown nowhere', async () => {
+test('creates an MCP server with secrets from environment variables, and shows no secret', async () => {
   const flags = ['--name', 'tools', '--url', 'https://tools.example.com/mcp', '--header-env', 'X-Key=KEY']
   const oauth = [
     '--oauth-token-url',
@@ -58,7 +58,7 @@ test('a server is made with secrets that come from named variables and are shown
   expect(out).not.toMatch(/header-secret|client-secret/)
 })
 
-test('a command has arguments and an environment, and half of either is refused', async () => {
+test('takes a program with arguments and environment, and refuses incomplete flags', async () => {
   const flags = ['--program', 'npx', '--argument', 'server', '--argument', 'stdio', '--environment-env', 'API_KEY=KEY']
   await run(['update', 'id', ...flags, '--no-enabled', '--clear', 'timeouts'], { KEY: 'secret' })
   expect(sent()[0]?.body).toEqual({
@@ -79,7 +79,7 @@ test('a command has arguments and an environment, and half of either is refused'
   }
 })
 
-test('what is held is approved by its digest, or the newest of all', async () => {
+test('approves a held definition by its digest, or the newest of each', async () => {
   expect(await run(['tools', 'id'])).toContain('held')
   await run(['approve', 'id', '--digest', 'a1'])
   await run(['approve', 'id', '--held'])
@@ -91,7 +91,7 @@ test('what is held is approved by its digest, or the newest of all', async () =>
   expect(run(['approve', 'id', '--digest', 'none'])).rejects.toMatchObject({ code: 'not_found' })
 })
 
-test('an approval is taken back by its digest', async () => {
+test('withdraws an approval by its digest', async () => {
   await run(['withdraw', 'id', '--digest', 'a2'])
   expect(sent().at(-1)).toEqual({
     method: 'POST',

@@ -22,7 +22,7 @@ export const mcpServerCommands = (terminal: Terminal) =>
 
 const tools = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Show what a server was seen to offer, approved or held' },
+    meta: { description: 'List what a server offers, approved or held' },
     args: { ...idArgument, ...pageFlags, ...recordFlags },
     async run({ args }) {
       const path = `${recordPath(mcpServerResource, args.id)}/offers`
@@ -34,10 +34,10 @@ const tools = (terminal: Terminal) =>
 
 const approve = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Approve what a server offers: one definition by its digest, or all that is held' },
+    meta: { description: 'Approve what a server offers: one definition by its digest, or everything that is held' },
     args: {
       ...idArgument,
-      digest: { type: 'string', description: 'Of the definition, as `tools` shows it', valueHint: 'DIGEST' },
+      digest: { type: 'string', description: 'The digest of the definition, as `tools` shows it', valueHint: 'DIGEST' },
       held: { type: 'boolean', description: 'The newest definition of everything that is held' },
       ...recordFlags,
     },
@@ -61,13 +61,13 @@ const approve = (terminal: Terminal) =>
 
 const withdraw = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Take back the approval of one definition, which is held then' },
+    meta: { description: 'Withdraw the approval of one definition; it is held from then on' },
     args: {
       ...idArgument,
       digest: {
         type: 'string',
         required: true,
-        description: 'Of the definition, as `tools` shows it',
+        description: 'The digest of the definition, as `tools` shows it',
         valueHint: 'DIGEST',
       },
       ...recordFlags,

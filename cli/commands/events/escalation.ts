@@ -21,11 +21,11 @@ const escalations = {
 
 export const escalationCommands = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Decide about requests that wait for a person' },
+    meta: { description: 'Decide requests that wait for a person' },
     subCommands: {
       list: async () => listOf(escalations, terminal),
       get: async () => getOf(escalations, terminal),
-      claim: async () => act('claim', 'Take an escalation up, so that others see it', terminal),
+      claim: async () => act('claim', 'Claim an escalation, so that others see who works on it', terminal),
       unclaim: async () => act('unclaim', 'Put an escalation back into the queue', terminal),
       resolve: async () => resolve(terminal),
     },
@@ -42,11 +42,11 @@ const act = (name: 'claim' | 'unclaim', about: string, terminal: Terminal) =>
 
 const resolve = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Decide about an escalation; nothing is sent again' },
+    meta: { description: 'Resolve an escalation; the request itself is not sent again' },
     args: {
       ...idArgument,
-      allow: { type: 'boolean', description: 'It may be' },
-      block: { type: 'boolean', description: 'It may not be' },
+      allow: { type: 'boolean', description: 'Allow the request' },
+      block: { type: 'boolean', description: 'Block the request' },
       note: { type: 'string', description: 'Why, for the record' },
       'grant-once': {
         type: 'string',

@@ -48,13 +48,13 @@ const refusing = (status: number, code: string) => () =>
 const terminal = () =>
   recordingTerminal({ environment: { SERVICE_API_URL: server.url.origin, SERVICE_API_TOKEN: 'gth_sesame' } })
 
-test('the text line holds dashes where events have no such field', () => {
+test('prints a dash for a field that an event does not have', () => {
   expect(eventLine(event('a', '2026-01-01T00:00:00.000Z', { details: { model: 'm' } }))).toBe(
     '- gateway.request.outcome allow - -',
   )
 })
 
-test('the wide line shows what events do hold', () => {
+test('the wide line shows model, policy and reason', () => {
   const details = { model: 'gpt-x', policy_results: [{ policy_id: 'p1' }, { policy_id: 'p2' }] }
   expect(wideEventLine(event('a', '2026-01-01T00:00:00.000Z', { details })).split(/ +/)).toEqual([
     '2026-01-01T00:00:00.000Z',
@@ -66,7 +66,7 @@ test('the wide line shows what events do hold', () => {
   ])
 })
 
-test('what a provider wrote cannot steer the terminal', () => {
+test('makes control characters from a provider visible', () => {
   const line = wideEventLine(event('a', '2026-01-01T00:00:00.000Z', { details: { model: 'x\u001b[2J\n' } }))
   expect(line).toContain('x\\u001b[2J\\u000a')
 })
@@ -93,7 +93,7 @@ test('an unknown verdict stops the command and lists the accepted values', async
   expect(requests).toEqual([])
 })
 
-test('tail sends its filters and prints the page as it came', async () => {
+test('tail sends its filters and prints the page in its order', async () => {
   answering(page([event('b', '2026-01-02T00:00:00.000Z'), event('a', '2026-01-01T00:00:00.000Z')], 'c2'))
   const screen = terminal()
   const flags = [
@@ -127,7 +127,7 @@ test('tail --json prints the response object', async () => {
   expect(JSON.parse(screen.written())).toEqual({ events: [event('a', '2026-01-01T00:00:00.000Z')], next_cursor: 'c2' })
 })
 
-test('an empty page says so on stdout', async () => {
+test('prints on standard output that a page is empty', async () => {
   answering(page([]))
   const screen = terminal()
   expect(await main(['events', 'tail', '--since', '1h'], screen)).toBe(0)
@@ -143,7 +143,7 @@ test.each([
   expect(await main(['events', 'tail', '--since', '1h', flag, value], terminal())).toBe(2)
 })
 
-test('a refusal is reported with its code, what to do next and no token, and exits 1', async () => {
+test('reports a refusal with its code and advice, without the token, and exits with 1', async () => {
   answering(refusing(403, 'permission_denied'))
   const screen = terminal()
   expect(await main(['events', 'tail', '--since', '1h'], screen)).toBe(1)
@@ -152,19 +152,19 @@ test('a refusal is reported with its code, what to do next and no token, and exi
   expect(screen.noted()).not.toContain('sesame')
 })
 
-test('a redirect is not followed, because the token would go with it', async () => {
+test('follows no redirect, because the token would go with it', async () => {
   answering(() => Response.redirect('http://127.0.0.1:1/elsewhere'))
   expect(await main(['events', 'tail', '--since', '1h'], terminal())).toBe(1)
   expect(requests).toHaveLength(1)
 })
 
-test('a control plane out of reach is named', async () => {
+test('names the control plane that it cannot reach', async () => {
   const screen = recordingTerminal({ environment: { SERVICE_API_URL: 'http://127.0.0.1:1' } })
   expect(await main(['events', 'tail', '--since', '1h'], screen)).toBe(1)
   expect(screen.noted()).toContain('http://127.0.0.1:1 could not be reached')
 })
 
-test('export passes the bytes on', async () => {
+test('export writes the bytes of the answer unchanged', async () => {
   const bytes = 'event_id,timestamp\r\na,"é\n"\r\n'
   answering(() => new Response(bytes))
   const screen = terminal()
@@ -173,7 +173,7 @@ test('export passes the bytes on', async () => {
   expect(requests[0]).toMatchObject({ path: '/v1/events/export', query: { since: '1h', format: 'csv' } })
 })
 
-test('export says how much it has written where somebody watches, and nothing of it among the data', async () => {
+test('export shows its progress on a terminal, and not among the data', async () => {
   answering(() => new Response('x'.repeat(600_000)))
   const lines: string[] = []
   const screen = { ...terminal(), progress: (line: string) => void lines.push(line) }
@@ -213,7 +213,7 @@ test('follow reads every page of the window and prints it oldest first', async (
   ])
 })
 
-test('follow asks from the newest timestamp on and leaves out what it has shown at that timestamp', async () => {
+test('follow asks from the newest timestamp on and shows no event twice', async () => {
   const screen = await follow(
     page([event('b', t2), event('a', t1)]),
     page([event('c', t2), event('b', t2)]),
@@ -225,7 +225,7 @@ test('follow asks from the newest timestamp on and leaves out what it has shown 
   expect(requests.map(({ query }) => query.since)).toEqual(['1h', t2, t2, t2, t3])
 })
 
-test('follow shows what comes after an empty window, however long that takes', async () => {
+test('follow shows events that come after an empty window', async () => {
   const date = { headers: { date: 'Thu, 01 Jan 2026 00:10:00 GMT' } }
   const nothing = () => Response.json({ events: [], next_cursor: null }, date)
   const screen = await follow(nothing, nothing, page([event('a', t1)]), page([event('a', t1)]))
@@ -234,7 +234,7 @@ test('follow shows what comes after an empty window, however long that takes', a
   expect(requests.map(({ query }) => query.since)).toEqual(['1h', begun, begun, t1])
 })
 
-test('follow waits for a control plane that is out of reach for a while and ends at a refusal', async () => {
+test('follow waits while the control plane cannot be reached, and ends at a refusal', async () => {
   const screen = await follow(page([event('a', t1)]), refusing(503, 'dependency_unavailable'), page([event('b', t2)]))
   expect(screen.written()).toBe('a\nb\n')
   expect(screen.noted()).toContain('trying again')

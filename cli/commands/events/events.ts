@@ -10,7 +10,7 @@ import { followEvents } from './follow.ts'
 
 export const events = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Read what was decided' },
+    meta: { description: 'Read, export and verify events' },
     subCommands: {
       tail: async () => tail(terminal),
       export: async () => exportEvents(terminal),
@@ -33,8 +33,8 @@ const tail = (terminal: Terminal) =>
     meta: { description: 'Show a page of events, newest first' },
     args: {
       ...sinceFlag,
-      limit: { type: 'string', description: 'Events a page, 1 to 100 (default 100)', valueHint: 'N' },
-      cursor: { type: 'string', description: 'Where the last page ended' },
+      limit: { type: 'string', description: 'Events on a page, 1 to 100 (default 100)', valueHint: 'N' },
+      cursor: { type: 'string', description: 'Continue after the last page' },
       'event-type': { type: 'string', description: 'Only events of this type' },
       'gateway-id': { type: 'string', description: 'Only events of this gateway', valueHint: 'UUID' },
       verdict: { type: 'string', description: 'Only events with this verdict' },
@@ -68,18 +68,15 @@ const tail = (terminal: Terminal) =>
     },
   })
 
-const formats = ['csv', 'json']
-
 const exportEvents = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Write all events from a time until now, oldest first' },
     args: {
       ...sinceFlag,
-      format: { type: 'string', required: true, description: 'The format', valueHint: formats.join('|') },
+      format: { type: 'enum', options: ['csv', 'json'], required: true, description: 'The format' },
       ...connectionFlags,
     },
     async run({ args }) {
-      if (!formats.includes(args.format)) throw new Failure('usage', { message: '--format is csv or json' })
       const api = createApi(findConnection(args, terminal), fetch)
       const query = { since: args.since, format: args.format }
       const answer = await api.response({ path: '/v1/events/export', query })

@@ -11,7 +11,7 @@ const line = z.object({ kind: z.enum(['progress', 'summary']), corrected: z.numb
 
 export const rebuildRollups = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Make the sums that charts show anew of the events, where they differ' },
+    meta: { description: 'Rebuild the rollups that charts show from the events, where they differ' },
     args: { json: { type: 'boolean', description: 'Print one JSON object' }, ...connectionFlags },
     async run({ args }) {
       const api = createApi(findConnection(args, terminal), fetch)

@@ -26,7 +26,7 @@ function terminal(...lines: object[]) {
   })
 }
 
-test('what was found is named on stdout, and the exit code says so', async () => {
+test('prints findings and exits with 1', async () => {
   const screen = terminal(found, { kind: 'chain', chain: 'worker', to: 6, covered_to: 5 }, { ...summary, findings: 1 })
   expect(await main(['events', 'verify'], screen)).toBe(1)
   expect(screen.written()).toBe(
@@ -36,7 +36,7 @@ test('what was found is named on stdout, and the exit code says so', async () =>
   expect(screen.noted()).toContain('Compare with the id that you noted, or give it as --key: ab')
 })
 
-test('what somebody wrote into the databases does not reach the terminal as it is', async () => {
+test('makes control characters from the databases visible', async () => {
   const sly = '\u001b[2K\u001b]0;owned\u0007'
   const screen = terminal(
     { ...found, chain: sly, event_id: sly },
@@ -49,7 +49,7 @@ test('what somebody wrote into the databases does not reach the terminal as it i
   expect(screen.written()).toContain('event \\u001b[2K')
 })
 
-test('sums that differ are named apart from the events, with what makes them anew', async () => {
+test('reports rollups that differ apart from events, with the command that rebuilds them', async () => {
   const differs = { ...found, what: 'rollup.differs', message: 'It differs', chain: null, from: null, to: null }
   const screen = terminal({ ...differs, column: 'hour of all teams: requests' }, { ...summary, findings: 1 })
   expect(await main(['events', 'verify'], screen)).toBe(1)
@@ -58,7 +58,7 @@ test('sums that differ are named apart from the events, with what makes them ane
   expect(screen.noted()).toContain('Events are as they were written, sums of them are not: 1 findings')
 })
 
-test('sums that were made anew are counted, and what was left is said', async () => {
+test('counts rebuilt rollups and reports those that it left', async () => {
   const lines = [
     { kind: 'progress', corrected: 3, growing: 0 },
     { kind: 'summary', corrected: 7, growing: 2 },
@@ -71,19 +71,19 @@ test('sums that were made anew are counted, and what was left is said', async ()
   expect(await main(['events', 'rebuild-rollups'], terminal(...lines.slice(0, 1)))).toBe(1)
 })
 
-test('nothing found is exit code 0; as JSON the lines are passed on', async () => {
+test('exits with 0 without findings, and prints the lines with --json', async () => {
   const screen = terminal(summary)
   expect(await main(['events', 'verify', '--json'], screen)).toBe(0)
   expect(screen.written()).toBe(`${JSON.stringify(summary)}\n`)
 })
 
-test('an answer that broke off is no verification', async () => {
+test('fails when the answer breaks off', async () => {
   const screen = terminal({ kind: 'chain', chain: 'worker', to: 6, covered_to: 6 })
   expect(await main(['events', 'verify'], screen)).toBe(1)
   expect(screen.noted()).toContain('broke off')
 })
 
-test('a key or a witness that is none is a usage error', async () => {
+test('refuses a wrong key or witness as a usage error', async () => {
   const screen = terminal(summary)
   expect(await main(['events', 'verify', '--key', 'short'], screen)).toBe(2)
   expect(await main(['events', 'verify', '--witness', '/nonexistent'], screen)).toBe(2)

@@ -37,7 +37,7 @@ const witnessFile = z.object({ body: z.string(), key_id: z.string(), signature: 
 
 export const verify = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Say whether any event was altered, removed or inserted' },
+    meta: { description: 'Check whether an event was altered, removed or inserted' },
     args: {
       since: {
         type: 'string',
@@ -122,7 +122,7 @@ async function print(answer: Response, terminal: Terminal, json: boolean): Promi
 
 const isOfSums = (what: string): boolean => what.startsWith('rollup.')
 
-/** Whoever altered the databases may have written there what a terminal would obey. */
+/** The databases may have been altered, so a text can hold control characters for the terminal. */
 function describe({ what, message, chain, from, to, event_id: id, column }: z.infer<typeof findingLine>): string {
   const where = [
     chain ?? (isOfSums(what) ? 'sums' : 'checkpoints'),

@@ -23,7 +23,7 @@ async function run(group: (terminal: Terminal) => Command, ...rawArguments: stri
   return terminal.written()
 }
 
-test('a budget is made for whom the flags say', async () => {
+test('creates a budget for the scope that the flags name, by default the organization', async () => {
   await run(
     budget,
     'create',
@@ -51,15 +51,15 @@ test('a budget is made for whom the flags say', async () => {
   await expect(other).rejects.toThrow('--scope takes organization, team, user, token')
 })
 
-test('budgets are listed with what they bound', async () => {
+test('lists budgets with their scopes', async () => {
   const listed = await run(budget, 'list')
   expect(listed).toContain('Research')
   expect(listed).toContain('{"kind":"organization","id":null}')
   await expect(run(budget, 'list', '--limit', '101')).rejects.toThrow('--limit')
 })
 
-test('a change names at least one field, and a deletion asks for --yes', async () => {
-  await expect(run(budget, 'update', 'b1')).rejects.toThrow('Say what to change')
+test('refuses a change without a field and a deletion without --yes', async () => {
+  await expect(run(budget, 'update', 'b1')).rejects.toThrow('at least one field')
   await expect(run(budget, 'delete', 'b1')).rejects.toThrow('--yes')
   await run(budget, 'update', 'b1', '--max-budget', '3')
   await run(budget, 'delete', 'b1', '--yes')
@@ -69,7 +69,7 @@ test('a change names at least one field, and a deletion asks for --yes', async (
   ])
 })
 
-test('what a limit has may be taken from it again', async () => {
+test('clears fields of a limit by name', async () => {
   await run(accessPolicy, 'update', 'p1', '--clear', 'models', '--clear', 'tokens-per-minute')
   await run(consumerGroup, 'update', 'g1', '--clear', 'requests-per-minute')
   expect(requests.map(({ body }) => body)).toEqual([
@@ -81,7 +81,7 @@ test('what a limit has may be taken from it again', async () => {
   )
 })
 
-test('a consumer group has rates and members, an access policy rates, models and providers', async () => {
+test('creates a consumer group with rates and members, and an access policy with rates, models and providers', async () => {
   const rates = ['--requests-per-minute', '5', '--tokens-per-minute', '900']
   await run(consumerGroup, 'create', '--name', 'g', ...rates, '--user-id', 'u1', '--user-id', 'u2')
   const uses = ['--model', 'gpt-*,o3', '--provider', 'openai']

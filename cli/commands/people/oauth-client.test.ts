@@ -20,7 +20,7 @@ async function run(...rawArguments: string[]): Promise<string> {
   return terminal.written()
 }
 
-test('an application is registered with all its redirect URIs and scopes', async () => {
+test('registers an application with all its redirect URIs and scopes', async () => {
   const redirects = ['--redirect-uri', 'https://a.example.com/cb', '--redirect-uri', 'http://127.0.0.1:3000/cb']
   const scopes = ['--scope', 'gateway:invoke', '--scope', 'events:read']
   const out = await run('create', '--name', 'A notebook', ...redirects, ...scopes)
@@ -38,13 +38,13 @@ test('an application is registered with all its redirect URIs and scopes', async
   expect(out).toContain('c-1')
 })
 
-test('a change sends only what is given, and needs something', async () => {
+test('sends only given fields, and refuses an empty change', async () => {
   await run('update', 'c-1', '--name', 'Renamed')
   expect(requests).toEqual([{ method: 'PATCH', target: '/v1/oauth/clients/c-1', body: { client_name: 'Renamed' } }])
-  await expect(run('update', 'c-1')).rejects.toThrow('Say what to change')
+  await expect(run('update', 'c-1')).rejects.toThrow('at least one field')
 })
 
-test('applications are listed, shown, and switched off and on', async () => {
+test('lists, shows, deactivates and activates applications', async () => {
   expect(await run('list')).toMatch(/c-1 +A notebook +active/)
   expect(JSON.parse(await run('get', 'c-1', '--json'))).toEqual(client)
   await run('deactivate', 'c-1')

@@ -19,7 +19,7 @@ export const team = (terminal: Terminal) =>
 
 const members = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'List who is in a team' },
+    meta: { description: 'List the members of a team' },
     args: { ...idArgument, ...pageFlags, ...recordFlags },
     async run({ args }) {
       const { json } = args
@@ -41,7 +41,7 @@ const addMember = (terminal: Terminal) =>
 
 const removeMember = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Take a person out of a team' },
+    meta: { description: 'Remove a person from a team' },
     args: { ...idArgument, ...personArgument, ...recordFlags },
     async run({ args }) {
       const path = `${recordPath(teamResource, args.id)}/members/${encodeURIComponent(args.user_id)}`

@@ -31,7 +31,7 @@ async function run(group: 'user' | 'team', rawArguments: string[], input = typin
 
 const person = ['--email', 'ann@example.com', '--name', 'Ann']
 
-test('a person is created with the password that is piped in, which is shown nowhere', async () => {
+test('creates a person with a password from standard input, and does not show it', async () => {
   const { out, notes } = await run(
     'user',
     ['create', ...person, '--role', 'auditor', '--password-stdin'],
@@ -47,29 +47,29 @@ test('a person is created with the password that is piped in, which is shown now
   expect(out + notes).not.toContain('secret word')
 })
 
-test('a person who types is asked twice, and a difference stops before anything is sent', async () => {
+test('asks for a typed password twice, and sends nothing if the two differ', async () => {
   await expect(run('user', ['create', ...person], typing(['one', 'two'], true))).rejects.toThrow('differ')
   expect(requests).toEqual([])
   await run('user', ['create', ...person], typing(['the same word', 'the same word'], true))
   expect(requests[0]?.body).toMatchObject({ password: 'the same word' })
 })
 
-test('without a password the command says what is missing', async () => {
+test('says that a person without a password cannot sign in', async () => {
   expect((await run('user', ['create', ...person])).notes).toContain('cannot sign in')
   expect(requests[0]?.body).toEqual({ email: 'ann@example.com', name: 'Ann' })
 })
 
-test('there is no flag for a password', async () => {
+test('refuses a password as a flag', async () => {
   await expect(run('user', ['create', ...person, '--password', 'x'])).rejects.toThrow('Unknown option --password')
 })
 
-test('update sends what is to change, and refuses to change nothing', async () => {
+test('update sends given fields, and refuses an empty change', async () => {
   await run('user', ['update', 'u1', '--status', 'disabled'])
   expect(requests).toEqual([{ method: 'PATCH', target: '/v1/users/u1', body: { status: 'disabled' } }])
-  await expect(run('user', ['update', 'u1'])).rejects.toThrow('what to change')
+  await expect(run('user', ['update', 'u1'])).rejects.toThrow('at least one field')
 })
 
-test('a list is a table that no name can steer the terminal from', async () => {
+test('lists records as a table and makes control characters visible', async () => {
   const { out, notes } = await run('user', ['list', '--role', 'member', '--limit', '1'])
   expect(requests[0]?.target).toBe('/v1/users?role=member&limit=1')
   expect(out).toStartWith('ID  EMAIL')
@@ -78,7 +78,7 @@ test('a list is a table that no name can steer the terminal from', async () => {
   expect((await run('team', ['list'])).out).toBe('No teams found\n')
 })
 
-test('teams are made, joined, left and deleted by their paths', async () => {
+test('creates and deletes teams, and adds and removes members', async () => {
   await run('team', ['create', '--name', 'Search'])
   await run('team', ['add-member', 't/1', 'u1'])
   await run('team', ['remove-member', 't/1', 'u1'])
@@ -92,6 +92,6 @@ test('teams are made, joined, left and deleted by their paths', async () => {
   await expect(run('team', ['delete', 't1'])).rejects.toThrow('--yes')
 })
 
-test('what was deleted while typing is not part of a hidden line', () => {
+test('removes what was deleted while typing from a hidden line', () => {
   expect(edited('pax\u007fssword\b\u007frd')).toBe('password')
 })

@@ -131,7 +131,7 @@ const replay = (terminal: Terminal) =>
 
 const order = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Put all policies into an order' },
+    meta: { description: 'Set the order of all policies' },
     args: {
       policy_ids: { type: 'positional', required: true, description: 'The ids of all policies, separated by commas' },
       ...recordFlags,

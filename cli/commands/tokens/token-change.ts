@@ -2,19 +2,20 @@
 import { defineCommand } from 'citty'
 import { Failure } from '../../../src/failure.ts'
 import { connect, recordFlags, sendRecord } from '../../command/record.ts'
+import { idArgument } from '../../command/resource-commands.ts'
 import { readCount, readDuration } from '../../command/values.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { madeSchema, requireYes, showMade, tokenIdArgument, tokenPath } from './token-record.ts'
+import { madeSchema, requireYes, showMade, tokenPath } from './token-record.ts'
 import { given, readRoles, readScope, roleFlag, scopeFlags } from './token-scope.ts'
 
-const nameFlag = { name: { type: 'string', description: 'What to recognise it by' } } as const
-const yesFlag = { yes: { type: 'boolean', description: 'Really do it; there is no way back' } } as const
+const nameFlag = { name: { type: 'string', description: 'Its name' } } as const
+const yesFlag = { yes: { type: 'boolean', description: 'Confirm: this cannot be undone' } } as const
 
 export const update = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Rename or narrow a token; what was narrowed is not widened again' },
     args: {
-      ...tokenIdArgument,
+      ...idArgument,
       ...nameFlag,
       ...roleFlag,
       ...scopeFlags,
@@ -24,7 +25,9 @@ export const update = (terminal: Terminal) =>
     async run({ args }) {
       const body = given({ name: args.name, roles: readRoles(args.role), ...readScope(args) })
       if (Object.keys(body).length === 0) {
-        throw new Failure('usage', { message: 'Say what to change, for example --name or --max-requests' })
+        throw new Failure('usage', {
+          message: 'Name at least one field to change, for example --name or --max-requests',
+        })
       }
       const version = args['if-version']
       const headers = version === undefined ? {} : { 'if-match': `"${readCount('--if-version', version)}"` }
@@ -36,7 +39,7 @@ export const rotate = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Replace a token by a new one of the same profile; its secret is shown this once' },
     args: {
-      ...tokenIdArgument,
+      ...idArgument,
       grace: { type: 'string', description: 'How long the old one still works, at most 24h', valueHint: '12h' },
       yes: { type: 'boolean', description: 'End the old one at once, where there is no --grace' },
       ...recordFlags,
@@ -55,7 +58,7 @@ export const clone = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Make a token of equal or narrower scope; its secret is shown this once' },
     args: {
-      ...tokenIdArgument,
+      ...idArgument,
       ...nameFlag,
       ...scopeFlags,
       reason: { type: 'string', description: 'Why, for the record' },
@@ -72,7 +75,7 @@ export const emergencyRevoke = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Revoke a token at once and record why' },
     args: {
-      ...tokenIdArgument,
+      ...idArgument,
       explanation: { type: 'string', required: true, description: 'Why, for the record' },
       'revoke-active-sessions': { type: 'boolean', description: 'Also end its running requests and connections' },
       ...yesFlag,
@@ -91,7 +94,7 @@ export const emergencyRevoke = (terminal: Terminal) =>
 export const revoke = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Revoke a token' },
-    args: { ...tokenIdArgument, ...yesFlag, ...recordFlags },
+    args: { ...idArgument, ...yesFlag, ...recordFlags },
     async run({ args }) {
       requireYes(args.yes, 'Revoking cannot be undone')
       await sendRecord({ method: 'DELETE', path: tokenPath(args.id) }, args, terminal)

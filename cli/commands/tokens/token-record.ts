@@ -4,8 +4,6 @@ import { Failure } from '../../../src/failure.ts'
 import { recordSchema, showRecord } from '../../command/record.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-export const tokenIdArgument = { id: { type: 'positional', required: true, description: "The token's id" } } as const
-
 export const tokenPath = (id: string, action = ''): string => `/v1/tokens/${encodeURIComponent(id)}${action}`
 
 export const madeSchema = recordSchema.extend({ token_value: z.string() })

@@ -10,12 +10,14 @@ export const roleFlag = {
   role: {
     type: 'string',
     repeatable: true,
-    description: 'What it may do (default member); repeatable, or a comma list',
+    description: 'What it may do (default member) (repeatable, or with commas)',
   },
 } as const
 
 export const readRoles = (role: string | undefined): string[] | undefined =>
   ifGiven(role, (text) => readList('--role', text))
+
+const metadataTrusts = ['none', 'caller']
 
 export const scopeFlags = {
   'gateway-id': { type: 'string', description: 'The gateway it is bound to', valueHint: 'UUID' },
@@ -23,17 +25,17 @@ export const scopeFlags = {
   'user-id': { type: 'string', description: 'The person it acts for', valueHint: 'UUID' },
   'budget-id': { type: 'string', description: 'The budget it spends from', valueHint: 'UUID' },
   provider: { type: 'string', description: 'The one provider it may use', valueHint: 'NAME' },
-  model: { type: 'string', repeatable: true, description: 'A model or * glob it may use; repeatable, or a comma list' },
+  model: { type: 'string', repeatable: true, description: 'A model or * glob it may use (repeatable, or with commas)' },
   'policy-id': {
     type: 'string',
     repeatable: true,
-    description: 'A policy to attach; repeatable, or a comma list',
+    description: 'A policy to attach (repeatable, or with commas)',
     valueHint: 'UUID',
   },
   'access-policy-id': {
     type: 'string',
     repeatable: true,
-    description: 'An access policy to attach; repeatable, or a comma list',
+    description: 'An access policy to attach (repeatable, or with commas)',
     valueHint: 'UUID',
   },
   'max-budget': { type: 'string', description: 'The most it may spend', valueHint: 'USD' },
@@ -42,8 +44,12 @@ export const scopeFlags = {
   'rate-limit-tpm': { type: 'string', description: 'The most model tokens a minute', valueHint: 'N' },
   'expires-in': { type: 'string', description: 'How long it lives: 15m, 12h or 30d', valueHint: 'TIME' },
   'expires-at': { type: 'string', description: 'When it ends, RFC 3339', valueHint: 'INSTANT' },
-  metadata: { type: 'string', repeatable: true, description: 'A note of your own; repeatable', valueHint: 'KEY=VALUE' },
-  'metadata-trust': { type: 'string', description: 'Whose metadata events take', valueHint: 'none|caller' },
+  metadata: { type: 'string', repeatable: true, description: 'Your own note (repeatable)', valueHint: 'KEY=VALUE' },
+  'metadata-trust': {
+    type: 'enum',
+    options: metadataTrusts,
+    description: 'Whether events take metadata from the caller',
+  },
 } as const
 
 export type ScopeFlags = { readonly [Name in keyof typeof scopeFlags]: string | undefined }

@@ -41,7 +41,7 @@ async function run(...rawArguments: string[]) {
   return { exitCode, out: terminal.written(), notes: terminal.noted() }
 }
 
-test('create sends what its flags say, in the words of the API, and prints the secret once', async () => {
+test("create sends its flags as the API's fields and prints the secret once", async () => {
   const flags = [
     '--name',
     'ci',
@@ -105,7 +105,7 @@ test.each([
   expect(requests).toEqual([])
 })
 
-test('list prints a table and says how to go on', async () => {
+test('list prints a table and how to get the next page', async () => {
   const { out, notes } = await run('list', '--purpose', 'gateway-runtime', '--status', 'active', '--limit', '1')
   expect(requests[0]?.target).toBe('/v1/tokens?purpose=gateway_runtime&status=active&limit=1')
   expect(out.split('\n')[1]?.split(/ {2,}/)).toEqual([
@@ -124,12 +124,12 @@ test('get prints the record', async () => {
   expect((await run('get', record.id)).out).toMatch(/^bindings +\{"team_id":"t"\}$/m)
 })
 
-test('an id cannot lead to another path', async () => {
+test('encodes an id, so that it cannot name another path', async () => {
   await run('get', '../../metrics')
   expect(requests[0]?.target).toBe('/v1/tokens/..%2F..%2Fmetrics')
 })
 
-test('delete names the flag it wants, and revokes with it', async () => {
+test('delete asks for --yes, and revokes with it', async () => {
   expect((await run('delete', record.id)).notes).toContain('--yes')
   const { exitCode, out } = await run('delete', record.id, '--yes')
   expect(exitCode).toBe(0)
@@ -174,7 +174,7 @@ test('create, clone and update take the same limits', async () => {
   expect(updated.out).toMatch(/^name +ci$/m)
 })
 
-test('create and update say roles, and views counts', async () => {
+test('create and update send roles, and views shows counts', async () => {
   await run('create', '--name', 'ci', '--purpose', 'general', '--role', 'operator', '--role', 'member')
   expect(requests[0]?.body).toEqual({ name: 'ci', purpose: 'general', roles: ['operator', 'member'] })
   await run('update', record.id, '--role', 'member')
@@ -184,7 +184,7 @@ test('create and update say roles, and views counts', async () => {
   expect((await run('views')).out).toMatch(/^by_status +\{"active":3\}$/m)
 })
 
-test('a clone without limits sends none, and an update without a version names none', async () => {
+test('sends no limits for a clone without them, and no version for an update without one', async () => {
   await run('clone', record.id)
   expect(requests[0]?.body).toEqual({})
   await run('update', record.id, '--expires-at', '2030-01-01T00:00:00Z')
@@ -192,7 +192,7 @@ test('a clone without limits sends none, and an update without a version names n
   expect(ifMatches).toEqual([null])
 })
 
-test('rotate takes a grace period, or wants to hear that there is none', async () => {
+test('rotate takes a grace period or --yes', async () => {
   const graceful = await run('rotate', record.id, '--grace', '15m')
   const target = `/v1/tokens/${record.id}/rotate`
   expect(requests).toEqual([{ method: 'POST', target, body: { grace_period_seconds: 900 } }])
@@ -203,7 +203,7 @@ test('rotate takes a grace period, or wants to hear that there is none', async (
   expect(JSON.parse(atOnce.out)).toMatchObject({ token_value: 'gth_value' })
 })
 
-test('emergency-revoke sends why and shows the proof', async () => {
+test('emergency-revoke sends the explanation and shows the record', async () => {
   const { out } = await run('emergency-revoke', record.id, '--explanation', 'It was in a log', '--yes')
   const target = `/v1/tokens/${record.id}/emergency-revoke`
   expect(requests).toEqual([{ method: 'POST', target, body: { explanation: 'It was in a log' } }])
@@ -212,7 +212,7 @@ test('emergency-revoke sends why and shows the proof', async () => {
   expect(requests[0]?.body).toEqual({ explanation: 'Stolen', revoke_active_sessions: true })
 })
 
-test('list passes every filter on, and alerts are a table', async () => {
+test('list sends every filter, and alerts prints a table', async () => {
   await run('list', '--name', 'a b', '--key-class', 'virtual', '--team-id', 't', '--gateway-id', 'g', '--cursor', 'c')
   expect(requests[0]?.target).toBe('/v1/tokens?name=a+b&key_class=virtual&team_id=t&gateway_id=g&cursor=c')
   const { out } = await run('alerts')
@@ -220,7 +220,7 @@ test('list passes every filter on, and alerts are a table', async () => {
   expect(JSON.parse((await run('alerts', '--json')).out)).toEqual({ alerts: [alert], next_cursor: null })
 })
 
-test('validate reads the secret unseen, says what it is, and fails where it is not usable', async () => {
+test('validate reads the secret without showing it, and fails if it is not usable', async () => {
   const validate = async (secret: string) => {
     const terminal = recordingTerminal({ environment: control.environment })
     const line = () => Promise.resolve(secret)

@@ -2,39 +2,31 @@
 import { defineCommand } from 'citty'
 import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
-import {
-  connect,
-  pageFlags,
-  pageQuery,
-  pageSchema,
-  recordFlags,
-  recordSchema,
-  showPage,
-  showRecord,
-} from '../../command/record.ts'
+import { connect, pageFlags, pageQuery, pageSchema, recordFlags, showPage, showRecord } from '../../command/record.ts'
+import { getOf, listOf } from '../../command/resource-commands.ts'
 import { type Input, processInput } from '../../terminal/input.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { clone, emergencyRevoke, revoke, rotate, update } from './token-change.ts'
-import { madeSchema, showMade, tokenIdArgument, tokenPath } from './token-record.ts'
+import { madeSchema, showMade } from './token-record.ts'
 import { given, readRoles, readScope, roleFlag, scopeFlags } from './token-scope.ts'
 
-const purposes = ['general', 'gateway-runtime', 'integration'] as const
-const keyClasses = ['durable', 'virtual', 'disposable'] as const
+const purposes = ['general', 'gateway-runtime', 'integration']
+const keyClasses = ['durable', 'virtual', 'disposable']
 const columnsOfList = ['id', 'name', 'purpose', 'status', 'token_prefix', 'expires_at']
 
 export const token = (terminal: Terminal, input: Input = processInput) =>
   defineCommand({
-    meta: { description: 'Make, look at, change and revoke API tokens' },
+    meta: { description: 'Create, show, change and revoke API tokens' },
     subCommands: {
       create: async () => create(terminal),
       list: async () => list(terminal),
-      get: async () => get(terminal),
+      get: async () => getOf(tokens, terminal),
       update: async () => update(terminal),
       rotate: async () => rotate(terminal),
       clone: async () => clone(terminal),
       delete: async () => revoke(terminal),
       'emergency-revoke': async () => emergencyRevoke(terminal),
-      alerts: async () => alerts(terminal),
+      alerts: async () => listOf(alerts, terminal),
       views: async () => views(terminal),
       validate: async () => validate(terminal, input),
     },
@@ -44,9 +36,9 @@ const create = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Make a token; its secret is shown this once' },
     args: {
-      name: { type: 'string', required: true, description: 'What to recognise it by' },
-      purpose: { type: 'string', required: true, description: 'What it is for', valueHint: purposes.join('|') },
-      'key-class': { type: 'string', description: 'How it is meant to be used', valueHint: keyClasses.join('|') },
+      name: { type: 'string', required: true, description: 'Its name' },
+      purpose: { type: 'enum', options: purposes, required: true, description: 'What it is for' },
+      'key-class': { type: 'enum', options: keyClasses, description: 'How it is meant to be used' },
       ...roleFlag,
       ...scopeFlags,
       ...recordFlags,
@@ -55,7 +47,7 @@ const create = (terminal: Terminal) =>
       const body = given({
         name: args.name,
         purpose: purposeInApi(args.purpose),
-        key_class: args['key-class'] && oneOf(keyClasses, '--key-class', args['key-class']),
+        key_class: args['key-class'],
         roles: readRoles(args.role),
         ...readScope(args),
       })
@@ -69,9 +61,9 @@ const list = (terminal: Terminal) =>
     meta: { description: 'List tokens, newest first' },
     args: {
       name: { type: 'string', description: 'Only tokens with this in their name' },
-      purpose: { type: 'string', description: 'Only tokens for this', valueHint: purposes.join('|') },
+      purpose: { type: 'enum', options: purposes, description: 'Only tokens for this' },
       status: { type: 'string', description: 'Only tokens in this state, for example active' },
-      'key-class': { type: 'string', description: 'Only tokens of this class', valueHint: keyClasses.join('|') },
+      'key-class': { type: 'enum', options: keyClasses, description: 'Only tokens of this class' },
       'team-id': { type: 'string', description: 'Only tokens of this team', valueHint: 'UUID' },
       'gateway-id': { type: 'string', description: 'Only tokens bound to this gateway', valueHint: 'UUID' },
       ...pageFlags,
@@ -80,7 +72,7 @@ const list = (terminal: Terminal) =>
     async run({ args }) {
       const { name, status, json } = args
       const purpose = args.purpose && purposeInApi(args.purpose)
-      const key_class = args['key-class'] && oneOf(keyClasses, '--key-class', args['key-class'])
+      const key_class = args['key-class']
       const ids = { team_id: args['team-id'], gateway_id: args['gateway-id'] }
       const query = { name, purpose, status, key_class, ...ids, ...pageQuery(args) }
       const page = await connect(args, terminal).json({ path: '/v1/tokens', query }, pageSchema)
@@ -88,30 +80,14 @@ const list = (terminal: Terminal) =>
     },
   })
 
-const get = (terminal: Terminal) =>
-  defineCommand({
-    meta: { description: 'Show one token, without its secret' },
-    args: { ...tokenIdArgument, ...recordFlags },
-    async run({ args }) {
-      const record = await connect(args, terminal).json({ path: tokenPath(args.id) }, recordSchema)
-      await showRecord(record, args.json, terminal)
-    },
-  })
+const alerts = {
+  path: '/v1/tokens/alerts',
+  plural: 'alerts',
+  columns: ['condition', 'at', 'token_id', 'name'],
+  summaries: { list: 'List tokens that need attention: nearly or fully used, expiring, due for rotation, revoked' },
+}
 
-const alerts = (terminal: Terminal) =>
-  defineCommand({
-    meta: {
-      description:
-        'List tokens to look at: nearly or wholly used up, expiring, expired, due for rotation, revoked in emergency',
-    },
-    args: { ...pageFlags, ...recordFlags },
-    async run({ args }) {
-      const { json } = args
-      const request = { path: '/v1/tokens/alerts', query: pageQuery(args) }
-      const page = await connect(args, terminal).json(request, pageSchema)
-      await showPage(page, { of: 'alerts', fields: ['condition', 'at', 'token_id', 'name'], json, terminal })
-    },
-  })
+const tokens = { path: '/v1/tokens', summaries: { get: 'Show one token, without its secret' } }
 
 const viewsSchema = z.looseObject({ total: z.number() })
 
@@ -129,7 +105,7 @@ const validationSchema = z.looseObject({ valid: z.boolean(), token_id: z.string(
 
 const validate = (terminal: Terminal, input: Input) =>
   defineCommand({
-    meta: { description: 'Say whether the secret on stdin is one of a usable token; fails where it is not' },
+    meta: { description: 'Check whether the secret on stdin belongs to a usable token; fails if not' },
     args: recordFlags,
     async run({ args }) {
       if (input.interactive) terminal.note('The secret (it is not shown):')
@@ -141,9 +117,4 @@ const validate = (terminal: Terminal, input: Input) =>
     },
   })
 
-const purposeInApi = (purpose: string): string => oneOf(purposes, '--purpose', purpose).replaceAll('-', '_')
-
-function oneOf(known: readonly string[], flag: string, value: string): string {
-  if (known.includes(value)) return value
-  throw new Failure('usage', { message: `${flag} is one of ${known.join(', ')}` })
-}
+const purposeInApi = (purpose: string): string => purpose.replaceAll('-', '_')

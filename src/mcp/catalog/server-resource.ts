@@ -1,9 +1,10 @@
 /** MCP servers as records: what one may hold when it is written, and what of it is shown, which is no secret. */
 import { z } from 'zod'
-import { resource, timeoutFlags } from '../../api/resource.ts'
+import { idParams, resource, secret } from '../../api/resource.ts'
 import { noSecret } from '../../identity/free-text.ts'
 import { headersSchema } from '../../providers/headers.ts'
 import { recordName } from '../../providers/record-name.ts'
+import { timeoutFlags } from '../../providers/timeout-flags.ts'
 
 const secretText = z.string().min(1).max(4096)
 const address = z.string().max(2048)
@@ -18,7 +19,7 @@ const oauthSchema = z
   .strictObject({
     token_url: address.describe('Where its access token is requested'),
     client_id: z.string().min(1).max(512).describe('The client that requests it'),
-    client_secret: secretText.describe("The client's secret"),
+    client_secret: secretText.describe("The client's secret").meta(secret),
     scope: z.string().max(1024).describe('The scope that is requested').optional(),
     resource: address.describe('The resource that the token is for').optional(),
   })
@@ -40,11 +41,11 @@ const commandSchema = z
 const environmentSchema = z
   .record(
     z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'A name is none that a variable can have'),
-    z.string().max(32_768),
+    z.string().max(32_768).meta(secret),
   )
   .refine((given) => Object.keys(given).length <= 64, 'At most 64 variables')
   .refine((given) => !Object.values(given).some((value) => value.includes('\0')), 'Leave the NUL character out')
-  .describe('All the variables that the command sees beside PATH; kept encrypted and never shown')
+  .describe('Variables that the command sees; beside them it sees PATH only. Kept encrypted and never shown')
 
 const seconds = (most: number, meaning: string) => z.number().int().min(1).max(most).describe(meaning).optional()
 
@@ -117,7 +118,7 @@ export const mcpServerResource = resource({
   path: '/v1/catalog/mcp-servers',
   tag: 'Catalog',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: idParams,
   about: 'Manage MCP servers, and approve what they offer',
   summaries: {
     list: 'List MCP servers, in the order they were made',
@@ -133,12 +134,9 @@ export const mcpServerResource = resource({
   flags: {
     ...timeoutFlags,
     url: { hint: 'URL' },
-    headers: { secret: true },
     'oauth.token_url': { hint: 'URL' },
-    'oauth.client_secret': { secret: true },
     'oauth.resource': { hint: 'URL' },
     'command.program': { name: 'program', hint: 'PATH' },
     'command.args': { name: 'argument', commas: true },
-    environment: { secret: true },
   },
 })

@@ -3,13 +3,13 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { pageQuery } from '../../api/page.ts'
+import { idParams } from '../../api/resource.ts'
 import { Failure } from '../../failure.ts'
 import {
   all,
   type CatalogCall,
   type CatalogDependencies,
   changeCatalog,
-  idParams,
   madeAt,
   missing,
   none,

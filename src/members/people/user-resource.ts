@@ -1,6 +1,6 @@
 /** People as records, and how their e-mail address is written. */
 import { z } from 'zod'
-import { resource } from '../../api/resource.ts'
+import { idParams, resource, secret } from '../../api/resource.ts'
 import { nameText, noSecret } from '../../identity/free-text.ts'
 
 /** The roles a person can hold; `runtime` is for gateways only. */
@@ -49,11 +49,11 @@ export const emailSchema = z
 const fields = {
   name: displayName.describe('What they are called'),
   role: z.enum(userRoles).describe('What they may do'),
-  password: z.string().optional(),
+  password: z.string().meta(secret).optional(),
 }
 
 export const newUserBody = z.strictObject({
-  email: emailSchema,
+  email: emailSchema.describe('The address they sign in with'),
   name: fields.name,
   role: fields.role.default('member'),
   password: fields.password,
@@ -78,7 +78,7 @@ export const userResource = resource({
   path: '/v1/users',
   tag: 'People',
   access: { read: 'members:read', write: 'members:write' },
-  id: 'id',
+  params: idParams,
   about: 'Add people and change what they may do',
   summaries: {
     list: 'List people, in the order they were added',

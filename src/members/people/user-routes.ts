@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { requireVersion } from '../../api/entity-tag.ts'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
+import { idParams } from '../../api/resource.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Statement } from '../../store/statement.ts'
@@ -25,8 +26,6 @@ import {
   userRecord,
 } from './user.ts'
 import { newUserBody, type User, userChanges, userFilters, userSchema } from './user-resource.ts'
-
-const idParams = z.object({ id: z.uuid() })
 
 export const userRoutes = (dependencies: MemberDependencies) => {
   const { ledger } = dependencies

@@ -1,6 +1,6 @@
 /** Teams as records. */
 import { z } from 'zod'
-import { resource } from '../../api/resource.ts'
+import { idParams, resource } from '../../api/resource.ts'
 import { displayName } from '../people/user-resource.ts'
 
 export const teamSchema = z.object({
@@ -21,7 +21,7 @@ export const teamResource = resource({
   path: '/v1/teams',
   tag: 'Teams',
   access: { read: 'members:read', write: 'members:write' },
-  id: 'id',
+  params: idParams,
   about: 'Manage teams and their members',
   summaries: {
     list: 'List teams, in the order they were made',

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { requireVersion } from '../../api/entity-tag.ts'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
+import { idParams } from '../../api/resource.ts'
 import { Failure } from '../../failure.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { MemberDependencies } from '../dependencies.ts'
@@ -11,8 +12,6 @@ import { memberEvent, recordChange } from '../member-event.ts'
 import { requireVisibleTeam, visibleTeams } from '../visibility.ts'
 import { defaultTeamName, findTeam, type TeamRow, teamColumns, teamRecord } from './team.ts'
 import { teamBody, teamSchema } from './team-resource.ts'
-
-const idParams = z.object({ id: z.uuid() })
 
 export const teamRoutes = (dependencies: MemberDependencies) => {
   const { ledger } = dependencies

@@ -60,6 +60,8 @@ const registered = {
 export const newClientBody = z.strictObject({ ...registered, ...fixed })
 export const clientChanges = z.strictObject({ ...z.object(registered).partial().shape, ...fixed })
 
+export const clientParams = z.object({ client_id: z.uuid() })
+
 export const clientResource = resource({
   name: 'oauth-client',
   one: 'application',
@@ -67,7 +69,7 @@ export const clientResource = resource({
   path: '/v1/oauth/clients',
   tag: 'OAuth',
   access: { read: 'oauth-clients:read', write: 'oauth-clients:write' },
-  id: 'client_id',
+  params: clientParams,
   about: 'Register applications that act for people by OAuth',
   summaries: {
     list: 'List applications, in the order they were registered',

@@ -12,9 +12,8 @@ import type { OAuthDependencies } from '../dependencies.ts'
 import { oauthEvent } from '../oauth-event.ts'
 import { activeScopes, scopeSentences, scopes, writeScope } from '../scope.ts'
 import { type Client, type ClientRow, clientRecord, findClient, openClient } from './client.ts'
-import { clientChanges, clientSchema, clientStatuses, newClientBody } from './client-resource.ts'
+import { clientChanges, clientParams, clientSchema, clientStatuses, newClientBody } from './client-resource.ts'
 
-const clientParams = z.object({ client_id: z.uuid() })
 const tag = 'OAuth'
 
 export const clientRoutes = (dependencies: OAuthDependencies) => {

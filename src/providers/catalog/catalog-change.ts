@@ -97,7 +97,5 @@ export const missing = (what: string): Failure => new Failure('not_found', { mes
 
 export const wrong = (param: string, message: string): Failure => new Failure('invalid_parameter', { param, message })
 
-export const idParams = z.object({ id: z.uuid() })
-
 /** A UUIDv7 begins with the millisecond in which it was made (RFC 9562 section 5.7). */
 export const madeAt = (id: string): string => timestamp(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16))

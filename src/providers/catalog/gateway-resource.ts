@@ -1,6 +1,6 @@
 /** Gateways as records: what runtime tokens are bound to, and what holds at each of these gateways. */
 import { z } from 'zod'
-import { resource } from '../../api/resource.ts'
+import { idParams, refersTo, resource } from '../../api/resource.ts'
 import { recordName } from '../record-name.ts'
 
 const fields = {
@@ -15,7 +15,8 @@ const fields = {
     .min(1)
     .max(100)
     .refine((names) => new Set(names).size === names.length, 'A provider is named twice')
-    .describe('The names of those it may use; absent: all'),
+    .describe('The names of those it may use; absent: all')
+    .meta(refersTo('/v1/catalog/providers', 'name')),
 }
 
 export const createGatewayBody = z.strictObject({
@@ -49,7 +50,7 @@ export const gatewayResource = resource({
   path: '/v1/gateways',
   tag: 'Gateways',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: idParams,
   about: 'Serve a gateway; manage the records of gateways',
   summaries: {
     list: 'List gateways, in the order they were made',
@@ -64,6 +65,5 @@ export const gatewayResource = resource({
   columns: ['id', 'name', 'spend_owner', 'prompt_caching', 'providers'],
   flags: {
     spend_owner: { hint: 'organization|team:UUID|user:UUID' },
-    providers: { hint: 'NAME' },
   },
 })

@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { pageQuery } from '../../api/page.ts'
+import { idParams } from '../../api/resource.ts'
 import { Failure } from '../../failure.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
 import { changeName, dropName, keepName, nameDigest, readNames } from '../../store/schema/gateway-name.ts'
@@ -15,7 +16,6 @@ import {
   type CatalogCall,
   type CatalogDependencies,
   changeCatalog,
-  idParams,
   madeAt,
   missing,
   none,

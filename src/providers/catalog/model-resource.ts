@@ -1,6 +1,6 @@
 /** Models as records: which provider answers for one, under which name, at what price, and what is tried after it. */
 import { z } from 'zod'
-import { resource } from '../../api/resource.ts'
+import { refersTo, resource } from '../../api/resource.ts'
 import { modelFamilies } from '../../languages/families.ts'
 import { validModelName } from '../model-name.ts'
 import { priceRecordSchema } from '../prices/price-record.ts'
@@ -15,7 +15,7 @@ export const modelId = recordedId.refine(...validModelName).describe('What calle
 export const modelParams = z.object({ id: recordedId })
 
 const fields = {
-  provider_id: z.uuid().describe('The provider that answers for it'),
+  provider_id: z.uuid().describe('The provider that answers for it').meta(refersTo('/v1/catalog/providers')),
   upstream_model: z
     .string()
     .regex(/^[\x21-\x7e]{1,200}$/, 'Write 1 to 200 visible ASCII characters without spaces')
@@ -32,7 +32,8 @@ const fields = {
     .array(modelId)
     .max(fallbackLimit)
     .refine(distinct, 'A model is named twice')
-    .describe('Models that are tried after it, in this order'),
+    .describe('Models that are tried after it, in this order')
+    .meta(refersTo('/v1/catalog/models')),
 }
 
 export const createModelBody = z.strictObject({
@@ -81,7 +82,7 @@ export const modelResource = resource({
   path: '/v1/catalog/models',
   tag: 'Catalog',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: modelParams,
   about: 'Manage which provider answers for a model, and what is tried after it',
   summaries: {
     list: 'List models, by their ids',
@@ -96,11 +97,7 @@ export const modelResource = resource({
   filters: modelFilters,
   columns: ['id', 'provider_id', 'upstream_model', 'max_output_tokens', 'fallbacks'],
   flags: {
-    provider_id: {
-      name: 'provider',
-      hint: 'NAME|UUID',
-      record: { path: '/v1/catalog/providers', plural: 'providers' },
-    },
+    provider_id: { name: 'provider' },
     price: { json: true },
     fallbacks: { hint: 'ID' },
   },

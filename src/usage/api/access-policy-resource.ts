@@ -1,10 +1,9 @@
 /** Access policies as records: which models and providers the tokens that name one may use, and how fast. */
 import { z } from 'zod'
-import { resource } from '../../api/resource.ts'
+import { idParams, refersTo, resource } from '../../api/resource.ts'
 import { identified, limitName, rateFields, rateRecord, versioned } from './limit-fields.ts'
 
-const names = (meaning: string) =>
-  z.array(z.string().min(1).max(200)).min(1).max(200).describe(meaning).nullable().optional()
+const names = z.array(z.string().min(1).max(200)).min(1).max(200)
 
 const scope = z
   .enum(['token', 'shared'])
@@ -12,8 +11,12 @@ const scope = z
 
 const fields = {
   ...rateFields,
-  models: names('A model or * glob that may be used'),
-  providers: names('A provider that may be used'),
+  models: names.describe('A model or * glob that may be used').nullable().optional(),
+  providers: names
+    .describe('A provider that may be used')
+    .meta(refersTo('/v1/catalog/providers', 'name'))
+    .nullable()
+    .optional(),
 }
 
 export const policyFields = z.object({ ...fields, scope: scope.optional() })
@@ -25,7 +28,7 @@ export const accessPolicyResource = resource({
   path: '/v1/access-policies',
   tag: 'Access policies',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: idParams,
   about: 'Limit the tokens that name it: requests and tokens a minute, models, providers',
   summaries: {
     list: 'List access policies, in the order they were made',
@@ -45,5 +48,4 @@ export const accessPolicyResource = resource({
   create: z.strictObject({ name: limitName, ...fields, scope: scope.default('token') }),
   update: z.strictObject({ name: limitName.optional(), ...policyFields.shape }),
   columns: ['id', 'name', 'requests_per_minute', 'tokens_per_minute', 'scope', 'models', 'providers'],
-  flags: { providers: { hint: 'NAME' } },
 })

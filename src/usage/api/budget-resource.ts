@@ -1,6 +1,6 @@
 /** Budgets as records: what may be spent in a window, and by whom. */
 import { z } from 'zod'
-import { resource } from '../../api/resource.ts'
+import { idParams, resource } from '../../api/resource.ts'
 import { isWholeNano, largestAmount } from '../../lib/money.ts'
 import { identified, limitName, versioned } from './limit-fields.ts'
 
@@ -41,7 +41,7 @@ export const budgetResource = resource({
   path: '/v1/budgets',
   tag: 'Budgets',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: idParams,
   about: 'Limit what the organization, a team, a person or chosen tokens may spend in a window',
   summaries: {
     list: 'List budgets, in the order they were made',

@@ -1,12 +1,12 @@
 /** Consumer groups as records: teams, people and tokens that share a rate. */
 import { z } from 'zod'
-import { resource } from '../../api/resource.ts'
+import { idParams, refersTo, resource } from '../../api/resource.ts'
 import { identified, limitName, rateFields, rateRecord, versioned } from './limit-fields.ts'
 
 const ids = (meaning: string) => z.array(z.uuid()).max(1000).default([]).describe(meaning)
 const membersSchema = z.strictObject({
-  teams: ids('A team in it'),
-  users: ids('A person in it'),
+  teams: ids('A team in it').meta(refersTo('/v1/teams')),
+  users: ids('A person in it').meta(refersTo('/v1/users')),
   tokens: ids('A token in it'),
 })
 
@@ -19,7 +19,7 @@ export const consumerGroupResource = resource({
   path: '/v1/consumer-groups',
   tag: 'Consumer groups',
   access: { read: 'catalog:read', write: 'catalog:write' },
-  id: 'id',
+  params: idParams,
   about: 'Limit requests and tokens a minute of teams, people and tokens together',
   summaries: {
     list: 'List consumer groups, in the order they were made',

@@ -10,6 +10,7 @@ import { conventions } from '../../api/conventions.ts'
 import { readCursor, writeCursor } from '../../api/cursor.ts'
 import { requireVersion } from '../../api/entity-tag.ts'
 import { pageLimit } from '../../api/page.ts'
+import { idParams } from '../../api/resource.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event-types.ts'
 import type { NameClaim, Recorder } from '../../events/recorder.ts'
@@ -36,7 +37,6 @@ export interface LimitDependencies {
   depletion: Pick<DepletionView, 'recalled'>
 }
 
-const idParams = z.strictObject({ id: z.uuid() })
 const pageQuery = z.strictObject({
   limit: pageLimit,
   cursor: z.string().max(500).optional(),

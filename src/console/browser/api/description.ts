@@ -25,6 +25,8 @@ export interface JsonSchema {
   pattern?: string
   format?: string
   $ref?: string
+  /** The field names records of another kind. */
+  'x-record'?: { path: string; by: 'id' | 'name' }
 }
 
 interface Operation {

@@ -160,14 +160,11 @@ function NumberField({ schema, value, set, common, required }: WithCommon) {
   )
 }
 
-/** Names whose text is kept from those who look over a shoulder. */
-const secretNames = /^(api_key|password|secret)$/
-
 function StringField({ name, schema, required, value, set, common }: WithCommon) {
   const long = (schema.maxLength ?? 0) > 1000 && schema.format === undefined && !/url|key/.test(name)
   const take = (text: string) => set(text === '' ? undefined : text)
   if (long) return <TextArea {...common} value={textOf(value)} set={take} required={required} />
-  const type = secretNames.test(name) ? 'password' : schema.format === 'email' ? 'email' : 'text'
+  const type = schema.format === 'password' || schema.format === 'email' ? schema.format : 'text'
   const autocomplete = type === 'password' ? 'new-password' : 'off'
   return (
     <TextField

@@ -60,7 +60,6 @@ const clients: RecordKind = {
   title: 'Applications',
   one: 'application',
   path: '/v1/oauth/clients',
-  plural: 'clients',
   idName: 'client_id',
   write: 'oauth-clients:write',
   nameOf: (record) => text(record, 'client_name'),

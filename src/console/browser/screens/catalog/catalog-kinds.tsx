@@ -4,7 +4,6 @@ import { isObject } from '../../parts/schema-form.tsx'
 import { Id, Time, UsedBar } from '../../parts/small.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { McpOffers } from './mcp-offers.tsx'
-import { recordOptions } from './record-options.ts'
 import { type Listed, type RecordKind, text } from './records.tsx'
 
 const list = (value: unknown): string => (Array.isArray(value) && value.length > 0 ? value.join(', ') : '–')
@@ -22,11 +21,6 @@ const perMinute: readonly Column<Listed>[] = [
   { title: 'Tokens a minute', right: true, cell: (record) => number(numberOf(record.tokens_per_minute)), from: 'wide' },
 ]
 
-const teams = () => recordOptions('/v1/teams', 'teams')
-const users = () => recordOptions('/v1/users', 'users', 'id', 'email')
-const models = () => recordOptions('/v1/catalog/models', 'models', 'id', 'id')
-const providers = (value = 'id') => recordOptions('/v1/catalog/providers', 'providers', value)
-
 const called = (record: Listed): string => text(record, 'name')
 
 export const catalogKinds: readonly RecordKind[] = [
@@ -35,7 +29,6 @@ export const catalogKinds: readonly RecordKind[] = [
     title: 'Providers',
     one: 'provider',
     path: '/v1/catalog/providers',
-    plural: 'providers',
     write: 'catalog:write',
     nameOf: called,
     deleting: 'Its credentials are forgotten, and models that name it can no longer be asked for.',
@@ -60,12 +53,10 @@ export const catalogKinds: readonly RecordKind[] = [
     title: 'Models',
     one: 'model',
     path: '/v1/catalog/models',
-    plural: 'models',
     write: 'catalog:write',
     nameOf: ({ id }) => id,
     deleting: 'Requests for it are refused, or go to a provider that serves unlisted models.',
     first: 'id',
-    choices: { provider_id: () => providers(), fallbacks: models },
     about: 'What can be asked for, who answers, at what price, and what is tried after.',
     command: 'gatehouse model create gpt-4o --provider openai --fallback spare/gpt',
     columns: [
@@ -81,7 +72,6 @@ export const catalogKinds: readonly RecordKind[] = [
     title: 'MCP servers',
     one: 'MCP server',
     path: '/v1/catalog/mcp-servers',
-    plural: 'mcp_servers',
     write: 'catalog:write',
     nameOf: called,
     deleting: 'Its secrets and what was approved of it are forgotten.',
@@ -102,11 +92,9 @@ export const catalogKinds: readonly RecordKind[] = [
     title: 'Gateways',
     one: 'gateway',
     path: '/v1/gateways',
-    plural: 'gateways',
     write: 'catalog:write',
     nameOf: called,
     deleting: 'A gateway that runs under this record stops serving.',
-    choices: { providers: () => providers('name') },
     about: 'The records that gateways run under. A runtime token for one is made on the command line.',
     command: 'gatehouse gateway create --name edge',
     columns: [
@@ -122,7 +110,6 @@ export const catalogKinds: readonly RecordKind[] = [
     title: 'Budgets',
     one: 'budget',
     path: '/v1/budgets',
-    plural: 'budgets',
     write: 'catalog:write',
     nameOf: called,
     deleting: 'What it bounded is bounded no more.',
@@ -140,11 +127,9 @@ export const catalogKinds: readonly RecordKind[] = [
     title: 'Consumer groups',
     one: 'consumer group',
     path: '/v1/consumer-groups',
-    plural: 'consumer_groups',
     write: 'catalog:write',
     nameOf: called,
     deleting: 'Its members are no longer held to its rates.',
-    choices: { teams, users },
     about: 'Teams, people and tokens that share a rate.',
     command: 'gatehouse consumer-group create --name batch --requests-per-minute 600 --team-id TEAM',
     columns: [
@@ -158,11 +143,9 @@ export const catalogKinds: readonly RecordKind[] = [
     title: 'Access policies',
     one: 'access policy',
     path: '/v1/access-policies',
-    plural: 'access_policies',
     write: 'catalog:write',
     nameOf: called,
     deleting: 'Tokens in force that name it stand in the way.',
-    choices: { providers: () => providers('name') },
     about: 'What tokens that name one may use, and how fast.',
     command: "gatehouse access-policy create --name small --model 'gpt-4o-mini*' --requests-per-minute 30",
     columns: [

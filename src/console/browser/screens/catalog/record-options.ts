@@ -1,16 +1,22 @@
+import type { JsonSchema } from '../../api/description.ts'
 import { request } from '../../api/request.ts'
-import { isObject, type JsonObject } from '../../parts/schema-form.tsx'
+import { isObject, type JsonObject, type Options } from '../../parts/schema-form.tsx'
 
-/** The records of a route as what can be chosen: each by its `value`, called by its `label`. */
-export async function recordOptions(
-  path: string,
-  plural: string,
-  value = 'id',
-  label = 'name',
-): Promise<(readonly [value: string, label: string])[]> {
+/** For each member of a body that names records of another kind, by the member's name: reads those that there are. */
+export function recordReaders(schema: JsonSchema): Readonly<Record<string, () => Promise<Options>>> {
+  const members = Object.entries(schema.properties ?? {}).map(([name, part]) => {
+    const reference = [part, ...(part.anyOf ?? [])].flatMap(({ 'x-record': found }) => found ?? []).at(0)
+    return reference === undefined ? recordReaders(part) : { [name]: () => recordOptions(reference.path, reference.by) }
+  })
+  return Object.assign({}, ...members)
+}
+
+/** The records of a page: its one list. */
+export const recordsOf = (page: JsonObject): JsonObject[] =>
+  (Object.values(page).find(Array.isArray) ?? []).filter(isObject)
+
+/** The records of a route as what can be chosen. */
+export async function recordOptions(path: string, by: 'id' | 'name'): Promise<(readonly [string, string])[]> {
   const page = await request<JsonObject>('GET', path, { query: { limit: 100 } })
-  const rows = page[plural]
-  return (Array.isArray(rows) ? rows.filter(isObject) : []).map(
-    (row) => [String(row[value]), String(row[label] ?? row[value])] as const,
-  )
+  return recordsOf(page).map((row) => [String(row[by]), String(row.email ?? row.name ?? row.id)] as const)
 }

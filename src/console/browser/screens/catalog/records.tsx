@@ -12,11 +12,12 @@ import { Conflict } from '../../parts/conflict.tsx'
 import { Confirm, Dialog, useAction } from '../../parts/dialog.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { Fault, type Loaded, Skeleton, useLoaded } from '../../parts/loaded.tsx'
-import { type Choices, isObject, type JsonObject, type Options, SchemaFields } from '../../parts/schema-form.tsx'
+import { type Choices, type JsonObject, type Options, SchemaFields } from '../../parts/schema-form.tsx'
 import { Command } from '../../parts/small.tsx'
 import { type Column, Empty, TableCard } from '../../parts/table.tsx'
 import { say } from '../../parts/toast.tsx'
 import { may } from '../../session.ts'
+import { recordReaders, recordsOf } from './record-options.ts'
 
 export type Listed = JsonObject & { id: string; version?: number }
 
@@ -27,7 +28,6 @@ export interface RecordKind {
   /** `a provider` */
   one: string
   path: string
-  plural: string
   idName?: string
   /** The first field of its form, a required text: it is there before the rest of the form is known. */
   first?: string
@@ -37,8 +37,7 @@ export interface RecordKind {
   nameOf(record: Listed): string
   /** What happens when one is deleted; absent: they are not deleted. */
   deleting?: string
-  changing?: boolean
-  /** Reads what can be chosen for a member. */
+  /** Reads what can be chosen for a member, where that is not records of another kind. */
   choices?: Readonly<Record<string, () => Promise<Options>>>
   /** Texts of which several choices can be taken at once. */
   several?: readonly string[]
@@ -61,11 +60,10 @@ export function Records({ kind }: { kind: RecordKind }) {
   const found = useLoaded(`${kind.name} ${cursor ?? ''}`, async (signal) => {
     const query = { cursor, limit: 50 }
     const page = await request<JsonObject>('GET', kind.path, { query, signal })
-    const { [kind.plural]: rows, next_cursor: next } = page
+    const { next_cursor: next } = page
     const idName = kind.idName ?? 'id'
-    const list = Array.isArray(rows) ? rows.filter(isObject) : []
     return {
-      rows: list.map((row): Listed => ({ ...row, id: String(row[idName]) })),
+      rows: recordsOf(page).map((row): Listed => ({ ...row, id: String(row[idName]) })),
       next: typeof next === 'string' ? next : null,
     }
   })
@@ -122,7 +120,7 @@ function columnsOf({ columns, action }: RecordKind, again: () => void): readonly
 
 function Editor({ kind, record, close }: { kind: RecordKind; record: Listed | null; close(): void }) {
   const [deleting, setDeleting] = useState(false)
-  const readOnly = !may(kind.write) || (record !== null && kind.changing === false)
+  const readOnly = !may(kind.write)
   if (deleting && record !== null) {
     return (
       <Confirm
@@ -194,7 +192,7 @@ interface LoadedFormProps {
 /** A form as far as it has come: the first field of a new record at once, then the rest, then what can be chosen. */
 function LoadedForm({ kind, record, ...form }: LoadedFormProps) {
   const schema = useLoaded(`form ${kind.name}`, () => schemaOf(kind, record))
-  const choices = useChoices(kind)
+  const choices = useChoices(kind, schema.value)
   const parts = [schema, choices]
   const failed = parts.find(({ refusal }) => refusal !== null)
   const drawn = schema.value ?? (record === null ? firstField(kind) : undefined)
@@ -219,15 +217,16 @@ function LoadedForm({ kind, record, ...form }: LoadedFormProps) {
 }
 
 /** What can be chosen in a form. Where it could not be read, ids are typed: each such member has its plain field. */
-function useChoices({ name, choices = {} }: RecordKind): Loaded<unknown> & { value: Choices } {
-  const names = Object.keys(choices)
-  const found = useLoaded<Choices>(`choices ${name}`, async () =>
+function useChoices({ name, choices = {} }: RecordKind, schema: JsonSchema = {}): Loaded<unknown> & { value: Choices } {
+  const readers = { ...choices, ...recordReaders(schema) }
+  const members = Object.keys(readers)
+  const found = useLoaded<Choices>(`choices ${name} ${members.join()}`, async () =>
     Object.fromEntries(
-      await Promise.all(Object.entries(choices).map(async ([member, read]) => [member, await read()] as const)),
+      await Promise.all(Object.entries(readers).map(async ([member, read]) => [member, await read()] as const)),
     ),
   )
-  const onTheirWay = () => Object.fromEntries(names.map((member) => [member, null]))
-  return { ...found, value: found.value ?? (found.loading ? onTheirWay() : {}) }
+  const onTheirWay = found.loading ? Object.fromEntries(members.map((member) => [member, null])) : {}
+  return { ...found, value: { ...onTheirWay, ...found.value } }
 }
 
 interface FormProps extends LoadedFormProps {

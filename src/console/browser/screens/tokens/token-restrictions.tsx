@@ -24,10 +24,10 @@ interface RestrictionProps {
 export function Restrictions({ fields, set, lists, setLists }: RestrictionProps) {
   const found = useLoaded('restrictions', () =>
     Promise.all([
-      recordOptions('/v1/catalog/providers', 'providers', 'name'),
-      recordOptions('/v1/budgets', 'budgets'),
-      recordOptions('/v1/access-policies', 'access_policies'),
-      recordOptions('/v1/policies', 'policies'),
+      recordOptions('/v1/catalog/providers', 'name'),
+      recordOptions('/v1/budgets', 'id'),
+      recordOptions('/v1/access-policies', 'id'),
+      recordOptions('/v1/policies', 'id'),
     ]),
   )
   const none = found.refusal === null ? null : []
