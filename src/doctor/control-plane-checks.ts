@@ -1,4 +1,4 @@
-/** Checks of a control plane, for operators and for hosts of gateways alike; of its token each has its own. */
+/** Checks of a control plane, shared by operators and gateway hosts. Each has its own check of the token. */
 import { z } from 'zod'
 import { version } from '../version.ts'
 import type { ControlPlaneFacts } from './control-plane-facts.ts'
@@ -9,7 +9,7 @@ const mostSkewMs = 5000
 const healthSchema = z.object({ version: z.string() })
 const readinessSchema = z.object({ reason: z.string().nullish() })
 
-/** False of what answers and is something else. */
+/** False when something else answers. */
 export const isControlPlane = ({ health }: Pick<ControlPlaneFacts, 'health'>): boolean =>
   health.kind === 'silent' || (health.status === 200 && healthSchema.safeParse(health.body).success)
 

@@ -1,11 +1,11 @@
-/** What can be learnt of a control plane from outside: whether it is there, which version, what it says of a token. */
+/** Reads what a control plane shows from outside: whether it runs, its version, and what it says of a token. */
 import { z } from 'zod'
 import { isPrivate } from '../fleet/agent/control-client.ts'
 import type { Answer, Probe } from './probe.ts'
 
 export interface ControlPlaneFacts {
   url: string
-  /** Whether nothing that is sent there crosses a network in the clear. */
+  /** Whether nothing sent there crosses a network in clear text. */
   private: boolean
   health: Answer
   readiness: Answer
@@ -14,7 +14,7 @@ export interface ControlPlaneFacts {
 
 export type Caller =
   | { kind: 'none' }
-  /** A token was given and not sent. */
+  /** A token was given but not sent. */
   | { kind: 'kept' }
   | { kind: 'known'; tokenId: string | null; roles: string[]; permissions: string[] }
   | { kind: 'refused'; status: number; code: string }
@@ -28,7 +28,7 @@ const callerSchema = z.object({
 
 const refusalSchema = z.object({ error: z.object({ code: z.string() }) })
 
-/** `inTheClear`: whether the token is sent where the network would see it. */
+/** `inTheClear`: whether to send the token over a network in clear text. */
 export async function readControlPlane(
   probe: Probe,
   { url, token, inTheClear }: { url: string; token: string | null; inTheClear: boolean },

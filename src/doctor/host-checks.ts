@@ -1,4 +1,4 @@
-/** Checks of a gateway's host, each over what was read there (host-facts.ts). What is not there says nothing. */
+/** Checks of a gateway host over the facts of host-facts.ts. A part that is not installed has no finding. */
 import { z } from 'zod'
 import { leastFreeBytes } from '../fleet/outbox/space.ts'
 import { staleAfterMs } from '../fleet/protocol/wire.ts'
@@ -15,9 +15,9 @@ const readinessSchema = z.object({
   staleness_seconds: z.number().optional(),
 })
 
-/** From then on the gateway itself says that its news are old. */
+/** Beyond this age the gateway itself warns that its replica is stale. */
 const oldNewsMs = 60_000
-/** A file that says a later time than this is of another clock. */
+/** A timestamp further ahead than this comes from another clock. */
 const aheadMs = 5000
 
 const runs = ({ holders }: HostFacts): boolean => holders.gateway.kind === 'held'
@@ -138,7 +138,7 @@ export const hostChecks = {
 
   state({ state, faults }) {
     if (state === null) return null
-    // Already said, with what to do.
+    // Reported already, with the remedy.
     if (state.kind === 'unreadable' && faults.some(({ level }) => level === 'fail')) return null
     if (state.kind === 'read' && isTooNew(state)) return tooNew(state)
     if (state.kind === 'read') return ok(`The state is at version ${state.version}`)
@@ -265,7 +265,9 @@ const outboxBytes = (worker: HostFacts['worker']): number => {
   return outbox !== null && 'bytes' in outbox ? outbox.bytes : 0
 }
 
-/** The outbox has space set aside, by which a gateway serves on a full disk: only a running one knows how it stands. */
+/**
+ * The outbox reserves space from which a gateway serves on a full disk; only a running gateway knows how much is left.
+ */
 function shortOfSpace({ gateway, worker, workers, role }: HostFacts, free: number): Finding[] {
   const room = 'Make room on the disk of the data directory'
   const has = [worker, ...workers.map((worker) => worker.worker)].reduce((sum, each) => sum + outboxBytes(each), 0)

@@ -1,11 +1,11 @@
-/** Checks of an installation as an operator sees it. */
+/** Checks of an installation with an operator's token. */
 import { timestamp } from '../lib/clock.ts'
 import { version } from '../version.ts'
 import { type Check, type Checks, type Finding, fail, ok, warn } from './finding.ts'
 import type { InstallationFacts, WorkerFacts } from './installation-facts.ts'
 
 const dayMs = 86_400_000
-/** How long gateways keep what they have reported, unless they are told otherwise. */
+/** How long gateways keep shipped events by default. */
 const keptMs = dayMs
 
 export const installationChecks: Checks<InstallationFacts> = {
@@ -141,7 +141,7 @@ export const installationChecks: Checks<InstallationFacts> = {
 }
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
-/** Accounts and workers that have a line of their own; there may be very many. */
+/** Accounts and workers that get a line of their own; there may be very many. */
 const mostNamed = 20
 const first = (held: readonly { account: string }[]): string =>
   `${held
@@ -173,7 +173,7 @@ function workerFindings(worker: WorkerFacts, now: number): Finding[] {
   return [warn(behind, 'Look again in a few seconds; where it stays so, doctor --data DIR on its host'), ...other]
 }
 
-/** Whoever had a revoked runtime token may have had the keys that its gateway was given (fleet/README.md, Trust). */
+/** The holder of a revoked runtime token may have the provider keys of its gateway (fleet/README.md, Trust). */
 const keysToRotate: Check<InstallationFacts> = ({ revoked, gateways, providers, keyChanges }) => {
   if (revoked === null || gateways === null || providers === null) return null
   return revoked.flatMap(({ id, name, bindings, revocation }) => {

@@ -1,7 +1,7 @@
 /** Whoever is answered while the gateway stops is told that its connection is over, and can read that answer. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { completion, eventually, question, startTestGateway, type TestGateway } from './testing/gateway.ts'
+import { completion, question, startTestGateway, type TestGateway, waitUntil } from './testing/gateway.ts'
 
 const held = Promise.withResolvers<void>()
 const begun = { whole: { ...question, user: 'whole' }, stream: { ...question, user: 'stream', stream: true } }
@@ -17,7 +17,7 @@ beforeAll(async () => {
     )
   running = await startTestGateway(answer, { drain_seconds: 60 })
   answers = Object.values(begun).map((body) => running.chat(body))
-  await eventually(() => running.seen.length === answers.length)
+  await waitUntil(() => running.seen.length === answers.length)
   stopping = running.gateway.drain()
 })
 afterAll(async () => {

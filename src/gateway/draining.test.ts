@@ -1,6 +1,6 @@
 /** Who comes while the gateway stops is told so on every route, and is on record by name where it is known. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { completion, eventually, question, startTestGateway, type TestGateway } from './testing/gateway.ts'
+import { completion, question, startTestGateway, type TestGateway, waitUntil } from './testing/gateway.ts'
 import { jsonHeaders } from './testing/mcp.ts'
 
 const held = Promise.withResolvers<void>()
@@ -11,7 +11,7 @@ beforeAll(async () => {
   const answer = () => held.promise.then(() => Response.json(completion))
   running = await startTestGateway(answer, { drain_seconds: 60 })
   const answering = running.chat(question).then((response) => response.text())
-  await eventually(() => running.seen.length === 1)
+  await waitUntil(() => running.seen.length === 1)
   stopping = Promise.all([running.gateway.drain(), answering])
 })
 afterAll(async () => {

@@ -4,7 +4,7 @@ import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { beginExchange, type Exchange } from './exchange.ts'
 import { createInFlight } from './in-flight.ts'
-import { eventually, testListener } from './testing/gateway.ts'
+import { testListener, waitUntil } from './testing/gateway.ts'
 import { testMemory, testSettings } from './testing/worker.ts'
 
 const running = createInFlight(testSettings(), systemClock, () => undefined)
@@ -31,14 +31,14 @@ function begin(change: Partial<Exchange>): number[] {
 }
 
 test('applies the body timeout, not the idle timeout of the server, while a body arrives', async () => {
-  const limits = begin({ bodyUntil: systemClock.monotonic() + 60_000 })
-  await eventually(() => limits.includes(0))
+  const limits = begin({ bodyDeadline: systemClock.monotonic() + 60_000 })
+  await waitUntil(() => limits.includes(0))
   expect(exchange.cut).toBeNull()
 })
 
 test('restores the idle timeout after the answer', async () => {
-  const limits = begin({ bodyUntil: systemClock.monotonic() + 60_000 })
-  await eventually(() => limits.includes(0))
+  const limits = begin({ bodyDeadline: systemClock.monotonic() + 60_000 })
+  await waitUntil(() => limits.includes(0))
   running.remove(exchange)
   expect(limits.at(-1)).toBe(120)
   expect(begin({})).toEqual([])
@@ -47,8 +47,8 @@ test('restores the idle timeout after the answer', async () => {
 })
 
 test('ends the exchange when the body does not arrive in time', async () => {
-  begin({ bodyUntil: systemClock.monotonic() - 1 })
-  await eventually(() => exchange.cut !== null)
+  begin({ bodyDeadline: systemClock.monotonic() - 1 })
+  await waitUntil(() => exchange.cut !== null)
   expect(exchange.cut?.reason).toBe('request_timeout')
 })
 

@@ -6,7 +6,7 @@ import { chat } from '../languages/chat/dialect.ts'
 import { forAnyOrigin, preflightAnswer } from '../lib/http/any-origin.ts'
 import { type ProtectedResource, protectedResourcePath } from '../oauth/metadata/protected-resource.ts'
 import { version } from '../version.ts'
-import { failureAnswer } from './error-response.ts'
+import { failureResponse } from './error-response.ts'
 
 export interface ProcessEndpoint {
   ready(): Readiness
@@ -22,7 +22,7 @@ export interface ProcessEndpoint {
 const mcpResourcePath = `${protectedResourcePath}/mcp`
 
 /** Public documents in which a page that is an OAuth client reads where to get its token. */
-const pageReadable: ReadonlySet<string> = new Set([protectedResourcePath, mcpResourcePath])
+const corsReadable: ReadonlySet<string> = new Set([protectedResourcePath, mcpResourcePath])
 
 const answers: Readonly<Record<string, (itself: ProcessEndpoint) => Promise<Response> | Response>> = {
   '/healthz': () => Response.json({ status: 'ok', version }),
@@ -40,8 +40,8 @@ const answers: Readonly<Record<string, (itself: ProcessEndpoint) => Promise<Resp
 export const isProcessEndpoint = (path: string): boolean => Object.hasOwn(answers, path)
 
 /** Answers the CORS preflight of one of these paths; null when pages may not read it. */
-export const preflightAboutItself = (path: string, requestId: string): Response | null => {
-  if (!pageReadable.has(path)) return null
+export const preflightProcessEndpoint = (path: string, requestId: string): Response | null => {
+  if (!corsReadable.has(path)) return null
   const answer = preflightAnswer('GET')
   answer.headers.set('x-request-id', requestId)
   return answer
@@ -54,7 +54,7 @@ export async function answerProcessEndpoint(
   requestId: string,
 ): Promise<Response> {
   const answer = await answerOf(itself, path, requestId)
-  return pageReadable.has(path) ? forAnyOrigin(answer) : answer
+  return corsReadable.has(path) ? forAnyOrigin(answer) : answer
 }
 
 async function answerOf(itself: ProcessEndpoint, path: string, requestId: string): Promise<Response> {
@@ -64,6 +64,6 @@ async function answerOf(itself: ProcessEndpoint, path: string, requestId: string
     answer.headers.set('x-request-id', requestId)
     return answer
   } catch (thrown) {
-    return failureAnswer(chat, asFailure(thrown), requestId, null)
+    return failureResponse(chat, asFailure(thrown), requestId, null)
   }
 }

@@ -26,15 +26,15 @@ import type { Allowances } from '../usage/allowance.ts'
 import { ThreadTokenCounter, type TokenCounter } from '../usage/pricing/token-counter.ts'
 import type { Rates } from '../usage/rate/rates.ts'
 import { createMeter } from './accounting/metrics.ts'
-import { MemoryBudget, memoryFor } from './admission/memory-budget.ts'
-import { watchCaller } from './client-disconnect.ts'
-import { closingAnswer } from './connection-close.ts'
+import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
+import { watchForDisconnect } from './client-disconnect.ts'
+import { closeAfterAnswer } from './connection-close.ts'
 import type { Gateway } from './context.ts'
-import { failureAnswer } from './error-response.ts'
+import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
 import { type GovernedRoute, govern } from './govern.ts'
 import { createInFlight } from './in-flight.ts'
-import { type McpNeighbours, noNeighbours } from './mcp/neighbours.ts'
+import { noSiblings, type SiblingWorkers } from './mcp/sibling-workers.ts'
 import { createMcpSurface, mcpPath } from './mcp/surface.ts'
 import { modelsPath } from './model-discovery.ts'
 import { discoveryStages, frameStages, inferenceStages } from './pipeline.ts'
@@ -42,7 +42,7 @@ import {
   answerProcessEndpoint,
   isProcessEndpoint,
   type ProcessEndpoint,
-  preflightAboutItself,
+  preflightProcessEndpoint,
 } from './process-endpoints.ts'
 import { requestIdOf } from './request-id.ts'
 import { Circuits } from './upstream/circuit.ts'
@@ -77,7 +77,7 @@ export interface GatewayOptions {
   /** The MCP servers behind `/mcp`. */
   mcp?: McpServers
   /** The processes that share the port and may own the requested MCP session; by default none. */
-  neighbours?: McpNeighbours
+  siblings?: SiblingWorkers
 }
 
 /** A server that accepts requests and that a drain stops. */
@@ -129,12 +129,12 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     tokenCounter = new ThreadTokenCounter(),
     tracer = noTracer,
     mcp: mcpServers = noMcpServers,
-    neighbours = noNeighbours,
+    siblings = noSiblings,
     allMetrics,
   } = options
   const meter = createMeter()
-  const memory = new MemoryBudget(memoryFor(settings))
-  const running = createInFlight(settings, clock, (exchange) => watchCaller(exchange, gateway))
+  const memory = new MemoryBudget(createMemoryBudget(settings))
+  const running = createInFlight(settings, clock, (exchange) => watchForDisconnect(exchange, gateway))
   const gateway: Gateway = {
     worker,
     prices: new PriceBook(),
@@ -152,7 +152,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     draining: false,
     mcp: {
       servers: mcpServers,
-      neighbours,
+      siblings,
       sessions: new McpSessions({
         most: settings.mcp_sessions,
         idleMilliseconds: 1000 * settings.mcp_session_idle_seconds,
@@ -177,7 +177,11 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       memory,
       openCircuits: gateway.circuits.open(clock.monotonic()),
       spans: tracer.counters,
-      mcp: { sessions: gateway.mcp.sessions.size, strays: mcpServers.strays, evicted: gateway.mcp.sessions.evicted },
+      mcp: {
+        sessions: gateway.mcp.sessions.size,
+        unsolicited: mcpServers.unsolicited,
+        evicted: gateway.mcp.sessions.evicted,
+      },
     })
   const itself: ProcessEndpoint = {
     ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : worker.ready()),
@@ -191,9 +195,9 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   }
 
   /** Requests that are answered without an exchange. */
-  const aside = async (request: Request, answering: Promise<Response> | Response) => {
+  const untracked = async (request: Request, answering: Promise<Response> | Response) => {
     const answer = await answering
-    return gateway.draining ? await closingAnswer(request, answer) : answer
+    return gateway.draining ? await closeAfterAnswer(request, answer) : answer
   }
 
   return {
@@ -203,24 +207,24 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       const requestId = requestIdOf(request, newId)
       if (namesSeveralHosts(request)) {
         const failure = new Failure('bad_request', { message: severalHosts })
-        return aside(request, failureAnswer(dialectOf(path), failure, requestId, null))
+        return untracked(request, failureResponse(dialectOf(path), failure, requestId, null))
       }
       const socketRoute = sockets.routeOf(path, request)
       if (socketRoute !== null) {
         const refusal = sockets.open(socketRoute, request, { server: server ?? null, requestId })
-        return refusal === undefined ? undefined : aside(request, refusal)
+        return refusal === undefined ? undefined : untracked(request, refusal)
       }
       const route = inferenceRoutes.get(path) ?? (isModelsPath(path) ? discovery : undefined)
       if (route === undefined) {
         return path === mcpPath
           ? mcp.fetch(request, server ?? null, requestId)
-          : aside(request, answerUngoverned(itself, request, path, requestId))
+          : untracked(request, answerUngoverned(itself, request, path, requestId))
       }
       const allowed = route === discovery ? 'GET' : 'POST'
       if (request.method === allowed) {
         return govern(gateway, route, { request, connection: server ?? null, requestId })
       }
-      return aside(request, methodNotAllowed(route.dialect, allowed, requestId))
+      return untracked(request, methodNotAllowed(route.dialect, allowed, requestId))
     },
     answerMcp(request, server) {
       listeners.add(server)
@@ -254,16 +258,16 @@ export function createGateway(options: GatewayOptions): GatewayServer {
 /** Answers the endpoints of the process, and 404 for every unknown path. */
 function answerUngoverned(itself: ProcessEndpoint, request: Request, path: string, requestId: string) {
   if (!isProcessEndpoint(path)) {
-    return failureAnswer(dialectOf(path), new Failure('not_found'), requestId, null)
+    return failureResponse(dialectOf(path), new Failure('not_found'), requestId, null)
   }
   // RFC 9110 section 9.1: HEAD works wherever GET does; the server omits the body.
   if (request.method === 'GET' || request.method === 'HEAD') return answerProcessEndpoint(itself, path, requestId)
-  const preflight = request.method === 'OPTIONS' ? preflightAboutItself(path, requestId) : null
+  const preflight = request.method === 'OPTIONS' ? preflightProcessEndpoint(path, requestId) : null
   return preflight ?? methodNotAllowed(chat, 'GET, HEAD', requestId)
 }
 
 function methodNotAllowed(dialect: Dialect, allowed: string, requestId: string): Response {
-  const refused = failureAnswer(dialect, new Failure('method_not_allowed'), requestId, null)
+  const refused = failureResponse(dialect, new Failure('method_not_allowed'), requestId, null)
   refused.headers.set('allow', allowed)
   return refused
 }

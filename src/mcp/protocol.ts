@@ -1,10 +1,10 @@
-/** What both sides of the gateway go by, towards callers and towards servers (Model Context Protocol). */
+/** Protocol rules for both sides of the gateway, towards callers and servers (Model Context Protocol). */
 import type { Json } from './connection.ts'
 
-/** The versions of the protocol that are spoken, the newest first. */
+/** The supported protocol versions, newest first. */
 export const protocolVersions = ['2025-11-25', '2025-06-18'] as const
 
-/** What a server may ask of a caller, by the capability that the caller must have declared. */
+/** What a server may request of a caller, by the capability that the caller must have declared. */
 export const askable: ReadonlyMap<string, string> = new Map([
   ['sampling/createMessage', 'sampling'],
   ['elicitation/create', 'elicitation'],
@@ -12,9 +12,9 @@ export const askable: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * What of a server's request the caller has not declared that it takes, in words; null where it takes all of it: tools of
+ * States which part of a server's request the caller has not declared; null when it declared all: tools of
  * `sampling/createMessage` (2025-11-25, Sampling, Capabilities) and the modes of `elicitation/create` (Elicitation,
- * Capabilities: without any named, forms alone).
+ * Capabilities: forms only when none is named).
  */
 export function undeclared(method: string, params: Json, capabilities: Json): string | null {
   if (method === 'sampling/createMessage') {
@@ -30,14 +30,14 @@ export function undeclared(method: string, params: Json, capabilities: Json): st
   return 'The caller does not take this mode of elicitation'
 }
 
-/** The capabilities of a caller that a server can make use of through the gateway, and what each may say. */
+/** The caller capabilities that pass through the gateway, and the members that each may have. */
 const passable = {
   sampling: ['context', 'tools'],
   elicitation: ['form', 'url'],
   roots: ['listChanged'],
 } as const
 
-/** What the caller declared of these, and nothing else: no policy reads what stands beside it. */
+/** Keeps only these capabilities, because no policy reads the others. */
 export const passableOf = (capabilities: Json): Json =>
   Object.fromEntries(
     Object.entries(passable)

@@ -6,7 +6,7 @@ import { McpError } from '../../mcp/mcp-error.ts'
 import { loadOtlpExporter } from '../../telemetry/otlp.ts'
 import { type CollectedSpan, startTestCollector, type TestCollector } from '../../telemetry/testing/collector.ts'
 import { createTracer } from '../../telemetry/tracer.ts'
-import { eventually, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
 import { openCaller, type TestCaller, type TestMcpServer, testMcpServer, testMcpServers } from '../testing/mcp.ts'
 
 const traceId = '0af7651916cd43dd8448eb211c80319c'
@@ -51,7 +51,7 @@ beforeEach(() => {
 
 async function spansOf(method: string, params: object, count: number): Promise<CollectedSpan[]> {
   await (await caller.post({ jsonrpc: '2.0', id: 'q1', method, params }, { traceparent, tracestate: 'a=1' })).text()
-  await eventually(() => collector.spans.length === count)
+  await waitUntil(() => collector.spans.length === count)
   return collector.spans
 }
 const callOf = (name: string) => spansOf('tools/call', { name: `calc__${name}`, arguments: { secret: 'quiet' } }, 2)
@@ -79,7 +79,7 @@ test('traces a tool call as execute_tool without a model and gives the server th
     'server.address': 'calc.example.com',
     'server.port': 443,
   })
-  expect(server.asked.at(-1)?.params._meta).toEqual({
+  expect(server.requests.at(-1)?.params._meta).toEqual({
     traceparent: `00-${traceId}-${call?.spanId}-01`,
     tracestate: 'a=1',
   })
@@ -110,7 +110,10 @@ test('joins the trace that the message itself names and passes a message without
   const own = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`
   const [span] = await spansOf('tools/call', { name: 'calc__add', _meta: { traceparent: own, theirs: 1 } }, 2)
   expect([span?.traceId, span?.traceState]).toEqual(['1'.repeat(32), ''])
-  expect(server.asked.at(-1)?.params._meta).toEqual({ theirs: 1, traceparent: expect.stringContaining('1'.repeat(32)) })
+  expect(server.requests.at(-1)?.params._meta).toEqual({
+    theirs: 1,
+    traceparent: expect.stringContaining('1'.repeat(32)),
+  })
   await caller.call('calc__add')
-  expect(server.asked.at(-1)?.params._meta).toBeUndefined()
+  expect(server.requests.at(-1)?.params._meta).toBeUndefined()
 })

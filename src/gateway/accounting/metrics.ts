@@ -31,7 +31,7 @@ export interface MeterReadings {
   memory: MemoryReadings
   openCircuits: number
   spans: { readonly exported: number; readonly dropped: number }
-  mcp: { readonly sessions: number; readonly strays: number; readonly evicted: number }
+  mcp: { readonly sessions: number; readonly unsolicited: number; readonly evicted: number }
 }
 
 export interface Meter {
@@ -89,10 +89,10 @@ export function createMeter(): Meter {
     text: ({ inFlight, memory, worker, openCircuits, spans, mcp }) =>
       [
         counterText('gatehouse_requests_total', 'Requests by family, verdict and status class', counts.requests),
-        gaugeText('gatehouse_requests_in_flight', 'Requests that run at this moment', inFlight),
+        gaugeText('gatehouse_requests_in_flight', 'Requests in flight', inFlight),
         gaugeText(
           'gatehouse_request_memory_bytes',
-          'Memory that request bodies and buffered answers are counted with',
+          'Memory reserved for request bodies and buffered answers',
           memory.smallBytes + memory.largeBytes + memory.answerBytes,
         ),
         gaugeText('gatehouse_memory_waiting', 'Request bodies and answers that wait for memory', memory.waiting),
@@ -102,25 +102,25 @@ export function createMeter(): Meter {
           'Calls to providers that failed, by reason',
           counts.upstreamErrors,
         ),
-        gaugeText('gatehouse_circuits_open', 'Paths that are passed over at this moment', openCircuits),
+        gaugeText('gatehouse_circuits_open', 'Paths that are skipped because their circuit is open', openCircuits),
         counterText(
           'gatehouse_policy_verdicts_total',
-          'What policies said other than allow, by kind',
+          'Policy verdicts other than allow, by kind and verdict',
           counts.policyVerdicts,
         ),
-        counterText('gatehouse_policy_errors_total', 'Policies that could not decide', counts.policyErrors),
+        counterText('gatehouse_policy_errors_total', 'Policy evaluations that failed', counts.policyErrors),
         counterText('gatehouse_tokens_total', 'Tokens of requests and answers, by direction', counts.tokens),
-        counterText('gatehouse_cost_usd_total', 'What answers cost', inDollars(counts.cost)),
+        counterText('gatehouse_cost_usd_total', 'Cost of answers in US dollars', inDollars(counts.cost)),
         counterText('gatehouse_unpriced_total', 'Answers whose model has no price', counts.unpriced),
         histogramsText('gatehouse_request_duration_seconds', 'From the request to its end', 'family', duration),
         histogramsText('gatehouse_first_token_seconds', 'From the request to the first text', 'family', firstToken),
-        counterText('gatehouse_trace_spans_total', 'Spans by what became of them', spanCounts(spans)),
-        gaugeText('gatehouse_mcp_sessions', 'MCP sessions that are kept', mcp.sessions),
+        counterText('gatehouse_trace_spans_total', 'Spans by result', spanCounts(spans)),
+        gaugeText('gatehouse_mcp_sessions', 'Open MCP sessions', mcp.sessions),
         counterText(
-          'gatehouse_mcp_useless_messages_total',
-          'What MCP servers sent and nobody was given, by why',
+          'gatehouse_mcp_discarded_messages_total',
+          'Messages of MCP servers that were discarded, by reason',
           new Map([
-            ['reason="stray"', mcp.strays],
+            ['reason="unsolicited"', mcp.unsolicited],
             ['reason="no_room"', mcp.evicted],
           ]),
         ),

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { completion, eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { completion, question, startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
 
 type Upstream = (request: Request, body: string) => Response | Promise<Response>
 
@@ -37,7 +37,7 @@ const stream = (running: TestGateway) => running.chat({ ...question, stream: tru
 const leaveAfter = (body: unknown, ready: (running: TestGateway) => boolean) => async (running: TestGateway) => {
   const abort = new AbortController()
   const asked = running.chat(body, { signal: abort.signal }).then((response) => response.text())
-  await eventually(() => ready(running))
+  await waitUntil(() => ready(running))
   abort.abort()
   await asked.catch(() => undefined)
 }
@@ -90,7 +90,7 @@ const paths: readonly Path[] = [
     upstream: never,
     walk: async (running) => {
       const asked = ask(running)
-      await eventually(() => dispatched(running))
+      await waitUntil(() => dispatched(running))
       await running.gateway.drain()
       await asked
     },
@@ -137,7 +137,7 @@ for (const { name, upstream, walk, reason, opened, prepare } of paths) {
     const { journal } = running.worker
     prepare?.(running)
     await walk(running)
-    await eventually(() => journal.outcomes().length > 0)
+    await waitUntil(() => journal.outcomes().length > 0)
     await running.stop()
     expect(journal.outcomes().map((event) => event.reason_code)).toEqual([reason])
     expect(journal.closeCalls).toBe(opened ? 1 : 0)
@@ -171,9 +171,9 @@ test('records a client that disconnects while it sends its body', async () => {
   const socket = connect(Number(new URL(running.url).port), '127.0.0.1')
   const head = `Host: x\r\nAuthorization: Bearer ${running.secret}\r\nContent-Length: 100`
   socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${head}\r\n\r\n{"model"`)
-  await eventually(() => running.gateway.metrics().includes('gatehouse_requests_in_flight 1\n'))
+  await waitUntil(() => running.gateway.metrics().includes('gatehouse_requests_in_flight 1\n'))
   socket.destroy()
-  await eventually(() => running.worker.journal.outcomes().length > 0)
+  await waitUntil(() => running.worker.journal.outcomes().length > 0)
   expect(running.worker.journal.outcomes()).toMatchObject([{ verdict: 'error', reason_code: 'client.left' }])
   await running.stop()
 })

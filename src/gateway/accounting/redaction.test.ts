@@ -5,16 +5,16 @@ import { silentLog } from '../../lib/log/log.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import type { Span } from '../../telemetry/span.ts'
 import { createTracer } from '../../telemetry/tracer.ts'
-import { completion, eventually, startTestGateway } from '../testing/gateway.ts'
+import { completion, startTestGateway, waitUntil } from '../testing/gateway.ts'
 import { policy } from '../testing/policies.ts'
-import { withoutSecrets } from './redaction.ts'
+import { maskSecrets } from './redaction.ts'
 
 const key = `sk-proj-${'A1b2C3d4E5f6G7h8'.repeat(3)}`
 
 test('masks Gatehouse and provider secrets anywhere in a text and nothing else', () => {
-  expect(withoutSecrets(`about ${key}`)).toBe('about [OPENAI_KEY]')
+  expect(maskSecrets(`about ${key}`)).toBe('about [OPENAI_KEY]')
   for (const plain of ['gpt-4o', 'claude-sonnet-4-20250514', '0198c8a2-5b1e-7c3a-9f00-123456789abc', 'gth_short']) {
-    expect(withoutSecrets(plain)).toBe(plain)
+    expect(maskSecrets(plain)).toBe(plain)
   }
 })
 
@@ -44,7 +44,7 @@ test('records no secret from a label, session, model, metadata or tool name in a
         await gateway.chat({ ...body, model, stream }, { secret: own, headers: { 'x-request-id': own } })
       }
     }
-    await eventually(() => spans.length > 0)
+    await waitUntil(() => spans.length > 0)
     const { journal } = gateway.worker
     const kept = JSON.stringify([journal.outcomes(), [...journal.refused], [...journal.opened.values()], spans])
     expect(kept).toContain('[GATEHOUSE_TOKEN]')

@@ -5,7 +5,7 @@ import { silentLog } from '../../lib/log/log.ts'
 import { loadOtlpExporter } from '../../telemetry/otlp.ts'
 import { type CollectedSpan, startTestCollector, type TestCollector } from '../../telemetry/testing/collector.ts'
 import { createTracer } from '../../telemetry/tracer.ts'
-import { completion, eventually, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { completion, startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
 
 let collector: TestCollector
 let gateway: TestGateway
@@ -50,7 +50,7 @@ async function spansOf(path: string, body: object): Promise<{ server: CollectedS
     body: JSON.stringify({ model: 'gpt-test', ...body }),
   })
   await response.text()
-  await eventually(() => collector.spans.length === 2)
+  await waitUntil(() => collector.spans.length === 2)
   const [server, client] = collector.spans
   if (server === undefined || client === undefined) throw new Error('There are no spans')
   expect([response.status, server.kind, client.kind, client.parentSpanId]).toEqual([

@@ -5,7 +5,7 @@ import { silentLog } from '../../lib/log/log.ts'
 import { loadOtlpExporter } from '../../telemetry/otlp.ts'
 import type { Span } from '../../telemetry/span.ts'
 import { createTracer } from '../../telemetry/tracer.ts'
-import { completion, eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { completion, question, startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
 
 const traceId = '0af7651916cd43dd8448eb211c80319c'
 const callerSpan = 'b7ad6b7169203331'
@@ -37,7 +37,7 @@ const traceparent = (flags: string) => ({ traceparent: `00-${traceId}-${callerSp
 test('makes a span for the exchange and for each provider call, and sends the provider its own span', async () => {
   failures = 1
   expect((await gateway.chat(question, { headers: traceparent('01') })).status).toBe(200)
-  await eventually(() => kept.length === 3)
+  await waitUntil(() => kept.length === 3)
   const [exchange, first, second] = kept
   expect(exchange).toMatchObject({
     name: 'chat gpt-test',
@@ -89,7 +89,7 @@ test('forwards tracestate only together with its trace', async () => {
   expect(await told(traceparent('00'))).toEqual([traceparent('00').traceparent, 'a=1,b=2'])
   expect(await told({ ...traceparent('00'), tracestate: 'a=1,hello' })).toEqual([traceparent('00').traceparent, null])
   expect(await told(traceparent('01'))).toEqual([expect.stringContaining(traceId), 'a=1,b=2'])
-  await eventually(() => kept.length === 2)
+  await waitUntil(() => kept.length === 2)
   expect(kept.map(({ state }) => state)).toEqual(['a=1,b=2', 'a=1,b=2'])
 })
 
@@ -115,7 +115,7 @@ test('exports spans by OTLP with the configured headers', async () => {
     environment: 'staging',
   })
   await gateway.chat(question, { headers: traceparent('01') })
-  await eventually(() => kept.length === 2)
+  await waitUntil(() => kept.length === 2)
   await send(kept)
   expect(asked).toMatchObject([{ path: '/v1/traces', type: 'application/x-protobuf', key: 'secret' }])
   expect(asked[0]?.bytes.includes(Buffer.from(traceId, 'hex'))).toBe(true)

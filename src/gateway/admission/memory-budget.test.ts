@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
-import { completion, eventually, startTestGateway } from '../testing/gateway.ts'
-import { MemoryBudget, memoryFor, smallBodyBytes } from './memory-budget.ts'
+import { completion, startTestGateway, waitUntil } from '../testing/gateway.ts'
+import { createMemoryBudget, MemoryBudget, smallBodyBytes } from './memory-budget.ts'
 
 const mebibyte = 1024 * 1024
 const budget = (waitMilliseconds = 60_000) => new MemoryBudget({ bytes: 24 * mebibyte, waitMilliseconds })
@@ -108,8 +108,8 @@ test('reads answers beyond the budget one at a time, oldest first', async () => 
 
 test('divides the configured memory among workers', () => {
   const settings = { memory_bytes: 64 * mebibyte, memory_wait_seconds: 3, gateway_workers: 4 }
-  expect(memoryFor(settings)).toEqual({ bytes: 16 * mebibyte, waitMilliseconds: 3000 })
-  expect(memoryFor({ ...settings, memory_bytes: undefined, gateway_workers: 1 }).bytes).toBeGreaterThan(0)
+  expect(createMemoryBudget(settings)).toEqual({ bytes: 16 * mebibyte, waitMilliseconds: 3000 })
+  expect(createMemoryBudget({ ...settings, memory_bytes: undefined, gateway_workers: 1 }).bytes).toBeGreaterThan(0)
 })
 
 const chatBody = (bytes: number) =>
@@ -125,7 +125,7 @@ test('refuses a large body unread when memory is exhausted, in the dialect of th
     { memory_bytes: 12 * mebibyte, memory_wait_seconds: 0 },
   )
   const held = running.chat(chatBody(2 * mebibyte - 100))
-  await eventually(() => running.seen.length === 1)
+  await waitUntil(() => running.seen.length === 1)
   const refused = await running.chat(chatBody(mebibyte))
   expect(refused.status).toBe(503)
   expect(refused.headers.get('retry-after')).toBe('1')

@@ -9,7 +9,7 @@ import { compilePrice } from '../../providers/prices/price-record.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { noLimits } from '../../usage/limits.ts'
 import { TestAllowances } from '../../usage/testing/allowances.ts'
-import { completion, eventually, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { completion, startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
 import { testModel, testPolicy } from '../testing/worker.ts'
 
 type Upstream = (request: Request, body: string) => Response | Promise<Response>
@@ -298,7 +298,7 @@ describe('a client that disconnects', () => {
     const response = await ask({ ...question, stream: true }, abort.signal)
     await response.body?.getReader().read()
     abort.abort()
-    await eventually(() => running.worker.journal.outcomes().length > 0)
+    await waitUntil(() => running.worker.journal.outcomes().length > 0)
     // 12 characters in and 17 out, four to a token.
     expect(allowances.balances.get('token/t/money')).toBe(10_000_000 - (3 * 2000 + 5 * 4000))
     expect(lastOutcome()?.event_cost_attribution).toMatchObject({ estimated: true })
@@ -369,7 +369,7 @@ describe('books or releases every reservation exactly once, however the exchange
       await ask(body)
         .then((response) => response.text())
         .catch(() => undefined)
-      await eventually(() => allowances.settled + allowances.released > 0)
+      await waitUntil(() => allowances.settled + allowances.released > 0)
       expect([allowances.reserved, allowances.settled, allowances.released]).toEqual([
         1,
         opened ? 1 : 0,
@@ -388,7 +388,7 @@ describe('books or releases every reservation exactly once, however the exchange
     await Bun.sleep(30)
     abort.abort()
     await asked
-    await eventually(() => running.worker.journal.outcomes().length > 0)
+    await waitUntil(() => running.worker.journal.outcomes().length > 0)
     expect([allowances.reserved, allowances.settled, allowances.released]).toEqual([0, 0, 0])
     expect([...allowances.balances.values()]).toEqual([10_000_000, 5])
   })

@@ -12,7 +12,7 @@ import { type Exchange, required } from '../exchange.ts'
 import { digestOf } from '../policy/decisions.ts'
 
 /** Reserves the grant for this request, if there is one. True when the exchange has a grant. Waits only for a lease. */
-export function useGrant(exchange: Exchange, gateway: Gateway): boolean | Promise<boolean> {
+export function reserveGrant(exchange: Exchange, gateway: Gateway): boolean | Promise<boolean> {
   if (exchange.grant !== null) return true
   const { worker, clock } = gateway
   const grant = worker.view.grant(required(exchange.token).id, digestOf(exchange, gateway), clock.now())
@@ -23,7 +23,7 @@ async function hold(exchange: Exchange, { worker }: Gateway, id: string): Promis
   try {
     const demands = [{ account: `grant/${id}`, want: 1, min: 1 }]
     const reservation = await worker.allowances.reserve(demands, exchange.abort.signal)
-    if (exchange.settled !== null) {
+    if (exchange.outcomeCommitted !== null) {
       // The client disconnected during the wait, so nothing would release the reservation later.
       reservation.release()
       return false
@@ -48,7 +48,7 @@ export function withGrant(outcome: StageOutcome, granted: Said): StageOutcome {
 }
 
 /** Books the grant when the request was sent, in the tick in which its outcome is written; otherwise releases it. */
-export function settleGrant({ grant, opened }: Exchange, event: Event): void {
+export function bookGrant({ grant, opened }: Exchange, event: Event): void {
   if (grant === null) return
   const { reservation } = grant
   if (opened) event.settlements = [...(event.settlements ?? []), ...reservation.settle(reservation.held)]
@@ -56,6 +56,6 @@ export function settleGrant({ grant, opened }: Exchange, event: Event): void {
 }
 
 /** What recovery books for a reserved grant: it counts as used. */
-export function keepGrant({ grant }: Exchange, event: Event): void {
+export function bookInterruptedGrant({ grant }: Exchange, event: Event): void {
   if (grant !== null) event.settlements = [...(event.settlements ?? []), ...grant.reservation.held]
 }

@@ -12,7 +12,7 @@ import { coveredBy } from '../../mcp/surface/uri-template.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 
-export interface WantedOffer {
+export interface RequestedOffer {
   readonly kind: Exclude<OfferKind, 'resource_template'>
   /** The server's own name or address of the offer. */
   readonly name: string
@@ -23,12 +23,12 @@ export async function requireApproved(
   exchange: Exchange,
   gateway: Gateway,
   connection: McpConnection,
-  { kind, name }: WantedOffer,
+  { kind, name }: RequestedOffer,
 ): Promise<void> {
-  const seen = await seenOf(exchange, gateway, connection, kind)
+  const seen = await shownNames(exchange, gateway, connection, kind)
   if (seen.approved.has(name)) return
   if (kind === 'resource' && !seen.held.has(name)) {
-    const templates = await seenOf(exchange, gateway, connection, 'resource_template')
+    const templates = await shownNames(exchange, gateway, connection, 'resource_template')
     // A completion names the template itself.
     const isOf = (template: string) => template === name || coveredBy(template, name)
     if ([...templates.approved].some(isOf)) return
@@ -37,7 +37,7 @@ export async function requireApproved(
   throw new Failure(kind === 'tool' ? 'mcp.unknown_tool' : 'mcp.unknown_name')
 }
 
-async function seenOf(
+async function shownNames(
   { mcp }: Exchange,
   { mcp: { servers } }: Gateway,
   { server, capabilities }: McpConnection,

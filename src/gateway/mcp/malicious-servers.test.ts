@@ -4,7 +4,7 @@ import { answer, type Behaviour, FakeMcpServer, frame, stream } from '../../../t
 import type { Json } from '../../mcp/connection.ts'
 import { gatewayServers, storedServer } from '../../mcp/testing/servers.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
-import { eventually, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
 import { openCaller } from '../testing/mcp.ts'
 import { testPolicy } from '../testing/worker.ts'
 
@@ -161,7 +161,7 @@ test('ignores a server answer in one session for a request of another', async ()
   })
   const [first, second] = await Promise.all([openCaller(gateway), openCaller(gateway)])
   const waiting = first.call('evil__t')
-  await eventually(() => ids.length === 1)
+  await waitUntil(() => ids.length === 1)
   await second.call('evil__t')
   held.resolve()
   expect(await waiting).toMatchObject(passed)
@@ -238,7 +238,7 @@ test('delays no answer of one server by queued messages of another', async () =>
   )
   const caller = await openCaller(guarded)
   const waiting = caller.call('evil__t')
-  await eventually(() => guarded.gateway.metrics().includes('reason="no_room"} 1'))
+  await waitUntil(() => guarded.gateway.metrics().includes('reason="no_room"} 1'))
   expect(await caller.call('good__t')).toMatchObject(passed)
   slow.resolve()
   await waiting

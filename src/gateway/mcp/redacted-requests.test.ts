@@ -5,7 +5,7 @@ import type { Json } from '../../mcp/connection.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import type { Span } from '../../telemetry/span.ts'
 import { createTracer } from '../../telemetry/tracer.ts'
-import { eventually, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
 import { openCaller, type TestMcpServer, testMcpServer, testMcpServers } from '../testing/mcp.ts'
 import { testPolicy } from '../testing/worker.ts'
 import { routedMethods } from './call.ts'
@@ -69,7 +69,7 @@ async function start(action: 'redact' | 'block' | null) {
 
 /** All that is recorded so far. */
 async function recorded({ worker: { journal } }: TestGateway): Promise<string> {
-  await eventually(() => spans.length >= journal.outcomes().length)
+  await waitUntil(() => spans.length >= journal.outcomes().length)
   return JSON.stringify([journal.outcomes(), journal.refused, [...journal.opened.values()], [...journal.closed], spans])
 }
 
@@ -87,7 +87,7 @@ for (const [method, params] of cases) {
           data: { code: 'policy_denied', verdictan: { verdict: 'DENY', reason_code: 'policy.target_changed' } },
         },
       })
-      expect(JSON.stringify(files.asked)).not.toContain(word)
+      expect(JSON.stringify(files.requests)).not.toContain(word)
       const outcomes = gateway.worker.journal.outcomes()
       expect(outcomes.at(-1)).toMatchObject({ verdict: 'deny', reason_code: 'policy.target_changed' })
       const kept = await recorded(gateway)
@@ -99,7 +99,7 @@ for (const [method, params] of cases) {
   test(`records no blocked word and no secret of ${method}: ${Object.keys(params('')).join(', ')}`, async () => {
     const { gateway, files, caller } = await start('block')
     for (const word of [email, 'zebra', key, `read_${key}`]) await caller.ask(method, params(word), `id ${word}`)
-    expect(JSON.stringify(files.asked)).not.toContain('zebra')
+    expect(JSON.stringify(files.requests)).not.toContain('zebra')
     const kept = await recorded(gateway)
     for (const word of [email, 'zebra', key]) expect(kept).not.toContain(word)
   })
@@ -107,7 +107,7 @@ for (const [method, params] of cases) {
   test(`forwards ${method} unchanged when no policy changes its target: ${Object.keys(params('')).join(', ')}`, async () => {
     const { files, caller } = await start('redact')
     expect(await caller.ask(method, params('plain'))).toHaveProperty('result')
-    const sent = files.asked.filter((asked) => asked.method === method)
+    const sent = files.requests.filter((asked) => asked.method === method)
     expect(JSON.stringify(sent)).toContain('plain')
     expect(JSON.stringify(sent)).not.toContain('files__')
     expect(JSON.stringify(sent)).not.toContain('mcp://')
@@ -134,9 +134,9 @@ for (const [method, params] of addressed) {
         { error: { data: { verdictan: { reason_code: 'policy.target_changed' } } } },
       ])
     }
-    expect(files.asked.filter((asked) => asked.method === method)).toEqual([])
+    expect(files.requests.filter((asked) => asked.method === method)).toEqual([])
     expect(await caller.ask(method, params('a%20b%2fc'))).toHaveProperty('result')
-    expect(JSON.stringify(files.asked.filter((asked) => asked.method === method))).toContain('a%20b%2fc')
+    expect(JSON.stringify(files.requests.filter((asked) => asked.method === method))).toContain('a%20b%2fc')
   })
 }
 

@@ -5,7 +5,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { CreateMessageRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 import { hashSecret } from '../../identity/secret.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
-import { eventually } from '../testing/gateway.ts'
+import { waitUntil } from '../testing/gateway.ts'
 import { jsonHeaders, startMcpGateway, testMcpServer } from '../testing/mcp.ts'
 
 type McpGateway = Awaited<ReturnType<typeof startMcpGateway>>
@@ -77,7 +77,7 @@ for (const [renewal, { own, others }] of Object.entries(owners)) {
     expect(transport.sessionId).toBe(session)
     expect(files.connections).toBe(1)
     gateway.servers.changed()
-    await eventually(() => changes > 0)
+    await waitUntil(() => changes > 0)
     for (const other of others) expect((await post(gateway.worker.addToken(other), session)).status).toBe(404)
     await client.close()
   })

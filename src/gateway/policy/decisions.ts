@@ -9,9 +9,9 @@ import { Failure, type FailureCode } from '../../failure.ts'
 import type { PolicyResult } from '../../policies/chain.ts'
 import { brokenReason, type Said } from '../../policies/stages/run-stage.ts'
 import { recordedResult } from '../accounting/recorded-text.ts'
-import { maskedOrNull } from '../accounting/redaction.ts'
+import { maskSecretsOrNull } from '../accounting/redaction.ts'
 import type { Gateway } from '../context.ts'
-import { askedModel, type Exchange } from '../exchange.ts'
+import { type Exchange, requestedModel } from '../exchange.ts'
 import { recordedName } from '../mcp/recorded-request.ts'
 import type { EscalationNotice } from './escalation-notice.ts'
 
@@ -90,7 +90,7 @@ const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest }: E
     digest,
     route,
     family,
-    model: (mcp === null ? null : recordedName(exchange, mcp)) ?? maskedOrNull(askedModel(exchange)),
+    model: (mcp === null ? null : recordedName(exchange, mcp)) ?? maskSecretsOrNull(requestedModel(exchange)),
     provider: model?.provider.name ?? null,
     sent: opened,
   }

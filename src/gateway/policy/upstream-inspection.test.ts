@@ -15,7 +15,7 @@ import { newId } from '../../lib/ids.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
 import { callerLanguageOf, providerLanguageOf } from '../request/translate.ts'
-import { eventually, type TestGateway } from '../testing/gateway.ts'
+import { type TestGateway, waitUntil } from '../testing/gateway.ts'
 import { eventStream, policy } from '../testing/policies.ts'
 import { sse, startTranslating, type TranslatingGateway } from '../testing/translating.ts'
 import { testModel } from '../testing/worker.ts'
@@ -395,11 +395,11 @@ describe('a stream held whole until a policy has seen it', () => {
     const leave = new AbortController()
     // It rejects where the caller has left before its answer began; what is recorded of it is looked at below.
     const asked = ask('chat', 'anthropic', true, { signal: leave.signal }).catch(() => null)
-    await eventually(() => open !== null && running.worker.journal.opened.size > 0)
+    await waitUntil(() => open !== null && running.worker.journal.opened.size > 0)
     await Bun.sleep(100)
     leave.abort()
     await asked
-    await eventually(() => running.worker.journal.outcomes().length > 0)
+    await waitUntil(() => running.worker.journal.outcomes().length > 0)
     expect(running.worker.journal.outcomes()).toMatchObject([
       { reason_code: 'client.left', event_cost_attribution: { input_tokens: 5, output_tokens: 100, estimated: true } },
     ])
@@ -470,7 +470,7 @@ describe('a policy that calls an outside service', () => {
       answering('messages', speaking('Hello'))
       govern(hook(`http://127.0.0.1:${silent.port}/`))
       const answer = ask('chat', 'anthropic', stream).then((response) => response.text())
-      await eventually(() => asked === 1)
+      await waitUntil(() => asked === 1)
       running.gateway.cutTokens([hashSecret(running.secret)])
       await answer.catch(() => 'cut')
       await silent.stop(true)

@@ -1,7 +1,7 @@
 /** Embeddings that are several calls to their provider: what they cost however they end, and what is no answer. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type OpenAI from 'openai'
-import { eventually, type TestGateway } from '../testing/gateway.ts'
+import { type TestGateway, waitUntil } from '../testing/gateway.ts'
 import { price, sentBody, startTranslating, type TranslatingGateway } from '../testing/translating.ts'
 import { testModel } from '../testing/worker.ts'
 
@@ -38,11 +38,11 @@ describe('embeddings in several calls', () => {
       .create({ model: 'titan', input: Array(500).fill('some words here') }, { signal: leaving.signal })
       // It leaves: that it has no answer is what is meant.
       .catch(() => null)
-    await eventually(() => running.seen.length === 10)
+    await waitUntil(() => running.seen.length === 10)
     await Bun.sleep(20)
     leaving.abort()
     await asking
-    await eventually(() => running.worker.journal.outcomes().length === 1)
+    await waitUntil(() => running.worker.journal.outcomes().length === 1)
     held.resolve()
     expect(running.worker.journal.outcomes()).toMatchObject([
       { reason_code: 'client.left', event_cost_attribution: { input_tokens: 6 * 50 + 4 * 4, estimated: true } },

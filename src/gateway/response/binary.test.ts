@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { eventually, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
 
 let running: TestGateway
 let answer: () => Response
@@ -106,7 +106,7 @@ test('aborts the connection when an answer breaks, stalls or grows too long', as
     answer = () => audio(pieces)
     const { ended } = await read(await speak())
     expect([reason, ended]).toEqual([reason, false])
-    await eventually(() => outcomes().at(-1)?.reason_code === reason)
+    await waitUntil(() => outcomes().at(-1)?.reason_code === reason)
   }
   expect(outcomes().map(({ verdict }) => verdict)).toEqual(['error', 'error', 'error'])
 })
@@ -132,8 +132,8 @@ test('cancels the provider call when the client disconnects in the middle, and r
   const reader = (await speak(leaving.signal)).body?.getReader()
   await reader?.read()
   leaving.abort()
-  await eventually(() => outcomes().at(-1)?.reason_code === 'client.left')
-  await eventually(() => running.aborted() === 1)
+  await waitUntil(() => outcomes().at(-1)?.reason_code === 'client.left')
+  await waitUntil(() => running.aborted() === 1)
 })
 
 test('leaves the answer unfinished when its outcome cannot be recorded', async () => {

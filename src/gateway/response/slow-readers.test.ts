@@ -1,7 +1,7 @@
 /** Who still reads an answer has what is left of the drain's time; who never reads it holds no stop up for longer. */
 import { expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
-import { completion, eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { completion, question, startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
 
 /** More than two systems keep of a connection that is not read. */
 const long = 'x'.repeat(16 * 1024 * 1024)
@@ -16,7 +16,7 @@ async function answeredUnread(drainSeconds: number): Promise<{ running: TestGate
     `POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${running.secret}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   )
-  await eventually(() => running.worker.journal.outcomes().length === 1)
+  await waitUntil(() => running.worker.journal.outcomes().length === 1)
   return { running, socket }
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { question, startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
 
 const encoder = new TextEncoder()
 const streamed = { ...question, stream: true }
@@ -160,7 +160,7 @@ test('cuts an answer over the size limit with an error frame', async () => {
   for (let index = 0; index < 20; index++) send(`: ${'x'.repeat(4000)}\n\n`)
   expect(await reader.rest()).toEndWith(done)
   expect(outcome()?.reason_code).toBe('provider.answer_too_large')
-  await eventually(() => running.aborted() === 1)
+  await waitUntil(() => running.aborted() === 1)
 })
 
 test('cancels the provider call of a disconnected client and charges for the received part', async () => {
@@ -171,7 +171,7 @@ test('cancels the provider call of a disconnected client and charges for the rec
   send(chunk('abcdefgh'))
   await reader.next()
   abort.abort()
-  await eventually(() => running.aborted() === 1)
+  await waitUntil(() => running.aborted() === 1)
   expect(outcome()).toMatchObject({
     verdict: 'error',
     reason_code: 'client.left',

@@ -104,7 +104,7 @@ export function testListener() {
 }
 
 /** Waits until a condition holds, for effects on another connection. */
-export async function eventually(holds: () => boolean): Promise<void> {
+export async function waitUntil(holds: () => boolean): Promise<void> {
   for (let round = 0; round < 5000; round++) {
     if (holds()) return
     await Bun.sleep(4)

@@ -10,7 +10,7 @@ import {
 } from '../../../test/fakes/upstream.ts'
 import type { Settings } from '../../config.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
-import { eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { question, startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
 import { testModel, testPolicy, testProvider } from '../testing/worker.ts'
 
 let primary: FakeUpstream
@@ -136,7 +136,7 @@ test('drops a provider that is silent until its deadline, does not retry it, and
     ['one', 'provider.timeout', null],
     ['two', 'ok', 200],
   ])
-  await eventually(() => primary.running() === 0)
+  await waitUntil(() => primary.running() === 0)
 })
 
 test('does not retry a path whose connection is not established in time', async () => {
@@ -305,18 +305,18 @@ test('ends at once when the client disconnects before the headers or during a re
   primary.when('main-up', { stop: { after: 'nothing', by: 'stall' } })
   const leaving = new AbortController()
   const first = ask('main', {}, { signal: leaving.signal }).catch(() => null)
-  await eventually(() => primary.running() === 1)
+  await waitUntil(() => primary.running() === 1)
   leaving.abort()
   await first
-  await eventually(() => primary.calls[0]?.state === 'cancelled before headers')
+  await waitUntil(() => primary.calls[0]?.state === 'cancelled before headers')
   primary.when('main-up', failing(429, { 'retry-after': '20' }))
   const leavingLater = new AbortController()
   const second = ask('main', {}, { signal: leavingLater.signal }).catch(() => null)
-  await eventually(() => primary.calls.length === 2 && primary.calls[1]?.state === 'answered')
+  await waitUntil(() => primary.calls.length === 2 && primary.calls[1]?.state === 'answered')
   await Bun.sleep(30)
   leavingLater.abort()
   await second
-  await eventually(() => running.worker.journal.outcomes().length === 2)
+  await waitUntil(() => running.worker.journal.outcomes().length === 2)
   expect(running.worker.journal.outcomes().map(({ reason_code }) => reason_code)).toEqual([
     'client.left',
     'client.left',
@@ -343,7 +343,7 @@ test('refuses a token that is revoked during a retry delay', async () => {
   primary.when('main-up', failing(429, { 'retry-after-ms': '200' }))
   const secret = running.worker.addToken({ id: 'revoked-meanwhile' })
   const asking = ask('main', {}, { secret })
-  await eventually(() => primary.calls.length === 1)
+  await waitUntil(() => primary.calls.length === 1)
   const hash = new Bun.CryptoHasher('sha256').update(secret).digest('hex')
   running.worker.denials.add(hash)
   expect((await asking).status).toBe(401)

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
-import { type Spoken, speak } from '../testing/socket.ts'
+import { question, startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
+import { openSocket, type TestSocket } from '../testing/socket.ts'
 
 let running: TestGateway
 let answer: (request: Request, body: string) => Response | Promise<Response>
@@ -15,8 +15,8 @@ beforeEach(async () => {
 })
 afterEach(() => running.stop())
 
-const connect = (headers: Record<string, string> = {}, path = '/v1/chat/completions/ws'): Promise<Spoken> =>
-  speak(`${running.url.replace('http', 'ws')}${path}`, { authorization: `Bearer ${running.secret}`, ...headers })
+const connect = (headers: Record<string, string> = {}, path = '/v1/chat/completions/ws'): Promise<TestSocket> =>
+  openSocket(`${running.url.replace('http', 'ws')}${path}`, { authorization: `Bearer ${running.secret}`, ...headers })
 
 const errorFrameOf = (text: string | undefined) => JSON.parse(text ?? '{}')
 
@@ -138,7 +138,7 @@ describe('the end of a connection', () => {
     socket.send(JSON.stringify(question))
     await socket.frames(1)
     socket.close()
-    await eventually(() => running.aborted() === 1 && running.worker.journal.outcomes().length === 1)
+    await waitUntil(() => running.aborted() === 1 && running.worker.journal.outcomes().length === 1)
     expect(running.worker.journal.outcomes()[0]).toMatchObject({ reason_code: 'client.left' })
   })
 
@@ -146,9 +146,9 @@ describe('the end of a connection', () => {
     answer = () => new Promise(() => undefined)
     const socket = await connect()
     socket.send(JSON.stringify(question))
-    await eventually(() => running.seen.length === 1)
+    await waitUntil(() => running.seen.length === 1)
     socket.close()
-    await eventually(() => running.aborted() === 1 && running.worker.journal.outcomes().length === 1)
+    await waitUntil(() => running.aborted() === 1 && running.worker.journal.outcomes().length === 1)
   })
 
   test('has code 1003 for a binary frame', async () => {
@@ -203,7 +203,7 @@ describe('the end of a connection', () => {
       expect(frame).toMatch(/:token\/\S+ has been revoked/)
       expect((await socket.ended).code).toBe(1008)
     }
-    await eventually(() => running.aborted() === 1)
+    await waitUntil(() => running.aborted() === 1)
     expect(running.worker.journal.outcomes()).toMatchObject([{ reason_code: 'token.revoked' }])
   })
 
@@ -211,7 +211,7 @@ describe('the end of a connection', () => {
     answer = () => new Promise(() => undefined)
     const socket = await connect()
     socket.send(JSON.stringify(question))
-    await eventually(() => running.seen.length === 1)
+    await waitUntil(() => running.seen.length === 1)
     for (let n = 0; n < 300; n++) socket.send(JSON.stringify({ model: 'gpt-test', mark: n }))
     expect((await socket.ended).code).toBe(1013)
     expect(running.seen).toHaveLength(1)
@@ -225,7 +225,7 @@ describe('the end of a connection', () => {
     }
     const [busy, idle] = [await connect(), await connect()]
     busy.send(JSON.stringify(question))
-    await eventually(() => running.seen.length === 1)
+    await waitUntil(() => running.seen.length === 1)
     const drained = running.gateway.drain()
     expect((await idle.ended).code).toBe(1001)
     expect((await fetch(`${running.url}/v1/chat/completions/ws`, { headers: handshake() })).status).toBe(503)
@@ -301,7 +301,7 @@ test('slows the provider for a peer that does not read', async () => {
   const socket = await connect()
   socket.pause()
   socket.send(JSON.stringify(question))
-  await eventually(() => written > 10)
+  await waitUntil(() => written > 10)
   let before = -1
   while (before !== written) {
     before = written
@@ -310,6 +310,6 @@ test('slows the provider for a peer that does not read', async () => {
   // What stands in the buffers of four connections' ends, far from all there is.
   expect(written).toBeLessThan(900)
   socket.resume()
-  await eventually(() => written > before)
+  await waitUntil(() => written > before)
   socket.close()
 })

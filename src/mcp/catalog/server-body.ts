@@ -1,4 +1,4 @@
-/** What an MCP server's record may hold when it is written (mcp/README.md), and what of it is shown: no secret. */
+/** The schemas of an MCP server's record (mcp/README.md): as it is written, and as it is shown without secrets. */
 import { z } from 'zod'
 import { noSecret } from '../../identity/free-text.ts'
 import { recordName } from '../../providers/catalog/catalog-change.ts'
@@ -7,7 +7,7 @@ import { headersSchema } from '../../providers/provider-body.ts'
 const secretText = z.string().min(1).max(4096)
 const address = z.string().max(2048)
 
-/** Read from its beginning, a published name says where this ends: at the first two underscores in a row. */
+/** A published name is split at its first two underscores in a row, so a server name holds none. */
 export const serverName = recordName
   .refine((name) => !name.includes('__'), 'Two underscores in a row part the name from what the server offers')
   .refine((name) => !name.endsWith('_'), 'An underscore at its end could be one of the two that part it from a tool')

@@ -1,9 +1,9 @@
 /**
- * A local MCP server: a child of the gateway that speaks JSON-RPC by lines on its pipes (Model Context Protocol,
- * Transports, stdio). It sees PATH and what its record says of the environment, nothing else of the gateway. Of its
- * standard error only the length is logged: programs write there what they were called with, which may be a caller's
- * secret or prompt, and nothing can tell that from other words. It ends with the session: its input is closed, then it
- * and all that it has started are told to end, then killed; should this process be killed, they are at once.
+ * A local MCP server: a child process of the gateway that speaks JSON-RPC by lines on its pipes (Model Context
+ * Protocol, Transports, stdio). It gets PATH and the environment of its record, nothing else of the gateway. Of its
+ * standard error only the length is logged, because programs write there what they were called with, which may be a
+ * caller's secret or prompt. It ends with the session: its input is closed, then its process group gets SIGTERM, then
+ * SIGKILL. If this process is killed, the group is killed at once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Failure } from '../../failure.ts'
@@ -50,7 +50,7 @@ export class CommandTransport implements Transport {
       cwd: '/',
       env: { PATH: path, ...environment },
       stdio: ['pipe', 'pipe', 'pipe'],
-      // A group of its own, so that what it starts ends with it.
+      // A process group of its own, so that its children end with it.
       detached: true,
     })
     this.#bind()
@@ -76,10 +76,10 @@ export class CommandTransport implements Transport {
   }
 
   ready(): void {
-    // A pipe has nothing to remember.
+    // A pipe has no session.
   }
 
-  /** Once only: when the group has ended, its number may be another's. */
+  /** Only once: after the group has ended, its number may be reused. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -93,7 +93,7 @@ export class CommandTransport implements Transport {
     await this.#ended.promise
     clearTimeout(toEnd)
     clearTimeout(toKill)
-    // What it started and left behind.
+    // Processes that it started and left behind.
     this.#signal('SIGKILL')
     this.#letGo()
   }
@@ -127,7 +127,7 @@ export class CommandTransport implements Transport {
     try {
       this.#receiver.message(text)
     } catch (error) {
-      // Programs that write to the wrong pipe are common; the next line may be a message.
+      // Programs often write to the wrong pipe; the next line may be a message.
       if (!(error instanceof SyntaxError)) throw error
     }
   }
@@ -159,7 +159,7 @@ export class CommandTransport implements Transport {
     log.info({ mcp_server: server, bytes: this.#complained }, 'An MCP server wrote to its standard error')
   }
 
-  /** Has it end with this process. */
+  /** Makes it end with this process. */
   #bind(): void {
     const { pid } = this.#child
     if (pid === undefined) return

@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 const burst = 2000
 const aSecond = 500
 
-/** How much one server may say to one session that it was not asked for: a burst, and then so many messages a second. */
+/** Limits the unrequested messages of one server to one session: a burst, then a number of messages a second. */
 export class Flood {
   readonly #clock: Clock
   #left = burst
@@ -14,7 +14,7 @@ export class Flood {
     this.#at = clock.monotonic()
   }
 
-  /** Whether one more message is taken. */
+  /** Whether one more message is accepted. */
   takes(): boolean {
     const now = this.#clock.monotonic()
     this.#left = Math.min(burst, this.#left + ((now - this.#at) / 1000) * aSecond)
@@ -24,7 +24,7 @@ export class Flood {
     return true
   }
 
-  /** The message was an answer: as many come as requests are sent. */
+  /** The message was an answer, which does not count. */
   giveBack(): void {
     this.#left += 1
   }

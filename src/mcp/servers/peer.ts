@@ -1,15 +1,15 @@
 /**
- * JSON-RPC 2.0 with one MCP server, for one caller's session. What the server writes is taken by what it is and passed on
- * with every member it has:
+ * JSON-RPC 2.0 with one MCP server for one caller's session. Messages of the server pass with every member:
  *
- * - an answer settles the request of its id; one that nobody asked for, or that is given twice, is counted and let fall;
- * - progress goes to the request of its token and gives it its time anew, up to the total;
- * - a request reaches the caller only where the caller declared the capability for it, a limited number at once, and no
- *   longer than the calls last in whose course it came;
- * - other notifications reach the caller. A server that says more than `Flood` takes is cut off; what it was asked for
- *   does not count.
+ * - An answer settles the request of its id. One without a request, or a second one, is counted and dropped.
+ * - Progress goes to the request of its token and extends its time, up to the total.
+ * - A request reaches the caller only if the caller declared the capability, a limited number at a time, and no longer
+ *   than the calls run that it belongs to.
+ * - Other notifications reach the caller. A server that sends more than `Flood` accepts is disconnected; answers do not
+ *   count.
  *
- * Ids and progress tokens are the peer's own. A request that the caller gives up, or whose time is over, is cancelled.
+ * Ids and progress tokens are the peer's own. A request that the caller cancels, or that times out, is cancelled at the
+ * server.
  */
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -27,13 +27,13 @@ const mostAsked = 16
 export interface PeerOptions {
   caller: McpCaller
   clock: Clock
-  /** How long a request may be without progress, and in all. */
+  /** How long a request may be without progress, and in total. */
   idleMilliseconds: number
   totalMilliseconds: number
   open(receiver: Receiver): Transport
-  /** Called once, when nothing will come any more and nobody closed it. */
+  /** Called once, when the connection broke without being closed. */
   onBroken(reason: Failure): void
-  /** Called for an answer that nobody waits for, and for a message that is none. */
+  /** Called for an answer without a request, and for a malformed message. */
   onStray(): void
 }
 
@@ -41,7 +41,7 @@ interface Pending {
   resolve(result: Json): void
   reject(error: unknown): void
   onProgress: ((params: Json) => void) | undefined
-  /** What comes are definitions. */
+  /** The answer holds definitions. */
   isListed: boolean
   /** Monotonic milliseconds. */
   silentSince: number
@@ -50,9 +50,9 @@ interface Pending {
 /** A request of the server that waits for the caller. */
 interface Asked {
   readonly ended: AbortController
-  /** The calls in whose course it came, as far as they run; null where it came beside all. */
+  /** The running calls it belongs to; null when it belongs to none. */
   readonly during: Set<number> | null
-  /** The server has taken it back: it wants no answer. */
+  /** The server cancelled it and wants no answer. */
   withdrawn: boolean
 }
 
@@ -78,7 +78,7 @@ export class Peer implements Receiver {
     this.#transport = options.open(this)
   }
 
-  /** Why nothing will come any more; null while something may. */
+  /** Why the connection is over; null while it is not. */
   get over(): Failure | null {
     return this.#over
   }
@@ -112,12 +112,12 @@ export class Peer implements Receiver {
       stopClock()
       this.#endAsked(id)
       signal.removeEventListener('abort', leave)
-      // A stream that goes on behind the answer has nothing more to say.
+      // The rest of a stream after the answer is not needed.
       endWait()
     }
   }
 
-  /** Rejects with a Failure where it cannot be sent. */
+  /** Rejects with a Failure when it cannot be sent. */
   async notify(method: string, params: Json | undefined): Promise<void> {
     if (this.#over !== null) throw this.#over
     await this.#transport.tell({ jsonrpc: '2.0', method, ...(params && { params }) })
@@ -143,10 +143,10 @@ export class Peer implements Receiver {
     else if (typeof message.method === 'string') this.#hear(message.method, spelt(message, text), during)
     else {
       const { id, error } = message
-      // Definitions are compared with what was approved: another spelling of a number is no other definition.
+      // Definitions are compared with approved ones, and another spelling of a number is the same definition.
       const isListed = typeof id === 'number' && this.#pending.get(id)?.isListed === true
       const said = isListed ? message : spelt(message, text)
-      // An id, and a code, are what they count as.
+      // Ids and codes are compared by value.
       this.#settle({
         ...said,
         id,
@@ -180,7 +180,7 @@ export class Peer implements Receiver {
     this.#asked.clear()
   }
 
-  /** Gives a request up when it has been silent for too long, or has taken too long in all. */
+  /** Gives a request up when it has been silent too long or has taken too long in total. */
   #watch(id: number, began: number, giveUp: (reason: Failure) => void): () => void {
     const { clock, idleMilliseconds, totalMilliseconds } = this.#options
     let timer: Timer | null = null
@@ -198,7 +198,7 @@ export class Peer implements Receiver {
     }
   }
 
-  /** What is nested too deep is an error of the request that it answers, and otherwise let fall. */
+  /** A message nested too deep fails the request that it answers, and is otherwise dropped. */
   #refuse(id: number | null): void {
     if (id === null || !this.#pending.has(id)) this.#options.onStray()
     else this.lost(id, new Failure('mcp.server_error', { message: "The MCP server's answer is nested too deep" }))
@@ -241,13 +241,13 @@ export class Peer implements Receiver {
     asked.ended.abort(new Failure('mcp.server_error', { message: 'The MCP server has taken its request back' }))
   }
 
-  /** The calls that something said on this one's stream belongs to: where nobody can tell, any that run. */
+  /** The calls that a message on this call's stream belongs to; when unknown, any running ones. */
   #running(during: number | null | undefined): Set<number> | null {
     const calls = during === undefined ? [...this.#pending.keys()] : during === null ? [] : [during]
     return calls.length === 0 ? null : new Set(calls)
   }
 
-  /** A call is over: nobody is asked on for what was wanted in its course alone. */
+  /** A call is over: server requests that belonged to it alone are cancelled at the caller. */
   #endAsked(call: number): void {
     for (const { ended, during } of this.#asked.values()) {
       if (during?.delete(call) === true && during.size === 0) {
@@ -256,15 +256,15 @@ export class Peer implements Receiver {
     }
   }
 
-  /** Answers what the server asks: by the caller, where that can. */
+  /** Answers a server request through the caller, if the caller can. */
   async #serve(id: RpcId, method: string, params: Json | undefined, during: Set<number> | null): Promise<void> {
     const answer = await this.#answerTo(rpcKey(id), method, params, during)
     if (this.#over !== null || answer === null) return
-    // A server that does not take the answer goes without.
+    // A server that does not accept the answer gets none.
     await this.#transport.tell({ jsonrpc: '2.0', id, ...answer }).catch(() => undefined)
   }
 
-  /** Null where the server has taken its request back. */
+  /** Null when the server cancelled its request. */
   async #answerTo(
     key: string,
     method: string,
@@ -285,7 +285,7 @@ export class Peer implements Receiver {
     const asked: Asked = { ended: new AbortController(), during, withdrawn: false }
     const { ended } = asked
     this.#asked.set(key, asked)
-    // A request that waits for the caller is not held against the server.
+    // Time in which the server waits for the caller does not count against it.
     const waiting = setInterval(() => this.#giveTime(), this.#options.idleMilliseconds / 2)
     const deadline = setTimeout(() => ended.abort(new Failure('mcp.server_timeout')), this.#options.totalMilliseconds)
     try {
@@ -311,12 +311,12 @@ export class Peer implements Receiver {
   }
 
   #quietly(method: string, params: Json): void {
-    // The server may be what does not answer: it is told as far as it listens.
+    // The server may be unresponsive, so a failed notification is ignored.
     this.notify(method, params).catch(() => undefined)
   }
 }
 
-/** A message with its numbers as they are spelt. */
+/** A message with its numbers as they were spelled. */
 function spelt(message: Json, text: string): Json {
   const said = speltOf(text, message)
   return isJson(said) ? said : message
@@ -327,7 +327,7 @@ function withToken(params: Json | undefined, progressToken: number): Json {
   return { ...params, _meta: { ...meta, progressToken } }
 }
 
-/** A token of the caller's would be one that another request of this connection may have. */
+/** Removes the caller's progress token, which another request of this connection may use. */
 function withoutToken(params: Json | undefined): Json | undefined {
   if (!isJson(params?._meta) || params._meta.progressToken === undefined) return params
   const { progressToken: _, ...meta } = params._meta

@@ -1,4 +1,4 @@
-/** How an MCP server may be reached (mcp/README.md): by the rules that hold whoever writes it down. */
+/** Checks the address of an MCP server (mcp/README.md), whoever writes the record. */
 import { checkedUrl } from '../../providers/base-url.ts'
 import { type CatalogDependencies, wrong } from '../../providers/catalog/catalog-change.ts'
 import type { Command, OAuthFields } from '../catalog/server-body.ts'
@@ -6,7 +6,7 @@ import type { ServerCredentials } from '../catalog/server-credentials.ts'
 
 type Reachable = Pick<CatalogDependencies, 'plainHttp'>
 
-/** How a server is reached, checked: exactly one of a URL and a command, each with the secrets that go with it. */
+/** A checked address: exactly one of URL and command, each with its secrets. */
 export interface Reached {
   url: string | null
   command: Command | null

@@ -27,7 +27,7 @@ function isId(value: unknown): value is RpcId {
   return spelt.length <= longestId && wholeNumber.test(spelt) && Number.isFinite(Number(spelt))
 }
 
-/** Reads one parsed message. Throws an McpError; a batch, which neither version of the protocol allows, is one. */
+/** Reads one parsed message. Throws an McpError, also for a batch, which neither protocol version allows. */
 export function readMessage(body: unknown): Message {
   if (Array.isArray(body))
     throw new McpError(rpcCodes.invalidRequest, 'Send one JSON-RPC message: batches are not supported')
@@ -56,6 +56,6 @@ export const notificationText = (method: string, params: Json | undefined): stri
 
 export const resultText = (id: RpcId, result: unknown): string => JSON.stringify({ jsonrpc: '2.0', id, result })
 
-/** `id` is null where the message that is answered had none that could be read. */
+/** `id` is null when the message had no readable id. */
 export const errorText = (id: RpcId | null, { code, message, data }: McpError): string =>
   JSON.stringify({ jsonrpc: '2.0', ...(id === null ? {} : { id }), error: { code, message, data } })

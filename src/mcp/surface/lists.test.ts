@@ -37,7 +37,7 @@ function sessionWith(
     },
     approved: (_server, _kind, offers) => [...offers],
     onChange: () => () => undefined,
-    strays: 0,
+    unsolicited: 0,
   }
   const governor = { ask: () => Promise.reject(new Error('unasked')), tell: async () => null, mayTell: () => true }
   const token = { id: 't', hash: 'h' }

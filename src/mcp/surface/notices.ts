@@ -1,12 +1,12 @@
 /**
- * What one server says to one caller that is no answer, in the order in which it was said. Each waits until policies have
- * looked at the one before it, a webhook perhaps, so that what waits is bounded in number and size: what comes beyond is
- * let fall, as the protocol allows for whatever has no answer. Other servers of the session do not wait for it.
+ * Delivers the notifications of one server to one caller in order. Each waits until policies, perhaps a webhook, have
+ * inspected the one before. The queue is bounded in number and size; what exceeds it is dropped, as the protocol allows
+ * for notifications. Other servers of the session do not wait for it.
  */
 import type { Json } from '../connection.ts'
 
 const mostWaiting = 256
-/** Of what waits behind the first. */
+/** The limit for what waits behind the first. */
 const mostBytes = 1024 * 1024
 
 export class Notices {
@@ -14,9 +14,9 @@ export class Notices {
   #waiting = 0
   #bytes = 0
 
-  /** Says something in its turn; false where it is let fall. Throws `RangeError` where it is nested too deep to measure. */
+  /** Queues a notification; false when it is dropped. Throws `RangeError` when it is nested too deep to measure. */
   add(params: Json, say: () => Promise<void>): boolean {
-    // Most find nobody waiting, and are not measured.
+    // Usually nothing waits, and the size is not needed.
     const bytes = this.#waiting === 0 ? 0 : Buffer.byteLength(JSON.stringify(params))
     if (this.#waiting >= mostWaiting || this.#bytes + bytes > mostBytes) return false
     this.#waiting += 1
@@ -25,12 +25,12 @@ export class Notices {
       this.#waiting -= 1
       this.#bytes -= bytes
     }
-    // What cannot be said keeps nothing else from being said, nor the answer behind it from leaving.
+    // A notification that fails blocks neither the next nor the answer behind it.
     this.#said = this.#said.then(say).then(ended, ended)
     return true
   }
 
-  /** Resolves when what was said so far is said. */
+  /** Resolves when all queued notifications have been sent. */
   said(): Promise<void> {
     return this.#said
   }

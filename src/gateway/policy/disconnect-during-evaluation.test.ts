@@ -5,7 +5,7 @@ import { silentLog } from '../../lib/log/log.ts'
 import { noMcpServers } from '../../mcp/no-servers.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import { noTracer } from '../../telemetry/tracer.ts'
-import { completion, eventually, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { completion, question, startTestGateway, type TestGateway, waitUntil } from '../testing/gateway.ts'
 import { eventStream, policy, streamOf } from '../testing/policies.ts'
 
 let asked = 0
@@ -67,10 +67,10 @@ test.each(cases)('handles $ending while $kind evaluates at $stage (stream: $stre
     .chat({ ...question, stream: each.stream }, { signal: leave.signal })
     .then((response) => response.text())
     .catch(() => 'left')
-  await eventually(() => asked === 1)
+  await waitUntil(() => asked === 1)
   end?.(leave)
   await answer
-  await eventually(() => running.worker.journal.outcomes().length > 0)
+  await waitUntil(() => running.worker.journal.outcomes().length > 0)
   await running.stop()
   const [outcome, ...more] = running.worker.journal.outcomes()
   expect(more).toEqual([])

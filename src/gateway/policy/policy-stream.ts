@@ -26,22 +26,22 @@ import { ruleOf } from '../../policies/redaction.ts'
 import { mostTargets } from '../../policies/stages/find-in-texts.ts'
 import { brokenReason, resultOf, runStage, type Said, type StageSubject } from '../../policies/stages/run-stage.ts'
 import { stronger } from '../../policies/verdict.ts'
-import { useGrant, withGrant } from '../admission/review-grant.ts'
+import { reserveGrant, withGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { CollectedAnswer } from './collected-answer.ts'
 import { failureOf } from './decisions.ts'
 import type { Inspected, StreamInspection } from './inspected-stream.ts'
-import { ExchangeStage, logBroken, noteStage, requestContext } from './subject.ts'
+import { addStageOutcome, ExchangeStage, logBroken, requestContext } from './subject.ts'
 
 export type OutputStage = (typeof outputStages)[number]
 
 /** The stages that inspect the outgoing answer: both, or only the second when the first ran before translation. */
-export const stagesLeft = ({ inspectedUpstream }: Exchange): readonly OutputStage[] =>
+export const remainingStages = ({ inspectedUpstream }: Exchange): readonly OutputStage[] =>
   inspectedUpstream ? ['pre_response'] : outputStages
 
 /** Whether a policy inspects the outgoing answer. */
-export function isPoliced(exchange: Exchange): boolean {
+export function isInspected(exchange: Exchange): boolean {
   const { chain, placeholders } = exchange
   if (placeholders !== null && placeholders.size > 0) return true
   if (chain === null || chain.size === 0) return false
@@ -57,7 +57,7 @@ interface RunningRule {
   broken: boolean
 }
 
-export class PolicedStream implements StreamInspection {
+export class PolicyStream implements StreamInspection {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #inspector: StreamInspector<SseFrame>
@@ -161,7 +161,7 @@ export class PolicedStream implements StreamInspection {
     }
     const held = this.#held ?? []
     this.#held = null
-    this.#forgetWhole()
+    this.dropWhole()
     const bytes = last === null ? held : [...held, last]
     return { bytes: bytes.length === 0 ? null : Buffer.concat(bytes), stop: null }
   }
@@ -177,8 +177,8 @@ export class PolicedStream implements StreamInspection {
     // A policy that was cancelled with its exchange decided nothing.
     if (exchange.cut !== null) return exchange.cut.failure
     const { decisive } = outcome
-    const granted = outcome.verdict === 'escalate' && decisive !== null && (await useGrant(exchange, gateway))
-    noteStage(exchange, stage, granted ? withGrant(outcome, decisive) : outcome)
+    const granted = outcome.verdict === 'escalate' && decisive !== null && (await reserveGrant(exchange, gateway))
+    addStageOutcome(exchange, stage, granted ? withGrant(outcome, decisive) : outcome)
     if (granted) return this.#askWhole(stage, policies.slice(policies.indexOf(decisive.policy) + 1), subject)
     return decisive === null ? null : failureOf(exchange, gateway, decisive)
   }
@@ -197,11 +197,11 @@ export class PolicedStream implements StreamInspection {
     if (refused !== null) return { bytes: null, stop: this.#failure(refused) }
     const held = this.#held ?? (last === null ? [] : [last])
     this.#held = null
-    this.#forgetWhole()
+    this.dropWhole()
     return { bytes: Buffer.concat(held), stop: null }
   }
 
-  #forgetWhole(): void {
+  dropWhole(): void {
     Object.assign(this.#whole, { post_request: [], pre_response: [] })
     this.#answer.clear()
   }

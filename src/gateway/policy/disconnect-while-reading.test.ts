@@ -4,7 +4,7 @@ import { hashSecret } from '../../identity/secret.ts'
 import { Channel } from '../../inspection/channel.ts'
 import { PatternSearch } from '../../policies/conditions/pattern-search.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
-import { completion, eventually, question, type TestGateway } from '../testing/gateway.ts'
+import { completion, question, type TestGateway, waitUntil } from '../testing/gateway.ts'
 import { policy, startPoliced } from '../testing/policies.ts'
 
 let running: TestGateway | null = null
@@ -63,7 +63,7 @@ test.each(cases)('stops at the next yield when the exchange is cut while %s', as
     const content = ofAnswer ? 'hello' : long
     const response = await gateway.chat({ ...question, messages: [{ role: 'user', content }] })
     expect(response.status).toBe(401)
-    await eventually(() => gateway.worker.journal.outcomes().length + gateway.worker.journal.refused.length > 0)
+    await waitUntil(() => gateway.worker.journal.outcomes().length + gateway.worker.journal.refused.length > 0)
     expect(units).toBeGreaterThan(0)
     expect(units).toBeLessThan(mostUnitsRead)
     expect(JSON.stringify([gateway.worker.journal.outcomes(), gateway.worker.journal.refused])).toContain(
