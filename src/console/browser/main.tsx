@@ -59,7 +59,7 @@ function FirstLook() {
 }
 
 const ledgerAway = new Refusal(503, {
-  message: 'The control plane does not reach its database, so it cannot tell who you are.',
+  message: 'The control plane cannot reach its database, so it does not know who is signed in. Try again later.',
   code: 'dependency_unavailable',
   param: null,
   requestId: null,
@@ -82,7 +82,7 @@ function Inside() {
     return (
       <Frame screens={screens}>
         <div class="stack">
-          <h1>There is no such page</h1>
+          <h1>Page not found</h1>
           <p>
             The address may be mistyped. <a href={href('/')}>Go to the overview</a>.
           </p>
@@ -101,7 +101,7 @@ function Inside() {
           <>
             <h1>{screen.title}</h1>
             <div class="card">
-              <Empty title="You may not see this">
+              <Empty title="Permission missing">
                 <p>
                   It needs the permission <code>{screen.permission}</code>, which your role lacks. Somebody with the
                   role of owner or admin can change that.

@@ -56,7 +56,7 @@ export function sessionEnded(): void {
     caller.value = null
     return
   }
-  sessionNote.value = 'Your session has ended. Sign in to go on where you were.'
+  sessionNote.value = 'Your session has ended. Sign in to continue.'
   sessionOver.value = true
 }
 

@@ -60,7 +60,10 @@ export async function request<Reply>(
   if (decides(refusal)) ended('decided')
   if (refusal.code === 'csrf_refused' && !again) {
     if (await isSamePerson()) return await request(method, path, sent, { again: true })
-    throw new Refusal(409, { ...refusal, message: 'The account changed, so this was not done' })
+    throw new Refusal(409, {
+      ...refusal,
+      message: 'The signed-in account changed, so the action was cancelled. Check the account and try again',
+    })
   }
   if (response.status === 401 && path !== '/v1/auth/login') sessionEnded()
   throw refusal
@@ -95,7 +98,7 @@ async function send(method: string, path: string, { query, body, headers, signal
   } catch (cause) {
     if (cause instanceof DOMException && cause.name === 'AbortError') throw cause
     throw new Refusal(0, {
-      message: 'The control plane did not answer. Nothing was lost here; try again when it is back.',
+      message: 'The control plane did not answer. Your input is kept; try again later.',
       code: 'unreachable',
       param: null,
       requestId: null,

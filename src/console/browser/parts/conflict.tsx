@@ -28,13 +28,13 @@ function Choice<Theirs>({ read, fieldsOf, mine, saveMine, takeTheirs }: Omit<Pro
   return (
     <div class="note warn" role="alert">
       <div class="stack close">
-        <strong>Somebody changed this meanwhile</strong>
+        <strong>Someone else changed this</strong>
         <Show of={found} rows={2}>
           {(theirs) => {
             const fields = fieldsOf(theirs)
             return (
               <>
-                <p>What you wrote is kept here. Where it is not what is saved now:</p>
+                <p>Your version is kept here. It differs from the saved one in:</p>
                 <dl class="facts">
                   {Object.entries(mine).map(([name, value]) => (
                     <div key={name}>
@@ -46,10 +46,10 @@ function Choice<Theirs>({ read, fieldsOf, mine, saveMine, takeTheirs }: Omit<Pro
                 </dl>
                 <div class="row">
                   <button type="button" onClick={() => saveMine(theirs)}>
-                    Save mine
+                    Overwrite with mine
                   </button>
                   <button type="button" onClick={() => takeTheirs(theirs)}>
-                    Take what is saved
+                    Discard mine
                   </button>
                 </div>
               </>

@@ -44,7 +44,7 @@ export function Frame({ screens, children }: { screens: readonly Screen[]; child
     useMemo(
       (): Keys => ({
         '/': { does: 'Search', run: () => search.current?.focus() },
-        t: { does: 'Light or dark', run: switchTheme },
+        t: { does: 'Switch theme', run: switchTheme },
         ...Object.fromEntries(
           inMenu.flatMap(({ menu, title, path: to }) =>
             menu === undefined ? [] : [[`g ${menu.key}`, { does: `Go to ${title}`, run: () => go(href(to)) }]],
@@ -100,7 +100,7 @@ export function Frame({ screens, children }: { screens: readonly Screen[]; child
           <input ref={search} type="search" aria-label="Search, or paste an id" placeholder="Search or id   /" />
         </form>
         <RangePicker />
-        <button type="button" class="plain icon" aria-label="Light or dark" onClick={switchTheme}>
+        <button type="button" class="plain icon" aria-label="Switch theme" onClick={switchTheme}>
           <Icon name="theme" />
         </button>
         <a

@@ -210,7 +210,7 @@ function LinesField({ value, set, common, required }: WithCommon) {
     const lines = linesOf(next)
     set(lines.length === 0 ? undefined : lines)
   }
-  const hint = [common.hint, 'One a line'].filter(Boolean).join('. ')
+  const hint = [common.hint, 'One per line'].filter(Boolean).join('. ')
   return <TextArea {...common} hint={hint} value={text} set={take} mono required={required} />
 }
 
@@ -295,7 +295,7 @@ function PairsField({ value, set, common, required }: WithCommon) {
     })
     set(pairs.length === 0 ? undefined : Object.fromEntries(pairs))
   }
-  const hint = [common.hint, 'One a line, as name: value'].filter(Boolean).join('. ')
+  const hint = [common.hint, 'One per line, as name: value'].filter(Boolean).join('. ')
   return <TextArea {...common} hint={hint} value={text} set={take} mono required={required} />
 }
 
@@ -313,7 +313,7 @@ function JsonField({ value, set, common, required }: WithCommon) {
     }
   }
   const hint = [common.hint, 'As JSON'].filter(Boolean).join('. ')
-  const fault = unreadable ? 'This is not JSON yet' : common.fault
+  const fault = unreadable ? 'This is not valid JSON' : common.fault
   return <TextArea {...common} hint={hint} fault={fault} value={text} set={take} rows={4} mono required={required} />
 }
 

@@ -27,7 +27,7 @@ export async function copy(text: string, what: string): Promise<void> {
     say(`${what} copied`)
   } catch {
     // No leave, or no secure context: there is nothing else a page can do.
-    say(`The browser did not allow copying: select the text and copy it by hand`)
+    say(`The browser blocked copying. Select the text and copy it manually.`)
   }
 }
 

@@ -43,8 +43,8 @@ function Switch({ client, again }: { client: Listed; again(): void }) {
           work={change}
         >
           <p>
-            It can ask nobody any more and its refresh tokens stop. Access tokens it has now live to their end, within
-            the hour: revoke them apart if they must not.
+            It can request no new access, and its refresh tokens stop. Its current access tokens stay valid until they
+            expire, within the hour: revoke them separately if necessary.
           </p>
         </Confirm>
       )}
@@ -86,7 +86,7 @@ const clients: RecordKind = {
     },
     { title: 'Scopes', cell: (record) => <code>{text(record, 'scope')}</code>, from: 'wide' },
     {
-      title: 'Sends people back to',
+      title: 'Redirects to',
       cell: ({ redirect_uris: uris }) => (Array.isArray(uris) ? uris.join(', ') : '–'),
       from: 'wider',
     },

@@ -34,7 +34,7 @@ const users: RecordKind = {
   plural: 'users',
   write: 'members:write',
   nameOf: (record) => text(record, 'email'),
-  about: 'Who can sign in. Disabling somebody ends their sessions and what they approved.',
+  about: 'People who can sign in. Disabling a person ends their sessions and approvals.',
   command: 'gatehouse user create --email mia@example.com --name Mia --role member',
   columns: [
     { title: 'Name', cell: (record) => text(record, 'name') },
@@ -63,19 +63,19 @@ const teams: RecordKind = {
   write: 'members:write',
   nameOf: (record) => text(record, 'name'),
   deleting: 'Only a team without tokens, budgets and members can be deleted.',
-  about: 'Whose spend and events are whose.',
+  about: 'Teams own spend, events and tokens.',
   command: "gatehouse team create --name 'Checkout'",
   columns: [
     { title: 'Name', cell: (record) => text(record, 'name') },
     {
-      title: 'Made',
+      title: 'Created',
       from: 'wide',
       cell: ({ created_at }) => <Time at={typeof created_at === 'string' ? created_at : null} />,
     },
     {
       title: 'Members',
       right: true,
-      cell: ({ id }) => <a href={href('/people', { kind: 'members', team: id })}>Who is in it</a>,
+      cell: ({ id }) => <a href={href('/people', { kind: 'members', team: id })}>Members</a>,
     },
   ],
 }
@@ -111,7 +111,7 @@ function Members() {
 
 const NoTeam = () => (
   <div class="card flush">
-    <Empty title="There is no team yet">
+    <Empty title="No team yet">
       <p>
         Make <a href={href('/people', { kind: 'teams' })}>a team</a> first; then people can join it.
       </p>
@@ -156,14 +156,14 @@ function MembersOf({ team, known }: { team: string; known: readonly Team[] }) {
           },
         ]}
         empty={
-          <Empty title="Nobody is in this team">
+          <Empty title="This team has no members">
             <p>Members see its events and can have tokens that are bound to it.</p>
           </Empty>
         }
       />
       {leaving !== null && (
         <Confirm
-          title="Take somebody out of this team"
+          title="Remove a member"
           name={String(leaving.email)}
           action="Remove"
           close={() => setLeaving(null)}
@@ -203,7 +203,7 @@ function AddMember({ team, added }: { team: string; added(): void }) {
       }}
     >
       <SelectField
-        label="Add somebody"
+        label="Add a member"
         value={user}
         set={setUser}
         options={onTheirWay ? null : [['', 'Choose…'], ...options]}

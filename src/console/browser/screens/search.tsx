@@ -73,7 +73,7 @@ function byWords(words: string, screens: readonly Screen[], signal: AbortSignal)
         ...tokens.map(({ id, name }) => ({ to: href(`/tokens/${id}`), title: name, what: 'Token' })),
         ...(next_cursor === null
           ? []
-          : [{ to: href('/tokens', { name: words }), title: 'All tokens of such a name', what: 'Tokens' }]),
+          : [{ to: href('/tokens', { name: words }), title: 'All tokens with this name', what: 'Tokens' }]),
       ],
     ),
     policiesNamed(fits, signal),

@@ -41,11 +41,11 @@ export function Settings() {
             ]}
           />
           <RadioField<Theme>
-            label="Look"
+            label="Theme"
             value={theme.value}
             set={applyTheme}
             options={[
-              { value: 'system', label: 'As this computer' },
+              { value: 'system', label: 'System' },
               { value: 'light', label: 'Light' },
               { value: 'dark', label: 'Dark' },
             ]}
@@ -62,12 +62,12 @@ export function Settings() {
           />
           <p>
             <a href="/docs" target="_blank" rel="noreferrer">
-              The API, described
+              API documentation
             </a>
           </p>
           <p class="quiet">
-            Settings of the server are in its file, environment and flags: <code>gatehouse config explain</code> shows
-            each and where it came from.
+            Server settings come from its file, environment and flags: <code>gatehouse config explain</code> shows each
+            and where it came from.
           </p>
         </section>
       </div>
@@ -98,7 +98,7 @@ function Password() {
         }}
       >
         <TextField
-          label="Present password"
+          label="Current password"
           type="password"
           autocomplete="current-password"
           value={current}
@@ -149,7 +149,7 @@ function Sessions() {
             ),
           },
           { title: 'Last used', cell: ({ last_used_at }) => <Time at={last_used_at} />, nowrap: true },
-          { title: 'Began', cell: ({ created_at }) => <Time at={created_at} />, from: 'wide', nowrap: true },
+          { title: 'Started', cell: ({ created_at }) => <Time at={created_at} />, from: 'wide', nowrap: true },
           { title: 'Ends', cell: ({ expires_at }) => <Time at={expires_at} />, from: 'wide', nowrap: true },
           {
             title: 'Action',

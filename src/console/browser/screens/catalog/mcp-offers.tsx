@@ -33,7 +33,7 @@ export function McpOffers({ server, name }: { server: Listed; name: string }) {
 function Held({ server, name, close }: { server: Listed; name: string; close(): void }) {
   const found = useLoaded(`offers ${server.id}`, (signal) => allOffers(server, signal))
   return (
-    <Dialog title={`What ${name} offers and nobody approved`} broad close={close}>
+    <Dialog title={`What ${name} offers without approval`} broad close={close}>
       <Show of={found} rows={4}>
         {(offers) => {
           const held = offers.flatMap((offer, index) => {
@@ -44,13 +44,13 @@ function Held({ server, name, close }: { server: Listed; name: string; close(): 
           const [waiting, former] = [true, false].map((which) => held.filter(({ later }) => later === which))
           return (
             <div class="stack">
-              {waiting?.length === 0 && <p>Everything new that it was seen to offer is approved.</p>}
+              {waiting?.length === 0 && <p>Every offer is approved.</p>}
               {waiting?.map(({ compared }) => (
                 <Compared key={compared.offer.digest} {...compared} />
               ))}
               {former !== undefined && former.length > 0 && (
                 <details>
-                  <summary>Former definitions, which are held back where it offers them again</summary>
+                  <summary>Earlier definitions, which are held if it offers them again</summary>
                   {former.map(({ compared }) => (
                     <Compared key={compared.offer.digest} {...compared} />
                   ))}
@@ -91,7 +91,7 @@ function Compared({ server, offer, approved, done }: ComparedProps) {
         {words(kind)} <Said>{name}</Said>
       </h3>
       <div class="pair">
-        <Definition title="Approved" of={approved} none="Nothing of this name was approved." />
+        <Definition title="Approved" of={approved} none="No definition of this name was approved." />
         <Definition title="Offered" of={offer} />
       </div>
       {misfit !== null && <p class="note warn">It cannot be approved: {misfit}</p>}
@@ -99,7 +99,7 @@ function Compared({ server, offer, approved, done }: ComparedProps) {
       {misfit === null && may('catalog:write') && (
         <div class="row end">
           <button type="button" class="primary" disabled={busy} onClick={run}>
-            Approve what is offered
+            Approve this definition
           </button>
         </div>
       )}

@@ -50,15 +50,15 @@ export function Decide({ escalation, decision, close, done }: DecideProps) {
         <TextArea label="Note" hint="Why, for the record" value={note} set={setNote} rows={2} />
         {decision === 'allow' && (
           <SelectField
-            label="May it be sent once more?"
-            hint="The same token may send exactly the same request, once. Nothing is sent by itself."
+            label="Allow a retry?"
+            hint="The same token may send exactly the same request once. Gatehouse does not send it."
             value={grant}
             set={setGrant}
             options={[
               ['900', 'Yes, within 15 minutes'],
               ['3600', 'Yes, within an hour'],
               ['86400', 'Yes, within a day'],
-              ['', 'No, only note the decision'],
+              ['', 'No, only record the decision'],
             ]}
           />
         )}

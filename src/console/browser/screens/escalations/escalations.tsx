@@ -60,7 +60,7 @@ export function Escalations() {
     },
     (taken) => {
       if (taken === undefined) return
-      say(taken.status === 'claimed' ? 'It is yours now' : 'It is back in the queue')
+      say(taken.status === 'claimed' ? 'Claimed' : 'Returned to the queue')
       changed(taken)
     },
   )
@@ -71,7 +71,7 @@ export function Escalations() {
         k: { does: 'Previous', run: () => move(previous) },
         a: { does: 'Allow', run: () => decide('allow') },
         b: { does: 'Block', run: () => decide('block') },
-        c: { does: 'Claim, or put back', run: () => open && take.run() },
+        c: { does: 'Claim or release', run: () => open && take.run() },
       }),
       [chosen, open, list],
     ),
@@ -107,9 +107,9 @@ export function Escalations() {
             { title: 'Reason', cell: ({ reason_code }) => reason_code },
             { title: 'Token', cell: ({ token }) => token.name ?? token.id, from: 'wide' },
             { title: 'Status', cell: (one) => <State escalation={one} />, nowrap: true },
-            { title: 'Waits since', cell: ({ queued_at }) => <Time at={queued_at} />, nowrap: true },
+            { title: 'Waiting since', cell: ({ queued_at }) => <Time at={queued_at} />, nowrap: true },
           ]}
-          empty={<NothingWaits title={status === 'queued' ? 'Nothing waits' : 'Nothing here'} />}
+          empty={<NothingWaits title={status === 'queued' ? 'No request is waiting' : 'No requests'} />}
         />
         {chosen !== undefined && (
           <section class="card stack pane" aria-label="The request">
@@ -123,7 +123,7 @@ export function Escalations() {
                   Block
                 </button>
                 <button type="button" disabled={take.busy} onClick={take.run}>
-                  {taking ? 'Claim' : 'Put back'}
+                  {taking ? 'Claim' : 'Release'}
                 </button>
               </div>
             )}
@@ -215,7 +215,7 @@ function Request({ escalation }: { escalation: Escalation }) {
         The policy <a href={href(`/policies/${policy.id}`)}>{policy.name ?? policy.id}</a> stopped a request of the
         token <a href={href(`/tokens/${token.id}`)}>{token.name ?? token.id}</a> {ago(escalation.queued_at)}
         {request.targets.length > 0 && <>, for {request.targets.join(', ')}</>}.
-        {attempts > 1 && ` It came ${attempts} times.`}
+        {attempts > 1 && ` Sent ${attempts} times.`}
       </p>
       <Facts
         facts={[
@@ -223,7 +223,7 @@ function Request({ escalation }: { escalation: Escalation }) {
           ['Model', request.model ?? 'None'],
           request.request_id === null ? null : ['Request id', <Id key="request" id={request.request_id} />],
           ['Digest', <Id key="digest" id={request.digest} what="Digest" short />],
-          isOpen(escalation) ? ['Waits until', fullTime(escalation.expires_at)] : null,
+          isOpen(escalation) ? ['Expires', fullTime(escalation.expires_at)] : null,
           claimed_by === null
             ? null
             : ['Claimed by', isCaller(claimed_by) ? 'You' : <code key="claimed">{claimed_by}</code>],
@@ -235,7 +235,7 @@ function Request({ escalation }: { escalation: Escalation }) {
               ],
           escalation.resolved_at === null ? null : ['Decided', <Time key="at" at={escalation.resolved_at} />],
           note === null ? null : ['Note', note],
-          grant === null ? null : ['May be sent once until', fullTime(grant.expires_at)],
+          grant === null ? null : ['Grant expires', fullTime(grant.expires_at)],
         ]}
       />
       <Captured text={capturedText(request)} />
@@ -253,8 +253,8 @@ const Captured = ({ text }: { text: string | null }) => (
     <p class="small quiet">
       {text === null
         ? 'The text of the request was not captured; the digest is the same for the same request.'
-        : 'Personal data and secrets were taken out before this was kept.'}{' '}
-      A decision sends nothing by itself.
+        : 'Personal data and secrets were removed before it was stored.'}{' '}
+      A decision does not send the request.
     </p>
   </>
 )

@@ -74,13 +74,13 @@ export function DryRun(props: Props) {
     <section class="card stack" aria-label="Dry run">
       <h2>Dry run</h2>
       <p class="quiet">
-        What the whole chain says of a request, as it is and with what stands in the form. Nothing is sent or kept.
+        The result of the whole chain for a request, before and with the changes in the form. Nothing is sent or stored.
       </p>
       <SelectField label="Language" value={family} set={setFamily} options={families} />
       <TextArea label="Request" value={request} set={setRequest} rows={7} mono />
       <TextArea
         label="Answer (optional)"
-        hint="For the stages after the request"
+        hint="For the answer stages"
         value={response}
         set={setResponse}
         rows={2}
@@ -110,7 +110,7 @@ const Said = ({ title, trial: outcome }: { title: string; trial: Trial | null })
       {outcome !== null && <VerdictBadge verdict={outcome.verdict} />}
     </div>
     {outcome === null || outcome.findings.length === 0 ? (
-      <p class="quiet">No policy looks at this request.</p>
+      <p class="quiet">No policy applies to this request.</p>
     ) : (
       <ul class="stack close">
         {outcome.findings.map((finding) => (
@@ -146,7 +146,7 @@ function Recorded({ policy }: { policy: PolicyRecord }) {
   return (
     <div class="stack close">
       <h3>Recorded requests</h3>
-      <p class="quiet">What the saved policy would have said to the requests of the time range above.</p>
+      <p class="quiet">The result of the saved policy for the requests of the time range above.</p>
       <div class="row">
         <button type="button" disabled={busy} onClick={run}>
           {busy ? 'Looking…' : 'Replay'}
@@ -157,9 +157,8 @@ function Recorded({ policy }: { policy: PolicyRecord }) {
         <>
           <p>
             Of {counted(replay.examined, 'request')} it is for {number(replay.matched)}
-            {replay.undecided > 0 &&
-              `; about ${number(replay.undecided)} only their text could decide, which is not kept`}
-            .{!replay.complete && ' There are older ones that were not looked at.'}
+            {replay.undecided > 0 && `; about ${number(replay.undecided)} need their text, which is not stored`}.
+            {!replay.complete && ' Older requests were not examined.'}
           </p>
           <div class="row">
             {Object.entries(replay.verdicts).map(([verdict, count]) => (
@@ -169,7 +168,7 @@ function Recorded({ policy }: { policy: PolicyRecord }) {
             ))}
           </div>
           <Table
-            label="What it would not have let pass"
+            label="Requests it would have changed or refused"
             rows={replay.results.slice(0, 20)}
             keyOf={({ event_id }) => event_id}
             columns={[
@@ -184,7 +183,7 @@ function Recorded({ policy }: { policy: PolicyRecord }) {
               { title: 'Was', cell: ({ recorded_verdict }) => <VerdictBadge verdict={recorded_verdict} /> },
               { title: 'Would be', cell: ({ verdict }) => <VerdictBadge verdict={verdict} /> },
             ]}
-            empty={<p class="quiet">Those that can be decided it would have let pass.</p>}
+            empty={<p class="quiet">It would have allowed every request that can be decided.</p>}
           />
         </>
       )}

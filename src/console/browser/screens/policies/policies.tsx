@@ -83,8 +83,8 @@ export function Policies() {
         )}
       </Head>
       <p class="quiet">
-        Every request goes through these in order. Block, deny and escalate end the chain; redact and rewrite hand on
-        what they made.
+        Every request goes through these in order. Block, deny and escalate end the chain; redact and rewrite pass on
+        the changed text.
       </p>
       <Filters
         filters={[
@@ -235,8 +235,8 @@ export function PolicyState({ policy: { enabled, mode } }: { policy: Pick<Policy
 }
 
 const NoPolicies = () => (
-  <Empty title={anyOf(['family', 'team']) ? 'No policy is for this' : 'No policy yet'}>
-    <p>Without a policy nothing looks into requests and answers. Make one here, or from a file:</p>
+  <Empty title={anyOf(['family', 'team']) ? 'No policy matches these filters' : 'No policy yet'}>
+    <p>Without a policy, requests and answers are not inspected. Create one here or from a file:</p>
     <Command text="gatehouse policy apply -f policies.yaml" />
   </Empty>
 )

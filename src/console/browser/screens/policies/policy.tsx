@@ -62,8 +62,8 @@ export function NewPolicy() {
 }
 
 const ChooseKind = ({ kinds }: Pick<Forms, 'kinds'>) => (
-  <section class="card stack" aria-label="What should it do?">
-    <h2>What should it do?</h2>
+  <section class="card stack" aria-label="Policy kind">
+    <h2>Policy kind</h2>
     <ul class="cards">
       {[...kinds].map(([kind, { description }]) => (
         <li key={kind}>
@@ -123,7 +123,7 @@ export function PolicyScreen({ id }: { id: string }) {
             go(href('/policies'))
           }}
         >
-          <p>Gateways stop applying it within moments. A policy that a token in force names cannot be deleted.</p>
+          <p>Gateways stop applying it within seconds. A policy that an active token names cannot be deleted.</p>
         </Confirm>
       )}
     </>
@@ -157,7 +157,7 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
       return api('PATCH /v1/policies/{id}', { params, body: changed(before, body), ifMatch: version.current })
     },
     (made) => {
-      say(record === null ? 'Made; gateways have it within moments' : 'Saved; gateways have it within moments')
+      say(record === null ? 'Created; gateways apply it within seconds' : 'Saved; gateways apply it within seconds')
       if (record === null) return go(href(`/policies/${made.id}`))
       version.current = made.version
       // What was typed while it was saved is kept, for the next saving.
@@ -165,7 +165,7 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
       saved?.(made)
     },
   )
-  if (schema === undefined) return <p class="note warn">This version knows no policy kind {kind}.</p>
+  if (schema === undefined) return <p class="note warn">This version has no policy kind {kind}.</p>
   const fault = (param: string) => (refusal?.param?.startsWith(param) ? refusal.message : null)
   const chosen = Array.isArray(body.stages) ? body.stages.map(String) : []
   return (
@@ -198,7 +198,7 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
         />
         <Standing body={body} set={set} />
         <details>
-          <summary>Whom and what it is for</summary>
+          <summary>Targets</summary>
           <div class="stack">
             <SchemaFields
               schema={schema.properties?.targets ?? {}}
@@ -230,7 +230,7 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
               Cancel
             </a>
             <button type="submit" class="primary" disabled={busy}>
-              {record === null ? 'Make policy' : 'Save'}
+              {record === null ? 'Create policy' : 'Save'}
             </button>
           </div>
         )}
@@ -242,8 +242,8 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
 
 const stageWords: Readonly<Record<string, readonly [label: string, hint: string]>> = {
   pre_request: ['The request', 'Before it is sent to a provider'],
-  post_request: ['The answer as it came', 'Before it is translated'],
-  pre_response: ['The answer as it goes', 'What the caller will get, while it streams'],
+  post_request: ['Provider answer', 'Before it is translated'],
+  pre_response: ['Caller answer', 'What the caller gets, while it streams'],
 }
 
 const Stages = ({
@@ -256,7 +256,7 @@ const Stages = ({
   set(value: string[]): void
 }) => (
   <fieldset class="field">
-    <legend>Where it looks</legend>
+    <legend>Stages</legend>
     {stages.map((stage) => (
       <CheckField
         key={stage}
@@ -277,26 +277,26 @@ const Standing = ({ body, set }: { body: JsonObject; set(name: string): (value: 
       value={String(body.mode ?? 'enforce')}
       set={set('mode')}
       options={[
-        { value: 'enforce', label: 'Enforce', hint: 'What it says is done.' },
+        { value: 'enforce', label: 'Enforce', hint: 'The verdict is applied.' },
         {
           value: 'monitor',
           label: 'Monitor',
-          hint: 'What it says is recorded and not done: to try it on real traffic.',
+          hint: 'The verdict is only recorded, to try the policy on real traffic.',
         },
       ]}
     />
     <RadioField
-      label="If it breaks"
+      label="If it fails"
       value={String(body.when_broken ?? 'deny')}
       set={set('when_broken')}
       options={[
-        { value: 'deny', label: 'Deny', hint: 'A request that it fails to decide about is refused.' },
-        { value: 'allow', label: 'Allow', hint: 'It goes on as if the policy were not there.' },
+        { value: 'deny', label: 'Deny', hint: 'A request that it cannot evaluate is refused.' },
+        { value: 'allow', label: 'Allow', hint: 'The request continues as without the policy.' },
       ]}
     />
     <CheckField
-      label="On"
-      hint="Off: it is kept and looks at nothing."
+      label="Enabled"
+      hint="If off, the policy is stored but not applied."
       value={body.enabled !== false}
       set={set('enabled')}
     />

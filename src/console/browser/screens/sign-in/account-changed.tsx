@@ -15,7 +15,7 @@ export function AccountChanged() {
             You are now signed in as {newcomer.value?.user?.email}. Nothing was sent, and what you typed as{' '}
             {caller.value?.user?.email} is kept.
           </p>
-          <p>Sign in as before in another tab to go on where you were, or go on with the account that is there now.</p>
+          <p>Sign in with the earlier account in another tab to continue, or continue with the current account.</p>
           <button type="button" onClick={goOnAsNewcomer}>
             Go on as {newcomer.value?.user?.name}
           </button>

@@ -14,7 +14,7 @@ export function AuthorizeProgram() {
     api('POST /v1/auth/programs/preview', { body: asked, signal }),
   )
   return (
-    <DecisionPage title="Let a program in?" question={found}>
+    <DecisionPage title="Authorize a program" question={found}>
       {(preview) => <Question preview={preview} asked={asked} lookAgain={found.reload} />}
     </DecisionPage>
   )
@@ -32,7 +32,7 @@ function Question({ preview, asked, lookAgain }: QuestionProps) {
   const { program, redirect_host, token_name } = preview
   return (
     <>
-      <h1>Let this program in?</h1>
+      <h1>Authorize this program?</h1>
       <p>
         A program that calls itself <strong class="wrap">{said(program)}</strong> asks for access.{' '}
         {token_name === null ? (
@@ -48,7 +48,7 @@ function Question({ preview, asked, lookAgain }: QuestionProps) {
       </p>
       <p>
         {redirect_host === null ? (
-          'You will be shown a code to type into it. Go on only if you started this yourself.'
+          'You will get a code to enter in the program. Continue only if you started this yourself.'
         ) : (
           <>
             You will be sent on to <strong class="wrap">{redirect_host}</strong>, on this computer.
@@ -78,7 +78,7 @@ const Given = ({ code, program }: { code: string | null; program: string }) =>
     </>
   ) : (
     <>
-      <h1>Type this code</h1>
+      <h1>Enter this code</h1>
       <p>Give this code to {program} within a minute, and to nobody else. Then you can close this page.</p>
       <SecretLine secret={code} what="Code" />
     </>

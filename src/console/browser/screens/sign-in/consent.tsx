@@ -35,7 +35,7 @@ export function Consent() {
     <DecisionPage title="Authorize an application" question={found}>
       {(answer) => {
         if (answer.error_page !== undefined) return <Refused error={answer.error_page} />
-        if (answer.redirect_to !== undefined) return <p>You are being sent back to the application…</p>
+        if (answer.redirect_to !== undefined) return <p>Returning to the application…</p>
         return <Question question={answer} asked={asked} lookAgain={found.reload} />
       }}
     </DecisionPage>
@@ -44,7 +44,7 @@ export function Consent() {
 
 const Refused = ({ error: { error, message } }: { error: { error: string; message: string } }) => (
   <>
-    <h1>This request cannot be answered</h1>
+    <h1>Invalid authorization request</h1>
     <p>{message}</p>
     <p>
       Nothing was given to anybody, and you are not sent back: the address to send you to could not be trusted. Tell
@@ -61,8 +61,8 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
   const shown = scopes.map(({ scope }) => scope)
   return (
     <>
-      <h1>Let this application in?</h1>
-      <p>It calls itself</p>
+      <h1>Authorize this application?</h1>
+      <p>Its name is</p>
       {/* Apart from the page's own sentences, so that no name can pass for one. */}
       <blockquote title={visible(client.client_name)}>“{said(client.client_name)}”</blockquote>
       <p>
@@ -73,9 +73,7 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
         {scopes.map(({ scope, sentence, held }) => (
           <li key={scope}>
             {sentence} <code class="quiet">{scope}</code>
-            {!held && (
-              <div class="small quiet">Your role does not allow this, so it will not be allowed to either.</div>
-            )}
+            {!held && <div class="small quiet">Your role does not allow this, so the application does not get it.</div>}
           </li>
         ))}
       </ul>

@@ -97,6 +97,6 @@ function useHeld(shown: string): boolean {
 
 /** Follows a redirect that the API built. Another scheme than those of pages is never followed. */
 export function leaveFor(redirectTo: string): void {
-  if (!/^https?:\/\//.test(redirectTo)) throw new Error('The redirect leads to no page')
+  if (!/^https?:\/\//.test(redirectTo)) throw new Error('The redirect address is invalid')
   location.assign(redirectTo)
 }

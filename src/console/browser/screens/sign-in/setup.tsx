@@ -57,7 +57,7 @@ export function Setup() {
           />
           <TextField label="Your name" value={name} set={setName} autocomplete="name" required fault={fault('name')} />
           <TextField
-            label="A new password"
+            label="New password"
             hint="12 characters or more"
             type="password"
             value={password}
@@ -83,7 +83,7 @@ function AlreadySetUp() {
         <h1>Gatehouse is set up</h1>
         <p>
           The setup link has done its work: this installation has its owner.{' '}
-          {email === undefined ? 'Whoever has an account signs in.' : `You are signed in as ${email}.`}
+          {email === undefined ? 'Sign in with your account.' : `You are signed in as ${email}.`}
         </p>
         <a class="button primary" href={href('/')}>
           {email === undefined ? 'Sign in' : 'Go to the overview'}

@@ -119,17 +119,17 @@ export function EmergencyDialog({ token, close }: Props) {
       }
     >
       <TextArea
-        label="What happened?"
-        hint="Recorded for whoever reads the audit trail. Do not write the secret here."
+        label="Reason"
+        hint="Recorded in the audit trail. Do not enter the secret."
         value={explanation}
         set={setExplanation}
         required
         placeholder="The key was in a public repository"
       />
-      <p>The token stops at once, everywhere, and an audit proof is made. This cannot be undone.</p>
+      <p>The token stops at once on every gateway, and an audit proof is recorded. This cannot be undone.</p>
       <CheckField
-        label="Also cut what is running"
-        hint="Requests and connections that the token has open now end in the middle."
+        label="Also end running requests"
+        hint="Open requests and connections of the token are cut."
         value={cut}
         set={setCut}
       />
@@ -164,8 +164,8 @@ export function RotateDialog({ token, close }: Props) {
   return (
     <Dialog title={`Rotate ${token.name}`} stays={busy} close={close}>
       <p>
-        A new token with the same profile and a new secret takes its place. Both draw on one account: what is used of a
-        limit stays used.
+        A new token with the same profile and a new secret replaces it. Both share their limits: what is used stays
+        used.
       </p>
       <SelectField label="When does the old secret stop?" value={grace} set={setGrace} options={graces} />
       {refusal !== null && <Fault refusal={refusal} />}

@@ -85,7 +85,7 @@ function Record({ token }: { token: TokenRecord }) {
         )}
         <Facts
           facts={[
-            ['Begins with', <code key="prefix">{token.token_prefix}…</code>],
+            ['Prefix', <code key="prefix">{token.token_prefix}…</code>],
             ['Purpose', words(token.purpose)],
             ['Class', words(token.key_class)],
             ['Roles', token.roles.map(words).join(', ')],
@@ -106,7 +106,7 @@ function Record({ token }: { token: TokenRecord }) {
         <Limits token={token} />
         <h2>Restrictions</h2>
         {token.restrictions.length === 0 ? (
-          <p class="quiet">None: it may use every model of every provider.</p>
+          <p class="quiet">None. It may use every model of every provider.</p>
         ) : (
           <ul class="stack close">
             {token.restrictions.map(({ kind, summary }) => (
@@ -133,7 +133,7 @@ function Record({ token }: { token: TokenRecord }) {
 function Limits({ token }: { token: TokenRecord }) {
   const { depletion: used, rate_limit_rpm: rpm, rate_limit_tpm: tpm } = token
   const none = used.max_budget === null && used.max_requests === null && rpm === null && tpm === null
-  if (none) return <p class="quiet">No limit of its own.</p>
+  if (none) return <p class="quiet">No limit.</p>
   return (
     <div class="stack close">
       {used.max_budget !== null && (

@@ -53,7 +53,7 @@ export function Tokens() {
         columns={[
           { title: 'Name', cell: ({ name }) => name },
           { title: 'Status', cell: (token) => <TokenStatus token={token} />, nowrap: true },
-          { title: 'Begins with', cell: ({ token_prefix }) => <code>{token_prefix}</code>, from: 'wide' },
+          { title: 'Prefix', cell: ({ token_prefix }) => <code>{token_prefix}</code>, from: 'wide' },
           { title: 'Profile', cell: ({ purpose }) => words(purpose), from: 'wider' },
           { title: 'Class', cell: ({ key_class }) => words(key_class), from: 'wider' },
           {
@@ -66,7 +66,7 @@ export function Tokens() {
           { title: 'Last used', cell: (token) => <LastUsed token={token} />, nowrap: true },
         ]}
         empty={
-          <Empty title={anyOf(filterNames) ? 'No token fits these filters' : 'No token yet'}>
+          <Empty title={anyOf(filterNames) ? 'No token matches these filters' : 'No token yet'}>
             <p>A token lets an application use the gateway. Make one here, or on the command line:</p>
             <Command text="gatehouse token create --name shop --purpose general --expires-in 90d" />
           </Empty>
@@ -116,7 +116,7 @@ const conditionWords: Readonly<Record<Alert['condition'], string>> = {
   budget_exhausted: 'has spent its budget',
   request_near_exhaustion: 'has nearly used its requests',
   request_exhausted: 'has used its requests',
-  bound_exceeded: 'was charged more by a provider than the list price allows',
+  bound_exceeded: 'was charged more by a provider than the list price',
   expiring: 'expires soon',
   expired: 'has expired',
   rotation_due: 'is due for rotation',

@@ -43,8 +43,8 @@ export function Exchange({ id }: { id: string }) {
         {(events) =>
           events.length === 0 ? (
             <div class="card">
-              <Empty title="There is no such exchange">
-                <p>It may be older than what is kept, or belong to a team that is not yours.</p>
+              <Empty title="Exchange not found">
+                <p>It may be older than the retention period or belong to another team.</p>
               </Empty>
             </div>
           ) : (
@@ -146,7 +146,7 @@ function Asked({ outcome }: { outcome: Event }) {
         <Facts
           facts={[
             who.token_id === null
-              ? ['Token', 'None that is known']
+              ? ['Token', 'Unknown']
               : [
                   'Token',
                   <a key="token" href={href(`/tokens/${who.token_id}`)}>

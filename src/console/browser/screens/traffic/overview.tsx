@@ -26,7 +26,7 @@ export function Overview() {
       {may('tokens:read') && <Alerts />}
       <div class="charts">
         <ChartPanel title="Requests" of={byVerdict} draw={drawVerdicts} format={shortNumber} stacked empty={nothing} />
-        <ChartPanel title="Time to answer" of={all} draw={drawTimes} format={milliseconds} empty={nothing} />
+        <ChartPanel title="Latency" of={all} draw={drawTimes} format={milliseconds} empty={nothing} />
         <ChartPanel title="Spend by model" of={byModel} draw={drawSpend} format={money} stacked empty={nothing} />
         <section class="card stack">
           <h2>Why requests were refused or changed</h2>
@@ -40,7 +40,7 @@ export function Overview() {
   )
 }
 
-const nothing = 'No request in this time. They appear here as they end.'
+const nothing = 'No requests in this time range. They appear here when they finish.'
 
 /** A figure of what was read; a dash where it did not come, which is said below. */
 const figureOf = ({ value, refusal }: Loaded<Series>, read: (series: Series) => string): string =>
@@ -57,7 +57,7 @@ function Figures({ all, byVerdict }: { all: Loaded<Series>; byVerdict: Loaded<Se
     ['Denied', ended('deny'), '/traffic', { verdict: 'deny' }],
     ['Blocked', ended('block'), '/traffic', { verdict: 'block' }],
     ['Spent', figureOf(all, () => money(sums?.cost ?? 0)), '/spend', {}],
-    ['95 of 100 answer within', figureOf(all, () => milliseconds(sums?.latency_ms?.p95)), '/traffic', {}],
+    ['p95 latency', figureOf(all, () => milliseconds(sums?.latency_ms?.p95)), '/traffic', {}],
   ] as const
   return (
     <div class="cards figures">
@@ -114,10 +114,10 @@ function drawTimes({ series, totals }: Series, times: readonly number[]): ChartS
     sum: milliseconds(sum),
   })
   return [
-    line('Half', '--accent', ({ latency_ms }) => latency_ms?.p50 ?? null, sums?.latency_ms?.p50),
-    line('95 of 100', '--escalate', ({ latency_ms }) => latency_ms?.p95 ?? null, sums?.latency_ms?.p95),
+    line('p50 latency', '--accent', ({ latency_ms }) => latency_ms?.p50 ?? null, sums?.latency_ms?.p50),
+    line('p95 latency', '--escalate', ({ latency_ms }) => latency_ms?.p95 ?? null, sums?.latency_ms?.p95),
     line(
-      'First token, half',
+      'p50 time to first token',
       '--rewrite',
       ({ first_token_ms }) => first_token_ms?.p50 ?? null,
       sums?.first_token_ms?.p50,
@@ -169,7 +169,7 @@ function Reasons({ series: { totals } }: { series: Series }) {
         { title: 'Reason', cell: ({ key }) => key },
         { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
       ]}
-      empty={<p class="quiet">Nothing was refused or changed in this time.</p>}
+      empty={<p class="quiet">No request was refused or changed in this time range.</p>}
     />
   )
 }
@@ -220,7 +220,7 @@ function Gateways() {
                 },
               },
               {
-                title: 'Behind',
+                title: 'Lag',
                 from: 'wide',
                 cell: ({ acknowledged_version, state_version }) =>
                   Math.max(0, Number(state_version) - Number(acknowledged_version)),
@@ -231,14 +231,14 @@ function Gateways() {
                 cell: ({ serves_until }) => (serves_until === null ? '–' : <Time at={String(serves_until)} />),
               },
               {
-                title: 'Last heard of',
+                title: 'Last heartbeat',
                 cell: ({ last_heartbeat_at }) =>
                   last_heartbeat_at === null ? '–' : <Time at={String(last_heartbeat_at)} />,
               },
             ]}
             empty={
               <Empty title="No gateway has connected yet">
-                <p>One appears here as soon as it has started.</p>
+                <p>A gateway appears here after its start.</p>
               </Empty>
             }
           />

@@ -41,7 +41,7 @@ export function Spend() {
           draw={draw}
           format={money}
           stacked
-          empty="Nothing was spent in this time."
+          empty="No spend in this time range."
         />
       )}
       <TableCard
@@ -64,8 +64,8 @@ export function Spend() {
           { title: 'Tokens out', right: true, from: 'wide', cell: ({ output_tokens }) => number(output_tokens) },
         ]}
         empty={
-          <Empty title="Nothing was spent in this time">
-            <p>Spend appears here when requests have been settled. What limits it are budgets, in the catalog.</p>
+          <Empty title="No spend in this time range">
+            <p>Spend appears here when requests finish. Set budgets in the catalog to limit it.</p>
           </Empty>
         }
       />

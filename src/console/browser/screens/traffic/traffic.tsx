@@ -90,7 +90,7 @@ const typeOptions = [
   ['all', 'All events'],
   ['decision', 'Decisions'],
   ['gateway.provider.attempt', 'Provider attempts'],
-  ['token.created', 'Tokens made'],
+  ['token.created', 'Tokens created'],
   ['token.revoked', 'Tokens revoked'],
   ['token.emergency_revoked', 'Emergency revocations'],
   ['policy.updated', 'Policies changed'],
@@ -127,7 +127,7 @@ const exchangeColumns = (seconds: number): Column<Event>[] => [
   { title: 'Model', cell: eventTitle },
   reasonColumn,
   { title: 'Status', right: true, from: 'wide', cell: (event) => detail(event, 'status') ?? '–' },
-  { title: 'Took', right: true, from: 'wide', cell: (event) => milliseconds(numberDetail(event, 'latency_ms')) },
+  { title: 'Latency', right: true, from: 'wide', cell: (event) => milliseconds(numberDetail(event, 'latency_ms')) },
   {
     title: 'First token',
     right: true,
@@ -154,8 +154,8 @@ const eventColumns = (seconds: number): Column<Event>[] => [
 ]
 
 const NoTraffic = () => (
-  <Empty title={anyOf(filterNames) ? 'No request fits these filters in this time' : 'No request in this time'}>
-    <p>Requests appear here as they end. Send one:</p>
+  <Empty title={anyOf(filterNames) ? 'No request matches these filters' : 'No request in this time range'}>
+    <p>Requests appear here when they finish. Send one:</p>
     <Command
       text={`curl ${installation.gateway_url}/v1/chat/completions -H "Authorization: Bearer $TOKEN" \\
   -H "Content-Type: application/json" \\
