@@ -9,10 +9,10 @@ export interface ControlPlaneFacts {
   private: boolean
   health: Answer
   readiness: Answer
-  caller: Caller
+  caller: TokenHolder
 }
 
-export type Caller =
+export type TokenHolder =
   | { kind: 'none' }
   /** A token was given but not sent. */
   | { kind: 'kept' }
@@ -45,7 +45,7 @@ export async function readControlPlane(
   return { url: origin, private: encrypted, health, readiness, caller: answer === null ? unasked : callerOf(answer) }
 }
 
-function callerOf(answer: Answer): Caller {
+function callerOf(answer: Answer): TokenHolder {
   if (answer.kind === 'silent') return { kind: 'silent' }
   if (answer.status !== 200) {
     const code = refusalSchema.safeParse(answer.body).data?.error.code ?? 'no code'

@@ -13,13 +13,13 @@ export interface Answered {
   aheadMs: number | null
 }
 
-export interface Silent {
+export interface Unreachable {
   kind: 'silent'
   /** In words, without an address or a secret. */
   reason: string
 }
 
-export type Answer = Answered | Silent
+export type Answer = Answered | Unreachable
 
 /** `token` is sent in the header and nowhere else. */
 export type Probe = (url: string, token?: string) => Promise<Answer>

@@ -55,7 +55,7 @@ export const secretHint = (secret: string): string => secret.slice(0, hintLength
 const hintLength = 12
 
 /** For a token of which only the hash is known. */
-export const unknownHint = secretPrefixes.token.padEnd(hintLength, '?')
+export const placeholderHint = secretPrefixes.token.padEnd(hintLength, '?')
 
 const checksum = (body: string): string => encodeBase62(Bun.hash.crc32(body), checksumLength)
 

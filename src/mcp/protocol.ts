@@ -5,7 +5,7 @@ import type { Json } from './connection.ts'
 export const protocolVersions = ['2025-11-25', '2025-06-18'] as const
 
 /** What a server may request of a caller, by the capability that the caller must have declared. */
-export const askable: ReadonlyMap<string, string> = new Map([
+export const callerMethods: ReadonlyMap<string, string> = new Map([
   ['sampling/createMessage', 'sampling'],
   ['elicitation/create', 'elicitation'],
   ['roots/list', 'roots'],
@@ -16,7 +16,7 @@ export const askable: ReadonlyMap<string, string> = new Map([
  * `sampling/createMessage` (2025-11-25, Sampling, Capabilities) and the modes of `elicitation/create` (Elicitation,
  * Capabilities: forms only when none is named).
  */
-export function undeclared(method: string, params: Json, capabilities: Json): string | null {
+export function undeclaredPart(method: string, params: Json, capabilities: Json): string | null {
   if (method === 'sampling/createMessage') {
     const sampling = isJson(capabilities.sampling) ? capabilities.sampling : {}
     const hasTools = params.tools !== undefined || params.toolChoice !== undefined
@@ -38,7 +38,7 @@ const passable = {
 } as const
 
 /** Keeps only these capabilities, because no policy reads the others. */
-export const passableOf = (capabilities: Json): Json =>
+export const forwardedCapabilities = (capabilities: Json): Json =>
   Object.fromEntries(
     Object.entries(passable)
       .filter(([name]) => capabilities[name] !== undefined)

@@ -4,7 +4,7 @@
  * booked with the outcome, or released when nothing was sent.
  */
 import type { Event, Verdict } from '../../events/event.ts'
-import type { Said, StageOutcome } from '../../policies/stages/run-stage.ts'
+import type { PolicyEvaluation, StageOutcome } from '../../policies/stages/run-stage.ts'
 import { stronger } from '../../policies/verdict.ts'
 import { UsageRefused } from '../../usage/allowance.ts'
 import type { Gateway } from '../context.ts'
@@ -37,14 +37,17 @@ async function hold(exchange: Exchange, { worker }: Gateway, id: string): Promis
 }
 
 /** The stage outcome with the verdict of the granted policy changed to allow. */
-export function withGrant(outcome: StageOutcome, granted: Said): StageOutcome {
+export function withGrant(outcome: StageOutcome, granted: PolicyEvaluation): StageOutcome {
   const { targets } = granted.decision
-  const allowed: Said = { ...granted, decision: { verdict: 'allow', reasonCode: 'escalation.granted', targets } }
-  const said = outcome.said.map((each) => (each === granted ? allowed : each))
+  const allowed: PolicyEvaluation = {
+    ...granted,
+    decision: { verdict: 'allow', reasonCode: 'escalation.granted', targets },
+  }
+  const said = outcome.evaluations.map((each) => (each === granted ? allowed : each))
   const enforced = said.filter(({ policy }) => policy.enforced)
   const verdict = enforced.reduce<Verdict>((strongest, { decision }) => stronger(strongest, decision.verdict), 'allow')
   const decisive = enforced.find(({ decision }) => decision.verdict === verdict && verdict !== 'allow') ?? null
-  return { ...outcome, said, verdict, decisive }
+  return { ...outcome, evaluations: said, verdict, decisive }
 }
 
 /** Books the grant when the request was sent, in the tick in which its outcome is written; otherwise releases it. */

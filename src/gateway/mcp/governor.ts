@@ -12,7 +12,7 @@ import { rpcCodes } from '../../lib/json/json-rpc.ts'
 import type { Json, McpServerRecord } from '../../mcp/connection.ts'
 import { McpError } from '../../mcp/mcp-error.ts'
 import type { McpSession, SessionGovernor } from '../../mcp/surface/session.ts'
-import type { SessionStanding } from '../../mcp/surface/sessions.ts'
+import type { SessionStatus } from '../../mcp/surface/sessions.ts'
 import { finishExchange, finishInBackground, logUnrecordedOutcome } from '../accounting/exchange-record.ts'
 import { answeredOutcome, verdictOf } from '../accounting/outcome.ts'
 import { checkToken } from '../admission/authenticate.ts'
@@ -81,7 +81,7 @@ const metaOf = ({ _meta: meta }: Json): Json => (isObject(meta) ? meta : {})
  * Whether the session's token is still usable: it may have expired, been rotated or been revoked since it was last
  * used.
  */
-export function sessionStatus({ token: { hash } }: McpSession, gateway: Gateway): SessionStanding {
+export function sessionStatus({ token: { hash } }: McpSession, gateway: Gateway): SessionStatus {
   const checked: Parameters<typeof checkToken>[0] = { tokenHash: hash, token: null, family: 'mcp' }
   try {
     checkToken(checked, gateway)

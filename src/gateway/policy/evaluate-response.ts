@@ -12,7 +12,12 @@ import { RequestEcho } from '../../languages/reading/texts/request-echo.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
 import { type PolicyContext, type ResponseParts, ResponseView } from '../../policies/conditions/context.ts'
-import { runStage, type Said, type StageOutcome, type StageSubject } from '../../policies/stages/run-stage.ts'
+import {
+  type PolicyEvaluation,
+  runStage,
+  type StageOutcome,
+  type StageSubject,
+} from '../../policies/stages/run-stage.ts'
 import { calledTools } from '../../policies/tool-names.ts'
 import { reserveGrant, withGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
@@ -88,7 +93,7 @@ class AnswerParts implements ResponseParts {
 }
 
 /** Whether a policy may change or stop the text of an answer. Then no text may leave uninspected. */
-const mayChangeText = ({ policy: { enforced, compiled } }: Said): boolean =>
+const mayChangeText = ({ policy: { enforced, compiled } }: PolicyEvaluation): boolean =>
   enforced && !(compiled instanceof Error) && compiled.form === 'text'
 
 /** Runs a whole answer through its stages; usually without waiting. */
@@ -155,16 +160,16 @@ class AnswerWalk {
   }
 
   /** A granted escalation: the reviewer saw the request, so its answer may pass. */
-  async #grantedOf({ verdict, decisive }: StageOutcome): Promise<Said | null> {
+  async #grantedOf({ verdict, decisive }: StageOutcome): Promise<PolicyEvaluation | null> {
     if (this.#exchange.cut !== null) throw this.#exchange.cut.failure
     if (verdict !== 'escalate' || decisive === null) return null
     return (await reserveGrant(this.#exchange, this.#gateway)) ? decisive : null
   }
 
   /** Throws the reason why the answer does not go out. */
-  #take(stage: PolicyStage, outcome: StageOutcome, granted: Said | null): void {
+  #take(stage: PolicyStage, outcome: StageOutcome, granted: PolicyEvaluation | null): void {
     this.#changed ||= outcome.changed.size > 0
-    if (outcome.said.some(mayChangeText) && dropLogprobs(this.#body)) this.#changed = true
+    if (outcome.evaluations.some(mayChangeText) && dropLogprobs(this.#body)) this.#changed = true
     addStageOutcome(this.#exchange, stage, granted === null ? outcome : withGrant(outcome, granted))
     if (granted !== null || outcome.decisive === null) return
     const failure = failureOf(this.#exchange, this.#gateway, outcome.decisive)

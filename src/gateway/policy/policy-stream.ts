@@ -23,8 +23,14 @@ import type { ActivePolicy, PolicyResult } from '../../policies/chain.ts'
 import { type PolicyContext, ResponseView } from '../../policies/conditions/context.ts'
 import { outputStages, type TextPolicy } from '../../policies/kinds/kind.ts'
 import { ruleOf } from '../../policies/redaction.ts'
-import { mostTargets } from '../../policies/stages/find-in-texts.ts'
-import { brokenReason, resultOf, runStage, type Said, type StageSubject } from '../../policies/stages/run-stage.ts'
+import { maxTargets } from '../../policies/stages/find-in-texts.ts'
+import {
+  brokenReason,
+  type PolicyEvaluation,
+  resultOf,
+  runStage,
+  type StageSubject,
+} from '../../policies/stages/run-stage.ts'
 import { stronger } from '../../policies/verdict.ts'
 import { reserveGrant, withGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
@@ -124,7 +130,7 @@ export class PolicyStream implements StreamInspection {
       result.verdict = rule.action
       result.reason_code = rule.reasonCode
       const target = `${place}: ${label} (${entry})`
-      if (result.targets.length < mostTargets && !result.targets.includes(target)) result.targets.push(target)
+      if (result.targets.length < maxTargets && !result.targets.includes(target)) result.targets.push(target)
       if (policy.enforced) this.#exchange.verdict = stronger(this.#exchange.verdict, rule.action)
     }
   }
@@ -139,7 +145,7 @@ export class PolicyStream implements StreamInspection {
     return this.#failure({ policy, decision, latencyMs: 0 })
   }
 
-  #failure(said: Said): Failure {
+  #failure(said: PolicyEvaluation): Failure {
     this.#exchange.verdict = stronger(this.#exchange.verdict, said.decision.verdict)
     return failureOf(this.#exchange, this.#gateway, said) ?? new Failure('internal')
   }
@@ -185,11 +191,15 @@ export class PolicyStream implements StreamInspection {
 
   /** The answer is too long to hold or ambiguous, so every policy that needs the whole is broken. */
   #undecided(last: Uint8Array | null): Inspected {
-    let refused: Said | null = null
+    let refused: PolicyEvaluation | null = null
     for (const stage of outputStages) {
       for (const policy of this.#whole[stage]) {
         const verdict = policy.whenBroken === 'deny' ? 'deny' : 'allow'
-        const said: Said = { policy, decision: { verdict, reasonCode: brokenReason, targets: [] }, latencyMs: 0 }
+        const said: PolicyEvaluation = {
+          policy,
+          decision: { verdict, reasonCode: brokenReason, targets: [] },
+          latencyMs: 0,
+        }
         noteOne(this.#exchange, stage, said)
         if (policy.enforced && verdict === 'deny') refused ??= said
       }
@@ -238,7 +248,7 @@ function sorted(exchange: Exchange, gateway: Gateway, stages: readonly OutputSta
 }
 
 /** Records the result of one policy that does not end the stream. */
-const noteOne = ({ policyResults }: Exchange, stage: PolicyStage, said: Said): void => {
+const noteOne = ({ policyResults }: Exchange, stage: PolicyStage, said: PolicyEvaluation): void => {
   policyResults.push(resultOf(stage, said))
 }
 

@@ -112,6 +112,6 @@ export function logBroken(exchange: Exchange, { log }: Gateway, policy: ActivePo
 
 /** Adds the outcome of a stage to the exchange. */
 export function addStageOutcome(exchange: Exchange, stage: PolicyStage, outcome: StageOutcome): void {
-  for (const said of outcome.said) exchange.policyResults.push(resultOf(stage, said))
+  for (const said of outcome.evaluations) exchange.policyResults.push(resultOf(stage, said))
   exchange.verdict = stronger(exchange.verdict, outcome.verdict)
 }

@@ -183,7 +183,7 @@ const shapes: Readonly<Record<OfferKind, Check>> = {
 }
 
 /** Why an offer cannot be shown, by member; null when it can. */
-export function misfitOf(kind: OfferKind, offer: unknown): string | null {
+export function shapeFault(kind: OfferKind, offer: unknown): string | null {
   const found = shapes[kind](offer)
   return found === null ? null : found.replace(/^[. ]/, '').slice(0, misfitLength)
 }

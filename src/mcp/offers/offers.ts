@@ -19,7 +19,7 @@ import { isJson } from '../protocol.ts'
 import type { McpSource, StoredMcpServer } from '../servers/server-source.ts'
 import { type Definition, definitionOf, offerId } from './definition.ts'
 import { firstUseMilliseconds, type OfferReport, reportBytes, reportLimit } from './offer-report.ts'
-import { misfitOf } from './offer-shape.ts'
+import { shapeFault } from './offer-shape.ts'
 
 const toldInMemory = 20_000
 const mostQueued = 2000
@@ -46,7 +46,7 @@ interface FirstUse {
   digests: Map<string, string>
 }
 
-interface Judged {
+interface CheckedOffer {
   kind: OfferKind
   definition: Definition | null
   /** Why it is never shown. */
@@ -57,7 +57,7 @@ type Told = Pick<StoredMcpServer, 'id' | 'name'>
 
 export class Offers {
   readonly #options: OffersOptions
-  readonly #definitions = new WeakMap<object, Judged>()
+  readonly #definitions = new WeakMap<object, CheckedOffer>()
   readonly #firstUses = new LRUCache<string, FirstUse>({ max: 1000 })
   readonly #told = new LRUCache<string, true>({ max: toldInMemory })
   readonly #queue = new Map<string, OfferReport>()
@@ -95,11 +95,11 @@ export class Offers {
   }
 
   /** Caches digests of offers, because readers keep their lists. */
-  #definitionOf(kind: OfferKind, offer: object): Judged {
+  #definitionOf(kind: OfferKind, offer: object): CheckedOffer {
     const known = this.#definitions.get(offer)
     if (known?.kind === kind) return known
     const definition = isJson(offer) ? definitionOf(kind, offer satisfies Json) : null
-    const judged = { kind, definition, misfit: definition === null ? null : misfitOf(kind, offer) }
+    const judged = { kind, definition, misfit: definition === null ? null : shapeFault(kind, offer) }
     this.#definitions.set(offer, judged)
     return judged
   }

@@ -20,7 +20,7 @@ import type { CatalogDependencies } from '../../providers/catalog/catalog-change
 import { type Definition, definitionOf, offerId } from './definition.ts'
 import { firstUseMilliseconds, type OfferReport } from './offer-report.ts'
 import { approve, approvedDigests, beginBaseline, keepOffer } from './offer-rows.ts'
-import { misfitOf } from './offer-shape.ts'
+import { shapeFault } from './offer-shape.ts'
 
 /** The limit of stored definitions of one server. */
 export const offersLimit = 5000
@@ -50,7 +50,7 @@ export async function takeOffers(deps: OfferDependencies, reporter: Reporter, re
   const room = Math.max(0, offersLimit - seen.count)
   const kept = unseen.slice(0, room)
   const added = kept.filter(
-    ({ name, text }) => first && !seen.names.has(`${kind}\n${name}`) && misfitOf(kind, parsed(text)) === null,
+    ({ name, text }) => first && !seen.names.has(`${kind}\n${name}`) && shapeFault(kind, parsed(text)) === null,
   )
   const held = kept.filter((definition) => !added.includes(definition))
   const of = { serverId, server: server.name, kind }
@@ -141,7 +141,7 @@ async function hold(deps: OfferDependencies, reporter: Reporter, of: Of, held: r
       type: 'mcp.offer_changed',
       reason: changed ? 'mcp.definition_changed' : 'mcp.definition_added',
       offers: held.map((definition) => {
-        const misfit = misfitOf(kind, parsed(definition.text))
+        const misfit = shapeFault(kind, parsed(definition.text))
         const { name, digest } = definition
         return { name, digest, approved_digest: digestNow(definition), ...(misfit !== null && { misfit }) }
       }),

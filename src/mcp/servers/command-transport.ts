@@ -9,7 +9,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { Failure } from '../../failure.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Json } from '../connection.ts'
-import { endTogether } from './end-together.ts'
+import { killWithParent } from './kill-with-parent.ts'
 import type { Receiver, Transport } from './transport.ts'
 
 const endMilliseconds = 300
@@ -71,7 +71,7 @@ export class CommandTransport implements Transport {
     return nothingToEnd
   }
 
-  tell(message: Json): Promise<void> {
+  notify(message: Json): Promise<void> {
     return this.#write(message)
   }
 
@@ -164,7 +164,7 @@ export class CommandTransport implements Transport {
     const { pid } = this.#child
     if (pid === undefined) return
     try {
-      this.#letGo = endTogether(pid)
+      this.#letGo = killWithParent(pid)
     } catch (error) {
       const { log, server } = this.#options
       log.warn({ mcp_server: server, error: String(error) }, 'A local command may outlive a gateway that is killed')

@@ -32,7 +32,7 @@ const leastWaitMilliseconds = 1000
 const longestWaitMilliseconds = 30_000
 const refusalBytes = 64 * 1024
 /** The limit of notifications in flight that the server has not acknowledged. */
-const mostTold = 64
+const maxPendingNotifications = 64
 const sessionIdForm = /^[\x21-\x7e]{1,1024}$/
 
 export interface HttpTransportOptions {
@@ -41,7 +41,7 @@ export interface HttpTransportOptions {
   headers: Readonly<Record<string, string>>
   tokens: ClientCredentials | null
   /** How long the server may take to acknowledge a notification. */
-  tellMilliseconds: number
+  notifyMilliseconds: number
   /** The largest message that is read. */
   limit: number
   fetch: Fetch
@@ -89,11 +89,12 @@ export class HttpTransport implements Transport {
     }
   }
 
-  async tell(message: Json): Promise<void> {
-    if (this.#telling >= mostTold) throw new Failure('mcp.server_unreachable', { message: 'It takes nothing more' })
+  async notify(message: Json): Promise<void> {
+    if (this.#telling >= maxPendingNotifications)
+      throw new Failure('mcp.server_unreachable', { message: 'It takes nothing more' })
     const late = new AbortController()
     const end = () => late.abort()
-    const timer = setTimeout(end, this.#options.tellMilliseconds)
+    const timer = setTimeout(end, this.#options.notifyMilliseconds)
     this.#closing.signal.addEventListener('abort', end, { once: true })
     this.#telling += 1
     try {

@@ -17,7 +17,7 @@ export function isTooDeep(text: string): boolean {
 }
 
 /** The request id that the message of this text answers, without parsing it; null for none. */
-export function answeredBy(text: string): number | null {
+export function answeredRequestId(text: string): number | null {
   const { names, spans } = jsonMembers(text, Number.POSITIVE_INFINITY)
   const [start, end] = spans[names.lastIndexOf('id')] ?? [0, 0]
   const id = text.slice(start, end).trim()

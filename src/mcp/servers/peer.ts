@@ -17,9 +17,9 @@ import { parseExactly, speltOf, withDoubles } from '../../lib/json/exact-json.ts
 import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json/json-rpc.ts'
 import type { Json, McpCaller, McpTrace } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
-import { askable, isJson, undeclared } from '../protocol.ts'
-import { Flood } from './flood.ts'
-import { answeredBy, isTooDeep } from './message-depth.ts'
+import { callerMethods, isJson, undeclaredPart } from '../protocol.ts'
+import { answeredRequestId, isTooDeep } from './message-depth.ts'
+import { MessageRateLimit } from './message-rate-limit.ts'
 import type { Receiver, Transport } from './transport.ts'
 
 const mostAsked = 16
@@ -34,7 +34,7 @@ export interface PeerOptions {
   /** Called once, when the connection broke without being closed. */
   onBroken(reason: Failure): void
   /** Called for an answer without a request, and for a malformed message. */
-  onStray(): void
+  onUnsolicited(): void
 }
 
 interface Pending {
@@ -48,7 +48,7 @@ interface Pending {
 }
 
 /** A request of the server that waits for the caller. */
-interface Asked {
+interface ServerRequest {
   readonly ended: AbortController
   /** The running calls it belongs to; null when it belongs to none. */
   readonly during: Set<number> | null
@@ -67,14 +67,14 @@ export class Peer implements Receiver {
   readonly #transport: Transport
   readonly #pending = new Map<number, Pending>()
   /** By the key of the server's id. */
-  readonly #asked = new Map<string, Asked>()
-  readonly #flood: Flood
+  readonly #serverRequests = new Map<string, ServerRequest>()
+  readonly #flood: MessageRateLimit
   #count = 0
   #over: Failure | null = null
 
   constructor(options: PeerOptions) {
     this.#options = options
-    this.#flood = new Flood(options.clock)
+    this.#flood = new MessageRateLimit(options.clock)
     this.#transport = options.open(this)
   }
 
@@ -120,7 +120,7 @@ export class Peer implements Receiver {
   /** Rejects with a Failure when it cannot be sent. */
   async notify(method: string, params: Json | undefined): Promise<void> {
     if (this.#over !== null) throw this.#over
-    await this.#transport.tell({ jsonrpc: '2.0', method, ...(params && { params }) })
+    await this.#transport.notify({ jsonrpc: '2.0', method, ...(params && { params }) })
   }
 
   async close(): Promise<void> {
@@ -130,16 +130,16 @@ export class Peer implements Receiver {
 
   message(text: string, during?: number | null): void {
     if (this.#over !== null) return
-    if (!this.#flood.takes()) {
+    if (!this.#flood.accepts()) {
       this.broken(new Failure('mcp.server_error', { message: 'The MCP server says too much' }))
       return
     }
-    if (isTooDeep(text)) this.#refuse(answeredBy(text))
+    if (isTooDeep(text)) this.#refuse(answeredRequestId(text))
     else this.#read(parseExactly(text), text, during)
   }
 
   #read(message: unknown, text: string, during: number | null | undefined): void {
-    if (!isJson(message)) this.#options.onStray()
+    if (!isJson(message)) this.#options.onUnsolicited()
     else if (typeof message.method === 'string') this.#hear(message.method, spelt(message, text), during)
     else {
       const { id, error } = message
@@ -176,8 +176,8 @@ export class Peer implements Receiver {
     this.#over ??= reason
     for (const { reject } of this.#pending.values()) reject(reason)
     this.#pending.clear()
-    for (const { ended } of this.#asked.values()) ended.abort(reason)
-    this.#asked.clear()
+    for (const { ended } of this.#serverRequests.values()) ended.abort(reason)
+    this.#serverRequests.clear()
   }
 
   /** Gives a request up when it has been silent too long or has taken too long in total. */
@@ -200,18 +200,18 @@ export class Peer implements Receiver {
 
   /** A message nested too deep fails the request that it answers, and is otherwise dropped. */
   #refuse(id: number | null): void {
-    if (id === null || !this.#pending.has(id)) this.#options.onStray()
+    if (id === null || !this.#pending.has(id)) this.#options.onUnsolicited()
     else this.lost(id, new Failure('mcp.server_error', { message: "The MCP server's answer is nested too deep" }))
   }
 
   #settle({ id, result, error }: Json): void {
     const pending = typeof id === 'number' ? this.#pending.get(id) : undefined
     if (typeof id !== 'number' || pending === undefined) {
-      this.#options.onStray()
+      this.#options.onUnsolicited()
       return
     }
     this.#pending.delete(id)
-    this.#flood.giveBack()
+    this.#flood.refund()
     if (isJson(result)) pending.resolve(result)
     else if (isJson(error) && typeof error.code === 'number' && typeof error.message === 'string') {
       pending.reject(new McpError(error.code, error.message, error.data))
@@ -235,7 +235,7 @@ export class Peer implements Receiver {
   }
 
   #cancelled(id: unknown): void {
-    const asked = isRpcId(id) ? this.#asked.get(rpcKey(id)) : undefined
+    const asked = isRpcId(id) ? this.#serverRequests.get(rpcKey(id)) : undefined
     if (asked === undefined) return
     asked.withdrawn = true
     asked.ended.abort(new Failure('mcp.server_error', { message: 'The MCP server has taken its request back' }))
@@ -249,7 +249,7 @@ export class Peer implements Receiver {
 
   /** A call is over: server requests that belonged to it alone are cancelled at the caller. */
   #endAsked(call: number): void {
-    for (const { ended, during } of this.#asked.values()) {
+    for (const { ended, during } of this.#serverRequests.values()) {
       if (during?.delete(call) === true && during.size === 0) {
         ended.abort(new Failure('mcp.server_error', { message: 'The call for which the MCP server asked is over' }))
       }
@@ -261,7 +261,7 @@ export class Peer implements Receiver {
     const answer = await this.#answerTo(rpcKey(id), method, params, during)
     if (this.#over !== null || answer === null) return
     // A server that does not accept the answer gets none.
-    await this.#transport.tell({ jsonrpc: '2.0', id, ...answer }).catch(() => undefined)
+    await this.#transport.notify({ jsonrpc: '2.0', id, ...answer }).catch(() => undefined)
   }
 
   /** Null when the server cancelled its request. */
@@ -273,18 +273,18 @@ export class Peer implements Receiver {
   ): Promise<Json | null> {
     if (method === 'ping') return { result: {} }
     const { caller } = this.#options
-    const capability = askable.get(method)
+    const capability = callerMethods.get(method)
     if (capability === undefined || caller.capabilities[capability] === undefined) {
       return { error: { code: rpcCodes.methodNotFound, message: 'Method not found' } }
     }
-    const lacking = undeclared(method, params ?? {}, caller.capabilities)
+    const lacking = undeclaredPart(method, params ?? {}, caller.capabilities)
     if (lacking !== null) return { error: { code: rpcCodes.invalidParams, message: lacking } }
-    if (this.#asked.size >= mostAsked || this.#asked.has(key)) {
+    if (this.#serverRequests.size >= mostAsked || this.#serverRequests.has(key)) {
       return { error: { code: rpcCodes.internalError, message: 'Too many requests at once' } }
     }
-    const asked: Asked = { ended: new AbortController(), during, withdrawn: false }
+    const asked: ServerRequest = { ended: new AbortController(), during, withdrawn: false }
     const { ended } = asked
-    this.#asked.set(key, asked)
+    this.#serverRequests.set(key, asked)
     // Time in which the server waits for the caller does not count against it.
     const waiting = setInterval(() => this.#giveTime(), this.#options.idleMilliseconds / 2)
     const deadline = setTimeout(() => ended.abort(new Failure('mcp.server_timeout')), this.#options.totalMilliseconds)
@@ -301,7 +301,7 @@ export class Peer implements Receiver {
     } finally {
       clearInterval(waiting)
       clearTimeout(deadline)
-      this.#asked.delete(key)
+      this.#serverRequests.delete(key)
     }
   }
 

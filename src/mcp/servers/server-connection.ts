@@ -33,7 +33,7 @@ export interface ConnectionOptions {
   /** Called once, when it is closed. */
   onClose(): void
   /** Called for each message of the server that is discarded. */
-  onStray(): void
+  onUnsolicited(): void
 }
 
 interface Opened {
@@ -156,7 +156,7 @@ async function openPeer(options: ConnectionOptions): Promise<Opened> {
     ...{ caller, clock, idleMilliseconds: record.timeoutMilliseconds, totalMilliseconds: options.totalMilliseconds },
     open: options.open,
     onBroken: () => options.tried('failed'),
-    onStray: options.onStray,
+    onUnsolicited: options.onUnsolicited,
   })
   try {
     const opened = await initialize(peer, options)

@@ -96,7 +96,7 @@ export class GatewayMcpServers implements McpServers {
         else this.#circuits.failed(record.id, clock.monotonic())
       },
       onClose: () => this.#connections.delete(connection),
-      onStray: () => {
+      onUnsolicited: () => {
         this.#strays += 1
       },
     })
@@ -162,7 +162,7 @@ export class GatewayMcpServers implements McpServers {
         url: stored.url,
         headers: credentials.headers,
         tokens: this.#tokensOf(stored, credentials),
-        tellMilliseconds,
+        notifyMilliseconds: tellMilliseconds,
         limit: settings.mcp_result_bytes,
         fetch,
         random,

@@ -21,7 +21,7 @@ export interface Transport {
   /** Sends a request; the receiver gets its result. Returns a function that stops waiting for the answer. */
   request(message: Json, id: number, trace?: McpTrace): () => void
   /** Sends a message without an answer. Rejects with a Failure. */
-  tell(message: Json): Promise<void>
+  notify(message: Json): Promise<void>
   /** The server has answered `initialize`, and the connection is in use from now on. */
   ready(protocolVersion: string): void
   close(): Promise<void>

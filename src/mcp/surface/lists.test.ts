@@ -54,7 +54,7 @@ function sessionWith(
   const { signal } = new AbortController()
   const page = (cursor: unknown) =>
     listPage({
-      ...{ list, session, servers, cursor, signal, patienceMilliseconds },
+      ...{ list, session, servers, cursor, signal, timeoutMilliseconds: patienceMilliseconds },
       mayUse: () => true,
       missing: ({ name }) => void missing.push(name),
       repeats: ({ name }) => void repeating.push(name),

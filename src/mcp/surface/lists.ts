@@ -17,8 +17,8 @@ import type { Json, McpConnection, McpServerRecord, McpServers, OfferKind } from
 import { McpError } from '../mcp-error.ts'
 import { isJson } from '../protocol.ts'
 import { publishedOffer } from './names.ts'
-import type { SeenNames } from './offers-seen.ts'
 import type { McpSession } from './session.ts'
+import type { ShownNames } from './shown-offers.ts'
 
 /** A page ends with the server page that reaches this length. */
 const enough = 500
@@ -62,7 +62,7 @@ export interface Listing {
   readonly cursor: unknown
   readonly signal: AbortSignal
   /** Overrides `longestMilliseconds`. */
-  readonly patienceMilliseconds?: number
+  readonly timeoutMilliseconds?: number
   /** Whether this caller may use an offer. */
   mayUse(server: McpServerRecord, offer: Named): boolean
   /** Called for a server whose part is missing. */
@@ -82,7 +82,7 @@ export async function listPage(listing: Listing): Promise<Json> {
   const late = new AbortController()
   const timer = setTimeout(
     () => late.abort(new Failure('mcp.server_timeout')),
-    listing.patienceMilliseconds ?? longestMilliseconds,
+    listing.timeoutMilliseconds ?? longestMilliseconds,
   )
   const leave = () => late.abort(listing.signal.reason)
   listing.signal.addEventListener('abort', leave, { once: true })
@@ -108,7 +108,7 @@ async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
     pages.set(next.server, page)
   }
   const offers: Json[] = []
-  let taken = new Taken(position)
+  let taken = new ServerPages(position)
   // What is late and was not requested yet is left for the next page.
   while (position !== null && offers.length < enough && (pages.has(position.server) || !signal.aborted)) {
     const { server } = position
@@ -122,13 +122,13 @@ async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
     position = nextPosition(records, position, taken.isNewCursor(page.next) ? page.next : null)
     if (position?.server === server) continue
     if (taken.repeats) listing.repeats(server)
-    taken = new Taken(position)
+    taken = new ServerPages(position)
   }
   return { [list.member]: offers, ...(position === null ? {} : { nextCursor: cursorOf(position, session.id) }) }
 }
 
 /** What was taken of one server. */
-class Taken {
+class ServerPages {
   repeats = false
   readonly #names = new Set<string>()
   readonly #cursors: Set<string | undefined>
@@ -214,10 +214,10 @@ async function connectionUntil(
 const isNamed = (offer: unknown): offer is Named => isJson(offer) && typeof offer.name === 'string'
 
 /** The names or addresses of all approved offers of one kind. */
-export async function seenNames(
+export async function shownNames(
   asked: Asked & { readonly servers: Pick<McpServers, 'approved'> },
   server: McpServerRecord,
-): Promise<SeenNames> {
+): Promise<ShownNames> {
   const [approved, held] = [new Set<string>(), new Set<string>()]
   let next: string | null = null
   const cursors = new Set<string | null>()

@@ -16,7 +16,7 @@ const expressions: Readonly<Record<string, string>> = {
 }
 const withinSegment = '[^/?#]+'
 
-export function coveredBy(template: string, uri: string): boolean {
+export function matchesTemplate(template: string, uri: string): boolean {
   const pattern = template
     .split(/(\{[^{}]*\})/)
     .map((part) => (part.startsWith('{') && part.endsWith('}') ? expressionOf(part) : RE2JS.quote(part)))

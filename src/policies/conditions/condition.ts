@@ -14,7 +14,7 @@
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import type { RE2JS } from 're2js'
 import { Failure } from '../../failure.ts'
-import { TooMuchWork } from '../../inspection/work-budget.ts'
+import { WorkBudgetExceeded } from '../../inspection/work-budget.ts'
 import type { PolicyStage } from '../../languages/dialect.ts'
 import { MessageView, ModelView, type PolicyContext, RequestView, ResponseView, TokenView } from './context.ts'
 import { isFound, withSearches } from './long-searches.ts'
@@ -146,7 +146,7 @@ export function checkedWhen(
   const evaluated: Condition = (context) => evaluate({ ...context }) === true
   const interpreted: Condition = (context) => {
     for (let index = 0; index < lists.length; index++) {
-      if ((lists[index]?.(context) ?? 0) * macroCount > mostElements) throw new TooMuchWork()
+      if ((lists[index]?.(context) ?? 0) * macroCount > mostElements) throw new WorkBudgetExceeded()
     }
     return withSearches(context, evaluated)
   }

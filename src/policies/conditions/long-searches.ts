@@ -4,7 +4,7 @@
  * it came to. Expressions are pure, so that this is the same.
  */
 import type { RE2JS } from 're2js'
-import { Turns, type TurnTaker } from '../stages/turns.ts'
+import { type YieldingTask, YieldTimer } from '../stages/yield-timer.ts'
 import type { PolicyContext } from './context.ts'
 import { patternSearch } from './pattern-search.ts'
 
@@ -59,7 +59,7 @@ function isFoundInLong(text: string, pattern: RE2JS): boolean {
 export function holds(
   condition: (context: PolicyContext) => boolean,
   context: PolicyContext,
-  taker: TurnTaker,
+  taker: YieldingTask,
 ): boolean | Promise<boolean> {
   try {
     return condition(context)
@@ -75,7 +75,7 @@ const isSearching = ({ request }: PolicyContext): boolean =>
 async function holdsLater(
   condition: (context: PolicyContext) => boolean,
   context: PolicyContext,
-  taker: TurnTaker,
+  taker: YieldingTask,
 ): Promise<boolean> {
   for (;;) {
     for (const search of searches.get(context.request) ?? []) {
@@ -89,12 +89,12 @@ async function holdsLater(
   }
 }
 
-async function searchInTurns({ text, pattern }: Search, taker: TurnTaker): Promise<boolean> {
+async function searchInTurns({ text, pattern }: Search, taker: YieldingTask): Promise<boolean> {
   const search = patternSearch(pattern)
   if (search === null) return pattern.matcher(text).find()
-  const turns = new Turns(taker)
+  const turns = new YieldTimer(taker)
   for (let at = 0; at < text.length && !search.found; at += pieceUnits) {
-    if (turns.isDue) await turns.take()
+    if (turns.isDue) await turns.yield()
     search.push(text.slice(at, at + pieceUnits))
   }
   search.end()

@@ -2,7 +2,7 @@
 import type { ValidateFunction } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
-import { TooMuchWork } from '../../inspection/work-budget.ts'
+import { WorkBudgetExceeded } from '../../inspection/work-budget.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import { withDoubles } from '../../lib/json/exact-json.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
@@ -98,7 +98,7 @@ function compiled(schema: Record<string, unknown>, steps: SchemaSteps): Validate
 
 /** The value of a text that is JSON; a text that is too long to be parsed at once is too much. */
 function parsed(text: string): unknown {
-  if (text.length > longestText) throw new TooMuchWork()
+  if (text.length > longestText) throw new WorkBudgetExceeded()
   return JSON.parse(text)
 }
 

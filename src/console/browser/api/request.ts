@@ -2,9 +2,9 @@
  * One call of the API from the page: the session's cookie goes by itself, the CSRF token with every write. An answer
  * that says the session has ended shows the sign-in in place of the screen; the address stays, so it goes on there.
  */
-import { caller, csrfToken, sessionEnded, take } from '../session.ts'
+import { acceptCaller, caller, csrfToken, sessionEnded } from '../session.ts'
 import type { Caller } from './caller.ts'
-import { repeatable } from './repetition.ts'
+import { idempotencyOf } from './idempotency.ts'
 
 /** What the API refused, in its own words (handbook/reference/http.md). */
 export class Refusal extends Error {
@@ -43,7 +43,7 @@ export async function request<Reply>(
   sent: Sent = {},
   { again = false }: { again?: boolean } = {},
 ): Promise<Reply> {
-  const { key, ended } = repeatable(method, path, sent.body)
+  const { key, ended } = idempotencyOf(method, path, sent.body)
   // Until something else is known, and for good where the sending throws.
   ended('unknown')
   const response = await send(
@@ -77,7 +77,7 @@ const decides = ({ status, code }: Refusal): boolean =>
 async function isSamePerson(): Promise<boolean> {
   const before = caller.peek()?.user?.id
   const found = await request<Caller>('GET', '/v1/auth/session')
-  take(found)
+  acceptCaller(found)
   return before !== undefined && found.user?.id === before
 }
 

@@ -1,9 +1,9 @@
 /** What to do where somebody changed a record while it stood in a form: what they made of it beside what one wrote. */
 import type { Refusal } from '../api/request.ts'
-import { words } from '../formats.ts'
-import { Fault, Show, useLoaded } from './loaded.tsx'
-import { said } from './said.tsx'
+import { humanize } from '../formats.ts'
+import { ErrorNote, Show, useLoaded } from './loaded.tsx'
 import type { JsonObject } from './schema-form.tsx'
+import { userText } from './user-text.tsx'
 
 interface Props<Theirs> {
   refusal: Refusal
@@ -19,7 +19,7 @@ interface Props<Theirs> {
 
 /** What was refused; where the record was changed meanwhile, both versions and the choice between them. */
 export function Conflict<Theirs>({ refusal, ...choice }: Props<Theirs>) {
-  if (refusal.status !== 412) return <Fault refusal={refusal} />
+  if (refusal.status !== 412) return <ErrorNote refusal={refusal} />
   return <Choice key={refusal.requestId} {...choice} />
 }
 
@@ -38,7 +38,7 @@ function Choice<Theirs>({ read, fieldsOf, mine, saveMine, takeTheirs }: Omit<Pro
                 <dl class="facts">
                   {Object.entries(mine).map(([name, value]) => (
                     <div key={name}>
-                      <dt>{words(name)}</dt>
+                      <dt>{humanize(name)}</dt>
                       <dd>Saved now: {written(fields[name])}</dd>
                       <dd>Yours: {written(value)}</dd>
                     </div>
@@ -62,4 +62,4 @@ function Choice<Theirs>({ read, fieldsOf, mine, saveMine, takeTheirs }: Omit<Pro
 }
 
 const written = (value: unknown) =>
-  value == null ? 'nothing' : said(typeof value === 'string' ? value : JSON.stringify(value))
+  value == null ? 'nothing' : userText(typeof value === 'string' ? value : JSON.stringify(value))

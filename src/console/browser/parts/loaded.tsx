@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { href } from '../address.ts'
 import { Refusal } from '../api/request.ts'
-import { caller, sessionOver } from '../session.ts'
+import { caller, isSessionOver } from '../session.ts'
 
 export interface Loaded<Value> {
   /** What came last; stays while it is asked for again, so that nothing jumps. */
@@ -51,14 +51,14 @@ export function useLoaded<Value>(
     )
     return () => abort.abort()
   }, [key, turn])
-  const over = sessionOver.value
+  const over = isSessionOver.value
   useEffect(() => {
     if (!over && state.refusal?.status === 401) setTurn((before) => before + 1)
   }, [over])
   useEffect(() => {
     if (everyMs === 0) return
     const timer = setInterval(() => {
-      if (!document.hidden && !sessionOver.peek()) setTurn((before) => before + 1)
+      if (!document.hidden && !isSessionOver.peek()) setTurn((before) => before + 1)
     }, everyMs)
     return () => clearInterval(timer)
   }, [everyMs])
@@ -92,14 +92,14 @@ export function Show<Value>({
     return (
       <>
         {of.refusal !== null && (
-          <Fault refusal={of.refusal} retry={of.reload} kept="The data shown is from the last successful load." />
+          <ErrorNote refusal={of.refusal} retry={of.reload} kept="The data shown is from the last successful load." />
         )}
         {children(of.value)}
       </>
     )
   }
   if (of.refusal === null) return <Skeleton rows={rows} />
-  return <Fault refusal={of.refusal} retry={of.reload} />
+  return <ErrorNote refusal={of.refusal} retry={of.reload} />
 }
 
 export const Skeleton = ({ rows }: { rows: number }) => (
@@ -111,7 +111,7 @@ export const Skeleton = ({ rows }: { rows: number }) => (
 )
 
 /** Says what happened, what was kept and what to do. */
-export function Fault({ refusal, retry, kept }: { refusal: Refusal; retry?: () => void; kept?: string }) {
+export function ErrorNote({ refusal, retry, kept }: { refusal: Refusal; retry?: () => void; kept?: string }) {
   const { status, requestId, madeId } = refusal
   const [title, advice, message = refusal.message] = ofRepetition(refusal) ?? explained(status)
   return (

@@ -8,7 +8,7 @@
 import { useState } from 'preact/hooks'
 import type { JsonSchema } from '../api/description.ts'
 import type { Refusal } from '../api/request.ts'
-import { words } from '../formats.ts'
+import { humanize } from '../formats.ts'
 import { linesOf } from '../lines.ts'
 import { CheckField, ManyOf, SelectField, TextArea, TextField } from './field.tsx'
 import { explained } from './small.tsx'
@@ -92,9 +92,9 @@ const faultAt = (refusal: Refusal | null | undefined, path: string): string | nu
 function SchemaField(props: FieldProps) {
   const { name, path, required, value, set, choices, refusal } = props
   const schema = withoutNull(props.schema)
-  const label = required ? words(name) : `${words(name)} (optional)`
+  const label = required ? humanize(name) : `${humanize(name)} (optional)`
   const hint = hintOf(schema)
-  const common = { label: schema.type === 'boolean' ? words(name) : label, hint, fault: faultAt(refusal, path) }
+  const common = { label: schema.type === 'boolean' ? humanize(name) : label, hint, fault: faultAt(refusal, path) }
   const select = (options: readonly (readonly [value: string, label: string])[] | null) => (
     <SelectField
       {...common}
@@ -118,8 +118,8 @@ function SchemaField(props: FieldProps) {
   if (schema.enum !== undefined) {
     const first = required
       ? 'Choose…'
-      : `Default${schema.default === undefined ? '' : `: ${words(String(schema.default))}`}`
-    return select([['', first], ...schema.enum.map((one) => [String(one), words(String(one))] as const)])
+      : `Default${schema.default === undefined ? '' : `: ${humanize(String(schema.default))}`}`
+    return select([['', first], ...schema.enum.map((one) => [String(one), humanize(String(one))] as const)])
   }
   if (schema.type === 'boolean') {
     return <CheckField {...common} value={value === undefined ? schema.default === true : value === true} set={set} />

@@ -1,23 +1,23 @@
 /** The kinds of records that the catalog has, each with its columns and what can be chosen in its form. */
-import { money, number, words } from '../../formats.ts'
+import { humanize, money, number } from '../../formats.ts'
 import { isObject } from '../../parts/schema-form.tsx'
 import { Id, Time, UsedBar } from '../../parts/small.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { McpOffers } from './mcp-offers.tsx'
 import { recordOptions } from './record-options.ts'
-import { type Listed, type RecordKind, text } from './records.tsx'
+import { type ListedRecord, type RecordKind, text } from './records.tsx'
 
 const list = (value: unknown): string => (Array.isArray(value) && value.length > 0 ? value.join(', ') : '–')
 const numberOf = (value: unknown): number | null => (typeof value === 'number' ? value : null)
 
-const name: Column<Listed> = { title: 'Name', cell: (record) => text(record, 'name') }
-const made: Column<Listed> = {
+const name: Column<ListedRecord> = { title: 'Name', cell: (record) => text(record, 'name') }
+const made: Column<ListedRecord> = {
   title: 'Created',
   from: 'wider',
   nowrap: true,
   cell: ({ created_at }) => <Time at={typeof created_at === 'string' ? created_at : null} none="–" />,
 }
-const perMinute: readonly Column<Listed>[] = [
+const perMinute: readonly Column<ListedRecord>[] = [
   { title: 'Requests per minute', right: true, cell: (record) => number(numberOf(record.requests_per_minute)) },
   {
     title: 'Tokens per minute',
@@ -32,7 +32,7 @@ const users = () => recordOptions('/v1/users', 'users', 'id', 'email')
 const models = () => recordOptions('/v1/catalog/models', 'models', 'id', 'id')
 const providers = (value = 'id') => recordOptions('/v1/catalog/providers', 'providers', value)
 
-const called = (record: Listed): string => text(record, 'name')
+const called = (record: ListedRecord): string => text(record, 'name')
 
 export const catalogKinds: readonly RecordKind[] = [
   {
@@ -49,7 +49,7 @@ export const catalogKinds: readonly RecordKind[] = [
       'gatehouse provider create --name spare --kind openai --base-url https://llm.example.com/v1 --api-key-env KEY',
     columns: [
       name,
-      { title: 'Kind', cell: (record) => words(text(record, 'kind')) },
+      { title: 'Kind', cell: (record) => humanize(text(record, 'kind')) },
       { title: 'Address', cell: (record) => text(record, 'base_url'), from: 'wide' },
       { title: 'Credential', cell: ({ has_api_key }) => (has_api_key === true ? 'Stored, encrypted' : 'None') },
       {
@@ -135,8 +135,8 @@ export const catalogKinds: readonly RecordKind[] = [
     command: "gatehouse budget create --name 'the company' --max-budget 500 --window month",
     columns: [
       name,
-      { title: 'Of', cell: ({ scope }) => (isObject(scope) ? words(String(scope.kind)) : '–') },
-      { title: 'Window', cell: (record) => words(text(record, 'window')), from: 'wide' },
+      { title: 'Of', cell: ({ scope }) => (isObject(scope) ? humanize(String(scope.kind)) : '–') },
+      { title: 'Window', cell: (record) => humanize(text(record, 'window')), from: 'wide' },
       { title: 'Used', cell: (record) => <BudgetUse record={record} /> },
     ],
   },
@@ -184,7 +184,7 @@ export const catalogKinds: readonly RecordKind[] = [
   },
 ]
 
-const reachOf = ({ url, command }: Listed): string =>
+const reachOf = ({ url, command }: ListedRecord): string =>
   typeof url === 'string' ? url : isObject(command) ? String(command.program) : '–'
 
 function priceOf(price: unknown): string {
@@ -197,7 +197,7 @@ const membersOf = (members: unknown): number =>
     ? Object.values(members).reduce<number>((sum, part) => sum + (Array.isArray(part) ? part.length : 0), 0)
     : 0
 
-function BudgetUse({ record: { current_spend, max_budget } }: { record: Listed }) {
+function BudgetUse({ record: { current_spend, max_budget } }: { record: ListedRecord }) {
   const [spent, limit] = [numberOf(current_spend) ?? 0, numberOf(max_budget) ?? 0]
   return <UsedBar used={spent} limit={limit} text={`${money(spent)} of ${money(limit)}`} />
 }

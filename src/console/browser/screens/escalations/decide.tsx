@@ -3,9 +3,9 @@ import { useState } from 'preact/hooks'
 import { api, type Escalation } from '../../api/routes.ts'
 import { Dialog, useAction } from '../../parts/dialog.tsx'
 import { SelectField, TextArea } from '../../parts/field.tsx'
-import { Fault } from '../../parts/loaded.tsx'
-import { Said } from '../../parts/said.tsx'
-import { say } from '../../parts/toast.tsx'
+import { ErrorNote } from '../../parts/loaded.tsx'
+import { showToast } from '../../parts/toast.tsx'
+import { UserText } from '../../parts/user-text.tsx'
 
 export type Decision = 'allow' | 'block'
 
@@ -30,7 +30,7 @@ export function Decide({ escalation, decision, close, done }: DecideProps) {
         },
       }),
     (decided) => {
-      say(decision === 'allow' ? 'Allowed' : 'Blocked')
+      showToast(decision === 'allow' ? 'Allowed' : 'Blocked')
       done(decided)
     },
   )
@@ -44,8 +44,8 @@ export function Decide({ escalation, decision, close, done }: DecideProps) {
         }}
       >
         <p class="wrap">
-          <Said>{escalation.reason_code}</Said>, asked with the token{' '}
-          <Said>{escalation.token.name ?? escalation.token.id}</Said>
+          <UserText>{escalation.reason_code}</UserText>, asked with the token{' '}
+          <UserText>{escalation.token.name ?? escalation.token.id}</UserText>
         </p>
         <TextArea label="Note" hint="Why, for the record" value={note} set={setNote} rows={2} />
         {decision === 'allow' && (
@@ -62,7 +62,7 @@ export function Decide({ escalation, decision, close, done }: DecideProps) {
             ]}
           />
         )}
-        {refusal !== null && <Fault refusal={refusal} />}
+        {refusal !== null && <ErrorNote refusal={refusal} />}
         <div class="row end">
           <button type="button" disabled={busy} onClick={close}>
             Cancel

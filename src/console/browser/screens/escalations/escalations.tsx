@@ -7,17 +7,17 @@
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { href, queryValue, setQuery } from '../../address.ts'
 import { api, type Escalation } from '../../api/routes.ts'
-import { ago, fullTime, words } from '../../formats.ts'
+import { ago, fullTime, humanize } from '../../formats.ts'
 import { useAction } from '../../parts/dialog.tsx'
 import { Filters } from '../../parts/filters.tsx'
-import { countWaiting, Head } from '../../parts/frame.tsx'
+import { countWaiting, PageHeader } from '../../parts/frame.tsx'
 import { Icon, type IconName } from '../../parts/icon.tsx'
 import { type Keys, useKeys } from '../../parts/keys.tsx'
-import { Fault, useLoaded } from '../../parts/loaded.tsx'
+import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { Command, Facts, Id, Time } from '../../parts/small.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
-import { say } from '../../parts/toast.tsx'
-import { isCaller, may } from '../../session.ts'
+import { showToast } from '../../parts/toast.tsx'
+import { hasPermission, isCaller } from '../../session.ts'
 import { Decide, type Decision } from './decide.tsx'
 
 const everyMs = 10_000
@@ -47,7 +47,7 @@ export function Escalations() {
     found.reload()
     countWaiting()
   }
-  const open = chosen !== undefined && isOpen(chosen) && may('escalations:resolve')
+  const open = chosen !== undefined && isOpen(chosen) && hasPermission('escalations:resolve')
   const decide = (decision: Decision): void => {
     if (open) setDeciding({ escalation: chosen, decision })
   }
@@ -60,7 +60,7 @@ export function Escalations() {
     },
     (taken) => {
       if (taken === undefined) return
-      say(taken.status === 'claimed' ? 'Claimed' : 'Returned to the queue')
+      showToast(taken.status === 'claimed' ? 'Claimed' : 'Returned to the queue')
       changed(taken)
     },
   )
@@ -78,11 +78,11 @@ export function Escalations() {
   )
   return (
     <>
-      <Head title="Escalations">
+      <PageHeader title="Escalations">
         <span class="small quiet keys">
           <kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> allow · <kbd>b</kbd> block
         </span>
-      </Head>
+      </PageHeader>
       <Filters
         drops={['id']}
         filters={[
@@ -94,7 +94,7 @@ export function Escalations() {
           },
         ]}
       />
-      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
       <div class="inbox">
         <TableCard
           label="Escalations"
@@ -134,7 +134,7 @@ export function Escalations() {
                 </button>
               </div>
             )}
-            {take.refusal !== null && <Fault refusal={take.refusal} />}
+            {take.refusal !== null && <ErrorNote refusal={take.refusal} />}
           </section>
         )}
       </div>
@@ -198,7 +198,7 @@ function State({ escalation: { status, resolution } }: { escalation: Escalation 
   return (
     <span class="badge" data-verdict={tone}>
       <Icon name={icon} />
-      {resolution === 'allow' ? 'Allowed' : resolution === 'block' ? 'Blocked' : words(status)}
+      {resolution === 'allow' ? 'Allowed' : resolution === 'block' ? 'Blocked' : humanize(status)}
     </span>
   )
 }

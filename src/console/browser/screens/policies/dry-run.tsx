@@ -2,10 +2,10 @@
 import { useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { api, type Finding, type PolicyRecord, type Replay, type Trial } from '../../api/routes.ts'
-import { counted, milliseconds, number, words } from '../../formats.ts'
+import { countNoun, humanize, milliseconds, number } from '../../formats.ts'
 import { useAction } from '../../parts/dialog.tsx'
 import { SelectField, TextArea } from '../../parts/field.tsx'
-import { Fault } from '../../parts/loaded.tsx'
+import { ErrorNote } from '../../parts/loaded.tsx'
 import type { JsonObject } from '../../parts/schema-form.tsx'
 import { Time } from '../../parts/small.tsx'
 import { Table } from '../../parts/table.tsx'
@@ -20,7 +20,7 @@ const sample = JSON.stringify(
 )
 
 const families = ['chat', 'responses', 'messages', 'embeddings', 'completions', 'moderations'].map(
-  (name) => [name, words(name)] as const,
+  (name) => [name, humanize(name)] as const,
 )
 
 interface Props {
@@ -91,7 +91,7 @@ export function DryRun(props: Props) {
           {busy ? 'Trying…' : 'Try'}
         </button>
       </div>
-      {refusal !== null && <Fault refusal={refusal} />}
+      {refusal !== null && <ErrorNote refusal={refusal} />}
       {said !== null && (
         <div class="pair">
           <Said title="Before" trial={said.before} />
@@ -129,7 +129,7 @@ const FoundBy = ({ finding }: { finding: Finding }) => (
       <VerdictBadge verdict={finding.verdict} />
     </div>
     <span class="small quiet">
-      {words(finding.stage)} · {milliseconds(finding.latency_ms)}
+      {humanize(finding.stage)} · {milliseconds(finding.latency_ms)}
       {finding.mode === 'monitor' && ' · not applied'}
       {finding.targets.length > 0 && ` · ${finding.targets.join(', ')}`}
     </span>
@@ -152,18 +152,18 @@ function Recorded({ policy }: { policy: PolicyRecord }) {
           {busy ? 'Looking…' : 'Replay'}
         </button>
       </div>
-      {refusal !== null && <Fault refusal={refusal} />}
+      {refusal !== null && <ErrorNote refusal={refusal} />}
       {replay !== null && (
         <>
           <p>
-            Of {counted(replay.examined, 'request')} it is for {number(replay.matched)}
+            Of {countNoun(replay.examined, 'request')} it is for {number(replay.matched)}
             {replay.undecided > 0 && `; about ${number(replay.undecided)} need their text, which is not stored`}.
             {!replay.complete && ' Older requests were not examined.'}
           </p>
           <div class="row">
             {Object.entries(replay.verdicts).map(([verdict, count]) => (
               <span key={verdict} class="tag">
-                {words(verdict)} {number(count)}
+                {humanize(verdict)} {number(count)}
               </span>
             ))}
           </div>

@@ -3,10 +3,10 @@ import { useState } from 'preact/hooks'
 import { address } from '../../address.ts'
 import { api, type ProgramPreview } from '../../api/routes.ts'
 import { useLoaded } from '../../parts/loaded.tsx'
-import { said } from '../../parts/said.tsx'
 import { SecretLine } from '../../parts/secret.tsx'
+import { userText } from '../../parts/user-text.tsx'
 import { caller } from '../../session.ts'
-import { Answers, DecisionPage, leaveFor } from './decision-page.tsx'
+import { DecisionButtons, DecisionPage, followRedirect } from './decision-page.tsx'
 
 export function AuthorizeProgram() {
   const asked = Object.fromEntries(address.value.query)
@@ -34,7 +34,7 @@ function Question({ preview, asked, lookAgain }: QuestionProps) {
     <>
       <h1>Authorize this program?</h1>
       <p>
-        A program that calls itself <strong class="wrap">{said(program)}</strong> asks for access.{' '}
+        A program that calls itself <strong class="wrap">{userText(program)}</strong> asks for access.{' '}
         {token_name === null ? (
           <>
             It will act as <strong class="wrap">{caller.value?.user?.email}</strong> and can do all that you can do,
@@ -42,7 +42,7 @@ function Question({ preview, asked, lookAgain }: QuestionProps) {
           </>
         ) : (
           <>
-            It will get an API token named <strong class="wrap">{said(token_name)}</strong>, which you can revoke.
+            It will get an API token named <strong class="wrap">{userText(token_name)}</strong>, which you can revoke.
           </>
         )}
       </p>
@@ -55,14 +55,14 @@ function Question({ preview, asked, lookAgain }: QuestionProps) {
           </>
         )}
       </p>
-      <Answers
+      <DecisionButtons
         question={JSON.stringify(preview)}
         decide={(approve, account) =>
           api('POST /v1/auth/programs/decision', { body: { ...asked, approve, user_id: account } })
         }
         done={({ redirect_to, code }) => {
           if (redirect_to === null) setGiven({ code })
-          else leaveFor(redirect_to)
+          else followRedirect(redirect_to)
         }}
         lookAgain={lookAgain}
       />

@@ -7,8 +7,8 @@ import { useEffect } from 'preact/hooks'
 import { address } from '../../address.ts'
 import { api, type ConsentQuestion } from '../../api/routes.ts'
 import { useLoaded } from '../../parts/loaded.tsx'
-import { said, visible } from '../../parts/said.tsx'
-import { Answers, DecisionPage, leaveFor } from './decision-page.tsx'
+import { showInvisible, userText } from '../../parts/user-text.tsx'
+import { DecisionButtons, DecisionPage, followRedirect } from './decision-page.tsx'
 
 type Asked = Record<string, string | string[]>
 
@@ -29,7 +29,7 @@ export function Consent() {
   )
   const redirectTo = found.value?.redirect_to
   useEffect(() => {
-    if (redirectTo !== undefined) leaveFor(redirectTo)
+    if (redirectTo !== undefined) followRedirect(redirectTo)
   }, [redirectTo])
   return (
     <DecisionPage title="Authorize an application" question={found}>
@@ -64,7 +64,7 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
       <h1>Authorize this application?</h1>
       <p>Its name is</p>
       {/* Apart from the page's own sentences, so that no name can pass for one. */}
-      <blockquote title={visible(client.client_name)}>“{said(client.client_name)}”</blockquote>
+      <blockquote title={showInvisible(client.client_name)}>“{userText(client.client_name)}”</blockquote>
       <p>
         {client.created_by === null ? 'Registered by an administrator.' : `Registered by ${client.created_by.name}.`} It
         asks to:
@@ -85,7 +85,7 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
       <p>
         You will be sent back to <strong class="wrap">{redirect_host}</strong>.
       </p>
-      <Answers
+      <DecisionButtons
         question={JSON.stringify(question)}
         decide={(approve, account) =>
           api('POST /v1/oauth/authorize/decision', {
@@ -100,7 +100,7 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
         }
         done={({ redirect_to, error_page }) => {
           if (redirect_to === undefined) throw new Error(error_page?.message ?? 'The request cannot be answered')
-          leaveFor(redirect_to)
+          followRedirect(redirect_to)
         }}
         lookAgain={lookAgain}
       />

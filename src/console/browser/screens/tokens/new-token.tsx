@@ -8,8 +8,8 @@ import { api } from '../../api/routes.ts'
 import { linesOf } from '../../lines.ts'
 import { useAction } from '../../parts/dialog.tsx'
 import { CheckField, RadioField, SelectField, TextArea, TextField } from '../../parts/field.tsx'
-import { Head } from '../../parts/frame.tsx'
-import { Fault } from '../../parts/loaded.tsx'
+import { PageHeader } from '../../parts/frame.tsx'
+import { ErrorNote } from '../../parts/loaded.tsx'
 import { askForSecret, secretKept, TokenSecret } from '../../parts/secret.tsx'
 import { useTeamOptions } from '../team-names.ts'
 import { type Lists, Restrictions } from './token-restrictions.tsx'
@@ -115,7 +115,7 @@ export function NewToken() {
   if (made !== null) {
     return (
       <>
-        <Head title={made.name} back={['/tokens', 'Tokens']} />
+        <PageHeader title={made.name} back={['/tokens', 'Tokens']} />
         <section class="card stack narrow">
           <h2>Token created</h2>
           <TokenSecret secret={made.token_value} />
@@ -130,7 +130,7 @@ export function NewToken() {
   }
   return (
     <>
-      <Head title="New token" back={['/tokens', 'Tokens']} />
+      <PageHeader title="New token" back={['/tokens', 'Tokens']} />
       <form
         class="card form"
         onSubmit={(event) => {
@@ -166,7 +166,7 @@ export function NewToken() {
               value={trust}
               set={setTrust}
             />
-            {refusal !== null && <Fault refusal={refusal} />}
+            {refusal !== null && <ErrorNote refusal={refusal} />}
             <div class="row end">
               <a class="button" href={href('/tokens')}>
                 Cancel

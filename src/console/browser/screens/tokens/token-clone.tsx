@@ -6,7 +6,7 @@ import { fullTime, money, number } from '../../formats.ts'
 import { linesOf } from '../../lines.ts'
 import { Dialog, useAction } from '../../parts/dialog.tsx'
 import { TextArea, TextField } from '../../parts/field.tsx'
-import { Fault } from '../../parts/loaded.tsx'
+import { ErrorNote } from '../../parts/loaded.tsx'
 import { askForSecret, SecretDialog } from '../../parts/secret.tsx'
 
 const has = (what: string | null): string => (what === null ? 'The source has no limit' : `The source has ${what}`)
@@ -96,7 +96,7 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
           fault={fault('expires')}
         />
         <TextField label="Reason" hint="For the record" value={reason} set={setReason} />
-        {refusal !== null && <Fault refusal={refusal} />}
+        {refusal !== null && <ErrorNote refusal={refusal} />}
         <div class="row end">
           <button type="button" disabled={busy} onClick={close}>
             Cancel

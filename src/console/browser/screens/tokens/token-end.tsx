@@ -2,10 +2,10 @@
 import { useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { api, type Propagation, type TokenRecord } from '../../api/routes.ts'
-import { counted, fullTime } from '../../formats.ts'
+import { countNoun, fullTime } from '../../formats.ts'
 import { Confirm, Dialog, useAction } from '../../parts/dialog.tsx'
 import { CheckField, SelectField, TextArea } from '../../parts/field.tsx'
-import { Fault } from '../../parts/loaded.tsx'
+import { ErrorNote } from '../../parts/loaded.tsx'
 import { askForSecret, SecretDialog } from '../../parts/secret.tsx'
 
 /** What was done is shown in place of the question. */
@@ -17,7 +17,7 @@ interface Props {
 }
 
 /** How many gateways have heard, and from when on none accepts the token. */
-export function Reached({
+export function PropagationNote({
   propagation: { connected, acknowledged, unreachable, effective_by },
 }: {
   propagation: Propagation
@@ -29,11 +29,11 @@ export function Reached({
         <p>
           {connected === 0
             ? 'No gateway is connected: none accepts it.'
-            : `${acknowledged} of ${counted(connected, 'gateway')} acknowledged: none accepts it any more.`}
+            : `${acknowledged} of ${countNoun(connected, 'gateway')} acknowledged: none accepts it any more.`}
         </p>
       ) : (
         <p>
-          {acknowledged} of {counted(connected, 'gateway')} acknowledged. No gateway accepts it after{' '}
+          {acknowledged} of {countNoun(connected, 'gateway')} acknowledged. No gateway accepts it after{' '}
           <strong>{fullTime(effective_by)}</strong>.
         </p>
       )}
@@ -62,7 +62,7 @@ export function RevokeDialog({ token, close }: Props) {
   if (reached !== null) {
     return (
       <Done title="Revoked" close={close}>
-        <Reached propagation={reached} />
+        <PropagationNote propagation={reached} />
       </Done>
     )
   }
@@ -90,7 +90,7 @@ export function EmergencyDialog({ token, close }: Props) {
   if (done !== null) {
     return (
       <Done title="Revoked in emergency" close={close}>
-        <Reached propagation={done.propagation} />
+        <PropagationNote propagation={done.propagation} />
         <p>
           The proof is event{' '}
           <a href={href(`/traffic/${done.proof_event_id}`)}>
@@ -157,7 +157,7 @@ export function RotateDialog({ token, close }: Props) {
   if (made !== null) {
     return (
       <SecretDialog title="A new secret" secret={made.token_value} close={close}>
-        {grace === '0' && <Reached propagation={made.propagation} />}
+        {grace === '0' && <PropagationNote propagation={made.propagation} />}
       </SecretDialog>
     )
   }
@@ -168,7 +168,7 @@ export function RotateDialog({ token, close }: Props) {
         used.
       </p>
       <SelectField label="When does the old secret stop?" value={grace} set={setGrace} options={graces} />
-      {refusal !== null && <Fault refusal={refusal} />}
+      {refusal !== null && <ErrorNote refusal={refusal} />}
       <div class="row end">
         <button type="button" disabled={busy} onClick={close}>
           Cancel

@@ -1,5 +1,5 @@
 import { ManyOf, SelectField } from '../../parts/field.tsx'
-import { Fault, useLoaded } from '../../parts/loaded.tsx'
+import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { recordOptions } from '../catalog/record-options.ts'
 
 export interface Lists {
@@ -36,7 +36,7 @@ export function Restrictions({ fields, set, lists, setLists }: RestrictionProps)
     <details>
       <summary>More restrictions</summary>
       <div class="stack">
-        {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+        {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
         <SelectField
           label="Provider"
           hint="Only this provider may be used"

@@ -1,6 +1,6 @@
 /** What an event says, in words: why a request was refused, who asked, what a change was. */
 import type { Event } from '../../api/routes.ts'
-import { words } from '../../formats.ts'
+import { humanize } from '../../formats.ts'
 import { isObject } from '../../parts/schema-form.tsx'
 
 export interface PolicyResult {
@@ -66,7 +66,7 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 /** The first line of an exchange's story. */
-export function verdictSentence(event: Event, nameOf: (policyId: string) => string | null): string {
+export function verdictSummary(event: Event, nameOf: (policyId: string) => string | null): string {
   const { verdict, reason_code: reason } = event
   const decided = policyResults(event).findLast((result) => result.verdict === verdict && result.mode === 'enforce')
   const why = decided === undefined ? because(reason) : policySentence(decided, nameOf(decided.policy_id))
@@ -99,5 +99,5 @@ function policySentence({ kind, stage, reason_code, targets }: PolicyResult, nam
 export function eventTitle(event: Event): string {
   if (event.event_type === 'gateway.request.outcome') return detail(event, 'model') ?? 'No model'
   const name = detail(event, 'name') ?? detail(event, 'kind')
-  return name === null ? words(event.event_type) : `${words(event.event_type)}: ${name}`
+  return name === null ? humanize(event.event_type) : `${humanize(event.event_type)}: ${name}`
 }

@@ -2,15 +2,15 @@
 import { href } from '../../address.ts'
 import { request } from '../../api/request.ts'
 import type { Series, SeriesKey, SeriesPoint, Verdict } from '../../api/routes.ts'
-import { milliseconds, money, number, shortNumber, words } from '../../formats.ts'
+import { humanize, milliseconds, money, number, shortNumber } from '../../formats.ts'
 import { type ChartSeries, seriesColours } from '../../parts/chart.tsx'
-import { Head } from '../../parts/frame.tsx'
+import { PageHeader } from '../../parts/frame.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { type Loaded, Show, useLoaded } from '../../parts/loaded.tsx'
 import { isObject, type JsonObject } from '../../parts/schema-form.tsx'
 import { Id, Time } from '../../parts/small.tsx'
 import { Empty, Table } from '../../parts/table.tsx'
-import { may } from '../../session.ts'
+import { hasPermission } from '../../session.ts'
 import { Alerts } from '../tokens/tokens.tsx'
 import { ChartPanel, useSeries, valuesAt } from './series.tsx'
 
@@ -21,9 +21,9 @@ export function Overview() {
   const byReason = useSeries('reason')
   return (
     <>
-      <Head title="Overview" />
+      <PageHeader title="Overview" />
       <Figures all={all} byVerdict={byVerdict} />
-      {may('tokens:read') && <Alerts />}
+      {hasPermission('tokens:read') && <Alerts />}
       <div class="charts">
         <ChartPanel title="Requests" of={byVerdict} draw={drawVerdicts} format={shortNumber} stacked empty={nothing} />
         <ChartPanel title="Latency" of={all} draw={drawTimes} format={milliseconds} empty={nothing} />
@@ -35,12 +35,12 @@ export function Overview() {
           </Show>
         </section>
       </div>
-      {may('catalog:read') && <Gateways />}
+      {hasPermission('catalog:read') && <Gateways />}
     </>
   )
 }
 
-const nothing = 'No requests in this time range. They appear here when they finish.'
+const nothing = 'No request in this time range. Requests appear here when they finish.'
 
 /** A figure of what was read; a dash where it did not come, which is said below. */
 const figureOf = ({ value, refusal }: Loaded<Series>, read: (series: Series) => string): string =>
@@ -91,7 +91,7 @@ const drawVerdicts = ({ series, totals }: Series, times: readonly number[]): Cha
     const sum = totals.find(({ key }) => key === verdict)?.requests ?? 0
     return [
       {
-        name: words(verdict),
+        name: humanize(verdict),
         colour: verdict === 'approval_required' ? '--pending' : `--${verdict}`,
         values: valuesAt(times, found.points, ({ requests }) => requests, 0),
         sum: number(sum),
@@ -127,12 +127,12 @@ function drawTimes({ series, totals }: Series, times: readonly number[]): ChartS
 
 const drawSpend = (series: Series, times: readonly number[]): ChartSeries[] =>
   spendOf(series, times, {
-    nameOf: ({ key, rest }) => (rest ? restName : (key ?? 'None')),
+    nameOf: ({ key, rest }) => (rest ? otherName : (key ?? 'None')),
     linkOf: ({ key, rest }) => (key === null || rest ? undefined : href('/traffic', { model: key })),
   })
 
 /** What sums up all that are not shown. */
-export const restName = 'All others'
+export const otherName = 'All others'
 
 /** The spend of each key, the dearest first, as many as there are colours. */
 export const spendOf = (

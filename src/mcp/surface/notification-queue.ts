@@ -9,13 +9,13 @@ const mostWaiting = 256
 /** The limit for what waits behind the first. */
 const mostBytes = 1024 * 1024
 
-export class Notices {
-  #said: Promise<void> = Promise.resolve()
+export class NotificationQueue {
+  #pending: Promise<void> = Promise.resolve()
   #waiting = 0
   #bytes = 0
 
   /** Queues a notification; false when it is dropped. Throws `RangeError` when it is nested too deep to measure. */
-  add(params: Json, say: () => Promise<void>): boolean {
+  add(params: Json, send: () => Promise<void>): boolean {
     // Usually nothing waits, and the size is not needed.
     const bytes = this.#waiting === 0 ? 0 : Buffer.byteLength(JSON.stringify(params))
     if (this.#waiting >= mostWaiting || this.#bytes + bytes > mostBytes) return false
@@ -26,12 +26,12 @@ export class Notices {
       this.#bytes -= bytes
     }
     // A notification that fails blocks neither the next nor the answer behind it.
-    this.#said = this.#said.then(say).then(ended, ended)
+    this.#pending = this.#pending.then(send).then(ended, ended)
     return true
   }
 
   /** Resolves when all queued notifications have been sent. */
-  said(): Promise<void> {
-    return this.#said
+  flushed(): Promise<void> {
+    return this.#pending
   }
 }

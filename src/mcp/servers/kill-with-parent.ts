@@ -31,7 +31,7 @@ let library: ReturnType<typeof openLibrary> | null = null
  * Returns a function that undoes it, to be called once the group has ended. Throws where the system does not support
  * it.
  */
-export function endTogether(group: number): () => void {
+export function killWithParent(group: number): () => void {
   library ??= openLibrary()
   const { pipe2, fcntl } = library
   const opened: number[] = []

@@ -4,7 +4,7 @@ const burst = 2000
 const aSecond = 500
 
 /** Limits the unrequested messages of one server to one session: a burst, then a number of messages a second. */
-export class Flood {
+export class MessageRateLimit {
   readonly #clock: Clock
   #left = burst
   #at: number
@@ -15,7 +15,7 @@ export class Flood {
   }
 
   /** Whether one more message is accepted. */
-  takes(): boolean {
+  accepts(): boolean {
     const now = this.#clock.monotonic()
     this.#left = Math.min(burst, this.#left + ((now - this.#at) / 1000) * aSecond)
     this.#at = now
@@ -25,7 +25,7 @@ export class Flood {
   }
 
   /** The message was an answer, which does not count. */
-  giveBack(): void {
+  refund(): void {
     this.#left += 1
   }
 }

@@ -7,14 +7,14 @@ import type { ServerCredentials } from '../catalog/server-credentials.ts'
 type Reachable = Pick<CatalogDependencies, 'plainHttp'>
 
 /** A checked address: exactly one of URL and command, each with its secrets. */
-export interface Reached {
+export interface ServerAddress {
   url: string | null
   command: Command | null
   credentials: ServerCredentials
 }
 
 /** Throws `invalid_parameter` naming the field. */
-export function checkedReach({ plainHttp }: Reachable, { url, command, credentials }: Reached): Reached {
+export function checkAddress({ plainHttp }: Reachable, { url, command, credentials }: ServerAddress): ServerAddress {
   const { headers, oauth, environment } = credentials
   if (url !== null && command !== null) throw wrong('command', 'Write either url or command')
   if (url === null) {
