@@ -21,7 +21,7 @@ export const examineWorkers = (facts: HostFacts): NamedFinding[] =>
 function notRunning({ holders: { gateway }, settings }: HostFacts, { index, holder }: WorkerFacts): NamedFinding[] {
   if (gateway.kind !== 'held' || holder.kind !== 'free' || index >= settings.gateway_workers) return []
   return [
-    { check: 'running', ...fail('it does not run, though the first does', 'Look at the log: it says why it ends') },
+    { check: 'running', ...fail('it does not run, though the first does', 'Read the log, which says why it ends') },
   ]
 }
 

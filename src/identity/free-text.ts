@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { holdsSecret } from './secret.ts'
 
-const secretMessage = 'This holds a secret of this installation: leave it out, and rotate the token it belongs to'
+const secretMessage = 'This holds a secret of this installation: remove it, and rotate its token'
 
 /** For `.refine`. */
 export const noSecret = [(text: string) => !holdsSecret(text), secretMessage] as const
@@ -21,7 +21,7 @@ const bidiControls = [0x61c, 0x200e, 0x200f, 0x202a, 0x202b, 0x202c, 0x202d, 0x2
  * holds the characters themselves.
  */
 const ordinary = new RegExp(`^[^\\x00-\\x1f\\x7f-\\x9f${String.fromCodePoint(...bidiControls)}]*$`, 'u')
-const controlMessage = 'A name has no control characters'
+const controlMessage = 'A name must not hold control characters'
 
 /** Trimmed and on one line. */
 export const nameText = (longest: number) =>
@@ -32,7 +32,7 @@ export const nameText = (longest: number) =>
     .max(longest)
     .regex(ordinary, controlMessage)
     .refine((text) => text.isWellFormed(), controlMessage)
-    .refine((text) => !hidden.test(text) && shown.test(text), 'A name can be seen: it has no invisible characters')
+    .refine((text) => !hidden.test(text) && shown.test(text), 'A name must not hold invisible characters')
     .refine(...noSecret)
 
 /** Trimmed; may have several lines. */

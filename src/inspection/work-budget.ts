@@ -22,7 +22,7 @@ export class WorkBudget {
     return this.#moves
   }
 
-  /** Counts what was done, and how many UTF-16 units of text were read by it. Throws `TooMuchWork`. */
+  /** Counts what was done, and how many UTF-16 units of text were read by it. Throws `WorkBudgetExceeded`. */
   add(moves: number, units: number): void {
     this.#moves += moves
     this.#units += units

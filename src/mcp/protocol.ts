@@ -20,14 +20,14 @@ export function undeclaredPart(method: string, params: Json, capabilities: Json)
   if (method === 'sampling/createMessage') {
     const sampling = isJson(capabilities.sampling) ? capabilities.sampling : {}
     const hasTools = params.tools !== undefined || params.toolChoice !== undefined
-    return hasTools && sampling.tools === undefined ? 'The caller takes no tools with sampling' : null
+    return hasTools && sampling.tools === undefined ? 'The caller does not support tools in sampling' : null
   }
   if (method !== 'elicitation/create') return null
   const modes = isJson(capabilities.elicitation) ? capabilities.elicitation : {}
   const mode = params.mode ?? 'form'
   if (mode === 'form' ? modes.form !== undefined || modes.url === undefined : mode === 'url' && modes.url !== undefined)
     return null
-  return 'The caller does not take this mode of elicitation'
+  return 'The caller does not support this mode of elicitation'
 }
 
 /** The caller capabilities that pass through the gateway, and the members that each may have. */

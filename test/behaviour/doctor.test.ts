@@ -76,7 +76,7 @@ test('the host of a gateway gets ok for every check and shows no secret', async 
 
 test('a wrong token is reported with the control plane’s reason', async () => {
   expect(await troubles(lookAtEdge(`${runtimeToken.slice(0, -1)}x`, '--json'))).toEqual([
-    expect.stringContaining('warn What the last bootstrap gave does not open by SERVICE_API_TOKEN'),
+    expect.stringContaining('warn The stored bootstrap cannot be opened with SERVICE_API_TOKEN'),
     'fail The control plane refuses the token: 401 invalid_api_token',
   ])
   expect(await troubles(lookAtEdge(gatehouse.adminToken, '--json'))).toContain(
@@ -153,7 +153,7 @@ test('a host without an installation is reported as such', async () => {
   expect(code).toBe(1)
   expect(stdout.split('\n')).toEqual([
     expect.stringContaining('fail  The data directory /nonexistent/data cannot be used: there is none  — Name'),
-    expect.stringContaining('fail  Nothing says where the control plane is  — Set SERVICE_API_URL'),
+    expect.stringContaining('fail  The address of the control plane is not configured  — Set SERVICE_API_URL'),
     '',
   ])
   expect(stderr).toContain('2 things are wrong')

@@ -41,17 +41,17 @@ export interface Meter {
 }
 
 const workerGauges: readonly [keyof WorkerCounters, string, string][] = [
-  ['stateVersion', 'gatehouse_state_version', 'Version of the state that decisions are made by'],
-  ['secondsSinceFresh', 'gatehouse_state_staleness_seconds', 'Time since the last fresh news of the primary'],
+  ['stateVersion', 'gatehouse_state_version', 'Version of the state in use'],
+  ['secondsSinceFresh', 'gatehouse_state_staleness_seconds', 'Seconds since the replica was last known to be current'],
   ['connected', 'gatehouse_stream_connected', '1 while the change stream is connected'],
   ['outboxBytes', 'gatehouse_outbox_bytes', "Size of the outbox's segments on disk"],
   ['outboxUnshipped', 'gatehouse_outbox_unshipped_events', 'Events that the control plane has not acknowledged'],
   ['openExchanges', 'gatehouse_open_exchanges', 'Exchanges opened and not yet closed'],
-  ['denials', 'gatehouse_denials', 'Tokens denied ahead of the state'],
+  ['denials', 'gatehouse_denials', 'Revocation entries that are not in the state yet'],
   ['usageAsks', 'gatehouse_usage_asks', 'Messages about limits sent to the control plane since the start'],
-  ['checkpointRegressions', 'gatehouse_checkpoint_regressions', 'Checkpoints of the state that went back'],
+  ['checkpointRegressions', 'gatehouse_checkpoint_regressions', 'Times that the state went back to an older version'],
   ['tokensInMemory', 'gatehouse_tokens_in_memory', 'Token records held in memory'],
-  ['replicatorRestarts', 'gatehouse_replicator_restarts', 'Starts of the replicator that were not the first'],
+  ['replicatorRestarts', 'gatehouse_replicator_restarts', 'Restarts of the replicator'],
   ['replicatedBytes', 'gatehouse_replicated_bytes', 'Bytes of the state that came from the primary'],
 ]
 
@@ -112,8 +112,13 @@ export function createMeter(): Meter {
         counterText('gatehouse_tokens_total', 'Tokens of requests and answers, by direction', counts.tokens),
         counterText('gatehouse_cost_usd_total', 'Cost of answers in US dollars', inDollars(counts.cost)),
         counterText('gatehouse_unpriced_total', 'Answers whose model has no price', counts.unpriced),
-        histogramsText('gatehouse_request_duration_seconds', 'From the request to its end', 'family', duration),
-        histogramsText('gatehouse_first_token_seconds', 'From the request to the first text', 'family', firstToken),
+        histogramsText('gatehouse_request_duration_seconds', 'Seconds from the request to its end', 'family', duration),
+        histogramsText(
+          'gatehouse_first_token_seconds',
+          'Seconds from the request to the first text',
+          'family',
+          firstToken,
+        ),
         counterText('gatehouse_trace_spans_total', 'Spans by result', spanCounts(spans)),
         gaugeText('gatehouse_mcp_sessions', 'Open MCP sessions', mcp.sessions),
         counterText(

@@ -56,7 +56,10 @@ export function capturePrompt(exchange: Exchange, { settings, log }: Pick<Gatewa
       : redactedText(dialect.requestText(parsed), redactingRules(policies), limit)
   } catch (error) {
     // The outcome is recorded with or without its text.
-    log.error({ request_id: requestId, exchange_id: id, error: String(error) }, 'A text could not be captured')
+    log.error(
+      { request_id: requestId, exchange_id: id, error: String(error) },
+      'The request text could not be captured',
+    )
     return null
   }
 }

@@ -134,12 +134,12 @@ export function refuseChangedTarget(exchange: Exchange): void {
   const called = exchange.parsed?.tools
   if (!Array.isArray(called) || called.length === 0) {
     const verdictan = { verdict: 'DENY', reason_code: 'policy.tool_not_allowed' }
-    throw new Failure('policy_denied', { message: 'A policy does not allow a tool of this', verdictan })
+    throw new Failure('policy_denied', { message: 'A policy does not allow a tool of this message', verdictan })
   }
   const { server, name } = governedTarget(exchange) ?? { server: '', name: '' }
   if (publishedName(server, name) === required(exchange.mcp).name) return
   const verdictan = { verdict: 'DENY', reason_code: 'policy.target_changed' }
-  const message = 'A policy takes out a part of the name or address that this asks for, so that it was not sent'
+  const message = 'A policy redacts the requested name or address, so the request was not sent'
   throw new Failure('policy_denied', { message, verdictan })
 }
 

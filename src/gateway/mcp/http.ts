@@ -33,8 +33,7 @@ export class HttpRefusal extends Error {
 }
 
 /** Session Management: on 404 callers begin a new session. */
-export const noSuchSession = (): HttpRefusal =>
-  new HttpRefusal(404, 'There is no such session: send initialize', -32_001)
+export const noSuchSession = (): HttpRefusal => new HttpRefusal(404, 'Unknown session: send initialize', -32_001)
 
 export function checkMethod({ method }: Request): void {
   if (!methods.split(', ').includes(method)) throw new HttpRefusal(405, 'Use POST, GET or DELETE')
@@ -45,7 +44,7 @@ export function checkOrigin({ headers }: Request, { worker, settings }: Gateway)
   const origin = headers.get('origin')
   if (origin === null || origin === worker.standing.gatewayUrl) return
   if (settings.mcp_origins?.split(' ').includes(origin)) return
-  throw new HttpRefusal(403, 'Pages of this origin may not call this')
+  throw new HttpRefusal(403, 'This origin is not allowed')
 }
 
 /** The headers that browser libraries send, and those that they read from an answer. */

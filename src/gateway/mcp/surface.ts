@@ -223,7 +223,7 @@ function listen(arrived: Arrived, session: McpSession): Response {
   }
   const lastEventId = request.headers.get('last-event-id')
   const stream = lastEventId === null ? session.listen() : session.resume(lastEventId)
-  if (stream === null) throw new HttpRefusal(400, 'What followed this Last-Event-ID is not kept')
+  if (stream === null) throw new HttpRefusal(400, 'Events after this Last-Event-ID are no longer stored')
   liftIdleTimeout(arrived)
   return eventStream(stream, session)
 }

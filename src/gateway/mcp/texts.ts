@@ -42,7 +42,7 @@ export async function evaluateServerMessage(exchange: Exchange, gateway: Gateway
   await evaluateAnswer(exchange, gateway, { status: 200, body })
 }
 
-const tooMany = 'The message has more texts than policies look at'
+const tooMany = 'The message has more texts than policies inspect'
 const hasTooMany = (message: Json, texts: () => readonly TextSlot[], { settings }: Gateway): boolean => {
   const most = settings.mcp_inspected_texts
   return isScattered(message, most) || isMoreThan(most, texts())

@@ -50,7 +50,7 @@ function refuseTokens(exchange: Exchange, gateway: Gateway, policies: readonly A
   const { dialect, parsed } = exchange
   const param = parsed === null ? null : (dialect.tokenInput?.(parsed) ?? null)
   if (param === null || !someReadText(policies, requestContext(exchange, gateway))) return
-  const message = 'A policy reads the text of this, which is given in tokens: send it as text'
+  const message = 'A policy must read this input, which is tokenized: send it as text'
   throw new Failure('invalid_parameter', { param, message })
 }
 

@@ -113,7 +113,9 @@ class PolicedWhole extends Policed {
   async pull(outlet: Outlet): Promise<void> {
     const bytes = await readBounded(this.reader, this.gateway.settings.answer_limit_bytes, this.noteActivity)
     if (bytes === null) {
-      throw new UnreadableAnswer('The answer is longer than is held', { reason: 'provider.answer_too_large' })
+      throw new UnreadableAnswer('The answer is too long to be held for the policies', {
+        reason: 'provider.answer_too_large',
+      })
     }
     const text = new TextDecoder().decode(bytes)
     const body = parsedOrNull(text)

@@ -281,7 +281,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const exchange = this.#exchange
     const facts = required(exchange.reader).frame({ event, data })
     traceFrame(exchange, data)
-    if (facts.foreign) throw new UnreadableAnswer('A frame is in another language than was asked for')
+    if (facts.foreign) throw new UnreadableAnswer('A frame is not in the requested language')
     if (exchange.inspectedUpstream) return facts
     noteText(exchange, this.#gateway, facts)
     if (!this.#isTranslated) noteUsage(exchange, facts)

@@ -10,7 +10,10 @@ const address = z.string().max(2048)
 /** A published name is split at its first two underscores in a row, so a server name holds none. */
 export const serverName = recordName
   .refine((name) => !name.includes('__'), 'Two underscores in a row part the name from what the server offers')
-  .refine((name) => !name.endsWith('_'), 'An underscore at its end could be one of the two that part it from a tool')
+  .refine(
+    (name) => !name.endsWith('_'),
+    'A name must not end with an underscore, because two underscores separate it from a tool',
+  )
   .describe('What stands before the name of everything it offers, with two underscores between')
 
 const oauthSchema = z
@@ -21,12 +24,12 @@ const oauthSchema = z
     scope: z.string().max(1024).optional(),
     resource: address.optional(),
   })
-  .describe('Client credentials (RFC 6749 section 4.4) that its access token is got by; kept encrypted')
+  .describe('Client credentials (RFC 6749 section 4.4) for its access token; stored encrypted')
 
 const plain = z
   .string()
   .max(4096)
-  .regex(/^[^\0]*$/, 'Leave the NUL character out')
+  .regex(/^[^\0]*$/, 'Remove the NUL character')
   .refine(...noSecret)
 
 const commandSchema = z
@@ -38,11 +41,11 @@ const commandSchema = z
 
 const environmentSchema = z
   .record(
-    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'A name is none that a variable can have'),
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'A name is not a valid variable name'),
     z.string().max(32_768),
   )
   .refine((given) => Object.keys(given).length <= 64, 'At most 64 variables')
-  .refine((given) => !Object.values(given).some((value) => value.includes('\0')), 'Leave the NUL character out')
+  .refine((given) => !Object.values(given).some((value) => value.includes('\0')), 'Remove the NUL character')
   .describe('All the variables that the command sees beside PATH; kept encrypted and never shown')
 
 const seconds = (most: number) => z.number().int().min(1).max(most).optional()

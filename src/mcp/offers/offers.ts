@@ -161,7 +161,7 @@ export class Offers {
       try {
         await this.#options.source.report({ server_id, kind, definitions: some })
       } catch (error) {
-        this.#options.log.warn({ error: String(error) }, 'What an MCP server offers could not be told')
+        this.#options.log.warn({ error: String(error) }, 'The offers of an MCP server could not be reported')
         if (!isRefused(error)) {
           rest = retryMilliseconds
           continue

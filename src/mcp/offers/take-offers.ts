@@ -63,7 +63,7 @@ export async function takeOffers(deps: OfferDependencies, reporter: Reporter, re
 function readDefinition(kind: OfferReport['kind'], text: string): Definition {
   const definition = definitionOf(kind, parsed(text))
   if (definition?.text === text) return definition
-  throw new Failure('invalid_parameter', { param: 'definitions', message: 'A definition is not in its canonical form' })
+  throw new Failure('invalid_parameter', { param: 'definitions', message: 'A definition is not in canonical form' })
 }
 
 function parsed(text: string): unknown {

@@ -58,7 +58,7 @@ export class CommandTransport implements Transport {
     this.#child.stderr?.on('data', (chunk: Buffer) => {
       this.#complained += chunk.length
     })
-    this.#child.stdin?.on('error', () => this.#fail('The command takes no more input'))
+    this.#child.stdin?.on('error', () => this.#fail('The command no longer reads its input'))
     this.#child.on('error', () => this.#end('The command could not be started'))
     this.#child.on('exit', () => this.#end('The command has ended'))
     this.#child.on('close', () => this.#logComplaints())
@@ -167,7 +167,10 @@ export class CommandTransport implements Transport {
       this.#letGo = killWithParent(pid)
     } catch (error) {
       const { log, server } = this.#options
-      log.warn({ mcp_server: server, error: String(error) }, 'A local command may outlive a gateway that is killed')
+      log.warn(
+        { mcp_server: server, error: String(error) },
+        'A local command may keep running after its gateway is killed',
+      )
     }
   }
 
@@ -184,4 +187,5 @@ export class CommandTransport implements Transport {
 
 const nothingToEnd = (): void => undefined
 
-const unwritable = (): Failure => new Failure('mcp.server_unreachable', { message: 'The command takes no more input' })
+const unwritable = (): Failure =>
+  new Failure('mcp.server_unreachable', { message: 'The command no longer reads its input' })

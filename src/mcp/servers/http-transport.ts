@@ -79,7 +79,7 @@ export class HttpTransport implements Transport {
     this.#exchange(message, id, wait, trace).then(
       () => {
         if (!this.#receiver.waits(id)) return
-        this.#receiver.lost(id, new Failure('mcp.server_error', { message: 'The MCP server gave no answer' }))
+        this.#receiver.lost(id, new Failure('mcp.server_error', { message: 'The MCP server did not answer' }))
       },
       (error: unknown) => this.#receiver.lost(id, asReason(error)),
     )
@@ -91,7 +91,7 @@ export class HttpTransport implements Transport {
 
   async notify(message: Json): Promise<void> {
     if (this.#telling >= maxPendingNotifications)
-      throw new Failure('mcp.server_unreachable', { message: 'It takes nothing more' })
+      throw new Failure('mcp.server_unreachable', { message: 'It accepts no more events' })
     const late = new AbortController()
     const end = () => late.abort()
     const timer = setTimeout(end, this.#options.notifyMilliseconds)
@@ -198,7 +198,10 @@ export class HttpTransport implements Transport {
     if (error !== null) return error
     const unreachable = status === 429 || status >= 500
     return new Failure(unreachable ? 'mcp.server_unreachable' : 'mcp.server_error', {
-      message: status >= 300 && status < 400 ? 'The MCP server redirects' : `The MCP server answered ${status}`,
+      message:
+        status >= 300 && status < 400
+          ? 'The MCP server answered with a redirect, which is not followed'
+          : `The MCP server answered ${status}`,
     })
   }
 

@@ -42,7 +42,7 @@ export function killWithParent(group: number): () => void {
   const succeeded = (result: number): number => {
     if (result >= 0) return result
     close()
-    throw new Error('The system does not end processes together')
+    throw new Error('This system cannot end child processes with their parent')
   }
   for (const readerFirst of [true, false]) {
     const ends = new Int32Array(2)

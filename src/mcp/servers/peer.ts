@@ -131,7 +131,7 @@ export class Peer implements Receiver {
   message(text: string, during?: number | null): void {
     if (this.#over !== null) return
     if (!this.#flood.accepts()) {
-      this.broken(new Failure('mcp.server_error', { message: 'The MCP server says too much' }))
+      this.broken(new Failure('mcp.server_error', { message: 'The MCP server sent too many messages' }))
       return
     }
     if (isTooDeep(text)) this.#refuse(answeredRequestId(text))
@@ -215,7 +215,10 @@ export class Peer implements Receiver {
     if (isJson(result)) pending.resolve(result)
     else if (isJson(error) && typeof error.code === 'number' && typeof error.message === 'string') {
       pending.reject(new McpError(error.code, error.message, error.data))
-    } else pending.reject(new Failure('mcp.server_error', { message: 'The MCP server gave neither result nor error' }))
+    } else
+      pending.reject(
+        new Failure('mcp.server_error', { message: 'The MCP server answered neither a result nor an error' }),
+      )
   }
 
   #hear(method: string, { id, params }: Json, during: number | null | undefined): void {
@@ -238,7 +241,7 @@ export class Peer implements Receiver {
     const asked = isRpcId(id) ? this.#serverRequests.get(rpcKey(id)) : undefined
     if (asked === undefined) return
     asked.withdrawn = true
-    asked.ended.abort(new Failure('mcp.server_error', { message: 'The MCP server has taken its request back' }))
+    asked.ended.abort(new Failure('mcp.server_error', { message: 'The MCP server cancelled its request' }))
   }
 
   /** The calls that a message on this call's stream belongs to; when unknown, any running ones. */
@@ -251,7 +254,7 @@ export class Peer implements Receiver {
   #endAsked(call: number): void {
     for (const { ended, during } of this.#serverRequests.values()) {
       if (during?.delete(call) === true && during.size === 0) {
-        ended.abort(new Failure('mcp.server_error', { message: 'The call for which the MCP server asked is over' }))
+        ended.abort(new Failure('mcp.server_error', { message: 'The call that this request belongs to has ended' }))
       }
     }
   }
@@ -294,7 +297,7 @@ export class Peer implements Receiver {
     } catch (error) {
       if (asked.withdrawn) return null
       if (!(error instanceof McpError))
-        return { error: { code: rpcCodes.internalError, message: 'The caller gave no answer' } }
+        return { error: { code: rpcCodes.internalError, message: 'The caller did not answer' } }
       return {
         error: { code: error.code, message: error.message, ...(error.data !== undefined && { data: error.data }) },
       }

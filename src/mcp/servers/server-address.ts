@@ -23,7 +23,7 @@ export function checkAddress({ plainHttp }: Reachable, { url, command, credentia
     if (oauth !== null) throw wrong('oauth', 'A command has no access token: use environment')
     return { url, command, credentials }
   }
-  if (Object.keys(environment).length > 0) throw wrong('environment', 'What is reached by URL has no environment')
+  if (Object.keys(environment).length > 0) throw wrong('environment', 'A server with a URL has no environment')
   if (oauth !== null && Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
     throw wrong('headers', 'The authorization header is the one that oauth brings')
   }

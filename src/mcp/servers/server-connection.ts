@@ -186,7 +186,7 @@ async function initialize(peer: Peer, { caller, connectMilliseconds }: Connectio
   const { protocolVersion, capabilities, instructions } = answer
   const agreed = protocolVersions.find((known) => known === protocolVersion)
   if (agreed === undefined || !isJson(capabilities)) {
-    throw new Failure('mcp.server_error', { message: 'The MCP server speaks no version of the protocol that is known' })
+    throw new Failure('mcp.server_error', { message: 'The MCP server supports none of the known protocol versions' })
   }
   peer.ready(agreed)
   await peer.notify('notifications/initialized', undefined)

@@ -207,7 +207,9 @@ const timeoutsOf = ({ timeouts }: StoredMcpServer) => timeoutsSchema.parse(JSON.
 function credentialsOf({ id, dataKey, sealedCredentials: sealed }: StoredMcpServer): ServerCredentials {
   if (sealed === null) return noServerCredentials
   if (dataKey === null) {
-    throw new Failure('mcp.server_unavailable', { message: 'This gateway was not given the key of the MCP server yet' })
+    throw new Failure('mcp.server_unavailable', {
+      message: 'The key of the MCP server has not reached this gateway yet',
+    })
   }
   return openServerCredentials(Buffer.from(dataKey, 'base64'), id, sealed)
 }

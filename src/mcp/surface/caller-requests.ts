@@ -49,7 +49,7 @@ export class CallerRequests {
       const takeBack = () => {
         this.#take(id)
         send(notificationText('notifications/cancelled', { requestId: id }))
-        reject(new McpError(rpcCodes.internalError, 'The request to the caller was taken back'))
+        reject(new McpError(rpcCodes.internalError, 'The request to the caller was cancelled'))
       }
       const settle = () => signal.removeEventListener('abort', takeBack)
       this.#waiting.set(id, {

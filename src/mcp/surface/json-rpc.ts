@@ -40,7 +40,8 @@ export function readMessage(body: unknown): Message {
     if (!isId(id)) throw new McpError(rpcCodes.invalidRequest, 'id must be a string or a whole number')
     return { kind: 'request', id, method, params }
   }
-  if (!isId(id)) throw new McpError(rpcCodes.invalidRequest, 'A message has a method, or the id that it answers')
+  if (!isId(id))
+    throw new McpError(rpcCodes.invalidRequest, 'A message needs a method, or the id of the request it answers')
   if (isJson(result)) return { kind: 'result', id, result }
   if (isJson(error) && typeof error.code === 'number' && typeof error.message === 'string') {
     return { kind: 'error', id, error: new McpError(error.code, error.message, error.data) }

@@ -259,7 +259,7 @@ function positionOf(cursor: unknown, sessionId: string, records: readonly McpSer
   const [name, own, pages] = typeof cursor === 'string' ? parsedCursor(cursor, sessionId) : []
   const server = records.find((record) => record.name === name)
   if (server === undefined || !(own === null || typeof own === 'string') || !isCount(pages)) {
-    throw new McpError(rpcCodes.invalidParams, 'The cursor is none of this list: begin again without it')
+    throw new McpError(rpcCodes.invalidParams, 'The cursor is not valid for this list: start again without it')
   }
   return { server, cursor: own ?? undefined, pages }
 }

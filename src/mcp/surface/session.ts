@@ -113,7 +113,7 @@ export class McpSession {
     const key = rpcKey(id)
     if (this.#running.has(key)) throw new McpError(rpcCodes.invalidRequest, 'A request with this id is still running')
     if (this.#running.size >= mostRunning)
-      throw new McpError(rpcCodes.internalError, 'Too many requests of this session run')
+      throw new McpError(rpcCodes.internalError, 'Too many requests of this session are in flight')
     const call = new RunningCall({ id, progressToken, form, openStream: () => this.#streams.open() })
     this.#running.set(key, call)
     return call

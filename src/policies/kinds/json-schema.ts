@@ -102,7 +102,7 @@ function parsed(text: string): unknown {
   return JSON.parse(text)
 }
 
-/** Says whether a value has the form. Throws `TooMuchWork` where to find that out takes too long. */
+/** Says whether a value has the form. Throws `WorkBudgetExceeded` where to find that out takes too long. */
 function validatorOf(schema: Record<string, unknown>): (value: () => unknown) => boolean {
   const steps = new SchemaSteps()
   const validate = compiled(schema, steps)

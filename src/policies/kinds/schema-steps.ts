@@ -28,7 +28,7 @@ export class SchemaSteps {
     this.#count = 0
   }
 
-  /** Throws `TooMuchWork` where there are more values than could be held against anything. */
+  /** Throws `WorkBudgetExceeded` where there are more values than could be held against anything. */
   requireFew(root: unknown): void {
     const open = [root]
     let values = 0

@@ -174,7 +174,7 @@ class StageWalk implements Subject {
   #brokenDecision(policy: ActivePolicy, error: unknown): Decision {
     this.#run.broken(policy, error)
     const verdict = policy.whenBroken === 'deny' ? 'deny' : 'allow'
-    return { verdict, reasonCode: brokenReason, message: 'A policy could not decide about this', targets: [] }
+    return { verdict, reasonCode: brokenReason, message: 'A policy failed to evaluate this message', targets: [] }
   }
 
   /** Records what a policy said and applies it; true where that ends the chain. */
