@@ -187,11 +187,11 @@ test('reports the age of the replica and until when the gateway may serve from i
   const gateway = { url: '', readiness: silent, unshipped: null }
   const at = (freshAt: number | null, facts: HostFacts = { ...sound, gateway }) =>
     said('freshness', withWorker({ freshAt }, facts))
-  expect(at(now - 61_000)).toContain('warn The last news of the primary are of 2026-05-01T11:58:59.000Z')
+  expect(at(now - 61_000)).toContain('warn The replica was last current at 2026-05-01T11:58:59.000Z')
   expect(at(now - 61_000)).toContain('it serves until 2026-05-01T12:03:59.000Z, then refuses')
-  expect(at(now - 301_000)).toContain('fail The last news of the primary are of 2026-05-01T11:54:59.000Z, too old')
+  expect(at(now - 301_000)).toContain('fail The replica was last current at 2026-05-01T11:54:59.000Z, too old')
   expect(at(now + 60_000)).toContain('warn The replica’s timestamp is in the future')
-  expect(at(now - 301_000, stopped)).toContain('ok The last news')
+  expect(at(now - 301_000, stopped)).toContain('ok The replica was last current')
   expect(at(now - 301_000, { ...stopped, controlPlane: away })).toContain('fail ')
   expect(at(null)).toBe('')
   expect(at(null, { ...stopped, controlPlane: away })).toBe(

@@ -162,16 +162,16 @@ export const hostChecks = {
       return warn('The replica’s timestamp is in the future, so it does not count', "Set this host's clock")
     }
     const until = freshAt + staleAfterMs(worker.maxStalenessSeconds ?? settings.max_staleness_seconds)
-    const last = `The last news of the primary are of ${timestamp(freshAt)}`
-    if (!runs(facts) && reachable) return ok(`${last}; a start gets new ones`)
+    const last = `The replica was last current at ${timestamp(freshAt)}`
+    if (!runs(facts) && reachable) return ok(`${last}; a start updates it`)
     if (until > now && now - freshAt < oldNewsMs) {
-      return ok(`${last}: it serves until ${timestamp(until)} without others`)
+      return ok(`${last}: it serves until ${timestamp(until)} without an update`)
     }
     if (until > now) {
       return warn(`${last}: it serves until ${timestamp(until)}, then refuses`, 'Make the control plane reachable')
     }
     return fail(
-      `${last}, too old to serve by: requests are refused since ${timestamp(until)}`,
+      `${last}, which is too old: requests are refused since ${timestamp(until)}`,
       'Make the control plane reachable, and check that it reaches its primary',
     )
   },

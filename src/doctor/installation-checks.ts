@@ -164,7 +164,7 @@ function workerFindings(worker: WorkerFacts, now: number): Finding[] {
     const look = 'On its host, doctor --data DIR says why'
     const stale = serves_until === null || Date.parse(serves_until) <= now
     const reach = stale
-      ? fail(`${named} is unreachable, and refuses requests if it runs: its news are too old`, look)
+      ? fail(`${named} is unreachable, and refuses requests if it runs: its replica is too old`, look)
       : warn(`${named} is unreachable: it serves by what it knows until ${serves_until}`, look)
     return [reach, ...other]
   }
