@@ -189,7 +189,7 @@ test('reports the age of the replica and until when the gateway may serve from i
     said('freshness', withWorker({ freshAt }, facts))
   expect(at(now - 61_000)).toContain('warn The replica was last current at 2026-05-01T11:58:59.000Z')
   expect(at(now - 61_000)).toContain('it serves until 2026-05-01T12:03:59.000Z, then refuses')
-  expect(at(now - 301_000)).toContain('fail The replica was last current at 2026-05-01T11:54:59.000Z, too old')
+  expect(at(now - 301_000)).toContain('fail The replica was last current at 2026-05-01T11:54:59.000Z, which is too old')
   expect(at(now + 60_000)).toContain('warn The replica’s timestamp is in the future')
   expect(at(now - 301_000, stopped)).toContain('ok The replica was last current')
   expect(at(now - 301_000, { ...stopped, controlPlane: away })).toContain('fail ')
@@ -209,7 +209,7 @@ test('asks for an upgrade when only a later version can read the state', () => {
 test('fails a replica that is older than this gateway may serve from', () => {
   const facts = withWorker({ freshAt: now - 9000, maxStalenessSeconds: 6 })
   const running = { ...facts, gateway: { url: '', readiness: says({ ok: false, staleness_seconds: 9 }), unshipped: 0 } }
-  expect(said('freshness', running)).toContain('too old to serve by')
+  expect(said('freshness', running)).toContain('which is too old')
 })
 
 test('reports no other finding for a server that is no control plane', () => {
