@@ -6,7 +6,7 @@
 import { z } from 'zod'
 import { Failure } from '../../src/failure.ts'
 import { createMcpServerBody, type OAuthFields } from '../../src/mcp/catalog/server-resource.ts'
-import { checkedReach } from '../../src/mcp/servers/server-reach.ts'
+import { checkAddress } from '../../src/mcp/servers/server-address.ts'
 import { fromEnvironment } from '../command/values.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
@@ -94,7 +94,7 @@ function checkedTarget({ name, url, command, timeouts, approval, enabled, ...sec
   if (!body.success) throw new Failure('usage', { message: explained(body.error) })
   const { headers = {}, environment = {}, oauth = null, ...rest } = body.data
   // Whether plain HTTP is allowed is a setting of the control plane.
-  const reached = checkedReach(
+  const reached = checkAddress(
     { plainHttp: 'anywhere' },
     { url: rest.url ?? null, command: rest.command ?? null, credentials: { headers, environment, oauth } },
   )

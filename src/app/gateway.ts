@@ -109,7 +109,7 @@ export async function gateway({
     newId,
     log,
     documents: { openapi: publicDescription(apiUrl) },
-    ...(siblings !== null && { allMetrics: siblings.metrics, neighbours: siblings }),
+    ...(siblings !== null && { allMetrics: siblings.metrics, siblings: siblings }),
   })
   worker.onCut((hashes) => handler.cutTokens(hashes))
   const server = Bun.serve({

@@ -8,7 +8,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Registry } from 'prom-client'
 import { z } from 'zod'
-import type { McpNeighbours, PassedRequest } from '../gateway/mcp/neighbours.ts'
+import type { ForwardedRequest, SiblingWorkers } from '../gateway/mcp/sibling-workers.ts'
 import type { Listener } from '../gateway/server.ts'
 import { sameText } from '../lib/same-text.ts'
 import { type Worker, workerDirectory } from '../lib/worker.ts'
@@ -23,7 +23,7 @@ const figuresPath = '/metrics'
 const sessionForm = /^(\d{1,4})\.([\w-]{1,32})\./
 const patienceMilliseconds = 1000
 
-export interface Siblings extends McpNeighbours {
+export interface Siblings extends SiblingWorkers {
   /** The figures of all workers. */
   metrics(): Promise<string>
   close(): void
@@ -101,7 +101,7 @@ function readAddress(file: string): Address | null {
   }
 }
 
-function pass({ port, secret }: Address, { method, headers, body, signal }: PassedRequest): Promise<Response> {
+function pass({ port, secret }: Address, { method, headers, body, signal }: ForwardedRequest): Promise<Response> {
   const passed = new Headers(headers)
   passed.set(secretHeader, secret)
   return fetch(`http://127.0.0.1:${port}/mcp`, { method, headers: passed, body, signal, timeout: false })

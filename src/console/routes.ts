@@ -140,7 +140,7 @@ function serve(assets: readonly ConsoleAsset[], path: string): Served {
     installation.signed_in === true ? callerAhead : ''
   }
 <script type="module" src="${script}"></script></head>
-<body><noscript>The console needs JavaScript. The command line does all that it does.</noscript></body></html>`
+<body><noscript>The console needs JavaScript. The command line has the same functions.</noscript></body></html>`
   return {
     writePage,
     files: new Map(assets.map(({ name, type, text }) => [name, packed(type, text)])),

@@ -1,4 +1,4 @@
-/** Checks of a control plane, for operators and for hosts of gateways alike; of its token each has its own. */
+/** Checks of a control plane, shared by operators and gateway hosts. Each has its own check of the token. */
 import { z } from 'zod'
 import { version } from '../version.ts'
 import type { ControlPlaneFacts } from './control-plane-facts.ts'
@@ -9,7 +9,7 @@ const mostSkewMs = 5000
 const healthSchema = z.object({ version: z.string() })
 const readinessSchema = z.object({ reason: z.string().nullish() })
 
-/** False of what answers and is something else. */
+/** False when something else answers. */
 export const isControlPlane = ({ health }: Pick<ControlPlaneFacts, 'health'>): boolean =>
   health.kind === 'silent' || (health.status === 200 && healthSchema.safeParse(health.body).success)
 
@@ -18,13 +18,13 @@ export const controlPlaneChecks: Checks<ControlPlaneFacts> = {
     if (health.kind === 'silent') {
       return fail(
         `The control plane at ${url} cannot be reached: ${health.reason}`,
-        'Check that it runs, that SERVICE_API_URL names it, and that the network lets this host through',
+        'Check that it runs, that SERVICE_API_URL is its address, and that the network allows this host',
       )
     }
     if (!isControlPlane({ health })) {
       return fail(
         `What answers at ${url} is no control plane: status ${health.status}`,
-        'Check that SERVICE_API_URL names it, and what stands between',
+        'Check SERVICE_API_URL, and any proxy in between',
       )
     }
     return ok(`The control plane at ${url} answers`)
@@ -41,12 +41,10 @@ export const controlPlaneChecks: Checks<ControlPlaneFacts> = {
     if (readiness.kind === 'silent' || !isControlPlane({ health })) return null
     const said = readinessSchema.safeParse(readiness.body).data?.reason ?? null
     if (readiness.status === 200) {
-      return said === null
-        ? ok('It is ready')
-        : warn(`It is ready, but: ${said}`, 'Look at that database and its server')
+      return said === null ? ok('It is ready') : warn(`It is ready, but: ${said}`, 'Check that database and its server')
     }
     const reason = said ?? `status ${readiness.status}`
-    return fail(`It is not ready: ${reason}`, 'Look at its log; where it waits for its databases, look at those')
+    return fail(`It is not ready: ${reason}`, 'Read its log; if it waits for its databases, check those')
   },
 
   clock({ health }) {

@@ -1,20 +1,20 @@
-/** What can be learnt of a control plane from outside: whether it is there, which version, what it says of a token. */
+/** Reads what a control plane shows from outside: whether it runs, its version, and what it says of a token. */
 import { z } from 'zod'
 import { isPrivate } from '../fleet/agent/control-client.ts'
 import type { Answer, Probe } from './probe.ts'
 
 export interface ControlPlaneFacts {
   url: string
-  /** Whether nothing that is sent there crosses a network in the clear. */
+  /** Whether nothing sent there crosses a network in clear text. */
   private: boolean
   health: Answer
   readiness: Answer
-  caller: Caller
+  caller: TokenHolder
 }
 
-export type Caller =
+export type TokenHolder =
   | { kind: 'none' }
-  /** A token was given and not sent. */
+  /** A token was given but not sent. */
   | { kind: 'kept' }
   | { kind: 'known'; tokenId: string | null; roles: string[]; permissions: string[] }
   | { kind: 'refused'; status: number; code: string }
@@ -28,7 +28,7 @@ const callerSchema = z.object({
 
 const refusalSchema = z.object({ error: z.object({ code: z.string() }) })
 
-/** `inTheClear`: whether the token is sent where the network would see it. */
+/** `inTheClear`: whether to send the token over a network in clear text. */
 export async function readControlPlane(
   probe: Probe,
   { url, token, inTheClear }: { url: string; token: string | null; inTheClear: boolean },
@@ -45,7 +45,7 @@ export async function readControlPlane(
   return { url: origin, private: encrypted, health, readiness, caller: answer === null ? unasked : callerOf(answer) }
 }
 
-function callerOf(answer: Answer): Caller {
+function callerOf(answer: Answer): TokenHolder {
   if (answer.kind === 'silent') return { kind: 'silent' }
   if (answer.status !== 200) {
     const code = refusalSchema.safeParse(answer.body).data?.error.code ?? 'no code'

@@ -1,6 +1,6 @@
 /**
- * What `doctor` says. A check is a pure function of facts that were read before: adding one is one row of a table. Facts
- * are read once and never thrown: what could not be read is a fact too.
+ * The findings of `doctor`. A check is a pure function of facts; adding one is one row of a table. Facts are read once
+ * and never thrown: what cannot be read is a fact too.
  */
 export interface Finding {
   level: 'ok' | 'warn' | 'fail'
@@ -9,13 +9,13 @@ export interface Finding {
   todo?: string
 }
 
-/** Null where there is nothing to say. */
+/** Returns null when there is nothing to report. */
 export type Check<Facts> = (facts: Facts) => Finding | readonly Finding[] | null
 
 export type Checks<Facts> = Readonly<Record<string, Check<Facts>>>
 
 export interface NamedFinding extends Finding {
-  /** The row of the table that found it. */
+  /** The name of the check. */
   check: string
 }
 

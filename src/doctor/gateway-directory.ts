@@ -1,4 +1,4 @@
-/** A gateway's directory as it lies there: its worker with identity, what is kept for a restart and outbox; its replica. */
+/** Reads a gateway's directory: its worker's identity, kept bootstrap and outbox, and its replica. */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { WorkerFiles } from '../fleet/agent/agent-files.ts'
@@ -10,13 +10,13 @@ import { readVersion, type StateFacts } from './state-version.ts'
 
 export interface GatewayDirectoryFacts {
   instance: { kind: 'none' } | { kind: 'known'; id: string } | { kind: 'damaged' }
-  /** What the last bootstrap gave, sealed under the runtime token; `unchecked` where that token is not here. */
+  /** The last bootstrap, sealed under the runtime token; `unchecked` when that token is not available here. */
   kept: 'none' | 'opens' | 'sealed' | 'unchecked'
-  /** How long it may serve without news, as its control plane has told; null where that cannot be opened. */
+  /** How long it may serve with a stale replica; null when the bootstrap cannot be opened. */
   maxStalenessSeconds: number | null
-  /** When its news were last fresh, milliseconds since the epoch, to a few seconds. */
+  /** When the replica was last current, in milliseconds since the epoch, accurate to a few seconds. */
   freshAt: number | null
-  /** When another process took this instance over, where that ended its last run. */
+  /** When another process took this instance over, if that ended its last run. */
   fencedAt: number | null
   outbox: OutboxFacts | null
   replica: ReplicaFacts | null
@@ -32,19 +32,19 @@ export type OutboxFacts =
       events: number
       /** Exchanges without an outcome, which the next start records as interrupted. */
       open: number
-      /** The last event that the control plane is known to have; null where that is not known. */
+      /** The last event that the control plane is known to have; null when unknown. */
       agreed: number | null
       damage: { segment: number; offset: number } | null
     }
 
-/** `folder` is what `current` names, with what is wrong with its files or what they hold. */
+/** `folder` is what `current` names; the rest says what its files hold or what is wrong with them. */
 export type ReplicaFacts =
   | { kind: 'unreadable'; reason: string }
   | { kind: 'none' }
   | { kind: 'damaged'; folder: number; fault: string }
   | { kind: 'sound'; folder: number; state: StateFacts }
 
-/** `isWritten`: whether a process uses the directory at this moment. */
+/** `isWritten`: whether a process uses the directory now. */
 export function readGatewayDirectory(
   directory: string,
   { token, isWritten }: { token: string | null; isWritten: boolean },
@@ -69,13 +69,13 @@ export function readGatewayDirectory(
 
 const known = (files: WorkerFiles) => ({ kind: 'known', id: files.instanceId }) as const
 
-/** Without a file of its own the class would make the worker another identity: it is not asked then. */
+/** Without an identity file the class would create a new identity, so it is not used then. */
 function openFiles(directory: string, token: string | null): WorkerFiles | 'none' | 'damaged' {
   if (!existsSync(join(directory, 'instance.json'))) return 'none'
   try {
     return new WorkerFiles(directory, token ?? '', newId)
   } catch {
-    // Cut short, or written by something else.
+    // Truncated, or written by something else.
     return 'damaged'
   }
 }
@@ -109,6 +109,6 @@ function readReplica(directory: string): ReplicaFacts {
   }
 }
 
-/** What a file holds may stand in a parser's message: the system's word is enough. */
+/** A parser's message may quote the file, so only the system's error code is shown. */
 const reasonOf = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : 'it holds something else'

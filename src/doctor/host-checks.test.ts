@@ -146,9 +146,11 @@ test('fails a damaged identity, because the gateway would not start', () => {
 })
 
 test('checks the kept bootstrap only when the control plane is unreachable', () => {
-  expect(said('bootstrap', withWorker({ kept: 'sealed' }))).toContain('warn What the last bootstrap gave does not open')
-  expect(said('bootstrap', withWorker({ kept: 'none' }))).toContain('warn Nothing of a bootstrap is kept')
-  expect(said('bootstrap', withWorker({ kept: 'none' }, { ...sound, controlPlane: away }))).toContain('fail Nothing')
+  expect(said('bootstrap', withWorker({ kept: 'sealed' }))).toContain('warn The stored bootstrap cannot be opened')
+  expect(said('bootstrap', withWorker({ kept: 'none' }))).toContain('warn No bootstrap is stored')
+  expect(said('bootstrap', withWorker({ kept: 'none' }, { ...sound, controlPlane: away }))).toContain(
+    'fail No bootstrap is stored',
+  )
   expect(said('bootstrap', withWorker({ kept: 'unchecked' }))).toBe('')
 })
 
@@ -158,7 +160,7 @@ test('reports a missing, damaged or unreadable replica of the state', () => {
   const fault = { kind: 'damaged', folder: 2, fault: 'state.db is missing' } as const
   expect(replica(fault)).toBe('warn Copy 2 of the state is damaged: state.db is missing')
   expect(replica(fault, { ...sound, controlPlane: away })).toContain('fail Copy 2')
-  expect(replica({ kind: 'none' })).toBe('warn There is no copy of the state yet')
+  expect(replica({ kind: 'none' })).toBe('warn There is no replica of the state yet')
   expect(replica({ kind: 'unreadable', reason: 'EACCES' })).toBe('fail gateway/replica cannot be read: EACCES')
   const garbage = { kind: 'unreadable', reason: 'file is not a database' } as const
   expect(replica({ kind: 'sound', folder: 2, state: garbage })).toBe(
@@ -185,15 +187,15 @@ test('reports the age of the replica and until when the gateway may serve from i
   const gateway = { url: '', readiness: silent, unshipped: null }
   const at = (freshAt: number | null, facts: HostFacts = { ...sound, gateway }) =>
     said('freshness', withWorker({ freshAt }, facts))
-  expect(at(now - 61_000)).toContain('warn The last news of the primary are of 2026-05-01T11:58:59.000Z')
+  expect(at(now - 61_000)).toContain('warn The replica was last current at 2026-05-01T11:58:59.000Z')
   expect(at(now - 61_000)).toContain('it serves until 2026-05-01T12:03:59.000Z, then refuses')
-  expect(at(now - 301_000)).toContain('fail The last news of the primary are of 2026-05-01T11:54:59.000Z, too old')
-  expect(at(now + 60_000)).toContain('warn The last news are of a later time')
-  expect(at(now - 301_000, stopped)).toContain('ok The last news')
+  expect(at(now - 301_000)).toContain('fail The replica was last current at 2026-05-01T11:54:59.000Z, which is too old')
+  expect(at(now + 60_000)).toContain('warn The replica’s timestamp is in the future')
+  expect(at(now - 301_000, stopped)).toContain('ok The replica was last current')
   expect(at(now - 301_000, { ...stopped, controlPlane: away })).toContain('fail ')
   expect(at(null)).toBe('')
   expect(at(null, { ...stopped, controlPlane: away })).toBe(
-    'fail There were no news of the primary since the first start, or since it signed off',
+    'fail The replica was never current since the first start, or since it deregistered',
   )
 })
 
@@ -207,7 +209,7 @@ test('asks for an upgrade when only a later version can read the state', () => {
 test('fails a replica that is older than this gateway may serve from', () => {
   const facts = withWorker({ freshAt: now - 9000, maxStalenessSeconds: 6 })
   const running = { ...facts, gateway: { url: '', readiness: says({ ok: false, staleness_seconds: 9 }), unshipped: 0 } }
-  expect(said('freshness', running)).toContain('too old to serve by')
+  expect(said('freshness', running)).toContain('which is too old')
 })
 
 test('reports no other finding for a server that is no control plane', () => {
@@ -261,7 +263,9 @@ test('reports a gateway that hangs, is not ready or is another server', () => {
 })
 
 test('fails an unknown address, and one that sends secrets in clear text over a network', () => {
-  expect(said('address', { ...sound, controlPlane: null })).toBe('fail Nothing says where the control plane is')
+  expect(said('address', { ...sound, controlPlane: null })).toBe(
+    'fail The address of the control plane is not configured',
+  )
   const clear = { ...controlPlane, url: 'http://10.0.0.1:7070', private: false, caller: { kind: 'kept' } as const }
   expect(said('address', { ...sound, controlPlane: clear })).toContain('fail ')
 })
@@ -269,7 +273,7 @@ test('fails an unknown address, and one that sends secrets in clear text over a 
 test('fails a token that is not a valid runtime token', () => {
   const caller = (found: ControlPlaneFacts['caller']) =>
     said('token', { ...sound, controlPlane: { ...controlPlane, caller: found } })
-  expect(caller({ kind: 'none' })).toContain('warn There is no token here')
+  expect(caller({ kind: 'none' })).toContain('warn There is no token to check')
   expect(caller({ kind: 'refused', status: 401, code: 'tokens.expired' })).toBe(
     'fail The control plane refuses the token: 401 tokens.expired',
   )

@@ -1,4 +1,4 @@
-/** Checks of a gateway's host, each over what was read there (host-facts.ts). What is not there says nothing. */
+/** Checks of a gateway host over the facts of host-facts.ts. A part that is not installed has no finding. */
 import { z } from 'zod'
 import { minFreeBytes } from '../fleet/outbox/space.ts'
 import { staleAfterMs } from '../fleet/protocol/wire.ts'
@@ -15,9 +15,9 @@ const readinessSchema = z.object({
   staleness_seconds: z.number().optional(),
 })
 
-/** From then on the gateway itself says that its news are old. */
+/** Beyond this age the gateway itself warns that its replica is stale. */
 const oldNewsMs = 60_000
-/** A file that says a later time than this is of another clock. */
+/** A timestamp further ahead than this comes from another clock. */
 const aheadMs = 5000
 
 const runs = ({ holders }: HostFacts): boolean => holders.gateway.kind === 'held'
@@ -27,7 +27,7 @@ export const hostChecks = {
     if (directory.missing === null) return ok(`The data directory is ${directory.path}`)
     return fail(
       `The data directory ${directory.path} cannot be used: ${directory.missing}`,
-      'Name the right one with --data, or start once to make it',
+      'Set the right one with --data, or start once to create it',
     )
   },
 
@@ -49,7 +49,7 @@ export const hostChecks = {
   writable({ directory: { missing, writable } }) {
     if (missing !== null) return null
     if (writable) return ok('It can be written')
-    return fail('It cannot be written', 'Give the right to, or mount its file system for writing')
+    return fail('It cannot be written', 'Give the user the right, or mount the file system for writing')
   },
 
   space(facts) {
@@ -77,7 +77,7 @@ export const hostChecks = {
     if (supervisor.kind === 'held') {
       return fail(
         `No gateway runs here, though its supervisor does, process ${supervisor.pid}`,
-        'Look at its log: it says why the gateway ends, or what it waits for',
+        'Read its log, which says why the gateway ends or what it waits for',
       )
     }
     return fail('Nothing runs here', `Start it with ${command}; what else stands here says what a start would meet`)
@@ -102,14 +102,13 @@ export const hostChecks = {
   bootstrap({ worker, controlPlane }) {
     if (worker === null) return null
     const away = controlPlane?.health.kind !== 'answered'
-    if (worker.kept === 'opens') return ok('What the last bootstrap gave is kept, and opens by SERVICE_API_TOKEN')
+    if (worker.kept === 'opens') return ok('The stored bootstrap can be opened with SERVICE_API_TOKEN')
     if (worker.kept === 'unchecked') return null
     const what =
       worker.kept === 'none'
-        ? 'Nothing of a bootstrap is kept'
-        : 'What the last bootstrap gave does not open by SERVICE_API_TOKEN: it was another token, or the file is damaged'
-    const todo =
-      'A start needs the control plane, which gives it anew; see to it that SERVICE_API_TOKEN is the right one'
+        ? 'No bootstrap is stored'
+        : 'The stored bootstrap cannot be opened with SERVICE_API_TOKEN: it belongs to another token, or the file is damaged'
+    const todo = 'A start needs the control plane, which sends it again; check SERVICE_API_TOKEN'
     return away ? fail(what, todo) : warn(what, todo)
   },
 
@@ -117,15 +116,15 @@ export const hostChecks = {
     const replica = worker?.replica ?? null
     if (replica === null) return null
     const anew =
-      'Nothing by hand: a running gateway copies the state anew, if its control plane and primary are reachable'
+      'Nothing to do: a running gateway copies the state again once its control plane and primary are reachable'
     const level = controlPlane?.health.kind === 'answered' ? warn : fail
     if (replica.kind === 'unreadable') {
       return fail(
         `gateway/replica cannot be read: ${replica.reason}`,
-        'Give the right to, or remove it while nothing runs: it is copied anew',
+        'Give the user the right, or remove it while nothing runs: it is copied again',
       )
     }
-    if (replica.kind === 'none') return level('There is no copy of the state yet', anew)
+    if (replica.kind === 'none') return level('There is no replica of the state yet', anew)
     if (replica.kind === 'damaged')
       return level(`Copy ${replica.folder} of the state is damaged: ${replica.fault}`, anew)
     const { state } = replica
@@ -138,7 +137,7 @@ export const hostChecks = {
 
   state({ state, faults }) {
     if (state === null) return null
-    // Already said, with what to do.
+    // Reported already, with the remedy.
     if (state.kind === 'unreadable' && faults.some(({ level }) => level === 'fail')) return null
     if (state.kind === 'read' && isTooNew(state)) return tooNew(state)
     if (state.kind === 'read') return ok(`The state is at version ${state.version}`)
@@ -158,22 +157,22 @@ export const hostChecks = {
     if (freshAt === null)
       return reachable
         ? null
-        : fail('There were no news of the primary since the first start, or since it signed off', 'Reach it first')
+        : fail('The replica was never current since the first start, or since it deregistered', 'Reach it first')
     if (freshAt > now + aheadMs) {
-      return warn('The last news are of a later time than it is: they count for nothing', "Set this host's clock")
+      return warn('The replica’s timestamp is in the future, so it does not count', "Set this host's clock")
     }
     const until = freshAt + staleAfterMs(worker.maxStalenessSeconds ?? settings.max_staleness_seconds)
-    const last = `The last news of the primary are of ${timestamp(freshAt)}`
-    if (!runs(facts) && reachable) return ok(`${last}; a start gets new ones`)
+    const last = `The replica was last current at ${timestamp(freshAt)}`
+    if (!runs(facts) && reachable) return ok(`${last}; a start updates it`)
     if (until > now && now - freshAt < oldNewsMs) {
-      return ok(`${last}: it serves until ${timestamp(until)} without others`)
+      return ok(`${last}: it serves until ${timestamp(until)} without an update`)
     }
     if (until > now) {
       return warn(`${last}: it serves until ${timestamp(until)}, then refuses`, 'Make the control plane reachable')
     }
     return fail(
-      `${last}, too old to serve by: requests are refused since ${timestamp(until)}`,
-      'Make the control plane reachable, and see to it that that reaches its primary',
+      `${last}, which is too old: requests are refused since ${timestamp(until)}`,
+      'Make the control plane reachable, and check that it reaches its primary',
     )
   },
 
@@ -183,7 +182,7 @@ export const hostChecks = {
     if (outbox.kind === 'unreadable') {
       return fail(
         `The outbox cannot be read: ${outbox.reason}`,
-        'Give the right to; where it holds something else, keep a copy and remove it while nothing runs',
+        'Give the user the right; if it holds other files, keep a copy and remove it while nothing runs',
       )
     }
     if (outbox.kind === 'written') {
@@ -191,7 +190,9 @@ export const hostChecks = {
       const size = `The outbox takes ${mebibytes(outbox.bytes)}`
       if (unshipped === null || unshipped === 0) return ok(`${size}${unshipped === 0 ? ', all of it reported' : ''}`)
       const what = `${size}; ${unshipped} events are not acknowledged yet`
-      return controlPlane?.health.kind === 'answered' ? ok(what) : warn(what, 'They go when the control plane is back')
+      return controlPlane?.health.kind === 'answered'
+        ? ok(what)
+        : warn(what, 'They are shipped when the control plane is reachable')
     }
     const { events, agreed, open, bytes } = outbox
     const left =
@@ -218,12 +219,12 @@ export const hostChecks = {
       if (holders.gateway.kind !== 'held') return null
       return fail(
         `The gateway does not answer at ${gateway.url}: ${gateway.readiness.reason}`,
-        'Name its listener with --gateway-listen; where that is right, look at its log',
+        'Set its address with --gateway-listen; if it is right, read its log',
       )
     }
     const said = readinessSchema.safeParse(gateway.readiness.body).data
     if (said === undefined) {
-      return fail(`What answers at ${gateway.url} is no gateway`, 'Name its listener with --gateway-listen')
+      return fail(`What answers at ${gateway.url} is no gateway`, 'Set its address with --gateway-listen')
     }
     if (!said.ok)
       return fail(`The gateway is not ready: ${said.reason ?? 'it does not say why'}`, 'See what else failed')
@@ -234,12 +235,15 @@ export const hostChecks = {
 
   address({ controlPlane, role }) {
     if (controlPlane === null) {
-      return fail('Nothing says where the control plane is', "Set SERVICE_API_URL as in the gateway's environment")
+      return fail(
+        'The address of the control plane is not configured',
+        "Set SERVICE_API_URL as in the gateway's environment",
+      )
     }
-    if (controlPlane.private) return role === 'everything' ? null : ok('Its address keeps secrets from the network')
+    if (controlPlane.private) return role === 'everything' ? null : ok('Its address uses https or loopback')
     return fail(
       `The control plane's address ${controlPlane.url} is neither https nor of this host: a gateway refuses it`,
-      'Put what terminates TLS in front of the control plane and name that in SERVICE_API_URL',
+      'Put a TLS proxy in front of the control plane and set SERVICE_API_URL to its address',
     )
   },
 
@@ -248,7 +252,7 @@ export const hostChecks = {
     const { caller } = controlPlane
     const name = 'Set SERVICE_API_TOKEN to a runtime token in force: token create --purpose gateway-runtime'
     if (caller.kind === 'none') {
-      return warn('There is no token here to look at', "Run doctor with SERVICE_API_TOKEN of the gateway's environment")
+      return warn('There is no token to check', "Run doctor with SERVICE_API_TOKEN of the gateway's environment")
     }
     if (caller.kind === 'refused') {
       return fail(`The control plane refuses the token: ${caller.status} ${caller.code}`, name)
@@ -265,7 +269,9 @@ const outboxBytes = (worker: HostFacts['worker']): number => {
   return outbox !== null && 'bytes' in outbox ? outbox.bytes : 0
 }
 
-/** The outbox has space set aside, by which a gateway serves on a full disk: only a running one knows how it stands. */
+/**
+ * The outbox reserves space from which a gateway serves on a full disk; only a running gateway knows how much is left.
+ */
 function shortOfSpace({ gateway, worker, workers, role }: HostFacts, free: number): Finding[] {
   const room = 'Make room on the disk of the data directory'
   const has = [worker, ...workers.map((worker) => worker.worker)].reduce((sum, each) => sum + outboxBytes(each), 0)

@@ -1,7 +1,6 @@
 /**
- * What is on a gateway's host: its data directory, the processes that hold it, the gateway that answers, its control
- * plane. Nothing is written; whatever cannot be read is a fact of its own. Secrets are opened to see whether they open,
- * and let go.
+ * Reads the facts of a gateway host: its data directory, the processes that use it, the running gateway, its control
+ * plane. Nothing is written, and what cannot be read is a fact too. Secrets are only opened to check that they open.
  */
 import { accessSync, constants, existsSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,49 +14,49 @@ import type { Answer, Probe } from './probe.ts'
 import { readVersion, type StateFacts } from './state-version.ts'
 import { readUnshipped } from './unshipped.ts'
 
-/** In the data directory: where a gateway has what is its own. */
+/** The gateway's folder in the data directory. */
 const place = 'gateway'
 
 export interface DirectoryFacts {
   path: string
-  /** In words where there is no directory that can be looked at. */
+  /** The reason when there is no readable directory. */
   missing: string | null
   /** Permission bits. */
   mode: number
   owner: number
   user: number
   writable: boolean
-  /** Bytes that may still be written; null where the system does not say. */
+  /** Bytes that may still be written; null when the system does not report them. */
   free: number | null
 }
 
-/** What is wrong with what a control plane keeps in the directory (app/start-faults.ts). */
+/** A fault of the control plane's files in the directory (app/start-faults.ts). */
 export interface DirectoryFault {
   level: 'warn' | 'fail'
   what: string
   todo: string
 }
 
-/** Looks for such faults; `isHeld` is whether a control plane has the databases open. */
+/** Finds such faults; `isHeld` is whether a control plane has the databases open. */
 export type FindFaults = (settings: Settings, isHeld: boolean) => Promise<readonly DirectoryFault[]>
 
 export interface HostFacts {
   now: number
   directory: DirectoryFacts
-  /** `everything`: a control plane is in this directory too. */
+  /** `everything`: this directory holds a control plane too. */
   role: 'everything' | 'gateway'
   holders: { supervisor: Holder; gateway: Holder }
   worker: GatewayDirectoryFacts | null
-  /** Where that lies in the data directory. */
+  /** Its folder within the data directory. */
   place: string
-  /** The gateway's other workers that have a directory, in their order. */
+  /** The gateway's other workers with a directory, in order. */
   workers: readonly WorkerFacts[]
-  /** Of the control plane in this directory; empty where it has none. */
+  /** Faults of the control plane in this directory; empty when it has none. */
   faults: readonly DirectoryFault[]
-  /** The state of the control plane in this directory; null where it has none. */
+  /** The state of the control plane in this directory; null when it has none. */
   state: StateFacts | null
   gateway: { url: string; readiness: Answer; unshipped: number | null } | null
-  /** Null where nothing says where it is. */
+  /** Null when its address is not configured. */
   controlPlane: ControlPlaneFacts | null
   settings: Pick<
     Settings,
@@ -90,7 +89,8 @@ export async function readHost(
     supervisor: lockHolder(join(data, 'lock')),
     gateway: lockHolder(join(data, 'gateway', 'worker', 'lock')),
   }
-  // The runtime token of a gateway beside its control plane is handed on in memory only; what is set is an operator's.
+  // The runtime token of a gateway beside its control plane is passed in memory only; a configured token is an
+  // operator's.
   const token = role === 'everything' ? null : (settings.api_token ?? null)
   const apiUrl = settings.api_url ?? (role === 'everything' ? localUrl(settings.control_plane_listen) : undefined)
   const isHeld = lockHolder(join(data, 'control-plane', 'lock')).kind === 'held'
@@ -158,7 +158,7 @@ function isWritable(path: string): boolean {
     accessSync(path, constants.W_OK | constants.X_OK)
     return true
   } catch {
-    // By its mode, its owner, or a file system that is read-only.
+    // By its mode, its owner, or a read-only file system.
     return false
   }
 }
@@ -168,7 +168,7 @@ function freeBytes(path: string): number | null {
     const { bavail, bsize } = statfsSync(path)
     return bavail * bsize
   } catch {
-    // A file system that does not say.
+    // The file system does not report it.
     return null
   }
 }

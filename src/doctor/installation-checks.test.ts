@@ -104,12 +104,12 @@ test('reports a token that is missing, refused, bound to a gateway or sent in cl
   expect(caller({ kind: 'none' })).toContain('warn There is no token')
   expect(caller({ kind: 'refused', status: 401, code: 'invalid_api_token' })).toContain('401 invalid_api_token')
   const silent = caller({ kind: 'refused', status: 503, code: 'dependency_unavailable' })
-  expect(silent).toContain('cannot be seen: the control plane answers 503 dependency_unavailable')
+  expect(silent).toContain('could not be checked: the control plane answers 503 dependency_unavailable')
   expect(caller({ kind: 'known', tokenId: 'x', roles: ['runtime'], permissions: ['runtime:connect'] })).toContain(
     "fail The token is a gateway's own",
   )
   expect(caller(controlPlane.caller)).toContain('with the roles admin: catalog:read, tokens:read')
-  expect(caller(controlPlane.caller, false)).toContain('warn The token crosses the network in the clear')
+  expect(caller(controlPlane.caller, false)).toContain('warn The token crosses the network in clear text')
 })
 
 test('names the rate limits that an unreachable gateway still holds', () => {
@@ -130,7 +130,7 @@ test('reports workers that are unreachable, stale, behind, of another version or
   expect(saidOfWorker({ connected: false, last_heartbeat_at: at(2 * day) })).toContain('Silent for more than a day')
   expect(saidOfWorker({ connected: false, left_at: at(5) })).toBe('ok Gateways are connected by 1 worker')
   expect(said('workers', { workers: [] })).toBe('warn No gateway is connected')
-  expect(said('workers', { workers: null })).toContain('cannot be seen')
+  expect(said('workers', { workers: null })).toContain('cannot be read')
 })
 
 test('reports after a restore which tokens came back, wait for revocation or are missing', () => {

@@ -1,22 +1,22 @@
-/** Checks of an installation as an operator sees it. */
+/** Checks of an installation with an operator's token. */
 import { timestamp } from '../lib/clock.ts'
 import { version } from '../version.ts'
 import { type Check, type Checks, type Finding, fail, ok, warn } from './finding.ts'
 import type { InstallationFacts, WorkerFacts } from './installation-facts.ts'
 
 const dayMs = 86_400_000
-/** How long gateways keep what they have reported, unless they are told otherwise. */
+/** How long gateways keep shipped events by default. */
 const keptMs = dayMs
 
 export const installationChecks: Checks<InstallationFacts> = {
   token({ controlPlane: { caller, private: encrypted } }) {
     if (caller.kind === 'none') {
-      return warn('There is no token: only what anybody may see was looked at', 'Set SERVICE_API_TOKEN, or auth login')
+      return warn('There is no token, so only public endpoints were checked', 'Set SERVICE_API_TOKEN, or auth login')
     }
     if (caller.kind === 'refused' && caller.status >= 500) {
       return fail(
-        `Whether the token is usable cannot be seen: the control plane answers ${caller.status} ${caller.code}`,
-        'Its log says which database does not answer, or has lost its tables: start that, or restore it',
+        `The token could not be checked: the control plane answers ${caller.status} ${caller.code}`,
+        'Its log names the database that does not answer or has lost its tables: start or restore that database',
       )
     }
     if (caller.kind === 'refused') {
@@ -29,7 +29,7 @@ export const installationChecks: Checks<InstallationFacts> = {
     if (caller.permissions.includes('runtime:connect')) {
       return fail("The token is a gateway's own", 'Use a token for operators; on its host, use doctor --data DIR')
     }
-    const clear = warn('The token crosses the network in the clear', 'Reach the control plane over https')
+    const clear = warn('The token crosses the network in clear text', 'Reach the control plane over https')
     const may = caller.permissions.length === 0 ? 'nothing' : caller.permissions.join(', ')
     const usable = ok(`The token is usable, with the roles ${caller.roles.join(', ') || 'none'}: ${may}`)
     return encrypted ? usable : [usable, clear]
@@ -42,7 +42,7 @@ export const installationChecks: Checks<InstallationFacts> = {
       const why = caller.permissions.includes('catalog:read')
         ? "The control plane's log says which database does not answer, or has lost its tables"
         : 'Use a token that holds catalog:read'
-      return warn('The workers of gateways cannot be seen', why)
+      return warn('The workers of gateways cannot be read', why)
     }
     const present = workers.filter(({ left_at }) => left_at === null)
     const forgotten = present.filter((worker) => !worker.connected && silentFor(worker, now) > dayMs)
@@ -141,7 +141,7 @@ export const installationChecks: Checks<InstallationFacts> = {
 }
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
-/** Accounts and workers that have a line of their own; there may be very many. */
+/** Accounts and workers that get a line of their own; there may be very many. */
 const mostNamed = 20
 const first = (held: readonly { account: string }[]): string =>
   `${held
@@ -164,16 +164,16 @@ function workerFindings(worker: WorkerFacts, now: number): Finding[] {
     const look = 'On its host, doctor --data DIR says why'
     const stale = serves_until === null || Date.parse(serves_until) <= now
     const reach = stale
-      ? fail(`${named} is unreachable, and refuses requests if it runs: its news are too old`, look)
+      ? fail(`${named} is unreachable, and refuses requests if it runs: its replica is too old`, look)
       : warn(`${named} is unreachable: it serves by what it knows until ${serves_until}`, look)
     return [reach, ...other]
   }
   if (worker.acknowledged_version >= worker.state_version) return other
   const behind = `${named} is behind: at version ${worker.acknowledged_version} of ${worker.state_version}`
-  return [warn(behind, 'Look again in a few seconds; where it stays so, doctor --data DIR on its host'), ...other]
+  return [warn(behind, 'Check again in a few seconds; if it stays, run doctor --data DIR on its host'), ...other]
 }
 
-/** Whoever had a revoked runtime token may have had the keys that its gateway was given (fleet/README.md, Trust). */
+/** The holder of a revoked runtime token may have the provider keys of its gateway (fleet/README.md, Trust). */
 const keysToRotate: Check<InstallationFacts> = ({ revoked, gateways, providers, keyChanges }) => {
   if (revoked === null || gateways === null || providers === null) return null
   return revoked.flatMap(({ id, name, bindings, revocation }) => {

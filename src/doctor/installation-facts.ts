@@ -1,9 +1,9 @@
-/** What an operator's token lets doctor read of an installation: workers, tokens of gateways that were revoked, restores. */
+/** Reads the facts of an installation with an operator's token: workers, revoked runtime tokens, restores. */
 import { z } from 'zod'
 import { type ControlPlaneFacts, readControlPlane } from './control-plane-facts.ts'
 import type { Probe } from './probe.ts'
 
-/** For so long what a revoked runtime token could have shown somebody is spoken of. */
+/** How long a revoked runtime token is reported with the keys it could have exposed. */
 const lookBackDays = 90
 const dayMs = 86_400_000
 const mostPages = 20
@@ -52,25 +52,25 @@ const keyChangeSchema = z.object({ provider_id: z.string(), fields: z.array(z.st
 
 export type WorkerFacts = z.infer<typeof workerSchema>
 
-/** Null where the token does not let it be read, or it could not be. */
+/** Null when the token may not read it, or when reading failed. */
 export interface InstallationFacts {
   now: number
   controlPlane: ControlPlaneFacts
   workers: WorkerFacts[] | null
-  /** The same workers, as limits know them. */
+  /** The same workers as the limits know them. */
   holders: z.infer<typeof heldWorkerSchema>[] | null
   /** What providers charged beyond their list prices. */
   excesses: z.infer<typeof excessSchema>[] | null
-  /** Limits a minute of which gateways that do not answer hold some. */
+  /** Rate limits of which unreachable gateways hold a share. */
   absent: z.infer<typeof rateSchema>[] | null
   revoked: z.infer<typeof tokenSchema>[] | null
   gateways: z.infer<typeof gatewaySchema>[] | null
   providers: z.infer<typeof providerSchema>[] | null
-  /** When the credentials of a provider were last changed, by its id, as far as the caller sees such events. */
+  /** When the credentials of a provider were last changed, by provider id, as far as the caller may see such events. */
   keyChanges: ReadonlyMap<string, number>
-  /** When tokens were revoked again because a restored state had them as they were before. */
+  /** When tokens were revoked again because a restored state had them active. */
   restores: number[]
-  /** When the ledger took tokens over from the state because a restored ledger had forgotten them, each time. */
+  /** Each time the ledger took tokens from the state because a restored ledger lacked them. */
   takenOver: number[]
 }
 
@@ -127,7 +127,7 @@ export async function readInstallation(probe: Probe, { url, token, now }: Instal
   }
 }
 
-/** A change reaches connected workers within a heartbeat: whether one is behind is asked again once that has passed. */
+/** A change reaches connected workers within a heartbeat, so workers that are behind are read again after one. */
 async function settledWorkers(read: () => Promise<WorkerFacts[] | null>): Promise<WorkerFacts[] | null> {
   const workers = await read()
   const changing =
@@ -144,7 +144,7 @@ interface Listing {
   token: string
 }
 
-/** All pages of a list, up to a bound; null where one of them could not be had. */
+/** All pages of a list up to a bound; null when one could not be read. */
 async function readPages<Entry>(
   probe: Probe,
   { base, path, field, token }: Listing,

@@ -1,4 +1,4 @@
-/** One call with a short end, to somebody who may hang, refuse or say anything. */
+/** Makes one call with a short timeout to a server that may hang, refuse or answer anything. */
 
 import type { Clock } from '../lib/clock.ts'
 import { callFailure } from '../lib/http/call-failure.ts'
@@ -7,21 +7,21 @@ export interface Answered {
   kind: 'answered'
   status: number
   text: string
-  /** JSON as far as it is JSON; otherwise undefined. */
+  /** The parsed JSON, otherwise undefined. */
   body: unknown
-  /** How far ahead the other's clock is, in milliseconds, to the second; null where it does not say the time. */
+  /** How many milliseconds the other clock is ahead, to the second; null when the answer has no Date. */
   aheadMs: number | null
 }
 
-export interface Silent {
+export interface Unreachable {
   kind: 'silent'
   /** In words, without an address or a secret. */
   reason: string
 }
 
-export type Answer = Answered | Silent
+export type Answer = Answered | Unreachable
 
-/** `token` goes into the header and nowhere else. */
+/** `token` is sent in the header and nowhere else. */
 export type Probe = (url: string, token?: string) => Promise<Answer>
 
 export interface ProbeOptions {
@@ -36,14 +36,14 @@ export function createProbe({ fetch, clock, withinMs }: ProbeOptions): Probe {
     try {
       const response = await fetch(url, {
         headers: { accept: 'application/json', ...(token !== undefined && { authorization: `Bearer ${token}` }) },
-        // A redirect would carry the token to somebody else.
+        // A redirect would carry the token to another server.
         redirect: 'manual',
         signal: AbortSignal.timeout(withinMs),
       })
       const middle = (sentAt + clock.now()) / 2
       const text = await response.text()
       const date = Date.parse(response.headers.get('date') ?? '')
-      // The header is cut to the second.
+      // The Date header is truncated to the second.
       const aheadMs = Number.isNaN(date) ? null : Math.round(date + 500 - middle)
       return { kind: 'answered', status: response.status, text, body: parse(text), aheadMs }
     } catch (error) {
@@ -56,7 +56,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Somebody else answers there, or says it in words: the status is what is known.
+    // Another server, or text instead of JSON: only the status is known.
     return undefined
   }
 }

@@ -1,4 +1,4 @@
-/** The version of a state database, and from which of the product on it can be read, read beside whoever writes it. */
+/** Reads the schema version of a state database, and the oldest product version that can read it, beside its writer. */
 import { openReadOnly } from '../store/open-beside.ts'
 
 export type StateFacts = { kind: 'read'; version: number; readsFrom: string } | { kind: 'unreadable'; reason: string }

@@ -1,9 +1,9 @@
-/** How many events a running gateway has not reported yet, by its own metrics. */
+/** Reads from a running gateway's metrics how many events it has not shipped yet. */
 import type { Probe } from './probe.ts'
 
 const metric = /^gatehouse_outbox_unshipped_events(?:\{[^}]*\})? (\d+)/gm
 
-/** Of all its workers; null where it does not say. */
+/** The sum over all workers; null when it is not reported. */
 export async function readUnshipped(probe: Probe, url: string): Promise<number | null> {
   const answer = await probe(`${url}/metrics`)
   const found = answer.kind === 'answered' ? [...answer.text.matchAll(metric)] : []

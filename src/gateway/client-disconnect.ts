@@ -3,23 +3,23 @@
  * admission, so a shorter exchange is never watched; `in-flight.ts` starts it in its first sweep.
  */
 import { Failure } from '../failure.ts'
-import { settleUnwatched } from './accounting/exchange-record.ts'
+import { finishInBackground } from './accounting/exchange-record.ts'
 import type { Gateway } from './context.ts'
-import { cut, type Exchange } from './exchange.ts'
-import { liftIdleLimit } from './idle-timeout.ts'
+import { cutExchange, type Exchange } from './exchange.ts'
+import { liftIdleTimeout } from './idle-timeout.ts'
 
 /** From here the gateway's own deadlines replace the server's idle timeout, and a disconnect is noticed. */
-export function watchCaller(exchange: Exchange, gateway: Gateway): void {
-  liftIdleLimit(exchange)
+export function watchForDisconnect(exchange: Exchange, gateway: Gateway): void {
+  liftIdleTimeout(exchange)
   const { signal } = exchange.request
-  const left = () => callerLeft(exchange, gateway)
+  const left = () => cancelForDisconnect(exchange, gateway)
   if (signal.aborted) left()
   else signal.addEventListener('abort', left, { once: true })
 }
 
 /** Cancels the upstream call at once and records the disconnect in the same tick. */
-export function callerLeft(exchange: Exchange, gateway: Gateway): void {
-  if (exchange.settled !== null) return
-  cut(exchange, 'client.left', new Failure('client_left'))
-  if (exchange.opened) settleUnwatched(exchange, gateway, { verdict: 'error', reason: 'client.left', status: null })
+export function cancelForDisconnect(exchange: Exchange, gateway: Gateway): void {
+  if (exchange.outcomeCommitted !== null) return
+  cutExchange(exchange, 'client.left', new Failure('client_left'))
+  if (exchange.opened) finishInBackground(exchange, gateway, { verdict: 'error', reason: 'client.left', status: null })
 }

@@ -10,20 +10,20 @@ const shortBodyBytes = 64 * 1024
 /** Long enough for a body sent together with its headers; a longer one does not justify delaying the answer. */
 const momentMilliseconds = 100
 /** Statuses of a request whose body was not read to its end: Request Timeout, Content Too Large. */
-const beforeTheEnd: ReadonlySet<number> = new Set([408, 413])
+const unreadBodyStatuses: ReadonlySet<number> = new Set([408, 413])
 
 /**
  * The same answer with `Connection: close` when the request has arrived whole. An answer that already has a Connection
  * header (426) is unchanged.
  */
-export async function closingAnswer(request: Request, answer: Response): Promise<Response> {
+export async function closeAfterAnswer(request: Request, answer: Response): Promise<Response> {
   if (answer.headers.has('connection')) return answer
-  if (await hasCome(request, answer.status)) answer.headers.set('connection', 'close')
+  if (await hasArrived(request, answer.status)) answer.headers.set('connection', 'close')
   return answer
 }
 
-function hasCome(request: Request, status: number): Promise<boolean> | boolean {
-  if (request.bodyUsed) return !beforeTheEnd.has(status)
+function hasArrived(request: Request, status: number): Promise<boolean> | boolean {
+  if (request.bodyUsed) return !unreadBodyStatuses.has(status)
   if (request.body === null) return true
   const length = request.headers.get('content-length')
   if (length === null || Number(length) > shortBodyBytes) return false

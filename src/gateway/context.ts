@@ -15,7 +15,7 @@ import type { Rates } from '../usage/rate/rates.ts'
 import type { Meter } from './accounting/metrics.ts'
 import type { MemoryBudget } from './admission/memory-budget.ts'
 import type { Exchange } from './exchange.ts'
-import type { McpNeighbours } from './mcp/neighbours.ts'
+import type { SiblingWorkers } from './mcp/sibling-workers.ts'
 import type { Circuits } from './upstream/circuit.ts'
 
 export interface Gateway {
@@ -61,5 +61,5 @@ export interface InFlight {
 export interface McpPart {
   readonly servers: McpServers
   readonly sessions: McpSessions
-  readonly neighbours: McpNeighbours
+  readonly siblings: SiblingWorkers
 }

@@ -5,8 +5,8 @@ import type { Dialect } from '../languages/dialect.ts'
 import { messages } from '../languages/messages/dialect.ts'
 import { responses } from '../languages/responses/dialect.ts'
 import { verdictOf } from './accounting/outcome.ts'
-import { failureAnswer, refuse } from './error-response.ts'
-import { prepared } from './testing/relay.ts'
+import { answerFailure, failureResponse } from './error-response.ts'
+import { prepareExchange } from './testing/relay.ts'
 
 interface Row {
   code: FailureCode
@@ -61,7 +61,7 @@ test('writes each error with the status, verdict and retry advice of its row in 
   for (const { code, status, verdict, final, retryAfter = null, details } of rows) {
     for (const dialect of [chat, responses, messages]) {
       const failure = new Failure(code, details)
-      const answer = failureAnswer(dialect, failure, 'request-1', verdictOf(failure))
+      const answer = failureResponse(dialect, failure, 'request-1', verdictOf(failure))
       const { headers } = answer
       expect([code, answer.status, headers.get('x-service-verdict')]).toEqual([code, status, verdict])
       expect([code, headers.get('x-should-retry')]).toEqual([code, final ? 'false' : null])
@@ -77,8 +77,8 @@ test('writes each error with the status, verdict and retry advice of its row in 
 
 const waiting = { verdict: 'ESCALATE', reason_code: 'review', escalation: { id: 'e-1', status: 'queued' as const } }
 const refused = async (dialect: Dialect, stream: boolean) => {
-  const { exchange, gateway, worker } = await prepared(dialect, { stream })
-  const answer = await refuse(exchange, gateway, new Failure('policy.escalated', { verdictan: waiting }))
+  const { exchange, gateway, worker } = await prepareExchange(dialect, { stream })
+  const answer = await answerFailure(exchange, gateway, new Failure('policy.escalated', { verdictan: waiting }))
   return { answer, outcome: worker.journal.outcomes()[0] }
 }
 

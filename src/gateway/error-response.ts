@@ -4,7 +4,7 @@ import type { Verdict } from '../events/event.ts'
 import { asFailure, Failure, type FailureCode, mustNotRetry } from '../failure.ts'
 import { challengeOf } from '../identity/challenge.ts'
 import type { Dialect } from '../languages/dialect.ts'
-import { settle } from './accounting/exchange-record.ts'
+import { finishExchange } from './accounting/exchange-record.ts'
 import { verdictOf } from './accounting/outcome.ts'
 import type { Gateway } from './context.ts'
 import type { Exchange } from './exchange.ts'
@@ -15,20 +15,21 @@ const defaultRetrySeconds = 1
  * Answers what a stage threw: an error, or the dialect's form of an escalation. When not even the refusal can be
  * recorded, the answer is 503 `event_outbox_full`.
  */
-export async function refuse(exchange: Exchange, gateway: Gateway, thrown: unknown): Promise<Response> {
+export async function answerFailure(exchange: Exchange, gateway: Gateway, thrown: unknown): Promise<Response> {
   const failure = exchange.cut?.failure ?? asFailure(thrown)
   if (logged.has(failure.code)) logCause(exchange, gateway, failure)
   const { dialect, requestId } = exchange
   const verdict = verdictOf(failure)
   const { gatewayUrl } = gateway.worker.standing
-  const answer = escalationAnswer(exchange, failure) ?? failureAnswer(dialect, failure, requestId, verdict, gatewayUrl)
+  const answer =
+    escalationAnswer(exchange, failure) ?? failureResponse(dialect, failure, requestId, verdict, gatewayUrl)
   try {
-    await settle(exchange, gateway, { verdict, reason: reasonOf(exchange, failure), status: answer.status })
+    await finishExchange(exchange, gateway, { verdict, reason: reasonOf(exchange, failure), status: answer.status })
   } catch (unrecorded) {
     const full = asFailure(unrecorded)
-    const told = full.code === 'internal' ? new Failure('event_outbox_full', { cause: unrecorded }) : full
-    if (told.code !== failure.code) logCause(exchange, gateway, told)
-    return failureAnswer(dialect, told, requestId, 'error')
+    const answered = full.code === 'internal' ? new Failure('event_outbox_full', { cause: unrecorded }) : full
+    if (answered.code !== failure.code) logCause(exchange, gateway, answered)
+    return failureResponse(dialect, answered, requestId, 'error')
   }
   return answer
 }
@@ -81,7 +82,7 @@ function logCause(exchange: Exchange, { log }: Gateway, failure: Failure): void 
  * An error answer of the gateway. `verdict` is null on ungoverned routes. `gatewayUrl` is where a client learns how to
  * get a token; null when no token was required.
  */
-export function failureAnswer(
+export function failureResponse(
   dialect: Pick<Dialect, 'errorBody' | 'errorStatus' | 'family'>,
   failure: Failure,
   requestId: string,

@@ -86,7 +86,7 @@ export type ReasonCode =
   | (string & {})
 
 /** Why an exchange was cut: the reason for the event and the failure for a caller that still listens. */
-export interface Cut {
+export interface ExchangeCut {
   reason: ReasonCode
   failure: Failure
 }
@@ -146,7 +146,7 @@ export interface Exchange extends Placed {
   /** The neutral form of the request, from which other languages are written; null when no translation is needed. */
   neutral: NeutralRequest | null
   /** The languages of paths that are called in another language than their first; null when there are none. */
-  furtherLanguages: Map<ResolvedModel, LanguageName> | null
+  otherLanguages: Map<ResolvedModel, LanguageName> | null
   promptHash: string | null
   /** The request text for the event; null when none is kept. */
   promptRedacted: string | null
@@ -198,30 +198,30 @@ export interface Exchange extends Placed {
   /** Usage as the provider reported it. */
   usage: Usage | null
   /** Estimated input tokens of calls without a report, for a request sent as several calls; null otherwise. */
-  unreportedInput: number | null
+  unreportedInputTokens: number | null
   /** The number of characters of generated text that were passed on, for estimates. */
-  relayedText: number
+  relayedCharacters: number
   /** The characters of a stream since its last usage report. */
-  textSinceUsage: number
+  charactersSinceUsage: number
   firstTokenMs: number | null
   /** The answer attributes of its span; null when the exchange is not traced or has no answer. */
   tracedAnswer: TracedAnswer | null
   /** Set once, by `cut`, which then aborts the call. */
-  cut: Cut | null
+  cut: ExchangeCut | null
   /** Called when the exchange is cut while it does not wait for the provider. */
   onCut: (() => void) | null
   /** The monotonic deadline of the body; null when no body is awaited. `in-flight.ts` checks it. */
-  bodyUntil: number | null
+  bodyDeadline: number | null
   /**
    * The monotonic time since when the provider has been silent; null when nothing is awaited. `in-flight.ts` checks it.
    */
-  waitingSince: number | null
+  silentSince: number | null
   /** The answer streams: its end, not its headers, ends the exchange. */
   streaming: boolean
   /** Resolves when the outcome is committed; null before there is one. */
-  settled: Promise<void> | null
+  outcomeCommitted: Promise<void> | null
   /** The server's idle timeout is lifted for the caller's connection. */
-  heldOpen: boolean
+  idleTimeoutLifted: boolean
   /** The caller's connection is watched for a disconnect. */
   watched: boolean
   /** The answer that the last stage made. */
@@ -229,10 +229,10 @@ export interface Exchange extends Placed {
 }
 
 /** The requested model by the name that filters and policies know; null before the request is read. */
-export const askedModel = ({ paths, facts }: Pick<Exchange, 'paths' | 'facts'>): string | null =>
+export const requestedModel = ({ paths, facts }: Pick<Exchange, 'paths' | 'facts'>): string | null =>
   paths[0]?.id ?? facts?.model ?? null
 
-export interface Beginning {
+export interface ExchangeStart {
   request: Request
   connection: Connection | null
   requestId: string
@@ -246,7 +246,7 @@ export interface Beginning {
 
 /** Creates an exchange before anything of it was read. */
 export const beginExchange = (
-  beginning: Beginning,
+  beginning: ExchangeStart,
   { clock, newId, memory }: { clock: Clock; newId: NewId; memory: MemoryBudget },
 ): Exchange => ({
   id: newId(),
@@ -273,7 +273,7 @@ export const beginExchange = (
   notes: [],
   facts: null,
   neutral: null,
-  furtherLanguages: null,
+  otherLanguages: null,
   promptHash: null,
   promptRedacted: null,
   model: null,
@@ -302,18 +302,18 @@ export const beginExchange = (
   inspection: null,
   inspectedUpstream: false,
   usage: null,
-  unreportedInput: null,
-  relayedText: 0,
-  textSinceUsage: 0,
+  unreportedInputTokens: null,
+  relayedCharacters: 0,
+  charactersSinceUsage: 0,
   firstTokenMs: null,
   tracedAnswer: null,
   cut: null,
   onCut: null,
-  bodyUntil: null,
-  waitingSince: null,
+  bodyDeadline: null,
+  silentSince: null,
   streaming: false,
-  settled: null,
-  heldOpen: false,
+  outcomeCommitted: null,
+  idleTimeoutLifted: false,
   watched: false,
   answer: null,
   place: -1,
@@ -326,7 +326,7 @@ export function required<Value>(value: Value | null): Value {
 }
 
 /** Ends an exchange from outside: client disconnect, deadline or drain. Only the first call counts. */
-export function cut(exchange: Exchange, reason: ReasonCode, failure: Failure): void {
+export function cutExchange(exchange: Exchange, reason: ReasonCode, failure: Failure): void {
   if (exchange.cut !== null) return
   exchange.cut = { reason, failure }
   exchange.abort.abort(failure)

@@ -6,18 +6,18 @@
 import { Failure } from '../failure.ts'
 import { isObject, textOf } from '../languages/reading/json-value.ts'
 import type { TraceCarrier } from '../telemetry/tracer.ts'
-import { closingAnswer } from './connection-close.ts'
+import { closeAfterAnswer } from './connection-close.ts'
 import type { Gateway } from './context.ts'
-import { failureAnswer, refuse } from './error-response.ts'
-import { type Beginning, beginExchange, type Exchange } from './exchange.ts'
+import { answerFailure, failureResponse } from './error-response.ts'
+import { beginExchange, type Exchange, type ExchangeStart } from './exchange.ts'
 import type { Stage } from './pipeline.ts'
 
 /** What all requests of one route share. */
-export interface GovernedRoute extends Pick<Beginning, 'route' | 'family' | 'dialect'> {
+export interface GovernedRoute extends Pick<ExchangeStart, 'route' | 'family' | 'dialect'> {
   readonly stages: readonly Stage[]
 }
 
-export type Arrival = Pick<Beginning, 'request' | 'connection' | 'requestId' | 'body' | 'mcp'>
+export type Arrival = Pick<ExchangeStart, 'request' | 'connection' | 'requestId' | 'body' | 'mcp'>
 
 /** Runs one request through its stages. Whatever a stage throws is answered and recorded; nothing escapes. */
 export async function govern(
@@ -27,7 +27,7 @@ export async function govern(
 ): Promise<Response> {
   // Before its first bootstrap a gateway has no identity, and the control plane would refuse its events.
   if (gateway.worker.standing.gatewayId === '') {
-    return failureAnswer(dialect, new Failure('not_ready'), arrival.requestId, 'error')
+    return failureResponse(dialect, new Failure('not_ready'), arrival.requestId, 'error')
   }
   const exchange = beginExchange({ ...arrival, route, family, dialect }, gateway)
   exchange.trace = gateway.tracer.begin(traceCarrierOf(arrival))
@@ -38,10 +38,10 @@ export async function govern(
       if (pending !== undefined) await pending
     }
     const answer = madeAnswer(exchange)
-    return gateway.draining ? await closingAnswer(arrival.request, answer) : answer
+    return gateway.draining ? await closeAfterAnswer(arrival.request, answer) : answer
   } catch (thrown) {
-    const refusal = await refuse(exchange, gateway, thrown)
-    return gateway.draining ? await closingAnswer(arrival.request, refusal) : refusal
+    const refusal = await answerFailure(exchange, gateway, thrown)
+    return gateway.draining ? await closeAfterAnswer(arrival.request, refusal) : refusal
   } finally {
     if (!exchange.streaming) gateway.running.remove(exchange)
   }

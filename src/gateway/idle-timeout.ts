@@ -4,17 +4,17 @@
  */
 import type { Exchange } from './exchange.ts'
 
-type Asked = Pick<Exchange, 'request' | 'connection'>
+type ConnectedRequest = Pick<Exchange, 'request' | 'connection'>
 
 /** Includes time for a client that reads its answer slowly. */
 const afterAnswerSeconds = 120
 
-/** Applies until `restoreIdleLimit`, or until the next request of the connection. */
-export function liftIdleLimit({ request, connection }: Asked): void {
+/** Applies until `restoreIdleTimeout`, or until the next request of the connection. */
+export function liftIdleTimeout({ request, connection }: ConnectedRequest): void {
   connection?.timeout(request, 0)
 }
 
 /** Call it before the answer has left; afterwards it has no effect. */
-export function restoreIdleLimit({ request, connection }: Asked): void {
+export function restoreIdleTimeout({ request, connection }: ConnectedRequest): void {
   connection?.timeout(request, afterAnswerSeconds)
 }

@@ -33,13 +33,13 @@ function begin(change: Partial<Exchange>): number[] {
 }
 
 test('applies the body timeout, not the idle timeout of the server, while a body arrives', async () => {
-  const limits = begin({ bodyUntil: systemClock.monotonic() + 60_000 })
+  const limits = begin({ bodyDeadline: systemClock.monotonic() + 60_000 })
   await eventually(() => limits.includes(0))
   expect(exchange.cut).toBeNull()
 })
 
 test('restores the idle timeout after the answer', async () => {
-  const limits = begin({ bodyUntil: systemClock.monotonic() + 60_000 })
+  const limits = begin({ bodyDeadline: systemClock.monotonic() + 60_000 })
   await eventually(() => limits.includes(0))
   running.remove(exchange)
   expect(limits.at(-1)).toBe(120)
@@ -49,7 +49,7 @@ test('restores the idle timeout after the answer', async () => {
 })
 
 test('ends the exchange when the body does not arrive in time', async () => {
-  begin({ bodyUntil: systemClock.monotonic() - 1 })
+  begin({ bodyDeadline: systemClock.monotonic() - 1 })
   await eventually(() => exchange.cut !== null)
   expect(exchange.cut?.reason).toBe('request_timeout')
 })

@@ -15,10 +15,10 @@ import { ShortLivedSet } from '../lib/short-lived.ts'
 import { endAttempt } from './accounting/exchange-record.ts'
 import { tokenRevoked } from './admission/token-revoked.ts'
 import type { InFlight } from './context.ts'
-import { cut, type Exchange, type ReasonCode } from './exchange.ts'
-import { liftIdleLimit, restoreIdleLimit } from './idle-timeout.ts'
-import { unfinished } from './upstream/provider-failure.ts'
-import { byProxy, dialTcp, Reachability } from './upstream/reachability.ts'
+import { cutExchange, type Exchange, type ReasonCode } from './exchange.ts'
+import { liftIdleTimeout, restoreIdleTimeout } from './idle-timeout.ts'
+import { interruptedFailure } from './upstream/provider-failure.ts'
+import { dialTcp, Reachability, usesProxy } from './upstream/reachability.ts'
 import { deadlinesOf } from './upstream/timeouts.ts'
 
 const sweepMilliseconds = 10
@@ -34,10 +34,10 @@ const sweepsForDeadlines = 5
 
 /** `watch` is called once for each exchange that runs longer than a moment and whose request was read whole. */
 export function createInFlight(settings: Settings, clock: Clock, watch: (exchange: Exchange) => void): InFlight {
-  const reachability = byProxy(process.env) ? null : new Reachability(clock, dialTcp)
+  const reachability = usesProxy(process.env) ? null : new Reachability(clock, dialTcp)
   const exchanges = new ShortLivedSet<Exchange>()
   const awaited = new Set<{ cut: (() => void) | undefined }>()
-  let emptied: (() => void) | null = null
+  let waitUntilEmpty: (() => void) | null = null
   const isEmpty = () => exchanges.size === 0 && awaited.size === 0
   let sweeping: ReturnType<typeof setInterval> | null = null
   const stopSweeping = () => {
@@ -52,7 +52,7 @@ export function createInFlight(settings: Settings, clock: Clock, watch: (exchang
     for (const exchange of exchanges) {
       if (!exchange.watched && exchange.facts !== null && now - exchange.startedMonotonic > momentMilliseconds) {
         exchange.watched = true
-        exchange.heldOpen = true
+        exchange.idleTimeoutLifted = true
         watch(exchange)
       }
       if (sweeps === 0) checkDeadlines(exchange, now, { settings, clock, reachability })
@@ -62,7 +62,7 @@ export function createInFlight(settings: Settings, clock: Clock, watch: (exchang
     new Promise<void>((resolve) => {
       if (isEmpty()) return resolve()
       const timer = setTimeout(resolve, milliseconds)
-      emptied = () => {
+      waitUntilEmpty = () => {
         clearTimeout(timer)
         resolve()
       }
@@ -82,15 +82,15 @@ export function createInFlight(settings: Settings, clock: Clock, watch: (exchang
       exchanges.delete(exchange)
       exchange.memory.release()
       exchange.answerMemory.release()
-      if (exchange.heldOpen) restoreIdleLimit(exchange)
-      if (emptied !== null && isEmpty()) emptied()
+      if (exchange.idleTimeoutLifted) restoreIdleTimeout(exchange)
+      if (waitUntilEmpty !== null && isEmpty()) waitUntilEmpty()
     },
     waitFor(ended, cut) {
       const waiting = { cut }
       awaited.add(waiting)
       const over = () => {
         awaited.delete(waiting)
-        if (emptied !== null && isEmpty()) emptied()
+        if (waitUntilEmpty !== null && isEmpty()) waitUntilEmpty()
       }
       ended.then(over, over)
     },
@@ -98,13 +98,13 @@ export function createInFlight(settings: Settings, clock: Clock, watch: (exchang
       for (const exchange of exchanges) {
         const { token } = exchange
         if (token !== null && tokenHashes.includes(token.hash)) {
-          cut(exchange, 'token.revoked', tokenRevoked(organizationId, token.id))
+          cutExchange(exchange, 'token.revoked', tokenRevoked(organizationId, token.id))
         }
       }
     },
     async drain(milliseconds) {
       await whenEmpty(milliseconds)
-      for (const exchange of exchanges) cut(exchange, 'gateway.drained', new Failure('draining'))
+      for (const exchange of exchanges) cutExchange(exchange, 'gateway.drained', new Failure('draining'))
       for (const waiting of awaited) waiting.cut?.()
       await whenEmpty(cutGraceMilliseconds)
       stopSweeping()
@@ -122,25 +122,25 @@ interface Watch {
 const cutGraceMilliseconds = 2000
 
 function checkDeadlines(exchange: Exchange, now: number, { settings, clock, reachability }: Watch): void {
-  if (exchange.bodyUntil !== null && now > exchange.bodyUntil) {
-    cut(exchange, 'request_timeout', new Failure('request_timeout'))
+  if (exchange.bodyDeadline !== null && now > exchange.bodyDeadline) {
+    cutExchange(exchange, 'request_timeout', new Failure('request_timeout'))
     return
   }
-  if (exchange.bodyUntil !== null) {
-    exchange.heldOpen = true
-    liftIdleLimit(exchange)
+  if (exchange.bodyDeadline !== null) {
+    exchange.idleTimeoutLifted = true
+    liftIdleTimeout(exchange)
   }
   const [first] = exchange.attempts
   const attempt = exchange.attempts.at(-1)
-  if (first === undefined || attempt === undefined || exchange.settled !== null) return
+  if (first === undefined || attempt === undefined || exchange.outcomeCommitted !== null) return
   const deadlines = deadlinesOf(exchange.model?.provider ?? null, settings)
   const answering = attempt.firstByteMs !== null
   if (now - first.startedMonotonic > deadlines.total) {
     cutLate(exchange, answering)
     return
   }
-  if (exchange.waitingSince === null || attempt.latencyMs !== null) return
-  const since = exchange.waitingSince
+  if (exchange.silentSince === null || attempt.latencyMs !== null) return
+  const since = exchange.silentSince
   if (!answering && hasNoConnection(exchange, since, deadlines.connect, reachability)) {
     endLate(exchange, clock, 'provider.unreachable')
     return
@@ -169,5 +169,5 @@ function endLate(exchange: Exchange, clock: Clock, reason: ReasonCode): void {
 
 function cutLate(exchange: Exchange, answering: boolean): void {
   const none = () => new Failure('provider_primary_path_error', { message: 'The provider did not answer in time' })
-  cut(exchange, 'provider.timeout', answering ? unfinished() : none())
+  cutExchange(exchange, 'provider.timeout', answering ? interruptedFailure() : none())
 }

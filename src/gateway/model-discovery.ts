@@ -9,7 +9,7 @@ import { pathOf } from '../lib/http/request-path.ts'
 import { providerKinds } from '../providers/kinds/index.ts'
 import { type GovernedToken, modelAllowed } from '../tokens/governed-token.ts'
 import { accessPoliciesOf, forbiddenBy } from '../usage/rate/rate-demands.ts'
-import { settle } from './accounting/exchange-record.ts'
+import { finishExchange } from './accounting/exchange-record.ts'
 import type { Gateway } from './context.ts'
 import { type Exchange, required } from './exchange.ts'
 
@@ -18,16 +18,16 @@ export const modelsPath = '/v1/models'
 export async function answerModels(exchange: Exchange, gateway: Gateway): Promise<void> {
   const { view } = gateway.worker
   const token = required(exchange.token)
-  const id = askedModel(exchange.request.url)
+  const id = modelInPath(exchange.request.url)
   const body = id === null ? modelPage(view, token) : oneModel(view, token, id)
-  await settle(exchange, gateway, { verdict: 'allow', reason: 'ok', status: 200 })
+  await finishExchange(exchange, gateway, { verdict: 'allow', reason: 'ok', status: 200 })
   exchange.answer = Response.json(body, {
     headers: { 'x-request-id': exchange.requestId, 'x-service-verdict': 'ALLOW' },
   })
 }
 
 /** The id after `/v1/models/`, with slashes plain or as %2F; null for the whole list. */
-function askedModel(url: string): string | null {
+function modelInPath(url: string): string | null {
   const path = pathOf(url)
   if (path === modelsPath) return null
   try {

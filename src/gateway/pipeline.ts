@@ -5,22 +5,22 @@
  */
 
 import { openRecord } from './accounting/open-record.ts'
-import { authenticate, identify } from './admission/authenticate.ts'
+import { authenticate, authenticateDraining } from './admission/authenticate.ts'
 import { admitToken } from './admission/authorize.ts'
-import { askWhetherDepleted } from './admission/check-depletion.ts'
+import { checkDepletion } from './admission/check-depletion.ts'
 import { resolveModel } from './admission/model-routing.ts'
-import { fitChain } from './admission/policy-chain.ts'
-import { limitRate } from './admission/rate-limit.ts'
+import { selectChain } from './admission/policy-chain.ts'
+import { takeRates } from './admission/rate-limit.ts'
 import { reserveUsage } from './admission/reserve.ts'
 import { matchSession } from './admission/session.ts'
 import type { Gateway } from './context.ts'
 import type { Exchange } from './exchange.ts'
-import { allowServer, callServer, keepCalled, readCall } from './mcp/call.ts'
+import { allowServer, callServer, readCall, refuseChangedTarget } from './mcp/call.ts'
 import { answerDiscovery, readDiscovery } from './mcp/discovery.ts'
-import { boundTexts } from './mcp/texts.ts'
+import { limitRequestTexts } from './mcp/texts.ts'
 import { answerModels } from './model-discovery.ts'
 import { evaluateRequest } from './policy/evaluate-request.ts'
-import { translateMembers } from './request/gateway-fields.ts'
+import { translateFields } from './request/gateway-fields.ts'
 import { admitFrame } from './request/read-body.ts'
 import { readRequest } from './request/read-request.ts'
 import { translateRequest } from './request/translate.ts'
@@ -36,9 +36,9 @@ export const inferenceStages: readonly Stage[] = [
   matchSession,
   admitToken,
   resolveModel,
-  fitChain,
-  translateMembers,
-  limitRate,
+  selectChain,
+  translateFields,
+  takeRates,
   evaluateRequest,
   translateRequest,
   reserveUsage,
@@ -50,23 +50,23 @@ export const inferenceStages: readonly Stage[] = [
 export const frameStages: readonly Stage[] = [authenticate, admitFrame, readFrame, ...inferenceStages.slice(1)]
 
 /** Model discovery calls no provider; the same stages decide who may see what. */
-export const discoveryStages: readonly Stage[] = [authenticate, admitToken, askWhetherDepleted, answerModels]
+export const discoveryStages: readonly Stage[] = [authenticate, admitToken, checkDepletion, answerModels]
 
 /**
  * A request to an MCP server: the same stages without those for models. The MCP endpoint has authenticated the sender
  * before the body arrived.
  */
 export const mcpCallStages: readonly Stage[] = [
-  identify,
+  authenticateDraining,
   admitToken,
   readCall,
   // This does not refuse an MCP chain. The policies write the record of a refusal.
-  fitChain,
+  selectChain,
   allowServer,
-  limitRate,
-  boundTexts,
+  takeRates,
+  limitRequestTexts,
   evaluateRequest,
-  keepCalled,
+  refuseChangedTarget,
   reserveUsage,
   openRecord,
   callServer,
@@ -74,9 +74,9 @@ export const mcpCallStages: readonly Stage[] = [
 
 /** MCP requests that the gateway answers without calling a server. */
 export const mcpDiscoveryStages: readonly Stage[] = [
-  identify,
+  authenticateDraining,
   admitToken,
-  askWhetherDepleted,
+  checkDepletion,
   readDiscovery,
   answerDiscovery,
 ]

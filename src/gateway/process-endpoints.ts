@@ -6,7 +6,7 @@ import { chat } from '../languages/chat/dialect.ts'
 import { forAnyOrigin, preflightAnswer } from '../lib/http/any-origin.ts'
 import { type ProtectedResource, protectedResourcePath } from '../oauth/metadata/protected-resource.ts'
 import { version } from '../version.ts'
-import { failureAnswer } from './error-response.ts'
+import { failureResponse } from './error-response.ts'
 
 export interface ProcessEndpoint {
   ready(): Readiness
@@ -63,6 +63,6 @@ async function answerOf(itself: ProcessEndpoint, path: string, requestId: string
     answer.headers.set('x-request-id', requestId)
     return answer
   } catch (thrown) {
-    return failureAnswer(chat, asFailure(thrown), requestId, null)
+    return failureResponse(chat, asFailure(thrown), requestId, null)
   }
 }

@@ -3,13 +3,13 @@ import { Failure } from '../failure.ts'
 import { families } from '../languages/families.ts'
 import { isRequestId } from '../lib/http/request-id.ts'
 import type { NewId } from '../lib/ids.ts'
-import { withoutSecrets } from './accounting/redaction.ts'
+import { maskSecrets } from './accounting/redaction.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Returns the caller's id when it has the right form and is no secret, otherwise a new one. */
 export function requestIdOf(request: Request, newId: NewId): string {
   const given = request.headers.get('x-request-id')
-  return given !== null && isRequestId(given) && withoutSecrets(given) === given ? given : newId()
+  return given !== null && isRequestId(given) && maskSecrets(given) === given ? given : newId()
 }
 
 /** Some families, as messages, refuse a label of another form instead of replacing it. */

@@ -11,7 +11,7 @@ import { families, modelFamilies, routeOf } from '../languages/families.ts'
 import { dialects } from '../languages/index.ts'
 import { withoutRequest } from '../languages/mcp/dialect.ts'
 import { pathOf, withAddress } from '../lib/http/request-path.ts'
-import { failureAnswer } from './error-response.ts'
+import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
 import type { GovernedRoute } from './govern.ts'
 import { mcpPath } from './mcp/surface.ts'
@@ -37,7 +37,7 @@ export interface RouteHandlers {
   govern(route: GovernedRoute, arrival: Arrival): Promise<Response>
   mcp(arrival: Arrival): Promise<Response>
   /** Sends what no exchange answers. */
-  aside(request: Request, answer: Promise<Response> | Response): Promise<Response>
+  untracked(request: Request, answer: Promise<Response> | Response): Promise<Response>
 }
 
 const inferenceRoutes: readonly (GovernedRoute & { path: string })[] = modelFamilies.map((family) => ({
@@ -60,7 +60,7 @@ export function createRoutes({
   itself,
   govern,
   mcp,
-  aside,
+  untracked,
 }: RouteHandlers): (arrival: Arrival) => Response | Promise<Response> {
   const arrivals = new WeakMap<Request, Arrival>()
   const arrivalOf = (request: Request): Arrival => {
@@ -70,9 +70,9 @@ export function createRoutes({
   }
   const refused = (routed: Request, failure: Failure, allow?: string) => {
     const { request, requestId } = arrivalOf(routed)
-    const answer = failureAnswer(dialectOf(pathOf(request.url)), failure, requestId, null)
+    const answer = failureResponse(dialectOf(pathOf(request.url)), failure, requestId, null)
     if (allow !== undefined) answer.headers.set('allow', allow)
-    return aside(request, answer)
+    return untracked(request, answer)
   }
   const notAllowed = (request: Request, allow: string) => refused(request, new Failure('method_not_allowed'), allow)
   const discover = (request: Request) =>
@@ -92,7 +92,7 @@ export function createRoutes({
   for (const path of processPaths) {
     routes.get(path, ({ request }) => {
       const { request: arrived, requestId } = arrivalOf(request)
-      return aside(arrived, answerProcessEndpoint(itself, path, requestId))
+      return untracked(arrived, answerProcessEndpoint(itself, path, requestId))
     })
     routes.all(path, ({ request }) => notAllowed(request, 'GET, HEAD'), raw)
   }
@@ -100,7 +100,7 @@ export function createRoutes({
   for (const path of pageReadablePaths) {
     routes.options(path, ({ request }) => {
       const { request: arrived, requestId } = arrivalOf(request)
-      return aside(arrived, preflightAboutItself(requestId))
+      return untracked(arrived, preflightAboutItself(requestId))
     })
   }
 

@@ -22,15 +22,15 @@ import type { Allowances } from '../usage/allowance.ts'
 import { ThreadTokenCounter, type TokenCounter } from '../usage/pricing/token-counter.ts'
 import type { Rates } from '../usage/rate/rates.ts'
 import { createMeter } from './accounting/metrics.ts'
-import { MemoryBudget, memoryFor } from './admission/memory-budget.ts'
-import { watchCaller } from './client-disconnect.ts'
-import { closingAnswer } from './connection-close.ts'
+import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
+import { watchForDisconnect } from './client-disconnect.ts'
+import { closeAfterAnswer } from './connection-close.ts'
 import type { Gateway } from './context.ts'
-import { failureAnswer } from './error-response.ts'
+import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
 import { govern } from './govern.ts'
 import { createInFlight } from './in-flight.ts'
-import { type McpNeighbours, noNeighbours } from './mcp/neighbours.ts'
+import { noSiblings, type SiblingWorkers } from './mcp/sibling-workers.ts'
 import { createMcpSurface } from './mcp/surface.ts'
 import { frameStages } from './pipeline.ts'
 import type { ProcessEndpoint } from './process-endpoints.ts'
@@ -68,7 +68,7 @@ export interface GatewayOptions {
   /** The MCP servers behind `/mcp`. */
   mcp?: McpServers
   /** The processes that share the port and may own the requested MCP session; by default none. */
-  neighbours?: McpNeighbours
+  siblings?: SiblingWorkers
 }
 
 /** A server that accepts requests and that a drain stops. */
@@ -106,12 +106,12 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     tokenCounter = new ThreadTokenCounter(),
     tracer = noTracer,
     mcp: mcpServers = noMcpServers,
-    neighbours = noNeighbours,
+    siblings = noSiblings,
     allMetrics,
   } = options
   const meter = createMeter()
-  const memory = new MemoryBudget(memoryFor(settings))
-  const running = createInFlight(settings, clock, (exchange) => watchCaller(exchange, gateway))
+  const memory = new MemoryBudget(createMemoryBudget(settings))
+  const running = createInFlight(settings, clock, (exchange) => watchForDisconnect(exchange, gateway))
   const gateway: Gateway = {
     worker,
     prices: new PriceBook(),
@@ -129,7 +129,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     draining: false,
     mcp: {
       servers: mcpServers,
-      neighbours,
+      siblings,
       sessions: new McpSessions({
         most: settings.mcp_sessions,
         idleMilliseconds: 1000 * settings.mcp_session_idle_seconds,
@@ -154,7 +154,11 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       memory,
       openCircuits: gateway.circuits.open(clock.monotonic()),
       spans: tracer.counters,
-      mcp: { sessions: gateway.mcp.sessions.size, strays: mcpServers.strays, evicted: gateway.mcp.sessions.evicted },
+      mcp: {
+        sessions: gateway.mcp.sessions.size,
+        unsolicited: mcpServers.unsolicited,
+        evicted: gateway.mcp.sessions.evicted,
+      },
     })
   const itself: ProcessEndpoint = {
     ready: () => (gateway.draining ? { ok: false, reason: 'draining' } : worker.ready()),
@@ -168,16 +172,16 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   }
 
   /** Requests that are answered without an exchange. */
-  const aside = async (request: Request, answering: Promise<Response> | Response) => {
+  const untracked = async (request: Request, answering: Promise<Response> | Response) => {
     const answer = await answering
-    return gateway.draining ? await closingAnswer(request, answer) : answer
+    return gateway.draining ? await closeAfterAnswer(request, answer) : answer
   }
 
   const route = createRoutes({
     itself,
     govern: (governed, arrival) => govern(gateway, governed, arrival),
     mcp: ({ request, connection, requestId }) => mcp.fetch(request, connection, requestId),
-    aside,
+    untracked,
   })
 
   return {
@@ -187,12 +191,12 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       const requestId = requestIdOf(request, newId)
       if (namesSeveralHosts(request)) {
         const failure = new Failure('bad_request', { message: severalHosts })
-        return aside(request, failureAnswer(dialectOf(path), failure, requestId, null))
+        return untracked(request, failureResponse(dialectOf(path), failure, requestId, null))
       }
       const socketRoute = sockets.routeOf(path, request)
       if (socketRoute !== null) {
         const refusal = sockets.open(socketRoute, request, { server: server ?? null, requestId })
-        return refusal === undefined ? undefined : aside(request, refusal)
+        return refusal === undefined ? undefined : untracked(request, refusal)
       }
       return route({ request, connection: server ?? null, requestId })
     },

@@ -1,10 +1,13 @@
-/** The `WWW-Authenticate` of a refusal (RFC 6750 section 3), and where to learn how to get a token (RFC 9728 section 5.1). */
+/**
+ * Makes the `WWW-Authenticate` header of a refusal (RFC 6750 section 3) with the address of the metadata (RFC 9728
+ * section 5.1).
+ */
 import type { Failure } from '../failure.ts'
 
 /**
- * Null where the refusal carries none: no 403 but that of a missing scope does (oauth/README.md). Without a credential
- * there is no error code. `origin` is where the resource's metadata is served, null where that is not known yet; `path` is
- * the resource's own there.
+ * Returns null when the refusal has no challenge: of the 403s only a missing scope has one (oauth/README.md). Without a
+ * credential there is no error code. `origin` serves the resource's metadata, null when unknown; `path` is the path of
+ * the resource.
  */
 export function challengeOf({ code, status, extra }: Failure, origin: string | null, path = ''): string | null {
   if (status !== 401 && code !== 'insufficient_scope') return null

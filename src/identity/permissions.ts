@@ -43,19 +43,16 @@ const granted: Record<Role, readonly Permission[]> = {
     'mcp:invoke',
   ],
   auditor: [...reads, 'events:export'],
-  // What a member reads is their own: `tokens/visibility.ts` here and in events.
+  // A member reads only their own records: `tokens/visibility.ts` here and in events.
   member: ['gateway:invoke', 'mcp:invoke', 'tokens:read', 'events:read'],
   runtime: ['runtime:connect'],
 }
 
-/** Everything that these roles together may do. */
+/** The union of the permissions of these roles. */
 export function permissionsOf(held: readonly Role[]): ReadonlySet<Permission> {
   return new Set(held.flatMap((role) => granted[role]))
 }
 
-/**
- * Whether `held` may give `wanted`: no permission that they lack, and the role of owner only by an owner, since only
- * owners change owners.
- */
+/** Whether `held` may assign `wanted`: only permissions they have, and the role owner only by an owner. */
 export const rolesWithin = (held: readonly Role[], wanted: readonly Role[]): boolean =>
   permissionsOf(wanted).isSubsetOf(permissionsOf(held)) && (!wanted.includes('owner') || held.includes('owner'))

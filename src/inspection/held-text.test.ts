@@ -1,8 +1,8 @@
 import { expect, spyOn, test } from 'bun:test'
 import { HeldText } from './held-text.ts'
 import { patternDetector } from './regex/pattern-detector.ts'
-import { passPieces, ruleOf } from './testing/passing.ts'
-import { Work } from './work-budget.ts'
+import { feedPieces, ruleOf } from './testing/passing.ts'
+import { WorkBudget } from './work-budget.ts'
 
 test('returns the appended text at whole-text offsets until it is dropped', () => {
   const whole = Array.from({ length: 9000 }, (_, index) => String.fromCharCode(0x21 + (index % 90))).join('')
@@ -33,11 +33,11 @@ function workOf(pattern: string, unit: string, units: number, kind: 'content' | 
     append.call(this, piece)
     copied += this.last.length
   })
-  const work = new Work()
+  const work = new WorkBudget()
   const detector = patternDetector([{ label: 'X', pattern }], { streaming: false, paramOf: String })
   const text = unit.repeat(units / unit.length)
   const pieces = Array.from({ length: units / 64 }, (_, index) => text.slice(index * 64, index * 64 + 64))
-  const passed = passPieces([ruleOf(detector, 'redact', { work })], pieces, kind)
+  const passed = feedPieces([ruleOf(detector, 'redact', { work })], pieces, kind)
   spy.mockRestore()
   return { copied, moves: work.moves, passed }
 }
@@ -61,6 +61,6 @@ test('does work linear in the text length while a pattern stays live', () => {
 test('finds a match of any length', () => {
   const detector = patternDetector([{ label: 'X', pattern: '[a-z]+[0-9]' }], { streaming: false, paramOf: String })
   const pieces = ['-', ...Array.from({ length: 2000 }, () => 'a'.repeat(64)), '1', '-']
-  expect(passPieces([ruleOf(detector, 'redact')], pieces).text).toBe('-[X]-')
-  expect(passPieces([ruleOf(detector, 'redact')], ['["', ...pieces, '"]'], 'tool_arguments').text).toBe('["-[X]-"]')
+  expect(feedPieces([ruleOf(detector, 'redact')], pieces).text).toBe('-[X]-')
+  expect(feedPieces([ruleOf(detector, 'redact')], ['["', ...pieces, '"]'], 'tool_arguments').text).toBe('["-[X]-"]')
 })

@@ -4,12 +4,12 @@ import { passWhole } from './channel.ts'
 import { personalData } from './detectors/personal-data/personal-data.ts'
 import { termDetector } from './detectors/terms/term-detector.ts'
 import { patternDetector } from './regex/pattern-detector.ts'
-import { cutAt, passPieces, ruleOf } from './testing/passing.ts'
+import { cutAt, feedPieces, ruleOf } from './testing/passing.ts'
 
 const plain = { caseSensitive: false, homoglyphs: false, wordBoundaries: false }
 const terms = (...list: string[]) => termDetector(list, '#', plain)
 const redacted = (list: readonly string[], ...pieces: string[]) =>
-  passPieces([ruleOf(terms(...list), 'redact')], pieces, 'tool_arguments').text
+  feedPieces([ruleOf(terms(...list), 'redact')], pieces, 'tool_arguments').text
 
 test('finds escaped spellings in strings and keys', () => {
   expect(redacted(['a@b.co'], '{"to":"x a\\u0040b.co y"}')).toBe('{"to":"x [#] y"}')
@@ -25,17 +25,17 @@ test('does not match the letters of an escape and never splits one', () => {
     ['{"a":"Contact:\\nbob@x.com"}', '{"a":"Contact:\\n[EMAIL]"}'],
     ['{"a":"bob@x.com\\tbob@x.com\\u000a"}', '{"a":"[EMAIL]\\t[EMAIL]\\u000a"}'],
   ] as const) {
-    expect(passPieces([email], [json], 'tool_arguments').text).toBe(out)
-    expect(passPieces([email], [...json], 'tool_arguments').text).toBe(out)
+    expect(feedPieces([email], [json], 'tool_arguments').text).toBe(out)
+    expect(feedPieces([email], [...json], 'tool_arguments').text).toBe(out)
   }
-  const blocked = passPieces([ruleOf(terms('nope'), 'block')], ['{"a":"x\\nope"}'], 'tool_arguments')
+  const blocked = feedPieces([ruleOf(terms('nope'), 'block')], ['{"a":"x\\nope"}'], 'tool_arguments')
   expect(blocked).toMatchObject({ stop: null, text: '{"a":"x\\nope"}', findings: [] })
   expect(redacted(['u0041'], '{"x":"a\\u0041b"}')).toBe('{"x":"a\\u0041b"}')
 })
 
 test('reports a finding at its position in the original arguments', () => {
   const json = '{"a":"\\ud83d\\ude00😀b\\u006fb!","n":1234}'
-  const { findings } = passPieces([ruleOf(terms('bob', '23'), 'redact')], [...json], 'tool_arguments')
+  const { findings } = feedPieces([ruleOf(terms('bob', '23'), 'redact')], [...json], 'tool_arguments')
   expect(findings.map(({ start, end }) => json.slice(start, end))).toEqual(['b\\u006fb', '1234'])
 })
 
@@ -52,32 +52,32 @@ test('finds a number as it is printed, however it is spelled and split', () => {
     ['{"c":41111111111111110e-1,"d":"4.111111111111111e15"}', '{"c":"[CARD]","d":"4.111111111111111e15"}'],
     ['{"c":1.0, "d":[-0,1E5,2.50,12345678901234567890123]}', '{"c":1.0, "d":[-0,1E5,2.50,12345678901234567890123]}'],
   ] as const) {
-    expect(passPieces([card], [json], 'tool_arguments').text).toBe(out)
+    expect(feedPieces([card], [json], 'tool_arguments').text).toBe(out)
     for (let at = 1; at < json.length; at++) {
-      expect(passPieces([card], cutAt(json, [at]), 'tool_arguments').text).toBe(out)
+      expect(feedPieces([card], cutAt(json, [at]), 'tool_arguments').text).toBe(out)
     }
-    expect(passPieces([card], [...json], 'tool_arguments').text).toBe(out)
+    expect(feedPieces([card], [...json], 'tool_arguments').text).toBe(out)
     expect(passWhole([card], { kind: 'tool_arguments', role: null, place: 'text', text: json }, []).text).toBe(out)
   }
 })
 
 test('finds a printed number after the words before it, at its spelled position', () => {
   const json = '{"account":1.2e3,"other":1.2e3}'
-  const { text, findings } = passPieces([ruleOf(terms('account":1200'), 'redact')], [...json], 'tool_arguments')
+  const { text, findings } = feedPieces([ruleOf(terms('account":1200'), 'redact')], [...json], 'tool_arguments')
   expect(text).toBe('{"account":"[#]","other":1.2e3}')
   expect(findings.map(({ start, end }) => json.slice(start, end))).toEqual(['1.2e3'])
 })
 
 test('replaces a number by a value made of its digits', () => {
   const rule = ruleOf(terms('1200'), 'redact', { replacement: (_found, text) => `<${text}>` })
-  expect(passPieces([rule], ['{"n":1.2e3}'], 'tool_arguments').text).toBe('{"n":"<1200>"}')
+  expect(feedPieces([rule], ['{"n":1.2e3}'], 'tool_arguments').text).toBe('{"n":"<1200>"}')
 })
 
 test('sends nothing after a found number that is too long to hold', () => {
   const json = `{"n":0.${'0'.repeat(9000)}12e9002,"m":1}`
-  const whole = passPieces([ruleOf(terms('12'), 'block')], [json.replace('12e9002', '13e9002')], 'tool_arguments')
+  const whole = feedPieces([ruleOf(terms('12'), 'block')], [json.replace('12e9002', '13e9002')], 'tool_arguments')
   expect(whole.stop).toBeNull()
-  const { text, stop } = passPieces(
+  const { text, stop } = feedPieces(
     [ruleOf(terms('1200'), 'redact')],
     cutAt(json.replace('12e9002', '12e9004'), [5000]),
     'tool_arguments',
@@ -96,13 +96,13 @@ test('treats malformed arguments as plain text', () => {
 
 test('sends the arguments before a blocked match and nothing of the match', () => {
   const pieces = [...'{"a":"fine","b":"ba\\u0064 word"}']
-  const passed = passPieces([ruleOf(terms('bad'), 'block')], pieces, 'tool_arguments')
+  const passed = feedPieces([ruleOf(terms('bad'), 'block')], pieces, 'tool_arguments')
   expect(passed.text).toBe('{"a":"fine","b":"')
   expect(passed.stop?.verdict).toBe('block')
 })
 
 test('sends text that is no part of a match with the piece that brought it', () => {
-  const passed = passPieces([ruleOf(terms('zebra'), 'redact')], ['{"a":"fi', 'ne ze', 'ro"}'], 'tool_arguments')
+  const passed = feedPieces([ruleOf(terms('zebra'), 'redact')], ['{"a":"fi', 'ne ze', 'ro"}'], 'tool_arguments')
   expect(passed.parts).toEqual(['{"a":"fi', 'ne ', 'zero"}', ''])
 })
 
@@ -175,7 +175,7 @@ test('writes redacted arguments that parse, hold no term and are the same at eve
 
 /** A value with each of its texts, keys too, as the rule leaves it when it stands by itself. */
 function mapped(value: unknown, list: readonly string[]): unknown {
-  const left = (text: string) => passPieces([ruleOf(terms(...list), 'redact')], [text]).text
+  const left = (text: string) => feedPieces([ruleOf(terms(...list), 'redact')], [text]).text
   if (Array.isArray(value)) return value.map((inner) => mapped(inner, list))
   if (typeof value === 'object' && value !== null) {
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [left(key), mapped(inner, list)]))
@@ -200,9 +200,9 @@ test('sends a prefix of blocked arguments without a term, the same at every spli
   const result = fc.check(
     fc.property(written, list, fc.array(fc.nat({ max: 300 }), { maxLength: 12 }), (json, found, cuts) => {
       const rules = [ruleOf(terms(...found), 'block'), card]
-      const passed = passPieces(rules, cutAt(json, cuts), 'tool_arguments')
+      const passed = feedPieces(rules, cutAt(json, cuts), 'tool_arguments')
       expect(json.startsWith(passed.text)).toBe(true)
-      expect(passed.text).toBe(passPieces(rules, [json], 'tool_arguments').text)
+      expect(passed.text).toBe(feedPieces(rules, [json], 'tool_arguments').text)
       for (const term of found) expect(visible(said(passed.text))).not.toContain(term)
     }),
     { numRuns: 400 },

@@ -9,7 +9,7 @@
  * - quotes, brackets and commas inside a match stay, because they are the arguments' structure and not their text.
  */
 
-import { printedOtherwise } from './detectors/personal-data/printed-number.ts'
+import { printedForm } from './detectors/personal-data/printed-number.ts'
 import type { Found, TextFollower } from './detectors/text-matcher.ts'
 import { HeldText } from './held-text.ts'
 import { JsonUnits, maxScalarUnits, type Scalar } from './json-units.ts'
@@ -66,7 +66,7 @@ export class JsonRewriter implements Passage {
   /** Finds what a number says otherwise than it is spelt. */
   #readPrinted({ start, end, text }: Scalar): void {
     const { matcher, work } = this.#rule
-    for (const said of printedOtherwise(text)) {
+    for (const said of printedForm(text)) {
       const context = this.#units.contextOf(start)
       const printed = context + said
       if (!matcher.mayMatch(printed)) continue

@@ -13,8 +13,8 @@ import { secretRules, unprefixedRules } from './detectors/secrets/secret-rules.t
 import { termDetector } from './detectors/terms/term-detector.ts'
 import { matcherOf } from './detectors/text-matcher.ts'
 import { patternDetector } from './regex/pattern-detector.ts'
-import { cutAt, passPieces, ruleOf } from './testing/passing.ts'
-import { written } from './testing/secrets.ts'
+import { cutAt, feedPieces, ruleOf } from './testing/passing.ts'
+import { exampleSecret } from './testing/secrets.ts'
 
 const runs = Number(process.env.GATEHOUSE_PROPERTY_RUNS ?? 500)
 
@@ -126,14 +126,14 @@ holds(
       expected += `${source.slice(from, start)}[${label}]`
       from = end
     }
-    expect(passPieces([rule], cutAt(source, cuts)).text).toBe(expected + source.slice(from))
+    expect(feedPieces([rule], cutAt(source, cuts)).text).toBe(expected + source.slice(from))
   }),
 )
 
 holds(
   'a block lets out exactly what stands before the first match, for every split',
   fc.property(detector, text(40), places, (found, source, cuts) => {
-    const passed = passPieces([ruleOf(found, 'block')], cutAt(source, cuts))
+    const passed = feedPieces([ruleOf(found, 'block')], cutAt(source, cuts))
     const [first] = matcherOf(found).matches(source)
     expect(passed.text).toBe(source.slice(0, first?.start))
     expect(passed.stop?.verdict).toBe(first === undefined ? undefined : 'block')
@@ -144,8 +144,8 @@ holds(
   'rules in a row give the same for every split',
   fc.property(detector, detector, detector, text(40), places, (one, two, three, source, cuts) => {
     const rules = [ruleOf(one, 'redact'), ruleOf(two, 'redact'), ruleOf(three, 'block')]
-    const whole = passPieces(rules, [source])
-    const split = passPieces(rules, cutAt(source, cuts))
+    const whole = feedPieces(rules, [source])
+    const split = feedPieces(rules, cutAt(source, cuts))
     expect(split.text).toBe(whole.text)
     expect(split.stop === null).toBe(whole.stop === null)
   }),
@@ -172,8 +172,8 @@ holds(
     (characters, list, cuts) => {
       const source = characters.join('')
       const plain = termDetector(list, '#', { caseSensitive: false, homoglyphs: false, wordBoundaries: false })
-      const blocked = passPieces([ruleOf(plain, 'block')], cutAt(source, cuts))
-      const redacted = passPieces([ruleOf(plain, 'redact')], cutAt(source, cuts))
+      const blocked = feedPieces([ruleOf(plain, 'block')], cutAt(source, cuts))
+      const redacted = feedPieces([ruleOf(plain, 'redact')], cutAt(source, cuts))
       const contains = list.some((wanted) => visible(source).includes(wanted))
       expect(blocked.stop !== null).toBe(contains)
       for (const wanted of list) {
@@ -228,18 +228,18 @@ holds(
     places,
     (parts, after, cuts) => {
       const source = parts.map(([before, held]) => `${before}${held}`).join('') + after
-      const passed = passPieces([ruleOf(personal, 'redact')], cutAt(source, cuts))
+      const passed = feedPieces([ruleOf(personal, 'redact')], cutAt(source, cuts))
       for (const [, held] of parts) expect(passed.text).not.toContain(held)
-      expect(passed.text).toBe(passPieces([ruleOf(personal, 'redact')], [source]).text)
+      expect(passed.text).toBe(feedPieces([ruleOf(personal, 'redact')], [source]).text)
       expect(passed.text.replace(/\[[A-Z]+\]/g, '\0').split('\0')).toHaveLength(parts.length + 1)
-      const blocked = passPieces([ruleOf(personal, 'block')], cutAt(source, cuts))
+      const blocked = feedPieces([ruleOf(personal, 'block')], cutAt(source, cuts))
       expect(blocked.text).toBe(parts[0]?.[0] ?? '')
     },
   ),
 )
 
 const secretTexts = [
-  ...[...secretRules, ...unprefixedRules].map(({ sample }) => written(sample)),
+  ...[...secretRules, ...unprefixedRules].map(({ sample }) => exampleSecret(sample)),
   `-----BEGIN RSA PRIVATE KEY-----\n${`${'MIIEpAIBAAKCAQEA'.repeat(4)}\n`.repeat(30)}-----END RSA PRIVATE KEY-----`,
   `eyJhbGciOiJIUzI1NiJ9.eyJ${'zdWIiOiIxMjM0'.repeat(60)}.${'SflKxwRJSM'.repeat(5)}`,
 ]
@@ -251,9 +251,9 @@ holds(
   fc.property(fc.constantFrom(...secretTexts), fc.array(fc.nat({ max: 3000 }), { maxLength: 20 }), (held, cuts) => {
     const source = `The key is ${held} indeed`
     const rule = ruleOf(secret, 'redact')
-    const passed = passPieces([rule], cutAt(source, cuts))
+    const passed = feedPieces([rule], cutAt(source, cuts))
     expect(passed.text).toMatch(/^The key is (?:\[[A-Z_]+\])+ indeed$/)
-    expect(passed.text).toBe(passPieces([rule], [source]).text)
+    expect(passed.text).toBe(feedPieces([rule], [source]).text)
   }),
   Math.min(runs, 400),
 )

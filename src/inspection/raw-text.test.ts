@@ -9,7 +9,7 @@ import { personalDataDetector } from './detectors/personal-data/personal-data.ts
 import { secretDetector } from './detectors/secrets/secret-patterns.ts'
 import { patternDetector } from './regex/pattern-detector.ts'
 import { data, delta, done, forbids, pass, passes } from './testing/inspecting.ts'
-import { cutAt, passPieces, ruleOf } from './testing/passing.ts'
+import { cutAt, feedPieces, ruleOf } from './testing/passing.ts'
 
 const personal = personalDataDetector(['email', 'phone', 'card'])
 const actions = ['redact', 'block'] as const
@@ -94,7 +94,7 @@ test('reads plain text the same at every split and passes it unchanged without a
         const rule = ruleOf(personal, action)
         const stream = streamOf(pieces, between) + data('[DONE]')
         const { text, stop } = pass(chat, stream, rule)
-        const whole = passPieces([rule], [pieces.join('')])
+        const whole = feedPieces([rule], [pieces.join('')])
         expect(rawIn(text).join('')).toBe(whole.text)
         expect(stop?.verdict).toBe(whole.stop?.verdict)
         // Comments may leave before data that waits.

@@ -4,7 +4,7 @@
  */
 import type { TextKind } from '../languages/reading/texts/text-slot.ts'
 import type { Found, TextMatcher } from './detectors/text-matcher.ts'
-import type { Work } from './work-budget.ts'
+import type { WorkBudget } from './work-budget.ts'
 
 export type TextAction = 'block' | 'redact' | 'escalate' | 'rewrite'
 
@@ -19,7 +19,7 @@ export interface InspectionRule {
   /** The texts it reads; absent: all. */
   readonly reads?: (slot: { kind: TextKind; role: string | null }) => boolean
   /** What it may make of work, over all its texts; absent: each text by itself. */
-  readonly work?: Work
+  readonly work?: WorkBudget
   /** What takes a found stretch's place. */
   readonly replacement: (found: Found, text: string) => string
 }

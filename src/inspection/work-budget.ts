@@ -8,13 +8,13 @@ const movesPerUnit = 64
 const movesInAny = 4_000_000
 
 /** Reading the texts is more work than a policy may make: it cannot decide about them. */
-export class TooMuchWork extends Error {
+export class WorkBudgetExceeded extends Error {
   constructor() {
     super('The patterns would take too long for this text')
   }
 }
 
-export class Work {
+export class WorkBudget {
   #moves = 0
   #units = 0
 
@@ -22,10 +22,10 @@ export class Work {
     return this.#moves
   }
 
-  /** Counts what was done, and how many UTF-16 units of text were read by it. Throws `TooMuchWork`. */
+  /** Counts what was done, and how many UTF-16 units of text were read by it. Throws `WorkBudgetExceeded`. */
   add(moves: number, units: number): void {
     this.#moves += moves
     this.#units += units
-    if (this.#moves > movesInAny + movesPerUnit * this.#units) throw new TooMuchWork()
+    if (this.#moves > movesInAny + movesPerUnit * this.#units) throw new WorkBudgetExceeded()
   }
 }

@@ -1,4 +1,4 @@
-/** An error as JSON-RPC 2.0 writes it (section 5.1), given on as its sender wrote it. */
+/** A JSON-RPC 2.0 error (section 5.1), passed on as its sender wrote it. */
 export class McpError extends Error {
   readonly code: number
   readonly data: unknown

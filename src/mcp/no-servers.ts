@@ -7,5 +7,5 @@ export const noMcpServers: McpServers = {
   connect: () => Promise.reject(new Failure('mcp.unknown_name')),
   approved: () => [],
   onChange: () => () => undefined,
-  strays: 0,
+  unsolicited: 0,
 }

@@ -1,44 +1,44 @@
-/** What both sides of the gateway go by, towards callers and towards servers (Model Context Protocol). */
+/** Protocol rules for both sides of the gateway, towards callers and servers (Model Context Protocol). */
 import type { Json } from './connection.ts'
 
-/** The versions of the protocol that are spoken, the newest first. */
+/** The supported protocol versions, newest first. */
 export const protocolVersions = ['2025-11-25', '2025-06-18'] as const
 
-/** What a server may ask of a caller, by the capability that the caller must have declared. */
-export const askable: ReadonlyMap<string, string> = new Map([
+/** What a server may request of a caller, by the capability that the caller must have declared. */
+export const callerMethods: ReadonlyMap<string, string> = new Map([
   ['sampling/createMessage', 'sampling'],
   ['elicitation/create', 'elicitation'],
   ['roots/list', 'roots'],
 ])
 
 /**
- * What of a server's request the caller has not declared that it takes, in words; null where it takes all of it: tools of
+ * States which part of a server's request the caller has not declared; null when it declared all: tools of
  * `sampling/createMessage` (2025-11-25, Sampling, Capabilities) and the modes of `elicitation/create` (Elicitation,
- * Capabilities: without any named, forms alone).
+ * Capabilities: forms only when none is named).
  */
-export function undeclared(method: string, params: Json, capabilities: Json): string | null {
+export function undeclaredPart(method: string, params: Json, capabilities: Json): string | null {
   if (method === 'sampling/createMessage') {
     const sampling = isJson(capabilities.sampling) ? capabilities.sampling : {}
     const hasTools = params.tools !== undefined || params.toolChoice !== undefined
-    return hasTools && sampling.tools === undefined ? 'The caller takes no tools with sampling' : null
+    return hasTools && sampling.tools === undefined ? 'The caller does not support tools in sampling' : null
   }
   if (method !== 'elicitation/create') return null
   const modes = isJson(capabilities.elicitation) ? capabilities.elicitation : {}
   const mode = params.mode ?? 'form'
   if (mode === 'form' ? modes.form !== undefined || modes.url === undefined : mode === 'url' && modes.url !== undefined)
     return null
-  return 'The caller does not take this mode of elicitation'
+  return 'The caller does not support this mode of elicitation'
 }
 
-/** The capabilities of a caller that a server can make use of through the gateway, and what each may say. */
+/** The caller capabilities that pass through the gateway, and the members that each may have. */
 const passable = {
   sampling: ['context', 'tools'],
   elicitation: ['form', 'url'],
   roots: ['listChanged'],
 } as const
 
-/** What the caller declared of these, and nothing else: no policy reads what stands beside it. */
-export const passableOf = (capabilities: Json): Json =>
+/** Keeps only these capabilities, because no policy reads the others. */
+export const forwardedCapabilities = (capabilities: Json): Json =>
   Object.fromEntries(
     Object.entries(passable)
       .filter(([name]) => capabilities[name] !== undefined)

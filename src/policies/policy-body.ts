@@ -110,7 +110,7 @@ const withoutAbsent = (targets: PolicyTargets): PolicyTargets => JSON.parse(JSON
 export function checkContent(content: PolicyContent): void {
   const kind = policyKinds.get(content.kind)
   if (kind === undefined) {
-    throw new Failure('invalid_parameter', { param: 'kind', message: 'This version knows no such policy kind' })
+    throw new Failure('invalid_parameter', { param: 'kind', message: 'This version does not have this policy kind' })
   }
   const foreign = content.stages.findIndex((stage) => !kind.stages.includes(stage))
   if (foreign >= 0) {

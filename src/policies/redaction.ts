@@ -4,7 +4,7 @@
  * value), and put back wherever the answer names that.
  */
 import type { InspectionRule } from '../inspection/rule.ts'
-import { Work } from '../inspection/work-budget.ts'
+import { WorkBudget } from '../inspection/work-budget.ts'
 import type { ActivePolicy } from './chain.ts'
 import type { TextPolicy } from './kinds/kind.ts'
 import { literalMatcher } from './kinds/literal-matcher.ts'
@@ -85,7 +85,7 @@ export const ruleOf = (
   reasonCode: policy.reasonCode,
   matcher: policy.matcher,
   action: policy.action,
-  work: new Work(),
+  work: new WorkBudget(),
   ...(policy.reads === undefined ? {} : { reads: policy.reads }),
   replacement: ({ label }, text) => {
     if (policy.action === 'rewrite') return policy.replacement?.(text) ?? text

@@ -22,7 +22,7 @@ const told = (text: string): Record<string, string> =>
   )
 
 test('the list names each metric of the gateway with its type', async () => {
-  const mcp = { sessions: 0, strays: 0, evicted: 0 }
+  const mcp = { sessions: 0, unsolicited: 0, evicted: 0 }
   const { counters: worker } = createTestWorker()
   const readings = { inFlight: 0, memory: testMemory(), worker, openCircuits: 0, spans: noTracer.counters, mcp }
   expect(told(await createMeter().read(readings).metrics())).toEqual(await documented('The gateway'))

@@ -5,7 +5,7 @@
 import { Failure } from '../failure.ts'
 import type { KeyClass } from '../identity/key-class.ts'
 import type { Role } from '../identity/permissions.ts'
-import { unknownHint } from '../identity/secret.ts'
+import { placeholderHint } from '../identity/secret.ts'
 import type { Database } from '../store/open.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
 import { tokens as ledgerTokens } from '../store/schema/ledger/tokens.ts'
@@ -103,7 +103,7 @@ export function openStateToken(row: Row): { token: StoredToken; only: StateOnly 
   const only = { hash, eventTeamId, accountIds: JSON.parse(accountIds) as string[] }
   const unrecorded = {
     name: `restored ${id}`,
-    token_prefix: unknownHint,
+    token_prefix: placeholderHint,
     metadata: '{}',
     created_at: Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16),
     account_id: only.accountIds[0] ?? null,

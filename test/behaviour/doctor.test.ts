@@ -70,13 +70,13 @@ test('the host of a gateway gets ok for every check and shows no secret', async 
   expect([code, stderr]).toEqual([0, ''])
   expect(stdout.split('\n').filter((line) => line !== '' && !line.startsWith('ok '))).toEqual([])
   expect(stdout).toContain("The control plane takes the token as a gateway's own")
-  expect(stdout).toContain('opens by SERVICE_API_TOKEN')
+  expect(stdout).toContain('can be opened with SERVICE_API_TOKEN')
   for (const secret of [runtimeToken, gatehouse.adminToken, providerKey]) expect(stdout).not.toContain(secret)
 })
 
 test('a wrong token is reported with the control plane’s reason', async () => {
   expect(await troubles(lookAtEdge(`${runtimeToken.slice(0, -1)}x`, '--json'))).toEqual([
-    expect.stringContaining('warn What the last bootstrap gave does not open by SERVICE_API_TOKEN'),
+    expect.stringContaining('warn The stored bootstrap cannot be opened with SERVICE_API_TOKEN'),
     'fail The control plane refuses the token: 401 invalid_api_token',
   ])
   expect(await troubles(lookAtEdge(gatehouse.adminToken, '--json'))).toContain(
@@ -152,8 +152,8 @@ test('a host without an installation is reported as such', async () => {
   const { code, stdout, stderr } = await run(['doctor', '--data', '/nonexistent/data'])
   expect(code).toBe(1)
   expect(stdout.split('\n')).toEqual([
-    expect.stringContaining('fail  The data directory /nonexistent/data cannot be used: there is none  — Name'),
-    expect.stringContaining('fail  Nothing says where the control plane is  — Set SERVICE_API_URL'),
+    expect.stringContaining('fail  The data directory /nonexistent/data cannot be used: there is none  — Set'),
+    expect.stringContaining('fail  The address of the control plane is not configured  — Set SERVICE_API_URL'),
     '',
   ])
   expect(stderr).toContain('2 things are wrong')

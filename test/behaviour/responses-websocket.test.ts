@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import OpenAI from 'openai'
 import { ResponsesWS } from 'openai/resources/responses/ws'
-import { speak } from '../../src/gateway/testing/socket.ts'
+import { openSocket } from '../../src/gateway/testing/socket.ts'
 import { createToken, revoke } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Gatehouse, startGatehouse } from '../support/harness.ts'
@@ -41,7 +41,7 @@ describe('responses over a WebSocket', () => {
   test('refuses another frame type and a stream_id with 422 and keeps the connection', async () => {
     const { token_value: secret } = await createToken(gatehouse)
     for (const path of ['/v1/responses', '/v1/responses/ws']) {
-      const socket = await speak(gatehouse.gatewayUrl.replace('http', 'ws') + path, {
+      const socket = await openSocket(gatehouse.gatewayUrl.replace('http', 'ws') + path, {
         authorization: `Bearer ${secret}`,
       })
       const refused = [

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { type Spoken, speak } from '../../src/gateway/testing/socket.ts'
+import { openSocket, type TestSocket } from '../../src/gateway/testing/socket.ts'
 import { chatStream } from '../fakes/chat.ts'
 import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
@@ -23,8 +23,8 @@ afterAll(async () => {
 })
 
 const address = () => `${gatehouse.gatewayUrl.replace('http', 'ws')}/v1/chat/completions/ws`
-const connect = (token: string, headers: Record<string, string> = {}): Promise<Spoken> =>
-  speak(address(), { authorization: `Bearer ${token}`, ...headers })
+const connect = (token: string, headers: Record<string, string> = {}): Promise<TestSocket> =>
+  openSocket(address(), { authorization: `Bearer ${token}`, ...headers })
 const question = (members: object = {}) =>
   JSON.stringify({
     model: 'fake-model',

@@ -40,7 +40,7 @@ test('the consent page names application, host and scopes, and an approval gives
   await using opened = await openConsole()
   const { page } = opened
   await opened.to(asked())
-  await page.getByRole('heading', { name: 'Let this application in?' }).waitFor()
+  await page.getByRole('heading', { name: 'Authorize this application?' }).waitFor()
   expect(await page.locator('blockquote').textContent()).toBe('“Notebook <b>”')
   expect(await page.locator('strong').allTextContents()).toEqual([`127.0.0.1:${application.port}`])
   expect(await page.locator('main li').count()).toBe(1)
@@ -74,7 +74,7 @@ test('an application name that reads like page text stays separate and takes at 
   await opened.to(asked({ client_id }))
   const quoted = page.locator('blockquote')
   expect(await quoted.textContent()).toBe(`“${name}”`)
-  expect(await page.getByRole('heading').allTextContents()).toEqual(['Let this application in?'])
+  expect(await page.getByRole('heading').allTextContents()).toEqual(['Authorize this application?'])
   await page.evaluate(`document.querySelector('blockquote').style.width = '120px'`)
   expect((await quoted.boundingBox())?.height).toBeLessThan(80)
   await picture(page, 'consent-name')
@@ -94,7 +94,7 @@ test('an unregistered redirect address shows an error page and no link', async (
   await using opened = await openConsole()
   const { page } = opened
   await opened.to(asked({ redirect_uri: 'https://evil.example/' }))
-  await page.getByText('This request cannot be answered').waitFor()
+  await page.getByText('Invalid authorization request').waitFor()
   expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
   expect(page.url()).toContain('/console/oauth/authorize')
 })

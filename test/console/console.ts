@@ -116,7 +116,7 @@ export async function openConsole({
   }
 }
 
-/** Waits until nothing on the page is still on its way. */
+/** Expires nothing on the page is still on its way. */
 export const allThere = (page: Page): Promise<unknown> =>
   until('all of the page is there', async () => (await page.locator('.skeleton').count()) === 0)
 

@@ -103,7 +103,7 @@ test('axe finds nothing in the dialogs that compare and reject offers of an MCP 
   await dialogs.press('Held offers')
   await page.getByText('as of latest').waitFor()
   await page.getByText('It cannot be approved: description is no text').waitFor()
-  expect(await page.getByRole('button', { name: 'Approve what is offered' }).count()).toBe(1)
+  expect(await page.getByRole('button', { name: 'Approve this definition' }).count()).toBe(1)
   await dialogs.look('offers')
   // What is pressed in a dialog is not pressed in the row that it was opened from.
   await page.getByText('as of latest').click()
@@ -121,7 +121,7 @@ test('axe finds nothing in the dialogs of a token and of its new secret', async 
   await dialogs.page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click()
   await dialogs.page.locator('[data-secret]').waitFor()
   await dialogs.look('secret')
-  await dialogs.press('I have kept it')
+  await dialogs.press('I have saved it')
 })
 
 test('axe finds nothing in the dialogs for decisions, keys and time ranges', async () => {

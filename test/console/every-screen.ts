@@ -51,7 +51,7 @@ export async function makeScreens(): Promise<Screens> {
     ['/people?kind=members', 'People'],
     ['/settings', 'Settings'],
     ['/search?q=looked', 'Search: looked'],
-    ['/nowhere', 'There is no such page'],
+    ['/nowhere', 'Page not found'],
   ]
 }
 

@@ -127,7 +127,7 @@ test('a claimed request stays open for its claimer after it leaves the list of w
   await inbox.shows('the.first')
   await page.keyboard.press('c')
   await inbox.leaves('the.first')
-  await inbox.shows('Put back')
+  await inbox.shows('Release')
   await page.keyboard.press('a')
   await page.getByRole('dialog').getByText('the.first').waitFor()
 })

@@ -197,12 +197,12 @@ test('the header does not cover a field with an error or one reached by Tab', as
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/policies/new?kind=term-filter')
-  await page.getByRole('button', { name: 'Make policy' }).click()
+  await page.getByRole('button', { name: 'Create policy' }).click()
   const uncovered = async () =>
     await page.evaluate(`document.activeElement.labels[0].getBoundingClientRect().top -
       document.querySelector('.frame > header').getBoundingClientRect().bottom`)
   expect(await uncovered()).toBeGreaterThanOrEqual(0)
-  await page.getByRole('button', { name: 'Make policy' }).focus()
+  await page.getByRole('button', { name: 'Create policy' }).focus()
   const isTall = 'document.activeElement.matches("textarea, select, input:not([type=checkbox], [type=radio])")'
   const rooms: unknown[] = []
   for (let step = 0; step < 14; step += 1) {

@@ -22,10 +22,10 @@ test('the link of the first start creates the owner, leaves no secret in the add
   }
   expect(page.url()).not.toContain('gthc_')
   await page.getByLabel('Your name').fill(owner.name)
-  await page.getByLabel('A new password').fill('short')
+  await page.getByLabel('New password').fill('short')
   await page.getByRole('button', { name: 'Set up' }).click()
   expect(await page.evaluate(`document.querySelector('input:invalid').autocomplete`)).toBe('new-password')
-  await page.getByLabel('A new password').fill(owner.password)
+  await page.getByLabel('New password').fill(owner.password)
   await page.getByRole('button', { name: 'Set up' }).click()
   await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
   const used = fresh.ready.setup_url ?? ''

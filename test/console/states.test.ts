@@ -71,12 +71,12 @@ test('a screen shows its name and placeholders while its records load', async ()
 
 /** What stands where nothing is, by screen; absent: it is about one record, which is there or is not. */
 const nothing: Readonly<Record<string, string>> = {
-  '/': 'No request in this time',
-  '/traffic': 'No request in this time',
+  '/': 'No request in this time range',
+  '/traffic': 'No request in this time range',
   '/tokens': 'No token yet',
-  '/escalations': 'Nothing waits',
+  '/escalations': 'No request is waiting',
   '/policies': 'No policy yet',
-  '/spend': 'Nothing was spent in this time',
+  '/spend': 'No spend in this time range',
   '/catalog': 'No providers yet',
   '/catalog?kind=models': 'No models yet',
   '/catalog?kind=mcp-servers': 'No MCP servers yet',
@@ -87,7 +87,7 @@ const nothing: Readonly<Record<string, string>> = {
   '/applications': 'No applications yet',
   '/people': 'No people yet',
   '/people?kind=teams': 'No teams yet',
-  '/people?kind=members': 'There is no team yet',
+  '/people?kind=members': 'No team yet',
   '/settings': 'No session',
   '/search?q=looked': 'Nothing found',
 }
@@ -100,7 +100,7 @@ test('a screen without records says what will appear there', async () => {
   await page.route(asked, emptied)
   await throughScreens(opened, 'empty', async (path) => {
     await allThere(page)
-    const words = nothing[path] ?? (path.startsWith('/traffic/') ? 'There is no such exchange' : null)
+    const words = nothing[path] ?? (path.startsWith('/traffic/') ? 'Exchange not found' : null)
     if (words !== null) await page.getByText(words).first().waitFor()
     expect([path, await shown(page, '[role=alert], tbody tr')]).toEqual([path, 0])
   })
@@ -143,7 +143,7 @@ test('a screen whose records are refused names the missing permission and does n
     if (path.startsWith('/search')) return
     await page.getByRole('alert').first().waitFor()
     await allThere(page)
-    await page.getByText('You may not see or do this').first().waitFor()
+    await page.getByText('You do not have permission').first().waitFor()
     expect([path, await shown(page, '.empty'), await page.getByRole('button', { name: 'Try again' }).count()]).toEqual([
       path,
       0,
@@ -180,7 +180,7 @@ test('a screen names its permission to a person who has none', async () => {
   await throughScreens(opened, 'denied', async (path) => {
     await allThere(page)
     const open = path === '/settings' || path.startsWith('/search')
-    expect([path, await page.getByText('You may not see this').count()]).toEqual([path, open ? 0 : 1])
+    expect([path, await page.getByText('Permission missing').count()]).toEqual([path, open ? 0 : 1])
     if (!open) expect(await page.locator('main code').textContent()).toMatch(/^[a-z-]+:(read|write)$/)
   })
 })

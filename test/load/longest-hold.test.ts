@@ -3,7 +3,7 @@
  * units of text it reads, and how many steps its patterns make. `longest-hold.ts` measures the time.
  */
 import { expect, test } from 'bun:test'
-import { TooMuchWork, Work } from '../../src/inspection/work-budget.ts'
+import { WorkBudget, WorkBudgetExceeded } from '../../src/inspection/work-budget.ts'
 import { chat } from '../../src/languages/chat/dialect.ts'
 import { policyKinds } from '../../src/policies/kinds/index.ts'
 import type { TextPolicy } from '../../src/policies/kinds/kind.ts'
@@ -28,9 +28,9 @@ interface Done {
 }
 
 /** The policy, and what it did since the clock was looked at last. */
-function watched(compiled: TextPolicy): { policy: TextPolicy; work: Work; take(): Done } {
+function watched(compiled: TextPolicy): { policy: TextPolicy; work: WorkBudget; take(): Done } {
   const { matcher } = compiled
-  const work = new Work()
+  const work = new WorkBudget()
   let read = 0
   let moves = 0
   const counting = (text: string): string => {
@@ -80,7 +80,7 @@ test.each(Object.entries(configs))('%s reads a bounded part of any text before i
     try {
       await findInTexts(policy, rule, chat.requestText(body), { now: note, tools: { throwIfCut: () => undefined } })
     } catch (error) {
-      if (!(error instanceof TooMuchWork)) throw error
+      if (!(error instanceof WorkBudgetExceeded)) throw error
     }
     note()
   }

@@ -64,7 +64,7 @@ function mayLeave(pathname: string): boolean {
 let shownAddress = new URL(location.href)
 
 /** Goes to an address that `href` made. */
-export function go(to: string, { replace = false }: { replace?: boolean } = {}): void {
+export function navigate(to: string, { replace = false }: { replace?: boolean } = {}): void {
   if (!mayLeave(new URL(to, location.href).pathname)) return
   if (replace) history.replaceState(null, '', to)
   else history.pushState(null, '', to)
@@ -86,14 +86,14 @@ export function setQuery(
     else query.set(name, value)
   }
   const text = query.toString()
-  go(`${installation.path}${address.value.path}${text === '' ? '' : `?${text}`}`, { replace })
+  navigate(`${installation.path}${address.value.path}${text === '' ? '' : `?${text}`}`, { replace })
 }
 
 /** One member of the query, or null. */
 export const queryValue = (name: string): string | null => address.value.query.get(name)
 
 /** Whether the query has any of these members. */
-export const anyOf = (names: readonly string[]): boolean => names.some((name) => queryValue(name) !== null)
+export const hasQuery = (names: readonly string[]): boolean => names.some((name) => queryValue(name) !== null)
 
 export const path = computed(() => address.value.path)
 
@@ -116,6 +116,6 @@ export function followLinks(): void {
     const within = to.origin === location.origin && `${to.pathname}/`.startsWith(`${installation.path}/`)
     if (!within || (to.hash !== '' && to.pathname === location.pathname)) return
     event.preventDefault()
-    go(`${to.pathname}${to.search}`)
+    navigate(`${to.pathname}${to.search}`)
   })
 }

@@ -75,7 +75,7 @@ const abbreviations: Readonly<Record<string, string>> = {
 }
 
 /** `gateway_runtime` as people write it: `Gateway runtime`. */
-export function words(name: string): string {
+export function humanize(name: string): string {
   const text = name
     .split(/[_.\s-]+/)
     .map((word) => abbreviations[word] ?? word)
@@ -88,4 +88,4 @@ export function words(name: string): string {
 export const shortId = (id: string): string => `…${id.slice(-8)}`
 
 /** `3 tokens`, `1 token`. */
-export const counted = (count: number, noun: string): string => `${number(count)} ${noun}${count === 1 ? '' : 's'}`
+export const countNoun = (count: number, noun: string): string => `${number(count)} ${noun}${count === 1 ? '' : 's'}`

@@ -8,9 +8,9 @@ import { followLinks, href, path } from './address.ts'
 import { Refusal } from './api/request.ts'
 import { api } from './api/routes.ts'
 import { installation } from './installation.ts'
-import { Alone, Frame } from './parts/frame.tsx'
+import { Frame, StandalonePage } from './parts/frame.tsx'
 import { listenToKeys } from './parts/keys.tsx'
-import { asRefusal, Fault, useLoaded } from './parts/loaded.tsx'
+import { asRefusal, ErrorNote, useLoaded } from './parts/loaded.tsx'
 import { Empty } from './parts/table.tsx'
 import { applyTheme } from './preferences.ts'
 import { AccountChanged } from './screens/sign-in/account-changed.tsx'
@@ -19,7 +19,16 @@ import { Consent } from './screens/sign-in/consent.tsx'
 import { Setup } from './screens/sign-in/setup.tsx'
 import { SignIn, SignInAgain } from './screens/sign-in/sign-in.tsx'
 import { screenAt, screens } from './screens.tsx'
-import { caller, listenToDrafts, listenToOtherPages, may, newcomer, sessionOver, take, turn } from './session.ts'
+import {
+  acceptCaller,
+  caller,
+  hasPermission,
+  isSessionOver,
+  listenToDrafts,
+  listenToOtherPages,
+  otherAccount,
+  screenGeneration,
+} from './session.ts'
 
 /** Pages that stand alone, with nothing around them that leads away. */
 const alone: Readonly<Record<string, () => preact.JSX.Element>> = {
@@ -34,10 +43,10 @@ function Console() {
   if (caller.value === null) return <SignIn />
   const Page = alone[path.value]
   return (
-    <Fragment key={turn.value}>
+    <Fragment key={screenGeneration.value}>
       {Page === undefined ? <Inside /> : <Page />}
-      {sessionOver.value && <SignInAgain />}
-      {newcomer.value !== null && <AccountChanged />}
+      {isSessionOver.value && <SignInAgain />}
+      {otherAccount.value !== null && <AccountChanged />}
     </Fragment>
   )
 }
@@ -45,21 +54,21 @@ function Console() {
 /** Asks who is signed in; the answer decides what is shown, so nothing is until it is there. */
 function FirstLook() {
   const found = useLoaded('caller', (signal) =>
-    api('GET /v1/auth/session', { signal }).then(take, (error: unknown) => {
+    api('GET /v1/auth/session', { signal }).then(acceptCaller, (error: unknown) => {
       if (!(error instanceof Refusal) || error.status !== 401) throw error
-      take(null)
+      acceptCaller(null)
     }),
   )
   if (found.refusal === null) return null
   return (
-    <Alone>
-      <Fault refusal={asRefusal(found.refusal)} retry={found.reload} />
-    </Alone>
+    <StandalonePage>
+      <ErrorNote refusal={asRefusal(found.refusal)} retry={found.reload} />
+    </StandalonePage>
   )
 }
 
 const ledgerAway = new Refusal(503, {
-  message: 'The control plane does not reach its database, so it cannot tell who you are.',
+  message: 'The control plane cannot reach its database, so it does not know who is signed in. Try again later.',
   code: 'dependency_unavailable',
   param: null,
   requestId: null,
@@ -67,9 +76,9 @@ const ledgerAway = new Refusal(503, {
 
 /** The page came, but not who is signed in: only the page itself, asked for again, can tell. */
 const NobodyKnows = () => (
-  <Alone>
-    <Fault refusal={ledgerAway} retry={() => location.reload()} />
-  </Alone>
+  <StandalonePage>
+    <ErrorNote refusal={ledgerAway} retry={() => location.reload()} />
+  </StandalonePage>
 )
 
 function Inside() {
@@ -82,7 +91,7 @@ function Inside() {
     return (
       <Frame screens={screens}>
         <div class="stack">
-          <h1>There is no such page</h1>
+          <h1>Page not found</h1>
           <p>
             The address may be mistyped. <a href={href('/')}>Go to the overview</a>.
           </p>
@@ -91,7 +100,7 @@ function Inside() {
     )
   }
   const { screen, id } = found
-  const allowed = screen.permission === null || may(screen.permission)
+  const allowed = screen.permission === null || hasPermission(screen.permission)
   return (
     <Frame screens={screens}>
       <div class="stack" key={`${screen.path} ${id}`}>
@@ -101,7 +110,7 @@ function Inside() {
           <>
             <h1>{screen.title}</h1>
             <div class="card">
-              <Empty title="You may not see this">
+              <Empty title="Permission missing">
                 <p>
                   It needs the permission <code>{screen.permission}</code>, which your role lacks. Somebody with the
                   role of owner or admin can change that.

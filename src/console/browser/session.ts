@@ -16,16 +16,16 @@ export const sessionNote = signal<string | null>(null)
 export const csrfToken = (): string | null => caller.peek()?.csrf_token ?? null
 
 /** Whether the session has ended under the screen, which stays below the sign-in with all that was typed. */
-export const sessionOver = signal(false)
+export const isSessionOver = signal(false)
 
 /** Whether another account than the one before has come to this page: what is shown is said to be another's then. */
 export const accountChanged = signal(false)
 
 /** Another account than the one whose draft stands on the page; it waits until the person has seen that. */
-export const newcomer = signal<Caller | null>(null)
+export const otherAccount = signal<Caller | null>(null)
 
 /** Whose screen is shown, by turns: a screen with its drafts stays as long as this does. */
-export const turn = signal(0)
+export const screenGeneration = signal(0)
 
 let draft: Element | null = null
 
@@ -46,7 +46,7 @@ export function listenToOtherPages(lookAgain: () => Promise<Caller>): void {
   otherPages.onmessage = ({ data }: MessageEvent<News>) => {
     if (data === 'signed out') sessionEnded()
     // Where that fails, what is shown stays until the next call finds out.
-    else lookAgain().then(take, () => undefined)
+    else lookAgain().then(acceptCaller, () => undefined)
   }
 }
 
@@ -56,46 +56,47 @@ export function sessionEnded(): void {
     caller.value = null
     return
   }
-  sessionNote.value = 'Your session has ended. Sign in to go on where you were.'
-  sessionOver.value = true
+  sessionNote.value = 'Your session has ended. Sign in to continue.'
+  isSessionOver.value = true
 }
 
 /** Takes who has signed in on this page. */
 export function signedIn(found: Caller): void {
-  take(found)
+  acceptCaller(found)
   tell('signed in')
 }
 
 /** Called where the person has ended the session on this page. */
 export function signedOut(): void {
-  take(null)
+  acceptCaller(null)
   tell('signed out')
 }
 
 /** Takes who is signed in now; where another person's draft is on the page, that person is told first. */
-export function take(found: Caller | null): void {
+export function acceptCaller(found: Caller | null): void {
   const [before, now] = [caller.peek()?.user?.id, found?.user?.id]
   const another = before !== undefined && now !== undefined && now !== before
   sessionNote.value = null
-  sessionOver.value = false
+  isSessionOver.value = false
   if (another && draft?.isConnected === true) {
-    newcomer.value = found
+    otherAccount.value = found
     return
   }
-  newcomer.value = null
+  otherAccount.value = null
   accountChanged.value = another || (now !== undefined && accountChanged.peek())
-  if (another) turn.value += 1
+  if (another) screenGeneration.value += 1
   caller.value = found
 }
 
 /** Takes the other account, and leaves the draft where it is. */
-export function goOnAsNewcomer(): void {
-  caller.value = newcomer.peek()
-  newcomer.value = null
+export function continueAsOtherAccount(): void {
+  caller.value = otherAccount.peek()
+  otherAccount.value = null
 }
 
 /** Whether the person who is signed in has a permission. */
-export const may = (permission: Permission): boolean => caller.value?.permissions.includes(permission) ?? false
+export const hasPermission = (permission: Permission): boolean =>
+  caller.value?.permissions.includes(permission) ?? false
 
 /** Words for who did something, as events and records name them: `user:<id>`, `token:<id>`. */
 export const isCaller = (name: string | null): boolean =>

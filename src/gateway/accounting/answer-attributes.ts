@@ -6,14 +6,14 @@
 
 import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../../languages/reading/json-value.ts'
 import type { Exchange } from '../exchange.ts'
-import { withoutSecrets } from './redaction.ts'
+import { maskSecrets } from './redaction.ts'
 import type { TracedAnswer } from './traced-answer.ts'
 
 const mostFirstFrames = 4
 const mostReasons = 16
 const longestText = 256
 /** Quotes inside a text are escaped, so no text matches this. */
-const saysEnd = /"(?:finish|stop)_reason"\s*:\s*"|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"/
+const finishReasonPattern = /"(?:finish|stop)_reason"\s*:\s*"|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"/
 const ended: ReadonlySet<unknown> = new Set(['completed', 'incomplete', 'failed', 'cancelled'])
 
 /** Reads the attributes of a whole answer. */
@@ -26,7 +26,7 @@ export function traceFrame(exchange: Exchange, data: string): void {
   if (!exchange.trace?.spanId) return
   const answer = tracedAnswerOf(exchange)
   const isFirst = answer.id === null && answer.frames < mostFirstFrames
-  if (!isFirst && !saysEnd.test(data)) return
+  if (!isFirst && !finishReasonPattern.test(data)) return
   answer.frames += 1
   const frame = parseObject(data)
   if (frame !== null) note(answer, frame)
@@ -40,9 +40,9 @@ function tracedAnswerOf(exchange: Exchange): TracedAnswer {
 /**
  * A responses stream holds the answer in `response`; a messages stream holds it first in `message`, then in `delta`.
  */
-function note(answer: TracedAnswer, said: JsonObject): void {
-  const { response, message, delta } = said
-  const inner = isObject(response) ? response : isObject(message) ? message : said
+function note(answer: TracedAnswer, body: JsonObject): void {
+  const { response, message, delta } = body
+  const inner = isObject(response) ? response : isObject(message) ? message : body
   answer.id ??= shown(inner.id)
   answer.model ??= shown(inner.model)
   for (const reason of reasonsOf(inner, isObject(delta) ? delta : inner)) {
@@ -60,5 +60,5 @@ function reasonsOf({ choices, status, incomplete_details: cut }: JsonObject, { s
 
 function shown(value: unknown): string | null {
   const text = textOf(value)
-  return text ? withoutSecrets(text).slice(0, longestText).toWellFormed() : null
+  return text ? maskSecrets(text).slice(0, longestText).toWellFormed() : null
 }

@@ -7,23 +7,23 @@ import { type Attribution, type Event, noAttribution, type Verdict } from '../..
 import { timestamp } from '../../lib/clock.ts'
 import { everyStage } from '../../policies/kinds/kind.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
-import { keepGrant, settleGrant } from '../admission/review-grant.ts'
+import { bookGrant, bookInterruptedGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
-import { type Attempt, askedModel, type Exchange, type Outcome, type ReasonCode } from '../exchange.ts'
+import { type Attempt, type Exchange, type Outcome, type ReasonCode, requestedModel } from '../exchange.ts'
 import { mcpDetails } from '../mcp/recorded-request.ts'
 import { decisionEvents, digestOf, type EventFrame } from '../policy/decisions.ts'
 import { capturePrompt } from './prompt-capture.ts'
 import { recordedOrNull, recordedResults, recordedText } from './recorded-text.ts'
-import { maskedOrNull, tooLong, withoutSecrets } from './redaction.ts'
-import { boundOfHeld, costAttribution, settleLimits, settleRates, spentBy } from './settlement.ts'
+import { maskSecrets, maskSecretsOrNull, overlongText } from './redaction.ts'
+import { bookLimits, bookRates, costAttribution, reservedSpend, spentOf } from './settlement.ts'
 import { traceExchange } from './spans.ts'
 
 /** Writes the events of the exchange. Resolves when they are committed; rejects when the journal cannot take them. */
-export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
-  if (exchange.settled !== null) return exchange.settled
+export function finishExchange(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
+  if (exchange.outcomeCommitted !== null) return exchange.outcomeCommitted
   // A policy's decision on the answer is not a failure of the call that brought it.
   endAttempt(exchange, gateway, outcome.verdict === 'error' ? outcome.reason : 'ok')
-  exchange.waitingSince = null
+  exchange.silentSince = null
   exchange.promptRedacted = capturePrompt(exchange, gateway)
   const events: Event[] = []
   for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
@@ -33,38 +33,38 @@ export function settle(exchange: Exchange, gateway: Gateway, outcome: Outcome): 
     const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
     events.push(...decisionEvents(exchange, gateway, frame))
   }
-  const { event: settled, uses } = settledEvent(exchange, gateway, outcome)
+  const { event: settled, uses } = bookedOutcome(exchange, gateway, outcome)
   events.push(settled)
   const { journal } = gateway.worker
-  exchange.settled = exchange.opened ? journal.close(exchange.id, events, uses) : journal.refuse(events)
+  exchange.outcomeCommitted = exchange.opened ? journal.close(exchange.id, events, uses) : journal.refuse(events)
   gateway.meter.finished(exchange, outcome, gateway.clock.monotonic(), settled.event_cost_attribution)
   traceExchange(exchange, gateway, outcome, settled.event_cost_attribution)
-  return exchange.settled
+  return exchange.outcomeCommitted
 }
 
 /**
  * The outcome event with what is booked on each limit, written in the same tick. An exchange that was never opened
  * releases its reservations.
  */
-function settledEvent(
+function bookedOutcome(
   exchange: Exchange,
   gateway: Gateway,
   outcome: Outcome,
 ): { event: Event; uses: readonly RecordedUse[] } {
   const event = outcomeEvent(exchange, gateway, outcome)
-  const spent = spentBy(exchange, gateway, outcome.reason)
+  const spent = spentOf(exchange, gateway, outcome.reason)
   if (spent !== null) event.event_cost_attribution = costAttribution(exchange, spent)
-  settleLimits(exchange, event, spent)
-  settleGrant(exchange, event)
-  return { event, uses: settleRates(exchange, spent) }
+  bookLimits(exchange, event, spent)
+  bookGrant(exchange, event)
+  return { event, uses: bookRates(exchange, spent) }
 }
 
 /** Finishes an exchange when nobody can be told that the journal failed. The failure is logged. */
-export function settleUnwatched(exchange: Exchange, gateway: Gateway, outcome: Outcome): void {
-  settle(exchange, gateway, outcome).catch((thrown) => logUnrecorded(exchange, gateway, thrown))
+export function finishInBackground(exchange: Exchange, gateway: Gateway, outcome: Outcome): void {
+  finishExchange(exchange, gateway, outcome).catch((thrown) => logUnrecordedOutcome(exchange, gateway, thrown))
 }
 
-export function logUnrecorded({ id, requestId }: Exchange, { log }: Gateway, thrown: unknown): void {
+export function logUnrecordedOutcome({ id, requestId }: Exchange, { log }: Gateway, thrown: unknown): void {
   log.error({ request_id: requestId, exchange_id: id, error: String(thrown) }, 'An outcome could not be recorded')
 }
 
@@ -83,9 +83,9 @@ export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>
 export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
   const event = outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
   if (event.details !== undefined) event.details.dispatched = true
-  if (exchange.mcp === null) event.event_cost_attribution = costAttribution(exchange, boundOfHeld(exchange, gateway))
+  if (exchange.mcp === null) event.event_cost_attribution = costAttribution(exchange, reservedSpend(exchange, gateway))
   if (exchange.reservation !== null) event.settlements = [...exchange.reservation.held]
-  keepGrant(exchange, event)
+  bookInterruptedGrant(exchange, event)
   return event
 }
 
@@ -94,7 +94,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
   const event = baseEvent(exchange, gateway, exchange.outcomeEventId, 'gateway.request.outcome', verdict, reason)
   const details: NonNullable<Event['details']> = {
     route: exchange.route,
-    model: maskedOrNull(askedModel(exchange)),
+    model: maskSecretsOrNull(requestedModel(exchange)),
     provider: model?.provider.name ?? null,
     status,
     latency_ms: Math.round(gateway.clock.monotonic() - exchange.startedMonotonic),
@@ -126,7 +126,7 @@ function trustedMetadata(exchange: Exchange): Record<string, string> | null {
 function recordedMetadata(exchange: Exchange, given: object): Record<string, string> | null {
   // Masks before it cuts, so that no part of a secret remains at the cut.
   const recorded = (text: string, length: number) =>
-    text.length > 2 * length ? tooLong : recordedText(exchange, text).slice(0, length).toWellFormed()
+    text.length > 2 * length ? overlongText : recordedText(exchange, text).slice(0, length).toWellFormed()
   const texts = Object.entries(given).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
   if (texts.length === 0) return null
   return Object.fromEntries(texts.slice(0, 16).map(([name, text]) => [recorded(name, 64), recorded(text, 512)]))
@@ -137,7 +137,7 @@ function attemptEvent(exchange: Exchange, gateway: Gateway, attempt: Attempt): E
   const event = baseEvent(exchange, gateway, attempt.eventId, 'gateway.provider.attempt', verdict, attempt.reason)
   event.details = {
     provider: attempt.provider,
-    model: withoutSecrets(attempt.model),
+    model: maskSecrets(attempt.model),
     attempt: exchange.attempts.indexOf(attempt) + 1,
     status: attempt.status,
     latency_ms: attempt.latencyMs,

@@ -9,14 +9,14 @@ import type { McpRequest } from '../mcp/mcp-request.ts'
 import { recordedName } from '../mcp/recorded-request.ts'
 import { recordedText } from './recorded-text.ts'
 
-type Told = Pick<Span, 'name' | 'attributes' | 'error'>
+type SpanDescription = Pick<Span, 'name' | 'attributes' | 'error'>
 
 const longestId = 256
 
 /** The attributes of the span of the exchange itself. */
-export function toldOfRequest(exchange: Exchange, mcp: McpRequest, outcome: Outcome): Told {
+export function mcpRequestSpan(exchange: Exchange, mcp: McpRequest, outcome: Outcome): SpanDescription {
   const { id, session } = mcp
-  const told = sharedOf(exchange, mcp, recordedName(exchange, mcp), outcome)
+  const told = sharedDescription(exchange, mcp, recordedName(exchange, mcp), outcome)
   return {
     ...told,
     attributes: attributes({
@@ -30,10 +30,10 @@ export function toldOfRequest(exchange: Exchange, mcp: McpRequest, outcome: Outc
 }
 
 /** The span of the call to the server; empty when there was no call. */
-export function callingSpans(exchange: Exchange, mcp: McpRequest, parent: Span, outcome: Outcome): Span[] {
+export function mcpServerSpans(exchange: Exchange, mcp: McpRequest, parent: Span, outcome: Outcome): Span[] {
   const { calling, server } = mcp
   if (calling === null) return []
-  const told = sharedOf(exchange, mcp, recordedText(exchange, calling.name), outcome)
+  const told = sharedDescription(exchange, mcp, recordedText(exchange, calling.name), outcome)
   const at = (monotonic: number) => exchange.startedAt + (monotonic - exchange.startedMonotonic)
   const origin = server?.origin
   return [
@@ -57,7 +57,12 @@ export function callingSpans(exchange: Exchange, mcp: McpRequest, parent: Span, 
 }
 
 /** The attributes that both spans share: the method, and the name of what is called as the receiver knows it. */
-function sharedOf(exchange: Exchange, mcp: McpRequest, name: string | null, outcome: Outcome): Told {
+function sharedDescription(
+  exchange: Exchange,
+  mcp: McpRequest,
+  name: string | null,
+  outcome: Outcome,
+): SpanDescription {
   const { errorCode } = mcp
   const method = recordedText(exchange, mcp.method)
   const named = name === null ? null : nameAttributeOf(method)

@@ -80,7 +80,7 @@ test('traces a tool call as execute_tool without a model and gives the server th
     'server.address': 'calc.example.com',
     'server.port': 443,
   })
-  expect(server.asked.at(-1)?.params._meta).toEqual({
+  expect(server.requests.at(-1)?.params._meta).toEqual({
     traceparent: `00-${traceId}-${call?.spanId}-01`,
     tracestate: 'a=1',
   })
@@ -111,7 +111,10 @@ test('joins the trace that the message itself names and passes a message without
   const own = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`
   const [span] = await spansOf('tools/call', { name: 'calc__add', _meta: { traceparent: own, theirs: 1 } }, 2)
   expect([span?.traceId, span?.traceState]).toEqual(['1'.repeat(32), ''])
-  expect(server.asked.at(-1)?.params._meta).toEqual({ theirs: 1, traceparent: expect.stringContaining('1'.repeat(32)) })
+  expect(server.requests.at(-1)?.params._meta).toEqual({
+    theirs: 1,
+    traceparent: expect.stringContaining('1'.repeat(32)),
+  })
   await caller.call('calc__add')
-  expect(server.asked.at(-1)?.params._meta).toBeUndefined()
+  expect(server.requests.at(-1)?.params._meta).toBeUndefined()
 })

@@ -21,7 +21,7 @@ export interface MeterReadings {
   memory: MemoryReadings
   openCircuits: number
   spans: { readonly exported: number; readonly dropped: number }
-  mcp: { readonly sessions: number; readonly strays: number; readonly evicted: number }
+  mcp: { readonly sessions: number; readonly unsolicited: number; readonly evicted: number }
 }
 
 export interface Meter {
@@ -33,18 +33,26 @@ export interface Meter {
 type GaugeRow = readonly [name: string, help: string, value: (readings: MeterReadings) => number]
 
 const gaugeRows: readonly GaugeRow[] = [
-  ['gatehouse_requests_in_flight', 'Requests that run at this moment', ({ inFlight }) => inFlight],
+  ['gatehouse_requests_in_flight', 'Requests in flight', ({ inFlight }) => inFlight],
   [
     'gatehouse_request_memory_bytes',
-    'Memory that request bodies and buffered answers are counted with',
+    'Memory reserved for request bodies and buffered answers',
     ({ memory }) => memory.smallBytes + memory.largeBytes + memory.answerBytes,
   ],
   ['gatehouse_memory_waiting', 'Request bodies and answers that wait for memory', ({ memory }) => memory.waiting],
-  ['gatehouse_circuits_open', 'Paths that are passed over at this moment', ({ openCircuits }) => openCircuits],
-  ['gatehouse_mcp_sessions', 'MCP sessions that are kept', ({ mcp }) => mcp.sessions],
+  [
+    'gatehouse_circuits_open',
+    'Paths that are skipped because their circuit is open',
+    ({ openCircuits }) => openCircuits,
+  ],
+  ['gatehouse_mcp_sessions', 'Open MCP sessions', ({ mcp }) => mcp.sessions],
   ...workerRows([
-    ['stateVersion', 'gatehouse_state_version', 'Version of the state that decisions are made by'],
-    ['secondsSinceFresh', 'gatehouse_state_staleness_seconds', 'Time since the state was last known to be current'],
+    ['stateVersion', 'gatehouse_state_version', 'Version of the state in use'],
+    [
+      'secondsSinceFresh',
+      'gatehouse_state_staleness_seconds',
+      'Seconds since the replica was last known to be current',
+    ],
     ['connected', 'gatehouse_stream_connected', '1 while the change stream is connected'],
     ['outboxBytes', 'gatehouse_outbox_bytes', "Size of the outbox's segments on disk"],
     ['outboxUnshipped', 'gatehouse_outbox_unshipped_events', 'Events that the control plane has not acknowledged'],
@@ -55,9 +63,9 @@ const gaugeRows: readonly GaugeRow[] = [
       'Tokens refused before the copy of the state shows their revocation',
     ],
     ['leaseMessages', 'gatehouse_lease_messages', 'Messages about limits sent to the control plane since the start'],
-    ['checkpointRegressions', 'gatehouse_checkpoint_regressions', 'Checkpoints of the state that went back'],
+    ['checkpointRegressions', 'gatehouse_checkpoint_regressions', 'Times that the state went back to an older version'],
     ['tokensInMemory', 'gatehouse_tokens_in_memory', 'Token records held in memory'],
-    ['replicatorRestarts', 'gatehouse_replicator_restarts', 'Starts of the replicator that were not the first'],
+    ['replicatorRestarts', 'gatehouse_replicator_restarts', 'Restarts of the replicator'],
     ['replicatedBytes', 'gatehouse_replicated_bytes', 'Bytes of the state that came from the primary'],
   ]),
 ]
@@ -86,19 +94,27 @@ export function createMeter(): Meter {
   )
   const policyVerdicts = counter(
     'gatehouse_policy_verdicts_total',
-    'What policies said other than allow, by kind',
+    'Policy verdicts other than allow, by kind',
     ...(['kind', 'verdict'] as const),
   )
-  const policyErrors = counter('gatehouse_policy_errors_total', 'Policies that could not decide')
+  const policyErrors = counter('gatehouse_policy_errors_total', 'Policy evaluations that failed')
   const tokens = counter('gatehouse_tokens_total', 'Tokens of requests and answers, by direction', 'direction')
-  const costs = counter('gatehouse_cost_usd_total', 'What answers cost')
+  const costs = counter('gatehouse_cost_usd_total', 'Cost of answers in US dollars')
   const unpriced = counter('gatehouse_unpriced_total', 'Answers whose model has no price')
-  const duration = histogram('gatehouse_request_duration_seconds', 'From the request to its end', durationBounds)
-  const firstToken = histogram('gatehouse_first_token_seconds', 'From the request to the first text', firstTokenBounds)
-  const spansByOutcome = counter('gatehouse_trace_spans_total', 'Spans by what became of them', 'outcome')
-  const uselessMessages = counter(
-    'gatehouse_mcp_useless_messages_total',
-    'What MCP servers sent and nobody was given, by why',
+  const duration = histogram(
+    'gatehouse_request_duration_seconds',
+    'Seconds from the request to its end',
+    durationBounds,
+  )
+  const firstToken = histogram(
+    'gatehouse_first_token_seconds',
+    'Seconds from the request to the first text',
+    firstTokenBounds,
+  )
+  const spansByOutcome = counter('gatehouse_trace_spans_total', 'Spans by result', 'outcome')
+  const discardedMessages = counter(
+    'gatehouse_mcp_discarded_messages_total',
+    'Messages of MCP servers that were discarded, by reason',
     'reason',
   )
   const gauges = gaugeRows.map(([name, help, value]) => ({ gauge: new Gauge({ name, help, registers }), value }))
@@ -131,9 +147,9 @@ export function createMeter(): Meter {
       spansByOutcome.reset()
       spansByOutcome.inc({ outcome: 'exported' }, spans.exported)
       spansByOutcome.inc({ outcome: 'dropped' }, spans.dropped)
-      uselessMessages.reset()
-      uselessMessages.inc({ reason: 'stray' }, mcp.strays)
-      uselessMessages.inc({ reason: 'no_room' }, mcp.evicted)
+      discardedMessages.reset()
+      discardedMessages.inc({ reason: 'stray' }, mcp.unsolicited)
+      discardedMessages.inc({ reason: 'no_room' }, mcp.evicted)
       return registry
     },
   }

@@ -3,7 +3,7 @@
  * outcome, because recovery writes the `interrupted` one (fleet/outbox/README.md rule 4). The outbox sets space aside
  * for everything that may end the exchange, so a full disk refuses the request here and not after it was paid for.
  */
-import { lookAtToken } from '../admission/authenticate.ts'
+import { checkToken } from '../admission/authenticate.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
 import { digestOf } from '../policy/decisions.ts'
@@ -15,7 +15,7 @@ export async function openRecord(exchange: Exchange, gateway: Gateway): Promise<
   await gateway.worker.journal.open(exchange.id, interrupted, closingEvents(exchange, gateway), exchange.rates?.uses())
   exchange.opened = true
   if (exchange.cut !== null) throw exchange.cut.failure
-  lookAtToken(exchange, gateway)
+  checkToken(exchange, gateway)
 }
 
 /** The number of events that may follow: the outcome, each retry of each path, and the policy decisions. */

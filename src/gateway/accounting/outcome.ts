@@ -6,7 +6,7 @@ import type { Exchange, Outcome, ReasonCode } from '../exchange.ts'
  * The outcome of an exchange whose answer was passed on: the strongest verdict of its policies and that verdict's
  * reason.
  */
-export const answered = (exchange: Exchange, status: number): Outcome => ({
+export const answeredOutcome = (exchange: Exchange, status: number): Outcome => ({
   verdict: exchange.verdict,
   reason: exchange.verdict === 'allow' ? 'ok' : decisiveReason(exchange),
   status,

@@ -51,18 +51,21 @@ export function capturePrompt(exchange: Exchange, { settings, log }: Pick<Gatewa
   if (limit === 0 || parsed === null || chain === null) return null
   try {
     const policies = chain.at('pre_request')
-    return unsayable(exchange, policies)
+    return isUnsafeToRecord(exchange, policies)
       ? null
       : redactedText(dialect.requestText(parsed), redactingRules(policies), limit)
   } catch (error) {
     // The outcome is recorded with or without its text.
-    log.error({ request_id: requestId, exchange_id: id, error: String(error) }, 'A text could not be captured')
+    log.error(
+      { request_id: requestId, exchange_id: id, error: String(error) },
+      'The request text could not be captured',
+    )
     return null
   }
 }
 
 /** Whether only a policy that did not run, or does not name its words, could remove its findings. */
-function unsayable({ policyResults, opened }: Exchange, policies: readonly ActivePolicy[]): boolean {
+function isUnsafeToRecord({ policyResults, opened }: Exchange, policies: readonly ActivePolicy[]): boolean {
   return policies.some(({ id, kind, enforced, compiled }) => {
     if (!enforced || (!(compiled instanceof Error) && compiled.form === 'text')) return false
     const result = policyResults.find((each) => each.policy_id === id && each.stage === 'pre_request')
@@ -89,11 +92,11 @@ function redactedText(slots: readonly TextSlot[], rules: readonly InspectionRule
   }
   // One channel reads all texts, because a key may continue in the next text.
   const channel = new Channel(redactions(), { kind: 'content', role: null, place: 'prompt' }, [])
-  return withinBytes(channel.push(whole) + (cut ? '' : channel.end()), limit)
+  return truncateToBytes(channel.push(whole) + (cut ? '' : channel.end()), limit)
 }
 
 /** The longest prefix of whole characters within this many bytes of UTF-8. */
-function withinBytes(text: string, limit: number): string {
+function truncateToBytes(text: string, limit: number): string {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(limit))
   return text.slice(0, read)
 }

@@ -11,14 +11,14 @@ import type { InspectionRule } from '../../inspection/rule.ts'
 import type { ActivePolicy, PolicyChain, PolicyResult } from '../../policies/chain.ts'
 import { ruleOf } from '../../policies/redaction.ts'
 import type { Exchange } from '../exchange.ts'
-import { longestRemembered, withoutSecrets } from './redaction.ts'
+import { longestCached, maskSecrets } from './redaction.ts'
 
 type Governed = Pick<Exchange, 'chain'>
 
 interface Redaction {
   readonly rules: readonly InspectionRule[]
   /** Sessions and names repeat, and each event of an exchange asks again. */
-  readonly known: LRUCache<string, string>
+  readonly cache: LRUCache<string, string>
 }
 
 const redactions = new WeakMap<PolicyChain, Redaction>()
@@ -26,15 +26,15 @@ const remembered = 100
 
 /** The text for the record; each removed part is replaced by its label. */
 export function recordedText({ chain }: Governed, text: string): string {
-  const masked = withoutSecrets(text)
+  const masked = maskSecrets(text)
   if (chain === null || chain.size === 0 || masked === '') return masked
-  const { rules, known } = redactionOf(chain)
+  const { rules, cache: known } = redactionOf(chain)
   if (rules.length === 0) return masked
   const present = known.get(masked)
   if (present !== undefined) return present
   const channel = new Channel(rules, { kind: 'content', role: null, place: 'record' }, [])
   const redacted = channel.push(masked) + channel.end()
-  if (masked.length <= longestRemembered) known.set(masked, redacted)
+  if (masked.length <= longestCached) known.set(masked, redacted)
   return redacted
 }
 
@@ -72,7 +72,7 @@ const isText = (compiled: ActivePolicy['compiled']): boolean => !(compiled insta
 function redactionOf(chain: PolicyChain): Redaction {
   let redaction = redactions.get(chain)
   if (redaction === undefined) {
-    redaction = { rules: redactingRules(chain.at('pre_request')), known: new LRUCache({ max: remembered }) }
+    redaction = { rules: redactingRules(chain.at('pre_request')), cache: new LRUCache({ max: remembered }) }
     redactions.set(chain, redaction)
   }
   return redaction

@@ -8,14 +8,14 @@ import type { Span } from '../../telemetry/span.ts'
 import { createTracer } from '../../telemetry/tracer.ts'
 import { completion, startTestGateway } from '../testing/gateway.ts'
 import { policy } from '../testing/policies.ts'
-import { withoutSecrets } from './redaction.ts'
+import { maskSecrets } from './redaction.ts'
 
 const key = `sk-proj-${'A1b2C3d4E5f6G7h8'.repeat(3)}`
 
 test('masks Gatehouse and provider secrets anywhere in a text and nothing else', () => {
-  expect(withoutSecrets(`about ${key}`)).toBe('about [OPENAI_KEY]')
+  expect(maskSecrets(`about ${key}`)).toBe('about [OPENAI_KEY]')
   for (const plain of ['gpt-4o', 'claude-sonnet-4-20250514', '0198c8a2-5b1e-7c3a-9f00-123456789abc', 'gth_short']) {
-    expect(withoutSecrets(plain)).toBe(plain)
+    expect(maskSecrets(plain)).toBe(plain)
   }
 })
 

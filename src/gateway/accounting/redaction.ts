@@ -13,11 +13,11 @@ import type { TextMatcher } from '../../policies/kinds/kind.ts'
 const shortest = '://:p@'.length
 /** A longer name belongs to no model or session. A fixed text replaces it, which bounds the record and the work. */
 const longest = 8192
-export const tooLong = '[TOO_LONG]'
+export const overlongText = '[TOO_LONG]'
 /** Models and sessions repeat. */
-const remembered = new LRUCache<string, string>({ max: 2000 })
+const cache = new LRUCache<string, string>({ max: 2000 })
 /** Longer texts are not cached, which bounds the cache. */
-export const longestRemembered = 1024
+export const longestCached = 1024
 let matcher: TextMatcher | null = null
 
 /** Compiles the secret patterns. This takes a fifth of the start time, so a process calls it once it is ready. */
@@ -27,13 +27,13 @@ export function compileSecrets(): TextMatcher {
 }
 
 /** Replaces each secret by its label, for example `[OPENAI_KEY]`. */
-export function withoutSecrets(text: string): string {
+export function maskSecrets(text: string): string {
   if (text.length < shortest) return text
-  if (text.length > longest) return tooLong
-  const known = remembered.get(text)
+  if (text.length > longest) return overlongText
+  const known = cache.get(text)
   if (known !== undefined) return known
   const masked = mask(text)
-  if (text.length <= longestRemembered) remembered.set(text, masked)
+  if (text.length <= longestCached) cache.set(text, masked)
   return masked
 }
 
@@ -59,6 +59,6 @@ function replaced(text: string, read: string): string {
   return result + text.slice(from)
 }
 
-/** As `withoutSecrets`, for a text that may be missing. */
-export const maskedOrNull = (text: string | null | undefined): string | null =>
-  text === null || text === undefined ? null : withoutSecrets(text)
+/** As `maskSecrets`, for a text that may be missing. */
+export const maskSecretsOrNull = (text: string | null | undefined): string | null =>
+  text === null || text === undefined ? null : maskSecrets(text)

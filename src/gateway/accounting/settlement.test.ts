@@ -13,7 +13,7 @@ import { TestAllowances } from '../../usage/testing/allowances.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, beginExchange, type Exchange, type ResolvedModel } from '../exchange.ts'
 import { testMemory, testProvider } from '../testing/worker.ts'
-import { coversAttempt, settleLimits, spentBy } from './settlement.ts'
+import { bookLimits, coversAttempt, spentOf } from './settlement.ts'
 
 /** One dollar a million tokens: 1000 nano-dollars a token. */
 const price = compilePrice({ input_per_million: 1, output_per_million: 1 }, 'operator')
@@ -82,10 +82,10 @@ test('books every billed attempt in addition to the last one, and reserves it be
   expect(coversAttempt(exchange)).toBe(false)
   exchange.attempts.push(attempt(null))
   exchange.usage = usage(40, 20)
-  const spent = spentBy(exchange, gateway, 'ok')
+  const spent = spentOf(exchange, gateway, 'ok')
   expect(spent).toMatchObject({ cost: 110_000, estimated: false })
   const event = outcome()
-  settleLimits(exchange, event, spent)
+  bookLimits(exchange, event, spent)
   expect(event.settlements).toEqual([{ account: 'token/t/money', amount: 110_000 }])
   expect(event.details).toBeUndefined()
   expect(allowances.balances.get('token/t/money')).toBe(50_000)
@@ -100,23 +100,23 @@ test('books a cost once on a budget that was reserved in two of its windows', ()
   ]
   exchange.reservation = { held, extend: () => false, book: (used) => used, release() {} }
   const event = outcome()
-  settleLimits(exchange, event, { usage: usage(1, 1), estimated: false, cost: 50_000, source: null })
+  bookLimits(exchange, event, { usage: usage(1, 1), estimated: false, cost: 50_000, source: null })
   expect(event.settlements?.map(({ amount }) => amount)).toEqual([30_000, 20_000, 1])
 })
 
 test('limits an estimate to the reserved amount', () => {
   const exchange = opened(new TestAllowances({ 'token/t/money': 5000 }), 5000)
   exchange.attempts.push(attempt(null))
-  exchange.relayedText = 4000
-  expect(spentBy(exchange, gateway, 'client.left')).toMatchObject({ cost: 5000, estimated: true })
+  exchange.relayedCharacters = 4000
+  expect(spentOf(exchange, gateway, 'client.left')).toMatchObject({ cost: 5000, estimated: true })
 })
 
 test('estimates the output from its text when the provider reports only the input', () => {
   const exchange = opened(new TestAllowances({ 'token/t/money': 5_000_000 }), 5_000_000)
   exchange.attempts.push(attempt(null))
   exchange.usage = { ...usage(1000, 0), outputTokens: null }
-  exchange.relayedText = 400
-  expect(spentBy(exchange, gateway, 'client.left')).toMatchObject({
+  exchange.relayedCharacters = 400
+  expect(spentOf(exchange, gateway, 'client.left')).toMatchObject({
     cost: 1_100_000,
     estimated: true,
     usage: { inputTokens: 1000, outputTokens: 100 },
@@ -125,15 +125,15 @@ test('estimates the output from its text when the provider reports only the inpu
 
 test('books nothing for a request that was never sent', () => {
   const exchange = opened(new TestAllowances({ 'token/t/money': 5000 }), 5000)
-  expect(spentBy(exchange, gateway, 'client.left')).toBeNull()
+  expect(spentOf(exchange, gateway, 'client.left')).toBeNull()
 })
 
 test('caps an absurd cost at the same maximum in the event and on the account', () => {
   const exchange = opened(new TestAllowances({ 'token/t/money': 1_000_000 }), 1000)
   Object.assign(exchange, { attempts: [attempt(null)], usage: usage(1e15, 1e15) })
-  const spent = spentBy(exchange, gateway, 'ok')
+  const spent = spentOf(exchange, gateway, 'ok')
   expect(spent?.cost).toBe(maxAmount)
   const event = outcome()
-  settleLimits(exchange, event, spent)
+  bookLimits(exchange, event, spent)
   expect(event.settlements).toEqual([{ account: 'token/t/money', amount: maxAmount }])
 })

@@ -21,8 +21,8 @@ import { costOf } from '../../usage/pricing/cost.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import type { Gateway } from '../context.ts'
 import type { Attempt, Exchange, PricedPath, ReasonCode, ResolvedModel } from '../exchange.ts'
-import { withoutSecrets } from './redaction.ts'
-import { completedUsage, estimateOf, nothing, spokenCharacters, withinInput } from './usage.ts'
+import { maskSecrets } from './redaction.ts'
+import { completedUsage, estimateUsage, limitPartsToInput, noUsage, speechCharacters } from './usage.ts'
 
 /** What an exchange used and its cost. */
 export interface Spent {
@@ -36,7 +36,7 @@ export interface Spent {
 type Terms = Pick<Gateway, 'prices' | 'clock'>
 
 /** Reasons of outcomes that are charged by estimate when the provider reports no usage. */
-const paidByEstimate: ReadonlySet<ReasonCode> = new Set([
+const chargedByEstimate: ReadonlySet<ReasonCode> = new Set([
   'ok',
   'client.left',
   'gateway.drained',
@@ -45,42 +45,42 @@ const paidByEstimate: ReadonlySet<ReasonCode> = new Set([
 ])
 
 /** Returns null when nothing was used. */
-export function spentBy(exchange: Exchange, gateway: Terms, reason: ReasonCode): Spent | null {
+export function spentOf(exchange: Exchange, gateway: Terms, reason: ReasonCode): Spent | null {
   const { facts, model, usage } = exchange
   if (facts === null || model === null || !exchange.opened) return null
   const earlier = earlierCost(exchange)
-  const estimable = exchange.attempts.length > 0 && (paidByEstimate.has(reason) || exchange.relayedText > 0)
+  const estimable = exchange.attempts.length > 0 && (chargedByEstimate.has(reason) || exchange.relayedCharacters > 0)
   if (usage === null && !estimable && earlier === 0) return null
   const terms = termsOf(exchange, gateway, model)
   const source = terms.price?.source ?? null
-  const last = usedByLast(exchange, estimable)
+  const last = lastCallUsage(exchange, estimable)
   const cost = costAt(exchange, terms, last.usage)
   if (cost === null) return { ...last, cost: null, source }
   const whole = cost + earlier
-  const paid = last.estimated ? paidOf(exchange, terms, whole, earlier) : whole
+  const paid = last.estimated ? chargedCost(exchange, terms, whole, earlier) : whole
   return { usage: last.usage, estimated: last.estimated, cost: Math.min(paid, maxAmount), source }
 }
 
 /** Limits an estimate to the reservation; reported usage is not limited. */
-function paidOf(exchange: Exchange, terms: ModelTerms, whole: number, earlier: number): number {
+function chargedCost(exchange: Exchange, terms: ModelTerms, whole: number, earlier: number): number {
   const { usage } = exchange
-  const told = usage === null ? 0 : (costAt(exchange, terms, withinInput(usage)) ?? 0)
-  return Math.max(told + earlier, Math.min(whole, heldMoney(exchange)))
+  const reported = usage === null ? 0 : (costAt(exchange, terms, limitPartsToInput(usage)) ?? 0)
+  return Math.max(reported + earlier, Math.min(whole, reservedMoney(exchange)))
 }
 
 /** A failed request of several calls is charged what was reported, without an estimate for the rest. */
-function usedByLast(exchange: Exchange, estimable: boolean): { usage: Usage; estimated: boolean } {
-  const { usage, unreportedInput } = exchange
-  if (usage === null) return { usage: estimable ? estimateOf(exchange) : nothing, estimated: true }
-  return unreportedInput === null || estimable ? completedUsage(exchange, usage) : { usage, estimated: false }
+function lastCallUsage(exchange: Exchange, estimable: boolean): { usage: Usage; estimated: boolean } {
+  const { usage, unreportedInputTokens } = exchange
+  if (usage === null) return { usage: estimable ? estimateUsage(exchange) : noUsage, estimated: true }
+  return unreportedInputTokens === null || estimable ? completedUsage(exchange, usage) : { usage, estimated: false }
 }
 
 /** The charge of an exchange that recovery ends: the whole reservation, or without one its input. */
-export function boundOfHeld(exchange: Exchange, gateway: Terms): Spent {
+export function reservedSpend(exchange: Exchange, gateway: Terms): Spent {
   const { model } = exchange
-  const usage = estimateOf(exchange)
+  const usage = estimateUsage(exchange)
   const terms: ModelTerms | null = model === null ? null : termsOf(exchange, gateway, model)
-  const held = heldMoney(exchange)
+  const held = reservedMoney(exchange)
   const cost = Number.isFinite(held) ? held : terms === null ? null : costAt(exchange, terms, usage)
   return { usage, estimated: true, cost, source: terms?.price?.source ?? null }
 }
@@ -89,7 +89,7 @@ export function boundOfHeld(exchange: Exchange, gateway: Terms): Spent {
  * Books the use on each limit in the tick in which the outcome is written. Without an open record all is released. A
  * request counts as one request whatever the provider answered.
  */
-export function settleLimits(exchange: Exchange, event: Event, spent: Spent | null): void {
+export function bookLimits(exchange: Exchange, event: Event, spent: Spent | null): void {
   const { reservation } = exchange
   if (reservation === null) return
   exchange.reservation = null
@@ -103,7 +103,7 @@ export function settleLimits(exchange: Exchange, event: Event, spent: Spent | nu
   for (let index = 0; index < held.length; index++) {
     const set = held[index]
     if (set === undefined) break
-    const amount = countsMoney(set.account) ? usedOf(held, index, cost) : set.amount
+    const amount = countsMoney(set.account) ? shareOfCost(held, index, cost) : set.amount
     used.push({ account: set.account, amount })
   }
   const exceeded = spent === null ? null : excessOfSpent(exchange, spent)
@@ -127,15 +127,15 @@ function pricedOf(priced: readonly PricedPath[], model: ResolvedModel): PricedPa
 }
 
 /** The cost on one money limit. When the window of a budget ended meanwhile, the older reservation is used first. */
-function usedOf(held: readonly HeldAmount[], index: number, cost: number): number {
+function shareOfCost(held: readonly HeldAmount[], index: number, cost: number): number {
   const name = plainName(held[index]?.account ?? '')
-  let owed = cost
+  let unpaid = cost
   for (const [place, { account, amount }] of held.entries()) {
     if (plainName(account) !== name || place === index) continue
-    if (place > index) return Math.min(owed, held[index]?.amount ?? 0)
-    owed -= Math.min(owed, amount)
+    if (place > index) return Math.min(unpaid, held[index]?.amount ?? 0)
+    unpaid -= Math.min(unpaid, amount)
   }
-  return owed
+  return unpaid
 }
 
 const noUses: readonly RecordedUse[] = []
@@ -144,7 +144,7 @@ const noUses: readonly RecordedUse[] = []
  * Corrects the tokens a minute by the actual use and returns the corrections for the journal. A refused request counts
  * nothing.
  */
-export function settleRates(exchange: Exchange, spent: Spent | null): readonly RecordedUse[] {
+export function bookRates(exchange: Exchange, spent: Spent | null): readonly RecordedUse[] {
   const { rates, opened } = exchange
   if (rates === null) return noUses
   exchange.rates = null
@@ -164,7 +164,7 @@ export function costAttribution(exchange: Exchange, { usage, estimated, cost, so
     cached_input_tokens: usage.cachedInputTokens,
     reasoning_tokens: usage.reasoningTokens,
     provider: model?.provider.name ?? '',
-    model: withoutSecrets(model?.id ?? facts?.model ?? ''),
+    model: maskSecrets(model?.id ?? facts?.model ?? ''),
     price_source: source,
     spend_owner: exchange.spendOwner,
   }
@@ -178,13 +178,13 @@ function termsOf({ priced }: Exchange, { prices, clock }: Terms, model: Resolved
 
 function costAt({ dialect, parsed, facts }: Exchange, { price }: ModelTerms, usage: Usage): number | null {
   if (price === null) return null
-  const serviceTier = usage.serviceTier ?? dearerTier(price, facts)
+  const serviceTier = usage.serviceTier ?? higherPricedTier(price, facts)
   const used = serviceTier === undefined ? usage : { ...usage, serviceTier }
-  return costOf(price, dialect.family, used, spokenCharacters(parsed))
+  return costOf(price, dialect.family, used, speechCharacters(parsed))
 }
 
 /** When the answer names no service tier, the requested tier counts unless it is cheaper. */
-function dearerTier(price: Price, facts: RequestFacts | null): string | undefined {
+function higherPricedTier(price: Price, facts: RequestFacts | null): string | undefined {
   const name = facts?.serviceTier?.name
   return name === undefined || (multipleOf(price, name) ?? 2) <= 1 ? undefined : name
 }
@@ -219,7 +219,7 @@ const isOf = (model: ResolvedModel, attempt: Attempt): boolean =>
   model.upstreamModel === attempt.model && model.provider.name === attempt.provider
 
 /** The smallest reservation on a money limit; infinite without a money limit. */
-function heldMoney({ reservation }: Exchange): number {
+function reservedMoney({ reservation }: Exchange): number {
   let least = Number.POSITIVE_INFINITY
   if (reservation === null) return least
   for (const { account, amount } of reservation.held) if (countsMoney(account)) least = Math.min(least, amount)

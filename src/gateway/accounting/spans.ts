@@ -5,9 +5,9 @@ import { type TraceHeaders, traceparentOf } from '../../telemetry/trace-context.
 import type { ExchangeTrace } from '../../telemetry/tracer.ts'
 import type { Gateway } from '../context.ts'
 import type { Attempt, Exchange, Outcome } from '../exchange.ts'
-import { callingSpans, toldOfRequest } from './mcp-spans.ts'
+import { mcpRequestSpan, mcpServerSpans } from './mcp-spans.ts'
 import { recordedOrNull } from './recorded-text.ts'
-import { maskedOrNull, withoutSecrets } from './redaction.ts'
+import { maskSecrets, maskSecretsOrNull } from './redaction.ts'
 
 /**
  * The trace headers for a call: with the span of the call as parent, or the caller's span when the call is not recorded
@@ -32,7 +32,7 @@ export function traceExchange(
   if (trace === null || trace.spanId === null) return
   const own = exchangeSpan(exchange, trace, trace.spanId, outcome, cost)
   own.endedAt = exchange.startedAt + (clock.monotonic() - exchange.startedMonotonic)
-  const calls = mcp === null ? attemptSpans(exchange, own) : callingSpans(exchange, mcp, own, outcome)
+  const calls = mcp === null ? attemptSpans(exchange, own) : mcpServerSpans(exchange, mcp, own, outcome)
   tracer.ended([own, ...calls])
 }
 
@@ -49,7 +49,7 @@ function exchangeSpan(
   const { token, mcp } = exchange
   const { verdict, reason, status } = outcome
   const [method = '', route = ''] = exchange.route.split(' ')
-  const told = mcp === null ? toldOfModel(exchange, outcome, cost) : toldOfRequest(exchange, mcp, outcome)
+  const told = mcp === null ? modelRequestSpan(exchange, outcome, cost) : mcpRequestSpan(exchange, mcp, outcome)
   return {
     name: told.name,
     kind: 'server',
@@ -75,14 +75,14 @@ function exchangeSpan(
   }
 }
 
-function toldOfModel(
+function modelRequestSpan(
   exchange: Exchange,
   { verdict, reason }: Outcome,
   cost: CostAttribution | undefined,
 ): Pick<Span, 'name' | 'attributes' | 'error'> {
   const { facts, model } = exchange
   const operation = operationOf(exchange.family)
-  const asked = maskedOrNull(facts?.model)
+  const asked = maskSecretsOrNull(facts?.model)
   const error = verdict === 'error' ? reason : null
   return {
     name: asked ? `${operation} ${asked}` : operation,
@@ -129,7 +129,7 @@ function attemptSpan(exchange: Exchange, parent: Span, attempt: Attempt, index: 
   if (attempt.spanId === null) return []
   const failed = attempt.reason === 'ok' ? null : attempt.reason
   const operation = operationOf(exchange.family)
-  const model = withoutSecrets(attempt.model)
+  const model = maskSecrets(attempt.model)
   const path = exchange.paths.find(
     ({ provider, upstreamModel }) => provider.name === attempt.provider && upstreamModel === attempt.model,
   )

@@ -33,29 +33,29 @@ const reader = chat.reader({ model: 'm', exchangeId: newId(), usageAdded: false 
 
 test('raises reported usage to the tokens of the text that followed it, and flags the estimate', () => {
   const told = { inputTokens: 3, outputTokens: 1 }
-  expect(counts({ reader, relayedText: 400, textSinceUsage: 396 }, told)).toEqual([3, 100, true])
-  expect(counts({ reader, relayedText: 400, textSinceUsage: 4 }, { ...told, outputTokens: 500 })).toEqual([
+  expect(counts({ reader, relayedCharacters: 400, charactersSinceUsage: 396 }, told)).toEqual([3, 100, true])
+  expect(counts({ reader, relayedCharacters: 400, charactersSinceUsage: 4 }, { ...told, outputTokens: 500 })).toEqual([
     3,
     500,
     true,
   ])
-  expect(counts({ reader, relayedText: 400, textSinceUsage: 0 }, told)).toEqual([3, 1, false])
+  expect(counts({ reader, relayedCharacters: 400, charactersSinceUsage: 0 }, told)).toEqual([3, 1, false])
 })
 
 test('counts the produced output when usage was not reported yet, and flags the estimate', () => {
-  expect(counts({ reader, relayedText: 40, textSinceUsage: 40 }, { inputTokens: 3 })).toEqual([3, 10, true])
+  expect(counts({ reader, relayedCharacters: 40, charactersSinceUsage: 40 }, { inputTokens: 3 })).toEqual([3, 10, true])
   expect(counts({ reader }, { inputTokens: 3 })).toEqual([3, 0, true])
 })
 
 test('ignores a usage report of zeros when the answer has text', () => {
-  expect(counts({ relayedText: 40 }, { inputTokens: 0, outputTokens: 0 })).toEqual([2, 10, true])
-  expect(counts({ relayedText: 40 }, { inputTokens: 7, outputTokens: 0 })).toEqual([7, 10, true])
-  expect(counts({ relayedText: 0 }, { inputTokens: 7, outputTokens: 0 })).toEqual([7, 0, false])
-  expect(counts({ relayedText: 40 }, { outputTokens: 5 })).toEqual([2, 5, true])
+  expect(counts({ relayedCharacters: 40 }, { inputTokens: 0, outputTokens: 0 })).toEqual([2, 10, true])
+  expect(counts({ relayedCharacters: 40 }, { inputTokens: 7, outputTokens: 0 })).toEqual([7, 10, true])
+  expect(counts({ relayedCharacters: 0 }, { inputTokens: 7, outputTokens: 0 })).toEqual([7, 0, false])
+  expect(counts({ relayedCharacters: 40 }, { outputTokens: 5 })).toEqual([2, 5, true])
 })
 
 test('limits each part of the input to the whole input', () => {
   const told = reported({ inputTokens: 10, outputTokens: 1, cachedInputTokens: 600, cacheWriteTokens: 4 })
-  const { usage, estimated } = completedUsage(exchangeWith({ relayedText: 4 }), told)
+  const { usage, estimated } = completedUsage(exchangeWith({ relayedCharacters: 4 }), told)
   expect([usage.cachedInputTokens, usage.cacheWriteTokens, estimated]).toEqual([10, 0, false])
 })

@@ -17,9 +17,9 @@ import type { Exchange } from '../exchange.ts'
 /** A usual bit rate of recorded speech, for answers that do not state their duration. */
 const audioBytesPerSecond = 16_000
 /** Roughly the audio tokens that one character of spoken text makes. */
-const spokenTokensPerCharacter = 1.5
+const speechTokensPerCharacter = 1.5
 
-export const nothing: Usage = {
+export const noUsage: Usage = {
   inputTokens: 0,
   outputTokens: 0,
   cachedInputTokens: null,
@@ -28,33 +28,33 @@ export const nothing: Usage = {
 }
 
 /** Completes the reported usage. `estimated` says whether any part is an estimate. */
-export function completedUsage(exchange: Exchange, told: Usage): { usage: Usage; estimated: boolean } {
+export function completedUsage(exchange: Exchange, reported: Usage): { usage: Usage; estimated: boolean } {
   // Audio billed by time reports no tokens.
-  if (isGiven(told.audioSeconds)) return { usage: told, estimated: false }
-  const { relayedText, textSinceUsage, reader, unreportedInput } = exchange
-  const { inputTokens, outputTokens } = told
-  if (unreportedInput !== null) {
-    const whole = { ...told, inputTokens: (inputTokens ?? 0) + unreportedInput }
-    return { usage: whole, estimated: unreportedInput > 0 }
+  if (isGiven(reported.audioSeconds)) return { usage: reported, estimated: false }
+  const { relayedCharacters, charactersSinceUsage, reader, unreportedInputTokens } = exchange
+  const { inputTokens, outputTokens } = reported
+  if (unreportedInputTokens !== null) {
+    const whole = { ...reported, inputTokens: (inputTokens ?? 0) + unreportedInputTokens }
+    return { usage: whole, estimated: unreportedInputTokens > 0 }
   }
-  const hasText = relayedText > 0
+  const hasText = relayedCharacters > 0
   const withoutOutput = outputTokens === null ? hasText || reader !== null : outputTokens === 0 && hasText
   const withoutInput = inputTokens === null || (inputTokens === 0 && withoutOutput)
-  const isBehind = withoutOutput || textSinceUsage > 0
-  if (!withoutInput && !isBehind) return { usage: withinInput(told), estimated: false }
-  const estimate = estimateOf(exchange)
+  const isBehind = withoutOutput || charactersSinceUsage > 0
+  if (!withoutInput && !isBehind) return { usage: limitPartsToInput(reported), estimated: false }
+  const estimate = estimateUsage(exchange)
   const usage = {
-    ...told,
+    ...reported,
     inputTokens: withoutInput ? estimate.inputTokens : inputTokens,
     outputTokens: isBehind ? Math.max(outputTokens ?? 0, estimate.outputTokens ?? 0) : outputTokens,
   }
-  return { usage: withinInput(usage), estimated: true }
+  return { usage: limitPartsToInput(usage), estimated: true }
 }
 
 const isGiven = (count: number | null | undefined): count is number => count !== null && count !== undefined
 
 /** Limits each part of the input to the input. */
-export function withinInput(usage: Usage): Usage {
+export function limitPartsToInput(usage: Usage): Usage {
   const { inputTokens, cachedInputTokens, cacheWriteTokens, cacheWriteHourTokens, audioInputTokens } = usage
   const input = inputTokens ?? 0
   const isWithin =
@@ -71,17 +71,17 @@ export function withinInput(usage: Usage): Usage {
 }
 
 /** Estimates usage from the text alone. */
-export function estimateOf(exchange: Exchange): Usage {
-  const { facts, relayedText, dialect, parsed, bodyLength, attempts, unreportedInput } = exchange
-  const spoken = families[dialect.family].gives === 'audio' && attempts.length > 0 ? spokenCharacters(parsed) : 0
+export function estimateUsage(exchange: Exchange): Usage {
+  const { facts, relayedCharacters, dialect, parsed, bodyLength, attempts, unreportedInputTokens } = exchange
+  const spoken = families[dialect.family].gives === 'audio' && attempts.length > 0 ? speechCharacters(parsed) : 0
   return {
-    ...nothing,
-    inputTokens: unreportedInput ?? facts?.inputEstimate ?? 0,
-    outputTokens: estimateTokens(relayedText) + Math.ceil(spoken * spokenTokensPerCharacter),
+    ...noUsage,
+    inputTokens: unreportedInputTokens ?? facts?.inputEstimate ?? 0,
+    outputTokens: estimateTokens(relayedCharacters) + Math.ceil(spoken * speechTokensPerCharacter),
     audioSeconds: families[dialect.family].takes === 'audio' ? bodyLength / audioBytesPerSecond : null,
   }
 }
 
 /** The number of characters to be spoken. */
-export const spokenCharacters = (parsed: Exchange['parsed']): number =>
+export const speechCharacters = (parsed: Exchange['parsed']): number =>
   typeof parsed?.input === 'string' ? parsed.input.length : 0

@@ -15,12 +15,12 @@ import { resourceName } from './resource-name.ts'
  */
 export function authenticate(exchange: Exchange, gateway: Gateway): void {
   if (gateway.draining) refuseDraining(exchange, gateway)
-  identify(exchange, gateway)
+  authenticateDraining(exchange, gateway)
 }
 
 function refuseDraining(exchange: Exchange, gateway: Gateway): never {
   try {
-    identify(exchange, gateway)
+    authenticateDraining(exchange, gateway)
   } catch {
     // A draining gateway does not report a bad token; the next gateway will.
   }
@@ -28,7 +28,7 @@ function refuseDraining(exchange: Exchange, gateway: Gateway): never {
 }
 
 /** As `authenticate`, but also during a drain, for requests that arrived before it began. */
-export function identify(exchange: Exchange, gateway: Gateway): void {
+export function authenticateDraining(exchange: Exchange, gateway: Gateway): void {
   const { headers } = exchange.request
   const bearer = bearerSecret(headers.get('authorization'))
   const secret = bearer ?? apiKey(exchange)
@@ -37,7 +37,7 @@ export function identify(exchange: Exchange, gateway: Gateway): void {
   // Access tokens are bearer tokens only (RFC 6750 section 2.1), as `bearer_methods_supported` states.
   if (kind !== 'token' && (kind !== 'oauthAccess' || bearer === null)) throw new Failure('invalid_api_token')
   exchange.tokenHash = hashSecret(secret)
-  lookAtToken(exchange, gateway)
+  checkToken(exchange, gateway)
   refuseDepleted(exchange, gateway)
 }
 
@@ -54,7 +54,7 @@ function apiKey({ request: { headers }, family }: Exchange): string | null {
  * Checks the present record of the token. Called on arrival and after every wait, because the token may have been
  * revoked meanwhile (fleet/README.md rule R6).
  */
-export function lookAtToken(
+export function checkToken(
   exchange: Pick<Exchange, 'tokenHash' | 'token' | 'family'>,
   { worker, clock }: Gateway,
 ): void {

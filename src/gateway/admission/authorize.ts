@@ -6,7 +6,7 @@ import { type Family, families, isFamily } from '../../languages/families.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
-import { lookAtToken } from './authenticate.ts'
+import { checkToken } from './authenticate.ts'
 
 type Invoking = (typeof families)[Family]['permission'] & Permission
 const rolesWith = (needed: Invoking): ReadonlySet<Role> =>
@@ -18,7 +18,7 @@ const invokingRoles: Readonly<Record<Invoking, ReadonlySet<Role>>> = {
 
 export function admitToken(exchange: Exchange, gateway: Gateway): void {
   // The token may have been revoked while the body arrived.
-  lookAtToken(exchange, gateway)
+  checkToken(exchange, gateway)
   const token = required(exchange.token)
   if (token.purpose === 'gateway_runtime') throw new Failure('tokens.purpose_not_allowed')
   requireInvoking(token, isFamily(exchange.family) ? families[exchange.family].permission : 'gateway:invoke')

@@ -5,11 +5,11 @@
 import { type Reservation, UsageRefused } from '../../usage/allowance.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
-import { lookAtToken } from './authenticate.ts'
-import { depletable, depletionFailure } from './depleted-token.ts'
+import { checkToken } from './authenticate.ts'
+import { depletableAccounts, depletionFailure } from './depleted-token.ts'
 
-export function askWhetherDepleted(exchange: Exchange, gateway: Gateway): Promise<void> | void {
-  const accounts = depletable(exchange)
+export function checkDepletion(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  const accounts = depletableAccounts(exchange)
   if (accounts.length === 0) return
   const refuse = (thrown: unknown) => {
     if (thrown instanceof UsageRefused && thrown.reason === 'held') return
@@ -27,6 +27,6 @@ export function askWhetherDepleted(exchange: Exchange, gateway: Gateway): Promis
     .then((reservation) => reservation.release(), refuse)
     .then(() => {
       if (exchange.cut !== null) throw exchange.cut.failure
-      lookAtToken(exchange, gateway)
+      checkToken(exchange, gateway)
     })
 }

@@ -41,7 +41,7 @@ export function countInput(
       return counted[0] !== undefined && minCost(exchange, counted[0]) < costs ? counted : null
     },
     (err: unknown) => {
-      gateway.log.warn({ err }, 'The tokens of a request could not be counted: it is refused by its bytes')
+      gateway.log.warn({ err }, 'The tokens of a request could not be counted, so it is refused by its bytes')
       return null
     },
   )

@@ -11,7 +11,7 @@ import { type Exchange, required } from '../exchange.ts'
 import { resourceName } from './resource-name.ts'
 
 export function refuseDepleted(exchange: Exchange, gateway: Gateway): void {
-  for (const account of depletable(exchange)) {
+  for (const account of depletableAccounts(exchange)) {
     if (!gateway.worker.allowances.exhausted(account)) continue
     throw depletionFailure(new UsageRefused(account, 'exhausted'), exchange, gateway)
   }
@@ -20,7 +20,7 @@ export function refuseDepleted(exchange: Exchange, gateway: Gateway): void {
 const none: readonly AccountName[] = []
 
 /** The limits whose depletion ends a disposable token. */
-export function depletable({ token }: Exchange): readonly AccountName[] {
+export function depletableAccounts({ token }: Exchange): readonly AccountName[] {
   const { keyClass, accounts } = required(token)
   if (keyClass !== 'disposable') return none
   return accounts.flatMap(({ id, maxBudget, maxRequests }) => [

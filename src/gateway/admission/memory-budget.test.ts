@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { eventually } from '../../../test/support/eventually.ts'
 import { completion, startTestGateway } from '../testing/gateway.ts'
-import { MemoryBudget, memoryFor, smallBodyBytes } from './memory-budget.ts'
+import { createMemoryBudget, MemoryBudget, smallBodyBytes } from './memory-budget.ts'
 
 const mebibyte = 1024 * 1024
 const budget = (waitMilliseconds = 60_000) => new MemoryBudget({ bytes: 24 * mebibyte, waitMilliseconds })
@@ -114,8 +114,8 @@ test('reads answers beyond the budget one at a time, oldest first', async () => 
 
 test('divides the configured memory among workers', () => {
   const settings = { memory_bytes: 64 * mebibyte, memory_wait_seconds: 3, gateway_workers: 4 }
-  expect(memoryFor(settings)).toEqual({ bytes: 16 * mebibyte, waitMilliseconds: 3000 })
-  expect(memoryFor({ ...settings, memory_bytes: undefined, gateway_workers: 1 }).bytes).toBeGreaterThan(0)
+  expect(createMemoryBudget(settings)).toEqual({ bytes: 16 * mebibyte, waitMilliseconds: 3000 })
+  expect(createMemoryBudget({ ...settings, memory_bytes: undefined, gateway_workers: 1 }).bytes).toBeGreaterThan(0)
 })
 
 const chatBody = (bytes: number) =>

@@ -32,7 +32,11 @@ export interface MemoryBudgetOptions {
 type MemorySettings = Pick<Settings, 'memory_bytes' | 'memory_wait_seconds' | 'gateway_workers'>
 
 /** The budget of one worker. By default all workers together use half the memory of the container or machine. */
-export function memoryFor({ memory_bytes, memory_wait_seconds, gateway_workers }: MemorySettings): MemoryBudgetOptions {
+export function createMemoryBudget({
+  memory_bytes,
+  memory_wait_seconds,
+  gateway_workers,
+}: MemorySettings): MemoryBudgetOptions {
   const bytes = memory_bytes ?? Math.min(process.constrainedMemory() || totalmem(), totalmem()) / 2
   return { bytes: bytes / gateway_workers, waitMilliseconds: 1000 * memory_wait_seconds }
 }

@@ -27,27 +27,27 @@ export function resolveModel(exchange: Exchange, { worker }: Pick<Gateway, 'work
   const { model: id } = required(exchange.facts)
   const token = required(exchange.token)
   const { family } = exchange.dialect
-  refuseFurtherModels(exchange)
+  refuseAlternativeModels(exchange)
   const model = findModel(worker.view, id, family, token)
   if (model === null) throw notFound(worker.view, id, token)
   if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
   if (!modelAllowed(token.modelFilter, model.id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
-  if (worker.view.provider(model.provider.id) === null) throw keyOnTheWay()
+  if (worker.view.provider(model.provider.id) === null) throw keyNotArrived()
   exchange.model = model
   const fallbacks = model.listed?.fallbacks ?? []
   exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(worker.view, model, family, token)]
-  if (token.accessPolicyIds.length > 0) boundPaths(exchange, accessPoliciesOf(token, worker.view.limits))
+  if (token.accessPolicyIds.length > 0) filterByAccessPolicies(exchange, accessPoliciesOf(token, worker.view.limits))
 }
 
 /**
  * Fields by which some providers choose a model other than the named one (OpenRouter, LiteLLM). Bindings, policies and
  * prices would then apply to a model that does not answer.
  */
-const furtherModels = ['models', 'fallbacks', 'preset']
+const alternativeModelFields = ['models', 'fallbacks', 'preset']
 
-function refuseFurtherModels({ parsed }: Exchange): void {
+function refuseAlternativeModels({ parsed }: Exchange): void {
   if (parsed === null) return
-  for (const param of furtherModels) {
+  for (const param of alternativeModelFields) {
     if (!Object.hasOwn(parsed, param)) continue
     const message = `${param} would let the provider choose another model: name one in model, and list fallbacks in the catalog`
     throw new Failure('invalid_parameter', { message, param })
@@ -55,7 +55,7 @@ function refuseFurtherModels({ parsed }: Exchange): void {
 }
 
 /** Keeps the paths that every access policy allows. Throws 403 when the requested model is not among them. */
-function boundPaths(exchange: Exchange, policies: readonly AccessPolicy[]): void {
+function filterByAccessPolicies(exchange: Exchange, policies: readonly AccessPolicy[]): void {
   for (const policy of policies) {
     const forbidden = forbiddenBy(policy, required(exchange.model))
     if (forbidden !== null) throw new Failure(`tokens.${forbidden}_not_allowed`, { param: 'model' })
@@ -75,11 +75,11 @@ function notFound(view: StateView, id: string, token: GovernedToken): Failure {
   if (listed === null || !view.closedProviders.includes(listed.providerId)) {
     return new Failure('model_not_found', { param: 'model' })
   }
-  return keyOnTheWay()
+  return keyNotArrived()
 }
 
 /** A provider's model is never sent to another provider while its key is missing. */
-function keyOnTheWay(): Failure {
+function keyNotArrived(): Failure {
   const message = "The key of this model's provider has not reached this gateway yet: retry shortly"
   return new Failure('dependency_unavailable', { message, param: 'model', retryAfter: 1 })
 }

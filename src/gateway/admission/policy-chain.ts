@@ -14,7 +14,7 @@ import { type Exchange, required } from '../exchange.ts'
  * A chain with a stage that the family lacks is refused, whatever `when` and `mode` of its policies say. No stage is
  * skipped.
  */
-export function fitChain(exchange: Exchange, gateway: Gateway): void {
+export function selectChain(exchange: Exchange, gateway: Gateway): void {
   const { policyStages } = families[exchange.dialect.family]
   const { model } = exchange
   const chain = chainFor(exchange, gateway, model ?? { id: required(exchange.facts).model, aliases: [] })
@@ -25,7 +25,7 @@ export function fitChain(exchange: Exchange, gateway: Gateway): void {
   }
 }
 
-interface KnownChain {
+interface CachedChain {
   readonly gatewayId: string
   readonly model: string
   readonly aliases: readonly string[]
@@ -37,7 +37,7 @@ interface KnownChain {
  * The last chain of each token in a policy set. Most tokens use the same model repeatedly, and a changed token is a new
  * object. A replaced set is garbage-collected with its chains.
  */
-const lastChains = new WeakMap<PolicySet, WeakMap<GovernedToken, KnownChain>>()
+const lastChains = new WeakMap<PolicySet, WeakMap<GovernedToken, CachedChain>>()
 
 /** The policies that apply to this caller and a model, or another requested name. */
 export function chainFor(

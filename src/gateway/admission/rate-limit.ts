@@ -12,10 +12,10 @@ import type { RateTicket } from '../../usage/rate/rate-ticket.ts'
 import { type RateDemand, RateRefused } from '../../usage/rate/rates.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
-import { lookAtToken } from './authenticate.ts'
+import { checkToken } from './authenticate.ts'
 import { resourceName } from './resource-name.ts'
 
-export function limitRate(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+export function takeRates(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const token = required(exchange.token)
   const { limits } = gateway.worker.view
   if (!mayHaveRates(token, limits)) return
@@ -51,6 +51,6 @@ function take(exchange: Exchange, gateway: Gateway, demands: readonly RateDemand
   return taken.then((ticket) => {
     took(ticket)
     if (exchange.cut !== null) throw exchange.cut.failure
-    lookAtToken(exchange, gateway)
+    checkToken(exchange, gateway)
   }, refuse)
 }

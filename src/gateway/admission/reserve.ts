@@ -23,7 +23,7 @@ import { outputMaximum } from '../../usage/pricing/output-maximum.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type PricedPath, required } from '../exchange.ts'
 import { translateRequest } from '../request/translate.ts'
-import { lookAtToken } from './authenticate.ts'
+import { checkToken } from './authenticate.ts'
 import { type BoundedPath, boundPaths, limitMembers, minCost } from './bound-paths.ts'
 import { countInput } from './count-input.ts'
 import { resourceName } from './resource-name.ts'
@@ -36,7 +36,7 @@ export function reserveUsage(exchange: Exchange, gateway: Gateway): Promise<void
 async function reserveLater(exchange: Exchange, gateway: Gateway): Promise<void> {
   await gateway.prices.load()
   if (exchange.cut !== null) throw exchange.cut.failure
-  lookAtToken(exchange, gateway)
+  checkToken(exchange, gateway)
   await reserve(exchange, gateway)
 }
 
@@ -51,14 +51,14 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   exchange.spendOwner = owner
   exchange.bodyLength = required(exchange.body).length
   if (money.length > 0) {
-    return hold(exchange, gateway, {
+    return reserveDemand(exchange, gateway, {
       requests,
       money,
       paths: boundPaths(exchange, view.limits.excesses),
       isCounted: false,
     })
   }
-  if (requests.length > 0) return hold(exchange, gateway, { requests, money, paths: [], isCounted: false })
+  if (requests.length > 0) return reserveDemand(exchange, gateway, { requests, money, paths: [], isCounted: false })
 }
 
 /**
@@ -78,7 +78,7 @@ function moneyDemands(exchange: Exchange, accounts: readonly MoneyAccount[], pat
 }
 
 /** The amounts requested, with the bounds they come from. */
-interface Asked {
+interface ReservationRequest {
   requests: readonly Demand[]
   money: readonly MoneyAccount[]
   paths: readonly BoundedPath[]
@@ -86,50 +86,55 @@ interface Asked {
   isCounted: boolean
 }
 
-function hold(exchange: Exchange, gateway: Gateway, asked: Asked): Promise<void> | void {
-  const demands = [...asked.requests, ...moneyDemands(exchange, asked.money, asked.paths)]
+function reserveDemand(exchange: Exchange, gateway: Gateway, demand: ReservationRequest): Promise<void> | void {
+  const demands = [...demand.requests, ...moneyDemands(exchange, demand.money, demand.paths)]
   let reserved: Reservation | Promise<Reservation>
   try {
     reserved = gateway.worker.allowances.reserve(demands, exchange.abort.signal)
   } catch (thrown) {
-    return holdCounted(exchange, gateway, asked, thrown)
+    return reserveCounted(exchange, gateway, demand, thrown)
   }
-  if (reserved instanceof Promise) return holdLater(exchange, gateway, reserved, asked)
+  if (reserved instanceof Promise) return reserveDemandLater(exchange, gateway, reserved, demand)
   exchange.reservation = reserved
-  clamp(exchange, gateway, reserved, asked.paths)
+  limitToGrant(exchange, gateway, reserved, demand.paths)
 }
 
-async function holdLater(
+async function reserveDemandLater(
   exchange: Exchange,
   gateway: Gateway,
   reserved: Promise<Reservation>,
-  asked: Asked,
+  asked: ReservationRequest,
 ): Promise<void> {
   let reservation: Reservation
   try {
     reservation = await reserved
   } catch (thrown) {
-    return holdCounted(exchange, gateway, asked, thrown)
+    return reserveCounted(exchange, gateway, asked, thrown)
   }
   exchange.reservation = reservation
-  clamp(exchange, gateway, reservation, asked.paths)
+  limitToGrant(exchange, gateway, reservation, asked.paths)
   if (exchange.cut !== null) throw exchange.cut.failure
-  lookAtToken(exchange, gateway)
+  checkToken(exchange, gateway)
 }
 
 /** Reserves again with the input counted by the tokenizer if that may help; otherwise throws the refusal. */
-function holdCounted(exchange: Exchange, gateway: Gateway, asked: Asked, thrown: unknown): Promise<void> {
+function reserveCounted(
+  exchange: Exchange,
+  gateway: Gateway,
+  asked: ReservationRequest,
+  thrown: unknown,
+): Promise<void> {
   const counting = asked.isCounted ? null : countInput(exchange, gateway, asked.paths, thrown)
   if (counting === null) throw failureOf(thrown, exchange, gateway, asked)
   return counting.then((paths) => {
     if (exchange.cut !== null) throw exchange.cut.failure
-    lookAtToken(exchange, gateway)
+    checkToken(exchange, gateway)
     if (paths === null) throw failureOf(thrown, exchange, gateway, asked)
-    return hold(exchange, gateway, { ...asked, paths, isCounted: true })
+    return reserveDemand(exchange, gateway, { ...asked, paths, isCounted: true })
   })
 }
 
-function failureOf(thrown: unknown, { token }: Exchange, { worker }: Gateway, asked: Asked): Failure {
+function failureOf(thrown: unknown, { token }: Exchange, { worker }: Gateway, asked: ReservationRequest): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
   const { id, keyClass } = required(token)
   return usageFailure(thrown, keyClass, resourceName(id, worker.standing), shortfall(thrown, asked.paths[0]))
@@ -156,7 +161,12 @@ function shortfall({ left }: UsageRefused, path: BoundedPath | undefined): strin
 }
 
 /** Lowers the output limit to the granted amount and leaves out fallbacks that would still cost more. */
-function clamp(exchange: Exchange, gateway: Gateway, { held }: Reservation, paths: readonly BoundedPath[]): void {
+function limitToGrant(
+  exchange: Exchange,
+  gateway: Gateway,
+  { held }: Reservation,
+  paths: readonly BoundedPath[],
+): void {
   const [first] = paths
   if (first === undefined) return
   let granted = Number.POSITIVE_INFINITY
@@ -192,14 +202,14 @@ function limitOutput(exchange: Exchange, tokens: number): void {
   const { parsed, edits } = exchange
   const names = limitMembers(exchange)
   if (parsed === null || names.length === 0) return
-  const unasked = Math.min(tokens, ...exchange.priced.map(takenUnasked))
+  const defaultLimit = Math.min(tokens, ...exchange.priced.map(defaultOutputLimit))
   for (const name of names) {
     const own = parsed[name]
     if (typeof own === 'number' && own < 1) {
       throw new Failure('invalid_parameter', { param: name, message: `${name} must be at least 1: a budget limits it` })
     }
     if (typeof own === 'number' && own <= tokens) continue
-    const limit = typeof own === 'number' ? tokens : unasked
+    const limit = typeof own === 'number' ? tokens : defaultLimit
     edits.set(name, JSON.stringify(limit))
     // A translated body is made from these fields.
     parsed[name] = limit
@@ -209,5 +219,5 @@ function limitOutput(exchange: Exchange, tokens: number): void {
 }
 
 /** The output limit of a path for a caller that set none. */
-const takenUnasked = ({ model, terms }: PricedPath): number =>
+const defaultOutputLimit = ({ model, terms }: PricedPath): number =>
   terms.maxOutputTokens ?? outputMaximum(model.upstreamModel)

@@ -4,7 +4,7 @@
  * booked with the outcome, or released when nothing was sent.
  */
 import type { Event, Verdict } from '../../events/event.ts'
-import type { Said, StageOutcome } from '../../policies/stages/run-stage.ts'
+import type { PolicyEvaluation, StageOutcome } from '../../policies/stages/run-stage.ts'
 import { stronger } from '../../policies/verdict.ts'
 import { UsageRefused } from '../../usage/allowance.ts'
 import type { Gateway } from '../context.ts'
@@ -12,7 +12,7 @@ import { type Exchange, required } from '../exchange.ts'
 import { digestOf } from '../policy/decisions.ts'
 
 /** Reserves the grant for this request, if there is one. True when the exchange has a grant. Waits only for a lease. */
-export function useGrant(exchange: Exchange, gateway: Gateway): boolean | Promise<boolean> {
+export function reserveGrant(exchange: Exchange, gateway: Gateway): boolean | Promise<boolean> {
   if (exchange.grant !== null) return true
   const { worker, clock } = gateway
   const grant = worker.view.grant(required(exchange.token).id, digestOf(exchange, gateway), clock.now())
@@ -23,7 +23,7 @@ async function hold(exchange: Exchange, { worker }: Gateway, id: string): Promis
   try {
     const demands = [{ account: `grant/${id}`, want: 1, min: 1 }]
     const reservation = await worker.allowances.reserve(demands, exchange.abort.signal)
-    if (exchange.settled !== null) {
+    if (exchange.outcomeCommitted !== null) {
       // The client disconnected during the wait, so nothing would release the reservation later.
       reservation.release()
       return false
@@ -37,18 +37,21 @@ async function hold(exchange: Exchange, { worker }: Gateway, id: string): Promis
 }
 
 /** The stage outcome with the verdict of the granted policy changed to allow. */
-export function withGrant(outcome: StageOutcome, granted: Said): StageOutcome {
+export function withGrant(outcome: StageOutcome, granted: PolicyEvaluation): StageOutcome {
   const { targets } = granted.decision
-  const allowed: Said = { ...granted, decision: { verdict: 'allow', reasonCode: 'escalation.granted', targets } }
-  const said = outcome.said.map((each) => (each === granted ? allowed : each))
+  const allowed: PolicyEvaluation = {
+    ...granted,
+    decision: { verdict: 'allow', reasonCode: 'escalation.granted', targets },
+  }
+  const said = outcome.evaluations.map((each) => (each === granted ? allowed : each))
   const enforced = said.filter(({ policy }) => policy.enforced)
   const verdict = enforced.reduce<Verdict>((strongest, { decision }) => stronger(strongest, decision.verdict), 'allow')
   const decisive = enforced.find(({ decision }) => decision.verdict === verdict && verdict !== 'allow') ?? null
-  return { ...outcome, said, verdict, decisive }
+  return { ...outcome, evaluations: said, verdict, decisive }
 }
 
 /** Books the grant when the request was sent, in the tick in which its outcome is written; otherwise releases it. */
-export function settleGrant({ grant, opened }: Exchange, event: Event): void {
+export function bookGrant({ grant, opened }: Exchange, event: Event): void {
   if (grant === null) return
   const { reservation } = grant
   if (opened) event.settlements = [...(event.settlements ?? []), ...reservation.book(reservation.held)]
@@ -56,6 +59,6 @@ export function settleGrant({ grant, opened }: Exchange, event: Event): void {
 }
 
 /** What recovery books for a reserved grant: it counts as used. */
-export function keepGrant({ grant }: Exchange, event: Event): void {
+export function bookInterruptedGrant({ grant }: Exchange, event: Event): void {
   if (grant !== null) event.settlements = [...(event.settlements ?? []), ...grant.reservation.held]
 }

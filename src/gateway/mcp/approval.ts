@@ -6,13 +6,13 @@
  */
 import { Failure } from '../../failure.ts'
 import type { McpConnection, OfferKind } from '../../mcp/connection.ts'
-import { listKinds, seenNames } from '../../mcp/surface/lists.ts'
-import type { SeenNames } from '../../mcp/surface/offers-seen.ts'
-import { coveredBy } from '../../mcp/surface/uri-template.ts'
+import { listKinds, shownNames } from '../../mcp/surface/lists.ts'
+import type { ShownNames } from '../../mcp/surface/shown-offers.ts'
+import { matchesTemplate } from '../../mcp/surface/uri-template.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 
-export interface WantedOffer {
+export interface RequestedOffer {
   readonly kind: Exclude<OfferKind, 'resource_template'>
   /** The server's own name or address of the offer. */
   readonly name: string
@@ -23,32 +23,32 @@ export async function requireApproved(
   exchange: Exchange,
   gateway: Gateway,
   connection: McpConnection,
-  { kind, name }: WantedOffer,
+  { kind, name }: RequestedOffer,
 ): Promise<void> {
-  const seen = await seenOf(exchange, gateway, connection, kind)
+  const seen = await namesFor(exchange, gateway, connection, kind)
   if (seen.approved.has(name)) return
   if (kind === 'resource' && !seen.held.has(name)) {
-    const templates = await seenOf(exchange, gateway, connection, 'resource_template')
+    const templates = await namesFor(exchange, gateway, connection, 'resource_template')
     // A completion names the template itself.
-    const isOf = (template: string) => template === name || coveredBy(template, name)
+    const isOf = (template: string) => template === name || matchesTemplate(template, name)
     if ([...templates.approved].some(isOf)) return
     if (connection.server.approval === 'first_use' && ![...templates.held].some(isOf)) return
   }
   throw new Failure(kind === 'tool' ? 'mcp.unknown_tool' : 'mcp.unknown_name')
 }
 
-async function seenOf(
+async function namesFor(
   { mcp }: Exchange,
   { mcp: { servers } }: Gateway,
   { server, capabilities }: McpConnection,
   kind: OfferKind,
-): Promise<SeenNames> {
+): Promise<ShownNames> {
   const session = required(required(mcp).session)
   const list = required(listKinds.values().find((each) => each.kind === kind) ?? null)
   if (capabilities[list.capability] === undefined) return { approved: new Set(), held: new Set() }
   return await session.seen(server).names(kind, () => {
     // Other calls wait for the same lookup, so cancelling this call must not end it.
     const { signal } = new AbortController()
-    return seenNames({ list, session, servers, signal }, server)
+    return shownNames({ list, session, servers, signal }, server)
   })
 }

@@ -16,19 +16,19 @@ import { errorText, resultText } from '../../mcp/surface/json-rpc.ts'
 import { type OwnName, ownName, ownUri, publishedName, publishUris } from '../../mcp/surface/names.ts'
 import type { TraceHeaders } from '../../telemetry/trace-context.ts'
 import { accessPoliciesOf } from '../../usage/rate/rate-demands.ts'
-import { settle } from '../accounting/exchange-record.ts'
-import { answered } from '../accounting/outcome.ts'
+import { finishExchange } from '../accounting/exchange-record.ts'
+import { answeredOutcome } from '../accounting/outcome.ts'
 import { traceHeadersOf } from '../accounting/spans.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
-import { requireApproved, type WantedOffer } from './approval.ts'
+import { type RequestedOffer, requireApproved } from './approval.ts'
 import type { McpRequest } from './mcp-request.ts'
-import { evaluateSaid } from './texts.ts'
+import { evaluateServerMessage } from './texts.ts'
 
 /** How a method names its target and how its parameters are sent to the server. */
 interface Routing {
   /** The kind of offer that must be approved. */
-  kind(params: Json): WantedOffer['kind']
+  kind(params: Json): RequestedOffer['kind']
   own(params: Json): OwnName | null
   /** The parameters with the server's own name of the target. */
   sent(params: Json, name: string): Json
@@ -85,7 +85,7 @@ export function readCall(exchange: Exchange, gateway: Gateway): void {
     mcp.server = server
     mcp.name = publishedName(server.name, own.name)
   }
-  showParameters(exchange, mcp.params)
+  setPolicyParameters(exchange, mcp.params)
   if (!isKnown) throw new Failure('mcp.unknown_name')
 }
 
@@ -93,7 +93,7 @@ export function readCall(exchange: Exchange, gateway: Gateway): void {
  * Gives policies the parameters, and makes the digest text that a reviewer's grant matches. The text leaves out
  * `_meta`, which differs in every request.
  */
-export function showParameters(exchange: Exchange, { _meta: meta, ...params }: Json): void {
+export function setPolicyParameters(exchange: Exchange, { _meta: meta, ...params }: Json): void {
   const { method, name, session } = required(exchange.mcp)
   const { progressToken: _own, ...shown } = isObject(meta) ? meta : {}
   const parsed = {
@@ -130,16 +130,16 @@ export function allowServer(exchange: Exchange, gateway: Gateway): void {
  * Refuses a call when policies removed its tool or changed its target. Approval, bindings and policies were checked for
  * the target that the caller named, and the server must not receive what a policy removed.
  */
-export function keepCalled(exchange: Exchange): void {
+export function refuseChangedTarget(exchange: Exchange): void {
   const called = exchange.parsed?.tools
   if (!Array.isArray(called) || called.length === 0) {
     const verdictan = { verdict: 'DENY', reason_code: 'policy.tool_not_allowed' }
-    throw new Failure('policy_denied', { message: 'A policy does not allow a tool of this', verdictan })
+    throw new Failure('policy_denied', { message: 'A policy does not allow a tool of this message', verdictan })
   }
-  const { server, name } = ownOf(exchange) ?? { server: '', name: '' }
+  const { server, name } = governedTarget(exchange) ?? { server: '', name: '' }
   if (publishedName(server, name) === required(exchange.mcp).name) return
   const verdictan = { verdict: 'DENY', reason_code: 'policy.target_changed' }
-  const message = 'A policy takes out a part of the name or address that this asks for, so that it was not sent'
+  const message = 'A policy redacts the requested name or address, so the request was not sent'
   throw new Failure('policy_denied', { message, verdictan })
 }
 
@@ -149,7 +149,7 @@ function governedParams({ parsed }: Exchange): Json {
 }
 
 /** The target that the governed parameters name. */
-const ownOf = (exchange: Exchange): OwnName | null =>
+const governedTarget = (exchange: Exchange): OwnName | null =>
   routings.get(required(exchange.mcp).method)?.own(governedParams(exchange)) ?? null
 
 export async function callServer(exchange: Exchange, gateway: Gateway): Promise<void> {
@@ -157,7 +157,7 @@ export async function callServer(exchange: Exchange, gateway: Gateway): Promise<
   const id = required(mcp.id)
   let result: Json
   try {
-    result = await untilCut(exchange, request(exchange, gateway, mcp))
+    result = await orUntilCut(exchange, request(exchange, gateway, mcp))
   } catch (thrown) {
     if (exchange.cut !== null) throw exchange.cut.failure
     if (!(thrown instanceof McpError)) throw thrown
@@ -166,11 +166,11 @@ export async function callServer(exchange: Exchange, gateway: Gateway): Promise<
     exchange.body = null
   }
   mcp.toolFailed = mcp.method === 'tools/call' && result.isError === true
-  await evaluateSaid(exchange, gateway, result)
+  await evaluateServerMessage(exchange, gateway, result)
   publishUris(required(mcp.server).name, result)
   const text = resultText(id, result)
   mcp.resultBytes = Buffer.byteLength(text)
-  await settle(exchange, gateway, answered(exchange, 200))
+  await finishExchange(exchange, gateway, answeredOutcome(exchange, 200))
   exchange.answer = jsonAnswer(exchange, text)
 }
 
@@ -186,7 +186,7 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   await requireApproved(exchange, gateway, connection, { kind: routing.kind(params), name: own.name })
   call.serverId = server.id
   mcp.sent = true
-  const trace = beginCalling(exchange, gateway, own.name)
+  const trace = beginCallSpan(exchange, gateway, own.name)
   try {
     const result = await connection.request(mcp.method, withTrace(routing.sent(params, own.name), trace), {
       signal,
@@ -203,7 +203,7 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
 }
 
 /** Begins the span of the call when the exchange is traced; returns the headers that name it as the parent. */
-function beginCalling(exchange: Exchange, { clock, tracer }: Gateway, name: string): TraceHeaders | null {
+function beginCallSpan(exchange: Exchange, { clock, tracer }: Gateway, name: string): TraceHeaders | null {
   if (exchange.trace === null) return null
   const spanId = exchange.trace.spanId === null ? null : tracer.newSpanId()
   if (spanId !== null) {
@@ -220,7 +220,7 @@ function withTrace(params: Json, trace: TraceHeaders | null): Json {
 }
 
 /** Waits for a promise, or until the exchange is cut. */
-export function untilCut<Value>(exchange: Exchange, pending: Promise<Value>): Promise<Value> {
+export function orUntilCut<Value>(exchange: Exchange, pending: Promise<Value>): Promise<Value> {
   const { promise, reject } = Promise.withResolvers<never>()
   const giveUp = () => {
     if (exchange.cut !== null) reject(exchange.cut.failure)
@@ -235,11 +235,11 @@ export function untilCut<Value>(exchange: Exchange, pending: Promise<Value>): Pr
 /** Passes a server's error with its code; policies inspect its message. */
 async function passError(exchange: Exchange, gateway: Gateway, id: RpcId, error: McpError): Promise<void> {
   const body: Json = { message: error.message, ...(error.data === undefined ? {} : { data: error.data }) }
-  await evaluateSaid(exchange, gateway, body)
+  await evaluateServerMessage(exchange, gateway, body)
   const text = errorText(id, new McpError(error.code, textOf(body.message) ?? '', body.data))
   required(exchange.mcp).resultBytes = Buffer.byteLength(text)
   required(exchange.mcp).errorCode = error.code
-  await settle(exchange, gateway, { verdict: 'error', reason: 'mcp.server_error', status: 200 })
+  await finishExchange(exchange, gateway, { verdict: 'error', reason: 'mcp.server_error', status: 200 })
   exchange.answer = jsonAnswer(exchange, text)
 }
 

@@ -20,13 +20,13 @@ import { McpSession } from '../../mcp/surface/session.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
 import { ModelView, type PolicyContext, RequestView } from '../../policies/conditions/context.ts'
 import { version } from '../../version.ts'
-import { settle } from '../accounting/exchange-record.ts'
-import { answered } from '../accounting/outcome.ts'
+import { finishExchange } from '../accounting/exchange-record.ts'
+import { answeredOutcome } from '../accounting/outcome.ts'
 import { chainFor } from '../admission/policy-chain.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { requestContext } from '../policy/subject.ts'
-import { jsonAnswer, mayUseServer, showParameters, untilCut } from './call.ts'
+import { jsonAnswer, mayUseServer, orUntilCut, setPolicyParameters } from './call.ts'
 import { governorOf } from './governor.ts'
 import { sessionOwner } from './session-owner.ts'
 
@@ -34,7 +34,7 @@ export const isDiscovery = (method: string): boolean =>
   method === 'initialize' || method === 'logging/setLevel' || listKinds.has(method)
 
 export function readDiscovery(exchange: Exchange): void {
-  showParameters(exchange, required(exchange.mcp).params)
+  setPolicyParameters(exchange, required(exchange.mcp).params)
 }
 
 export async function answerDiscovery(exchange: Exchange, gateway: Gateway): Promise<void> {
@@ -43,14 +43,14 @@ export async function answerDiscovery(exchange: Exchange, gateway: Gateway): Pro
   let text: string
   try {
     const answer = answerOf(exchange, gateway, mcp.method)
-    text = resultText(id, answer instanceof Promise ? await untilCut(exchange, answer) : answer)
+    text = resultText(id, answer instanceof Promise ? await orUntilCut(exchange, answer) : answer)
   } catch (thrown) {
     if (!(thrown instanceof McpError)) throw thrown
     mcp.errorCode = thrown.code
     text = errorText(id, thrown)
   }
   mcp.resultBytes = Buffer.byteLength(text)
-  await settle(exchange, gateway, answered(exchange, 200))
+  await finishExchange(exchange, gateway, answeredOutcome(exchange, 200))
   exchange.answer = jsonAnswer(exchange, text)
 }
 
@@ -69,7 +69,7 @@ function initialize(exchange: Exchange, gateway: Gateway): Json {
   }
   const session = new McpSession({
     // Visible ASCII that cannot be guessed (Streamable HTTP, Session Management).
-    id: `${gateway.mcp.neighbours.sessionPrefix}${randomBytes(24).toString('base64url')}`,
+    id: `${gateway.mcp.siblings.sessionPrefix}${randomBytes(24).toString('base64url')}`,
     label: gateway.newId(),
     token: { id: token.id, hash: token.hash },
     owner: sessionOwner(token),

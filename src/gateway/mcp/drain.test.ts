@@ -15,7 +15,7 @@ test('answers calls that a drain cuts with the reason before their connections c
   await caller.ask('tools/list')
   const forms = ['application/json', 'application/json, text/event-stream', 'text/event-stream, application/json']
   const answers = forms.map((accept, id) => caller.post(call(id), { accept }))
-  await eventually(() => slow.asked.filter(({ method }) => method === 'tools/call').length === forms.length)
+  await eventually(() => slow.requests.filter(({ method }) => method === 'tools/call').length === forms.length)
   await running.stop()
   const said = await Promise.all(answers.map(async (answer) => (await messagesOf(await answer)).at(-1)))
   expect(said).toMatchObject(forms.map((_, id) => ({ id, error: { data: { code: 'draining', status: 503 } } })))
@@ -66,7 +66,7 @@ test('waits in a drain for the whole message, not only for its body', async () =
   const stopped = stopping.then(() => {
     isOver = true
   })
-  await eventually(() => working.asked.some(({ method }) => method === 'tools/call'))
+  await eventually(() => working.requests.some(({ method }) => method === 'tools/call'))
   await Bun.sleep(50)
   expect(isOver).toBe(false)
   done.resolve()

@@ -12,17 +12,17 @@ import { rpcCodes } from '../../lib/json/json-rpc.ts'
 import type { Json, McpServerRecord } from '../../mcp/connection.ts'
 import { McpError } from '../../mcp/mcp-error.ts'
 import type { McpSession, SessionGovernor } from '../../mcp/surface/session.ts'
-import type { SessionStanding } from '../../mcp/surface/sessions.ts'
-import { logUnrecorded, settle, settleUnwatched } from '../accounting/exchange-record.ts'
-import { answered, verdictOf } from '../accounting/outcome.ts'
-import { lookAtToken } from '../admission/authenticate.ts'
+import type { SessionStatus } from '../../mcp/surface/sessions.ts'
+import { finishExchange, finishInBackground, logUnrecordedOutcome } from '../accounting/exchange-record.ts'
+import { answeredOutcome, verdictOf } from '../accounting/outcome.ts'
+import { checkToken } from '../admission/authenticate.ts'
 import { admitToken } from '../admission/authorize.ts'
-import { fitChain } from '../admission/policy-chain.ts'
+import { selectChain } from '../admission/policy-chain.ts'
 import type { Gateway } from '../context.ts'
-import { beginExchange, cut, type Exchange, type Outcome } from '../exchange.ts'
+import { beginExchange, cutExchange, type Exchange, type Outcome } from '../exchange.ts'
 import { evaluateRequest } from '../policy/evaluate-request.ts'
-import { allowServer, showParameters, untilCut } from './call.ts'
-import { boundSaid, evaluateSaid } from './texts.ts'
+import { allowServer, orUntilCut, setPolicyParameters } from './call.ts'
+import { evaluateServerMessage, limitAnswerTexts } from './texts.ts'
 
 interface Passing {
   readonly server: McpServerRecord
@@ -31,42 +31,42 @@ interface Passing {
 }
 
 export const governorOf = (gateway: Gateway): SessionGovernor => ({
-  async ask(session, asked, deliver) {
-    const exchange = begin(gateway, session, asked)
-    const leave = () => cut(exchange, 'mcp.given_up', asFailure(asked.signal.reason))
-    asked.signal.addEventListener('abort', leave, { once: true })
+  async ask(session, serverRequest, deliver) {
+    const exchange = begin(gateway, session, serverRequest)
+    const leave = () => cutExchange(exchange, 'mcp.given_up', asFailure(serverRequest.signal.reason))
+    serverRequest.signal.addEventListener('abort', leave, { once: true })
     gateway.running.add(exchange)
     try {
       // The server's progress token is not forwarded; the session uses its own (`caller-requests.ts`).
-      const { _meta: _, ...rest } = asked.params
-      const { progressToken, ...shown } = metaOf(asked.params)
-      const tokenLess = progressToken === undefined ? asked.params : { ...rest, _meta: shown }
+      const { _meta: _, ...rest } = serverRequest.params
+      const { progressToken, ...shown } = metaOf(serverRequest.params)
+      const tokenLess = progressToken === undefined ? serverRequest.params : { ...rest, _meta: shown }
       const left = await leaving(exchange, gateway, tokenLess)
       const params = progressToken === undefined ? left : { ...left, _meta: { ...metaOf(left), progressToken } }
-      const answer = await untilCut(exchange, answerOf(deliver(params)))
-      await arriving(exchange, gateway, answer.words)
-      await settle(exchange, gateway, outcomeOf(exchange, answer))
-      if (answer.code === null) return answer.words
-      throw new McpError(answer.code, textOf(answer.words.message) ?? '', answer.words.data)
+      const answer = await orUntilCut(exchange, answerOf(deliver(params)))
+      await arriving(exchange, gateway, answer.body)
+      await finishExchange(exchange, gateway, outcomeOf(exchange, answer))
+      if (answer.code === null) return answer.body
+      throw new McpError(answer.code, textOf(answer.body.message) ?? '', answer.body.data)
     } catch (thrown) {
       throw await refused(exchange, gateway, thrown)
     } finally {
-      asked.signal.removeEventListener('abort', leave)
+      serverRequest.signal.removeEventListener('abort', leave)
       gateway.running.remove(exchange)
     }
   },
 
-  mayTell: (session) => standingOf(session, gateway) === 'usable',
+  mayTell: (session) => sessionStatus(session, gateway) === 'usable',
 
-  async tell(session, told) {
-    const exchange = begin(gateway, session, told)
+  async tell(session, notification) {
+    const exchange = begin(gateway, session, notification)
     try {
-      const { progressToken, ...rest } = told.params
+      const { progressToken, ...rest } = notification.params
       // The caller chose this token and identifies its call by it.
-      const isCallers = told.method === 'notifications/progress'
-      const left = await leaving(exchange, gateway, isCallers ? rest : told.params)
+      const isCallers = notification.method === 'notifications/progress'
+      const left = await leaving(exchange, gateway, isCallers ? rest : notification.params)
       const params = isCallers ? { progressToken, ...left } : left
-      if (exchange.verdict !== 'allow') settleUnwatched(exchange, gateway, answered(exchange, 200))
+      if (exchange.verdict !== 'allow') finishInBackground(exchange, gateway, answeredOutcome(exchange, 200))
       return params
     } catch (thrown) {
       await refused(exchange, gateway, thrown)
@@ -81,15 +81,15 @@ const metaOf = ({ _meta: meta }: Json): Json => (isObject(meta) ? meta : {})
  * Whether the session's token is still usable: it may have expired, been rotated or been revoked since it was last
  * used.
  */
-export function standingOf({ token: { hash } }: McpSession, gateway: Gateway): SessionStanding {
-  const looked: Parameters<typeof lookAtToken>[0] = { tokenHash: hash, token: null, family: 'mcp' }
+export function sessionStatus({ token: { hash } }: McpSession, gateway: Gateway): SessionStatus {
+  const checked: Parameters<typeof checkToken>[0] = { tokenHash: hash, token: null, family: 'mcp' }
   try {
-    lookAtToken(looked, gateway)
+    checkToken(checked, gateway)
     return 'usable'
   } catch (thrown) {
     // An outage is no revocation. The token is checked again on its next use.
     if (asFailure(thrown).status >= 500) return 'usable'
-    return looked.token !== null && looked.token.revokedAt !== null ? 'ended' : 'replaceable'
+    return checked.token !== null && checked.token.revokedAt !== null ? 'ended' : 'replaceable'
   }
 }
 
@@ -115,23 +115,23 @@ function begin(gateway: Gateway, session: McpSession, { server, method, params }
 
 /** The caller's answer: a result, or the message, data and code of an error. */
 interface CallersAnswer {
-  readonly words: Json
+  readonly body: Json
   readonly code: number | null
 }
 
 async function answerOf(answer: Promise<Json>): Promise<CallersAnswer> {
   try {
-    return { words: await answer, code: null }
+    return { body: await answer, code: null }
   } catch (thrown) {
     if (!(thrown instanceof McpError)) throw thrown
     const { code, message, data } = thrown
-    return { words: { message, ...(data === undefined ? {} : { data }) }, code }
+    return { body: { message, ...(data === undefined ? {} : { data }) }, code }
   }
 }
 
 /** An error answer of the caller is an answer too. */
 function outcomeOf(exchange: Exchange, { code }: CallersAnswer): Outcome {
-  const outcome = answered(exchange, 200)
+  const outcome = answeredOutcome(exchange, 200)
   return code !== null && outcome.verdict === 'allow' ? { ...outcome, reason: 'mcp.declined' } : outcome
 }
 
@@ -139,9 +139,9 @@ async function leaving(exchange: Exchange, gateway: Gateway, params: Json): Prom
   admitToken(exchange, gateway)
   // The bindings of the token may have changed since the connection was opened.
   allowServer(exchange, gateway)
-  showParameters(exchange, params)
-  fitChain(exchange, gateway)
-  await evaluateSaid(exchange, gateway, params)
+  setPolicyParameters(exchange, params)
+  selectChain(exchange, gateway)
+  await evaluateServerMessage(exchange, gateway, params)
   return params
 }
 
@@ -150,7 +150,7 @@ async function arriving(exchange: Exchange, gateway: Gateway, answer: Json): Pro
   admitToken(exchange, gateway)
   exchange.parsed = { method: exchange.mcp?.method, params: answer, tools: [] }
   exchange.policyContext = null
-  boundSaid(exchange, gateway)
+  limitAnswerTexts(exchange, gateway)
   await evaluateRequest(exchange, gateway)
 }
 
@@ -160,9 +160,9 @@ async function refused(exchange: Exchange, gateway: Gateway, thrown: unknown): P
   const failure = exchange.cut?.failure ?? asFailure(thrown)
   const reason = exchange.cut?.reason ?? failure.verdictan?.reason_code ?? failure.code
   try {
-    await settle(exchange, gateway, { verdict: verdictOf(failure), reason, status: null })
+    await finishExchange(exchange, gateway, { verdict: verdictOf(failure), reason, status: null })
   } catch (unrecorded) {
-    logUnrecorded(exchange, gateway, unrecorded)
+    logUnrecordedOutcome(exchange, gateway, unrecorded)
   }
   return new McpError(rpcCodes.refused, failure.message, { code: failure.code })
 }

@@ -21,7 +21,7 @@ const methods = 'GET, POST, DELETE'
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** A refusal by HTTP status with a JSON-RPC error without an id. */
-export class Unfit extends Error {
+export class HttpRefusal extends Error {
   readonly status: number
   readonly code: number
 
@@ -33,10 +33,10 @@ export class Unfit extends Error {
 }
 
 /** Session Management: on 404 callers begin a new session. */
-export const noSuchSession = (): Unfit => new Unfit(404, 'There is no such session: send initialize', -32_001)
+export const noSuchSession = (): HttpRefusal => new HttpRefusal(404, 'Unknown session: send initialize', -32_001)
 
 export function checkMethod({ method }: Request): void {
-  if (!methods.split(', ').includes(method)) throw new Unfit(405, 'Use POST, GET or DELETE')
+  if (!methods.split(', ').includes(method)) throw new HttpRefusal(405, 'Use POST, GET or DELETE')
 }
 
 /** Security warning of the transport: a wrong Origin is 403. Programs send none. */
@@ -44,7 +44,7 @@ export function checkOrigin({ headers }: Request, { worker, settings }: Gateway)
   const origin = headers.get('origin')
   if (origin === null || origin === worker.standing.gatewayUrl) return
   if (settings.mcp_origins?.split(' ').includes(origin)) return
-  throw new Unfit(403, 'Pages of this origin may not call this')
+  throw new HttpRefusal(403, 'This origin is not allowed')
 }
 
 /** The headers that browser libraries send, and those that they read from an answer. */
@@ -81,7 +81,7 @@ export function preflight({ headers, method }: Request): Response | null {
 }
 
 /** Adds the CORS headers for a page of an allowed origin. Cookies are not used. */
-export function letPageRead({ headers }: Request, answer: Response): Response {
+export function addCorsHeaders({ headers }: Request, answer: Response): Response {
   const origin = headers.get('origin')
   if (origin === null) return answer
   answer.headers.set('access-control-allow-origin', origin)
@@ -97,7 +97,7 @@ export function answerForm(accept: string | null): AnswerForm {
   if (accept !== null && /^\s*text\/event-stream\b/i.test(accept)) return 'stream'
   if (json) return stream ? 'either' : 'json'
   if (stream) return 'stream'
-  throw new Unfit(406, 'Accept must list application/json and text/event-stream')
+  throw new HttpRefusal(406, 'Accept must list application/json and text/event-stream')
 }
 
 /** RFC 9110 section 12.5.1, without weights: a refused type counts as not listed. */
@@ -133,17 +133,18 @@ export const eventStream = (
 type Arriving = Pick<Exchange, 'request' | 'connection' | 'memory'>
 
 /** Also lifts the server's idle timeout, like `readBodyWithin`. */
-export async function receive(gateway: Gateway, arriving: Arriving): Promise<Message> {
+export async function receiveMessage(gateway: Gateway, arriving: Arriving): Promise<Message> {
   const { request } = arriving
   const [type = ''] = (request.headers.get('content-type') ?? '').split(';')
-  if (type.trim().toLowerCase() !== 'application/json') throw new Unfit(415, 'Send the message as application/json')
+  if (type.trim().toLowerCase() !== 'application/json')
+    throw new HttpRefusal(415, 'Send the message as application/json')
   return readMessage(parsed(await readBodyWithin(gateway, arriving)))
 }
 
 /** Returns null when the body is no readable request. */
 export async function requestIdOf(gateway: Gateway, arriving: Arriving): Promise<RpcId | null> {
   try {
-    const message = await receive(gateway, arriving)
+    const message = await receiveMessage(gateway, arriving)
     return message.kind === 'request' ? message.id : null
   } catch {
     // The refusal of the caller matters more than a fault of its body.
@@ -165,7 +166,7 @@ function parsed(bytes: Uint8Array): unknown {
 type Session = Pick<McpSession, 'id'>
 
 /** The answer to a ping, which needs no server, policy or record. */
-export const pong = ({ id }: RpcRequest, session: Session): Response => selfAnswer(session, resultText(id, {}))
+export const pingAnswer = ({ id }: RpcRequest, session: Session): Response => selfAnswer(session, resultText(id, {}))
 
 /** The refusal of a method that no supported protocol version has. */
 export const methodUnknown = ({ id }: RpcRequest, session: Session): Response =>
@@ -177,9 +178,10 @@ export const methodUnknown = ({ id }: RpcRequest, session: Session): Response =>
 const selfAnswer = ({ id }: Session, text: string, headers: Record<string, string> = {}): Response =>
   new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': id, ...headers } })
 
-/** The outcome of a request that `unfitAnswer` refused, in the terms of the other routes. */
-export function unfitOutcome(thrown: unknown, status: number): Outcome {
-  if (thrown instanceof Unfit) return { verdict: 'deny', reason: unfitReasons.get(status) ?? 'bad_request', status }
+/** The outcome of a request that `refusalAnswer` refused, in the terms of the other routes. */
+export function refusalOutcome(thrown: unknown, status: number): Outcome {
+  if (thrown instanceof HttpRefusal)
+    return { verdict: 'deny', reason: refusalReasons.get(status) ?? 'bad_request', status }
   if (thrown instanceof McpError) {
     return { verdict: 'deny', reason: thrown.code === rpcCodes.parseError ? 'invalid_json' : 'bad_request', status }
   }
@@ -189,20 +191,20 @@ export function unfitOutcome(thrown: unknown, status: number): Outcome {
   return { verdict: verdictOf(failure), reason, status }
 }
 
-const unfitReasons: ReadonlyMap<number, ReasonCode> = new Map([
+const refusalReasons: ReadonlyMap<number, ReasonCode> = new Map([
   [404, 'mcp.session_unknown'],
   [406, 'not_acceptable'],
   [415, 'unsupported_media_type'],
 ])
 
-export function unfitAnswer(thrown: unknown, requestId: string): Response {
+export function refusalAnswer(thrown: unknown, requestId: string): Response {
   const answerWith = (status: number, text: string, code: string) => {
     const headers: Record<string, string> = { 'content-type': 'application/json', 'x-service-error-source': 'gateway' }
     if (mustNotRetry(status, code)) headers['x-should-retry'] = 'false'
     if (status === 405) headers.allow = methods
     return new Response(text, { status, headers })
   }
-  if (thrown instanceof Unfit) {
+  if (thrown instanceof HttpRefusal) {
     return answerWith(thrown.status, errorText(null, new McpError(thrown.code, thrown.message)), 'bad_request')
   }
   if (thrown instanceof McpError) return answerWith(400, errorText(null, thrown), 'bad_request')

@@ -28,11 +28,11 @@ export interface McpRequest {
   /** The code of the JSON-RPC error that the server or the gateway answered; null without one. */
   errorCode: number | null
   /** The call to the server of a traced exchange; null otherwise, and before the call. */
-  calling: McpCalling | null
+  calling: McpCallSpan | null
 }
 
 /** Monotonic times. Without an end of its own the call ends with the exchange. */
-export interface McpCalling {
+export interface McpCallSpan {
   readonly spanId: string
   /** The server's own name of what is called. */
   readonly name: string

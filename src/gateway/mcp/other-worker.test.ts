@@ -2,20 +2,20 @@
 import { expect, test } from 'bun:test'
 import { mcp } from '../../languages/mcp/dialect.ts'
 import { testListener } from '../testing/gateway.ts'
-import { prepared } from '../testing/relay.ts'
-import type { PassedRequest } from './neighbours.ts'
-import { answerElsewhere } from './other-worker.ts'
+import { prepareExchange } from '../testing/relay.ts'
+import { forwardToOwner } from './other-worker.ts'
+import type { ForwardedRequest } from './sibling-workers.ts'
 
 /** Asks a gateway beside which another worker answers so. */
-async function asking(method: string, answer: (request: PassedRequest) => Promise<Response>, signal?: AbortSignal) {
-  const { gateway } = await prepared(mcp, { stream: false })
-  Object.assign(gateway.mcp, { neighbours: { sessionPrefix: '0.a.', ownerOf: () => answer } })
+async function asking(method: string, answer: (request: ForwardedRequest) => Promise<Response>, signal?: AbortSignal) {
+  const { gateway } = await prepareExchange(mcp, { stream: false })
+  Object.assign(gateway.mcp, { siblings: { sessionPrefix: '0.a.', ownerOf: () => answer } })
   const { limits, listener: connection } = testListener()
   const headers = { 'mcp-session-id': '1.b.c' }
   const body = method === 'POST' ? { body: 'asked' } : {}
   const request = new Request('http://localhost/mcp', { method, headers, ...body, ...(signal && { signal }) })
   const asked = { request, connection, memory: gateway.memory.forBody(), requestId: 'r' }
-  const answering = answerElsewhere(gateway, asked) ?? Promise.reject(new Error())
+  const answering = forwardToOwner(gateway, asked) ?? Promise.reject(new Error())
   return { limits, answering, running: gateway.running }
 }
 

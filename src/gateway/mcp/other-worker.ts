@@ -9,10 +9,10 @@ import { Failure } from '../../failure.ts'
 import type { BodyMemory } from '../admission/memory-budget.ts'
 import type { Gateway } from '../context.ts'
 import type { Connection } from '../exchange.ts'
-import { liftIdleLimit, restoreIdleLimit } from '../idle-timeout.ts'
+import { liftIdleTimeout, restoreIdleTimeout } from '../idle-timeout.ts'
 import { readBodyWithin } from '../request/read-body.ts'
 import { noSuchSession } from './http.ts'
-import type { PassedRequest } from './neighbours.ts'
+import type { ForwardedRequest } from './sibling-workers.ts'
 
 interface Asked {
   readonly request: Request
@@ -22,27 +22,27 @@ interface Asked {
 }
 
 /** The answer of the worker that owns the session; null when this worker answers. */
-export function answerElsewhere(gateway: Gateway, asked: Asked): Promise<Response> | null {
-  const sessionId = asked.request.headers.get('mcp-session-id')
-  const owner = sessionId === null ? null : gateway.mcp.neighbours.ownerOf(sessionId)
-  return owner === null ? null : pass(asked, owner, gateway)
+export function forwardToOwner(gateway: Gateway, arriving: Asked): Promise<Response> | null {
+  const sessionId = arriving.request.headers.get('mcp-session-id')
+  const owner = sessionId === null ? null : gateway.mcp.siblings.ownerOf(sessionId)
+  return owner === null ? null : pass(arriving, owner, gateway)
 }
 
 async function pass(
   asked: Asked,
-  owner: (request: PassedRequest) => Promise<Response>,
+  owner: (request: ForwardedRequest) => Promise<Response>,
   gateway: Gateway,
 ): Promise<Response> {
   const { request, requestId } = asked
   const { method, signal } = request
   const body = method === 'POST' ? await readBodyWithin(gateway, asked) : null
   // Reading a body has lifted it already.
-  if (body === null) liftIdleLimit(asked)
+  if (body === null) liftIdleTimeout(asked)
   const headers = endToEnd(request.headers)
   headers.set('x-request-id', requestId)
   const { promise: passed, resolve } = Promise.withResolvers<void>()
   const end = () => {
-    restoreIdleLimit(asked)
+    restoreIdleTimeout(asked)
     resolve()
   }
   // A listening stream ends with its session, which ends once nothing runs.
@@ -55,11 +55,11 @@ async function pass(
     // Otherwise the worker just ended, and its sessions with it.
     throw signal.aborted ? new Failure('client_left') : noSuchSession()
   }
-  return new Response(toItsEnd(answer.body, end), { status: answer.status, headers: endToEnd(answer.headers) })
+  return new Response(untilEnd(answer.body, end), { status: answer.status, headers: endToEnd(answer.headers) })
 }
 
 /** The same bytes; `ended` is called when no more will be read. */
-function toItsEnd(body: ReadableStream<Uint8Array> | null, ended: () => void): ReadableStream<Uint8Array> | null {
+function untilEnd(body: ReadableStream<Uint8Array> | null, ended: () => void): ReadableStream<Uint8Array> | null {
   if (body === null) {
     ended()
     return null

@@ -123,7 +123,7 @@ test('records a call before it is sent, and its server, tool and sizes before th
     },
   })
   expect(events?.[0]?.event_cost_attribution).toBeUndefined()
-  expect(JSON.stringify(files.asked)).not.toContain(gateway.secret)
+  expect(JSON.stringify(files.requests)).not.toContain(gateway.secret)
 })
 
 test('treats a tool name as long as a body as unknown and does not record it', async () => {
@@ -168,7 +168,7 @@ test('answers a blocked call with a JSON-RPC error and does not send it to the s
       data: { code: 'content_policy_violation', verdictan: { verdict: 'BLOCK', reason_code: 'policy.pii' } },
     },
   })
-  expect(files.asked.map(({ method }) => method)).not.toContain('tools/call')
+  expect(files.requests.map(({ method }) => method)).not.toContain('tools/call')
 })
 
 test('answers an escalated call with a result that names it, and sends the same call once after approval', async () => {
@@ -197,7 +197,7 @@ test('tells the caller and the approver that a call was made when its result is 
   const caller = await gateway.caller()
   const held = expect.stringMatching(/^This was done.* does it again/)
   expect(await caller.call('files__read')).toMatchObject({ result: { isError: true, content: [{ text: held }] } })
-  expect(files.asked.filter(({ method }) => method === 'tools/call')).toHaveLength(1)
+  expect(files.requests.filter(({ method }) => method === 'tools/call')).toHaveLength(1)
   expect(await caller.ask('prompts/get', { name: 'files__greet' })).toMatchObject({ error: { message: held } })
   const events = [...gateway.worker.journal.closed.values()].flat()
   const decisions = events.filter(({ event_type }) => event_type === 'decision')
@@ -354,7 +354,7 @@ test('ends the sessions and running calls of a revoked token', async () => {
   const caller = await gateway.caller()
   const standing = await caller.get()
   const hanging = caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'files__hang' } })
-  await eventually(() => files.asked.some(({ method }) => method === 'tools/call'))
+  await eventually(() => files.requests.some(({ method }) => method === 'tools/call'))
   const hash = hashSecret(gateway.secret)
   gateway.worker.denials.add(hash)
   gateway.gateway.cutTokens([hash])
@@ -389,7 +389,7 @@ test('does not make a call that cannot be recorded', async () => {
   expect(await caller.call('files__read')).toMatchObject({
     error: { code: -32603, data: { code: 'event_outbox_full' } },
   })
-  expect(files.asked.map(({ method }) => method)).not.toContain('tools/call')
+  expect(files.requests.map(({ method }) => method)).not.toContain('tools/call')
 })
 
 test('keeps other callers waiting for a shared list when one of them cancels', async () => {
@@ -404,7 +404,7 @@ test('keeps other callers waiting for a shared list when one of them cancels', a
   const call = (id: number) =>
     caller.post({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'files__read', arguments: {} } })
   const [first, second] = [call(1), call(2)]
-  await eventually(() => files.asked.some(({ method }) => method === 'tools/list'))
+  await eventually(() => files.requests.some(({ method }) => method === 'tools/list'))
   const params = { requestId: 1 }
   await caller.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params })
   await (await first).text()

@@ -88,7 +88,7 @@ for (const [method, params] of cases) {
           data: { code: 'policy_denied', verdictan: { verdict: 'DENY', reason_code: 'policy.target_changed' } },
         },
       })
-      expect(JSON.stringify(files.asked)).not.toContain(word)
+      expect(JSON.stringify(files.requests)).not.toContain(word)
       const outcomes = gateway.worker.journal.outcomes()
       expect(outcomes.at(-1)).toMatchObject({ verdict: 'deny', reason_code: 'policy.target_changed' })
       const kept = await recorded(gateway)
@@ -100,7 +100,7 @@ for (const [method, params] of cases) {
   test(`records no blocked word and no secret of ${method}: ${Object.keys(params('')).join(', ')}`, async () => {
     const { gateway, files, caller } = await start('block')
     for (const word of [email, 'zebra', key, `read_${key}`]) await caller.ask(method, params(word), `id ${word}`)
-    expect(JSON.stringify(files.asked)).not.toContain('zebra')
+    expect(JSON.stringify(files.requests)).not.toContain('zebra')
     const kept = await recorded(gateway)
     for (const word of [email, 'zebra', key]) expect(kept).not.toContain(word)
   })
@@ -108,7 +108,7 @@ for (const [method, params] of cases) {
   test(`forwards ${method} unchanged when no policy changes its target: ${Object.keys(params('')).join(', ')}`, async () => {
     const { files, caller } = await start('redact')
     expect(await caller.ask(method, params('plain'))).toHaveProperty('result')
-    const sent = files.asked.filter((asked) => asked.method === method)
+    const sent = files.requests.filter((asked) => asked.method === method)
     expect(JSON.stringify(sent)).toContain('plain')
     expect(JSON.stringify(sent)).not.toContain('files__')
     expect(JSON.stringify(sent)).not.toContain('mcp://')
@@ -135,9 +135,9 @@ for (const [method, params] of addressed) {
         { error: { data: { verdictan: { reason_code: 'policy.target_changed' } } } },
       ])
     }
-    expect(files.asked.filter((asked) => asked.method === method)).toEqual([])
+    expect(files.requests.filter((asked) => asked.method === method)).toEqual([])
     expect(await caller.ask(method, params('a%20b%2fc'))).toHaveProperty('result')
-    expect(JSON.stringify(files.asked.filter((asked) => asked.method === method))).toContain('a%20b%2fc')
+    expect(JSON.stringify(files.requests.filter((asked) => asked.method === method))).toContain('a%20b%2fc')
   })
 }
 

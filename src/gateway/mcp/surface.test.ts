@@ -83,14 +83,14 @@ test('calls the tool of the right server when the tool name holds two underscore
   expect(await caller.call('alpha__deep__er', { a: 1 })).toMatchObject({
     result: { content: [{ type: 'text', text: '{"a":1}' }], odd: { kept: true } },
   })
-  expect(alpha.asked.at(-1)).toMatchObject({ method: 'tools/call', params: { name: 'deep__er' } })
+  expect(alpha.requests.at(-1)).toMatchObject({ method: 'tools/call', params: { name: 'deep__er' } })
   expect(await caller.ask('prompts/get', { name: 'alpha__greet' })).toMatchObject({
     result: { messages: [{ content: { text: 'Hi greet' } }] },
   })
   expect(await caller.ask('resources/read', { uri: 'mcp://alpha/file:///a/../b?c#d' })).toMatchObject({
     result: { contents: [{ uri: 'mcp://alpha/file:///a/../b?c#d', text: 'words' }] },
   })
-  expect(alpha.asked.at(-1)?.params).toMatchObject({ uri: 'file:///a/../b?c#d' })
+  expect(alpha.requests.at(-1)?.params).toMatchObject({ uri: 'file:///a/../b?c#d' })
   const ref = { type: 'ref/prompt', name: 'alpha__greet' }
   expect(await caller.ask('completion/complete', { ref, argument: { name: 'a', value: 'b' } })).toMatchObject({
     result: { completion: { values: ['{"type":"ref/prompt","name":"greet"}'] } },
@@ -237,9 +237,9 @@ test('resumes a broken stream after its last event and refuses the stream of ano
 
 test('cancels a call at the server when its caller cancels, and sends no answer', async () => {
   const caller = await running.caller()
-  const { length } = alpha.asked
+  const { length } = alpha.requests
   const answer = caller.post({ jsonrpc: '2.0', id: 'w', method: 'tools/call', params: { name: 'alpha__wait' } })
-  await eventually(() => alpha.asked.slice(length).some(({ method }) => method === 'tools/call'))
+  await eventually(() => alpha.requests.slice(length).some(({ method }) => method === 'tools/call'))
   await caller.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'w' } })
   expect(await messagesOf(await answer)).toEqual([])
   await eventually(() =>
@@ -250,9 +250,9 @@ test('cancels a call at the server when its caller cancels, and sends no answer'
 test('answers and records a call whose session is replaced as session_replaced, not as cancelled', async () => {
   const small = await startMcpGateway([alpha], { mcp_sessions: 1 })
   const first = await small.caller()
-  const { length } = alpha.asked
+  const { length } = alpha.requests
   const waiting = first.call('alpha__wait')
-  await eventually(() => alpha.asked.slice(length).some(({ method }) => method === 'tools/call'))
+  await eventually(() => alpha.requests.slice(length).some(({ method }) => method === 'tools/call'))
   await small.caller()
   expect(await waiting).toMatchObject({ error: { data: { code: 'mcp.session_ended' } } })
   const ended = small.worker.journal.outcomes().filter(({ details }) => details?.method === 'tools/call')
@@ -262,12 +262,12 @@ test('answers and records a call whose session is replaced as session_replaced, 
 
 test('ends a call when its client disconnects before a stream exists', async () => {
   const caller = await running.caller()
-  const { length } = alpha.asked
+  const { length } = alpha.requests
   const leaving = new AbortController()
   const headers = { ...jsonHeaders, authorization: `Bearer ${running.secret}`, 'mcp-session-id': caller.session }
   const body = JSON.stringify({ jsonrpc: '2.0', id: 'w', method: 'tools/call', params: { name: 'alpha__wait' } })
   const answer = fetch(`${running.url}/mcp`, { method: 'POST', headers, body, signal: leaving.signal })
-  await eventually(() => alpha.asked.slice(length).some(({ method }) => method === 'tools/call'))
+  await eventually(() => alpha.requests.slice(length).some(({ method }) => method === 'tools/call'))
   leaving.abort()
   // It left: there is no answer.
   await answer.catch(() => undefined)
@@ -290,7 +290,7 @@ test('leaves an unreachable server out of the list and logs it', async () => {
 test('neither lists nor calls an unapproved tool, from the moment of the change', async () => {
   const caller = await running.caller()
   expect(await caller.call('beta__echo')).toMatchObject({ result: {} })
-  beta.held.add('echo')
+  beta.unapproved.add('echo')
   const listening = eventsOf(await caller.get())
   running.servers.changed()
   expect(await listening.next()).toMatchObject({ method: 'notifications/tools/list_changed' })
@@ -298,7 +298,7 @@ test('neither lists nor calls an unapproved tool, from the moment of the change'
   expect(names(await caller.ask('tools/list'), 'tools')).not.toContain('beta__echo')
   const saysSo = [{ text: expect.stringContaining('held back until it is approved') }]
   expect(await caller.call('beta__echo')).toMatchObject({ result: { isError: true, content: saysSo } })
-  beta.held.clear()
+  beta.unapproved.clear()
 })
 
 test('sends no read, subscription or completion of an unapproved offer to the server', async () => {
@@ -319,25 +319,25 @@ test('sends no read, subscription or completion of an unapproved offer to the se
   Object.assign(alpha.record, { approval: 'required' })
   expect(await caller.ask('resources/read', unlisted)).toMatchObject(refused)
   Object.assign(alpha.record, { approval: 'first_use' })
-  for (const name of ['b', 't', 'greet']) alpha.held.add(name)
+  for (const name of ['b', 't', 'greet']) alpha.unapproved.add(name)
   running.servers.changed()
-  alpha.asked.length = 0
+  alpha.requests.length = 0
   for (const [method, params] of requests) expect(await caller.ask(method, params)).toMatchObject(refused)
-  expect(alpha.asked.filter(({ method }) => !method.endsWith('/list'))).toEqual([])
-  alpha.held.clear()
+  expect(alpha.requests.filter(({ method }) => !method.endsWith('/list'))).toEqual([])
+  alpha.unapproved.clear()
   running.servers.changed()
   for (const [method, params] of requests) await caller.ask(method, params)
-  expect(alpha.asked.filter(({ method }) => !method.endsWith('/list'))).toHaveLength(4)
+  expect(alpha.requests.filter(({ method }) => !method.endsWith('/list'))).toHaveLength(4)
 })
 
 test('passes an unlisted resource of a trust-on-first-use server and holds back an unapproved one', async () => {
   const caller = await running.caller()
   const read = (uri: string) => caller.ask('resources/read', { uri: `mcp://alpha/${uri}` })
   expect(await read('other:///one')).toMatchObject({ result: { contents: [{ text: 'words' }] } })
-  alpha.held.add('b')
+  alpha.unapproved.add('b')
   running.servers.changed()
   expect(await read('file:///a/../b?c#d')).toMatchObject({ error: { code: -32602 } })
-  alpha.held.clear()
+  alpha.unapproved.clear()
 })
 
 test('ignores a nameless tool member without hiding or exposing other tools', async () => {

@@ -26,41 +26,41 @@ import { isJson, protocolVersions } from '../../mcp/protocol.ts'
 import type { RpcRequest } from '../../mcp/surface/json-rpc.ts'
 import type { AnswerForm, RunningCall } from '../../mcp/surface/running-call.ts'
 import type { McpSession } from '../../mcp/surface/session.ts'
-import { settle } from '../accounting/exchange-record.ts'
+import { finishExchange } from '../accounting/exchange-record.ts'
 import { authenticate } from '../admission/authenticate.ts'
 import { admitToken } from '../admission/authorize.ts'
 import type { BodyMemory } from '../admission/memory-budget.ts'
-import { callerLeft } from '../client-disconnect.ts'
-import { closingAnswer } from '../connection-close.ts'
+import { cancelForDisconnect } from '../client-disconnect.ts'
+import { closeAfterAnswer } from '../connection-close.ts'
 import type { Gateway } from '../context.ts'
-import { failureAnswer, refuse } from '../error-response.ts'
-import { beginExchange, type Connection, cut, type Exchange, required } from '../exchange.ts'
+import { answerFailure, failureResponse } from '../error-response.ts'
+import { beginExchange, type Connection, cutExchange, type Exchange, required } from '../exchange.ts'
 import { govern } from '../govern.ts'
-import { liftIdleLimit, restoreIdleLimit } from '../idle-timeout.ts'
+import { liftIdleTimeout, restoreIdleTimeout } from '../idle-timeout.ts'
 import { mcpCallStages, mcpDiscoveryStages, type Stage } from '../pipeline.ts'
 import { isRouted } from './call.ts'
 import { isDiscovery } from './discovery.ts'
-import { standingOf } from './governor.ts'
+import { sessionStatus } from './governor.ts'
 import {
   accepts,
+  addCorsHeaders,
   answerForm,
   checkMethod,
   checkOrigin,
   eventStream,
+  HttpRefusal,
   isEventStream,
-  letPageRead,
   methodUnknown,
   noSuchSession,
-  pong,
+  pingAnswer,
   preflight,
-  receive,
+  receiveMessage,
+  refusalAnswer,
+  refusalOutcome,
   requestIdOf,
-  Unfit,
-  unfitAnswer,
-  unfitOutcome,
 } from './http.ts'
 import type { McpRequest } from './mcp-request.ts'
-import { answerElsewhere } from './other-worker.ts'
+import { forwardToOwner } from './other-worker.ts'
 import { sessionOwner } from './session-owner.ts'
 
 export const mcpPath = '/mcp'
@@ -94,7 +94,7 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
   const stopWatching = servers.onChange(() => sessions.recordsChanged())
   let sweeping: ReturnType<typeof setInterval> | null = null
   const sweep = () => {
-    sessions.sweep(gateway.clock.monotonic(), (session) => standingOf(session, gateway))
+    sessions.sweep(gateway.clock.monotonic(), (session) => sessionStatus(session, gateway))
     if (sessions.size === 0 && sweeping !== null) {
       clearInterval(sweeping)
       sweeping = null
@@ -105,7 +105,7 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       try {
         checkOrigin(request, gateway)
       } catch (thrown) {
-        return named(unfitAnswer(thrown, requestId), requestId)
+        return named(refusalAnswer(thrown, requestId), requestId)
       }
       const memory = gateway.memory.forBody()
       const arrival = { request, connection, requestId, memory }
@@ -113,10 +113,10 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
       // A drain waits for a POST from its body on. A listening stream ends with its session.
       if (request.method === 'POST') gateway.running.waitFor(answering)
       const answer = await answering
-      if (!isEventStream(answer)) restoreIdleLimit(arrival)
+      if (!isEventStream(answer)) restoreIdleTimeout(arrival)
       if (sessions.size > 0) sweeping ??= startSweeping(sweep)
-      const sent = gateway.draining ? await closingAnswer(request, answer) : answer
-      return named(letPageRead(request, sent), requestId)
+      const sent = gateway.draining ? await closeAfterAnswer(request, answer) : answer
+      return named(addCorsHeaders(request, sent), requestId)
     },
     endOf: (tokenHashes) => sessions.endOf(tokenHashes),
     close() {
@@ -141,21 +141,22 @@ async function answerOrRefuse(gateway: Gateway, arrival: Arrival): Promise<Respo
     const entered = enter(gateway, arrival)
     return await (entered instanceof Promise ? entered : answerEntered(gateway, arrival, entered))
   } catch (thrown) {
-    return unfitAnswer(thrown, arrival.requestId)
+    return refusalAnswer(thrown, arrival.requestId)
   }
 }
 
 /** The refusal of a known caller is recorded, as on other routes. A running request is recorded by its own exchange. */
 async function answerEntered(gateway: Gateway, arrival: Arrival, entered: Exchange): Promise<Response> {
   try {
-    return await (answerElsewhere(gateway, arrival) ?? answer(gateway, { ...arrival, entered }))
+    return await (forwardToOwner(gateway, arrival) ?? answer(gateway, { ...arrival, entered }))
   } catch (thrown) {
-    if (!(thrown instanceof Unfit || thrown instanceof McpError || thrown instanceof Failure)) {
+    if (!(thrown instanceof HttpRefusal || thrown instanceof McpError || thrown instanceof Failure)) {
       gateway.log.error({ request_id: arrival.requestId, error: String(thrown) }, 'A request to /mcp failed')
     }
-    const refusal = unfitAnswer(thrown, arrival.requestId)
+    const refusal = refusalAnswer(thrown, arrival.requestId)
     // A caller that disconnected has its outcome at the worker that was called.
-    if (asFailure(thrown).code !== 'client_left') await settle(entered, gateway, unfitOutcome(thrown, refusal.status))
+    if (asFailure(thrown).code !== 'client_left')
+      await finishExchange(entered, gateway, refusalOutcome(thrown, refusal.status))
     return refusal
   }
 }
@@ -170,7 +171,7 @@ function startSweeping(sweep: () => void): ReturnType<typeof setInterval> {
 function enter(gateway: Gateway, arrival: Arrival): Exchange | Promise<Response> {
   const { request, requestId } = arrival
   if (gateway.worker.standing.gatewayId === '') {
-    return Promise.resolve(failureAnswer(mcpDialect, new Failure('not_ready'), requestId, 'error'))
+    return Promise.resolve(failureResponse(mcpDialect, new Failure('not_ready'), requestId, 'error'))
   }
   const route = `${request.method} ${mcpPath}`
   const asked: { id: RpcId | null; method: string; sent: boolean } = { id: null, method: '', sent: false }
@@ -181,11 +182,12 @@ function enter(gateway: Gateway, arrival: Arrival): Exchange | Promise<Response>
     admitToken(exchange, gateway)
     return exchange
   } catch (thrown) {
-    if (request.method !== 'POST' || errorStatus(asFailure(thrown)) !== 200) return refuse(exchange, gateway, thrown)
+    if (request.method !== 'POST' || errorStatus(asFailure(thrown)) !== 200)
+      return answerFailure(exchange, gateway, thrown)
     // The caller matches an answer to its request by the JSON-RPC id.
     return requestIdOf(gateway, arrival).then((id) => {
       asked.id = id
-      return refuse(exchange, gateway, thrown)
+      return answerFailure(exchange, gateway, thrown)
     })
   }
 }
@@ -203,10 +205,10 @@ function answer(gateway: Gateway, arrived: Arrived): Promise<Response> | Respons
 function sessionOf(gateway: Gateway, { request: { headers }, entered }: Arrived): McpSession {
   const version = headers.get('mcp-protocol-version')
   if (version !== null && !headerVersions.has(version)) {
-    throw new Unfit(400, `Unsupported MCP-Protocol-Version: use ${protocolVersions.join(' or ')}`)
+    throw new HttpRefusal(400, `Unsupported MCP-Protocol-Version: use ${protocolVersions.join(' or ')}`)
   }
   const id = headers.get('mcp-session-id')
-  if (id === null) throw new Unfit(400, 'Send the Mcp-Session-Id that initialize was answered with')
+  if (id === null) throw new HttpRefusal(400, 'Send the Mcp-Session-Id that initialize was answered with')
   const token = required(entered.token)
   const session = gateway.mcp.sessions.find(id, sessionOwner(token), gateway.clock.monotonic())
   if (session === null) throw noSuchSession()
@@ -217,19 +219,19 @@ function sessionOf(gateway: Gateway, { request: { headers }, entered }: Arrived)
 function listen(arrived: Arrived, session: McpSession): Response {
   const { request } = arrived
   if (!accepts(request.headers.get('accept'), 'text/event-stream')) {
-    throw new Unfit(406, 'Accept must list text/event-stream')
+    throw new HttpRefusal(406, 'Accept must list text/event-stream')
   }
   const lastEventId = request.headers.get('last-event-id')
   const stream = lastEventId === null ? session.listen() : session.resume(lastEventId)
-  if (stream === null) throw new Unfit(400, 'What followed this Last-Event-ID is not kept')
-  liftIdleLimit(arrived)
+  if (stream === null) throw new HttpRefusal(400, 'Events after this Last-Event-ID are no longer stored')
+  liftIdleTimeout(arrived)
   return eventStream(stream, session)
 }
 
 async function answerPost(gateway: Gateway, arrived: Arrived): Promise<Response> {
   const { request } = arrived
   const form = answerForm(request.headers.get('accept'))
-  const message = await receive(gateway, arrived)
+  const message = await receiveMessage(gateway, arrived)
   if (message.kind === 'request') {
     return message.method === 'initialize'
       ? await initialize(gateway, arrived, message)
@@ -285,7 +287,7 @@ async function answerRequest(
   form: AnswerForm,
 ): Promise<Response> {
   const session = sessionOf(gateway, arrived)
-  if (message.method === 'ping') return pong(message, session)
+  if (message.method === 'ping') return pingAnswer(message, session)
   const stages = isRouted(message.method) ? mcpCallStages : isDiscovery(message.method) ? mcpDiscoveryStages : null
   if (stages === null) return await refuseMethod(gateway, arrived, message, session)
   const call = session.begin(message.id, progressTokenOf(message), form)
@@ -313,7 +315,7 @@ async function refuseMethod(
   session: McpSession,
 ): Promise<Response> {
   entered.sessionId = session.label
-  await settle(entered, gateway, { verdict: 'deny', reason: 'mcp.unknown_method', status: 200 })
+  await finishExchange(entered, gateway, { verdict: 'deny', reason: 'mcp.unknown_method', status: 200 })
   return methodUnknown(message, session)
 }
 
@@ -326,7 +328,7 @@ async function finishStream(
 ): Promise<void> {
   const text = await (await ended).text()
   if (!call.cancelled) call.stream?.send(text)
-  restoreIdleLimit(arrived)
+  restoreIdleTimeout(arrived)
   session.end(call)
 }
 
@@ -337,13 +339,13 @@ async function finishStream(
 function watch(exchange: Exchange, gateway: Gateway): void {
   const call = required(required(exchange.mcp).call)
   call.onCancel = () => {
-    if (call.cancelled) cut(exchange, 'client.cancelled', new Failure('client_left'))
-    else cut(exchange, 'mcp.session_ended', new Failure('mcp.session_ended'))
+    if (call.cancelled) cutExchange(exchange, 'client.cancelled', new Failure('client_left'))
+    else cutExchange(exchange, 'mcp.session_ended', new Failure('mcp.session_ended'))
   }
   if (call.cancelled) call.onCancel()
   const { signal } = exchange.request
   const left = () => {
-    if (call.stream === null) callerLeft(exchange, gateway)
+    if (call.stream === null) cancelForDisconnect(exchange, gateway)
   }
   if (signal.aborted) left()
   else signal.addEventListener('abort', left, { once: true })

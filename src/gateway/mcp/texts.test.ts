@@ -29,13 +29,13 @@ test('refuses a message with too many texts in either direction, unless no polic
   expect(await call(20)).toMatchObject({ result: { content: { length: 20 } } })
   expect(await call(21)).toMatchObject({ error: { data: { code: 'mcp.server_error' } } })
   expect(await call(100_000)).toMatchObject({ error: { data: { code: 'mcp.server_error' } } })
-  const asked = server.asked.length
+  const asked = server.requests.length
   expect(await call(1, more)).toMatchObject({ error: { data: { code: 'request_too_large' } } })
   expect(await call(1, { _meta: { more } })).toMatchObject({ error: { data: { code: 'request_too_large' } } })
   expect(await call(1, { arguments: { count: 1, more } })).toMatchObject({
     error: { data: { code: 'request_too_large' } },
   })
-  expect(server.asked).toHaveLength(asked)
+  expect(server.requests).toHaveLength(asked)
 })
 
 test('counts each name, string and number of an object as one text', async () => {

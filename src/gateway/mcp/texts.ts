@@ -18,15 +18,16 @@ import { evaluateAnswer, isAnswerEvaluated } from '../policy/evaluate-response.t
 const leastBytes = 2
 
 /** The stage for a caller's request. Throws `request_too_large`. */
-export function boundTexts(exchange: Exchange, gateway: Gateway): void {
+export function limitRequestTexts(exchange: Exchange, gateway: Gateway): void {
   const { body, parsed } = exchange
   // The digest text of a grant leaves out `_meta`.
   const hasMeta = isObject(parsed?.params) && parsed.params._meta !== undefined
-  if (hasMeta || required(body).length > leastBytes * gateway.settings.mcp_inspected_texts) boundSaid(exchange, gateway)
+  if (hasMeta || required(body).length > leastBytes * gateway.settings.mcp_inspected_texts)
+    limitAnswerTexts(exchange, gateway)
 }
 
 /** Bounds the caller's answer in `exchange.parsed`. Throws `request_too_large`. */
-export function boundSaid({ chain, dialect, parsed }: Exchange, gateway: Gateway): void {
+export function limitAnswerTexts({ chain, dialect, parsed }: Exchange, gateway: Gateway): void {
   if (parsed === null || required(chain).at('pre_request').length === 0) return
   const params = isObject(parsed.params) ? parsed.params : {}
   if (hasTooMany(params, () => dialect.requestText(parsed), gateway))
@@ -34,17 +35,17 @@ export function boundSaid({ chain, dialect, parsed }: Exchange, gateway: Gateway
 }
 
 /** Applies answer policies to a server message and changes it in place. Throws `mcp.server_error`. */
-export async function evaluateSaid(exchange: Exchange, gateway: Gateway, body: Json): Promise<void> {
+export async function evaluateServerMessage(exchange: Exchange, gateway: Gateway, body: Json): Promise<void> {
   if (!isAnswerEvaluated(exchange)) return
   if (hasTooMany(body, () => exchange.dialect.answerText(body), gateway))
     throw new Failure('mcp.server_error', { message: tooMany })
   await evaluateAnswer(exchange, gateway, { status: 200, body })
 }
 
-const tooMany = 'The message has more texts than policies look at'
-const hasTooMany = (said: Json, texts: () => readonly TextSlot[], { settings }: Gateway): boolean => {
+const tooMany = 'The message has more texts than policies inspect'
+const hasTooMany = (message: Json, texts: () => readonly TextSlot[], { settings }: Gateway): boolean => {
   const most = settings.mcp_inspected_texts
-  return isScattered(said, most) || isMoreThan(most, texts())
+  return isScattered(message, most) || isMoreThan(most, texts())
 }
 
 function isMoreThan(most: number, texts: readonly TextSlot[]): boolean {

@@ -7,11 +7,11 @@
 import type { Event, Verdict } from '../../events/event.ts'
 import { Failure, type FailureCode } from '../../failure.ts'
 import type { PolicyResult } from '../../policies/chain.ts'
-import { brokenReason, type Said } from '../../policies/stages/run-stage.ts'
+import { brokenReason, type PolicyEvaluation } from '../../policies/stages/run-stage.ts'
 import { recordedResult } from '../accounting/recorded-text.ts'
-import { maskedOrNull } from '../accounting/redaction.ts'
+import { maskSecretsOrNull } from '../accounting/redaction.ts'
 import type { Gateway } from '../context.ts'
-import { askedModel, type Exchange } from '../exchange.ts'
+import { type Exchange, requestedModel } from '../exchange.ts'
 import { recordedName } from '../mcp/recorded-request.ts'
 import type { EscalationNotice } from './escalation-notice.ts'
 
@@ -25,7 +25,7 @@ const codes = {
 const isFailing = (verdict: string): verdict is keyof typeof codes => Object.hasOwn(codes, verdict)
 
 /** The failure for a verdict; null when the request continues. */
-export function failureOf(exchange: Exchange, gateway: Gateway, said: Said): Failure | null {
+export function failureOf(exchange: Exchange, gateway: Gateway, said: PolicyEvaluation): Failure | null {
   const { verdict, reasonCode, message, retryAfter } = said.decision
   if (!isFailing(verdict)) return null
   const escalation =
@@ -38,7 +38,7 @@ export function failureOf(exchange: Exchange, gateway: Gateway, said: Said): Fai
   })
 }
 
-function queue(exchange: Exchange, gateway: Gateway, { policy }: Said): string {
+function queue(exchange: Exchange, gateway: Gateway, { policy }: PolicyEvaluation): string {
   const digest = digestOf(exchange, gateway)
   exchange.escalation = { id: gateway.newId(), policyId: policy.id, policyVersion: policy.version, digest }
   return exchange.escalation.id
@@ -90,7 +90,7 @@ const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest }: E
     digest,
     route,
     family,
-    model: (mcp === null ? null : recordedName(exchange, mcp)) ?? maskedOrNull(askedModel(exchange)),
+    model: (mcp === null ? null : recordedName(exchange, mcp)) ?? maskSecretsOrNull(requestedModel(exchange)),
     provider: model?.provider.name ?? null,
     sent: opened,
   }

@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
 import { completion, question, type TestGateway } from '../testing/gateway.ts'
-import { askResponses, eventStream, frame, policy, startPoliced, streamOf, textIn } from '../testing/policies.ts'
+import { askResponses, eventStream, frame, policy, startPoliced, streamedText, streamOf } from '../testing/policies.ts'
 
 let running: TestGateway | null = null
 afterEach(async () => {
@@ -33,7 +33,7 @@ test('restores redacted text in whole and streamed answers when the policy asks 
   expect(gateway.seen[0]?.body).toContain('[EMAIL_1]')
   stream = true
   const streamed = await gateway.chat({ model: 'gpt-test', messages, stream })
-  expect(textIn(await streamed.text())).toBe('Sent to ann@example.com now, not [EMAIL_2]')
+  expect(streamedText(await streamed.text())).toBe('Sent to ann@example.com now, not [EMAIL_2]')
 })
 
 test('does not treat text of the caller that looks like a placeholder as one', async () => {
@@ -65,7 +65,7 @@ test('sends no part of a blocked term in a stream, wherever the provider splits 
   for (let at = 1; at < text.length; at++) {
     const gateway = await start([term], () => new Response(streamOf(text.slice(0, at), text.slice(at)), eventStream))
     const body = await (await gateway.chat({ ...question, stream: true })).text()
-    expect(textIn(body)).toBe('The word is ')
+    expect(streamedText(body)).toBe('The word is ')
     expect(body).toEndWith('data: [DONE]\n\n')
     expect(body).toContain('"content_policy_violation"')
     expect(gateway.worker.journal.outcomes()).toMatchObject([{ verdict: 'block', reason_code: 'policy.term_filter' }])

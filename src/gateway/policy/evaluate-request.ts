@@ -14,13 +14,13 @@ import type { PolicyContext } from '../../policies/conditions/context.ts'
 import { ModelView } from '../../policies/conditions/context.ts'
 import { Placeholders } from '../../policies/redaction.ts'
 import { runStage, type StageOutcome, type StageSubject } from '../../policies/stages/run-stage.ts'
-import { useGrant, withGrant } from '../admission/review-grant.ts'
+import { reserveGrant, withGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
 import { memberJson } from '../request/member-json.ts'
 import { failureOf } from './decisions.ts'
 import { prepareInspection } from './evaluate-response.ts'
-import { ExchangeStage, noteStage, requestContext } from './subject.ts'
+import { addStageOutcome, ExchangeStage, requestContext } from './subject.ts'
 
 export function evaluateRequest(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const chain = required(exchange.chain)
@@ -50,7 +50,7 @@ function refuseTokens(exchange: Exchange, gateway: Gateway, policies: readonly A
   const { dialect, parsed } = exchange
   const param = parsed === null ? null : (dialect.tokenInput?.(parsed) ?? null)
   if (param === null || !someReadText(policies, requestContext(exchange, gateway))) return
-  const message = 'A policy reads the text of this, which is given in tokens: send it as text'
+  const message = 'A policy must read this input, which is tokenized: send it as text'
   throw new Failure('invalid_parameter', { param, message })
 }
 
@@ -81,23 +81,23 @@ function subjectOf(exchange: Exchange, gateway: Gateway): StageSubject {
 function conclude(exchange: Exchange, gateway: Gateway, outcome: StageOutcome): Promise<void> | void {
   if (exchange.cut !== null) throw exchange.cut.failure
   if (outcome.verdict === 'escalate') return escalate(exchange, gateway, outcome)
-  noteStage(exchange, 'pre_request', outcome)
+  addStageOutcome(exchange, 'pre_request', outcome)
   const failure = outcome.decisive === null ? null : failureOf(exchange, gateway, outcome.decisive)
   if (failure !== null) throw failure
-  takeChanges(exchange, outcome.changed)
+  applyChanges(exchange, outcome.changed)
   return proceed(exchange, gateway)
 }
 
 /** Stops the chain at the policy that escalates; with a grant the chain continues after it. */
 async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutcome): Promise<void> {
   const { decisive } = outcome
-  if (decisive === null || !(await useGrant(exchange, gateway))) {
-    noteStage(exchange, 'pre_request', outcome)
+  if (decisive === null || !(await reserveGrant(exchange, gateway))) {
+    addStageOutcome(exchange, 'pre_request', outcome)
     throw decisive === null ? new Failure('internal') : failureOf(exchange, gateway, decisive)
   }
   const granted = withGrant(outcome, decisive)
-  noteStage(exchange, 'pre_request', granted)
-  takeChanges(exchange, granted.changed)
+  addStageOutcome(exchange, 'pre_request', granted)
+  applyChanges(exchange, granted.changed)
   const policies = required(exchange.chain).at('pre_request')
   const rest = policies.slice(policies.indexOf(decisive.policy) + 1)
   return await conclude(
@@ -110,7 +110,7 @@ async function escalate(exchange: Exchange, gateway: Gateway, outcome: StageOutc
 /**
  * Marks the changed members to be rewritten when the body is sent, and reads the fields that the gateway uses again.
  */
-function takeChanges(exchange: Exchange, changed: ReadonlySet<string>): void {
+function applyChanges(exchange: Exchange, changed: ReadonlySet<string>): void {
   const { parsed, edits, dialect } = exchange
   if (parsed === null || changed.size === 0) return
   exchange.rewritten = true
@@ -127,7 +127,7 @@ function proceed(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   prepareInspection(exchange, gateway)
   // A stream cannot resume behind a policy that escalates, so its grant is looked up before it is sent.
   if (exchange.beginInspection === null || !required(exchange.chain).escalatesAnswers) return
-  const granted = useGrant(exchange, gateway)
+  const granted = reserveGrant(exchange, gateway)
   if (granted instanceof Promise) return granted.then(() => undefined)
 }
 

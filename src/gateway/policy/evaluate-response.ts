@@ -1,7 +1,7 @@
 /**
  * Evaluates the policies on the answer (policies/README.md): post_request on what the provider sent, then pre_response
  * on what is about to go out. It inspects whole answers and provider errors. For a stream it prepares the inspection of
- * every frame (`policed-stream.ts`). Of a translated answer both stages see the translation, except as
+ * every frame (`policy-stream.ts`). Of a translated answer both stages see the translation, except as
  * `upstream-inspection.ts` says.
  */
 
@@ -13,28 +13,34 @@ import { RequestEcho } from '../../languages/reading/texts/request-echo.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
 import { type PolicyContext, type ResponseParts, ResponseView } from '../../policies/conditions/context.ts'
-import { runStage, type Said, type StageOutcome, type StageSubject } from '../../policies/stages/run-stage.ts'
+import {
+  type PolicyEvaluation,
+  runStage,
+  type StageOutcome,
+  type StageSubject,
+} from '../../policies/stages/run-stage.ts'
 import { calledTools } from '../../policies/tool-names.ts'
-import { useGrant, withGrant } from '../admission/review-grant.ts'
+import { reserveGrant, withGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { failureOf } from './decisions.ts'
 import type { BeginInspection } from './inspected-stream.ts'
-import { isPoliced, type OutputStage, PolicedStream, stagesLeft } from './policed-stream.ts'
-import { ExchangeStage, noteStage, requestContext } from './subject.ts'
+import { isInspected, type OutputStage, PolicyStream, remainingStages } from './policy-stream.ts'
+import { addStageOutcome, ExchangeStage, requestContext } from './subject.ts'
 
 /** Prepares the inspection of a streamed answer under the chain that admitted the request. */
 export function prepareInspection(exchange: Exchange, gateway: Gateway): void {
-  if (required(exchange.facts).stream && isPoliced(exchange)) exchange.beginInspection = inspectionOf(exchange, gateway)
+  if (required(exchange.facts).stream && isInspected(exchange))
+    exchange.beginInspection = inspectionOf(exchange, gateway)
 }
 
 const inspectionOf =
   (exchange: Exchange, gateway: Gateway): BeginInspection =>
   (reader) =>
-    isPoliced(exchange) ? new PolicedStream(exchange, gateway, reader, stagesLeft(exchange)) : null
+    isInspected(exchange) ? new PolicyStream(exchange, gateway, reader, remainingStages(exchange)) : null
 
 /** Whether a whole answer must be inspected before it goes out. */
-export const isAnswerEvaluated = (exchange: Exchange): boolean => isPoliced(exchange)
+export const isAnswerEvaluated = (exchange: Exchange): boolean => isInspected(exchange)
 
 /** A whole answer on its way through the stages. */
 interface WholeAnswer {
@@ -48,7 +54,7 @@ interface AnswerForm {
   readonly stages: readonly OutputStage[]
 }
 
-type Considered = Record<string, unknown> | null
+type ChangedBody = Record<string, unknown> | null
 
 /**
  * Inspects a whole answer and returns the changed body, or null when it is unchanged. Returns a promise only when a
@@ -58,8 +64,8 @@ export function evaluateAnswer(
   exchange: Exchange,
   gateway: Gateway,
   answer: WholeAnswer,
-  { dialect, stages }: AnswerForm = { dialect: exchange.dialect, stages: stagesLeft(exchange) },
-): Considered | Promise<Considered> {
+  { dialect, stages }: AnswerForm = { dialect: exchange.dialect, stages: remainingStages(exchange) },
+): ChangedBody | Promise<ChangedBody> {
   const { request, token, model, now } = requestContext(exchange, gateway)
   const response = new ResponseView(new AnswerParts(dialect, answer, new RequestEcho(exchange.parsed)))
   return new AnswerWalk(exchange, gateway, { request, response, token, model, now }, answer.body, stages).from(0)
@@ -88,7 +94,7 @@ class AnswerParts implements ResponseParts {
 }
 
 /** Whether a policy may change or stop the text of an answer. Then no text may leave uninspected. */
-const mayChangeText = ({ policy: { enforced, compiled } }: Said): boolean =>
+const mayChangeText = ({ policy: { enforced, compiled } }: PolicyEvaluation): boolean =>
   enforced && !(compiled instanceof Error) && compiled.form === 'text'
 
 /** Runs a whole answer through its stages; usually without waiting. */
@@ -115,7 +121,7 @@ class AnswerWalk {
   }
 
   /** Runs the stages from this index on. */
-  from(first: number): Considered | Promise<Considered> {
+  from(first: number): ChangedBody | Promise<ChangedBody> {
     const chain = required(this.#exchange.chain)
     for (const stage of this.#stages.slice(first)) {
       const policies = chain.at(stage)
@@ -133,7 +139,7 @@ class AnswerWalk {
     stage: OutputStage,
     policies: readonly ActivePolicy[],
     pending: StageOutcome | Promise<StageOutcome>,
-  ): Promise<Considered> {
+  ): Promise<ChangedBody> {
     let rest = policies
     let outcome = await pending
     for (;;) {
@@ -155,24 +161,24 @@ class AnswerWalk {
   }
 
   /** A granted escalation: the reviewer saw the request, so its answer may pass. */
-  async #grantedOf({ verdict, decisive }: StageOutcome): Promise<Said | null> {
+  async #grantedOf({ verdict, decisive }: StageOutcome): Promise<PolicyEvaluation | null> {
     if (this.#exchange.cut !== null) throw this.#exchange.cut.failure
     if (verdict !== 'escalate' || decisive === null) return null
-    return (await useGrant(this.#exchange, this.#gateway)) ? decisive : null
+    return (await reserveGrant(this.#exchange, this.#gateway)) ? decisive : null
   }
 
   /** Throws the reason why the answer does not go out. */
-  #take(stage: PolicyStage, outcome: StageOutcome, granted: Said | null): void {
+  #take(stage: PolicyStage, outcome: StageOutcome, granted: PolicyEvaluation | null): void {
     this.#changed ||= outcome.changed.size > 0
-    if (outcome.said.some(mayChangeText) && dropLogprobs(this.#body)) this.#changed = true
-    noteStage(this.#exchange, stage, granted === null ? outcome : withGrant(outcome, granted))
+    if (outcome.evaluations.some(mayChangeText) && dropLogprobs(this.#body)) this.#changed = true
+    addStageOutcome(this.#exchange, stage, granted === null ? outcome : withGrant(outcome, granted))
     if (granted !== null || outcome.decisive === null) return
     const failure = failureOf(this.#exchange, this.#gateway, outcome.decisive)
     if (failure !== null) throw failure
   }
 
   /** The changed body with redacted request text restored. */
-  #restored(): Considered {
+  #restored(): ChangedBody {
     const placeholders = this.#stages.includes('pre_response') ? this.#exchange.placeholders : null
     if (placeholders !== null && placeholders.size > 0) {
       const { changed } = inspectSlots(this.#context.response.slots(), [placeholders.restoring()])

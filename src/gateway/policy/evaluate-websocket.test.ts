@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { question, type TestGateway } from '../testing/gateway.ts'
 import { eventStream, frame, policy, startPoliced, streamOf } from '../testing/policies.ts'
-import { speak } from '../testing/socket.ts'
+import { openSocket } from '../testing/socket.ts'
 
 let running: TestGateway | null = null
 afterEach(async () => {
@@ -16,7 +16,7 @@ async function connected(action: string, answer: () => Response) {
   const gateway = await startPoliced([look(action)], answer)
   running = gateway
   const open = (path: string) =>
-    speak(`${gateway.url.replace('http', 'ws')}${path}`, { authorization: `Bearer ${gateway.secret}` })
+    openSocket(`${gateway.url.replace('http', 'ws')}${path}`, { authorization: `Bearer ${gateway.secret}` })
   return { gateway, open }
 }
 

@@ -6,8 +6,8 @@ import type { Dialect, StreamReader } from '../../languages/dialect.ts'
 import { messages } from '../../languages/messages/dialect.ts'
 import { responses } from '../../languages/responses/dialect.ts'
 import { completedUsage } from '../accounting/usage.ts'
-import { cut, type Exchange, required } from '../exchange.ts'
-import { relayed, WordInspection } from '../testing/relay.ts'
+import { cutExchange, type Exchange, required } from '../exchange.ts'
+import { relayScript, WordInspection } from '../testing/relay.ts'
 
 const block = () =>
   new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'terms.bad' } })
@@ -36,7 +36,7 @@ const blockDelta = (text: string) => event('content_block_delta', { index: 0, de
 const stopAt = (failure: () => Failure) => (reader: StreamReader) => new WordInspection(reader, 'forbidden', failure)
 
 test('holds text that may become a match and sends it once it cannot', async () => {
-  const { text, outcomes } = await relayed(chat, {
+  const { text, outcomes } = await relayScript(chat, {
     chunks: [chunk('a for'), chunk('b forbid'), finish, done],
     inspect: stopAt(block),
   })
@@ -90,7 +90,11 @@ test('ends the stream with the error of its dialect on a block, records it and c
     ],
   ]
   for (const [dialect, chunks, check] of scripts) {
-    const { answer, text, outcomes, exchange } = await relayed(dialect, { chunks, inspect: stopAt(block), open: true })
+    const { answer, text, outcomes, exchange } = await relayScript(dialect, {
+      chunks,
+      inspect: stopAt(block),
+      open: true,
+    })
     expect(answer.status).toBe(200)
     expect(text).toContain('"a ')
     expect(text).not.toContain('for')
@@ -109,11 +113,11 @@ test('sends the same answer and no part of blocked text, wherever the bytes are 
   for (const [dialect, text] of streams) {
     const bytes = Buffer.from(text)
     const script = { inspect: stopAt(block), open: true }
-    const whole = await relayed(dialect, { ...script, chunks: [bytes] })
+    const whole = await relayScript(dialect, { ...script, chunks: [bytes] })
     expect(whole.text).toContain('"forbid "')
     expect(whole.text).not.toContain('forbidd')
     for (let cut = 1; cut < bytes.length; cut++) {
-      const { text: passed, outcomes } = await relayed(dialect, {
+      const { text: passed, outcomes } = await relayScript(dialect, {
         ...script,
         chunks: [bytes.subarray(0, cut), bytes.subarray(cut)],
       })
@@ -124,7 +128,7 @@ test('sends the same answer and no part of blocked text, wherever the bytes are 
 })
 
 test('answers a whole error when text is blocked before anything was sent', async () => {
-  const { answer, text, outcomes } = await relayed(chat, {
+  const { answer, text, outcomes } = await relayScript(chat, {
     chunks: [chunk('forbidden')],
     inspect: stopAt(block),
     open: true,
@@ -150,7 +154,7 @@ test('answers an escalation before any text as the stream of the family, with it
     [messages, blockDelta('forbidden')],
   ] as const
   for (const [dialect, first] of firsts) {
-    const { answer, text, outcomes } = await relayed(dialect, {
+    const { answer, text, outcomes } = await relayScript(dialect, {
       chunks: [first],
       inspect: stopAt(escalate),
       open: true,
@@ -165,7 +169,7 @@ test('answers an escalation before any text as the stream of the family, with it
 })
 
 test('shows an escalation after sent text only in the last frames', async () => {
-  const { text } = await relayed(responses, {
+  const { text } = await relayScript(responses, {
     chunks: [created, textDelta(1, 'a '), textDelta(2, 'forbidden')],
     inspect: stopAt(escalate),
     open: true,
@@ -180,7 +184,7 @@ test('shows an escalation after sent text only in the last frames', async () => 
 test('hides frames that only the gateway requested from the inspection and the caller', async () => {
   const usage = 'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}\n\n'
   let inspection: WordInspection | null = null
-  const { text, exchange } = await relayed(chat, {
+  const { text, exchange } = await relayScript(chat, {
     chunks: [chunk('a') + finish + usage + done],
     inspect: (reader) => {
       inspection = new WordInspection(reader, 'forbidden', block)
@@ -191,7 +195,7 @@ test('hides frames that only the gateway requested from the inspection and the c
   expect(text).toBe(chunk('a') + finish + done)
   expect(exchange.usage).toMatchObject({ inputTokens: 3, outputTokens: 4 })
   expect((inspection as WordInspection | null)?.seen.map(({ data }) => data)).not.toContain(usage.slice(6, -2))
-  const plain = await relayed(chat, {
+  const plain = await relayScript(chat, {
     chunks: [chunk('a') + finish + usage + done],
     prepare: ({ edits }) => edits.set('stream_options', '{"include_usage":true}'),
   })
@@ -200,7 +204,7 @@ test('hides frames that only the gateway requested from the inspection and the c
 
 test('holds everything, comments too, while an inspection holds the head', async () => {
   const held: Uint8Array[] = []
-  const { text } = await relayed(chat, {
+  const { text } = await relayScript(chat, {
     chunks: [': open\n\n', chunk('a'), chunk('b') + finish, done],
     inspect: () => ({
       take(frame, facts) {
@@ -214,7 +218,7 @@ test('holds everything, comments too, while an inspection holds the head', async
 })
 
 test('lets an inspection call an outside service', async () => {
-  const { text } = await relayed(chat, {
+  const { text } = await relayScript(chat, {
     chunks: [chunk('a') + chunk('b'), finish + done],
     inspect: () => ({
       async take({ bytes }) {
@@ -229,7 +233,7 @@ test('lets an inspection call an outside service', async () => {
 
 test('starts no answer when the stream is cut while an outside service inspects its first frame', async () => {
   let running: Exchange | null = null
-  const { text, answer, outcomes } = await relayed(chat, {
+  const { text, answer, outcomes } = await relayScript(chat, {
     chunks: [chunk('a')],
     open: true,
     prepare(exchange) {
@@ -238,7 +242,7 @@ test('starts no answer when the stream is cut while an outside service inspects 
     inspect: () => ({
       async take({ bytes }) {
         await Bun.sleep(1)
-        if (running !== null) cut(running, 'token.revoked', new Failure('invalid_api_token'))
+        if (running !== null) cutExchange(running, 'token.revoked', new Failure('invalid_api_token'))
         return { bytes, stop: null }
       },
       end: () => ({ bytes: null, stop: null }),
@@ -249,7 +253,7 @@ test('starts no answer when the stream is cut while an outside service inspects 
 })
 
 test('answers an error for a stream that cannot be inspected and passes none of it', async () => {
-  const { text, outcomes } = await relayed(chat, {
+  const { text, outcomes } = await relayScript(chat, {
     chunks: [chunk('a') + chunk('b') + done],
     inspect: () => ({
       take({ bytes, data }) {
@@ -266,14 +270,14 @@ test('answers an error for a stream that cannot be inspected and passes none of 
 })
 
 test('sends the held text of a broken stream, then its error', async () => {
-  const { text, outcomes } = await relayed(chat, { chunks: [chunk('a forbid')], inspect: stopAt(block) })
+  const { text, outcomes } = await relayScript(chat, { chunks: [chunk('a forbid')], inspect: stopAt(block) })
   expect(text).toContain('"content":"forbid"')
   expect(text).toContain('upstream_provider_error')
   expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
 })
 
 test('reports the verdict and reason of the policies in the outcome, not those of the call', async () => {
-  const { outcomes, attempts } = await relayed(chat, {
+  const { outcomes, attempts } = await relayScript(chat, {
     chunks: [chunk('a'), done],
     prepare(exchange) {
       exchange.verdict = 'redact'
@@ -295,21 +299,21 @@ test('reports the verdict and reason of the policies in the outcome, not those o
 test('reads on after a provider error until the stream ends', async () => {
   const error = event('error', { sequence_number: 1, error: { code: 'quota', message: 'none left' } })
   const failed = event('response.failed', { sequence_number: 2, response: { id: 'resp_1', error: { code: 'quota' } } })
-  const { text, outcomes } = await relayed(responses, { chunks: [created, error, failed], open: true })
+  const { text, outcomes } = await relayScript(responses, { chunks: [created, error, failed], open: true })
   expect(text).toBe(created + error + failed)
   expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
-  const short = await relayed(responses, { chunks: [created, error] })
+  const short = await relayScript(responses, { chunks: [created, error] })
   expect(short.text).toBe(created + error)
 })
 
 test('counts output by its text when the provider has not reported usage yet', async () => {
-  const { exchange } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('abcdefgh')] })
+  const { exchange } = await relayScript(messages, { chunks: [messageStart, blockStart, blockDelta('abcdefgh')] })
   const { usage, estimated } = completedUsage(exchange, required(exchange.usage))
   expect([usage.inputTokens, usage.outputTokens, estimated]).toEqual([1, 2, true])
 })
 
 test('answers an error in its dialect when a messages stream ends without message_stop', async () => {
-  const { text, outcomes } = await relayed(messages, { chunks: [messageStart, blockStart, blockDelta('a')] })
+  const { text, outcomes } = await relayScript(messages, { chunks: [messageStart, blockStart, blockDelta('a')] })
   const last = text.trim().split('\n\n').at(-1) ?? ''
   expect(JSON.parse(last.split('data: ')[1] ?? '')).toMatchObject({
     type: 'error',
@@ -322,7 +326,7 @@ test('books a held answer by the number of its frames, even when many arrive at 
   const processorTime = async (frames: number) => {
     const held: Uint8Array[] = []
     const before = process.cpuUsage()
-    const { outcomes } = await relayed(chat, {
+    const { outcomes } = await relayScript(chat, {
       chunks: [': k\n\n'.repeat(frames) + finish + done],
       inspect: () => ({
         take(frame, facts) {
@@ -351,13 +355,14 @@ test('yields to the event loop within many small frames, and a cut ends them', a
       if (!over) setImmediate(tick)
     }
     const exchanges: Exchange[] = []
-    const { text, outcomes } = await relayed(chat, {
+    const { text, outcomes } = await relayScript(chat, {
       chunks: [': k\n\n'.repeat(10_000) + finish + done],
       prepare: (exchange) => exchanges.push(exchange),
       inspect: () => ({
         take(frame, facts) {
           if (taken++ === 0) tick()
-          if (taken === 1000 && isCut) cut(required(exchanges[0] ?? null), 'gateway.drained', new Failure('draining'))
+          if (taken === 1000 && isCut)
+            cutExchange(required(exchanges[0] ?? null), 'gateway.drained', new Failure('draining'))
           over = facts?.terminal === true
           return { bytes: frame.bytes, stop: null }
         },

@@ -8,7 +8,7 @@ import { resultOf, type StageOutcome, type StageRun, type StageSubject } from '.
 import { stronger } from '../../policies/verdict.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { Gateway } from '../context.ts'
-import { askedModel, type Exchange, required } from '../exchange.ts'
+import { type Exchange, requestedModel, required } from '../exchange.ts'
 
 /** The request as conditions read it; made once, for the first stage with a policy. */
 export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyContext {
@@ -20,7 +20,7 @@ export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyCo
   exchange.policyContext = {
     request: new RequestView({
       family: dialect.family,
-      model: askedModel(exchange) ?? '',
+      model: requestedModel(exchange) ?? '',
       stream: facts.stream,
       sessionId: sessionId ?? facts.sessionId,
       texts: () => (parsed === null ? [] : dialect.requestText(parsed)),
@@ -111,7 +111,7 @@ export function logBroken(exchange: Exchange, { log }: Gateway, policy: ActivePo
 }
 
 /** Adds the outcome of a stage to the exchange. */
-export function noteStage(exchange: Exchange, stage: PolicyStage, outcome: StageOutcome): void {
-  for (const said of outcome.said) exchange.policyResults.push(resultOf(stage, said))
+export function addStageOutcome(exchange: Exchange, stage: PolicyStage, outcome: StageOutcome): void {
+  for (const said of outcome.evaluations) exchange.policyResults.push(resultOf(stage, said))
   exchange.verdict = stronger(exchange.verdict, outcome.verdict)
 }

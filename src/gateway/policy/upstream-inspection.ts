@@ -32,7 +32,7 @@ import { providerLanguageOf } from '../request/translate.ts'
 import { noteText, noteUsage } from '../response/note-frame.ts'
 import { evaluateAnswer } from './evaluate-response.ts'
 import type { Inspected } from './inspected-stream.ts'
-import { PolicedStream } from './policed-stream.ts'
+import { PolicyStream } from './policy-stream.ts'
 
 const stages = ['post_request'] as const
 const encoder = new TextEncoder()
@@ -82,20 +82,20 @@ abstract class Policed implements Bun.UnderlyingSource<Uint8Array> {
     return this.reader.cancel()
   }
 
-  protected heard = (): void => {
-    if (this.exchange.waitingSince !== null) this.exchange.waitingSince = this.gateway.clock.monotonic()
+  protected noteActivity = (): void => {
+    if (this.exchange.silentSince !== null) this.exchange.silentSince = this.gateway.clock.monotonic()
   }
 
   /** Waits for a policy that calls an outside service, which does not count as silence of the provider. */
   protected async asked<Value>(pending: Promise<Value>): Promise<Value> {
     const { exchange } = this
-    const waited = exchange.waitingSince !== null
-    exchange.waitingSince = null
+    const waited = exchange.silentSince !== null
+    exchange.silentSince = null
     try {
       return await pending
     } finally {
-      if (waited && exchange.settled === null && exchange.cut === null) {
-        exchange.waitingSince = this.gateway.clock.monotonic()
+      if (waited && exchange.outcomeCommitted === null && exchange.cut === null) {
+        exchange.silentSince = this.gateway.clock.monotonic()
       }
     }
   }
@@ -112,9 +112,11 @@ class PolicedWhole extends Policed {
   }
 
   async pull(outlet: Outlet): Promise<void> {
-    const bytes = await readBounded(this.reader, this.gateway.settings.answer_limit_bytes, this.heard)
+    const bytes = await readBounded(this.reader, this.gateway.settings.answer_limit_bytes, this.noteActivity)
     if (bytes === null) {
-      throw new UnreadableAnswer('The answer is longer than is held', { reason: 'provider.answer_too_large' })
+      throw new UnreadableAnswer('The answer is too long to be held for the policies', {
+        reason: 'provider.answer_too_large',
+      })
     }
     const text = new TextDecoder().decode(bytes)
     const body = parsedOrNull(text)
@@ -136,7 +138,7 @@ class PolicedWhole extends Policed {
     const { exchange } = this
     const { usage, textLength } = this.#dialect.readAnswer(body)
     exchange.usage = usage
-    exchange.relayedText = textLength
+    exchange.relayedCharacters = textLength
     exchange.inspectedUpstream = true
     readArgumentsExactly(body, text)
     const answer = { status: this.upstream.status, body }
@@ -158,7 +160,7 @@ function parsedOrNull(text: string): unknown {
 class PolicedFrames extends Policed {
   readonly #splitter: SseSplitter
   readonly #frames: StreamReader
-  readonly #inspection: PolicedStream
+  readonly #inspection: PolicyStream
   /** The failure of the next pull; text that may go out precedes it. */
   #failure: { readonly thrown: unknown } | null = null
   /** The provider's last frame has arrived or a policy stopped it: what follows is dropped. */
@@ -175,7 +177,7 @@ class PolicedFrames extends Policed {
       asked: new RequestEcho(exchange.parsed),
     })
     const channels = dialect.family === 'chat' ? inParts(this.#frames) : this.#frames
-    this.#inspection = new PolicedStream(exchange, gateway, channels, stages)
+    this.#inspection = new PolicyStream(exchange, gateway, channels, stages)
   }
 
   async pull(outlet: Outlet): Promise<void> {
@@ -200,7 +202,7 @@ class PolicedFrames extends Policed {
     try {
       const { done, value } = await this.reader.read()
       if (done) return null
-      this.heard()
+      this.noteActivity()
       return value
     } catch (thrown) {
       if (this.exchange.cut !== null) throw thrown

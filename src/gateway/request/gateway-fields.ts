@@ -22,7 +22,7 @@ import { type Exchange, required } from '../exchange.ts'
 import { memberJson } from './member-json.ts'
 import { hasCacheMarkers, languageOf } from './translate.ts'
 
-export function translateMembers(exchange: Exchange, gateway: Gateway): void {
+export function translateFields(exchange: Exchange, gateway: Gateway): void {
   const body = required(exchange.parsed)
   const { family } = exchange.dialect
   if (memberWith(family, 'prompt cache') !== undefined) translateCaching(exchange, gateway, body)

@@ -8,7 +8,7 @@ import { mustNotRetry } from '../../failure.ts'
 import type { Family } from '../../languages/families.ts'
 import type { TraceHeaders } from '../../telemetry/trace-context.ts'
 import type { Exchange } from '../exchange.ts'
-import { textWithoutKey } from '../upstream/mask-provider-key.ts'
+import { maskKeyInText } from '../upstream/mask-provider-key.ts'
 
 const toProvider = [
   'accept',
@@ -74,7 +74,7 @@ export function headersToCaller(exchange: Exchange, upstream: Response, now: num
   if (exchange.dialect.family === 'messages') headers['request-id'] = exchange.requestId
   for (const name of toCaller[exchange.dialect.family] ?? toEveryCaller) {
     const value = upstream.headers.get(name)
-    if (value !== null) headers[name] = failed ? textWithoutKey(exchange, value) : value
+    if (value !== null) headers[name] = failed ? maskKeyInText(exchange, value) : value
   }
   if (exchange.maxOutputTokens !== null) {
     headers['x-service-max-output-tokens'] = String(exchange.maxOutputTokens)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { completion, startTestGateway, type TestGateway } from '../testing/gateway.ts'
-import { speak } from '../testing/socket.ts'
+import { openSocket } from '../testing/socket.ts'
 
 let running: TestGateway
 beforeAll(async () => {
@@ -93,7 +93,7 @@ test('accepts a valid output format', async () => {
 
 test('refuses an invalid format in a WebSocket frame and keeps the connection', async () => {
   for (const route of ['chat/completions', 'responses']) {
-    const socket = await speak(`${running.url.replace('http', 'ws')}/v1/${route}/ws`, {
+    const socket = await openSocket(`${running.url.replace('http', 'ws')}/v1/${route}/ws`, {
       authorization: `Bearer ${running.secret}`,
     })
     for (const [of, body, param] of bodies) {

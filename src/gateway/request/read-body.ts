@@ -9,7 +9,7 @@ import { Failure } from '../../failure.ts'
 import { type BodyMemory, smallBodyBytes } from '../admission/memory-budget.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type ReasonCode, required } from '../exchange.ts'
-import { liftIdleLimit } from '../idle-timeout.ts'
+import { liftIdleTimeout } from '../idle-timeout.ts'
 import { type ByteReader, readBounded } from './read-with-limit.ts'
 
 type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>
@@ -46,7 +46,7 @@ export async function readBodyWithin(
   { settings, running }: Pick<Gateway, 'settings' | 'running'>,
   arrived: Pick<Exchange, 'request' | 'connection' | 'memory'>,
 ): Promise<Uint8Array> {
-  liftIdleLimit(arrived)
+  liftIdleTimeout(arrived)
   const { request, connection, memory } = arrived
   const arriving: Arriving = { request, connection, memory, cut: null, onCut: null }
   const end = (reason: ReasonCode, failure: Failure) => {
@@ -92,7 +92,7 @@ function receive(exchange: Arriving, limit: number): Promise<Uint8Array> {
     }
     const waiting = memory.admit(length)
     if (waiting === undefined) return received(exchange, request.bytes())
-    liftIdleLimit(exchange)
+    liftIdleTimeout(exchange)
     return received(exchange, bytesAfter(waiting, request))
   }
   if (request.body === null) return Promise.resolve(new Uint8Array(0))
@@ -109,14 +109,14 @@ async function receiveCounted(
   reader: ByteReader,
   memory: BodyMemory,
   limit: number,
-  most: number,
+  maxBytes: number,
 ): Promise<Uint8Array> {
   await memory.admit(Math.min(smallBodyBytes, limit))
   let isLarge = false
   const bytes = await readBounded(reader, limit, (length) => {
     if (isLarge || length <= smallBodyBytes) return
     isLarge = true
-    return memory.admit(most)
+    return memory.admit(maxBytes)
   })
   if (bytes === null) throw tooLarge(limit)
   memory.shrink(bytes.length)

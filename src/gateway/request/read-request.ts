@@ -28,10 +28,10 @@ export function readRequest(exchange: Exchange, { settings, clock }: Gateway): P
   const type = isForm ? formBoundary(exchange) : jsonType(exchange)
   const read = isForm ? readForm : readJson
   if (body !== null) return read(exchange, body, type, settings)
-  exchange.bodyUntil = clock.monotonic() + 1000 * settings.body_timeout_seconds
+  exchange.bodyDeadline = clock.monotonic() + 1000 * settings.body_timeout_seconds
   const limit = isForm ? settings.upload_limit_bytes + formOverheadBytes : settings.body_limit_bytes
   return readBody(exchange, limit).then((bytes) => {
-    exchange.bodyUntil = null
+    exchange.bodyDeadline = null
     exchange.onCut = null
     exchange.body = bytes
     read(exchange, bytes, type, settings)

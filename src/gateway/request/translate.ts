@@ -33,7 +33,7 @@ const translatablePaths = (exchange: Exchange, gateway: Gateway): ResolvedModel[
     const language = languageOf(exchange, path)
     try {
       if (language === null) path.kind.check?.(exchange.dialect.family, required(exchange.parsed), path.upstreamModel)
-      else settleLanguage(exchange, gateway, path, language)
+      else chooseLanguage(exchange, gateway, path, language)
       return true
     } catch (thrown) {
       // Only an untranslatable field skips the fallback; a defect is thrown.
@@ -43,7 +43,7 @@ const translatablePaths = (exchange: Exchange, gateway: Gateway): ResolvedModel[
   })
 
 /** Keeps the first language of a path if it can express the request, else uses the next one that can. */
-function settleLanguage(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): void {
+function chooseLanguage(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): void {
   try {
     written(exchange, gateway, path, language)
   } catch (thrown) {
@@ -55,8 +55,8 @@ function settleLanguage(exchange: Exchange, gateway: Gateway, path: ResolvedMode
       // The caller can act on the refusal of the first language.
       throw thrown
     }
-    exchange.furtherLanguages ??= new Map()
-    exchange.furtherLanguages.set(path, further)
+    exchange.otherLanguages ??= new Map()
+    exchange.otherLanguages.set(path, further)
   }
 }
 
@@ -65,7 +65,7 @@ const languagesOf = ({ dialect }: Exchange, path: ResolvedModel): readonly Langu
 
 /** The language in which the provider of a path is called; null when it speaks the caller's own. */
 export const languageOf = (exchange: Exchange, path: ResolvedModel): LanguageName | null =>
-  exchange.furtherLanguages?.get(path) ?? languagesOf(exchange, path)[0] ?? null
+  exchange.otherLanguages?.get(path) ?? languagesOf(exchange, path)[0] ?? null
 
 const encoder = new TextEncoder()
 

@@ -8,9 +8,9 @@ import { TestAllowances } from '../../usage/testing/allowances.ts'
 import { completion, type TestGateway } from '../testing/gateway.ts'
 import {
   geminiFrames,
-  inPieces,
   price,
   sentBody,
+  splitResponse,
   sse,
   startTranslating,
   type TranslatingGateway,
@@ -189,7 +189,8 @@ describe('a chat client', () => {
       ['messageStop', { stopReason: 'end_turn' }],
       ['metadata', { usage: { inputTokens: 4, outputTokens: 6 } }],
     ])
-    answers['/model/anthropic.claude:0/converse-stream'] = () => inPieces(bytes, 'application/vnd.amazon.eventstream')
+    answers['/model/anthropic.claude:0/converse-stream'] = () =>
+      splitResponse(bytes, 'application/vnd.amazon.eventstream')
     const final = await openai.chat.completions.stream({ model: 'bedrock', messages: hello }).finalChatCompletion()
     expect(final.choices[0]?.message.content).toBe(words)
     expect(sentHeader('authorization')).toStartWith('AWS4-HMAC-SHA256 Credential=AKID/')

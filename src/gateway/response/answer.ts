@@ -12,15 +12,15 @@ import { announcedLength } from '../../lib/http/announced-length.ts'
 import { isRepetitive } from '../../lib/json/json-members.ts'
 import { withNumbersOf } from '../../lib/json/keep-numbers.ts'
 import { traceAnswer } from '../accounting/answer-attributes.ts'
-import { endAttempt, settle } from '../accounting/exchange-record.ts'
-import { answered } from '../accounting/outcome.ts'
+import { endAttempt, finishExchange } from '../accounting/exchange-record.ts'
+import { answeredOutcome } from '../accounting/outcome.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type Outcome, type ReasonCode, required } from '../exchange.ts'
 import { evaluateAnswer, isAnswerEvaluated } from '../policy/evaluate-response.ts'
 import { headersToCaller } from '../request/headers.ts'
-import { withoutKey, withoutWholeKey } from '../upstream/mask-provider-key.ts'
-import { unusable } from '../upstream/provider-failure.ts'
-import { isTranscript, relayPlain } from './binary.ts'
+import { maskKey, maskWholeKey } from '../upstream/mask-provider-key.ts'
+import { discardAnswer } from '../upstream/provider-failure.ts'
+import { isTranscript, relayBinary } from './binary.ts'
 import { relayStream } from './sse.ts'
 
 /** A declared length up to which an answer that is no JSON is read whole. */
@@ -28,17 +28,17 @@ const onePieceBytes = 256 * 1024
 const encoder = new TextEncoder()
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 
-export function passAnswer(exchange: Exchange, gateway: Gateway): Promise<void> {
+export function relayAnswer(exchange: Exchange, gateway: Gateway): Promise<void> {
   const upstream = required(exchange.upstream)
   if (upstream.status >= 400) return passError(exchange, gateway, upstream)
   const type = (upstream.headers.get('content-type') ?? '').toLowerCase()
   const isEventStream = type.startsWith('text/event-stream')
   if (upstream.status < 200 || upstream.status >= 300 || isEventStream !== required(exchange.facts).stream) {
-    throw unusable(exchange, gateway, 'provider.invalid_answer')
+    throw discardAnswer(exchange, gateway, 'provider.invalid_answer')
   }
   if (isEventStream) return relayStream(exchange, gateway, upstream)
   if (!isPlain(exchange, type)) return passWhole(exchange, gateway, upstream)
-  return isSmall(upstream) ? passSmall(exchange, gateway, upstream) : relayPlain(exchange, gateway, upstream)
+  return isSmall(upstream) ? passSmall(exchange, gateway, upstream) : relayBinary(exchange, gateway, upstream)
 }
 
 /** Whether the family answers in this type besides JSON. */
@@ -56,16 +56,16 @@ function isSmall({ headers }: Response): boolean {
 
 async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const bytes = await readWhole(exchange, gateway, upstream)
-  if (isTranscript(exchange)) exchange.relayedText = bytes.length
-  await settle(exchange, gateway, answered(exchange, upstream.status))
+  if (isTranscript(exchange)) exchange.relayedCharacters = bytes.length
+  await finishExchange(exchange, gateway, answeredOutcome(exchange, upstream.status))
   answerWith(exchange, gateway, upstream, bytes)
 }
 
 async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const bytes = await readWhole(exchange, gateway, upstream)
   // An answer joined here is valid and its usage noted; parsing megabytes of it would delay all other requests.
-  if (exchange.unreportedInput !== null && !isAnswerEvaluated(exchange)) {
-    await settle(exchange, gateway, answered(exchange, upstream.status))
+  if (exchange.unreportedInputTokens !== null && !isAnswerEvaluated(exchange)) {
+    await finishExchange(exchange, gateway, answeredOutcome(exchange, upstream.status))
     return answerWith(exchange, gateway, upstream, bytes)
   }
   let text: string
@@ -74,24 +74,24 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
     text = strictUtf8.decode(bytes)
     body = JSON.parse(text)
   } catch (thrown) {
-    throw unusable(exchange, gateway, 'provider.invalid_answer', thrown)
+    throw discardAnswer(exchange, gateway, 'provider.invalid_answer', thrown)
   }
   if (!exchange.inspectedUpstream) noteAnswer(exchange, body)
   traceAnswer(exchange, body)
   const reason = unusableBody(exchange.dialect.family, body)
-  if (reason !== null) throw unusable(exchange, gateway, reason)
+  if (reason !== null) throw discardAnswer(exchange, gateway, reason)
   const sent = isAnswerEvaluated(exchange) ? await evaluated(exchange, gateway, upstream, body, text) : null
   const outcome = outcomeOf(exchange, upstream.status, body)
-  await settle(exchange, gateway, outcome)
+  await finishExchange(exchange, gateway, outcome)
   const passed = sent ?? bytes
-  const mask = outcome.verdict === 'error' ? withoutKey : withoutWholeKey
+  const mask = outcome.verdict === 'error' ? maskKey : maskWholeKey
   answerWith(exchange, gateway, upstream, mask(exchange, passed))
 }
 
 function noteAnswer(exchange: Exchange, body: unknown): void {
   const { usage, textLength } = exchange.dialect.readAnswer(body)
-  if (exchange.unreportedInput === null) exchange.usage = usage
-  exchange.relayedText = textLength
+  if (exchange.unreportedInputTokens === null) exchange.usage = usage
+  exchange.relayedCharacters = textLength
 }
 
 /** Members of which an answer of any other family has one. */
@@ -124,7 +124,7 @@ function unusableBody(family: Family, body: unknown): ReasonCode | null {
 /** A failed response passes in its own form. */
 function outcomeOf(exchange: Exchange, status: number, body: unknown): Outcome {
   const failed = exchange.dialect.family === 'responses' && isObject(body) && body.status === 'failed'
-  return failed ? { verdict: 'error', reason: 'provider.error', status } : answered(exchange, status)
+  return failed ? { verdict: 'error', reason: 'provider.error', status } : answeredOutcome(exchange, status)
 }
 
 /**
@@ -138,7 +138,7 @@ async function evaluated(
   body: unknown,
   text: string,
 ): Promise<Uint8Array | null> {
-  if (!isObject(body)) throw unusable(exchange, gateway, 'provider.invalid_answer')
+  if (!isObject(body)) throw discardAnswer(exchange, gateway, 'provider.invalid_answer')
   const asRead = isRepetitive(text, body) ? encoder.encode(withNumbersOf(text, body)) : null
   endAttempt(exchange, gateway, 'ok')
   readArgumentsExactly(body, text)
@@ -152,21 +152,21 @@ async function evaluated(
  */
 async function passError(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const { status } = upstream
-  const bytes = withoutKey(exchange, await readWhole(exchange, gateway, upstream))
+  const bytes = maskKey(exchange, await readWhole(exchange, gateway, upstream))
   const text = new TextDecoder().decode(bytes)
   const body = parseObject(text)
   noteUsageOf(exchange, body)
   const rewritten = body === null ? null : exchange.dialect.providerError(status, body, exchange.requestId)
-  const said = rewritten === null ? text : JSON.stringify(rewritten)
-  const instead = isAnswerEvaluated(exchange) ? await consideredError(exchange, gateway, status, said) : null
-  await settle(exchange, gateway, { verdict: 'error', reason: 'provider.error', status })
+  const passed = rewritten === null ? text : JSON.stringify(rewritten)
+  const instead = isAnswerEvaluated(exchange) ? await evaluateError(exchange, gateway, status, passed) : null
+  await finishExchange(exchange, gateway, { verdict: 'error', reason: 'provider.error', status })
   if (rewritten === null && instead === null) return answerWith(exchange, gateway, upstream, bytes)
-  answerWith(exchange, gateway, upstream, encoder.encode(instead ?? said))
+  answerWith(exchange, gateway, upstream, encoder.encode(instead ?? passed))
   if (rewritten !== null) exchange.answer?.headers.set('content-type', 'application/json')
 }
 
 /** A provider error after policies, in any form; null when it is unchanged. Throws what policies decide. */
-async function consideredError(
+async function evaluateError(
   exchange: Exchange,
   gateway: Gateway,
   status: number,
@@ -197,7 +197,7 @@ function parsedOrNull(text: string): unknown {
  * Notes the usage that a provider error reports, before it is known whether it is passed on. Its body can be read again
  * afterwards. Throws when it breaks.
  */
-export async function noteRefusal(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+export async function noteErrorUsage(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   if (!(upstream.headers.get('content-type') ?? '').includes('json')) return
   const bytes = await readWhole(exchange, gateway, upstream)
   exchange.upstream = new Response(bytes, { status: upstream.status, headers: upstream.headers })
@@ -207,7 +207,7 @@ export async function noteRefusal(exchange: Exchange, gateway: Gateway, upstream
 
 /** The usage that an error reports; for one of several calls it is known already. */
 function noteUsageOf(exchange: Exchange, body: JsonObject | null): void {
-  if (exchange.unreportedInput !== null) return
+  if (exchange.unreportedInputTokens !== null) return
   exchange.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
 }
 
@@ -227,7 +227,7 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   try {
     while (reader !== undefined) {
       // Each chunk shows that the provider is not silent.
-      exchange.waitingSince = gateway.clock.monotonic()
+      exchange.silentSince = gateway.clock.monotonic()
       const { done, value } = await reader.read()
       if (done) break
       length += value.length
@@ -241,17 +241,17 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
       const waiting = exchange.answerMemory.grow(value.length)
       if (waiting === undefined) continue
       // While there is no memory for the chunk, the provider waits.
-      exchange.waitingSince = null
+      exchange.silentSince = null
       await waiting
     }
   } catch (thrown) {
     // A policy decision on the answer before its translation.
     if (thrown instanceof Failure) throw exchange.cut?.failure ?? thrown
     const reason = thrown instanceof UnreadableAnswer ? thrown.reason : 'provider.interrupted'
-    throw exchange.cut?.failure ?? unusable(exchange, gateway, reason, thrown)
+    throw exchange.cut?.failure ?? discardAnswer(exchange, gateway, reason, thrown)
   }
-  exchange.waitingSince = null
-  if (length > limit) throw unusable(exchange, gateway, 'provider.answer_too_large')
+  exchange.silentSince = null
+  if (length > limit) throw discardAnswer(exchange, gateway, 'provider.answer_too_large')
   if (chunks !== null) return Buffer.concat(chunks, length)
   return bytes ?? new Uint8Array(0)
 }

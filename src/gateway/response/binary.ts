@@ -11,26 +11,26 @@
  */
 import { Failure } from '../../failure.ts'
 import { families } from '../../languages/families.ts'
-import { logUnrecorded, settle } from '../accounting/exchange-record.ts'
-import { answered } from '../accounting/outcome.ts'
-import { callerLeft } from '../client-disconnect.ts'
+import { finishExchange, logUnrecordedOutcome } from '../accounting/exchange-record.ts'
+import { answeredOutcome } from '../accounting/outcome.ts'
+import { cancelForDisconnect } from '../client-disconnect.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange, ReasonCode } from '../exchange.ts'
 import { headersToCaller } from '../request/headers.ts'
 import type { ByteReader } from '../request/read-with-limit.ts'
-import { unusable } from '../upstream/provider-failure.ts'
+import { discardAnswer } from '../upstream/provider-failure.ts'
 
 /** Of a transcript the bytes are its text; of sound nothing is. */
 export const isTranscript = ({ dialect }: Exchange): boolean => families[dialect.family].takes === 'audio'
 
 /** Makes the answer once its second piece, or its end, has arrived. */
-export async function relayPlain(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
-  const relay = new PlainRelay(exchange, gateway, (upstream.body ?? new Blob([]).stream()).getReader())
+export async function relayBinary(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
+  const relay = new BinaryRelay(exchange, gateway, (upstream.body ?? new Blob([]).stream()).getReader())
   const failed = await relay.begin()
   if (exchange.cut !== null) throw exchange.cut.failure
-  if (failed !== null) throw unusable(exchange, gateway, failed)
+  if (failed !== null) throw discardAnswer(exchange, gateway, failed)
   const { whole } = relay
-  if (whole !== null) await settle(exchange, gateway, answered(exchange, upstream.status))
+  if (whole !== null) await finishExchange(exchange, gateway, answeredOutcome(exchange, upstream.status))
   else exchange.streaming = true
   exchange.answer = new Response(whole ?? new ReadableStream(relay, { highWaterMark: 0 }), {
     status: upstream.status,
@@ -45,7 +45,7 @@ interface Outlet {
   error(reason: unknown): void
 }
 
-class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
+class BinaryRelay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #reader: ByteReader
@@ -77,7 +77,7 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
     this.#held = second
     // While the client does not read, no pending read of the provider could be rejected by the abort.
     this.#exchange.onCut = () => {
-      if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
+      if (this.#exchange.silentSince === null) void this.#fail('gateway.interrupted')
     }
     return null
   }
@@ -102,33 +102,33 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
 
   cancel(): void {
     this.#end()
-    callerLeft(this.#exchange, this.#gateway)
+    cancelForDisconnect(this.#exchange, this.#gateway)
   }
 
   /** The next piece; null at the end, or the reason why there is none. */
   async #read(): Promise<Uint8Array | null | ReasonCode> {
     const exchange = this.#exchange
-    exchange.waitingSince = this.#gateway.clock.monotonic()
+    exchange.silentSince = this.#gateway.clock.monotonic()
     try {
       const { done, value } = await this.#reader.read()
       if (done) return null
       this.#received += value.length
-      if (isTranscript(exchange)) exchange.relayedText += value.length
+      if (isTranscript(exchange)) exchange.relayedCharacters += value.length
       return this.#received > this.#gateway.settings.answer_limit_bytes ? 'provider.answer_too_large' : value
     } catch {
       // A cut has its reason on the exchange; otherwise the connection broke.
       return 'provider.interrupted'
     } finally {
-      exchange.waitingSince = null
+      exchange.silentSince = null
     }
   }
 
   /** The provider is done: writes the outcome, then the last piece. If it was not recorded the answer has no end. */
   async #finish(): Promise<void> {
     try {
-      await settle(this.#exchange, this.#gateway, answered(this.#exchange, 200))
+      await finishExchange(this.#exchange, this.#gateway, answeredOutcome(this.#exchange, 200))
     } catch (thrown) {
-      logUnrecorded(this.#exchange, this.#gateway, thrown)
+      logUnrecordedOutcome(this.#exchange, this.#gateway, thrown)
       return this.#breakOff()
     }
     if (this.#ended) return
@@ -140,7 +140,7 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
   /** Ends an answer that failed after it began. The reason of a cut takes precedence. */
   async #fail(reason: ReasonCode): Promise<void> {
     const { cut, abort } = this.#exchange
-    const settled = settle(this.#exchange, this.#gateway, {
+    const settled = finishExchange(this.#exchange, this.#gateway, {
       verdict: 'error',
       reason: cut?.reason ?? reason,
       status: 200,
@@ -149,7 +149,7 @@ class PlainRelay implements Bun.UnderlyingSource<Uint8Array> {
     try {
       await settled
     } catch (thrown) {
-      logUnrecorded(this.#exchange, this.#gateway, thrown)
+      logUnrecordedOutcome(this.#exchange, this.#gateway, thrown)
     }
     this.#breakOff()
   }

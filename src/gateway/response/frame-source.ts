@@ -58,7 +58,7 @@ export class FrameSource {
       await yieldToEventLoop()
       return this.#exchange.cut === null ? this.#some(this.#read) : 'provider.interrupted'
     }
-    this.#exchange.waitingSince = this.#gateway.clock.monotonic()
+    this.#exchange.silentSince = this.#gateway.clock.monotonic()
     try {
       const { done, value } = await this.#reader.read()
       return done ? this.#ended() : this.#cut(value)
@@ -68,7 +68,7 @@ export class FrameSource {
       // A cut has its reason on the exchange; otherwise the connection broke.
       return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
     } finally {
-      this.#exchange.waitingSince = null
+      this.#exchange.silentSince = null
     }
   }
 

@@ -7,7 +7,7 @@ import { messages } from '../../languages/messages/dialect.ts'
 import type { Exchange } from '../exchange.ts'
 import { question } from '../testing/gateway.ts'
 import { eventStream, frame, policy, startPoliced } from '../testing/policies.ts'
-import { relayed, WordInspection } from '../testing/relay.ts'
+import { relayScript, WordInspection } from '../testing/relay.ts'
 
 const chunk = (content: string, index = 0) => frame({ choices: [{ index, delta: { content } }] })
 const finish = (index = 0) => frame({ choices: [{ index, delta: {}, finish_reason: 'stop' }] })
@@ -20,7 +20,7 @@ test('adds the done marker when every choice has finished', async () => {
     [chunk('a') + finish() + usage],
     [chunk('a'), chunk('b', 1), finish(1), finish(), usage],
   ]) {
-    const { text, outcomes, attempts } = await relayed(chat, { chunks, framed: true })
+    const { text, outcomes, attempts } = await relayScript(chat, { chunks, framed: true })
     expect(text).toBe(chunks.join('') + done)
     expect(outcomes).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
     expect(attempts).toMatchObject([{ reason_code: 'ok' }])
@@ -41,7 +41,7 @@ test('treats the answer as broken when a choice has not finished or the connecti
     [chat, { 'transfer-encoding': 'identity', 'content-length': '9' }, [chunk('a'), finish()]],
     [messages, true, [frame(messageStart), frame(stopped)]],
   ] as const) {
-    const { text, outcomes } = await relayed(dialect, { chunks, framed })
+    const { text, outcomes } = await relayScript(dialect, { chunks, framed })
     expect(text).toContain('upstream_provider_error')
     expect(outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.interrupted' }])
   }
@@ -62,7 +62,7 @@ test('treats an answer that lacks a requested choice as broken', async () => {
       undefined,
       (reader: StreamReader) => new WordInspection(reader, 'x', () => new Failure('internal')),
     ]) {
-      const { text, outcomes } = await relayed(chat, {
+      const { text, outcomes } = await relayScript(chat, {
         chunks,
         framed: true,
         prepare: asking(n),
@@ -77,7 +77,7 @@ test('treats an answer that lacks a requested choice as broken', async () => {
     [1, both],
     [2, both],
   ] as const) {
-    const { text } = await relayed(chat, { chunks, framed: true, prepare: asking(n) })
+    const { text } = await relayScript(chat, { chunks, framed: true, prepare: asking(n) })
     expect(text).toBe(chunks.join('') + done)
   }
 })
@@ -95,10 +95,10 @@ test('ignores filter results that arrive after the end of a choice', async () =>
   ]) {
     const late = { id: '', model: '', object: '', choices: [{ index: 0, finish_reason: null, ...more, ...found }] }
     const chunks = [chunk('a'), finish(), frame(late)]
-    const { text, outcomes } = await relayed(chat, { chunks, framed: true })
+    const { text, outcomes } = await relayScript(chat, { chunks, framed: true })
     expect(text).toBe(chunks.join('') + done)
     expect(outcomes).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
-    const unfinished = await relayed(chat, { chunks: [chunk('a'), frame(late)], framed: true })
+    const unfinished = await relayScript(chat, { chunks: [chunk('a'), frame(late)], framed: true })
     expect(unfinished.outcomes).toMatchObject([{ reason_code: 'provider.interrupted' }])
   }
   for (const goesOn of [
@@ -107,7 +107,7 @@ test('ignores filter results that arrive after the end of a choice', async () =>
     { delta: {}, text: 'b' },
   ]) {
     const chunks = [chunk('a'), finish(), frame({ choices: [{ index: 0, finish_reason: null, ...goesOn }] })]
-    const { outcomes } = await relayed(chat, { chunks, framed: true })
+    const { outcomes } = await relayScript(chat, { chunks, framed: true })
     expect(outcomes).toMatchObject([{ reason_code: 'provider.interrupted' }])
   }
 })
@@ -124,29 +124,29 @@ test('accepts a last frame without its blank line when the end is certain', asyn
     const last = finish().trimEnd() + end
     for (const chunks of [[chunk('a'), last], [chunk('a') + last], [chunk('a'), usage, ...last]]) {
       for (const given of [{}, { inspect }]) {
-        const { text, outcomes } = await relayed(chat, { chunks, framed: true, ...given })
+        const { text, outcomes } = await relayScript(chat, { chunks, framed: true, ...given })
         expect(text).toBe(chunks.join('') + added + done)
         expect(outcomes).toMatchObject([{ verdict: 'allow', reason_code: 'ok' }])
       }
     }
-    const unsure = await relayed(chat, { chunks: [chunk('a'), last] })
+    const unsure = await relayScript(chat, { chunks: [chunk('a'), last] })
     expect(unsure.text).toContain('upstream_provider_error')
   }
-  const alone = await relayed(chat, { chunks: [finish().trimEnd()], framed: true, inspect })
+  const alone = await relayScript(chat, { chunks: [finish().trimEnd()], framed: true, inspect })
   expect(alone.text).toBe(finish() + done)
-  const counted = await relayed(chat, { chunks: [chunk('a') + finish(), usage.trimEnd()], framed: true })
+  const counted = await relayScript(chat, { chunks: [chunk('a') + finish(), usage.trimEnd()], framed: true })
   expect(counted.exchange.usage).toMatchObject({ inputTokens: 3, outputTokens: 2 })
-  const commented = await relayed(chat, { chunks: [chunk('a') + finish(), ': bye\n'], framed: true })
+  const commented = await relayScript(chat, { chunks: [chunk('a') + finish(), ': bye\n'], framed: true })
   expect(commented.text).toBe(chunk('a') + finish() + done)
   const refused = frame({ error: { message: 'no', code: 'c' } }).trimEnd()
-  const failed = await relayed(chat, { chunks: [chunk('a'), refused], framed: true })
+  const failed = await relayScript(chat, { chunks: [chunk('a'), refused], framed: true })
   expect(failed.text).toBe(`${chunk('a')}${refused}\n\n${done}`)
   expect(failed.outcomes).toMatchObject([{ verdict: 'error', reason_code: 'provider.error' }])
 })
 
 test('sends held text before the added done marker, and adds none after a block', async () => {
   const stop = () => new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'bad' } })
-  const held = await relayed(chat, {
+  const held = await relayScript(chat, {
     chunks: [chunk('a forbid'), finish()],
     framed: true,
     inspect: (reader) => new WordInspection(reader, 'forbidden', stop),
@@ -154,7 +154,7 @@ test('sends held text before the added done marker, and adds none after a block'
   expect(held.text).toContain('"forbid"')
   expect(held.text).toEndWith(done)
   expect(held.text).not.toContain('error')
-  const stopped = await relayed(chat, {
+  const stopped = await relayScript(chat, {
     chunks: [chunk('a'), finish()],
     framed: true,
     inspect: () => ({

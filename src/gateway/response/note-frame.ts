@@ -5,7 +5,7 @@ import type { Exchange } from '../exchange.ts'
 
 /** Counts characters of generated text, and the milliseconds until the first. */
 export function noteText(exchange: Exchange, { clock }: Gateway, { textLength }: FrameFacts): void {
-  exchange.relayedText += textLength
+  exchange.relayedCharacters += textLength
   if (textLength > 0 && exchange.firstTokenMs === null) {
     exchange.firstTokenMs = Math.round(clock.monotonic() - exchange.startedMonotonic)
   }
@@ -15,6 +15,6 @@ export function noteText(exchange: Exchange, { clock }: Gateway, { textLength }:
 export function noteUsage(exchange: Exchange, { usage, textLength }: FrameFacts): void {
   if (usage !== null && usage !== exchange.usage) {
     exchange.usage = usage
-    exchange.textSinceUsage = 0
-  } else exchange.textSinceUsage += textLength
+    exchange.charactersSinceUsage = 0
+  } else exchange.charactersSinceUsage += textLength
 }

@@ -30,17 +30,17 @@ import { RequestEcho } from '../../languages/reading/texts/request-echo.ts'
 import { UnreadableAnswer } from '../../languages/translation/translate-response.ts'
 import type { SseFrame } from '../../lib/http/sse.ts'
 import { traceFrame } from '../accounting/answer-attributes.ts'
-import { logUnrecorded, settle } from '../accounting/exchange-record.ts'
-import { answered, verdictOf } from '../accounting/outcome.ts'
-import { callerLeft } from '../client-disconnect.ts'
+import { finishExchange, logUnrecordedOutcome } from '../accounting/exchange-record.ts'
+import { answeredOutcome, verdictOf } from '../accounting/outcome.ts'
+import { cancelForDisconnect } from '../client-disconnect.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type Outcome, type ReasonCode, required } from '../exchange.ts'
 import type { Inspected } from '../policy/inspected-stream.ts'
 import { headersToCaller } from '../request/headers.ts'
 import { languageOf } from '../request/translate.ts'
 import { FirstError, refusalOf } from '../upstream/first-error.ts'
-import { textWithoutKey, withoutKey, withoutWholeKey } from '../upstream/mask-provider-key.ts'
-import { failureOfCall, unusable } from '../upstream/provider-failure.ts'
+import { maskKey, maskKeyInText, maskWholeKey } from '../upstream/mask-provider-key.ts'
+import { discardAnswer, failureOfCall } from '../upstream/provider-failure.ts'
 import { FrameSource, lingerMilliseconds } from './frame-source.ts'
 import { noteText, noteUsage } from './note-frame.ts'
 
@@ -58,7 +58,7 @@ export async function relayStream(exchange: Exchange, gateway: Gateway, upstream
   const reason = await relay.begin()
   if (reason !== null) {
     if (exchange.cut !== null) throw exchange.cut.failure
-    const failure = unusable(exchange, gateway, reason)
+    const failure = discardAnswer(exchange, gateway, reason)
     throw relay.refusal === null ? failure : new FirstError(relay.refusal)
   }
   const headers = headersToCaller(exchange, upstream, gateway.clock.now())
@@ -142,7 +142,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     }
     // While the client does not read, no pending read of the provider could be rejected by the abort.
     this.#exchange.onCut = () => {
-      if (this.#exchange.waitingSince === null) void this.#fail('gateway.interrupted')
+      if (this.#exchange.silentSince === null) void this.#fail('gateway.interrupted')
     }
     return null
   }
@@ -166,8 +166,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       if (!hasBytes(this.#unlessStopped(step).bytes) && !isEnd(step.facts)) continue
       this.#first = step
       this.#waiting = frames.slice(index + 1)
-      const { relayedText, usage } = this.#exchange
-      if (isGiven(step.facts?.error) && relayedText === 0 && usage === null) this.refusal = refusalOf(frame.data)
+      const { relayedCharacters, usage } = this.#exchange
+      if (isGiven(step.facts?.error) && relayedCharacters === 0 && usage === null) this.refusal = refusalOf(frame.data)
       return
     }
     this.#waiting = []
@@ -204,7 +204,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   cancel(): void {
     this.#end()
-    callerLeft(this.#exchange, this.#gateway)
+    cancelForDisconnect(this.#exchange, this.#gateway)
   }
 
   /** Passes on waiting frames; true when something was sent. Frames of one chunk leave in one chunk. */
@@ -264,9 +264,9 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   /** An event that is an error by its name, whatever its data. */
   #withoutKey(frame: SseFrame): SseFrame {
     const { bytes, data } = frame
-    const masked = withoutKey(this.#exchange, bytes)
+    const masked = maskKey(this.#exchange, bytes)
     if (masked === bytes || data === null) return frame
-    return { ...frame, bytes: masked, data: textWithoutKey(this.#exchange, data) }
+    return { ...frame, bytes: masked, data: maskKeyInText(this.#exchange, data) }
   }
 
   #inspect(frame: SseFrame, facts: FrameFacts | null): Step | Promise<Step> {
@@ -281,7 +281,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const exchange = this.#exchange
     const facts = required(exchange.reader).frame({ event, data })
     traceFrame(exchange, data)
-    if (facts.foreign) throw new UnreadableAnswer('A frame is in another language than was asked for')
+    if (facts.foreign) throw new UnreadableAnswer('A frame is not in the requested language')
     if (exchange.inspectedUpstream) return facts
     noteText(exchange, this.#gateway, facts)
     if (!this.#isTranslated) noteUsage(exchange, facts)
@@ -291,11 +291,11 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   /** Ends at the provider's last frame or error: the outcome first. */
   async #finish(frame: Uint8Array | null, { error, terminal }: FrameFacts): Promise<void> {
     const exchange = this.#exchange
-    const last = frame === null || error === null ? frame : withoutKey(exchange, frame)
+    const last = frame === null || error === null ? frame : maskKey(exchange, frame)
     this.#ending = terminal
     const outcome: Outcome =
-      error === null ? answered(exchange, 200) : { verdict: 'error', reason: 'provider.error', status: 200 }
-    const settled = settle(exchange, this.#gateway, outcome)
+      error === null ? answeredOutcome(exchange, 200) : { verdict: 'error', reason: 'provider.error', status: 200 }
+    const settled = finishExchange(exchange, this.#gateway, outcome)
     if (!terminal) return this.#passError(settled, last)
     await this.#close(settled, () => {
       if (last !== null) this.#enqueue(last)
@@ -323,23 +323,23 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const rest = this.#source.rest
     const own = rest === null ? await this.#ownEnd() : null
     if (own !== null) return own.stop === null ? this.#finish(own.bytes, whole) : this.#stop(own.bytes, own.stop)
-    const { relayedText } = this.#exchange
+    const { relayedCharacters } = this.#exchange
     const facts = rest === null ? null : this.#notice(rest)
     if (rest !== null && facts?.terminal) {
       const { bytes, stop } = await this.#inspect(rest, facts)
       return stop === null ? this.#finish(bytes, facts) : this.#stop(bytes, stop)
     }
     // The frame is not passed on.
-    this.#exchange.relayedText = relayedText
+    this.#exchange.relayedCharacters = relayedCharacters
     return this.#fail('provider.interrupted')
   }
 
   /** The end of a complete answer that its provider left out; null when the answer is broken. */
   async #ownEnd(): Promise<Step | null> {
-    const { inspection, reader, facts, cut, settled } = this.#exchange
+    const { inspection, reader, facts, cut, outcomeCommitted } = this.#exchange
     const mayEndSo = this.#source.endsForSure && !this.#isTranslated
     const isWhole = mayEndSo && required(reader).isWhole?.(required(facts).choices) === true
-    if (!isWhole || cut !== null || settled !== null) return null
+    if (!isWhole || cut !== null || outcomeCommitted !== null) return null
     const { bytes, stop } = inspection === null ? dropped : await inspection.end()
     if (stop !== null) return { bytes, stop, facts: whole }
     const end = required(reader).endFrames()
@@ -354,7 +354,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const { verdictan } = failure
     this.#ending = true
     const reason = verdictan?.reason_code ?? failure.code
-    const settled = settle(exchange, this.#gateway, { verdict, reason, status: 200 })
+    const settled = finishExchange(exchange, this.#gateway, { verdict, reason, status: 200 })
     exchange.abort.abort()
     if (hasBytes(bytes)) this.#begun = true
     await this.#close(settled, () => {
@@ -375,13 +375,13 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const exchange = this.#exchange
     const { cut } = exchange
     const reader = required(exchange.reader)
-    if (exchange.settled !== null && this.#failed) {
-      return this.#close(exchange.settled, () => this.#enqueue(reader.endFrames()))
+    if (exchange.outcomeCommitted !== null && this.#failed) {
+      return this.#close(exchange.outcomeCommitted, () => this.#enqueue(reader.endFrames()))
     }
     const { bytes: held, stop } = cut === null ? await this.#held(reason) : dropped
     if (stop !== null) return this.#stop(held, stop)
     const broken = cut ?? failureOfCall(exchange, reason)
-    const settled = settle(exchange, this.#gateway, { verdict: 'error', reason: broken.reason, status: 200 })
+    const settled = finishExchange(exchange, this.#gateway, { verdict: 'error', reason: broken.reason, status: 200 })
     exchange.abort.abort()
     await this.#close(settled, () => {
       if (held !== null) this.#enqueue(held)
@@ -414,14 +414,14 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       await settled
       passEnd()
     } catch (thrown) {
-      logUnrecorded(this.#exchange, this.#gateway, thrown)
+      logUnrecordedOutcome(this.#exchange, this.#gateway, thrown)
     }
     if (!this.#ended) this.#outlet?.close()
     this.#end()
   }
 
   #enqueue(bytes: Uint8Array): void {
-    if (!this.#ended && bytes.length > 0) this.#outlet?.enqueue(withoutWholeKey(this.#exchange, bytes))
+    if (!this.#ended && bytes.length > 0) this.#outlet?.enqueue(maskWholeKey(this.#exchange, bytes))
   }
 
   #end(): void {

@@ -14,37 +14,37 @@ import { startTestGateway, type TestGateway } from './gateway.ts'
 const anything = z.looseObject({})
 
 /** How a test server handles a request, and what it can send meanwhile. */
-export interface Working {
+export interface ServerContext {
   readonly params: Json
   readonly signal: AbortSignal
   progress(progress: number): void
   notify(method: string, params: Json): void
   ask(method: string, params: Json): Promise<Json>
 }
-export type Handler = (working: Working) => Json | Promise<Json>
+export type Handler = (working: ServerContext) => Json | Promise<Json>
 
 export interface TestMcpServer {
   readonly record: McpServerRecord
   /** By method. */
   readonly handlers: Record<string, Handler>
   /** Names that are not approved. */
-  readonly held: Set<string>
+  readonly unapproved: Set<string>
   /** Set to make it unreachable. */
   down: boolean
   /** The requests it received, in order. */
-  readonly asked: { method: string; params: Json }[]
+  readonly requests: { method: string; params: Json }[]
   /** The notifications it received, in order. */
-  readonly told: { method: string; params: Json }[]
+  readonly notifications: { method: string; params: Json }[]
   connections: number
 }
 
 export const testMcpServer = (name: string, handlers: Record<string, Handler>): TestMcpServer => ({
   record: { id: `mcps-${name}`, name, version: 1, timeoutMilliseconds: 5000, approval: 'first_use' },
   handlers,
-  held: new Set(),
+  unapproved: new Set(),
   down: false,
-  asked: [],
-  told: [],
+  requests: [],
+  notifications: [],
   connections: 0,
 })
 
@@ -55,7 +55,7 @@ export interface TestMcpServers extends McpServers {
 export function testMcpServers(...servers: TestMcpServer[]): TestMcpServers {
   const listeners = new Set<() => void>()
   return {
-    strays: 0,
+    unsolicited: 0,
     list: () => servers.map(({ record }) => record),
     async connect(record, caller) {
       const server = servers.find((each) => each.record.id === record.id)
@@ -63,7 +63,7 @@ export function testMcpServers(...servers: TestMcpServer[]): TestMcpServers {
       return await connect(server, caller)
     },
     approved: (record, _kind, offers) => {
-      const held = servers.find((each) => each.record.id === record.id)?.held
+      const held = servers.find((each) => each.record.id === record.id)?.unapproved
       return offers.filter(({ name }) => held?.has(name) !== true)
     },
     onChange(listener) {
@@ -80,7 +80,7 @@ async function connect(server: TestMcpServer, caller: McpCaller): Promise<McpCon
   const capabilities = { tools: {}, prompts: {}, resources: { subscribe: true }, logging: {}, completions: {} }
   const peer = new Server({ name: server.record.name, version: '1' }, { capabilities })
   peer.fallbackRequestHandler = async ({ method, params = {} }, extra) => {
-    server.asked.push({ method, params })
+    server.requests.push({ method, params })
     const handler = server.handlers[method]
     if (handler === undefined) throw new SdkError(ErrorCode.MethodNotFound, method)
     const { progressToken } = extra._meta ?? {}
@@ -95,7 +95,7 @@ async function connect(server: TestMcpServer, caller: McpCaller): Promise<McpCon
   }
   peer.removeRequestHandler('logging/setLevel')
   peer.fallbackNotificationHandler = async ({ method, params = {} }) => {
-    server.told.push({ method, params })
+    server.notifications.push({ method, params })
   }
   const client = new Client({ name: 'gateway', version: '1' }, { capabilities: caller.capabilities })
   client.fallbackRequestHandler = async ({ method, params }, { signal }) => caller.request(method, params, { signal })

@@ -45,7 +45,7 @@ export const askResponses = ({ url, secret }: TestGateway, body: string): Promis
   })
 
 /** The content of a chat stream. */
-export const textIn = (body: string): string =>
+export const streamedText = (body: string): string =>
   [...body.matchAll(/^data: (\{.*)$/gm)]
     .map(([, data = '']) => JSON.parse(data).choices?.[0]?.delta?.content ?? '')
     .join('')

@@ -14,10 +14,10 @@ import { noTracer } from '../../telemetry/tracer.ts'
 import { interruptedEvent } from '../accounting/exchange-record.ts'
 import { createMeter } from '../accounting/metrics.ts'
 import type { Gateway } from '../context.ts'
-import { refuse } from '../error-response.ts'
+import { answerFailure } from '../error-response.ts'
 import { beginExchange, type Exchange } from '../exchange.ts'
 import { createInFlight } from '../in-flight.ts'
-import { noNeighbours } from '../mcp/neighbours.ts'
+import { noSiblings } from '../mcp/sibling-workers.ts'
 import type { BeginInspection, Inspected, StreamInspection } from '../policy/inspected-stream.ts'
 import { relayStream } from '../response/sse.ts'
 import { Circuits } from '../upstream/circuit.ts'
@@ -84,7 +84,7 @@ export interface Script {
 }
 
 /** An exchange that was read and opened, with the gateway it runs in. */
-export async function prepared(dialect: Dialect, { stream }: { stream: boolean }) {
+export async function prepareExchange(dialect: Dialect, { stream }: { stream: boolean }) {
   const worker = createTestWorker()
   const settings = testSettings({})
   const running = createInFlight(settings, systemClock, () => undefined)
@@ -107,7 +107,7 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
     mcp: {
       servers: noMcpServers,
       sessions: new McpSessions({ most: 1, idleMilliseconds: 1 }),
-      neighbours: noNeighbours,
+      siblings: noSiblings,
     },
   }
   const request = new Request('http://localhost/', { method: 'POST' })
@@ -138,8 +138,11 @@ export async function prepared(dialect: Dialect, { stream }: { stream: boolean }
 }
 
 /** Relays one scripted stream as a gateway does and returns what the client received. */
-export async function relayed(dialect: Dialect, { chunks, inspect, open = false, framed = false, prepare }: Script) {
-  const { exchange, gateway, worker } = await prepared(dialect, { stream: true })
+export async function relayScript(
+  dialect: Dialect,
+  { chunks, inspect, open = false, framed = false, prepare }: Script,
+) {
+  const { exchange, gateway, worker } = await prepareExchange(dialect, { stream: true })
   exchange.beginInspection = inspect ?? null
   prepare?.(exchange)
   const body = new ReadableStream<Uint8Array>({
@@ -155,7 +158,7 @@ export async function relayed(dialect: Dialect, { chunks, inspect, open = false,
     await relayStream(exchange, gateway, new Response(body, { headers }))
     answer = exchange.answer ?? Response.error()
   } catch (thrown) {
-    answer = await refuse(exchange, gateway, thrown)
+    answer = await answerFailure(exchange, gateway, thrown)
   }
   const text = await answer.text()
   return { answer, text, outcomes: worker.journal.outcomes(), attempts: worker.journal.attempts(), exchange }

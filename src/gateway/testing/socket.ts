@@ -6,7 +6,7 @@ const { WebSocket }: { WebSocket: typeof WebSocketClient } = createRequire(impor
   '../../../node_modules/ws/index.js',
 )
 
-export interface Spoken {
+export interface TestSocket {
   send(frame: string | Uint8Array): void
   /** The next frames, as many as asked for; rejects where the connection ends before. */
   frames(count: number): Promise<string[]>
@@ -17,7 +17,7 @@ export interface Spoken {
 }
 
 /** Opens a connection. Rejects with the status where the handshake is refused. */
-export async function speak(url: string, headers: Record<string, string>): Promise<Spoken> {
+export async function openSocket(url: string, headers: Record<string, string>): Promise<TestSocket> {
   const socket = new WebSocket(url, { headers })
   const received: string[] = []
   let wake: (() => void) | null = null

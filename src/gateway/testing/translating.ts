@@ -51,10 +51,10 @@ export const sentBody = (running: TestGateway): Record<string, unknown> =>
   parseObject(running.seen.at(-1)?.body ?? '') ?? {}
 
 /** An answer that is a stream of these bytes. */
-export const sse = (bytes: Uint8Array | string) => () => inPieces(Buffer.from(bytes), 'text/event-stream')
+export const sse = (bytes: Uint8Array | string) => () => splitResponse(Buffer.from(bytes), 'text/event-stream')
 
 /** The bytes in pieces of three, so that frames and characters are cut. */
-export function inPieces(bytes: Buffer, type: string): Response {
+export function splitResponse(bytes: Buffer, type: string): Response {
   let at = 0
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Failure } from '../../failure.ts'
 import { chat } from '../../languages/chat/dialect.ts'
-import { neverCame } from './call.ts'
+import { hasNoOutput } from './call.ts'
 
 const attempt = {
   eventId: 'e',
@@ -17,19 +17,19 @@ const attempt = {
 const broken = {
   reader: chat.reader({ model: 'm', exchangeId: 'x', usageAdded: false }),
   streaming: false,
-  settled: null,
+  outcomeCommitted: null,
   cut: null,
   attempts: [{ ...attempt, reason: 'provider.interrupted' as const }],
-  relayedText: 0,
+  relayedCharacters: 0,
   usage: null,
 }
 
-test('neverCame() holds for a stream that broke before its first frame', () => {
-  expect(neverCame(broken)).toBe(true)
-  expect(neverCame({ ...broken, attempts: [{ ...attempt, reason: 'provider.timeout' }] })).toBe(true)
+test('hasNoOutput() holds for a stream that broke before its first frame', () => {
+  expect(hasNoOutput(broken)).toBe(true)
+  expect(hasNoOutput({ ...broken, attempts: [{ ...attempt, reason: 'provider.timeout' }] })).toBe(true)
 })
 
-test('neverCame() does not hold for an answer that was blocked, generated, charged, passed on or finished', () => {
+test('hasNoOutput() does not hold for an answer that was blocked, generated, charged, passed on or finished', () => {
   const usage = {
     inputTokens: 1,
     outputTokens: 1,
@@ -40,12 +40,12 @@ test('neverCame() does not hold for an answer that was blocked, generated, charg
   const finals = [
     { attempts: [{ ...attempt, reason: 'ok' as const }] },
     { attempts: [{ ...attempt, reason: 'provider.invalid_answer' as const }] },
-    { relayedText: 3 },
+    { relayedCharacters: 3 },
     { usage },
     { streaming: true },
     { reader: null },
-    { settled: Promise.resolve() },
+    { outcomeCommitted: Promise.resolve() },
     { cut: { reason: 'client.left' as const, failure: new Failure('client_left') } },
   ]
-  expect(finals.map((final) => neverCame({ ...broken, ...final }))).toEqual(finals.map(() => false))
+  expect(finals.map((final) => hasNoOutput({ ...broken, ...final }))).toEqual(finals.map(() => false))
 })

@@ -19,7 +19,7 @@ import type { UpstreamCall } from '../../providers/provider.ts'
 import { InvalidStatus } from '../../providers/send-request.ts'
 import { endAttempt } from '../accounting/exchange-record.ts'
 import { traceHeadersOf } from '../accounting/spans.ts'
-import { nothing } from '../accounting/usage.ts'
+import { noUsage } from '../accounting/usage.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, type Exchange, type ReasonCode, required } from '../exchange.ts'
 import { inspectedUpstream } from '../policy/upstream-inspection.ts'
@@ -27,9 +27,9 @@ import { editBody } from '../request/edit-body.ts'
 import { headersToProvider } from '../request/headers.ts'
 import { memberJson } from '../request/member-json.ts'
 import { callerLanguageOf, languageOf, providerLanguageOf, translatedRequest } from '../request/translate.ts'
-import { noteRefusal, passAnswer } from '../response/answer.ts'
+import { noteErrorUsage, relayAnswer } from '../response/answer.ts'
 import { FirstError } from './first-error.ts'
-import { unusable } from './provider-failure.ts'
+import { discardAnswer } from './provider-failure.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
 
 /** A call that failed before anything of it was passed to the client. */
@@ -56,7 +56,7 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
       endAttempt(exchange, gateway, exchange.cut.reason)
       throw exchange.cut.failure
     }
-    if (thrown instanceof UnreadableAnswer) throw unusable(exchange, gateway, thrown.reason, thrown)
+    if (thrown instanceof UnreadableAnswer) throw discardAnswer(exchange, gateway, thrown.reason, thrown)
     if (!exchange.abort.signal.aborted && lacksDescriptor(thrown)) {
       // Another path would need one too.
       endAttempt(exchange, gateway, 'gateway.file_descriptors_exhausted')
@@ -70,17 +70,17 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
     return { status: null, thrown: failure, advice: noAdvice }
   }
   const upstream = required(exchange.upstream)
-  exchange.waitingSince = null
+  exchange.silentSince = null
   attempt.firstByteMs = Math.round(gateway.clock.monotonic() - attempt.startedMonotonic)
   attempt.status = upstream.status
   if (isTransient(upstream.status)) return await refused(exchange, gateway, upstream, attempt)
   try {
-    await passAnswer(exchange, gateway)
+    await relayAnswer(exchange, gateway)
     return null
   } catch (thrown) {
     if (thrown instanceof FirstError) return await refusedFirst(exchange, gateway, thrown.refusal, attempt)
     // A stream that breaks before anything of it arrived is no answer.
-    if (!neverCame(exchange) && !saidError(exchange)) throw thrown
+    if (!hasNoOutput(exchange) && !wasErrorBody(exchange)) throw thrown
     return { status: null, thrown, advice: noAdvice }
   }
 }
@@ -94,7 +94,7 @@ async function refused(
 ): Promise<FailedAttempt> {
   const advice = retryAdvice(upstream.headers, gateway.clock.now())
   try {
-    await noteRefusal(exchange, gateway, upstream)
+    await noteErrorUsage(exchange, gateway, upstream)
   } catch (thrown) {
     if (exchange.cut !== null) throw thrown
     return { status: null, thrown, advice }
@@ -110,17 +110,17 @@ async function refusedFirst(
   refusal: Response,
   attempt: Attempt,
 ): Promise<FailedAttempt | null> {
-  forgetAnswer(exchange)
+  resetAnswer(exchange)
   exchange.upstream = refusal
   attempt.status = refusal.status
   if (isTransient(refusal.status)) return await refused(exchange, gateway, refusal, attempt)
-  await passAnswer(exchange, gateway)
+  await relayAnswer(exchange, gateway)
   return null
 }
 
 /** Whether a whole answer was a provider error with a success status: the call failed, and another may succeed. */
-const saidError = ({ reader, settled, cut, attempts }: Exchange): boolean =>
-  reader === null && settled === null && cut === null && attempts.at(-1)?.reason === 'provider.error'
+const wasErrorBody = ({ reader, outcomeCommitted, cut, attempts }: Exchange): boolean =>
+  reader === null && outcomeCommitted === null && cut === null && attempts.at(-1)?.reason === 'provider.error'
 
 const brokenOff: ReadonlySet<ReasonCode> = new Set([
   'provider.interrupted',
@@ -133,24 +133,27 @@ const brokenOff: ReadonlySet<ReasonCode> = new Set([
  * Whether a stream broke, or began with an error, with nothing of it passed on or generated. What a policy stopped,
  * what was charged and what cannot be read is final, because another path would be asked the same again.
  */
-export function neverCame(
-  exchange: Pick<Exchange, 'reader' | 'streaming' | 'settled' | 'cut' | 'attempts' | 'relayedText' | 'usage'>,
+export function hasNoOutput(
+  exchange: Pick<
+    Exchange,
+    'reader' | 'streaming' | 'outcomeCommitted' | 'cut' | 'attempts' | 'relayedCharacters' | 'usage'
+  >,
 ): boolean {
-  const { reader, streaming, settled, cut, attempts, relayedText, usage } = exchange
-  const open = reader !== null && !streaming && settled === null && cut === null
-  return open && relayedText === 0 && usage === null && brokenOff.has(attempts.at(-1)?.reason ?? 'ok')
+  const { reader, streaming, outcomeCommitted, cut, attempts, relayedCharacters, usage } = exchange
+  const open = reader !== null && !streaming && outcomeCommitted === null && cut === null
+  return open && relayedCharacters === 0 && usage === null && brokenOff.has(attempts.at(-1)?.reason ?? 'ok')
 }
 
 /** Discards a failed call and its traces, so that the next one finds the exchange as the first did. */
-export function abandonAttempt(exchange: Exchange, gateway: Gateway): void {
+export function discardAttempt(exchange: Exchange, gateway: Gateway): void {
   endAttempt(exchange, gateway, 'provider.error')
   const attempt = exchange.attempts.at(-1)
   if (attempt !== undefined) attempt.usage = exchange.usage
-  forgetAnswer(exchange)
+  resetAnswer(exchange)
 }
 
 /** The next answer is inspected from its beginning under the same policies. */
-function forgetAnswer(exchange: Exchange): void {
+function resetAnswer(exchange: Exchange): void {
   exchange.abort.abort()
   exchange.abort = new AbortController()
   exchange.upstream = null
@@ -158,12 +161,12 @@ function forgetAnswer(exchange: Exchange): void {
   exchange.inspection = null
   exchange.inspectedUpstream = false
   exchange.usage = null
-  exchange.unreportedInput = null
+  exchange.unreportedInputTokens = null
   exchange.tracedAnswer = null
   const { policyResults } = exchange
   const ofAnswer = policyResults.findIndex(({ stage }) => stage !== 'pre_request')
   if (ofAnswer >= 0) policyResults.length = ofAnswer
-  exchange.textSinceUsage = 0
+  exchange.charactersSinceUsage = 0
 }
 
 function bodyToSend(exchange: Exchange, gateway: Gateway): Uint8Array {
@@ -189,7 +192,7 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     ),
     signal: exchange.abort.signal,
     answerLimit: gateway.settings.answer_limit_bytes,
-    counted: (reported, unreported) => noteCounted(exchange, gateway, reported, unreported),
+    counted: (reported, unreported) => noteCallUsage(exchange, gateway, reported, unreported),
   }
   return language === null
     ? kind.send(provider, call, gateway.fetch)
@@ -214,27 +217,27 @@ async function sendTranslated(
     asked: { model: required(exchange.facts).model, exchangeId: exchange.id, includeUsage: true },
     limit: gateway.settings.answer_limit_bytes,
     heard() {
-      if (exchange.waitingSince !== null) exchange.waitingSince = gateway.clock.monotonic()
+      if (exchange.silentSince !== null) exchange.silentSince = gateway.clock.monotonic()
     },
     told(event) {
-      if (!exchange.inspectedUpstream) noteTold(exchange, event)
+      if (!exchange.inspectedUpstream) noteEventUsage(exchange, event)
     },
   })
 }
 
 /** Notes the cost of calls of a request that is sent as several. Each shows that the provider is not silent. */
-function noteCounted(exchange: Exchange, { clock }: Gateway, reported: number | null, unreported: number): void {
-  exchange.unreportedInput = unreported
-  if (reported !== null) exchange.usage = { ...nothing, inputTokens: reported }
-  if (exchange.waitingSince !== null) exchange.waitingSince = clock.monotonic()
+function noteCallUsage(exchange: Exchange, { clock }: Gateway, reported: number | null, unreported: number): void {
+  exchange.unreportedInputTokens = unreported
+  if (reported !== null) exchange.usage = { ...noUsage, inputTokens: reported }
+  if (exchange.silentSince !== null) exchange.silentSince = clock.monotonic()
 }
 
 /** A usage report in a translated stream counts when it arrives; some dialects state usage only at the end. */
-function noteTold(exchange: Exchange, event: NeutralEvent): void {
-  if (event.type === 'text') exchange.textSinceUsage += event.text.length
+function noteEventUsage(exchange: Exchange, event: NeutralEvent): void {
+  if (event.type === 'text') exchange.charactersSinceUsage += event.text.length
   if (event.type !== 'usage') return
   exchange.usage = event.usage
-  exchange.textSinceUsage = 0
+  exchange.charactersSinceUsage = 0
 }
 
 function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {
@@ -252,7 +255,7 @@ function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): At
     reason: 'ok',
   }
   exchange.attempts.push(attempt)
-  exchange.waitingSince = attempt.startedMonotonic
+  exchange.silentSince = attempt.startedMonotonic
   return attempt
 }
 

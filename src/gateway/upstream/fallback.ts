@@ -19,16 +19,16 @@
  */
 import { Failure } from '../../failure.ts'
 import { coversAttempt } from '../accounting/settlement.ts'
-import { lookAtToken } from '../admission/authenticate.ts'
+import { checkToken } from '../admission/authenticate.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
-import { passAnswer } from '../response/answer.ts'
-import { abandonAttempt, attemptCall, type FailedAttempt } from './call.ts'
+import { relayAnswer } from '../response/answer.ts'
+import { attemptCall, discardAttempt, type FailedAttempt } from './call.ts'
 import { waitBeforeRetry } from './retry.ts'
 import { deadlinesOf } from './timeouts.ts'
 
 /** The progress of the search for an answer. */
-interface Course {
+interface Search {
   /** Paths that have not been tried. */
   readonly left: ResolvedModel[]
   /** The number of attempts on the present path. */
@@ -39,7 +39,7 @@ interface Course {
 
 export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
   const { clock, settings } = gateway
-  const course: Course = {
+  const course: Search = {
     left: [...exchange.paths],
     tries: 0,
     until: clock.monotonic() + deadlinesOf(exchange.model?.provider ?? null, settings).total,
@@ -63,7 +63,7 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
       await answerFailure(exchange, gateway, failed)
       break
     }
-    lookAtToken(exchange, gateway)
+    checkToken(exchange, gateway)
   }
   // The provider has the bytes; a long stream should not keep them in memory.
   exchange.body = null
@@ -73,7 +73,7 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
 /**
  * The next path that its circuit allows, removed from `left` together with the skipped ones; null when there is none.
  */
-function nextPath({ left }: Course, { circuits, clock }: Gateway): ResolvedModel | null {
+function nextPath({ left }: Search, { circuits, clock }: Gateway): ResolvedModel | null {
   const now = clock.monotonic()
   for (const path of left) {
     if (!circuits.allows(path, now)) continue
@@ -84,32 +84,32 @@ function nextPath({ left }: Course, { circuits, clock }: Gateway): ResolvedModel
 }
 
 /** Prepares the next attempt, after a wait on the same path; false when there is none. */
-async function findNext(course: Course, exchange: Exchange, gateway: Gateway, failed: FailedAttempt): Promise<boolean> {
+async function findNext(course: Search, exchange: Exchange, gateway: Gateway, failed: FailedAttempt): Promise<boolean> {
   if (!coversAttempt(exchange)) return false
   const wait = retryWait(course, exchange, gateway, failed)
   if (wait !== null) {
-    abandonAttempt(exchange, gateway)
+    discardAttempt(exchange, gateway)
     await pause(exchange, wait)
     if (exchange.cut !== null) throw exchange.cut.failure
     return true
   }
   const next = gateway.clock.monotonic() < course.until ? nextPath(course, gateway) : null
   if (next === null) return false
-  abandonAttempt(exchange, gateway)
+  discardAttempt(exchange, gateway)
   exchange.model = next
   course.tries = 0
   return true
 }
 
-function retryWait(course: Course, exchange: Exchange, { settings, clock }: Gateway, failed: FailedAttempt) {
-  if (wasTooSlow(exchange)) return null
+function retryWait(course: Search, exchange: Exchange, { settings, clock }: Gateway, failed: FailedAttempt) {
+  if (missedDeadline(exchange)) return null
   const rules = { retries: settings.path_retries, longestWait: 1000 * settings.retry_wait_seconds }
   const wait = waitBeforeRetry(course.tries, failed.advice, rules, jitterOf(exchange))
   return wait === null || clock.monotonic() + wait >= course.until ? null : wait
 }
 
 /** Whether a deadline of the connection or the answer ended the call: the path has used up its time. */
-function wasTooSlow({ attempts, abort }: Exchange): boolean {
+function missedDeadline({ attempts, abort }: Exchange): boolean {
   const reason = attempts.at(-1)?.reason
   return reason === 'provider.timeout' || (reason === 'provider.unreachable' && abort.signal.aborted)
 }
@@ -144,7 +144,7 @@ function noteOutcome(path: ResolvedModel, failed: FailedAttempt | null, { circui
 
 /** No path is left: answers with the last failure. */
 async function answerFailure(exchange: Exchange, gateway: Gateway, failed: FailedAttempt): Promise<void> {
-  if (failed.status !== null) return await passAnswer(exchange, gateway)
+  if (failed.status !== null) return await relayAnswer(exchange, gateway)
   const reason = exchange.attempts.at(-1)?.reason
   if (reason === 'provider.unreachable') throw new Failure('provider_primary_path_error', { cause: failed.thrown })
   if (reason !== 'provider.timeout') throw failed.thrown

@@ -7,7 +7,7 @@ import type { Provider } from '../../providers/provider.ts'
 import type { Exchange } from '../exchange.ts'
 
 type Credentials = Pick<Provider, 'apiKey' | 'headers'>
-type Called = Pick<Exchange, 'model'>
+type KeyedProvider = Pick<Exchange, 'model'>
 
 const mask = '[PROVIDER_KEY]'
 /** A shorter text is no credential, and masking it would change unrelated words. */
@@ -29,7 +29,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
 /** Returns the same text when nothing of the credential is in it. */
-export function textWithoutKey(called: Called, text: string): string {
+export function maskKeyInText(called: KeyedProvider, text: string): string {
   const any = patternsOf(called)?.any
   if (any === undefined) return text
   const unescaped = text.includes('\\') ? withoutEscapes(text) : text
@@ -38,19 +38,19 @@ export function textWithoutKey(called: Called, text: string): string {
 }
 
 /** Returns the same bytes when nothing of the credential is in them. */
-export function withoutKey(called: Called, bytes: Uint8Array): Uint8Array {
+export function maskKey(called: KeyedProvider, bytes: Uint8Array): Uint8Array {
   const text = decoder.decode(bytes)
-  const masked = textWithoutKey(called, text)
+  const masked = maskKeyInText(called, text)
   return masked === text ? bytes : encoder.encode(masked)
 }
 
 /**
- * As `withoutKey`, for answers that are no errors: masks only the whole credential or its beginning as it is. What
+ * As `maskKey`, for answers that are no errors: masks only the whole credential or its beginning as it is. What
  * merely resembles a shortened key may be the model's own text.
  */
-export function withoutWholeKey(called: Called, bytes: Uint8Array): Uint8Array {
+export function maskWholeKey(called: KeyedProvider, bytes: Uint8Array): Uint8Array {
   const patterns = patternsOf(called)
-  return patterns !== null && holdsFragment(bytes, patterns.fragments) ? withoutKey(called, bytes) : bytes
+  return patterns !== null && holdsFragment(bytes, patterns.fragments) ? maskKey(called, bytes) : bytes
 }
 
 function holdsFragment(bytes: Uint8Array, fragments: readonly Buffer[]): boolean {
@@ -70,7 +70,7 @@ const withoutEscapes = (text: string): string =>
     return isNeedless ? character : written
   })
 
-function patternsOf({ model }: Called): Patterns | null {
+function patternsOf({ model }: KeyedProvider): Patterns | null {
   if (model === null) return null
   let patterns = known.get(model.provider)
   if (patterns === undefined) {
@@ -90,7 +90,7 @@ function patternsFor({ apiKey, headers }: Credentials): Patterns | null {
   const secrets = [...found].filter(({ length }) => length >= shortest)
   if (secrets.length === 0) return null
   const fragments = new Set(
-    secrets.flatMap((secret) => wholeForms(secret).map((form) => form.slice(0, tellingLength(secret)))),
+    secrets.flatMap((secret) => wholeForms(secret).map((form) => form.slice(0, identifyingLength(secret)))),
   )
   return {
     any: new RegExp(secrets.flatMap(formsOf).join('|'), 'g'),
@@ -99,7 +99,7 @@ function patternsFor({ apiKey, headers }: Credentials): Patterns | null {
 }
 
 /** The length of the beginning that identifies a credential; all of a short one. */
-const tellingLength = ({ length }: string): number => (length >= 2 * prefixLength ? prefixLength : length)
+const identifyingLength = ({ length }: string): number => (length >= 2 * prefixLength ? prefixLength : length)
 
 /** The whole credential, plain and as JSON and URLs write it. */
 const wholeForms = (secret: string): string[] => [

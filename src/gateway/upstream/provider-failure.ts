@@ -4,7 +4,7 @@ import type { Gateway } from '../context.ts'
 import type { Exchange, ReasonCode } from '../exchange.ts'
 
 /** Cancels an unusable answer of the provider, so that it stops being sent, and makes the failure. */
-export function unusable(exchange: Exchange, gateway: Gateway, reason: ReasonCode, cause?: unknown): Failure {
+export function discardAnswer(exchange: Exchange, gateway: Gateway, reason: ReasonCode, cause?: unknown): Failure {
   endAttempt(exchange, gateway, reason)
   exchange.abort.abort()
   return failureOfCall(exchange, reason, cause).failure
@@ -16,11 +16,11 @@ export function unusable(exchange: Exchange, gateway: Gateway, reason: ReasonCod
  */
 export function failureOfCall({ attempts }: Exchange, reason: ReasonCode, cause?: unknown) {
   if (attempts.at(-1)?.reason !== late) return { reason, failure: new Failure('upstream_provider_error', { cause }) }
-  return { reason: late, failure: unfinished(cause) }
+  return { reason: late, failure: interruptedFailure(cause) }
 }
 
 const late = 'provider.timeout'
 
 /** A deadline passed after the answer began. */
-export const unfinished = (cause?: unknown): Failure =>
+export const interruptedFailure = (cause?: unknown): Failure =>
   new Failure('provider_primary_path_error', { message: 'The provider did not finish its answer in time', cause })

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createServer } from 'node:net'
-import { byProxy, dialTcp, Reachability } from './reachability.ts'
+import { dialTcp, Reachability, usesProxy } from './reachability.ts'
 
 function dialling() {
   let now = 0
@@ -57,8 +57,8 @@ test('dialTcp() connects only to a listening port', async () => {
   await expect(dialTcp(`http://127.0.0.1:${port}`, 1000)).rejects.toThrow()
 })
 
-test('byProxy() recognizes the proxy variables', () => {
-  expect([byProxy({}), byProxy({ HTTPS_PROXY: '' }), byProxy({ https_proxy: 'http://proxy' })]).toEqual([
+test('usesProxy() recognizes the proxy variables', () => {
+  expect([usesProxy({}), usesProxy({ HTTPS_PROXY: '' }), usesProxy({ https_proxy: 'http://proxy' })]).toEqual([
     false,
     false,
     true,

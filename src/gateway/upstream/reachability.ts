@@ -83,5 +83,5 @@ export const dialTcp: Dial = (origin, milliseconds) =>
 const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
 
 /** Whether calls go through a proxy that the environment names. */
-export const byProxy = (environment: Readonly<Record<string, string | undefined>>): boolean =>
+export const usesProxy = (environment: Readonly<Record<string, string | undefined>>): boolean =>
   proxyVariables.some((name) => environment[name] !== undefined && environment[name] !== '')

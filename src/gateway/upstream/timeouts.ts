@@ -18,28 +18,28 @@ export type DeadlineSettings = Pick<
   'connect_timeout_seconds' | 'first_byte_timeout_seconds' | 'idle_timeout_seconds' | 'total_timeout_seconds'
 >
 
-type LowPriority = Pick<Provider, 'timeouts'>
+type ProviderTimeouts = Pick<Provider, 'timeouts'>
 
-const byDefault: LowPriority = {}
+const noTimeouts: ProviderTimeouts = {}
 /** Computed once for each provider record, because every sweep asks for every running exchange. */
-const known = new WeakMap<DeadlineSettings, WeakMap<LowPriority, Deadlines>>()
+const cache = new WeakMap<DeadlineSettings, WeakMap<ProviderTimeouts, Deadlines>>()
 
-export function deadlinesOf(provider: LowPriority | null, settings: DeadlineSettings): Deadlines {
-  let ofProviders = known.get(settings)
+export function deadlinesOf(provider: ProviderTimeouts | null, settings: DeadlineSettings): Deadlines {
+  let ofProviders = cache.get(settings)
   if (ofProviders === undefined) {
     ofProviders = new WeakMap()
-    known.set(settings, ofProviders)
+    cache.set(settings, ofProviders)
   }
-  const patient = provider ?? byDefault
-  let deadlines = ofProviders.get(patient)
+  const timeoutsOf = provider ?? noTimeouts
+  let deadlines = ofProviders.get(timeoutsOf)
   if (deadlines === undefined) {
-    deadlines = workedOut(patient, settings)
-    ofProviders.set(patient, deadlines)
+    deadlines = computeDeadlines(timeoutsOf, settings)
+    ofProviders.set(timeoutsOf, deadlines)
   }
   return deadlines
 }
 
-const workedOut = ({ timeouts }: LowPriority, settings: DeadlineSettings): Deadlines => ({
+const computeDeadlines = ({ timeouts }: ProviderTimeouts, settings: DeadlineSettings): Deadlines => ({
   connect: 1000 * (timeouts?.connectSeconds ?? settings.connect_timeout_seconds),
   firstByte: 1000 * (timeouts?.firstByteSeconds ?? settings.first_byte_timeout_seconds),
   idle: 1000 * (timeouts?.idleSeconds ?? settings.idle_timeout_seconds),

@@ -150,7 +150,7 @@ export class SocketConnection {
       return await this.#pass(await govern({ request, requestId, body: encoder.encode(text) }), requestId)
     } catch {
       // A provider's stream ends in frames, never in an error, so an exception is a defect, which the peer is told.
-      return { code: 1011, reason: 'Something failed inside' }
+      return { code: 1011, reason: 'Internal error' }
     } finally {
       this.#leaving = null
     }

@@ -51,7 +51,7 @@ function checkEvent({ type, stream_id: worker }: Record<string, unknown>): void 
 }
 
 /** A dialect as it is spoken over a WebSocket: the same but for the gateway's own errors. */
-export const overSocket = (dialect: Dialect): Dialect => ({
+export const socketFrames = (dialect: Dialect): Dialect => ({
   ...dialect,
   errorBody: errorFrame,
   reader: (start) => framed(dialect.reader(start)),

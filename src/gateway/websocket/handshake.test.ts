@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { eventually } from '../../../test/support/eventually.ts'
 import { question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
-import { type Spoken, speak } from '../testing/socket.ts'
+import { openSocket, type TestSocket } from '../testing/socket.ts'
 
 let running: TestGateway
 let answer: (request: Request, body: string) => Response | Promise<Response>
@@ -16,8 +16,8 @@ beforeEach(async () => {
 })
 afterEach(() => running.stop())
 
-const connect = (headers: Record<string, string> = {}, path = '/v1/chat/completions/ws'): Promise<Spoken> =>
-  speak(`${running.url.replace('http', 'ws')}${path}`, { authorization: `Bearer ${running.secret}`, ...headers })
+const connect = (headers: Record<string, string> = {}, path = '/v1/chat/completions/ws'): Promise<TestSocket> =>
+  openSocket(`${running.url.replace('http', 'ws')}${path}`, { authorization: `Bearer ${running.secret}`, ...headers })
 
 const errorFrameOf = (text: string | undefined) => JSON.parse(text ?? '{}')
 

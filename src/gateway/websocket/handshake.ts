@@ -16,10 +16,10 @@ import { authenticate } from '../admission/authenticate.ts'
 import { admitToken } from '../admission/authorize.ts'
 import { tokenRevoked } from '../admission/token-revoked.ts'
 import type { Gateway } from '../context.ts'
-import { failureAnswer, refuse } from '../error-response.ts'
+import { answerFailure, failureResponse } from '../error-response.ts'
 import { beginExchange, type Connection, required } from '../exchange.ts'
 import { type FrameArrival, SocketConnection } from './connection.ts'
-import { overSocket } from './frame.ts'
+import { socketFrames } from './frame.ts'
 
 /** The server's part in a handshake. */
 export type SocketListener = Connection & Pick<Bun.Server<SocketConnection>, 'upgrade'>
@@ -66,7 +66,7 @@ const waitingFrames = 2
 const routes: ReadonlyMap<string, SocketRoute> = new Map(
   familyNames.flatMap((family) => {
     const dialect = dialects[family]
-    const frames = overSocket(dialect)
+    const frames = socketFrames(dialect)
     return (families[family].webSockets ?? []).map(
       ({ path, shared = false }) => [path, { route: `GET ${path}`, path, dialect, frames, shared }] as const,
     )
@@ -97,7 +97,7 @@ export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
       },
     })
     if (server?.upgrade(request, { data: connection, headers: { 'x-request-id': requestId } }) !== true) {
-      return failureAnswer(route.dialect, new Failure('bad_request'), requestId, null)
+      return failureResponse(route.dialect, new Failure('bad_request'), requestId, null)
     }
     connections.add(connection)
     return undefined
@@ -112,8 +112,8 @@ export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
       return route?.shared === true && !asksForUpgrade(request) ? null : route
     },
     open(route, request, arrival) {
-      const unfit = unfitHandshake(route, request, arrival.requestId)
-      if (unfit !== null) return unfit
+      const invalidHandshake = unfitHandshake(route, request, arrival.requestId)
+      if (invalidHandshake !== null) return invalidHandshake
       const exchange = beginExchange(
         { request, connection: arrival.server, ...arrival, ...route, family: route.dialect.family },
         gateway,
@@ -122,7 +122,7 @@ export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
         authenticate(exchange, gateway)
         admitToken(exchange, gateway)
       } catch (thrown) {
-        return refuse(exchange, gateway, thrown)
+        return answerFailure(exchange, gateway, thrown)
       }
       return accept(route, request, arrival, required(exchange.token))
     },
@@ -165,7 +165,7 @@ const asksForUpgrade = (request: Request): boolean => request.method === 'GET' &
 /** RFC 6455 section 4.2.1: what every opening handshake must have; RFC 9110 section 15.5.22 for 426. */
 function unfitHandshake({ dialect }: SocketRoute, { method, headers }: Request, requestId: string): Response | null {
   const answer = (failure: Failure, more: Record<string, string>) => {
-    const response = failureAnswer(dialect, failure, requestId, null)
+    const response = failureResponse(dialect, failure, requestId, null)
     for (const [name, value] of Object.entries(more)) response.headers.set(name, value)
     return response
   }

@@ -7,7 +7,7 @@
  */
 
 import { HeldText } from '../held-text.ts'
-import type { Work } from '../work-budget.ts'
+import type { WorkBudget } from '../work-budget.ts'
 import { type Detector, type Match, maxLiveUnits, type Scanner } from './detector.ts'
 
 /** A stretch that nothing can add to any more. */
@@ -38,7 +38,7 @@ export interface TextMatcher {
   /** No match is longer than what can be held, so that a window of a text shows whether it stands there. */
   readonly bounded?: true
   /** `work` is what it may make of all texts that it is given for. */
-  follow(work?: Work): TextFollower
+  follow(work?: WorkBudget): TextFollower
 }
 
 /** The matcher of a detector. */
@@ -76,7 +76,7 @@ export class Follower implements TextFollower {
   readonly #bounded: boolean
   #endless = false
 
-  constructor(detector: Detector, work?: Work) {
+  constructor(detector: Detector, work?: WorkBudget) {
     this.#bounded = detector.bounded
     this.#scanner = detector.scanner(this.#text, work)
   }
@@ -106,7 +106,7 @@ export class Follower implements TextFollower {
     let behind = first
     const joined: Stretch = { start, end, label, entry, labelled: end, closed: false }
     for (let next = stretches[behind]; next !== undefined && next.start < end; next = stretches[behind]) {
-      if (next.start < joined.start || (next.start === joined.start && namesRather(next, joined))) {
+      if (next.start < joined.start || (next.start === joined.start && moreSpecific(next, joined))) {
         joined.label = next.label
         joined.entry = next.entry
         joined.labelled = next.labelled
@@ -144,7 +144,7 @@ export class Follower implements TextFollower {
 }
 
 /** Of two matches with one start the longer one names the stretch; where both are as long, the first by name. */
-function namesRather(one: Stretch, other: Stretch): boolean {
+function moreSpecific(one: Stretch, other: Stretch): boolean {
   if (one.labelled !== other.labelled) return one.labelled > other.labelled
   return `${one.label} ${one.entry}` < `${other.label} ${other.entry}`
 }

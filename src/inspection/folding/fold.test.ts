@@ -3,7 +3,7 @@ import { personalData } from '../detectors/personal-data/personal-data.ts'
 import { termDetector } from '../detectors/terms/term-detector.ts'
 import { matcherOf } from '../detectors/text-matcher.ts'
 import { patternDetector } from '../regex/pattern-detector.ts'
-import { passPieces, ruleOf } from '../testing/passing.ts'
+import { feedPieces, ruleOf } from '../testing/passing.ts'
 import { foldForPattern, isIgnorable } from './fold.ts'
 
 test('drops every invisible character, also U+FEFF', () => {
@@ -20,9 +20,9 @@ test('finds a term or address with U+FEFF inside, whole or in pieces', () => {
   const text = 'a se\ufeffcret to bo\ufeffb@x.c\ufeffom.'
   expect(matcherOf(term).matches(text)).toMatchObject([{ start: 2, end: 9 }])
   const rules = [ruleOf(term, 'redact'), ruleOf(email, 'redact')]
-  expect(passPieces(rules, [text]).text).toBe('a [TERM] to [EMAIL].')
-  expect(passPieces(rules, [...text]).text).toBe('a [TERM] to [EMAIL].')
-  expect(passPieces(rules, ['{"a":"bob@\\ufeffx.com"}'], 'tool_arguments').text).toBe('{"a":"[EMAIL]"}')
+  expect(feedPieces(rules, [text]).text).toBe('a [TERM] to [EMAIL].')
+  expect(feedPieces(rules, [...text]).text).toBe('a [TERM] to [EMAIL].')
+  expect(feedPieces(rules, ['{"a":"bob@\\ufeffx.com"}'], 'tool_arguments').text).toBe('{"a":"[EMAIL]"}')
 })
 
 test('folds all Turkish forms of i to one letter and finds them at their position', () => {
@@ -34,9 +34,9 @@ test('folds all Turkish forms of i to one letter and finds them at their positio
   for (const spelled of ['istanbul', 'ISTANBUL', 'İstanbul', 'İSTANBUL', 'ıstanbul']) {
     const text = `in ${spelled}, İİ`
     for (const rules of [[ruleOf(term, 'redact')], [ruleOf(pattern, 'redact')]]) {
-      expect(passPieces(rules, [text]).text).toMatch(/^in \[(TERM|P)\], İİ$/)
-      expect(passPieces(rules, [...text]).text).toMatch(/^in \[(TERM|P)\], İİ$/)
+      expect(feedPieces(rules, [text]).text).toMatch(/^in \[(TERM|P)\], İİ$/)
+      expect(feedPieces(rules, [...text]).text).toMatch(/^in \[(TERM|P)\], İİ$/)
     }
   }
-  expect(passPieces([ruleOf(term, 'redact')], ['i\u0307stanbul']).text).toBe('[TERM]')
+  expect(feedPieces([ruleOf(term, 'redact')], ['i\u0307stanbul']).text).toBe('[TERM]')
 })

@@ -10,7 +10,7 @@ import { personalData } from '../detectors/personal-data/personal-data.ts'
 import { secretSources } from '../detectors/secrets/secret-patterns.ts'
 import { HeldText } from '../held-text.ts'
 import { cutAt } from '../testing/passing.ts'
-import { TooMuchWork, Work } from '../work-budget.ts'
+import { WorkBudget, WorkBudgetExceeded } from '../work-budget.ts'
 import { type PatternSource, patternDetector } from './pattern-detector.ts'
 
 interface Told {
@@ -24,7 +24,7 @@ function tell(sources: readonly PatternSource[], pieces: readonly string[], step
   const detector = patternDetector(sources, stepsKept === undefined ? options : { ...options, stepsKept })
   const matches: Match[] = []
   const live: number[] = []
-  const work = new Work()
+  const work = new WorkBudget()
   try {
     // The second time what was learned is there.
     for (let time = 0; time < 2; time++) {
@@ -40,7 +40,7 @@ function tell(sources: readonly PatternSource[], pieces: readonly string[], step
     }
   } catch (error) {
     // Where it is too much for one it is for all, at the same place.
-    if (!(error instanceof TooMuchWork)) throw error
+    if (!(error instanceof WorkBudgetExceeded)) throw error
   }
   return { matches, live, moves: work.moves }
 }

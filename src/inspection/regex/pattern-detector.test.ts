@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test'
 import { Failure } from '../../failure.ts'
 import { personalData } from '../detectors/personal-data/personal-data.ts'
 import { matcherOf } from '../detectors/text-matcher.ts'
-import { passPieces, ruleOf } from '../testing/passing.ts'
-import { TooMuchWork, Work } from '../work-budget.ts'
+import { feedPieces, ruleOf } from '../testing/passing.ts'
+import { WorkBudget, WorkBudgetExceeded } from '../work-budget.ts'
 import { patternDetector } from './pattern-detector.ts'
 
 const detector = (pattern: string, streaming = true) =>
@@ -84,28 +84,28 @@ test('matches in linear time, because no pattern backtracks', () => {
 const email = ruleOf(patternDetector(personalData.email, { streaming: true, paramOf: String }), 'redact')
 
 test('holds a match until it can no longer grow', () => {
-  expect(passPieces([email], ['to a@b.co', 'm', ', ok']).parts).toEqual(['to ', '', '[EMAIL], ', 'ok'])
-  expect(passPieces([email], ['to a@b.co']).parts).toEqual(['to ', '[EMAIL]'])
+  expect(feedPieces([email], ['to a@b.co', 'm', ', ok']).parts).toEqual(['to ', '', '[EMAIL], ', 'ok'])
+  expect(feedPieces([email], ['to a@b.co']).parts).toEqual(['to ', '[EMAIL]'])
 })
 
 test('drops a candidate at the character that rules it out', () => {
-  expect(passPieces([email], ['john', '.', ' Doe ', '@home']).parts).toEqual(['', '', 'john. Doe ', '@', 'home'])
+  expect(feedPieces([email], ['john', '.', ' Doe ', '@home']).parts).toEqual(['', '', 'john. Doe ', '@', 'home'])
   const card = ruleOf(patternDetector(personalData.card, { streaming: true, paramOf: String }), 'redact')
-  expect(passPieces([card], ['4111 1111 1111 111', '2, ok']).text).toBe('4111 1111 1111 1112, ok')
-  expect(passPieces([card], ['4111 1111 1111 111', '1, ok']).text).toBe('[CARD], ok')
+  expect(feedPieces([card], ['4111 1111 1111 111', '2, ok']).text).toBe('4111 1111 1111 1112, ok')
+  expect(feedPieces([card], ['4111 1111 1111 111', '1, ok']).text).toBe('[CARD], ok')
 })
 
 test('limits a policy’s work at every split, far above what everyday patterns need', () => {
   const text = 'a'.repeat(300_000)
   const wide = matcherOf(detector('[a-z]{1,500}@corp'))
-  expect(() => wide.matches(`${text}@corp`)).toThrow(TooMuchWork)
+  expect(() => wide.matches(`${text}@corp`)).toThrow(WorkBudgetExceeded)
   expect(wide.matches(text)).toEqual([])
-  const work = new Work()
+  const work = new WorkBudget()
   expect(() => {
     for (let at = 0; at < text.length; at += 300) wide.follow(work).push(text.slice(at, at + 300), true)
-  }).toThrow(TooMuchWork)
+  }).toThrow(WorkBudgetExceeded)
   const prose = 'The quick brown fox wrote to john.doe@example.com about order 48151623 in 2021. '.repeat(500)
-  const everyday = new Work()
+  const everyday = new WorkBudget()
   const all = patternDetector(Object.values(personalData).flat(), { streaming: true, paramOf: String })
   matcherOf(all).follow(everyday).push(prose, true)
   expect(everyday.moves).toBeLessThan(prose.length * 32)

@@ -12,7 +12,7 @@ import { Failure } from '../../failure.ts'
 import { type Detector, type Match, maxLiveUnits, maxMatchLength, type Scanner } from '../detectors/detector.ts'
 import { foldForPattern } from '../folding/fold.ts'
 import type { HeldText } from '../held-text.ts'
-import { Work } from '../work-budget.ts'
+import { WorkBudget } from '../work-budget.ts'
 import { LazyDfa, type PatternState } from './lazy-dfa.ts'
 import { type Ending, NfaSimulation } from './nfa-simulation.ts'
 import { type CompiledPattern, compileProgram, type Program } from './pattern-program.ts'
@@ -74,7 +74,7 @@ export function patternDetector(
   return {
     bounded: program.bounded,
     mayMatch: patternScreen(patterns.map(({ node }) => node)),
-    scanner: (text, work) => new PatternScanner(shared, text, work ?? new Work()),
+    scanner: (text, work) => new PatternScanner(shared, text, work ?? new WorkBudget()),
   }
 }
 
@@ -91,7 +91,7 @@ class PatternScanner implements Scanner {
   readonly #startTable: StartTable
   readonly #states: LazyDfa
   readonly #text: HeldText
-  readonly #work: Work
+  readonly #work: WorkBudget
   #position: number
   /** The end of the last character that counts, and that character. */
   #lastEnd: number
@@ -113,7 +113,7 @@ class PatternScanner implements Scanner {
   #moves = 0
   #counted = 0
 
-  constructor({ program, startTable, states }: Shared, text: HeldText, work: Work) {
+  constructor({ program, startTable, states }: Shared, text: HeldText, work: WorkBudget) {
     this.#work = work
     this.#program = program
     this.#startTable = startTable

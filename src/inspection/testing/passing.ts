@@ -16,7 +16,7 @@ export const ruleOf = (detector: Detector, action: TextAction, more: Partial<Ins
   ...more,
 })
 
-export interface Passed {
+export interface FedText {
   text: string
   /** What went out after each piece, and at the end. */
   parts: readonly string[]
@@ -25,11 +25,11 @@ export interface Passed {
 }
 
 /** Passes pieces through rules, as one text of a kind. */
-export function passPieces(
+export function feedPieces(
   rules: readonly InspectionRule[],
   pieces: readonly string[],
   kind: TextKind = 'content',
-): Passed {
+): FedText {
   const findings: Finding[] = []
   const channel = new Channel(rules, { kind, role: null, place: 'text' }, findings)
   const parts = pieces.map((piece) => channel.push(piece))

@@ -13,7 +13,7 @@ const alphabets: Readonly<Record<string, string>> = {
 }
 
 /** `shpat_{hex 32}` with 32 digits that look random and are the same each time. */
-export function written(sample: string, seed = 1): string {
+export function exampleSecret(sample: string, seed = 1): string {
   let state = seed
   return sample.replace(/\{(\w+) (\d+)\}/g, (_all, name: string, count: string) => {
     const alphabet = alphabets[name] ?? ''

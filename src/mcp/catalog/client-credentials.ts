@@ -1,6 +1,6 @@
 /**
- * Access tokens for an MCP server by client credentials (RFC 6749 section 4.4), with the resource they are for (RFC
- * 8707): one for all sessions of a gateway, kept until shortly before it expires, and got anew once the server refuses it.
+ * Gets access tokens for an MCP server by client credentials (RFC 6749 section 4.4) with the resource they are for (RFC
+ * 8707). All sessions of a gateway share one; it is renewed shortly before it expires or when the server refuses it.
  */
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
@@ -14,7 +14,7 @@ export type OAuthClient = NonNullable<ServerCredentials['oauth']>
 const answerBytes = 64 * 1024
 const answerMilliseconds = 15_000
 const shortlyMilliseconds = 30_000
-/** RFC 6749 section 5.1 recommends that `expires_in` is there; without it a token is asked for anew after a while. */
+/** RFC 6749 section 5.1 recommends `expires_in`; without it a token is renewed after this time. */
 const defaultSeconds = 300
 
 const tokenSchema = z.looseObject({
@@ -36,7 +36,7 @@ export class ClientCredentials {
     this.#clock = clock
   }
 
-  /** A token that is thought to hold; never the one that was `refused`. Rejects with a Failure. */
+  /** A token that should be valid, never the `refused` one. Rejects with a Failure. */
   async token(refused: string | null = null): Promise<string> {
     const known = this.#token
     if (known !== null && known.text !== refused && this.#clock.monotonic() < known.until) return known.text
@@ -69,7 +69,7 @@ export class ClientCredentials {
       this.#token = { text: token, until }
       return token
     } catch (error) {
-      // What the endpoint wrote could hold anything: it is not repeated.
+      // The endpoint's answer may hold anything, so it is not repeated.
       throw new Failure('mcp.server_unreachable', {
         message: 'No access token for the MCP server could be had',
         cause: error,

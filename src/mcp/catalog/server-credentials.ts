@@ -1,6 +1,6 @@
 /**
- * The secrets of an MCP server at rest, kept as those of providers are (`src/providers/credentials.ts`): sealed in the
- * state under a data key of its own, which lies in the ledger under the master key and reaches gateways by bootstrap.
+ * Stores the secrets of an MCP server like those of providers (`src/providers/credentials.ts`): sealed in the state
+ * under a data key, which is in the ledger under the master key and reaches gateways by bootstrap.
  */
 import { z } from 'zod'
 import { seal, unseal } from '../../lib/seal.ts'
@@ -25,23 +25,23 @@ export type ServerCredentials = z.infer<typeof serverCredentialsSchema>
 
 export const noServerCredentials: ServerCredentials = { headers: {}, oauth: null, environment: {} }
 
-/** The name of the ledger's secret that holds a server's data key. */
+/** The name of the ledger secret that holds a server's data key. */
 const keyName = (serverId: string): string => `mcp-server-key:${serverId}`
 
 export const sealServerCredentials = (dataKey: Uint8Array, id: string, credentials: ServerCredentials): string =>
   seal(dataKey, JSON.stringify(credentials), id)
 
-/** Opens what `sealServerCredentials` made. Throws where the key is another. */
+/** Opens what `sealServerCredentials` made. Throws with another key. */
 export const openServerCredentials = (dataKey: Uint8Array, id: string, sealed: string): ServerCredentials =>
   serverCredentialsSchema.parse(JSON.parse(unseal(dataKey, sealed, id)))
 
-/** The data key of a server; null where it has none. */
+/** The data key of a server; null when it has none. */
 export async function openServerKey({ ledger, masterKey }: KeyStore, id: string): Promise<Uint8Array | null> {
   const text = await openSecret(ledger, masterKey, keyName(id))
   return text === null ? null : new Uint8Array(Buffer.from(text, 'base64'))
 }
 
-/** Keeps a data key in the ledger; one that is there stays. */
+/** Stores a data key in the ledger unless there is one. */
 export const keepServerKey = ({ masterKey }: KeyStore, id: string, dataKey: Uint8Array, now: number): Statement =>
   keepSecret(masterKey, keyName(id), Buffer.from(dataKey).toString('base64'), now)
 

@@ -1,4 +1,4 @@
-/** MCP servers as records: what one may hold when it is written, and what of it is shown, which is no secret. */
+/** The schemas of an MCP server's record (mcp/README.md): as it is written, and as it is shown without secrets. */
 import { z } from 'zod'
 import { idParams, resource, secret } from '../../api/resource.ts'
 import { noSecret } from '../../identity/free-text.ts'
@@ -9,10 +9,13 @@ import { timeoutFlags } from '../../providers/timeout-flags.ts'
 const secretText = z.string().min(1).max(4096)
 const address = z.string().max(2048)
 
-/** Read from its beginning, a published name says where this ends: at the first two underscores in a row. */
+/** A published name is split at its first two underscores in a row, so a server name holds none. */
 export const serverName = recordName
   .refine((name) => !name.includes('__'), 'Two underscores in a row part the name from what the server offers')
-  .refine((name) => !name.endsWith('_'), 'An underscore at its end could be one of the two that part it from a tool')
+  .refine(
+    (name) => !name.endsWith('_'),
+    'A name must not end with an underscore, because two underscores separate it from a tool',
+  )
   .describe('What stands before the name of everything it offers, with two underscores between')
 
 const oauthSchema = z
@@ -23,12 +26,12 @@ const oauthSchema = z
     scope: z.string().max(1024).describe('The scope that is requested').optional(),
     resource: address.describe('The resource that the token is for').optional(),
   })
-  .describe('Client credentials (RFC 6749 section 4.4) that its access token is got by; kept encrypted')
+  .describe('Client credentials (RFC 6749 section 4.4) for its access token; stored encrypted')
 
 const plain = z
   .string()
   .max(4096)
-  .regex(/^[^\0]*$/, 'Leave the NUL character out')
+  .regex(/^[^\0]*$/, 'Remove the NUL character')
   .refine(...noSecret)
 
 const commandSchema = z

@@ -21,7 +21,7 @@ import { recordRoutes } from '../../providers/record-routes.ts'
 import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
 import { mcpServers } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
-import { checkedReach, type Reached } from '../servers/server-reach.ts'
+import { checkAddress, type ServerAddress } from '../servers/server-address.ts'
 import {
   forgetServerKey,
   keepServerKey,
@@ -98,7 +98,7 @@ export async function requireServer({ state }: Pick<CatalogDependencies, 'state'
 async function createServer(deps: CatalogDependencies, call: CatalogCall, body: CreateMcpServer) {
   const id = deps.newId()
   const { name, approval, enabled } = body
-  const reached = checkedReach(deps, {
+  const reached = checkAddress(deps, {
     url: body.url ?? null,
     command: body.command ?? null,
     credentials: { headers: body.headers ?? {}, oauth: body.oauth ?? null, environment: body.environment ?? {} },
@@ -144,7 +144,7 @@ async function updateServer(deps: CatalogDependencies, call: CatalogCall, before
   const name = body.name ?? before.name
   if (name !== before.name) await requireFreeName(deps, name, id)
   const held = await heldCredentials(deps, before)
-  const reached = checkedReach(deps, newReach(before, held.credentials, body))
+  const reached = checkAddress(deps, newReach(before, held.credentials, body))
   requireSecretsAnew(before, reached, held.credentials, body)
   const dataKey = held.dataKey ?? deps.randomBytes(32)
   await changeCatalog(deps, call, {
@@ -211,7 +211,7 @@ async function serverRecord(deps: CatalogDependencies, row: ServerRow): Promise<
 }
 
 /** What may be said of how a server is reached. */
-const said = ({ url, command, credentials: { headers, oauth, environment } }: Reached) => ({
+const said = ({ url, command, credentials: { headers, oauth, environment } }: ServerAddress) => ({
   url,
   header_names: Object.keys(headers).toSorted(),
   oauth: oauth === null ? null : withoutSecret(oauth),
@@ -231,7 +231,7 @@ async function heldCredentials(deps: CatalogDependencies, { id, sealedCredential
 }
 
 /** A URL takes the place of a command and the other way round; what belongs to the former goes with it. */
-function newReach(before: ServerRow, held: ServerCredentials, body: UpdateMcpServer): Reached {
+function newReach(before: ServerRow, held: ServerCredentials, body: UpdateMcpServer): ServerAddress {
   const byCommand = body.command !== undefined || (body.url === undefined && before.command !== null)
   const kept = <Field extends keyof ServerCredentials>(field: Field, ofCommand: boolean): ServerCredentials[Field] =>
     ofCommand === byCommand ? held[field] : noServerCredentials[field]
@@ -250,7 +250,12 @@ function newReach(before: ServerRow, held: ServerCredentials, body: UpdateMcpSer
  * A secret goes only where whoever knows it has sent it: with a new address or program it must be given anew, or be
  * taken away, so that nobody who may edit the catalog can have it sent to an address of theirs.
  */
-function requireSecretsAnew(before: ServerRow, reached: Reached, held: ServerCredentials, body: UpdateMcpServer): void {
+function requireSecretsAnew(
+  before: ServerRow,
+  reached: ServerAddress,
+  held: ServerCredentials,
+  body: UpdateMcpServer,
+): void {
   const again = 'A new place needs it to be given again: what is kept goes to the present one only'
   const sameCommand = jsonOrNull(reached.command) === before.command
   if (reached.url !== before.url && reached.url !== null && before.url !== null) {

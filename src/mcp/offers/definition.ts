@@ -1,11 +1,12 @@
 /**
- * What an MCP server offers, by the digest of its whole definition: protection against definitions that change after
- * approval (Model Context Protocol, security best practices). Gateways and control plane must count alike.
+ * Identifies what an MCP server offers by the digest of its whole definition, which protects against definitions that
+ * change after approval (Model Context Protocol, security best practices). Gateways and control plane must compute it
+ * alike.
  *
- * - The digest is taken of canonical JSON: members in the order of their names, all of them, those that nobody has heard
- *   of too. Of a resource, its size and when it was last changed are left out where they are a number and a time: they
- *   say what is in it, not what it is, and whatever else stands there is read by callers as it is.
- * - A tool or prompt is the same one by its name, a resource by its URI, a template by its URI template.
+ * - The digest covers canonical JSON: all members sorted by name, unknown ones too. The size and last-modified time of
+ *   a resource are left out if they are a number and a time, because they describe its contents; any other value there
+ *   is read by callers and counts.
+ * - A tool or prompt is identified by its name, a resource by its URI, a template by its URI template.
  */
 import { createHash } from 'node:crypto'
 import type { Json, OfferKind } from '../connection.ts'
@@ -13,16 +14,16 @@ import { isJson } from '../protocol.ts'
 
 export const offerKinds = ['tool', 'prompt', 'resource', 'resource_template'] as const satisfies readonly OfferKind[]
 
-/** A definition that is longer is never shown: nobody could read it before approving. */
+/** A longer definition is never shown, because nobody could read it before approving. */
 export const definitionLimitBytes = 128 * 1024
-/** Longer names are none that a person can tell apart. */
+/** Longer names cannot be told apart by a person. */
 export const offerNameLimit = 1024
 
 export interface Definition {
   kind: OfferKind
-  /** What it is known by: a name, a URI or a URI template. */
+  /** The identifier: a name, a URI or a URI template. */
   name: string
-  /** Of kind and canonical text, SHA-256 in hex. */
+  /** SHA-256 of kind and canonical text, in hex. */
   digest: string
   /** Canonical JSON. */
   text: string
@@ -30,7 +31,7 @@ export interface Definition {
 
 const deepest = 64
 
-/** Null for what cannot be judged: it has no name, is too long or nested too deep. */
+/** Null for an offer without a name, too long or nested too deep. */
 export function definitionOf(kind: OfferKind, offer: unknown): Definition | null {
   if (!isJson(offer)) return null
   const name = offer[nameMember[kind]]
@@ -44,7 +45,7 @@ export function definitionOf(kind: OfferKind, offer: unknown): Definition | null
 export const digestOf = (kind: OfferKind, text: string): string =>
   createHash('sha256').update(`${kind}\n${text}`).digest('hex')
 
-/** Names one thing that one server offers, whatever its definition. */
+/** Identifies one offer of one server, whatever its definition. */
 export const offerId = (serverId: string, kind: OfferKind, name: string): string =>
   createHash('sha256').update(`${serverId}\n${kind}\n${name}`).digest('hex')
 
@@ -66,7 +67,7 @@ function withoutContents({ size, ...offer }: Json): Json {
   return isTime ? { ...rest, annotations: kept } : rest
 }
 
-/** Null where it is nested too deep. */
+/** Null when it is nested too deep. */
 function canonical(value: unknown, depth: number): string | null {
   if (depth > deepest) return null
   if (Array.isArray(value))

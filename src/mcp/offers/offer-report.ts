@@ -1,15 +1,15 @@
-/** What a gateway tells the control plane of a server's offers: POST /v1/gateway-runtime/mcp-offers. */
+/** The report of a server's offers from a gateway to the control plane: POST /v1/gateway-runtime/mcp-offers. */
 import { z } from 'zod'
 import { definitionLimitBytes, offerKinds } from './definition.ts'
 
 export const reportLimit = 100
-/** What a gateway puts into one report, unless one definition alone is longer. */
+/** The size limit of a report, unless a single definition is longer. */
 export const reportBytes = 512 * 1024
 
 /**
- * What a server offers when it is first listed counts as there from the first, in pages and on several gateways; for this
- * long, names that were not seen before are approved where the server's record says `first_use`: as long as a server of a
- * thousand tools takes to be reported, once in vain, and no longer. What comes later is held for a person.
+ * How long unseen names are approved on first use after a server was first listed, if its record says `first_use`. It
+ * is enough for a server with a thousand tools to be reported, with one failed attempt. Later offers are held for a
+ * person.
  */
 export const firstUseMilliseconds = 10_000
 

@@ -19,7 +19,7 @@ import { requireServer } from '../catalog/server-routes.ts'
 import { offerId, offerKinds, offerNameLimit } from './definition.ts'
 import { offerReportReplySchema, offerReportSchema } from './offer-report.ts'
 import { approve, approvedDigests, withdraw } from './offer-rows.ts'
-import { misfitOf } from './offer-shape.ts'
+import { shapeFault } from './offer-shape.ts'
 import { type OfferDependencies, takeOffers } from './take-offers.ts'
 
 const path = '/v1/catalog/mcp-servers/:id/offers'
@@ -117,7 +117,7 @@ type Named = z.infer<typeof approvalBody>
 async function approveOffer(deps: OfferDependencies, call: CatalogCall, serverId: string, named: Named) {
   const found = await requireOffer(deps, serverId, named)
   const { kind, digest } = named
-  const misfit = misfitOf(kind, parseExactObject(found.row.definition))
+  const misfit = shapeFault(kind, parseExactObject(found.row.definition))
   if (misfit !== null)
     throw new Failure('invalid_parameter', { param: 'digest', message: `It cannot be approved: ${misfit}` })
   if (found.approved !== digest) {
@@ -184,7 +184,7 @@ function shown(row: Omit<OfferRow, 'id'>, approved: ReadonlyMap<string, string>)
     digest: row.digest,
     status: approvedDigest === row.digest ? 'approved' : 'held',
     approved_digest: approvedDigest,
-    misfit: misfitOf(kind, definition),
+    misfit: shapeFault(kind, definition),
     definition,
     gateway_id: row.gatewayId,
     first_seen_at: timestamp(row.firstSeenAt),

@@ -1,4 +1,4 @@
-/** The rows of offers: definitions are in the ledger, which of them is approved is in the state. */
+/** The rows of offers: definitions are in the ledger; which of them is approved is in the state. */
 
 import type { Database } from '../../store/open.ts'
 import { insertRow, newStateVersion } from '../../store/rows.ts'
@@ -7,10 +7,10 @@ import type { Statement } from '../../store/statement.ts'
 import type { OfferKind } from '../connection.ts'
 import { type Definition, offerId } from './definition.ts'
 
-/** How many definitions that are not approved are kept of one thing, the newest. */
+/** The number of unapproved definitions kept for each offer, newest first. */
 const heldKept = 5
 
-/** The approved digest of each thing that a server offers, by `offerId`. */
+/** The approved digest of each offer of a server, by `offerId`. */
 export async function approvedDigests(state: Database, serverId: string): Promise<ReadonlyMap<string, string>> {
   const rows = await state.read<{ id: string; digest: string }>(
     'select id, digest from mcp_approvals where server_id = ? and deleted = 0 and digest <> ?',
@@ -19,7 +19,7 @@ export async function approvedDigests(state: Database, serverId: string): Promis
   return new Map(rows.map(({ id, digest }) => [id, digest]))
 }
 
-/** Approves a definition in the place of whatever was approved; or, for a first use, only where nothing was. */
+/** Approves a definition in place of an earlier one; on first use only if there was none. */
 export const approve = (
   serverId: string,
   { kind, name, digest }: Pick<Definition, 'kind' | 'name' | 'digest'>,
@@ -30,7 +30,10 @@ export const approve = (
   args: [offerId(serverId, kind, name), serverId, digest],
 })
 
-/** No definition has it: a thing of which none is approved is known, so that none is for being the first. */
+/**
+ * No definition has this digest. It marks an offer that is known but has no approved definition, so that first use does
+ * not approve it again.
+ */
 const withdrawn = ''
 
 export const withdraw = (
@@ -41,14 +44,14 @@ export const withdraw = (
   args: [withdrawn, offerId(serverId, kind, name), digest],
 })
 
-/** Notes since when it is known what a server offers of a kind. */
+/** Records since when the offers of a kind are known. */
 export const beginBaseline = (serverId: string, kind: OfferKind, now: number): Statement => ({
   sql: `insert into mcp_baselines (id, server_id, kind, made_at, version) values (?, ?, ?, ?, ${newStateVersion})
     on conflict (id) do nothing`,
   args: [`${serverId}/${kind}`, serverId, kind, now],
 })
 
-/** Keeps a definition, and lets go of old ones of the same thing that were never approved. */
+/** Stores a definition and deletes old unapproved ones of the same offer. */
 export function keepOffer(
   serverId: string,
   { kind, name, digest, text }: Definition,

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { OfferKind } from '../connection.ts'
-import { misfitOf } from './offer-shape.ts'
+import { shapeFault } from './offer-shape.ts'
 
 const inputSchema = { type: 'object', properties: { a: { type: 'string', pattern: '[' } } }
 const tool = (more: object = {}) => ({ name: 'a', inputSchema, ...more })
@@ -26,7 +26,7 @@ test('accepts everything that the protocol schema allows, including unknown memb
     ['resource', resource({ size: 5, mimeType: 'text/plain', annotations })],
     ['resource_template', { uriTemplate: 'file:///{a}', name: 'Eine Datei', annotations }],
   ]
-  for (const [kind, offer] of all) expect([offer, misfitOf(kind, offer)]).toEqual([offer, null])
+  for (const [kind, offer] of all) expect([offer, shapeFault(kind, offer)]).toEqual([offer, null])
 })
 
 test('names what would make callers refuse the whole list', () => {
@@ -72,5 +72,5 @@ test('names what would make callers refuse the whole list', () => {
     ['resource', resource({ annotations: { lastModified: 'now' } }), 'annotations.lastModified must be a time'],
     ['resource_template', { name: 'a' }, 'uriTemplate must be a string'],
   ]
-  for (const [kind, offer, why] of misfits) expect(misfitOf(kind, offer)).toBe(why)
+  for (const [kind, offer, why] of misfits) expect(shapeFault(kind, offer)).toBe(why)
 })

@@ -1,21 +1,21 @@
 /**
- * What an offer must look like to be shown (Model Context Protocol 2025-11-25, schema: Tool, Prompt, Resource,
- * ResourceTemplate). Callers read a list as a whole and refuse all of it for one offer that does not fit, so that one
- * server could take away what all the others offer. Members that the schema does not know are let be.
+ * Checks the shape of an offer before it is shown (Model Context Protocol 2025-11-25, schema: Tool, Prompt, Resource,
+ * ResourceTemplate). Callers refuse a whole list for one malformed offer, so one server could hide what all others
+ * offer. Unknown members are allowed.
  *
- * - Of an output's schema the keywords are looked at too: callers compile it when they list. That of the input they do
- *   not, and servers are careless there.
- * - Names with characters that cannot be seen, or that turn the direction of writing, are refused beside: such a tool can
- *   look like another one to who approves it.
+ * - Keywords of an output schema are checked too, because callers compile it when they list. They do not compile the
+ *   input schema, and servers are careless there.
+ * - Names with invisible characters or direction overrides are refused, because such a tool can look like another to
+ *   the person who approves it.
  */
 import { isNumber } from '../../lib/json/exact-json.ts'
 import type { OfferKind } from '../connection.ts'
 import { isJson } from '../protocol.ts'
 
-/** A path may hold names of the server's. */
+/** A path may hold names chosen by the server. */
 const misfitLength = 300
 
-/** What is wrong with a value, as a path and words; null where nothing is. */
+/** The fault of a value as a path and text; null without one. */
 type Check = (value: unknown) => string | null
 
 const misfit = (words: string): string => ` ${words}`
@@ -37,7 +37,7 @@ const time = when(
   'must be a time',
 )
 const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
-/** What people read may join emoji and letters; it may not hide words nor turn them round. */
+/** Display text may join emoji and letters, but not hide words or change their direction. */
 const misleading = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/u
 const without =
   (characters: RegExp): Check =>
@@ -56,7 +56,7 @@ const values =
   (value) =>
     isJson(value) ? firstMisfit(Object.entries(value), () => of) : misfit('must be an object')
 
-/** An object with these members, each absent or as said; those of `required` are there. */
+/** An object with these members, each absent or valid; those of `required` must be present. */
 const members =
   (checks: Readonly<Record<string, Check>>, required: readonly string[] = []): Check =>
   (value) => {
@@ -91,7 +91,7 @@ const namedSchemas = values(subschema)
 const each = (names: string, check: Check): Record<string, Check> =>
   Object.fromEntries(names.split(' ').map((name) => [name, check]))
 
-/** What validators compile of JSON Schema, by the forms without which they refuse the whole. */
+/** The JSON Schema keywords that validators compile, with the forms they require. */
 const keywordForms: Readonly<Record<string, Check>> = {
   ...{ type: schemaType, pattern, required: list(text), format: text, uniqueItems: flag, $ref: text },
   ...each('minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength', number),
@@ -120,7 +120,7 @@ function isPattern(value: unknown): boolean {
 const toolSchema = members({ type: oneOf('object'), properties: values(object), required: list(text) }, ['type'])
 const outputSchema: Check = (value) => toolSchema(value) ?? keywords(value) ?? references(value)
 
-/** Every reference within a schema leads somewhere in it: nobody fetches what is elsewhere. */
+/** Every reference in a schema must resolve within it, because nobody fetches remote ones. */
 function references(schema: unknown): string | null {
   const waiting: unknown[] = [schema]
   const named = new Set<unknown>(['#'])
@@ -182,8 +182,8 @@ const shapes: Readonly<Record<OfferKind, Check>> = {
   ),
 }
 
-/** Why an offer cannot be shown, by member; null where it can. */
-export function misfitOf(kind: OfferKind, offer: unknown): string | null {
+/** Why an offer cannot be shown, by member; null when it can. */
+export function shapeFault(kind: OfferKind, offer: unknown): string | null {
   const found = shapes[kind](offer)
   return found === null ? null : found.replace(/^[. ]/, '').slice(0, misfitLength)
 }

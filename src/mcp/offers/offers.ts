@@ -1,14 +1,14 @@
 /**
- * Which of a server's offers a gateway shows, and what it tells the control plane of the others (definition.ts,
+ * Decides which of a server's offers a gateway shows, and reports the others to the control plane (definition.ts,
  * take-offers.ts).
  *
- * - Shown is what the state has approved as it is. While a server is first used (offer-report.ts), what the state has not
- *   approved under any definition is shown as it was first seen here, another definition of the same name is not; so two
- *   workers that were told different things soon show the same, the one that was reported first, and nothing that was
- *   shown is missing while its approval is under way.
- * - Never shown is what callers could not read (offer-shape.ts), approved or not.
- * - Told is each definition that is not approved, once, in batches. What could not be told is told again after a while,
- *   unless it was refused for what it is: that would stand in the way of all the others for ever.
+ * - An offer is shown if the state has approved its definition. During first use (offer-report.ts) an offer without any
+ *   approved definition is shown as it was first seen here, and no other definition of its name. So two workers that
+ *   saw different definitions soon show the one that was reported first, and nothing disappears while its approval is
+ *   pending.
+ * - An offer that callers could not read (offer-shape.ts) is never shown.
+ * - Each unapproved definition is reported once, in batches. A failed report is repeated after a while, unless it was
+ *   refused as invalid, because it would block all others for ever.
  */
 import { LRUCache } from 'lru-cache'
 import { Failure } from '../../failure.ts'
@@ -19,15 +19,17 @@ import { isJson } from '../protocol.ts'
 import type { McpSource, StoredMcpServer } from '../servers/server-source.ts'
 import { type Definition, definitionOf, offerId } from './definition.ts'
 import { firstUseMilliseconds, type OfferReport, reportBytes, reportLimit } from './offer-report.ts'
-import { misfitOf } from './offer-shape.ts'
+import { shapeFault } from './offer-shape.ts'
 
 const toldInMemory = 20_000
 const mostQueued = 2000
-/** What is remembered of one kind while a server is first used; the control plane keeps no more of all kinds together. */
+/**
+ * The limit of remembered offers of one kind during first use; the control plane keeps no more of all kinds together.
+ */
 const mostFirstSeen = 5000
 const lingerMilliseconds = 50
 const restMilliseconds = 1000
-/** While something is first used: all of it is to be told within that time. */
+/** During first use, because everything must be reported within that time. */
 const firstRestMilliseconds = 100
 const retryMilliseconds = 5000
 
@@ -37,14 +39,14 @@ export interface OffersOptions {
   log: Log
 }
 
-/** What was seen of one kind while it was first used. */
+/** The offers of one kind that were seen during first use. */
 interface FirstUse {
   /** Monotonic milliseconds. */
   ends: number
   digests: Map<string, string>
 }
 
-interface Judged {
+interface CheckedOffer {
   kind: OfferKind
   definition: Definition | null
   /** Why it is never shown. */
@@ -55,13 +57,13 @@ type Told = Pick<StoredMcpServer, 'id' | 'name'>
 
 export class Offers {
   readonly #options: OffersOptions
-  readonly #definitions = new WeakMap<object, Judged>()
+  readonly #definitions = new WeakMap<object, CheckedOffer>()
   readonly #firstUses = new LRUCache<string, FirstUse>({ max: 1000 })
   readonly #told = new LRUCache<string, true>({ max: toldInMemory })
   readonly #queue = new Map<string, OfferReport>()
   #queued = 0
   #timer: Timer | null = null
-  /** When the last first use that was begun here ends; monotonic milliseconds. */
+  /** When the last first use that began here ends; monotonic milliseconds. */
   #firstUsedUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: OffersOptions) {
@@ -86,18 +88,18 @@ export class Offers {
     return shown
   }
 
-  /** Tells nothing any more. */
+  /** Stops reporting. */
   close(): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#queue.clear()
   }
 
-  /** A list that is kept by its reader is not digested again. */
-  #definitionOf(kind: OfferKind, offer: object): Judged {
+  /** Caches digests of offers, because readers keep their lists. */
+  #definitionOf(kind: OfferKind, offer: object): CheckedOffer {
     const known = this.#definitions.get(offer)
     if (known?.kind === kind) return known
     const definition = isJson(offer) ? definitionOf(kind, offer satisfies Json) : null
-    const judged = { kind, definition, misfit: definition === null ? null : misfitOf(kind, offer) }
+    const judged = { kind, definition, misfit: definition === null ? null : shapeFault(kind, offer) }
     this.#definitions.set(offer, judged)
     return judged
   }
@@ -109,7 +111,7 @@ export class Offers {
     const known = this.#firstUses.get(key)
     if (known !== undefined) return known
     const told = baselines.get(kind)
-    // Another gateway saw it first: it is first used here for what is left of that time.
+    // Another gateway saw it first, so first use lasts here for the rest of that time.
     const left = told === undefined ? firstUseMilliseconds : told + firstUseMilliseconds - clock.now()
     if (left <= 0) return null
     const lasts = Math.min(left, firstUseMilliseconds)
@@ -129,7 +131,7 @@ export class Offers {
     return digests.get(name) === digest
   }
 
-  /** `definition` null: it offers nothing of the kind. */
+  /** `definition` null: the server offers nothing of the kind. */
   #tell({ id, name }: Told, kind: OfferKind, definition: Definition | null): void {
     const mark = `${id} ${kind} ${definition?.digest ?? ''}`
     if (this.#told.has(mark) || this.#queued >= mostQueued) return
@@ -159,7 +161,7 @@ export class Offers {
       try {
         await this.#options.source.report({ server_id, kind, definitions: some })
       } catch (error) {
-        this.#options.log.warn({ error: String(error) }, 'What an MCP server offers could not be told')
+        this.#options.log.warn({ error: String(error) }, 'The offers of an MCP server could not be reported')
         if (!isRefused(error)) {
           rest = retryMilliseconds
           continue
@@ -176,7 +178,7 @@ export class Offers {
 
 const isRefused = (error: unknown): boolean => error instanceof Failure && [400, 413, 422].includes(error.status)
 
-/** As many as one report may hold, one at least. */
+/** As many as one report may hold, at least one. */
 function batchOf(definitions: readonly string[]): string[] {
   let bytes = 0
   const end = definitions.findIndex((text, index) => {

@@ -1,15 +1,15 @@
 /**
- * Takes in what a gateway has seen a server offer, and decides what may be shown of it (protection against definitions
- * that change after approval):
+ * Takes a gateway's report of a server's offers and decides what may be shown, which protects against definitions that
+ * change after approval:
  *
- * 1. what is known already changes nothing;
- * 2. where the record says `first_use`, things that were never seen before are approved while the first use lasts
- *    (`firstUseMilliseconds` from the first report of that kind), as a change of the state that gateways follow;
- * 3. everything else is held: another definition of a known thing, what was added later, what no caller could read
- *    (offer-shape.ts), all where a person must approve.
- *    It is kept for that person to compare, with an event that names the digests.
+ * 1. A known definition changes nothing.
+ * 2. If the record says `first_use`, offers that were never seen before are approved while first use lasts
+ *    (`firstUseMilliseconds` from the first report of that kind), as a change of the state that gateways follow.
+ * 3. Everything else is held: another definition of a known offer, later additions, offers that no caller could read
+ *    (offer-shape.ts), and everything when a person must approve. Held definitions are kept for comparison, with an
+ *    event that names the digests.
  *
- * A server that offers something new each time is let fill `offersLimit` rows, and is then passed over.
+ * A server that offers something new each time fills at most `offersLimit` rows and is then ignored.
  */
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import { Failure } from '../../failure.ts'
@@ -20,9 +20,9 @@ import type { CatalogDependencies } from '../../providers/catalog/catalog-change
 import { type Definition, definitionOf, offerId } from './definition.ts'
 import { firstUseMilliseconds, type OfferReport } from './offer-report.ts'
 import { approve, approvedDigests, beginBaseline, keepOffer } from './offer-rows.ts'
-import { misfitOf } from './offer-shape.ts'
+import { shapeFault } from './offer-shape.ts'
 
-/** Definitions that are kept of one server. */
+/** The limit of stored definitions of one server. */
 export const offersLimit = 5000
 
 export type OfferDependencies = Pick<CatalogDependencies, 'state' | 'ledger' | 'recorder' | 'clock' | 'newId'> & {
@@ -34,7 +34,7 @@ interface Reporter {
   requestId: string
 }
 
-/** How many definitions were approved and held. Throws `invalid_parameter` where one is not canonical. */
+/** Returns how many definitions were approved and held. Throws `invalid_parameter` when one is not canonical. */
 export async function takeOffers(deps: OfferDependencies, reporter: Reporter, report: OfferReport) {
   const { server_id: serverId, kind } = report
   const definitions = report.definitions.map((text) => readDefinition(kind, text))
@@ -42,7 +42,7 @@ export async function takeOffers(deps: OfferDependencies, reporter: Reporter, re
     'select name, approval from mcp_servers where id = ? and deleted = 0',
     [serverId],
   )
-  // Deleted since: what it offers is nobody's any more.
+  // The server was deleted meanwhile.
   if (server === undefined) return { approved: 0, held: 0 }
   const seen = await readSeen(deps, serverId, definitions)
   const unseen = definitions.filter(({ digest }) => !seen.digests.has(digest))
@@ -50,7 +50,7 @@ export async function takeOffers(deps: OfferDependencies, reporter: Reporter, re
   const room = Math.max(0, offersLimit - seen.count)
   const kept = unseen.slice(0, room)
   const added = kept.filter(
-    ({ name, text }) => first && !seen.names.has(`${kind}\n${name}`) && misfitOf(kind, parsed(text)) === null,
+    ({ name, text }) => first && !seen.names.has(`${kind}\n${name}`) && shapeFault(kind, parsed(text)) === null,
   )
   const held = kept.filter((definition) => !added.includes(definition))
   const of = { serverId, server: server.name, kind }
@@ -63,14 +63,14 @@ export async function takeOffers(deps: OfferDependencies, reporter: Reporter, re
 function readDefinition(kind: OfferReport['kind'], text: string): Definition {
   const definition = definitionOf(kind, parsed(text))
   if (definition?.text === text) return definition
-  throw new Failure('invalid_parameter', { param: 'definitions', message: 'A definition is not in its canonical form' })
+  throw new Failure('invalid_parameter', { param: 'definitions', message: 'A definition is not in canonical form' })
 }
 
 function parsed(text: string): unknown {
   try {
     return parseExactly(text)
   } catch {
-    // What is no JSON is no definition either.
+    // Malformed JSON is no definition either.
     return null
   }
 }
@@ -141,7 +141,7 @@ async function hold(deps: OfferDependencies, reporter: Reporter, of: Of, held: r
       type: 'mcp.offer_changed',
       reason: changed ? 'mcp.definition_changed' : 'mcp.definition_added',
       offers: held.map((definition) => {
-        const misfit = misfitOf(kind, parsed(definition.text))
+        const misfit = shapeFault(kind, parsed(definition.text))
         const { name, digest } = definition
         return { name, digest, approved_digest: digestNow(definition), ...(misfit !== null && { misfit }) }
       }),

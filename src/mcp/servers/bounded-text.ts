@@ -1,10 +1,10 @@
 import { Failure } from '../../failure.ts'
 import { announcedLength } from '../../lib/http/announced-length.ts'
 
-/** The text of an answer. Throws `mcp.result_too_large` as soon as it is longer than allowed. */
+/** The text of an answer. Throws `mcp.result_too_large` as soon as it exceeds the limit. */
 export async function boundedText(answer: Response, limit: number): Promise<string> {
   if (answer.body === null) return ''
-  // No more than is announced is read, and that need not be read by parts.
+  // No more than the announced length is read, so it can be read at once.
   const length = announcedLength(answer.headers)
   if (length !== null && length <= limit) return await answer.text()
   const parts: Uint8Array[] = []

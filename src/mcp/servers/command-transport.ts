@@ -1,15 +1,15 @@
 /**
- * A local MCP server: a child of the gateway that speaks JSON-RPC by lines on its pipes (Model Context Protocol,
- * Transports, stdio). It sees PATH and what its record says of the environment, nothing else of the gateway. Of its
- * standard error only the length is logged: programs write there what they were called with, which may be a caller's
- * secret or prompt, and nothing can tell that from other words. It ends with the session: its input is closed, then it
- * and all that it has started are told to end, then killed; should this process be killed, they are at once.
+ * A local MCP server: a child process of the gateway that speaks JSON-RPC by lines on its pipes (Model Context
+ * Protocol, Transports, stdio). It gets PATH and the environment of its record, nothing else of the gateway. Of its
+ * standard error only the length is logged, because programs write there what they were called with, which may be a
+ * caller's secret or prompt. It ends with the session: its input is closed, then its process group gets SIGTERM, then
+ * SIGKILL. If this process is killed, the group is killed at once.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Failure } from '../../failure.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Json } from '../connection.ts'
-import { endTogether } from './end-together.ts'
+import { killWithParent } from './kill-with-parent.ts'
 import type { Receiver, Transport } from './transport.ts'
 
 const endMilliseconds = 300
@@ -50,7 +50,7 @@ export class CommandTransport implements Transport {
       cwd: '/',
       env: { PATH: path, ...environment },
       stdio: ['pipe', 'pipe', 'pipe'],
-      // A group of its own, so that what it starts ends with it.
+      // A process group of its own, so that its children end with it.
       detached: true,
     })
     this.#bind()
@@ -58,7 +58,7 @@ export class CommandTransport implements Transport {
     this.#child.stderr?.on('data', (chunk: Buffer) => {
       this.#complained += chunk.length
     })
-    this.#child.stdin?.on('error', () => this.#fail('The command takes no more input'))
+    this.#child.stdin?.on('error', () => this.#fail('The command no longer reads its input'))
     this.#child.on('error', () => this.#end('The command could not be started'))
     this.#child.on('exit', () => this.#end('The command has ended'))
     this.#child.on('close', () => this.#logComplaints())
@@ -71,15 +71,15 @@ export class CommandTransport implements Transport {
     return nothingToEnd
   }
 
-  tell(message: Json): Promise<void> {
+  notify(message: Json): Promise<void> {
     return this.#write(message)
   }
 
   ready(): void {
-    // A pipe has nothing to remember.
+    // A pipe has no session.
   }
 
-  /** Once only: when the group has ended, its number may be another's. */
+  /** Only once: after the group has ended, its number may be reused. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -93,7 +93,7 @@ export class CommandTransport implements Transport {
     await this.#ended.promise
     clearTimeout(toEnd)
     clearTimeout(toKill)
-    // What it started and left behind.
+    // Processes that it started and left behind.
     this.#signal('SIGKILL')
     this.#letGo()
   }
@@ -127,7 +127,7 @@ export class CommandTransport implements Transport {
     try {
       this.#receiver.message(text)
     } catch (error) {
-      // Programs that write to the wrong pipe are common; the next line may be a message.
+      // Programs often write to the wrong pipe; the next line may be a message.
       if (!(error instanceof SyntaxError)) throw error
     }
   }
@@ -159,15 +159,18 @@ export class CommandTransport implements Transport {
     log.info({ mcp_server: server, bytes: this.#complained }, 'An MCP server wrote to its standard error')
   }
 
-  /** Has it end with this process. */
+  /** Makes it end with this process. */
   #bind(): void {
     const { pid } = this.#child
     if (pid === undefined) return
     try {
-      this.#letGo = endTogether(pid)
+      this.#letGo = killWithParent(pid)
     } catch (error) {
       const { log, server } = this.#options
-      log.warn({ mcp_server: server, error: String(error) }, 'A local command may outlive a gateway that is killed')
+      log.warn(
+        { mcp_server: server, error: String(error) },
+        'A local command may keep running after its gateway is killed',
+      )
     }
   }
 
@@ -184,4 +187,5 @@ export class CommandTransport implements Transport {
 
 const nothingToEnd = (): void => undefined
 
-const unwritable = (): Failure => new Failure('mcp.server_unreachable', { message: 'The command takes no more input' })
+const unwritable = (): Failure =>
+  new Failure('mcp.server_unreachable', { message: 'The command no longer reads its input' })

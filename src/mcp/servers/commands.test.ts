@@ -129,7 +129,7 @@ test('answers a message nested too deep with an error for its request only', asy
   await expect(call(connection, 'tools/call', { name: 'deep' })).rejects.toMatchObject({ code: 'mcp.server_error' })
   expect(await call(connection, 'tools/call', { name: 'shallow' })).toEqual({})
   expect(caller.told).toEqual([])
-  expect(servers.strays).toBe(2)
+  expect(servers.unsolicited).toBe(2)
 })
 
 test('reports a program that does not exist', async () => {

@@ -1,13 +1,14 @@
 /**
- * Streamable HTTP as a client speaks it (Model Context Protocol 2025-11-25 and 2025-06-18, Transports), by fetch alone:
- * the official transport holds whatever a server sends in memory, follows redirects, and starts slower than all of this.
+ * Streamable HTTP as a client (Model Context Protocol 2025-11-25 and 2025-06-18, Transports), by fetch. The official
+ * transport buffers whatever a server sends, follows redirects, and starts more slowly.
  *
- * 1. Each message is a POST. A request's answer is JSON, or a stream on which other messages come before it.
- * 2. A stream that ends before the answer is taken up again after its last event, where its events have ids.
- * 3. Once the server has answered `initialize`, a GET listens for what it says by itself, where it offers that.
+ * 1. Each message is a POST. The answer of a request is JSON, or a stream in which other messages precede it.
+ * 2. A stream that ends before the answer is resumed after its last event, if its events have ids.
+ * 3. After `initialize`, a GET listens for messages that the server sends on its own, if it offers that.
  * 4. At the end the session is deleted.
  *
- * Nothing of the caller is sent but the message and the trace that it belongs to. Redirects are refused: they could carry credentials elsewhere.
+ * Of the caller only the message and its trace are sent. Redirects are refused, because they could carry credentials
+ * elsewhere.
  */
 import { setImmediate } from 'node:timers/promises'
 import { Failure } from '../../failure.ts'
@@ -24,30 +25,30 @@ import { isTooDeep } from './message-depth.ts'
 import { type Receiver, SessionForgotten, type Transport } from './transport.ts'
 
 const resumptions = 5
-/** How much of a stream is read before others have their turn. */
+/** How much of a stream is read before yielding to the event loop. */
 const turnBytes = 64 * 1024
 const farewellMilliseconds = 1000
 const leastWaitMilliseconds = 1000
 const longestWaitMilliseconds = 30_000
 const refusalBytes = 64 * 1024
-/** What is told at once without a word of the server's that it came. */
-const mostTold = 64
+/** The limit of notifications in flight that the server has not acknowledged. */
+const maxPendingNotifications = 64
 const sessionIdForm = /^[\x21-\x7e]{1,1024}$/
 
 export interface HttpTransportOptions {
   url: string
-  /** The operator's. */
+  /** The operator's headers. */
   headers: Readonly<Record<string, string>>
   tokens: ClientCredentials | null
-  /** How long the server may take to say that it was told something. */
-  tellMilliseconds: number
+  /** How long the server may take to acknowledge a notification. */
+  notifyMilliseconds: number
   /** The largest message that is read. */
   limit: number
   fetch: Fetch
   random(): number
 }
 
-/** For the answer to one request. */
+/** A request that waits for its answer. */
 interface Wait {
   readonly controller: AbortController
   /** All of it was read. */
@@ -78,21 +79,22 @@ export class HttpTransport implements Transport {
     this.#exchange(message, id, wait, trace).then(
       () => {
         if (!this.#receiver.waits(id)) return
-        this.#receiver.lost(id, new Failure('mcp.server_error', { message: 'The MCP server gave no answer' }))
+        this.#receiver.lost(id, new Failure('mcp.server_error', { message: 'The MCP server did not answer' }))
       },
       (error: unknown) => this.#receiver.lost(id, asReason(error)),
     )
     return () => {
-      // To abort what is over costs as much as the rest of a request here.
+      // Aborting a finished exchange costs as much as the rest of a request here.
       if (!wait.over) wait.controller.abort()
     }
   }
 
-  async tell(message: Json): Promise<void> {
-    if (this.#telling >= mostTold) throw new Failure('mcp.server_unreachable', { message: 'It takes nothing more' })
+  async notify(message: Json): Promise<void> {
+    if (this.#telling >= maxPendingNotifications)
+      throw new Failure('mcp.server_unreachable', { message: 'It accepts no more events' })
     const late = new AbortController()
     const end = () => late.abort()
-    const timer = setTimeout(end, this.#options.tellMilliseconds)
+    const timer = setTimeout(end, this.#options.notifyMilliseconds)
     this.#closing.signal.addEventListener('abort', end, { once: true })
     this.#telling += 1
     try {
@@ -116,7 +118,7 @@ export class HttpTransport implements Transport {
     if (this.#closing.signal.aborted) return
     this.#closing.abort()
     if (this.#sessionId === null) return
-    // A server that does not hear it lets the session go by itself.
+    // A server that does not receive it expires the session by itself.
     await this.#send('DELETE', null, AbortSignal.timeout(farewellMilliseconds)).then(
       (answer) => answer.body?.cancel(),
       () => undefined,
@@ -142,7 +144,7 @@ export class HttpTransport implements Transport {
     }
   }
 
-  /** Sends one call with what belongs to the session. Throws for whatever answer is no success. */
+  /** Sends one call with the headers of the session. Throws for any answer without a success status. */
   async #send(
     method: 'POST' | 'GET' | 'DELETE',
     body: string | null,
@@ -196,7 +198,10 @@ export class HttpTransport implements Transport {
     if (error !== null) return error
     const unreachable = status === 429 || status >= 500
     return new Failure(unreachable ? 'mcp.server_unreachable' : 'mcp.server_error', {
-      message: status >= 300 && status < 400 ? 'The MCP server redirects' : `The MCP server answered ${status}`,
+      message:
+        status >= 300 && status < 400
+          ? 'The MCP server answered with a redirect, which is not followed'
+          : `The MCP server answered ${status}`,
     })
   }
 
@@ -207,7 +212,7 @@ export class HttpTransport implements Transport {
     for await (const chunk of answer.body) {
       read += chunk.length
       if (read > turnBytes) {
-        // A server that never pauses must not keep the process from everyone else.
+        // A server that never pauses must not block the process.
         read = 0
         await setImmediate()
       }
@@ -239,7 +244,7 @@ export class HttpTransport implements Transport {
       }
       if (performance.now() - began > longestWaitMilliseconds) attempt = 0
       const longest = Math.min(longestWaitMilliseconds, reading.retryMilliseconds * 2 ** Math.min(attempt, 10))
-      // It is cut short where the session ends, which the loop sees.
+      // The end of the session interrupts it, which the loop notices.
       await pause(longest * (0.5 + this.#options.random() / 2), signal).catch(() => undefined)
     }
   }
@@ -262,12 +267,12 @@ function errorOf(text: string): McpError | null {
     if (!isJson(error) || typeof error.code !== 'number' || typeof error.message !== 'string') return null
     return new McpError(error.code, error.message, error.data)
   } catch {
-    // Some page of a proxy: its status says enough.
+    // An error page of a proxy; its status is enough.
     return null
   }
 }
 
-/** WHATWG HTML section 9.2.6: the last event's id, and after what time to come back. */
+/** WHATWG HTML section 9.2.6: the last event id, and the reconnection time. */
 function noteFields(frame: Uint8Array, reading: Reading): void {
   for (const line of new TextDecoder().decode(frame).split(/\r\n|\n|\r/)) {
     const [, field, value = ''] = /^(id|retry): ?([\x20-\x7e]{0,1024})$/.exec(line) ?? []
@@ -290,7 +295,7 @@ function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** What ended an exchange, as callers are told it. */
+/** The reason of an ended exchange for its callers. */
 function asReason(error: unknown): Error {
   if (error instanceof Failure || error instanceof McpError || error instanceof SessionForgotten) return error
   if (error instanceof RangeError) return new Failure('mcp.result_too_large', { cause: error })

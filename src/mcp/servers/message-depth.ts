@@ -1,6 +1,6 @@
 /**
- * How deep a message of an MCP server may be nested: as deep as one of a caller. Whatever reads what was parsed calls
- * itself level by level, so a deeper one is not parsed at all.
+ * Limits the nesting depth of server messages to that of callers' messages. Code that reads parsed JSON is recursive,
+ * so a deeper message is not parsed at all.
  */
 import { jsonMembers } from '../../lib/json/json-members.ts'
 
@@ -16,8 +16,8 @@ export function isTooDeep(text: string): boolean {
   }
 }
 
-/** Which request the message of this text answers, without parsing it; null where it answers none. */
-export function answeredBy(text: string): number | null {
+/** The request id that the message of this text answers, without parsing it; null for none. */
+export function answeredRequestId(text: string): number | null {
   const { names, spans } = jsonMembers(text, Number.POSITIVE_INFINITY)
   const [start, end] = spans[names.lastIndexOf('id')] ?? [0, 0]
   const id = text.slice(start, end).trim()

@@ -1,15 +1,15 @@
 /**
- * JSON-RPC 2.0 with one MCP server, for one caller's session. What the server writes is taken by what it is and passed on
- * with every member it has:
+ * JSON-RPC 2.0 with one MCP server for one caller's session. Messages of the server pass with every member:
  *
- * - an answer settles the request of its id; one that nobody asked for, or that is given twice, is counted and let fall;
- * - progress goes to the request of its token and gives it its time anew, up to the total;
- * - a request reaches the caller only where the caller declared the capability for it, a limited number at once, and no
- *   longer than the calls last in whose course it came;
- * - other notifications reach the caller. A server that says more than `Flood` takes is cut off; what it was asked for
- *   does not count.
+ * - An answer settles the request of its id. One without a request, or a second one, is counted and dropped.
+ * - Progress goes to the request of its token and extends its time, up to the total.
+ * - A request reaches the caller only if the caller declared the capability, a limited number at a time, and no longer
+ *   than the calls run that it belongs to.
+ * - Other notifications reach the caller. A server that sends more than `Flood` accepts is disconnected; answers do not
+ *   count.
  *
- * Ids and progress tokens are the peer's own. A request that the caller gives up, or whose time is over, is cancelled.
+ * Ids and progress tokens are the peer's own. A request that the caller cancels, or that times out, is cancelled at the
+ * server.
  */
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -17,9 +17,9 @@ import { parseExactly, speltOf, withDoubles } from '../../lib/json/exact-json.ts
 import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json/json-rpc.ts'
 import type { Json, McpCaller, McpTrace } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
-import { askable, isJson, undeclared } from '../protocol.ts'
-import { Flood } from './flood.ts'
-import { answeredBy, isTooDeep } from './message-depth.ts'
+import { callerMethods, isJson, undeclaredPart } from '../protocol.ts'
+import { answeredRequestId, isTooDeep } from './message-depth.ts'
+import { MessageRateLimit } from './message-rate-limit.ts'
 import type { Receiver, Transport } from './transport.ts'
 
 const maxAskAmount = 16
@@ -27,32 +27,32 @@ const maxAskAmount = 16
 export interface PeerOptions {
   caller: McpCaller
   clock: Clock
-  /** How long a request may be without progress, and in all. */
+  /** How long a request may be without progress, and in total. */
   idleMilliseconds: number
   totalMilliseconds: number
   open(receiver: Receiver): Transport
-  /** Called once, when nothing will come any more and nobody closed it. */
+  /** Called once, when the connection broke without being closed. */
   onBroken(reason: Failure): void
-  /** Called for an answer that nobody waits for, and for a message that is none. */
-  onStray(): void
+  /** Called for an answer without a request, and for a malformed message. */
+  onUnsolicited(): void
 }
 
 interface Pending {
   resolve(result: Json): void
   reject(error: unknown): void
   onProgress: ((params: Json) => void) | undefined
-  /** What comes are definitions. */
+  /** The answer holds definitions. */
   isListed: boolean
   /** Monotonic milliseconds. */
   silentSince: number
 }
 
 /** A request of the server that waits for the caller. */
-interface Asked {
+interface ServerRequest {
   readonly ended: AbortController
-  /** The calls in whose course it came, as far as they run; null where it came beside all. */
+  /** The running calls it belongs to; null when it belongs to none. */
   readonly during: Set<number> | null
-  /** The server has taken it back: it wants no answer. */
+  /** The server cancelled it and wants no answer. */
   withdrawn: boolean
 }
 
@@ -67,18 +67,18 @@ export class Peer implements Receiver {
   readonly #transport: Transport
   readonly #pending = new Map<number, Pending>()
   /** By the key of the server's id. */
-  readonly #asked = new Map<string, Asked>()
-  readonly #flood: Flood
+  readonly #serverRequests = new Map<string, ServerRequest>()
+  readonly #flood: MessageRateLimit
   #count = 0
   #over: Failure | null = null
 
   constructor(options: PeerOptions) {
     this.#options = options
-    this.#flood = new Flood(options.clock)
+    this.#flood = new MessageRateLimit(options.clock)
     this.#transport = options.open(this)
   }
 
-  /** Why nothing will come any more; null while something may. */
+  /** Why the connection is over; null while it is not. */
   get over(): Failure | null {
     return this.#over
   }
@@ -112,15 +112,15 @@ export class Peer implements Receiver {
       stopClock()
       this.#endAsked(id)
       signal.removeEventListener('abort', leave)
-      // A stream that goes on behind the answer has nothing more to say.
+      // The rest of a stream after the answer is not needed.
       endWait()
     }
   }
 
-  /** Rejects with a Failure where it cannot be sent. */
+  /** Rejects with a Failure when it cannot be sent. */
   async notify(method: string, params: Json | undefined): Promise<void> {
     if (this.#over !== null) throw this.#over
-    await this.#transport.tell({ jsonrpc: '2.0', method, ...(params && { params }) })
+    await this.#transport.notify({ jsonrpc: '2.0', method, ...(params && { params }) })
   }
 
   async close(): Promise<void> {
@@ -130,23 +130,23 @@ export class Peer implements Receiver {
 
   message(text: string, during?: number | null): void {
     if (this.#over !== null) return
-    if (!this.#flood.takes()) {
-      this.broken(new Failure('mcp.server_error', { message: 'The MCP server says too much' }))
+    if (!this.#flood.accepts()) {
+      this.broken(new Failure('mcp.server_error', { message: 'The MCP server sent too many messages' }))
       return
     }
-    if (isTooDeep(text)) this.#refuse(answeredBy(text))
+    if (isTooDeep(text)) this.#refuse(answeredRequestId(text))
     else this.#read(parseExactly(text), text, during)
   }
 
   #read(message: unknown, text: string, during: number | null | undefined): void {
-    if (!isJson(message)) this.#options.onStray()
+    if (!isJson(message)) this.#options.onUnsolicited()
     else if (typeof message.method === 'string') this.#hear(message.method, spelt(message, text), during)
     else {
       const { id, error } = message
-      // Definitions are compared with what was approved: another spelling of a number is no other definition.
+      // Definitions are compared with approved ones, and another spelling of a number is the same definition.
       const isListed = typeof id === 'number' && this.#pending.get(id)?.isListed === true
       const said = isListed ? message : spelt(message, text)
-      // An id, and a code, are what they count as.
+      // Ids and codes are compared by value.
       this.#settle({
         ...said,
         id,
@@ -176,11 +176,11 @@ export class Peer implements Receiver {
     this.#over ??= reason
     for (const { reject } of this.#pending.values()) reject(reason)
     this.#pending.clear()
-    for (const { ended } of this.#asked.values()) ended.abort(reason)
-    this.#asked.clear()
+    for (const { ended } of this.#serverRequests.values()) ended.abort(reason)
+    this.#serverRequests.clear()
   }
 
-  /** Gives a request up when it has been silent for too long, or has taken too long in all. */
+  /** Gives a request up when it has been silent too long or has taken too long in total. */
   #watch(id: number, began: number, giveUp: (reason: Failure) => void): () => void {
     const { clock, idleMilliseconds, totalMilliseconds } = this.#options
     let timer: Timer | null = null
@@ -198,24 +198,27 @@ export class Peer implements Receiver {
     }
   }
 
-  /** What is nested too deep is an error of the request that it answers, and otherwise let fall. */
+  /** A message nested too deep fails the request that it answers, and is otherwise dropped. */
   #refuse(id: number | null): void {
-    if (id === null || !this.#pending.has(id)) this.#options.onStray()
+    if (id === null || !this.#pending.has(id)) this.#options.onUnsolicited()
     else this.lost(id, new Failure('mcp.server_error', { message: "The MCP server's answer is nested too deep" }))
   }
 
   #settle({ id, result, error }: Json): void {
     const pending = typeof id === 'number' ? this.#pending.get(id) : undefined
     if (typeof id !== 'number' || pending === undefined) {
-      this.#options.onStray()
+      this.#options.onUnsolicited()
       return
     }
     this.#pending.delete(id)
-    this.#flood.giveBack()
+    this.#flood.refund()
     if (isJson(result)) pending.resolve(result)
     else if (isJson(error) && typeof error.code === 'number' && typeof error.message === 'string') {
       pending.reject(new McpError(error.code, error.message, error.data))
-    } else pending.reject(new Failure('mcp.server_error', { message: 'The MCP server gave neither result nor error' }))
+    } else
+      pending.reject(
+        new Failure('mcp.server_error', { message: 'The MCP server answered neither a result nor an error' }),
+      )
   }
 
   #hear(method: string, { id, params }: Json, during: number | null | undefined): void {
@@ -235,36 +238,36 @@ export class Peer implements Receiver {
   }
 
   #cancelled(id: unknown): void {
-    const asked = isRpcId(id) ? this.#asked.get(rpcKey(id)) : undefined
+    const asked = isRpcId(id) ? this.#serverRequests.get(rpcKey(id)) : undefined
     if (asked === undefined) return
     asked.withdrawn = true
-    asked.ended.abort(new Failure('mcp.server_error', { message: 'The MCP server has taken its request back' }))
+    asked.ended.abort(new Failure('mcp.server_error', { message: 'The MCP server cancelled its request' }))
   }
 
-  /** The calls that something said on this one's stream belongs to: where nobody can tell, any that run. */
+  /** The calls that a message on this call's stream belongs to; when unknown, any running ones. */
   #running(during: number | null | undefined): Set<number> | null {
     const calls = during === undefined ? [...this.#pending.keys()] : during === null ? [] : [during]
     return calls.length === 0 ? null : new Set(calls)
   }
 
-  /** A call is over: nobody is asked on for what was wanted in its course alone. */
+  /** A call is over: server requests that belonged to it alone are cancelled at the caller. */
   #endAsked(call: number): void {
-    for (const { ended, during } of this.#asked.values()) {
+    for (const { ended, during } of this.#serverRequests.values()) {
       if (during?.delete(call) === true && during.size === 0) {
-        ended.abort(new Failure('mcp.server_error', { message: 'The call for which the MCP server asked is over' }))
+        ended.abort(new Failure('mcp.server_error', { message: 'The call that this request belongs to has ended' }))
       }
     }
   }
 
-  /** Answers what the server asks: by the caller, where that can. */
+  /** Answers a server request through the caller, if the caller can. */
   async #serve(id: RpcId, method: string, params: Json | undefined, during: Set<number> | null): Promise<void> {
     const answer = await this.#answerTo(rpcKey(id), method, params, during)
     if (this.#over !== null || answer === null) return
-    // A server that does not take the answer goes without.
-    await this.#transport.tell({ jsonrpc: '2.0', id, ...answer }).catch(() => undefined)
+    // A server that does not accept the answer gets none.
+    await this.#transport.notify({ jsonrpc: '2.0', id, ...answer }).catch(() => undefined)
   }
 
-  /** Null where the server has taken its request back. */
+  /** Null when the server cancelled its request. */
   async #answerTo(
     key: string,
     method: string,
@@ -273,19 +276,19 @@ export class Peer implements Receiver {
   ): Promise<Json | null> {
     if (method === 'ping') return { result: {} }
     const { caller } = this.#options
-    const capability = askable.get(method)
+    const capability = callerMethods.get(method)
     if (capability === undefined || caller.capabilities[capability] === undefined) {
       return { error: { code: rpcCodes.methodNotFound, message: 'Method not found' } }
     }
-    const lacking = undeclared(method, params ?? {}, caller.capabilities)
+    const lacking = undeclaredPart(method, params ?? {}, caller.capabilities)
     if (lacking !== null) return { error: { code: rpcCodes.invalidParams, message: lacking } }
-    if (this.#asked.size >= maxAskAmount || this.#asked.has(key)) {
+    if (this.#serverRequests.size >= maxAskAmount || this.#serverRequests.has(key)) {
       return { error: { code: rpcCodes.internalError, message: 'Too many requests at once' } }
     }
-    const asked: Asked = { ended: new AbortController(), during, withdrawn: false }
+    const asked: ServerRequest = { ended: new AbortController(), during, withdrawn: false }
     const { ended } = asked
-    this.#asked.set(key, asked)
-    // A request that waits for the caller is not held against the server.
+    this.#serverRequests.set(key, asked)
+    // Time in which the server waits for the caller does not count against it.
     const waiting = setInterval(() => this.#giveTime(), this.#options.idleMilliseconds / 2)
     const deadline = setTimeout(() => ended.abort(new Failure('mcp.server_timeout')), this.#options.totalMilliseconds)
     try {
@@ -294,14 +297,14 @@ export class Peer implements Receiver {
     } catch (error) {
       if (asked.withdrawn) return null
       if (!(error instanceof McpError))
-        return { error: { code: rpcCodes.internalError, message: 'The caller gave no answer' } }
+        return { error: { code: rpcCodes.internalError, message: 'The caller did not answer' } }
       return {
         error: { code: error.code, message: error.message, ...(error.data !== undefined && { data: error.data }) },
       }
     } finally {
       clearInterval(waiting)
       clearTimeout(deadline)
-      this.#asked.delete(key)
+      this.#serverRequests.delete(key)
     }
   }
 
@@ -311,12 +314,12 @@ export class Peer implements Receiver {
   }
 
   #quietly(method: string, params: Json): void {
-    // The server may be what does not answer: it is told as far as it listens.
+    // The server may be unresponsive, so a failed notification is ignored.
     this.notify(method, params).catch(() => undefined)
   }
 }
 
-/** A message with its numbers as they are spelt. */
+/** A message with its numbers as they were spelled. */
 function spelt(message: Json, text: string): Json {
   const said = speltOf(text, message)
   return isJson(said) ? said : message
@@ -327,7 +330,7 @@ function withToken(params: Json | undefined, progressToken: number): Json {
   return { ...params, _meta: { ...meta, progressToken } }
 }
 
-/** A token of the caller's would be one that another request of this connection may have. */
+/** Removes the caller's progress token, which another request of this connection may use. */
 function withoutToken(params: Json | undefined): Json | undefined {
   if (!isJson(params?._meta) || params._meta.progressToken === undefined) return params
   const { progressToken: _, ...meta } = params._meta

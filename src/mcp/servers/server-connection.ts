@@ -1,8 +1,8 @@
 /**
- * One caller's session with one MCP server. It is opened by `initialize` in the caller's version of the protocol; after a
- * break the next request opens it anew, later each time that fails, and the caller is told to list again. A request that
- * ran when the connection broke is not repeated: it may have had its effect. One that the server refused because it had
- * forgotten the session had none, and is sent once more.
+ * One caller's session with one MCP server. `initialize` opens it in the caller's protocol version. After a break the
+ * next request opens it again, with a growing delay after failures, and the caller is told to list again. A request
+ * that ran when the connection broke is not repeated, because it may have had its effect. A request that the server
+ * refused because it had forgotten the session had none, and is sent once more.
  */
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -15,7 +15,7 @@ import { type Receiver, SessionForgotten, type Transport } from './transport.ts'
 
 const firstRestMilliseconds = 500
 const longestRestMilliseconds = 30_000
-/** What is said again after a break: subscriptions, and the level of what is logged. */
+/** The limit of what is repeated after a reconnection: subscriptions and the log level. */
 const mostRemembered = 1000
 
 export interface ConnectionOptions {
@@ -24,16 +24,16 @@ export interface ConnectionOptions {
   clock: Clock
   connectMilliseconds: number
   totalMilliseconds: number
-  /** Opens what carries messages. Throws a Failure where the server must not be used. */
+  /** Opens the transport. Throws a Failure when the server must not be used. */
   open(receiver: Receiver): Transport
-  /** Throws `mcp.server_unavailable` while the server is not to be tried. */
+  /** Throws `mcp.server_unavailable` while the circuit of the server is open. */
   mayTry(): void
-  /** Told how a try ended, or a request. */
+  /** Reports the result of an attempt or request. */
   tried(outcome: 'answered' | 'failed'): void
   /** Called once, when it is closed. */
   onClose(): void
-  /** Told of each message of the server that is of no use. */
-  onStray(): void
+  /** Called for each message of the server that is discarded. */
+  onUnsolicited(): void
 }
 
 interface Opened {
@@ -58,7 +58,7 @@ export class ServerConnection implements McpConnection {
     this.#opened = opened
   }
 
-  /** Rejects with a Failure, or with the server's own McpError. */
+  /** Rejects with a Failure, or with the server's McpError. */
   static async open(options: ConnectionOptions): Promise<ServerConnection> {
     return new ServerConnection(options, await openPeer(options))
   }
@@ -85,7 +85,7 @@ export class ServerConnection implements McpConnection {
     await this.#opened.peer.notify(method, params)
   }
 
-  /** Resolves when it is closed, whoever asked for that first. */
+  /** Resolves when it is closed, by whichever side. */
   close(): Promise<void> {
     this.#closing ??= this.#opened.peer.close().finally(() => this.#options.onClose())
     return this.#closing
@@ -135,7 +135,7 @@ export class ServerConnection implements McpConnection {
     this.#opened = opened
     const signal = AbortSignal.timeout(this.#options.connectMilliseconds)
     for (const { method, params } of this.#remembered.values()) {
-      // What the server does not take any more is said no more.
+      // A subscription that the server no longer accepts is dropped.
       await opened.peer.request(method, params, { signal }).catch(() => undefined)
     }
     for (const kind of ['tools', 'prompts', 'resources']) {
@@ -156,7 +156,7 @@ async function openPeer(options: ConnectionOptions): Promise<Opened> {
     ...{ caller, clock, idleMilliseconds: record.timeoutMilliseconds, totalMilliseconds: options.totalMilliseconds },
     open: options.open,
     onBroken: () => options.tried('failed'),
-    onStray: options.onStray,
+    onUnsolicited: options.onUnsolicited,
   })
   try {
     const opened = await initialize(peer, options)
@@ -165,13 +165,13 @@ async function openPeer(options: ConnectionOptions): Promise<Opened> {
   } catch (error) {
     const broken = peer.over !== null
     await peer.close()
-    // A connection that broke has been counted already.
+    // A broken connection was counted already.
     if (!broken && isServersFault(error)) options.tried('failed')
     throw error
   }
 }
 
-/** Lifecycle, Initialization: the caller's version is asked for, and what the server answers must be one of ours. */
+/** Lifecycle, Initialization: requests the caller's version; the server's answer must be a supported one. */
 async function initialize(peer: Peer, { caller, connectMilliseconds }: ConnectionOptions): Promise<Opened> {
   const asked = protocolVersions.find((known) => known === caller.protocolVersion) ?? protocolVersions[0]
   const deadline = AbortSignal.timeout(connectMilliseconds)
@@ -186,13 +186,13 @@ async function initialize(peer: Peer, { caller, connectMilliseconds }: Connectio
   const { protocolVersion, capabilities, instructions } = answer
   const agreed = protocolVersions.find((known) => known === protocolVersion)
   if (agreed === undefined || !isJson(capabilities)) {
-    throw new Failure('mcp.server_error', { message: 'The MCP server speaks no version of the protocol that is known' })
+    throw new Failure('mcp.server_error', { message: 'The MCP server supports none of the known protocol versions' })
   }
   peer.ready(agreed)
   await peer.notify('notifications/initialized', undefined)
   return { peer, capabilities, instructions: typeof instructions === 'string' ? instructions : null }
 }
 
-/** Whether it says that the server is not well: not that it was not tried, nor that the caller gave up. */
+/** Whether the error shows a fault of the server, not an open circuit or a cancellation. */
 const isServersFault = (error: unknown): boolean =>
   error instanceof Failure && ['mcp.server_unreachable', 'mcp.server_timeout', 'mcp.server_error'].includes(error.code)

@@ -1,4 +1,4 @@
-/** What the state says of MCP servers, as a gateway has read it; a worker of the fleet stands behind it. */
+/** The MCP servers of the state as a gateway reads them; a fleet worker implements it. */
 import type { OfferKind } from '../connection.ts'
 import type { OfferReport } from '../offers/offer-report.ts'
 
@@ -7,27 +7,27 @@ export interface StoredMcpServer {
   name: string
   version: number
   url: string | null
-  /** JSON, as the record has it. */
+  /** JSON, as in the record. */
   command: string | null
   sealedCredentials: string | null
-  /** Base64; null until bootstrap has brought it. */
+  /** Base64; null until the bootstrap has brought it. */
   dataKey: string | null
   /** JSON. */
   timeouts: string | null
   approval: string
   /** Digests of the definitions that may be shown. */
   approved: ReadonlySet<string>
-  /** Which things have an approved definition, by `offerId`. */
+  /** Offers with an approved definition, by `offerId`. */
   known: ReadonlySet<string>
-  /** When a kind was first told of, by kind: milliseconds since the epoch. */
+  /** When a kind was first reported, in milliseconds since the epoch. */
   baselines: ReadonlyMap<string, number>
 }
 
 export interface McpSource {
-  /** Those that are enabled, in the order they were made; a change is another object. */
+  /** The enabled servers in creation order; a changed server is a new object. */
   servers(): readonly StoredMcpServer[]
   /** Calls the listener some time after the servers have changed. */
   onChange(listener: () => void): void
-  /** Tells the control plane. Rejects where it cannot be reached. */
+  /** Reports to the control plane. Rejects when it is unreachable. */
   report(report: OfferReport & { kind: OfferKind }): Promise<void>
 }

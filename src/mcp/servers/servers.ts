@@ -1,7 +1,7 @@
 /**
- * The MCP servers of a gateway (`src/mcp/connection.ts`): from what the state says of them to connections. What a server
- * costs is bounded: a circuit for each, a number of children in all, what it may send and for how long. Circuits and
- * children are counted in this process alone; other workers have their own.
+ * The MCP servers of a gateway (`src/mcp/connection.ts`): opens connections from the records of the state. The cost of
+ * a server is bounded: a circuit for each, a total number of child processes, and limits on what it may send and for
+ * how long. Circuits and children are counted in this process only; other workers have their own.
  */
 import { z } from 'zod'
 import type { Settings } from '../../config.ts'
@@ -36,7 +36,7 @@ export interface McpServersOptions {
   fetch: Fetch
   clock: Clock
   log: Log
-  /** PATH, by which local commands are found. */
+  /** The PATH by which local commands are found. */
   path: string
   /** For jitter only. */
   random(): number
@@ -69,7 +69,7 @@ export class GatewayMcpServers implements McpServers {
     options.source.onChange(() => this.#changed())
   }
 
-  get strays(): number {
+  get unsolicited(): number {
     return this.#strays
   }
 
@@ -96,7 +96,7 @@ export class GatewayMcpServers implements McpServers {
         else this.#circuits.failed(record.id, clock.monotonic())
       },
       onClose: () => this.#connections.delete(connection),
-      onStray: () => {
+      onUnsolicited: () => {
         this.#strays += 1
       },
     })
@@ -118,13 +118,13 @@ export class GatewayMcpServers implements McpServers {
     return () => void this.#listeners.delete(listener)
   }
 
-  /** Ends all connections, and all children, those too whose connection is being opened; resolves when they have ended. */
+  /** Ends all connections and child processes, also those that are being opened; resolves when they have ended. */
   async close(): Promise<void> {
     this.#offers.close()
     await Promise.all([...this.#connections, ...this.#children].map((each) => each.close()))
   }
 
-  /** A server that was disabled, changed or removed is used no more as it was. */
+  /** Closes connections of a server that was disabled, changed or removed. */
   #changed(): void {
     const versions = new Map(this.#options.source.servers().map(({ id, version }) => [id, version]))
     for (const id of this.#tokens.keys()) if (!versions.has(id)) this.#tokens.delete(id)
@@ -146,7 +146,7 @@ export class GatewayMcpServers implements McpServers {
     return record
   }
 
-  /** The server as the record says. Throws where it is another by now. */
+  /** The server of the record. Throws when it has changed since. */
   #stored({ id, version }: McpServerRecord): StoredMcpServer {
     const stored = this.#options.source.servers().find((server) => server.id === id)
     if (stored?.version === version) return stored
@@ -162,7 +162,7 @@ export class GatewayMcpServers implements McpServers {
         url: stored.url,
         headers: credentials.headers,
         tokens: this.#tokensOf(stored, credentials),
-        tellMilliseconds,
+        notifyMilliseconds: tellMilliseconds,
         limit: settings.mcp_result_bytes,
         fetch,
         random,
@@ -207,7 +207,9 @@ const timeoutsOf = ({ timeouts }: StoredMcpServer) => timeoutsSchema.parse(JSON.
 function credentialsOf({ id, dataKey, sealedCredentials: sealed }: StoredMcpServer): ServerCredentials {
   if (sealed === null) return noServerCredentials
   if (dataKey === null) {
-    throw new Failure('mcp.server_unavailable', { message: 'This gateway was not given the key of the MCP server yet' })
+    throw new Failure('mcp.server_unavailable', {
+      message: 'The key of the MCP server has not reached this gateway yet',
+    })
   }
   return openServerCredentials(Buffer.from(dataKey, 'base64'), id, sealed)
 }

@@ -1,31 +1,31 @@
-/** What carries messages between a gateway and one MCP server, by HTTP or through a child's pipes. */
+/** Carries messages between a gateway and one MCP server, by HTTP or through a child's pipes. */
 import type { Failure } from '../../failure.ts'
 import type { Json, McpTrace } from '../connection.ts'
 
-/** Whom a transport hands what it reads. */
+/** Receives what a transport reads. */
 export interface Receiver {
   /**
-   * One message as it was written. `during`: the request on whose stream it came, null where it came beside all; absent
-   * where the transport cannot tell. Throws a `SyntaxError` where it is no JSON.
+   * One message as it was written. `during`: the request on whose stream it came, null for none; absent when the
+   * transport cannot tell. Throws a `SyntaxError` for malformed JSON.
    */
   message(text: string, during?: number | null): void
-  /** No answer to this request will come any more; nothing where it has one. */
+  /** No answer to this request will come any more; ignored if it has one. */
   lost(id: number, reason: Error): void
   /** Whether the request still waits for its answer. */
   waits(id: number): boolean
-  /** Nothing will come any more. */
+  /** The connection broke. */
   broken(reason: Failure): void
 }
 
 export interface Transport {
-  /** Sends a request; what becomes of it is told to the receiver. Gives what ends the wait for its answer. */
+  /** Sends a request; the receiver gets its result. Returns a function that stops waiting for the answer. */
   request(message: Json, id: number, trace?: McpTrace): () => void
-  /** Sends what has no answer. Rejects with a Failure. */
-  tell(message: Json): Promise<void>
-  /** The server has answered `initialize` and the connection serves from now on. */
+  /** Sends a message without an answer. Rejects with a Failure. */
+  notify(message: Json): Promise<void>
+  /** The server has answered `initialize`, and the connection is in use from now on. */
   ready(protocolVersion: string): void
   close(): Promise<void>
 }
 
-/** The server has forgotten the session: a request that it did not take may be sent again in a new one. */
+/** The server has forgotten the session: a request that it refused may be sent again in a new session. */
 export class SessionForgotten extends Error {}

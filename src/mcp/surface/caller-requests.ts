@@ -1,6 +1,6 @@
 /**
- * The requests of servers that wait for their caller's answer. Their ids, and the tokens of their progress, are the
- * session's own, because two servers may choose the same.
+ * Requests of servers that wait for their caller's answer. Their ids and progress tokens are the session's own, because
+ * two servers may choose the same.
  */
 import { isNumber } from '../../lib/json/exact-json.ts'
 import { type RpcId, rpcCodes } from '../../lib/json/json-rpc.ts'
@@ -13,7 +13,7 @@ const most = 64
 
 interface Waiting {
   readonly serverId: string
-  /** What the server knows its progress by; absent where it asks for none. */
+  /** The server's own progress token; absent when it asked for none. */
   readonly progressToken: unknown
   resolve(result: Json): void
   reject(error: unknown): void
@@ -31,13 +31,13 @@ export class CallerRequests {
   #count = 0
   #closed = false
 
-  /** Throws an McpError where too many wait, or the session has ended. */
+  /** Throws an McpError when too many wait, or the session has ended. */
   assertRoom(): void {
     if (this.#closed) throw new McpError(rpcCodes.internalError, 'The session has ended')
     if (this.#waiting.size >= most) throw new McpError(rpcCodes.internalError, 'Too many requests wait for the caller')
   }
 
-  /** Sends a request by `send`; resolves with the caller's answer. Aborted, it is taken back. */
+  /** Sends a request by `send`; resolves with the caller's answer. An abort cancels it at the caller. */
   ask({ serverId, method, params, signal }: CallerRequest, send: (text: string) => void): Promise<Json> {
     this.assertRoom()
     this.#count += 1
@@ -49,7 +49,7 @@ export class CallerRequests {
       const takeBack = () => {
         this.#take(id)
         send(notificationText('notifications/cancelled', { requestId: id }))
-        reject(new McpError(rpcCodes.internalError, 'The request to the caller was taken back'))
+        reject(new McpError(rpcCodes.internalError, 'The request to the caller was cancelled'))
       }
       const settle = () => signal.removeEventListener('abort', takeBack)
       this.#waiting.set(id, {
@@ -79,8 +79,8 @@ export class CallerRequests {
   }
 
   /**
-   * Progress that a caller tells, as the server that asked knows it; null where nobody asked for it. Its figures alone: no
-   * policy looks at the words.
+   * Maps a caller's progress notification to the server's request; null without a request. Only its numbers pass,
+   * because no policy inspects its text.
    */
   progressOf({ progressToken: id, progress, total }: Json): { serverId: string; params: Json } | null {
     const waiting = typeof id === 'string' ? this.#waiting.get(id) : undefined

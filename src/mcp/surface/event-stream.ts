@@ -1,12 +1,12 @@
 /**
- * One stream of server-sent events to a caller (Streamable HTTP): the answer to one request, or what the server side has
- * to say by itself. It outlives the connection that carries it: what was sent is kept, up to a number and a size, and a
- * caller that comes back with `Last-Event-ID` is given what followed that event. What a caller does not read is not held
- * beside that: a connection that falls behind is ended, and may be resumed.
+ * One stream of server-sent events to a caller (Streamable HTTP): the answer to one request, or messages that the
+ * server side sends on its own. It outlives its connection: sent events are kept, up to a number and a size, and a
+ * caller that returns with `Last-Event-ID` gets what followed. Unread data is not buffered beyond that: a connection
+ * that falls behind is ended and may be resumed.
  */
 const mostEvents = 256
 const mostBytes = 1024 * 1024
-/** Of what was written and not read. */
+/** The limit of written but unread bytes. */
 const mostUnreadBytes = 4 * 1024 * 1024
 const retryMilliseconds = 1000
 const encoder = new TextEncoder()
@@ -24,12 +24,12 @@ export class EventStream {
   readonly #kept: Kept[] = []
   #bytes = 0
   #last = 0
-  /** The last event that a connected caller was given. */
+  /** The last event that a connected caller got. */
   #given = 0
   #ended = false
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
 
-  /** `primed`: it begins with an event without data, so that it can be resumed from its beginning (2025-11-25). */
+  /** `primed`: it begins with an event without data, so that it can be resumed from its start (2025-11-25). */
   constructor(id: number, primed: boolean) {
     this.id = id
     if (primed) this.#keep(`retry: ${retryMilliseconds}\ndata: \n\n`)
@@ -39,7 +39,7 @@ export class EventStream {
     return this.#ended
   }
 
-  /** What is kept of it, in bytes. */
+  /** The size of the kept events in bytes. */
   get size(): number {
     return this.#bytes
   }
@@ -55,21 +55,20 @@ export class EventStream {
     this.#write(this.#keep(`event: message\ndata: ${message}\n\n`))
   }
 
-  /** A line that keeps the connection open and says nothing. */
+  /** Sends a comment that keeps the connection open. */
   keepAlive(): void {
     this.#write(silence)
   }
 
-  /** Nothing follows; what was sent can still be resumed. */
+  /** Ends the stream; sent events can still be resumed. */
   end(): void {
     this.#ended = true
     this.#detach()
   }
 
   /**
-   * Connects a caller: gives it what follows the event of this number, then what comes; null where something between is
-   * no longer kept. Without a number, what is kept of what nobody was given yet. A connection that was there before is
-   * ended.
+   * Connects a caller: sends the events after this number, then new ones; null when one between is no longer kept.
+   * Without a number it sends the kept events that no caller got yet. An earlier connection is ended.
    */
   attach(event: number | null = null): ReadableStream<Uint8Array> | null {
     const gone = (this.#kept[0]?.number ?? this.#last + 1) - 1
@@ -82,7 +81,7 @@ export class EventStream {
         start: (controller) => {
           own = controller
           for (const { number, bytes } of this.#kept) if (number > after) controller.enqueue(bytes)
-          // An answer's headers leave with its first bytes: without any the caller would wait for them.
+          // Headers leave with the first bytes, so the caller would wait for them.
           if (after === this.#last && !this.#ended) controller.enqueue(silence)
           this.#given = this.#last
           if (this.#ended) controller.close()
@@ -101,7 +100,7 @@ export class EventStream {
     const bytes = encoder.encode(`id: ${this.id}-${this.#last}\n${fields}`)
     this.#kept.push({ number: this.#last, bytes })
     this.#bytes += bytes.length
-    // The newest is kept whatever its size: it may be the result.
+    // The newest is kept whatever its size, because it may be the result.
     while (this.#kept.length > 1 && (this.#kept.length > mostEvents || this.#bytes > mostBytes)) {
       this.#bytes -= this.#kept.shift()?.bytes.length ?? 0
     }
@@ -122,7 +121,7 @@ export class EventStream {
   }
 }
 
-/** The stream and the event that a `Last-Event-ID` names; null where it has not the form of one. */
+/** The stream and event of a `Last-Event-ID`; null when it is malformed. */
 export function eventIdOf(text: string): { stream: number; event: number } | null {
   const [, stream, event] = /^(\d{1,10})-(\d{1,10})$/.exec(text) ?? []
   return stream === undefined || event === undefined ? null : { stream: Number(stream), event: Number(event) }

@@ -27,7 +27,7 @@ function isId(value: unknown): value is RpcId {
   return spelt.length <= longestId && wholeNumber.test(spelt) && Number.isFinite(Number(spelt))
 }
 
-/** Reads one parsed message. Throws an McpError; a batch, which neither version of the protocol allows, is one. */
+/** Reads one parsed message. Throws an McpError, also for a batch, which neither protocol version allows. */
 export function readMessage(body: unknown): Message {
   if (Array.isArray(body))
     throw new McpError(rpcCodes.invalidRequest, 'Send one JSON-RPC message: batches are not supported')
@@ -40,7 +40,8 @@ export function readMessage(body: unknown): Message {
     if (!isId(id)) throw new McpError(rpcCodes.invalidRequest, 'id must be a string or a whole number')
     return { kind: 'request', id, method, params }
   }
-  if (!isId(id)) throw new McpError(rpcCodes.invalidRequest, 'A message has a method, or the id that it answers')
+  if (!isId(id))
+    throw new McpError(rpcCodes.invalidRequest, 'A message needs a method, or the id of the request it answers')
   if (isJson(result)) return { kind: 'result', id, result }
   if (isJson(error) && typeof error.code === 'number' && typeof error.message === 'string') {
     return { kind: 'error', id, error: new McpError(error.code, error.message, error.data) }
@@ -56,6 +57,6 @@ export const notificationText = (method: string, params: Json | undefined): stri
 
 export const resultText = (id: RpcId, result: unknown): string => JSON.stringify({ jsonrpc: '2.0', id, result })
 
-/** `id` is null where the message that is answered had none that could be read. */
+/** `id` is null when the message had no readable id. */
 export const errorText = (id: RpcId | null, { code, message, data }: McpError): string =>
   JSON.stringify({ jsonrpc: '2.0', ...(id === null ? {} : { id }), error: { code, message, data } })

@@ -37,7 +37,7 @@ function sessionWith(
     },
     approved: (_server, _kind, offers) => [...offers],
     onChange: () => () => undefined,
-    strays: 0,
+    unsolicited: 0,
   }
   const governor = { ask: () => Promise.reject(new Error('unasked')), tell: async () => null, mayTell: () => true }
   const token = { id: 't', hash: 'h' }
@@ -54,7 +54,7 @@ function sessionWith(
   const { signal } = new AbortController()
   const page = (cursor: unknown) =>
     listPage({
-      ...{ list, session, servers, cursor, signal, patienceMilliseconds },
+      ...{ list, session, servers, cursor, signal, timeoutMilliseconds: patienceMilliseconds },
       mayUse: () => true,
       missing: ({ name }) => void missing.push(name),
       repeats: ({ name }) => void repeating.push(name),

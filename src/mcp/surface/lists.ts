@@ -1,14 +1,14 @@
 /**
- * The lists of all servers as one (tools, prompts, resources, templates), a page at a time.
+ * Merges the lists of all servers (tools, prompts, resources, templates), a page at a time.
  *
- * 1. Servers come in the order of the catalog, each with its own pages in its own order. A cursor says which server, the
- *    server's own cursor there, and how many of its pages were taken.
- * 2. Of what a server offers only what was approved as it is, and what this caller may use, is shown.
- * 3. A server that cannot be reached, or breaks the protocol, is left out and told of: the rest of the list stands.
- * 4. All are asked at once, and none is waited for longer than `longestMilliseconds`. One that is being opened then is
- *    left out too, and the caller told to list again when it is open.
- * 5. A server whose pages have no end gives way to the next after a number of them, or with a cursor that it gave before.
- * 6. Of what a server offers twice on one page of ours the first is shown.
+ * 1. Servers come in catalog order, each with its own pages in order. A cursor holds the server, the server's own
+ *    cursor, and the number of pages taken.
+ * 2. Only approved offers that this caller may use are listed.
+ * 3. A server that is unreachable or breaks the protocol is left out and logged; the rest of the list stands.
+ * 4. All servers are asked at once, and none is awaited longer than `longestMilliseconds`. A server that is still being
+ *    opened is left out, and the caller is told to list again once it is open.
+ * 5. A server whose pages never end is left after a number of pages, or at a cursor that it gave before.
+ * 6. Of an offer that appears twice on a merged page the first is listed.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { Failure } from '../../failure.ts'
@@ -17,10 +17,10 @@ import type { Json, McpConnection, McpServerRecord, McpServers, OfferKind } from
 import { McpError } from '../mcp-error.ts'
 import { isJson } from '../protocol.ts'
 import { publishedOffer } from './names.ts'
-import type { SeenNames } from './offers-seen.ts'
 import type { McpSession } from './session.ts'
+import type { ShownNames } from './shown-offers.ts'
 
-/** A page ends with the server's page that makes it this long. */
+/** A page ends with the server page that reaches this length. */
 const enough = 500
 const mostPages = 100
 const longestMilliseconds = 5000
@@ -28,9 +28,9 @@ const longestMilliseconds = 5000
 export interface ListKind {
   readonly method: string
   readonly kind: OfferKind
-  /** The member of the result that holds them. */
+  /** The member of the result that holds the offers. */
   readonly member: string
-  /** The member of each that says what it is asked for by. */
+  /** The member of an offer that identifies it. */
   readonly named: 'name' | 'uri' | 'uriTemplate'
   /** The capability of a server that has such a list. */
   readonly capability: string
@@ -61,13 +61,13 @@ export interface Listing {
   readonly servers: Pick<McpServers, 'list' | 'approved'>
   readonly cursor: unknown
   readonly signal: AbortSignal
-  /** Instead of `longestMilliseconds`. */
-  readonly patienceMilliseconds?: number
-  /** Whether this caller may use what a server offers. */
+  /** Overrides `longestMilliseconds`. */
+  readonly timeoutMilliseconds?: number
+  /** Whether this caller may use an offer. */
   mayUse(server: McpServerRecord, offer: Named): boolean
-  /** Told of a server whose part is missing. */
+  /** Called for a server whose part is missing. */
   missing(server: McpServerRecord, error: unknown): void
-  /** Told of a server that offers something twice, or goes back to a cursor that it gave before. */
+  /** Called for a server that lists something twice or repeats a cursor. */
   repeats(server: McpServerRecord): void
 }
 
@@ -77,12 +77,12 @@ interface Position {
   pages: number
 }
 
-/** One page of the merged list. Throws an McpError for a cursor that is none of ours. */
+/** One page of the merged list. Throws an McpError for an invalid cursor. */
 export async function listPage(listing: Listing): Promise<Json> {
   const late = new AbortController()
   const timer = setTimeout(
     () => late.abort(new Failure('mcp.server_timeout')),
-    listing.patienceMilliseconds ?? longestMilliseconds,
+    listing.timeoutMilliseconds ?? longestMilliseconds,
   )
   const leave = () => late.abort(listing.signal.reason)
   listing.signal.addEventListener('abort', leave, { once: true })
@@ -99,17 +99,17 @@ async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
   const { list, session, servers, cursor } = listing
   const records = servers.list()
   let position = cursor === undefined ? first(records) : positionOf(cursor, session.id, records)
-  // One after the other they would make a list as slow as all of them together.
+  // Asking one after the other would add up their delays.
   const pages = new Map<McpServerRecord, Promise<Page>>()
   for (let next = position; next !== null; next = nextPosition(records, next, null)) {
     const page = pageOf({ list, session, signal }, next)
-    // Whoever comes to it is told of its failure.
+    // Its failure is reported where the page is used.
     page.catch(() => undefined)
     pages.set(next.server, page)
   }
   const offers: Json[] = []
-  let taken = new Taken(position)
-  // What is late and was not asked for yet is for the next page.
+  let taken = new ServerPages(position)
+  // What is late and was not requested yet is left for the next page.
   while (position !== null && offers.length < enough && (pages.has(position.server) || !signal.aborted)) {
     const { server } = position
     const asked = pages.get(server) ?? pageOf({ list, session, signal }, position)
@@ -122,13 +122,13 @@ async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
     position = nextPosition(records, position, taken.isNewCursor(page.next) ? page.next : null)
     if (position?.server === server) continue
     if (taken.repeats) listing.repeats(server)
-    taken = new Taken(position)
+    taken = new ServerPages(position)
   }
   return { [list.member]: offers, ...(position === null ? {} : { nextCursor: cursorOf(position, session.id) }) }
 }
 
 /** What was taken of one server. */
-class Taken {
+class ServerPages {
   repeats = false
   readonly #names = new Set<string>()
   readonly #cursors: Set<string | undefined>
@@ -190,7 +190,7 @@ async function pageOf({ list, session, signal }: Asked, { server, cursor }: Posi
   }
 }
 
-/** Rejects with the signal's reason where it is not open by then, and tells the caller when it is. */
+/** Rejects with the signal's reason when it is not open in time, and tells the caller once it is. */
 async function connectionUntil(
   signal: AbortSignal,
   session: McpSession,
@@ -200,7 +200,7 @@ async function connectionUntil(
   const late = Promise.withResolvers<never>()
   const giveUp = () => {
     late.reject(signal.reason)
-    // It is as if it were new then; one that cannot be opened changes nothing.
+    // Then its offers count as new; a server that cannot be opened changes nothing.
     opening.then(() => session.recordsChanged()).catch(() => undefined)
   }
   signal.addEventListener('abort', giveUp, { once: true })
@@ -213,11 +213,11 @@ async function connectionUntil(
 
 const isNamed = (offer: unknown): offer is Named => isJson(offer) && typeof offer.name === 'string'
 
-/** The names, or addresses, of everything of one kind that a server offers and that is approved. */
-export async function seenNames(
+/** The names or addresses of all approved offers of one kind. */
+export async function shownNames(
   asked: Asked & { readonly servers: Pick<McpServers, 'approved'> },
   server: McpServerRecord,
-): Promise<SeenNames> {
+): Promise<ShownNames> {
   const [approved, held] = [new Set<string>(), new Set<string>()]
   let next: string | null = null
   const cursors = new Set<string | null>()
@@ -232,7 +232,7 @@ export async function seenNames(
   return { approved, held }
 }
 
-/** A server may have resources and know no list of templates, or the other way about. */
+/** A server may have resources without templates, or the reverse. */
 async function pageOrNoList(asked: Asked, position: Position): Promise<Page> {
   try {
     return await pageOf(asked, position)
@@ -242,7 +242,7 @@ async function pageOrNoList(asked: Asked, position: Position): Promise<Page> {
   }
 }
 
-/** A server gets its cursor back with no policy having read it: only one that the same session was given is taken. */
+/** No policy reads a cursor on its way back to the server, so only cursors given to the same session are accepted. */
 const cursorKey = randomBytes(32)
 const sealLength = 22
 
@@ -254,12 +254,12 @@ function cursorOf({ server, cursor, pages }: Position, sessionId: string): strin
   return sealOf(position, sessionId) + position
 }
 
-/** Where a cursor goes on; a server that is gone meanwhile makes it one of another list. */
+/** The position of a cursor; a cursor of a removed server belongs to another list. */
 function positionOf(cursor: unknown, sessionId: string, records: readonly McpServerRecord[]): Position {
   const [name, own, pages] = typeof cursor === 'string' ? parsedCursor(cursor, sessionId) : []
   const server = records.find((record) => record.name === name)
   if (server === undefined || !(own === null || typeof own === 'string') || !isCount(pages)) {
-    throw new McpError(rpcCodes.invalidParams, 'The cursor is none of this list: begin again without it')
+    throw new McpError(rpcCodes.invalidParams, 'The cursor is not valid for this list: start again without it')
   }
   return { server, cursor: own ?? undefined, pages }
 }

@@ -1,10 +1,9 @@
 /**
- * How what a server offers is named on the published surface, and back.
+ * Maps names of offers to published names and back.
  *
- * A name is `<server>__<name>`. A server's name has no two underscores in a row and none at its ends (`serverName`), so
- * the first two in a row are where it ends: no two servers can offer the same name. A resource's address stays an address
- * (RFC 3986): `mcp://<server>/` before the server's own as it is, so that a template (RFC 6570) can be filled in as it was
- * written.
+ * A published name is `<server>__<name>`. A server name has no two underscores in a row and none at its ends
+ * (`serverName`), so the first two mark its end, and no two servers publish the same name. A resource address stays a
+ * URI (RFC 3986): `mcp://<server>/` followed by the server's own, so that a template (RFC 6570) can still be expanded.
  */
 import type { Json } from '../connection.ts'
 import { isJson } from '../protocol.ts'
@@ -12,7 +11,7 @@ import { isJson } from '../protocol.ts'
 const separator = '__'
 const scheme = 'mcp://'
 
-/** What a server is asked for, by its own name of it. */
+/** A server's own name of an offer. */
 export interface OwnName {
   readonly server: string
   readonly name: string
@@ -20,7 +19,7 @@ export interface OwnName {
 
 export const publishedName = (server: string, name: string): string => `${server}${separator}${name}`
 
-/** Null where it is no published name. */
+/** Null when it is no published name. */
 export function ownName(published: string): OwnName | null {
   const at = published.indexOf(separator)
   return at <= 0 ? null : { server: published.slice(0, at), name: published.slice(at + separator.length) }
@@ -28,14 +27,14 @@ export function ownName(published: string): OwnName | null {
 
 export const publishedUri = (server: string, uri: string): string => `${scheme}${server}/${uri}`
 
-/** Null where it is no published address. */
+/** Null when it is no published address. */
 export function ownUri(published: string): OwnName | null {
   const at = published.indexOf('/', scheme.length)
   if (!published.startsWith(scheme) || at < 0) return null
   return { server: published.slice(scheme.length, at), name: published.slice(at + 1) }
 }
 
-/** What is offered, as callers see it: its name or address mapped, all else as the server wrote it. */
+/** An offer as callers see it: name or address mapped, everything else unchanged. */
 export function publishedOffer(server: string, offer: Json): Json {
   const published: Json = { ...offer }
   if (typeof offer.name === 'string') published.name = publishedName(server, offer.name)
@@ -46,7 +45,7 @@ export function publishedOffer(server: string, offer: Json): Json {
   return published
 }
 
-/** Changes the addresses of resources within a result (links, what is embedded, what was read) to published ones. */
+/** Changes resource addresses in a result (links, embedded and read resources) to published ones. */
 export function publishUris(server: string, result: Json): void {
   const publish = (holder: unknown) => {
     if (isJson(holder) && typeof holder.uri === 'string') holder.uri = publishedUri(server, holder.uri)

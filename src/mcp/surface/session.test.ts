@@ -13,7 +13,7 @@ function sessionWith(connect: (caller: McpCaller) => Promise<McpConnection>, cap
     connect: (_, caller) => connect(caller),
     approved: (_record, _kind, offers) => [...offers],
     onChange: () => () => undefined,
-    strays: 0,
+    unsolicited: 0,
   }
   return new McpSession({
     ...{

@@ -11,14 +11,14 @@
 import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json/json-rpc.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord, McpServers } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
-import { askable, passableOf } from '../protocol.ts'
+import { callerMethods, forwardedCapabilities } from '../protocol.ts'
 import { CallerRequests } from './caller-requests.ts'
 import { type Message, notificationText } from './json-rpc.ts'
 import { publishedUri } from './names.ts'
-import { Notices } from './notices.ts'
-import { OffersSeen } from './offers-seen.ts'
+import { NotificationQueue } from './notification-queue.ts'
 import { type AnswerForm, RunningCall } from './running-call.ts'
 import { SessionStreams } from './session-streams.ts'
+import { ShownOffers } from './shown-offers.ts'
 
 /** What policies make of what passes between a server and the caller, outside of the caller's own requests. */
 export interface SessionGovernor {
@@ -73,8 +73,8 @@ const listChanges: ReadonlySet<string> = new Set([
 interface Opened {
   readonly record: McpServerRecord
   readonly opening: Promise<McpConnection>
-  readonly seen: OffersSeen
-  readonly notices: Notices
+  readonly seen: ShownOffers
+  readonly notices: NotificationQueue
 }
 
 export class McpSession {
@@ -113,7 +113,7 @@ export class McpSession {
     const key = rpcKey(id)
     if (this.#running.has(key)) throw new McpError(rpcCodes.invalidRequest, 'A request with this id is still running')
     if (this.#running.size >= mostRunning)
-      throw new McpError(rpcCodes.internalError, 'Too many requests of this session run')
+      throw new McpError(rpcCodes.internalError, 'Too many requests of this session are in flight')
     const call = new RunningCall({ id, progressToken, form, openStream: () => this.#streams.open() })
     this.#running.set(key, call)
     return call
@@ -152,7 +152,7 @@ export class McpSession {
   }
 
   /** What was shown of a server to this session. */
-  seen(record: McpServerRecord): OffersSeen {
+  seen(record: McpServerRecord): ShownOffers {
     return this.#opened(record).seen
   }
 
@@ -179,7 +179,7 @@ export class McpSession {
 
   /** Resolves when what a server has said so far is said: its answer does not overtake it. */
   async told(server: McpServerRecord): Promise<void> {
-    await this.#connections.get(server.id)?.notices.said()
+    await this.#connections.get(server.id)?.notices.flushed()
   }
 
   /** The records have changed: what is no longer as it was is closed, and the caller told to look again. */
@@ -216,7 +216,7 @@ export class McpSession {
     if (known !== undefined && known.record.version === record.version) return known
     this.disconnect(record)
     const opening = this.#open(record)
-    const opened: Opened = { record, opening, seen: new OffersSeen(), notices: new Notices() }
+    const opened: Opened = { record, opening, seen: new ShownOffers(), notices: new NotificationQueue() }
     this.#connections.set(record.id, opened)
     opening.catch(() => {
       // Whoever asked is told why; here it only must not stand in the way of the next try.
@@ -229,7 +229,7 @@ export class McpSession {
     const { servers, capabilities } = this.#options
     const caller: McpCaller = {
       protocolVersion: this.protocolVersion,
-      capabilities: passableOf(capabilities),
+      capabilities: forwardedCapabilities(capabilities),
       request: (method, params, { signal }) => this.#ask(record, method, params ?? {}, signal),
       notify: (method, params) => this.#hear(record, method, params ?? {}),
     }
@@ -250,7 +250,7 @@ export class McpSession {
   }
 
   async #ask(server: McpServerRecord, method: string, params: Json, signal: AbortSignal): Promise<Json> {
-    const capability = askable.get(method)
+    const capability = callerMethods.get(method)
     if (capability === undefined || this.#options.capabilities[capability] === undefined) {
       throw new McpError(rpcCodes.methodNotFound, 'The caller cannot do this')
     }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { noMcpServers } from '../no-servers.ts'
 import { McpSession } from './session.ts'
-import { McpSessions, type SessionStanding } from './sessions.ts'
+import { McpSessions, type SessionStatus } from './sessions.ts'
 
 const idleMilliseconds = 1000
 
@@ -29,7 +29,7 @@ test('gives a session only to its owner and limits an owner to a tenth of all se
 
 test('ends sessions of a revoked token, and unused ones of a rotated token even while the caller listens', () => {
   const sessions = new McpSessions({ most: 20, idleMilliseconds })
-  const standings: Record<string, SessionStanding> = { a: 'usable', b: 'replaceable', c: 'ended', d: 'usable' }
+  const standings: Record<string, SessionStatus> = { a: 'usable', b: 'replaceable', c: 'ended', d: 'usable' }
   for (const id of Object.keys(standings)) sessions.add(sessionOf(id, id), 0)
   for (const id of ['a', 'b']) sessions.find(id, id, 0)?.listen()
   const sweepAt = (now: number) => {

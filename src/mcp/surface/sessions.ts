@@ -10,7 +10,7 @@ import type { McpSession } from './session.ts'
  * What the token that a session was last shown allows. `replaceable`: it has expired or was rotated, and the next one of its
  * owner goes on; `ended`: it was revoked.
  */
-export type SessionStanding = 'usable' | 'replaceable' | 'ended'
+export type SessionStatus = 'usable' | 'replaceable' | 'ended'
 
 interface Kept {
   readonly session: McpSession
@@ -74,7 +74,7 @@ export class McpSessions {
    * Ends what is unused, and what has no token any more; keeps the connections of the others open. While its token is
    * replaced nothing runs or leaves, so that it counts as unused.
    */
-  sweep(now: number, standingOf: (session: McpSession) => SessionStanding): void {
+  sweep(now: number, standingOf: (session: McpSession) => SessionStatus): void {
     for (const kept of this.#kept.values()) {
       const { session } = kept
       const standing = standingOf(session)

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { coveredBy } from './uri-template.ts'
+import { matchesTemplate } from './uri-template.ts'
 
 test.each([
   ['x://a/{id}', 'x://a/1', true],
@@ -15,9 +15,9 @@ test.each([
   ['x://{id', 'x://{id', true],
   ['x://fixed', 'x://fixed/more', false],
 ])('decides whether template %s covers %s: %p', (template, uri, covered) => {
-  expect(coveredBy(template, uri)).toBe(covered)
+  expect(matchesTemplate(template, uri)).toBe(covered)
 })
 
 test('matches templates and addresses of any length in linear time', () => {
-  expect(coveredBy(`x://${'{a}{b}'.repeat(50)}`, `x://${'y'.repeat(8000)}/`)).toBe(false)
+  expect(matchesTemplate(`x://${'{a}{b}'.repeat(50)}`, `x://${'y'.repeat(8000)}/`)).toBe(false)
 })

@@ -25,7 +25,7 @@ const expressions: Readonly<Record<string, Expression>> = {
   '.': { first: '.', excluded: '/?#', mayBeEmpty: true },
 }
 
-export function coveredBy(template: string, uri: string): boolean {
+export function matchesTemplate(template: string, uri: string): boolean {
   let places = new Uint8Array(uri.length + 1)
   places[0] = 1
   for (const part of template.split(/(\{[^{}]*\})/)) {

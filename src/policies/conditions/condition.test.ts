@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { Failure } from '../../failure.ts'
-import { TooMuchWork } from '../../inspection/work-budget.ts'
+import { WorkBudgetExceeded } from '../../inspection/work-budget.ts'
 import { compileWhen } from './condition.ts'
 import { ModelView, type PolicyContext, RequestView, ResponseView, TokenView } from './context.ts'
 import { holds } from './long-searches.ts'
@@ -150,7 +150,7 @@ test('stops the search of a long text at the next turn once the exchange is cut'
 test('a condition visits a bounded number of messages', () => {
   const condition = compileWhen('request.messages.exists(m, m.text == "x") || request.stream', ['pre_request'])
   expect(condition(about('x', 5000))).toBe(true)
-  expect(() => condition(about('x', 50_000))).toThrow(TooMuchWork)
+  expect(() => condition(about('x', 50_000))).toThrow(WorkBudgetExceeded)
 })
 
 test('the size of a text is how many characters it has', () => {

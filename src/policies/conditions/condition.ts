@@ -17,7 +17,7 @@ import { LRUCache } from 'lru-cache'
 import { Failure } from '../../failure.ts'
 import { matcherOf, type TextMatcher } from '../../inspection/detectors/text-matcher.ts'
 import { patternDetector } from '../../inspection/regex/pattern-detector.ts'
-import { TooMuchWork } from '../../inspection/work-budget.ts'
+import { WorkBudgetExceeded } from '../../inspection/work-budget.ts'
 import type { PolicyStage } from '../../languages/families.ts'
 import { MessageView, ModelView, type PolicyContext, RequestView, ResponseView, TokenView } from './context.ts'
 import { isFound, withSearches } from './long-searches.ts'
@@ -131,7 +131,7 @@ export function compileWhen(expression: string, stages: readonly PolicyStage[]):
     : evaluated
   if (lists.length === 0) return condition
   return (context) => {
-    for (const sizeOf of lists) if (sizeOf(context) * macroCount > mostElements) throw new TooMuchWork()
+    for (const sizeOf of lists) if (sizeOf(context) * macroCount > mostElements) throw new WorkBudgetExceeded()
     return condition(context)
   }
 }

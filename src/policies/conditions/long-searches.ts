@@ -4,7 +4,7 @@
  * it came to. Expressions are pure, so that this is the same.
  */
 import type { TextMatcher } from '../../inspection/detectors/text-matcher.ts'
-import { Turns, type TurnTaker } from '../stages/turns.ts'
+import { type YieldingTask, YieldTimer } from '../stages/yield-timer.ts'
 import type { PolicyContext } from './context.ts'
 
 /** UTF-16 units that a pattern is looked for in at once. */
@@ -58,7 +58,7 @@ function isFoundInLong(text: string, pattern: TextMatcher): boolean {
 export function holds(
   condition: (context: PolicyContext) => boolean,
   context: PolicyContext,
-  taker: TurnTaker,
+  taker: YieldingTask,
 ): boolean | Promise<boolean> {
   try {
     return condition(context)
@@ -74,7 +74,7 @@ const isSearching = ({ request }: PolicyContext): boolean =>
 async function holdsLater(
   condition: (context: PolicyContext) => boolean,
   context: PolicyContext,
-  taker: TurnTaker,
+  taker: YieldingTask,
 ): Promise<boolean> {
   for (;;) {
     for (const search of searches.get(context.request) ?? []) {
@@ -88,11 +88,11 @@ async function holdsLater(
   }
 }
 
-async function searchInTurns({ text, pattern }: Search, taker: TurnTaker): Promise<boolean> {
+async function searchInTurns({ text, pattern }: Search, taker: YieldingTask): Promise<boolean> {
   const follower = pattern.follow()
-  const turns = new Turns(taker)
+  const turns = new YieldTimer(taker)
   for (let at = 0; at < text.length; at += pieceUnits) {
-    if (turns.isDue) await turns.take()
+    if (turns.isDue) await turns.yield()
     if (follower.push(text.slice(at, at + pieceUnits), false).matches.length > 0) return true
   }
   return follower.push('', true).matches.length > 0

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { TooMuchWork } from '../../inspection/work-budget.ts'
+import { WorkBudgetExceeded } from '../../inspection/work-budget.ts'
 import { chat } from '../../languages/chat/dialect.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import { ModelView, RequestView, TokenView } from '../conditions/context.ts'
@@ -72,13 +72,13 @@ test('tells unique items as JSON compares values', () => {
 
 test('cannot decide where a body takes too much work', () => {
   const many = Array.from({ length: 100_000 }, (_, index) => index)
-  expect(() => verdictOf({ type: 'object' }, { many })).toThrow(TooMuchWork)
+  expect(() => verdictOf({ type: 'object' }, { many })).toThrow(WorkBudgetExceeded)
   const tree = { anyOf: [{ $ref: '#/$defs/node' }, { $ref: '#/$defs/node' }] }
   const schema = { $defs: { node: { properties: { next: tree }, required: ['end'] } }, properties: { next: tree } }
   let body: Record<string, unknown> = {}
   for (let depth = 0; depth < 40; depth++) body = { next: body, end: true }
   body = { next: { ...body, end: true } }
-  expect(() => verdictOf(schema, body)).toThrow(TooMuchWork)
+  expect(() => verdictOf(schema, body)).toThrow(WorkBudgetExceeded)
 })
 
 test('checks long texts in turns, and stops once the exchange is cut', async () => {

@@ -2,7 +2,7 @@
 import type { ValidateFunction } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
-import { TooMuchWork } from '../../inspection/work-budget.ts'
+import { WorkBudgetExceeded } from '../../inspection/work-budget.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import { withDoubles } from '../../lib/json/exact-json.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
@@ -98,11 +98,11 @@ function compiled(schema: Record<string, unknown>, steps: SchemaSteps): Validate
 
 /** The value of a text that is JSON; a text that is too long to be parsed at once is too much. */
 function parsed(text: string): unknown {
-  if (text.length > longestText) throw new TooMuchWork()
+  if (text.length > longestText) throw new WorkBudgetExceeded()
   return JSON.parse(text)
 }
 
-/** Says whether a value has the form. Throws `TooMuchWork` where to find that out takes too long. */
+/** Says whether a value has the form. Throws `WorkBudgetExceeded` where to find that out takes too long. */
 function validatorOf(schema: Record<string, unknown>): (value: () => unknown) => boolean {
   const steps = new SchemaSteps()
   const validate = compiled(schema, steps)

@@ -17,7 +17,7 @@
 import { z } from 'zod'
 import type { Verdict } from '../../events/event.ts'
 import { Failure } from '../../failure.ts'
-import type { Work } from '../../inspection/work-budget.ts'
+import type { WorkBudget } from '../../inspection/work-budget.ts'
 import type { RequestFacts } from '../../languages/dialect.ts'
 import type { PolicyStage } from '../../languages/families.ts'
 import type { TextKind, TextSlot } from '../../languages/reading/texts/text-slot.ts'
@@ -44,7 +44,7 @@ export interface TextMatcher {
   /** No match is longer than what can be held, so that a window of a text shows whether it stands there. */
   readonly bounded?: true
   /** Follows one text that comes in pieces; what it finds in all is what `matches` finds in the whole, for any split. */
-  follow(work?: Work): TextFollower
+  follow(work?: WorkBudget): TextFollower
 }
 
 /** One text as it comes in. */

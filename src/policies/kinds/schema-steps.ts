@@ -4,7 +4,7 @@
  * library's `uniqueItems` compares all items with all others: here each is looked up.
  */
 import type { Ajv2020 } from 'ajv/dist/2020.js'
-import { TooMuchWork } from '../../inspection/work-budget.ts'
+import { WorkBudgetExceeded } from '../../inspection/work-budget.ts'
 
 /** Some milliseconds of work. */
 const mostSteps = 50_000
@@ -28,12 +28,12 @@ export class SchemaSteps {
     this.#count = 0
   }
 
-  /** Throws `TooMuchWork` where there are more values than could be held against anything. */
+  /** Throws `WorkBudgetExceeded` where there are more values than could be held against anything. */
   requireFew(root: unknown): void {
     const open = [root]
     let values = 0
     for (let value = open.pop(); value !== undefined; value = open.pop()) {
-      if (++values + open.length > mostSteps) throw new TooMuchWork()
+      if (++values + open.length > mostSteps) throw new WorkBudgetExceeded()
       if (Array.isArray(value)) for (const each of value) open.push(each)
       else if (isObject(value)) for (const name of Object.keys(value)) open.push(value[name])
     }
@@ -75,7 +75,7 @@ export class SchemaSteps {
 
   #add(steps: number): void {
     this.#count += steps
-    if (this.#count > mostSteps) throw new TooMuchWork()
+    if (this.#count > mostSteps) throw new WorkBudgetExceeded()
   }
 
   #areUnique(items: readonly unknown[]): boolean {

@@ -38,7 +38,7 @@ export const toolAccess = policyKind({
         const targets = refused.map((name) => `tools.${name}`)
         const found = { reasonCode: 'policy.tool_not_allowed', targets }
         if (action === 'remove' && onRequest) return { ...found, verdict: 'rewrite', changes: without(body, isAllowed) }
-        const message = 'A policy does not allow a tool of this'
+        const message = 'A policy does not allow a tool of this message'
         return { ...found, verdict: action === 'remove' ? 'deny' : action, message }
       },
     }

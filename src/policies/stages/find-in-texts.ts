@@ -10,10 +10,10 @@ import type { Finding, InspectionRule, Stop } from '../../inspection/rule.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { Change, Decision, TextPolicy } from '../kinds/kind.ts'
 import { findAcrossParts } from './across-parts.ts'
-import { Turns, type TurnTaker } from './turns.ts'
+import { type YieldingTask, YieldTimer } from './yield-timer.ts'
 
 /** How many findings of one policy an event names. */
-export const mostTargets = 20
+export const maxTargets = 20
 /** UTF-16 units of all texts that are read without a turn: what they can cost at the most is some milliseconds. */
 const longUnits = 16 * 1024
 /** What is followed between two looks at the clock. */
@@ -39,7 +39,7 @@ interface Reading {
 }
 
 /** Whether the policy may find something; true of texts that are long together, which are not read for that. */
-export function mayFindIn(compiled: TextPolicy, slots: readonly TextSlot[]): boolean {
+export function mayMatchIn(compiled: TextPolicy, slots: readonly TextSlot[]): boolean {
   if (isLong(slots)) return true
   for (const slot of slots) if (slot.text !== '' && mayFind(compiled, slot)) return true
   return holdsSeveralParts(slots)
@@ -62,7 +62,7 @@ export function findInTexts(
   compiled: TextPolicy,
   rule: InspectionRule,
   slots: readonly TextSlot[],
-  taker: TurnTaker,
+  taker: YieldingTask,
 ): Decision | null | Promise<Decision | null> {
   const found: Found = { findings: [], targets: new Set(), changes: [], stop: null }
   const reading: Reading = { compiled, rule, slots, found }
@@ -87,7 +87,7 @@ function acrossParts({ rule, slots, found }: Reading) {
   const runs = findAcrossParts({
     ...{ rule, slots, changed },
     found: ({ member: place }, label, entry) => {
-      if (found.targets.size < mostTargets) found.targets.add(`${place}: ${label} (${entry})`)
+      if (found.targets.size < maxTargets) found.targets.add(`${place}: ${label} (${entry})`)
     },
   })
   const take = (stop: Stop | null) => {
@@ -107,19 +107,19 @@ function readAtOnce({ rule, found }: Reading, { kind, role, text, member: place 
   return followWhole([rule], { kind, role, place, text }, found.findings)
 }
 
-async function readInTurns(reading: Reading, taker: TurnTaker): Promise<Decision | null> {
+async function readInTurns(reading: Reading, taker: YieldingTask): Promise<Decision | null> {
   const { compiled, rule, slots, found } = reading
-  const turns = new Turns(taker)
+  const turns = new YieldTimer(taker)
   for (const slot of slots) {
     if (slot.text === '') continue
-    if (turns.isDue) await turns.take()
+    if (turns.isDue) await turns.yield()
     if (!(await mayFindInTurns(compiled, slot, turns))) continue
     const { kind, role, text, member: place } = slot
     const channel = new Channel([rule], { kind, role, place }, found.findings)
     // Put together a piece at a time: a million small parts would be put together all at once, when everybody waits.
     const out: string[] = []
     for (let at = 0; at < text.length && channel.stop === null; at += pieceUnits) {
-      if (turns.isDue) await turns.take()
+      if (turns.isDue) await turns.yield()
       out.push(flat(channel.push(text.slice(at, at + pieceUnits))))
       note(found)
     }
@@ -130,7 +130,7 @@ async function readInTurns(reading: Reading, taker: TurnTaker): Promise<Decision
     const across = acrossParts(reading)
     let step = across.runs.next()
     while (step.done !== true) {
-      if (turns.isDue) await turns.take()
+      if (turns.isDue) await turns.yield()
       step = across.runs.next()
     }
     across.take(step.value)
@@ -139,15 +139,19 @@ async function readInTurns(reading: Reading, taker: TurnTaker): Promise<Decision
 }
 
 /** Whether a text may hold something. Of a long one it shows in windows, where no match is longer than their overlap. */
-function mayFindInTurns(compiled: TextPolicy, slot: TextSlot, turns: Turns): boolean | Promise<boolean> {
+function mayFindInTurns(compiled: TextPolicy, slot: TextSlot, turns: YieldTimer): boolean | Promise<boolean> {
   if (slot.text.length <= windowUnits) return mayFind(compiled, slot)
   if (compiled.matcher.bounded === undefined || slot.kind === 'tool_arguments') return true
   return mayFindInWindows(compiled, slot, turns)
 }
 
-async function mayFindInWindows(compiled: TextPolicy, { kind, role, text }: TextSlot, turns: Turns): Promise<boolean> {
+async function mayFindInWindows(
+  compiled: TextPolicy,
+  { kind, role, text }: TextSlot,
+  turns: YieldTimer,
+): Promise<boolean> {
   for (let at = 0; at < text.length; at += windowUnits) {
-    if (turns.isDue) await turns.take()
+    if (turns.isDue) await turns.yield()
     if (mayFind(compiled, { kind, role, text: text.slice(at, at + windowUnits + overlapUnits) })) return true
   }
   return false
@@ -166,7 +170,7 @@ const flat = (text: string): string => (text.charCodeAt(0) >= 0 ? text : '')
 /** Takes in what was found so far: of a text that is full of findings none is kept. */
 function note({ findings, targets }: Found): void {
   for (const { place, entry, label } of findings) {
-    if (targets.size >= mostTargets) break
+    if (targets.size >= maxTargets) break
     targets.add(`${place}: ${label} (${entry})`)
   }
   findings.length = 0

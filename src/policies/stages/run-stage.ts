@@ -17,7 +17,7 @@ import { holds } from '../conditions/long-searches.ts'
 import type { Change, Decision, PolicyTools, Subject } from '../kinds/kind.ts'
 import { type Placeholders, ruleOf } from '../redaction.ts'
 import { endsChain, stronger } from '../verdict.ts'
-import { findInTexts, mayFindIn } from './find-in-texts.ts'
+import { findInTexts, mayMatchIn } from './find-in-texts.ts'
 
 export const brokenReason = 'policy.broken'
 
@@ -46,7 +46,7 @@ export interface StageRun {
 }
 
 /** What one policy said, with what the caller is to be told. */
-export interface Said {
+export interface PolicyEvaluation {
   readonly policy: ActivePolicy
   readonly decision: Decision
   readonly latencyMs: number
@@ -54,23 +54,23 @@ export interface Said {
 
 export interface StageOutcome {
   /** In order, one for each policy whose condition held. */
-  readonly said: readonly Said[]
+  readonly evaluations: readonly PolicyEvaluation[]
   /** The strongest that was enforced. */
   readonly verdict: Verdict
   /** What the strongest verdict came from; null where it is allow. */
-  readonly decisive: Said | null
+  readonly decisive: PolicyEvaluation | null
   /** Outermost members that were changed. */
   readonly changed: ReadonlySet<string>
 }
 
-const nothing: StageOutcome = { said: [], verdict: 'allow', decisive: null, changed: new Set() }
+const emptyOutcome: StageOutcome = { evaluations: [], verdict: 'allow', decisive: null, changed: new Set() }
 
 /**
  * Runs the stage; a promise only where a policy waits for something. Never throws on a policy's account; rejects where
  * the stage was cut meanwhile, because then the policies decided nothing.
  */
 export function runStage(run: StageRun): StageOutcome | Promise<StageOutcome> {
-  return run.policies.length === 0 ? nothing : new StageWalk(run).from(0)
+  return run.policies.length === 0 ? emptyOutcome : new StageWalk(run).from(0)
 }
 
 const unchanged: ReadonlySet<string> = new Set()
@@ -79,10 +79,10 @@ const allowed: Decision = { verdict: 'allow', reasonCode: 'ok', targets: [] }
 /** The walk through a stage's policies, and what they are shown of its subject; what none asks for is not made. */
 class StageWalk implements Subject {
   readonly #run: StageRun
-  readonly #said: Said[] = []
+  readonly #evaluations: PolicyEvaluation[] = []
   #changed: Set<string> | null = null
   #verdict: Verdict = 'allow'
-  #decisive: Said | null = null
+  #decisive: PolicyEvaluation | null = null
   #texts: readonly TextSlot[] | null = null
 
   constructor(run: StageRun) {
@@ -134,7 +134,7 @@ class StageWalk implements Subject {
       since = now
     }
     const changed = this.#changed ?? unchanged
-    return { said: this.#said, verdict: this.#verdict, decisive: this.#decisive, changed }
+    return { evaluations: this.#evaluations, verdict: this.#verdict, decisive: this.#decisive, changed }
   }
 
   async #later(
@@ -168,21 +168,21 @@ class StageWalk implements Subject {
     const { compiled } = policy
     if (compiled instanceof Error) throw compiled
     if (compiled.form === 'whole') return compiled.consider(this, this.#run.tools)
-    if (!mayFindIn(compiled, this.texts)) return null
+    if (!mayMatchIn(compiled, this.texts)) return null
     return findInTexts(compiled, ruleOf(policy, compiled, this.#run.subject.placeholders), this.texts, this.#run)
   }
 
   #brokenDecision(policy: ActivePolicy, error: unknown): Decision {
     this.#run.broken(policy, error)
     const verdict = policy.whenBroken === 'deny' ? 'deny' : 'allow'
-    return { verdict, reasonCode: brokenReason, message: 'A policy could not decide about this', targets: [] }
+    return { verdict, reasonCode: brokenReason, message: 'A policy failed to evaluate this message', targets: [] }
   }
 
   /** Records what a policy said and applies it; true where that ends the chain. */
   #take(policy: ActivePolicy, given: Decision | null, milliseconds: number): boolean {
     const decision = this.#possible(policy, given ?? allowed)
-    const said: Said = { policy, decision, latencyMs: Math.round(milliseconds * 1000) / 1000 }
-    this.#said.push(said)
+    const said: PolicyEvaluation = { policy, decision, latencyMs: Math.round(milliseconds * 1000) / 1000 }
+    this.#evaluations.push(said)
     if (!policy.enforced) return false
     if (decision.changes !== undefined) this.#apply(decision.changes)
     const strongest = stronger(this.#verdict, decision.verdict)
@@ -219,7 +219,7 @@ class StageWalk implements Subject {
 }
 
 /** What one policy said, as the outcome's event shows it. */
-export const resultOf = (stage: PolicyStage, { policy, decision, latencyMs }: Said): PolicyResult => ({
+export const resultOf = (stage: PolicyStage, { policy, decision, latencyMs }: PolicyEvaluation): PolicyResult => ({
   policy_id: policy.id,
   kind: policy.kind,
   stage,

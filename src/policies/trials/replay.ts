@@ -65,7 +65,7 @@ const unreplayedReasons = [
   'details_not_recorded',
   'broken',
 ] as const
-type Unreplayed = (typeof unreplayedReasons)[number]
+type SkippedReason = (typeof unreplayedReasons)[number]
 
 /** Something was asked for that the event does not hold. */
 class Unrecorded extends Error {
@@ -108,7 +108,7 @@ export async function replayPolicy(replay: Replay): Promise<Replayed> {
 
 async function replayEvent(replay: Replay, active: ActivePolicy, event: Event, found: Replayed): Promise<void> {
   found.examined += 1
-  const unreplayed = (why: Unreplayed) => {
+  const unreplayed = (why: SkippedReason) => {
     found.unreplayed[why] = (found.unreplayed[why] ?? 0) + 1
   }
   const request = recordedRequest(event)
@@ -156,11 +156,11 @@ async function ask(
   active: ActivePolicy,
   event: Event,
   recorded: Recorded,
-): Promise<{ verdict: Verdict; reasonCode: string } | Unreplayed | null> {
+): Promise<{ verdict: Verdict; reasonCode: string } | SkippedReason | null> {
   const { family, model, stream, provider } = recorded
-  let unrecorded: Unreplayed | null =
+  let unrecorded: SkippedReason | null =
     active.when !== null && asksUnrecorded.test(active.when) ? 'details_not_recorded' : null
-  const missing = (what: Unreplayed = 'details_not_recorded'): never => {
+  const missing = (what: SkippedReason = 'details_not_recorded'): never => {
     unrecorded ??= what
     throw new Unrecorded('The event does not hold this')
   }
@@ -198,7 +198,7 @@ async function ask(
     broken: () => undefined,
   })
   if (unrecorded !== null) return unrecorded
-  const [said] = outcome.said
+  const [said] = outcome.evaluations
   if (said === undefined) return null
   if (said.decision.reasonCode === brokenReason) return 'broken'
   return said.decision

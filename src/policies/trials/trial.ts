@@ -12,7 +12,7 @@ import { compilePolicy } from '../chain.ts'
 import { ModelView, type PolicyContext, RequestView, ResponseView, type TokenView } from '../conditions/context.ts'
 import type { PolicyTools } from '../kinds/kind.ts'
 import { Placeholders } from '../redaction.ts'
-import { runStage, type Said, type StageOutcome, type StageSubject } from '../stages/run-stage.ts'
+import { type PolicyEvaluation, runStage, type StageOutcome, type StageSubject } from '../stages/run-stage.ts'
 import type { StoredPolicy } from '../stored-policy.ts'
 import { calledTools } from '../tool-names.ts'
 import { stronger } from '../verdict.ts'
@@ -32,7 +32,7 @@ interface Trial {
 export interface Finding {
   policy_id: string
   stage: 'pre_request' | 'post_request' | 'pre_response'
-  said: Said
+  said: PolicyEvaluation
 }
 
 interface TrialOutcome {
@@ -71,7 +71,7 @@ export async function tryPolicies(
   let verdict: Verdict = 'allow'
   let reasonCode = 'ok'
   const run = async (stage: Finding['stage'], subject: Omit<StageSubject, 'stage' | 'facts' | 'requestBody'>) => {
-    const asked = policies.filter((policy) => policy.stages.includes(stage) && isFor(policy, dialect, facts.model))
+    const asked = policies.filter((policy) => policy.stages.includes(stage) && appliesTo(policy, dialect, facts.model))
     const outcome: StageOutcome = await runStage({
       policies: asked.map(compilePolicy),
       subject: { ...subject, stage, facts, requestBody: request },
@@ -79,7 +79,7 @@ export async function tryPolicies(
       now: monotonic,
       broken: () => undefined,
     })
-    findings.push(...outcome.said.map((said) => ({ policy_id: said.policy.id, stage, said })))
+    findings.push(...outcome.evaluations.map((said) => ({ policy_id: said.policy.id, stage, said })))
     const strongest = stronger(verdict, outcome.verdict)
     if (strongest !== verdict) reasonCode = outcome.decisive?.decision.reasonCode ?? 'ok'
     verdict = strongest
@@ -112,6 +112,6 @@ const responseView = (
   asked: RequestEcho,
 ) => new ResponseView({ status, texts: () => dialect.answerText(body, asked), toolCalls: () => calledTools(body) })
 
-const isFor = ({ targets: { models, families } }: StoredPolicy, { family }: Dialect, model: string): boolean =>
+const appliesTo = ({ targets: { models, families } }: StoredPolicy, { family }: Dialect, model: string): boolean =>
   (families === undefined || families.includes(family)) &&
   (models === undefined || models.some((pattern) => globMatches(pattern, model)))

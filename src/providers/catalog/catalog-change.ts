@@ -1,5 +1,4 @@
 /** What the routes of the catalog share: their dependencies, their pages, and how a change and its event are made. */
-import { z } from 'zod'
 import { cutPage, startOf } from '../../api/page.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event-types.ts'

@@ -2,9 +2,9 @@
  * One call of the API from the page: the session's cookie goes by itself, the CSRF token with every write. An answer
  * that says the session has ended shows the sign-in in place of the screen; the address stays, so it goes on there.
  */
-import { caller, csrfToken, sessionEnded, take } from '../session.ts'
+import { acceptCaller, caller, csrfToken, sessionEnded } from '../session.ts'
 import type { Caller } from './caller.ts'
-import { repeatable } from './repetition.ts'
+import { idempotencyOf } from './idempotency.ts'
 
 /** What the API refused, in its own words (handbook/reference/http.md). */
 export class Refusal extends Error {
@@ -43,7 +43,7 @@ export async function request<Reply>(
   sent: Sent = {},
   { again = false }: { again?: boolean } = {},
 ): Promise<Reply> {
-  const { key, ended } = repeatable(method, path, sent.body)
+  const { key, ended } = idempotencyOf(method, path, sent.body)
   // Until something else is known, and for good where the sending throws.
   ended('unknown')
   const response = await send(
@@ -60,7 +60,10 @@ export async function request<Reply>(
   if (decides(refusal)) ended('decided')
   if (refusal.code === 'csrf_refused' && !again) {
     if (await isSamePerson()) return await request(method, path, sent, { again: true })
-    throw new Refusal(409, { ...refusal, message: 'The account changed, so this was not done' })
+    throw new Refusal(409, {
+      ...refusal,
+      message: 'The signed-in account changed, so the action was cancelled. Check the account and try again',
+    })
   }
   if (response.status === 401 && path !== '/v1/auth/login') sessionEnded()
   throw refusal
@@ -74,7 +77,7 @@ const decides = ({ status, code }: Refusal): boolean =>
 async function isSamePerson(): Promise<boolean> {
   const before = caller.peek()?.user?.id
   const found = await request<Caller>('GET', '/v1/auth/session')
-  take(found)
+  acceptCaller(found)
   return before !== undefined && found.user?.id === before
 }
 
@@ -95,7 +98,7 @@ async function send(method: string, path: string, { query, body, headers, signal
   } catch (cause) {
     if (cause instanceof DOMException && cause.name === 'AbortError') throw cause
     throw new Refusal(0, {
-      message: 'The control plane did not answer. Nothing was lost here; try again when it is back.',
+      message: 'The control plane did not answer. Your input is kept; try again later.',
       code: 'unreachable',
       param: null,
       requestId: null,

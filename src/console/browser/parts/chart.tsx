@@ -6,7 +6,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { isDark } from '../preferences.ts'
-import { said } from './said.tsx'
+import { userText } from './user-text.tsx'
 
 export interface ChartSeries {
   name: string
@@ -88,7 +88,7 @@ export function Chart({ label, times, series, stacked = false, format, height = 
         {series.map(({ name, colour, sum, to }) => (
           <span key={name}>
             <i class="swatch" style={{ '--tone': `var(${colour})` }} />
-            {to === undefined ? said(name) : <a href={to}>{said(name)}</a>}
+            {to === undefined ? userText(name) : <a href={to}>{userText(name)}</a>}
             {sum !== undefined && <strong class="number">{sum}</strong>}
           </span>
         ))}

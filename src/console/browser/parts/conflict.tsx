@@ -1,9 +1,9 @@
 /** What to do where somebody changed a record while it stood in a form: what they made of it beside what one wrote. */
 import type { Refusal } from '../api/request.ts'
-import { words } from '../formats.ts'
-import { Fault, Show, useLoaded } from './loaded.tsx'
-import { said } from './said.tsx'
+import { humanize } from '../formats.ts'
+import { ErrorNote, Show, useLoaded } from './loaded.tsx'
 import type { JsonObject } from './schema-form.tsx'
+import { userText } from './user-text.tsx'
 
 interface Props<Theirs> {
   refusal: Refusal
@@ -19,7 +19,7 @@ interface Props<Theirs> {
 
 /** What was refused; where the record was changed meanwhile, both versions and the choice between them. */
 export function Conflict<Theirs>({ refusal, ...choice }: Props<Theirs>) {
-  if (refusal.status !== 412) return <Fault refusal={refusal} />
+  if (refusal.status !== 412) return <ErrorNote refusal={refusal} />
   return <Choice key={refusal.requestId} {...choice} />
 }
 
@@ -28,17 +28,17 @@ function Choice<Theirs>({ read, fieldsOf, mine, saveMine, takeTheirs }: Omit<Pro
   return (
     <div class="note warn" role="alert">
       <div class="stack close">
-        <strong>Somebody changed this meanwhile</strong>
+        <strong>Someone else changed this</strong>
         <Show of={found} rows={2}>
           {(theirs) => {
             const fields = fieldsOf(theirs)
             return (
               <>
-                <p>What you wrote is kept here. Where it is not what is saved now:</p>
+                <p>Your version is kept here. It differs from the saved one in:</p>
                 <dl class="facts">
                   {Object.entries(mine).map(([name, value]) => (
                     <div key={name}>
-                      <dt>{words(name)}</dt>
+                      <dt>{humanize(name)}</dt>
                       <dd>Saved now: {written(fields[name])}</dd>
                       <dd>Yours: {written(value)}</dd>
                     </div>
@@ -46,10 +46,10 @@ function Choice<Theirs>({ read, fieldsOf, mine, saveMine, takeTheirs }: Omit<Pro
                 </dl>
                 <div class="row">
                   <button type="button" onClick={() => saveMine(theirs)}>
-                    Save mine
+                    Overwrite with mine
                   </button>
                   <button type="button" onClick={() => takeTheirs(theirs)}>
-                    Take what is saved
+                    Discard mine
                   </button>
                 </div>
               </>
@@ -62,4 +62,4 @@ function Choice<Theirs>({ read, fieldsOf, mine, saveMine, takeTheirs }: Omit<Pro
 }
 
 const written = (value: unknown) =>
-  value == null ? 'nothing' : said(typeof value === 'string' ? value : JSON.stringify(value))
+  value == null ? 'nothing' : userText(typeof value === 'string' ? value : JSON.stringify(value))

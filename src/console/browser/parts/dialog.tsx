@@ -2,8 +2,8 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Refusal } from '../api/request.ts'
-import { asRefusal, Fault } from './loaded.tsx'
-import { plain, Said, visible } from './said.tsx'
+import { asRefusal, ErrorNote } from './loaded.tsx'
+import { comparableText, showInvisible, UserText } from './user-text.tsx'
 
 interface DialogProps {
   title: string
@@ -21,7 +21,7 @@ export function Dialog({ title, broad = false, stays = false, close, children }:
     <dialog ref={element} class={broad ? 'broad' : ''} aria-labelledby={id} {...held}>
       <div>
         <h2 id={id}>
-          <Said>{title}</Said>
+          <UserText>{title}</UserText>
         </h2>
         {children}
       </div>
@@ -107,7 +107,10 @@ export function Confirm({ title, children, name, action, ready = true, close, wo
   const id = useId()
   const sure =
     ready &&
-    (name === undefined || [name, visible(name)].some((one) => plain(one) !== '' && plain(typed) === plain(one)))
+    (name === undefined ||
+      [name, showInvisible(name)].some(
+        (one) => comparableText(one) !== '' && comparableText(typed) === comparableText(one),
+      ))
   return (
     <Dialog title={title} stays={busy} close={close}>
       <form
@@ -123,7 +126,7 @@ export function Confirm({ title, children, name, action, ready = true, close, wo
             <label for={id}>
               Type{' '}
               <strong class="wrap">
-                <Said>{name}</Said>
+                <UserText>{name}</UserText>
               </strong>{' '}
               to confirm
             </label>
@@ -136,7 +139,7 @@ export function Confirm({ title, children, name, action, ready = true, close, wo
             />
           </div>
         )}
-        {refusal !== null && <Fault refusal={refusal} />}
+        {refusal !== null && <ErrorNote refusal={refusal} />}
         <div class="row end">
           <button type="button" disabled={busy} onClick={close}>
             Cancel

@@ -179,7 +179,7 @@ export const ManyOf = ({ label, hint, fault, options, chosen, set }: ManyProps) 
     <legend>{label}</legend>
     <div class="choices">
       {options === null && <span class="quiet">{onItsWay}</span>}
-      {options?.length === 0 && <span class="quiet">There are none</span>}
+      {options?.length === 0 && <span class="quiet">None available</span>}
       {options?.map(([option, text, explained]) => (
         <CheckField
           key={option}

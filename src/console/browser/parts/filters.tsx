@@ -1,7 +1,7 @@
 /** Filters as chips; each is a member of the address's query. */
 import { useState } from 'preact/hooks'
 import { queryValue, setQuery } from '../address.ts'
-import { words } from '../formats.ts'
+import { humanize } from '../formats.ts'
 import { Icon } from './icon.tsx'
 
 export interface Filter {
@@ -55,7 +55,7 @@ function Chip({ name, label, options, usual, drops }: Filter & { drops: readonly
         <select id={id} value={value === '' ? (usual ?? '') : value} onChange={take}>
           {usual === undefined && <option value="">any</option>}
           {options.map((option) => {
-            const [key, text] = typeof option === 'string' ? [option, words(option)] : option
+            const [key, text] = typeof option === 'string' ? [option, humanize(option)] : option
             return (
               <option value={key} key={key}>
                 {text}

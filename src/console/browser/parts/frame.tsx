@@ -2,17 +2,17 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
-import { go, href, path } from '../address.ts'
+import { href, navigate, path } from '../address.ts'
 import { api } from '../api/routes.ts'
 import { applyTheme, isDark } from '../preferences.ts'
 import type { Screen } from '../screen.ts'
-import { caller, may } from '../session.ts'
+import { caller, hasPermission } from '../session.ts'
 import { Icon } from './icon.tsx'
 import { KeyList, type Keys, useKeys } from './keys.tsx'
 import { useLoaded } from './loaded.tsx'
 import { RangePicker } from './range-picker.tsx'
-import { said } from './said.tsx'
 import { Toasts } from './toast.tsx'
+import { userText } from './user-text.tsx'
 
 const menuOpen = signal(false)
 
@@ -44,10 +44,10 @@ export function Frame({ screens, children }: { screens: readonly Screen[]; child
     useMemo(
       (): Keys => ({
         '/': { does: 'Search', run: () => search.current?.focus() },
-        t: { does: 'Light or dark', run: switchTheme },
+        t: { does: 'Switch theme', run: switchTheme },
         ...Object.fromEntries(
           inMenu.flatMap(({ menu, title, path: to }) =>
-            menu === undefined ? [] : [[`g ${menu.key}`, { does: `Go to ${title}`, run: () => go(href(to)) }]],
+            menu === undefined ? [] : [[`g ${menu.key}`, { does: `Go to ${title}`, run: () => navigate(href(to)) }]],
           ),
         ),
       }),
@@ -72,7 +72,7 @@ export function Frame({ screens, children }: { screens: readonly Screen[]; child
         </a>
         <ul>
           {inMenu
-            .filter(({ permission }) => permission === null || may(permission))
+            .filter(({ permission }) => permission === null || hasPermission(permission))
             .map((screen) => (
               <MenuItem key={screen.path} screen={screen} />
             ))}
@@ -94,13 +94,13 @@ export function Frame({ screens, children }: { screens: readonly Screen[]; child
           onSubmit={(event) => {
             event.preventDefault()
             const words = search.current?.value.trim() ?? ''
-            if (words !== '') go(href('/search', { q: words }))
+            if (words !== '') navigate(href('/search', { q: words }))
           }}
         >
           <input ref={search} type="search" aria-label="Search, or paste an id" placeholder="Search or id   /" />
         </form>
         <RangePicker />
-        <button type="button" class="plain icon" aria-label="Light or dark" onClick={switchTheme}>
+        <button type="button" class="plain icon" aria-label="Switch theme" onClick={switchTheme}>
           <Icon name="theme" />
         </button>
         <a
@@ -160,7 +160,7 @@ function Waiting() {
 }
 
 /** The head of a screen: what it is, and what can be done on it. */
-export function Head({
+export function PageHeader({
   title,
   back,
   children,
@@ -177,7 +177,7 @@ export function Head({
             {back[1]}
           </a>
         )}
-        <h1>{said(title)}</h1>
+        <h1>{userText(title)}</h1>
       </div>
       {children !== undefined && <div class="row">{children}</div>}
     </div>
@@ -185,7 +185,7 @@ export function Head({
 }
 
 /** A page with one question on it and nothing to lead away. */
-export const Alone = ({ children }: { children: ComponentChildren }) => (
+export const StandalonePage = ({ children }: { children: ComponentChildren }) => (
   <div class="alone">
     <main>{children}</main>
     <Toasts />

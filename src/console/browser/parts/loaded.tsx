@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { href } from '../address.ts'
 import { Refusal } from '../api/request.ts'
-import { caller, sessionOver } from '../session.ts'
+import { caller, isSessionOver } from '../session.ts'
 
 export interface Loaded<Value> {
   /** What came last; stays while it is asked for again, so that nothing jumps. */
@@ -51,14 +51,14 @@ export function useLoaded<Value>(
     )
     return () => abort.abort()
   }, [key, turn])
-  const over = sessionOver.value
+  const over = isSessionOver.value
   useEffect(() => {
     if (!over && state.refusal?.status === 401) setTurn((before) => before + 1)
   }, [over])
   useEffect(() => {
     if (everyMs === 0) return
     const timer = setInterval(() => {
-      if (!document.hidden && !sessionOver.peek()) setTurn((before) => before + 1)
+      if (!document.hidden && !isSessionOver.peek()) setTurn((before) => before + 1)
     }, everyMs)
     return () => clearInterval(timer)
   }, [everyMs])
@@ -92,14 +92,14 @@ export function Show<Value>({
     return (
       <>
         {of.refusal !== null && (
-          <Fault refusal={of.refusal} retry={of.reload} kept="What is shown is what came last." />
+          <ErrorNote refusal={of.refusal} retry={of.reload} kept="The data shown is from the last successful load." />
         )}
         {children(of.value)}
       </>
     )
   }
   if (of.refusal === null) return <Skeleton rows={rows} />
-  return <Fault refusal={of.refusal} retry={of.reload} />
+  return <ErrorNote refusal={of.refusal} retry={of.reload} />
 }
 
 export const Skeleton = ({ rows }: { rows: number }) => (
@@ -111,7 +111,7 @@ export const Skeleton = ({ rows }: { rows: number }) => (
 )
 
 /** Says what happened, what was kept and what to do. */
-export function Fault({ refusal, retry, kept }: { refusal: Refusal; retry?: () => void; kept?: string }) {
+export function ErrorNote({ refusal, retry, kept }: { refusal: Refusal; retry?: () => void; kept?: string }) {
   const { status, requestId, madeId } = refusal
   const [title, advice, message = refusal.message] = ofRepetition(refusal) ?? explained(status)
   return (
@@ -143,26 +143,24 @@ type Explained = readonly [title: string, advice: string, message?: string]
 /** What was sent again, because its answer had not come. */
 function ofRepetition({ code }: Refusal): Explained | null {
   if (code === 'idempotency_in_flight')
-    return ['That may be under way still', 'Try again in a minute.', 'It was sent before, and is not done twice']
+    return ['The request may still be running', 'Try again in a minute.', 'It was sent before and will not run twice']
   if (code !== 'idempotency_key_used') return null
-  const message = 'The first sending did it; the answer with the secret was lost, and no secret is shown twice'
-  return ['It is made already', 'Rotate it to get another secret, or revoke it.', message]
+  const message = 'The first request created it, but the answer with its secret was lost. A secret is shown only once'
+  return ['It was created already', 'Rotate it to get another secret, or revoke it.', message]
 }
 
 /** An owner or an admin has nobody to ask for more: the answer's own message says what stands in the way. */
 function adviceToForbidden(): string {
   const mayGiveRights = caller.value?.roles.some((role) => role === 'owner' || role === 'admin') ?? false
-  return mayGiveRights ? '' : 'An owner or an admin can give you more rights.'
+  return mayGiveRights ? '' : 'An owner or admin can give you the permission.'
 }
 
 function explained(status: number): Explained {
-  if (status === 403) return ['You may not see or do this', adviceToForbidden()]
-  if (status === 404)
-    return ['There is nothing here', 'It may have been deleted, or belong to a team that is not yours.']
-  if (status === 409) return ['Something else stands in the way', '']
-  if (status === 412)
-    return ['Somebody changed this meanwhile', 'Reload it to see their change, then make yours again.']
-  if (status === 422 || status === 400) return ['This cannot be done as it stands', '']
-  if (status === 0 || status === 503) return ['No answer', '']
-  return ['That failed', 'Nothing was changed by it that is not shown here.']
+  if (status === 403) return ['You do not have permission', adviceToForbidden()]
+  if (status === 404) return ['Not found', 'It may have been deleted or belong to another team.']
+  if (status === 409) return ['Conflict', '']
+  if (status === 412) return ['Someone else changed this', 'Reload to see that change, then make yours again.']
+  if (status === 422 || status === 400) return ['Invalid request', '']
+  if (status === 0 || status === 503) return ['Not reachable', '']
+  return ['Request failed', 'Reload the page to see the current state.']
 }

@@ -23,7 +23,7 @@ export function RangePicker() {
             {label}
           </option>
         ))}
-        <option value="custom">From … to …</option>
+        <option value="custom">Custom range</option>
       </select>
       {custom && <CustomRange close={() => setCustom(false)} />}
     </div>

@@ -8,7 +8,7 @@
 import { useState } from 'preact/hooks'
 import type { JsonSchema } from '../api/description.ts'
 import type { Refusal } from '../api/request.ts'
-import { words } from '../formats.ts'
+import { humanize } from '../formats.ts'
 import { linesOf } from '../lines.ts'
 import { CheckField, ManyOf, SelectField, TextArea, TextField } from './field.tsx'
 import { explained } from './small.tsx'
@@ -92,9 +92,9 @@ const faultAt = (refusal: Refusal | null | undefined, path: string): string | nu
 function SchemaField(props: FieldProps) {
   const { name, path, required, value, set, choices, refusal } = props
   const schema = withoutNull(props.schema)
-  const label = required ? words(name) : `${words(name)} (optional)`
+  const label = required ? humanize(name) : `${humanize(name)} (optional)`
   const hint = hintOf(schema)
-  const common = { label: schema.type === 'boolean' ? words(name) : label, hint, fault: faultAt(refusal, path) }
+  const common = { label: schema.type === 'boolean' ? humanize(name) : label, hint, fault: faultAt(refusal, path) }
   const select = (options: readonly (readonly [value: string, label: string])[] | null) => (
     <SelectField
       {...common}
@@ -118,8 +118,8 @@ function SchemaField(props: FieldProps) {
   if (schema.enum !== undefined) {
     const first = required
       ? 'Choose…'
-      : `Default${schema.default === undefined ? '' : `: ${words(String(schema.default))}`}`
-    return select([['', first], ...schema.enum.map((one) => [String(one), words(String(one))] as const)])
+      : `Default${schema.default === undefined ? '' : `: ${humanize(String(schema.default))}`}`
+    return select([['', first], ...schema.enum.map((one) => [String(one), humanize(String(one))] as const)])
   }
   if (schema.type === 'boolean') {
     return <CheckField {...common} value={value === undefined ? schema.default === true : value === true} set={set} />
@@ -207,7 +207,7 @@ function LinesField({ value, set, common, required }: WithCommon) {
     const lines = linesOf(next)
     set(lines.length === 0 ? undefined : lines)
   }
-  const hint = [common.hint, 'One a line'].filter(Boolean).join('. ')
+  const hint = [common.hint, 'One per line'].filter(Boolean).join('. ')
   return <TextArea {...common} hint={hint} value={text} set={take} mono required={required} />
 }
 
@@ -292,7 +292,7 @@ function PairsField({ value, set, common, required }: WithCommon) {
     })
     set(pairs.length === 0 ? undefined : Object.fromEntries(pairs))
   }
-  const hint = [common.hint, 'One a line, as name: value'].filter(Boolean).join('. ')
+  const hint = [common.hint, 'One per line, as name: value'].filter(Boolean).join('. ')
   return <TextArea {...common} hint={hint} value={text} set={take} mono required={required} />
 }
 
@@ -310,7 +310,7 @@ function JsonField({ value, set, common, required }: WithCommon) {
     }
   }
   const hint = [common.hint, 'As JSON'].filter(Boolean).join('. ')
-  const fault = unreadable ? 'This is not JSON yet' : common.fault
+  const fault = unreadable ? 'This is not valid JSON' : common.fault
   return <TextArea {...common} hint={hint} fault={fault} value={text} set={take} rows={4} mono required={required} />
 }
 

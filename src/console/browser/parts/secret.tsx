@@ -47,7 +47,7 @@ export const SecretLine = ({ secret, what }: { secret: string; what: string }) =
 
 /** Asks for what answers with a secret. Whoever leaves before that is asked first: nobody would ever see the secret. */
 export async function askForSecret<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
-  const answered = warnBeforeLeaving('A new secret is on its way, and is shown only here. Leave without it?')
+  const answered = warnBeforeLeaving('A new secret is being created and is shown only here. Leave without it?')
   try {
     return await ask()
   } finally {
@@ -66,7 +66,7 @@ export function TokenSecret({ secret }: { secret: string }) {
   const text = snippets[language](secret)
   // From the moment the secret can be seen: who leaves at once loses it as well.
   useLayoutEffect(() => {
-    release = warnBeforeLeaving('The secret is shown only here. Leave without having kept it?')
+    release = warnBeforeLeaving('The secret is shown only here. Leave without saving it?')
     return () => release()
   }, [])
   return (
@@ -117,7 +117,7 @@ export function SecretDialog({ title, secret, to, close, children }: SecretDialo
     secretKept()
     close()
   }
-  const words = 'I have kept it'
+  const words = 'I have saved it'
   return (
     <Dialog title={title} stays close={close}>
       <TokenSecret secret={secret} />

@@ -2,8 +2,8 @@
 import type { ComponentChildren } from 'preact'
 import { ago, fullTime, percent, shortId } from '../formats.ts'
 import { Icon } from './icon.tsx'
-import { said } from './said.tsx'
-import { say } from './toast.tsx'
+import { showToast } from './toast.tsx'
+import { userText } from './user-text.tsx'
 
 export const Time = ({ at, none = 'Never' }: { at: string | null | undefined; none?: string }) =>
   at == null ? (
@@ -24,10 +24,10 @@ export const explained = (text: ComponentChildren): ComponentChildren =>
 export async function copy(text: string, what: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text)
-    say(`${what} copied`)
+    showToast(`${what} copied`)
   } catch {
     // No leave, or no secure context: there is nothing else a page can do.
-    say(`The browser did not allow copying: select the text and copy it by hand`)
+    showToast(`The browser blocked copying. Select the text and copy it manually.`)
   }
 }
 
@@ -39,7 +39,7 @@ export const CopyButton = ({ text, what }: { text: string; what: string }) => (
 
 export const Id = ({ id, what = 'Id', short = false }: { id: string; what?: string; short?: boolean }) => (
   <span class={`row tight ${short ? 'nowrap' : ''}`}>
-    <code title={id}>{said(short ? shortId(id) : id)}</code>
+    <code title={id}>{userText(short ? shortId(id) : id)}</code>
     <CopyButton text={id} what={what} />
   </span>
 )
@@ -70,7 +70,7 @@ export const Facts = ({ facts }: { facts: readonly (readonly [name: string, valu
       fact === null ? null : (
         <>
           <dt key={`${fact[0]}-name`}>{fact[0]}</dt>
-          <dd key={fact[0]}>{said(fact[1])}</dd>
+          <dd key={fact[0]}>{userText(fact[1])}</dd>
         </>
       ),
     )}

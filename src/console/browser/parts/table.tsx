@@ -1,8 +1,8 @@
 /** A table of records: the header stays in view, numbers stand right, a row leads to its record, pages go by cursor. */
 import type { ComponentChildren } from 'preact'
-import { address, go, setQuery } from '../address.ts'
+import { address, navigate, setQuery } from '../address.ts'
 import { Skeleton } from './loaded.tsx'
-import { said } from './said.tsx'
+import { userText } from './user-text.tsx'
 
 export interface Column<Row> {
   title: string
@@ -60,10 +60,10 @@ export function Table<Row>({ label, columns, rows, keyOf, linkOf, mutedWhen, sel
                   <td class={classOf(column)} key={column.title}>
                     {index === 0 && to !== undefined ? (
                       <a class="main" href={to}>
-                        {said(column.cell(row))}
+                        {userText(column.cell(row))}
                       </a>
                     ) : (
-                      said(column.cell(row))
+                      userText(column.cell(row))
                     )}
                   </td>
                 ))}
@@ -80,7 +80,7 @@ export function Table<Row>({ label, columns, rows, keyOf, linkOf, mutedWhen, sel
 function openRow(event: MouseEvent, to: string): void {
   const target = event.target instanceof Element ? event.target : null
   if (target?.closest('a, button, input, select, dialog') != null || String(getSelection()) !== '') return
-  go(to)
+  navigate(to)
 }
 
 /** A card with a table in it, its states, and the way to the next page. */

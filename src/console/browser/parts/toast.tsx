@@ -11,7 +11,7 @@ const said = signal<readonly Said[]>([])
 let lastId = 0
 const shownMilliseconds = 6000
 
-export function say(content: ComponentChildren): void {
+export function showToast(content: ComponentChildren): void {
   lastId += 1
   const id = lastId
   said.value = [...said.value.slice(-2), { id, content }]

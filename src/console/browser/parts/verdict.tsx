@@ -1,5 +1,5 @@
 import type { Verdict } from '../api/routes.ts'
-import { words } from '../formats.ts'
+import { humanize } from '../formats.ts'
 import { Icon, type IconName } from './icon.tsx'
 
 const icons: Readonly<Record<Verdict, IconName>> = {
@@ -19,6 +19,6 @@ const icons: Readonly<Record<Verdict, IconName>> = {
 export const VerdictBadge = ({ verdict, label }: { verdict: Verdict; label?: string }) => (
   <span class="badge" data-verdict={verdict}>
     <Icon name={icons[verdict]} />
-    {label ?? words(verdict)}
+    {label ?? humanize(verdict)}
   </span>
 )

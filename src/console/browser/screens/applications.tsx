@@ -4,22 +4,22 @@ import { request } from '../api/request.ts'
 import { api, type DelegableScope } from '../api/routes.ts'
 import { installation } from '../installation.ts'
 import { Confirm, useAction } from '../parts/dialog.tsx'
-import { Head } from '../parts/frame.tsx'
+import { PageHeader } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
-import { Fault } from '../parts/loaded.tsx'
+import { ErrorNote } from '../parts/loaded.tsx'
 import { Id, Time } from '../parts/small.tsx'
-import { say } from '../parts/toast.tsx'
-import { may } from '../session.ts'
-import { type Listed, type RecordKind, Records, text } from './catalog/records.tsx'
+import { showToast } from '../parts/toast.tsx'
+import { hasPermission } from '../session.ts'
+import { type ListedRecord, type RecordKind, Records, text } from './catalog/records.tsx'
 
-const isActive = ({ status }: Listed): boolean => status === 'active'
+const isActive = ({ status }: ListedRecord): boolean => status === 'active'
 
-function Switch({ client, again }: { client: Listed; again(): void }) {
+function Switch({ client, again }: { client: ListedRecord; again(): void }) {
   const active = isActive(client)
   const [asked, setAsked] = useState(false)
   const change = async () => {
     await request('POST', `/v1/oauth/clients/${client.id}/${active ? 'deactivate' : 'activate'}`, { body: {} })
-    say(active ? 'Deactivated' : 'Active again')
+    showToast(active ? 'Deactivated' : 'Active again')
     again()
   }
   const activation = useAction(change, () => undefined)
@@ -33,7 +33,7 @@ function Switch({ client, again }: { client: Listed; again(): void }) {
       >
         {active ? 'Deactivate' : 'Activate'}
       </button>
-      {activation.refusal !== null && <Fault refusal={activation.refusal} />}
+      {activation.refusal !== null && <ErrorNote refusal={activation.refusal} />}
       {asked && (
         <Confirm
           title="Deactivate this application"
@@ -70,7 +70,7 @@ const clients: RecordKind = {
   choices: { scope: async () => (await api('GET /v1/oauth/scopes', {})).scopes.map(scopeChoice) },
   several: ['scope'],
   fixed: ['grant_types', 'response_types', 'token_endpoint_auth_method'],
-  action: (record, again) => (may('oauth-clients:write') ? <Switch client={record} again={again} /> : null),
+  action: (record, again) => (hasPermission('oauth-clients:write') ? <Switch client={record} again={again} /> : null),
   columns: [
     { title: 'Name', cell: (record) => text(record, 'client_name') },
     {
@@ -85,7 +85,7 @@ const clients: RecordKind = {
     },
     { title: 'Scopes', cell: (record) => <code>{text(record, 'scope')}</code>, from: 'wide' },
     {
-      title: 'Sends people back to',
+      title: 'Redirects to',
       cell: ({ redirect_uris: uris }) => (Array.isArray(uris) ? uris.join(', ') : '–'),
       from: 'wider',
     },
@@ -102,7 +102,7 @@ const clients: RecordKind = {
 
 export const Applications = () => (
   <>
-    <Head title="Applications" />
+    <PageHeader title="Applications" />
     <Records kind={clients} />
   </>
 )

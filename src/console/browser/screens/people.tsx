@@ -3,20 +3,20 @@ import { useState } from 'preact/hooks'
 import { href, queryValue } from '../address.ts'
 import { request } from '../api/request.ts'
 import { api, type Team } from '../api/routes.ts'
-import { words } from '../formats.ts'
+import { humanize } from '../formats.ts'
 import { Confirm, useAction } from '../parts/dialog.tsx'
 import { SelectField } from '../parts/field.tsx'
 import { Filters } from '../parts/filters.tsx'
-import { Head } from '../parts/frame.tsx'
+import { PageHeader } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
-import { Fault, Show, useLoaded } from '../parts/loaded.tsx'
-import { visible } from '../parts/said.tsx'
+import { ErrorNote, Show, useLoaded } from '../parts/loaded.tsx'
 import { isObject, type JsonObject } from '../parts/schema-form.tsx'
 import { Time } from '../parts/small.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
 import { Tabs } from '../parts/tabs.tsx'
-import { say } from '../parts/toast.tsx'
-import { may } from '../session.ts'
+import { showToast } from '../parts/toast.tsx'
+import { showInvisible } from '../parts/user-text.tsx'
+import { hasPermission } from '../session.ts'
 import { type RecordKind, Records, text } from './catalog/records.tsx'
 import { teamName, useTeams } from './team-names.ts'
 
@@ -33,19 +33,19 @@ const users: RecordKind = {
   path: '/v1/users',
   write: 'members:write',
   nameOf: (record) => text(record, 'email'),
-  about: 'Who can sign in. Disabling somebody ends their sessions and what they approved.',
+  about: 'People who can sign in. Disabling a person ends their sessions and approvals.',
   command: 'gatehouse user create --email mia@example.com --name Mia --role member',
   columns: [
     { title: 'Name', cell: (record) => text(record, 'name') },
     { title: 'E-mail address', cell: (record) => text(record, 'email'), from: 'wide' },
-    { title: 'Role', cell: (record) => words(text(record, 'role')) },
+    { title: 'Role', cell: (record) => humanize(text(record, 'role')) },
     { title: 'Teams', cell: ({ team_ids }) => <Teams ids={team_ids} />, from: 'wide' },
     {
       title: 'State',
       cell: ({ status }) => (
         <span class="badge" data-verdict={status === 'active' ? 'allow' : 'error'}>
           <Icon name={status === 'active' ? 'allow' : 'block'} />
-          {words(String(status))}
+          {humanize(String(status))}
         </span>
       ),
     },
@@ -61,19 +61,19 @@ const teams: RecordKind = {
   write: 'members:write',
   nameOf: (record) => text(record, 'name'),
   deleting: 'Only a team without tokens, budgets and members can be deleted.',
-  about: 'Whose spend and events are whose.',
+  about: 'Teams own spend, events and tokens.',
   command: "gatehouse team create --name 'Checkout'",
   columns: [
     { title: 'Name', cell: (record) => text(record, 'name') },
     {
-      title: 'Made',
+      title: 'Created',
       from: 'wide',
       cell: ({ created_at }) => <Time at={typeof created_at === 'string' ? created_at : null} />,
     },
     {
       title: 'Members',
       right: true,
-      cell: ({ id }) => <a href={href('/people', { kind: 'members', team: id })}>Who is in it</a>,
+      cell: ({ id }) => <a href={href('/people', { kind: 'members', team: id })}>Members</a>,
     },
   ],
 }
@@ -88,7 +88,7 @@ export function People() {
   const kind = queryValue('kind') ?? 'people'
   return (
     <>
-      <Head title="People" />
+      <PageHeader title="People" />
       <Tabs label="People and teams" path="/people" name="kind" tabs={tabs} shown={kind} />
       {kind === 'members' ? <Members /> : <Records key={kind} kind={kind === 'teams' ? teams : users} />}
     </>
@@ -109,7 +109,7 @@ function Members() {
 
 const NoTeam = () => (
   <div class="card flush">
-    <Empty title="There is no team yet">
+    <Empty title="No team yet">
       <p>
         Make <a href={href('/people', { kind: 'teams' })}>a team</a> first; then people can join it.
       </p>
@@ -129,11 +129,11 @@ function MembersOf({ team, known }: { team: string; known: readonly Team[] }) {
         filters={[
           {
             ...{ name: 'team', label: 'Team', usual: known[0]?.id ?? '' },
-            options: known.map(({ id, name }) => [id, visible(name)] as const),
+            options: known.map(({ id, name }) => [id, showInvisible(name)] as const),
           },
         ]}
       />
-      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label="Members"
         rows={found.value === undefined && found.refusal !== null ? null : found.value}
@@ -141,12 +141,12 @@ function MembersOf({ team, known }: { team: string; known: readonly Team[] }) {
         columns={[
           { title: 'Name', cell: ({ name }) => String(name) },
           { title: 'E-mail address', cell: ({ email }) => String(email), from: 'wide' },
-          { title: 'Role', cell: ({ role }) => words(String(role)) },
+          { title: 'Role', cell: ({ role }) => humanize(String(role)) },
           {
             title: 'Action',
             right: true,
             cell: (member) =>
-              may('members:write') ? (
+              hasPermission('members:write') ? (
                 <button type="button" class="danger" onClick={() => setLeaving(member)}>
                   Remove
                 </button>
@@ -154,27 +154,27 @@ function MembersOf({ team, known }: { team: string; known: readonly Team[] }) {
           },
         ]}
         empty={
-          <Empty title="Nobody is in this team">
+          <Empty title="This team has no members">
             <p>Members see its events and can have tokens that are bound to it.</p>
           </Empty>
         }
       />
       {leaving !== null && (
         <Confirm
-          title="Take somebody out of this team"
+          title="Remove a member"
           name={String(leaving.email)}
           action="Remove"
           close={() => setLeaving(null)}
           work={async () => {
             await request('DELETE', `/v1/teams/${team}/members/${leaving.user_id}`)
-            say('Removed')
+            showToast('Removed')
             found.reload()
           }}
         >
           <p>Tokens that are bound to both this person and this team are revoked.</p>
         </Confirm>
       )}
-      {may('members:write') && <AddMember team={team} added={found.reload} />}
+      {hasPermission('members:write') && <AddMember team={team} added={found.reload} />}
     </section>
   )
 }
@@ -186,7 +186,7 @@ function AddMember({ team, added }: { team: string; added(): void }) {
     () => request('POST', `/v1/teams/${team}/members`, { body: { user_id: user } }),
     () => {
       setUser('')
-      say('Added')
+      showToast('Added')
       added()
     },
   )
@@ -201,14 +201,14 @@ function AddMember({ team, added }: { team: string; added(): void }) {
       }}
     >
       <SelectField
-        label="Add somebody"
+        label="Add a member"
         value={user}
         set={setUser}
         options={onTheirWay ? null : [['', 'Choose…'], ...options]}
         required
       />
-      {people.refusal !== null && <Fault refusal={people.refusal} retry={people.reload} />}
-      {refusal !== null && <Fault refusal={refusal} />}
+      {people.refusal !== null && <ErrorNote refusal={people.refusal} retry={people.reload} />}
+      {refusal !== null && <ErrorNote refusal={refusal} />}
       <div class="row">
         <button type="submit" disabled={busy || user === ''}>
           Add

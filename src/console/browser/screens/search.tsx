@@ -1,13 +1,13 @@
 /** What was typed or pasted into the search: an id leads to its record, words to screens, tokens and policies. */
 import { useEffect } from 'preact/hooks'
-import { go, href, queryValue } from '../address.ts'
+import { href, navigate, queryValue } from '../address.ts'
 import { Refusal } from '../api/request.ts'
 import { api, type PolicyRecord } from '../api/routes.ts'
-import { Head } from '../parts/frame.tsx'
+import { PageHeader } from '../parts/frame.tsx'
 import { Show, useLoaded } from '../parts/loaded.tsx'
 import { Empty } from '../parts/table.tsx'
 import type { Screen } from '../screen.ts'
-import { may } from '../session.ts'
+import { hasPermission } from '../session.ts'
 
 interface Hit {
   to: string
@@ -63,7 +63,8 @@ function byWords(words: string, screens: readonly Screen[], signal: AbortSignal)
   const fits = (name: string) => name.toLowerCase().includes(words.toLowerCase())
   const places = screens
     .filter(
-      ({ menu, title, permission }) => menu !== undefined && fits(title) && (permission === null || may(permission)),
+      ({ menu, title, permission }) =>
+        menu !== undefined && fits(title) && (permission === null || hasPermission(permission)),
     )
     .map(({ path, title }) => ({ to: href(path), title, what: 'Screen' }))
   return hitsOf([
@@ -73,7 +74,7 @@ function byWords(words: string, screens: readonly Screen[], signal: AbortSignal)
         ...tokens.map(({ id, name }) => ({ to: href(`/tokens/${id}`), title: name, what: 'Token' })),
         ...(next_cursor === null
           ? []
-          : [{ to: href('/tokens', { name: words }), title: 'All tokens of such a name', what: 'Tokens' }]),
+          : [{ to: href('/tokens', { name: words }), title: 'All tokens with this name', what: 'Tokens' }]),
       ],
     ),
     policiesNamed(fits, signal),
@@ -109,11 +110,11 @@ export function Search({ screens }: { screens: readonly Screen[] }) {
   // What was found for other words is shown until these are answered, and leads nowhere by itself.
   const only = isId(words) && found.value?.words === words ? onlyOf(found.value.hits) : undefined
   useEffect(() => {
-    if (only !== undefined) go(only, { replace: true })
+    if (only !== undefined) navigate(only, { replace: true })
   }, [only])
   return (
     <>
-      <Head title={`Search: ${words}`} />
+      <PageHeader title={`Search: ${words}`} />
       <section class="card">
         <Show of={found} rows={4}>
           {({ hits }) =>

@@ -2,16 +2,16 @@
 import { useState } from 'preact/hooks'
 import type { Session } from '../api/caller.ts'
 import { api } from '../api/routes.ts'
-import { words } from '../formats.ts'
+import { humanize } from '../formats.ts'
 import { installation } from '../installation.ts'
 import { Confirm, useAction } from '../parts/dialog.tsx'
 import { RadioField, TextField } from '../parts/field.tsx'
-import { Head } from '../parts/frame.tsx'
+import { PageHeader } from '../parts/frame.tsx'
 import { showKeys } from '../parts/keys.tsx'
-import { Fault, useLoaded } from '../parts/loaded.tsx'
+import { ErrorNote, useLoaded } from '../parts/loaded.tsx'
 import { Facts, Time } from '../parts/small.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
-import { say } from '../parts/toast.tsx'
+import { showToast } from '../parts/toast.tsx'
 import { applyTheme, type Theme, theme } from '../preferences.ts'
 import { caller } from '../session.ts'
 import { signOut } from './sign-in/sign-out.ts'
@@ -21,15 +21,15 @@ export function Settings() {
   const leaving = useAction(signOut, () => undefined)
   return (
     <>
-      <Head title="Settings">
+      <PageHeader title="Settings">
         <button type="button" onClick={showKeys}>
           Keyboard
         </button>
         <button type="button" disabled={leaving.busy} onClick={leaving.run}>
           Sign out
         </button>
-      </Head>
-      {leaving.refusal !== null && <Fault refusal={leaving.refusal} />}
+      </PageHeader>
+      {leaving.refusal !== null && <ErrorNote refusal={leaving.refusal} />}
       <div class="cards">
         <section class="card stack">
           <h2>You</h2>
@@ -37,15 +37,15 @@ export function Settings() {
             facts={[
               ['Name', user?.name],
               ['E-mail address', user?.email],
-              ['Role', words(user?.role ?? 'none')],
+              ['Role', humanize(user?.role ?? 'none')],
             ]}
           />
           <RadioField<Theme>
-            label="Look"
+            label="Theme"
             value={theme.value}
             set={applyTheme}
             options={[
-              { value: 'system', label: 'As this computer' },
+              { value: 'system', label: 'System' },
               { value: 'light', label: 'Light' },
               { value: 'dark', label: 'Dark' },
             ]}
@@ -62,12 +62,12 @@ export function Settings() {
           />
           <p>
             <a href="/docs" target="_blank" rel="noreferrer">
-              The API, described
+              API documentation
             </a>
           </p>
           <p class="quiet">
-            Settings of the server are in its file, environment and flags: <code>gatehouse config explain</code> shows
-            each and where it came from.
+            Server settings come from its file, environment and flags: <code>gatehouse config explain</code> shows each
+            and where it came from.
           </p>
         </section>
       </div>
@@ -84,7 +84,7 @@ function Password() {
     () => {
       setCurrent('')
       setNext('')
-      say('Your password is changed. Your other sessions have ended.')
+      showToast('Your password is changed. Your other sessions have ended.')
     },
   )
   return (
@@ -98,7 +98,7 @@ function Password() {
         }}
       >
         <TextField
-          label="Present password"
+          label="Current password"
           type="password"
           autocomplete="current-password"
           value={current}
@@ -116,7 +116,7 @@ function Password() {
           required
           fault={refusal?.param === 'new_password' ? refusal.message : null}
         />
-        {refusal !== null && <Fault refusal={refusal} />}
+        {refusal !== null && <ErrorNote refusal={refusal} />}
         <div class="row">
           <button type="submit" disabled={busy}>
             Change password
@@ -133,7 +133,7 @@ function Sessions() {
   return (
     <section class="stack close">
       <h2>Your sessions</h2>
-      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label="Your sessions"
         rows={found.value === undefined && found.refusal !== null ? null : found.value?.sessions}
@@ -149,7 +149,7 @@ function Sessions() {
             ),
           },
           { title: 'Last used', cell: ({ last_used_at }) => <Time at={last_used_at} />, nowrap: true },
-          { title: 'Began', cell: ({ created_at }) => <Time at={created_at} />, from: 'wide', nowrap: true },
+          { title: 'Started', cell: ({ created_at }) => <Time at={created_at} />, from: 'wide', nowrap: true },
           { title: 'Ends', cell: ({ expires_at }) => <Time at={expires_at} />, from: 'wide', nowrap: true },
           {
             title: 'Action',
@@ -171,7 +171,7 @@ function Sessions() {
           close={() => setEnding(null)}
           work={async () => {
             await api('DELETE /v1/auth/sessions/{id}', { params: { id: ending.id } })
-            say('The session has ended')
+            showToast('The session has ended')
             found.reload()
           }}
         >

@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks'
 import { api, type Team } from '../api/routes.ts'
 import { shortId } from '../formats.ts'
 import { useLoaded } from '../parts/loaded.tsx'
-import { may } from '../session.ts'
+import { hasPermission } from '../session.ts'
 
 const teams = signal<readonly Team[] | null>(null)
 let asked: Promise<void> | null = null
@@ -12,7 +12,7 @@ let asked: Promise<void> | null = null
 /** The teams there are; null until they are known. */
 export function useTeams(): readonly Team[] | null {
   useEffect(() => {
-    if (may('members:read')) void readTeams()
+    if (hasPermission('members:read')) void readTeams()
   }, [])
   return teams.value
 }
@@ -34,7 +34,7 @@ export async function readTeams({ again = false } = {}): Promise<void> {
 /** The teams as what can be chosen beside none; null while they are on their way. */
 export function useTeamOptions(): (readonly [id: string, name: string])[] | null {
   const reading = useLoaded('team names', async () => {
-    if (may('members:read')) await readTeams()
+    if (hasPermission('members:read')) await readTeams()
   })
   if (teams.value === null && reading.loading) return null
   return [['', 'None'], ...(teams.value ?? []).map(({ id, name }) => [id, name] as const)]

@@ -12,7 +12,7 @@
 import { patternDetector } from '../../regex/pattern-detector.ts'
 import { patternPrefilter } from '../../regex/pattern-prefilter.ts'
 import { readPattern } from '../../regex/pattern-syntax.ts'
-import { Work } from '../../work-budget.ts'
+import { WorkBudget } from '../../work-budget.ts'
 import { type Found, matcherOf, type TextFollower, type TextMatcher } from '../text-matcher.ts'
 import { injectionSignals } from './injection-signals.ts'
 import { InjectionText, readable } from './injection-text.ts'
@@ -73,16 +73,16 @@ function signalMatcher(matchers: Signals['matchers'], index: number): TextMatche
 export function injectionMatcher(threshold: number): InjectionMatcher {
   signals ??= prepareSignals()
   const known = signals
-  const read = (text: string, work = new Work()): InjectionFollower => {
+  const read = (text: string, work = new WorkBudget()): InjectionFollower => {
     const follower = new InjectionFollower(known, threshold, work)
     follower.push(text, true)
     return follower
   }
   return {
     mayMatch: (text) => mayReach(known, threshold, text),
-    matches: (text) => new InjectionFollower(known, threshold, new Work()).push(text, true).matches,
+    matches: (text) => new InjectionFollower(known, threshold, new WorkBudget()).push(text, true).matches,
     report: (text) => read(text).report(),
-    follow: (work = new Work()) => new InjectionFollower(known, threshold, work),
+    follow: (work = new WorkBudget()) => new InjectionFollower(known, threshold, work),
   }
 }
 
@@ -101,7 +101,7 @@ const nothing: readonly Found[] = []
 class InjectionFollower implements TextFollower {
   readonly #signals: Signals
   readonly #threshold: number
-  readonly #work: Work
+  readonly #work: WorkBudget
   readonly #text = new InjectionText()
   /** Where the next window begins in what is read. */
   #window = 0
@@ -109,7 +109,7 @@ class InjectionFollower implements TextFollower {
   readonly #places = new Places()
   #read = 0
 
-  constructor(known: Signals, threshold: number, work: Work) {
+  constructor(known: Signals, threshold: number, work: WorkBudget) {
     this.#signals = known
     this.#threshold = threshold
     this.#work = work

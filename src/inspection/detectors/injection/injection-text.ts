@@ -8,7 +8,7 @@
 import { foldForPattern, isIgnorable } from '../../folding/fold.ts'
 import { memoized } from '../../folding/memoize.ts'
 
-interface Stretch {
+interface TextSpan {
   readonly start: number
   readonly end: number
 }
@@ -74,7 +74,7 @@ export class InjectionText {
   }
 
   /** The source offsets of a stretch of what is read, counted from the beginning of all that was read. */
-  source(start: number, end: number): Stretch {
+  source(start: number, end: number): TextSpan {
     const from = this.#starts[start - this.dropped] ?? this.#offset
     return { start: from, end: this.#ends[end - 1 - this.dropped] ?? this.#offset }
   }
@@ -89,12 +89,12 @@ export class InjectionText {
   }
 
   /** Words that stood in a row too often, since this was asked last. */
-  takeRepeated(): readonly Stretch[] {
+  takeRepeated(): readonly TextSpan[] {
     return this.#words.take()
   }
 
   /** Where invisible characters stand, from the first to the last; null where they are few. */
-  get hidden(): Stretch | null {
+  get hidden(): TextSpan | null {
     return this.#invisible < invisibles ? null : { start: this.#firstInvisible, end: this.#lastInvisible }
   }
 
@@ -174,12 +174,12 @@ export function readable(source: string): { plain: string; repeats: boolean; hid
   return { plain: source, repeats: words.take().length > 0, hides: false }
 }
 
-const noStretches: readonly Stretch[] = []
+const noStretches: readonly TextSpan[] = []
 
 /** Finds words that stand in a row again and again. Two words are one where their length and two hashes are. */
 class RepeatedWords {
   /** Most texts have none. */
-  #found: Stretch[] | null = null
+  #found: TextSpan[] | null = null
   #first = 0
   #second = 0
   #length = 0
@@ -224,7 +224,7 @@ class RepeatedWords {
     this.#tell()
   }
 
-  take(): readonly Stretch[] {
+  take(): readonly TextSpan[] {
     const found = this.#found ?? noStretches
     this.#found = null
     return found

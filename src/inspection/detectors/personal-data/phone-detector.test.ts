@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { cutAt, passPieces, ruleOf } from '../../testing/passing.ts'
-import { TooMuchWork, Work } from '../../work-budget.ts'
+import { cutAt, feedPieces, ruleOf } from '../../testing/passing.ts'
+import { WorkBudget, WorkBudgetExceeded } from '../../work-budget.ts'
 import { matcherOf } from '../text-matcher.ts'
 import { phoneDetector } from './phone-detector.ts'
 
@@ -119,9 +119,9 @@ test('finds the same in a stream split anywhere, and in any text that the prefil
   fc.assert(
     fc.property(fc.array(fragment, { maxLength: 12 }), fc.array(fc.nat(400), { maxLength: 12 }), (parts, places) => {
       const text = parts.join('')
-      const whole = passPieces([redaction], [text])
-      expect(passPieces([redaction], cutAt(text, places))).toMatchObject({ text: whole.text, findings: whole.findings })
-      expect(passPieces([redaction], [...text]).text).toBe(whole.text)
+      const whole = feedPieces([redaction], [text])
+      expect(feedPieces([redaction], cutAt(text, places))).toMatchObject({ text: whole.text, findings: whole.findings })
+      expect(feedPieces([redaction], [...text]).text).toBe(whole.text)
       if (whole.findings.length > 0) expect(phoneDetector.mayMatch(text)).toBe(true)
     }),
     { numRuns: 600 },
@@ -144,7 +144,7 @@ test('stops a text with endless ignorable characters inside a number', () => {
 })
 
 test('counts its work', () => {
-  const worn = new Work()
-  expect(() => worn.add(1e9, 0)).toThrow(TooMuchWork)
-  expect(() => matcher.follow(worn).push('call 780-999-2181', true)).toThrow(TooMuchWork)
+  const worn = new WorkBudget()
+  expect(() => worn.add(1e9, 0)).toThrow(WorkBudgetExceeded)
+  expect(() => matcher.follow(worn).push('call 780-999-2181', true)).toThrow(WorkBudgetExceeded)
 })

@@ -5,7 +5,7 @@
 
 import { foldForPattern } from '../../folding/fold.ts'
 import type { HeldText } from '../../held-text.ts'
-import { Work } from '../../work-budget.ts'
+import { WorkBudget } from '../../work-budget.ts'
 import type { Detector, Match, Scanner } from '../detector.ts'
 import { maxLiveUnits } from '../detector.ts'
 import { charactersBefore, charactersBehind } from './phone-context.ts'
@@ -35,7 +35,7 @@ interface Character {
 export const phoneDetector: Detector = {
   bounded: true,
   mayMatch: mayHoldNumber,
-  scanner: (text, work) => new PhoneScanner(text, work ?? new Work()),
+  scanner: (text, work) => new PhoneScanner(text, work ?? new WorkBudget()),
 }
 
 /** Whether a row of a text has as many digits as a number, or so much is ignorable that one may be held for too long. */
@@ -64,7 +64,7 @@ function digitsAfter(digits: number, codePoint: number): number {
 class PhoneScanner implements Scanner {
   overflowAt: number | null = null
   readonly #text: HeldText
-  readonly #work: Work
+  readonly #work: WorkBudget
   #position: number
   #counted: number
   /** Folded text before the row. */
@@ -73,7 +73,7 @@ class PhoneScanner implements Scanner {
   #row: Character[] = []
   #rowEnd: number | null = null
 
-  constructor(text: HeldText, work: Work) {
+  constructor(text: HeldText, work: WorkBudget) {
     this.#text = text
     this.#work = work
     this.#position = text.end

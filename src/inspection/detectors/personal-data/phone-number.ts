@@ -7,12 +7,12 @@ import { isPossiblePhoneNumber } from 'libphonenumber-js/min'
 import { isArgument, type NumberRole, roleOf } from './phone-context.ts'
 
 /** A stretch of a row; offsets are of its characters. */
-interface PhoneStretch {
+interface PhoneSpan {
   readonly start: number
   readonly end: number
 }
 
-interface Chunk extends PhoneStretch {
+interface Chunk extends PhoneSpan {
   readonly digits: number
 }
 
@@ -41,9 +41,9 @@ const digitsOf = (text: string): string => text.replace(/\D/g, '')
 const groupsOf = (text: string): string[] => text.split(/[ .\-/()]+/)
 
 /** All phone numbers of a row, in order. `after` begins right behind the row. */
-export function phoneNumbersIn(row: string, before: string, after: string): PhoneStretch[] {
+export function phoneNumbersIn(row: string, before: string, after: string): PhoneSpan[] {
   const chunks = chunksOf(row, after)
-  const found: PhoneStretch[] = []
+  const found: PhoneSpan[] = []
   const isExtended = extension.test(row.slice(chunks.at(-1)?.end) + after)
   let role: NumberRole | null = /^\d+\)/.test(row) && isArgument(before) ? 'counted' : null
   let first = 0

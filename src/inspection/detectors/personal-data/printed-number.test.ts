@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { printedOtherwise } from './printed-number.ts'
+import { printedForm } from './printed-number.ts'
 
 test('returns how a JSON reader prints a number', () => {
   for (const [source, ...readings] of [
@@ -18,7 +18,7 @@ test('returns how a JSON reader prints a number', () => {
     ['true', ...[]],
     ['1e', ...[]],
   ] as const) {
-    expect([source, ...printedOtherwise(source)]).toEqual([source, ...readings])
+    expect([source, ...printedForm(source)]).toEqual([source, ...readings])
   }
 })
 
@@ -27,7 +27,7 @@ test('prints the same digits for every spelling of a whole number', () => {
     fc.property(fc.integer({ min: 1 }), fc.nat(20), fc.nat(20), (number, noughts, shift) => {
       const digits = `${number}${'0'.repeat(noughts)}`
       const spelt = `0.${'0'.repeat(shift)}${digits}e${String(number).length + shift}`
-      expect(printedOtherwise(spelt)).toEqual([String(number)])
+      expect(printedForm(spelt)).toEqual([String(number)])
     }),
   )
 })

@@ -10,7 +10,7 @@ const mostNoughts = 400
 const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 
 /** The readings that are not the spelling itself; none of what is no number, or prints the same. */
-export function printedOtherwise(source: string): string[] {
+export function printedForm(source: string): string[] {
   const [, sign, whole, fraction = '', exponent = '0'] = parts.exec(source) ?? []
   if (sign === undefined || whole === undefined) return []
   const readings = new Set<string>()

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { cutAt, passPieces, ruleOf } from '../../testing/passing.ts'
-import { written } from '../../testing/secrets.ts'
+import { cutAt, feedPieces, ruleOf } from '../../testing/passing.ts'
+import { exampleSecret } from '../../testing/secrets.ts'
 import { matcherOf } from '../text-matcher.ts'
 import { secretDetector } from './secret-patterns.ts'
 import { secretRules, unprefixedRules } from './secret-rules.ts'
@@ -17,8 +17,8 @@ const redaction = ruleOf(secretDetector(), 'redact')
 test('finds the whole sample of each rule under its label', () => {
   const missed = rules.filter(({ label, sample }) =>
     [1, 2, 3].some((seed) => {
-      const [only, ...more] = found(`It is "${written(sample, seed)}", he wrote.`)
-      return only !== `${label} ${written(sample, seed)}` || more.length > 0
+      const [only, ...more] = found(`It is "${exampleSecret(sample, seed)}", he wrote.`)
+      return only !== `${label} ${exampleSecret(sample, seed)}` || more.length > 0
     }),
   )
   expect(missed.map(({ sample }) => sample)).toEqual([])
@@ -26,10 +26,10 @@ test('finds the whole sample of each rule under its label', () => {
 
 test('finds the same in a stream split anywhere', () => {
   for (const { label, sample } of rules) {
-    const text = `key ${written(sample)} end`
+    const text = `key ${exampleSecret(sample)} end`
     const places = Array.from({ length: 6 }, (_, index) => index * 37 + sample.length)
     for (const pieces of [[...text], cutAt(text, places)]) {
-      expect(passPieces([redaction], pieces).text).toBe(`key [${label}] end`)
+      expect(feedPieces([redaction], pieces).text).toBe(`key [${label}] end`)
     }
   }
 })
@@ -91,7 +91,7 @@ test('finds passwords in connection URLs, and not their placeholders', () => {
 })
 
 test('finds a random value written after a secret’s name', () => {
-  const random = written('{lower 32}')
+  const random = exampleSecret('{lower 32}')
   expect(found(`DATADOG_API_KEY=${random}`)).toEqual([`CREDENTIAL DATADOG_API_KEY=${random}`])
   expect(found(`client_secret: "${random}"`)).toEqual([`CREDENTIAL client_secret: "${random}`])
   expect(found(`Authorization: Bearer ${random}`)).toEqual([`CREDENTIAL Authorization: Bearer ${random}`])
@@ -117,12 +117,15 @@ test('follows tokens longer than the held text', () => {
     ['DROPBOX_TOKEN', 'sl.u.'],
     ['AWS_KEY', 'IQoJb3JpZ2lu'],
   ] as const) {
-    const { text } = passPieces([redaction], cutAt(`a ${begin}${written('{alnum 3000}')} b`, [7, 500, 1200, 2900]))
+    const { text } = feedPieces(
+      [redaction],
+      cutAt(`a ${begin}${exampleSecret('{alnum 3000}')} b`, [7, 500, 1200, 2900]),
+    )
     expect(text.replaceAll(`[${label}]`, '')).toBe('a  b')
   }
 })
 
 test('finds a private key with escaped line ends', () => {
-  const key = `-----BEGIN PRIVATE KEY-----\\n${written('{base64 64}')}\\n${written('{base64 64}', 5)}\\n-----END PRIVATE KEY-----`
-  expect(passPieces([redaction], [`"private_key": "${key}\\n"`]).text).toBe('"private_key": "[PRIVATE_KEY]\\n"')
+  const key = `-----BEGIN PRIVATE KEY-----\\n${exampleSecret('{base64 64}')}\\n${exampleSecret('{base64 64}', 5)}\\n-----END PRIVATE KEY-----`
+  expect(feedPieces([redaction], [`"private_key": "${key}\\n"`]).text).toBe('"private_key": "[PRIVATE_KEY]\\n"')
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { passPieces, ruleOf } from '../../testing/passing.ts'
+import { feedPieces, ruleOf } from '../../testing/passing.ts'
 import { matcherOf, overflowEntry } from '../text-matcher.ts'
 import { termDetector } from './term-detector.ts'
 
@@ -52,7 +52,7 @@ test('joins overlapping findings and keeps touching ones apart', () => {
 })
 
 const pushed = (terms: readonly string[], pieces: readonly string[], options = {}) =>
-  passPieces([ruleOf(termDetector(terms, '#', { ...plain, ...options }), 'redact')], pieces).parts
+  feedPieces([ruleOf(termDetector(terms, '#', { ...plain, ...options }), 'redact')], pieces).parts
 
 test('sends text that cannot be part of a match at once and holds a tail that may be', () => {
   expect(pushed(['secret'], ['a b', 'c s', 'ec', 'ond ', 'secre'])).toEqual(['a b', 'c ', '', 'second ', '', 'secre'])
@@ -73,7 +73,7 @@ test('stops the text when a candidate stays live beyond the bound, at every spli
   const rule = ruleOf(termDetector(['secret'], '#', plain), 'redact')
   for (const size of [1, 7, 5000]) {
     const pieces = flood.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []
-    const passed = passPieces([rule], pieces)
+    const passed = feedPieces([rule], pieces)
     expect(passed.text).toBe('ok ')
     expect(passed.stop).toMatchObject({ verdict: 'block', entry: overflowEntry })
   }
@@ -82,9 +82,9 @@ test('stops the text when a candidate stays live beyond the bound, at every spli
 test('reports endlessly overlapping matches in parts and sends nothing of them', () => {
   const line = `a ${'-'.repeat(5000)} b`
   const rule = ruleOf(termDetector(['--'], '#', plain), 'redact')
-  const whole = passPieces([rule], [line]).text
+  const whole = feedPieces([rule], [line]).text
   expect(whole).toMatch(/^a (?:\[#\])+ b$/)
-  expect(passPieces([rule], line.match(/.{1,3}/g) ?? []).text).toBe(whole)
+  expect(feedPieces([rule], line.match(/.{1,3}/g) ?? []).text).toBe(whole)
 })
 
 test('refuses an invisible term and too many terms, and names the entry', () => {
@@ -131,7 +131,7 @@ test.each([
 ])('finds a term in %s at its position, whole and in pieces', (_, spelled) => {
   expect(found(['swordfish'], `a &amp; ${spelled}!`)).toEqual([spelled])
   const rule = ruleOf(termDetector(['swordfish'], 'TERM', plain), 'redact')
-  expect(passPieces([rule], [...`x&${spelled}&#`].map(String)).text).toBe('x&[TERM]&#')
+  expect(feedPieces([rule], [...`x&${spelled}&#`].map(String)).text).toBe('x&[TERM]&#')
 })
 
 test('leaves text that only begins like an entity unchanged', () => {

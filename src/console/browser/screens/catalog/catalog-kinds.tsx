@@ -1,27 +1,32 @@
 /** The kinds of records that the catalog has, each with its columns and what can be chosen in its form. */
-import { money, number, words } from '../../formats.ts'
+import { humanize, money, number } from '../../formats.ts'
 import { isObject } from '../../parts/schema-form.tsx'
 import { Id, Time, UsedBar } from '../../parts/small.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { McpOffers } from './mcp-offers.tsx'
-import { type Listed, type RecordKind, text } from './records.tsx'
+import { type ListedRecord, type RecordKind, text } from './records.tsx'
 
 const list = (value: unknown): string => (Array.isArray(value) && value.length > 0 ? value.join(', ') : '–')
 const numberOf = (value: unknown): number | null => (typeof value === 'number' ? value : null)
 
-const name: Column<Listed> = { title: 'Name', cell: (record) => text(record, 'name') }
-const made: Column<Listed> = {
-  title: 'Made',
+const name: Column<ListedRecord> = { title: 'Name', cell: (record) => text(record, 'name') }
+const made: Column<ListedRecord> = {
+  title: 'Created',
   from: 'wider',
   nowrap: true,
   cell: ({ created_at }) => <Time at={typeof created_at === 'string' ? created_at : null} none="–" />,
 }
-const perMinute: readonly Column<Listed>[] = [
-  { title: 'Requests a minute', right: true, cell: (record) => number(numberOf(record.requests_per_minute)) },
-  { title: 'Tokens a minute', right: true, cell: (record) => number(numberOf(record.tokens_per_minute)), from: 'wide' },
+const perMinute: readonly Column<ListedRecord>[] = [
+  { title: 'Requests per minute', right: true, cell: (record) => number(numberOf(record.requests_per_minute)) },
+  {
+    title: 'Tokens per minute',
+    right: true,
+    cell: (record) => number(numberOf(record.tokens_per_minute)),
+    from: 'wide',
+  },
 ]
 
-const called = (record: Listed): string => text(record, 'name')
+const called = (record: ListedRecord): string => text(record, 'name')
 
 export const catalogKinds: readonly RecordKind[] = [
   {
@@ -31,15 +36,15 @@ export const catalogKinds: readonly RecordKind[] = [
     path: '/v1/catalog/providers',
     write: 'catalog:write',
     nameOf: called,
-    deleting: 'Its credentials are forgotten, and models that name it can no longer be asked for.',
-    about: 'Who answers, where, and by which credential. A credential goes in and never comes out.',
+    deleting: 'Its credentials are deleted, and its models can no longer be used.',
+    about: 'Model providers, their addresses and credentials. A credential is stored encrypted and never shown again.',
     command:
       'gatehouse provider create --name spare --kind openai --base-url https://llm.example.com/v1 --api-key-env KEY',
     columns: [
       name,
-      { title: 'Kind', cell: (record) => words(text(record, 'kind')) },
+      { title: 'Kind', cell: (record) => humanize(text(record, 'kind')) },
       { title: 'Address', cell: (record) => text(record, 'base_url'), from: 'wide' },
-      { title: 'Credential', cell: ({ has_api_key }) => (has_api_key === true ? 'Kept, sealed' : 'None') },
+      { title: 'Credential', cell: ({ has_api_key }) => (has_api_key === true ? 'Stored, encrypted' : 'None') },
       {
         title: 'Unlisted models',
         cell: ({ allow_unlisted_models }) => (allow_unlisted_models === true ? 'Served' : 'No'),
@@ -57,11 +62,11 @@ export const catalogKinds: readonly RecordKind[] = [
     nameOf: ({ id }) => id,
     deleting: 'Requests for it are refused, or go to a provider that serves unlisted models.',
     first: 'id',
-    about: 'What can be asked for, who answers, at what price, and what is tried after.',
+    about: 'Models with their provider, price and fallbacks.',
     command: 'gatehouse model create gpt-4o --provider openai --fallback spare/gpt',
     columns: [
       { title: 'Model', cell: ({ id }) => id },
-      { title: 'Provider’s name for it', cell: (record) => text(record, 'upstream_model'), from: 'wide' },
+      { title: 'Provider’s model name', cell: (record) => text(record, 'upstream_model'), from: 'wide' },
       { title: 'Families', cell: ({ families }) => list(families), from: 'wider' },
       { title: 'Price', cell: ({ price }) => priceOf(price), right: true },
       { title: 'Fallbacks', cell: ({ fallbacks }) => list(fallbacks), from: 'wide' },
@@ -74,14 +79,14 @@ export const catalogKinds: readonly RecordKind[] = [
     path: '/v1/catalog/mcp-servers',
     write: 'catalog:write',
     nameOf: called,
-    deleting: 'Its secrets and what was approved of it are forgotten.',
+    deleting: 'Its secrets and approvals are deleted.',
     about:
-      'Whose tools, prompts and resources callers reach. What it offers more than 10 seconds after it was first listed is held until it is approved.',
+      'Servers whose tools, prompts and resources callers use. What a server offers more than 10 seconds after its first listing is held until it is approved.',
     command: 'gatehouse mcp-server create --name search --url https://mcp.example.com/mcp --header-env X-Key=KEY',
     columns: [
       name,
-      { title: 'Reached by', cell: (record) => reachOf(record), from: 'wide' },
-      { title: 'Approval', cell: ({ approval }) => (approval === 'required' ? 'By a person' : 'At first use') },
+      { title: 'Address', cell: (record) => reachOf(record), from: 'wide' },
+      { title: 'Approval', cell: ({ approval }) => (approval === 'required' ? 'By a person' : 'On first use') },
       { title: 'In use', cell: ({ enabled }) => (enabled === true ? 'Yes' : 'No') },
       made,
     ],
@@ -94,8 +99,8 @@ export const catalogKinds: readonly RecordKind[] = [
     path: '/v1/gateways',
     write: 'catalog:write',
     nameOf: called,
-    deleting: 'A gateway that runs under this record stops serving.',
-    about: 'The records that gateways run under. A runtime token for one is made on the command line.',
+    deleting: 'A gateway that uses this record stops serving.',
+    about: 'The records of gateways. Create a runtime token for one on the command line.',
     command: 'gatehouse gateway create --name edge',
     columns: [
       name,
@@ -112,13 +117,13 @@ export const catalogKinds: readonly RecordKind[] = [
     path: '/v1/budgets',
     write: 'catalog:write',
     nameOf: called,
-    deleting: 'What it bounded is bounded no more.',
-    about: 'What may be spent in a window, by the organization, a team, a person, or tokens that name it.',
+    deleting: 'Spending is no longer limited by it.',
+    about: 'The most that the organization, a team, a person, or the tokens that name it may spend in a window.',
     command: "gatehouse budget create --name 'the company' --max-budget 500 --window month",
     columns: [
       name,
-      { title: 'Of', cell: ({ scope }) => (isObject(scope) ? words(String(scope.kind)) : '–') },
-      { title: 'Window', cell: (record) => words(text(record, 'window')), from: 'wide' },
+      { title: 'Of', cell: ({ scope }) => (isObject(scope) ? humanize(String(scope.kind)) : '–') },
+      { title: 'Window', cell: (record) => humanize(text(record, 'window')), from: 'wide' },
       { title: 'Used', cell: (record) => <BudgetUse record={record} /> },
     ],
   },
@@ -129,7 +134,7 @@ export const catalogKinds: readonly RecordKind[] = [
     path: '/v1/consumer-groups',
     write: 'catalog:write',
     nameOf: called,
-    deleting: 'Its members are no longer held to its rates.',
+    deleting: 'Its rates no longer apply to its members.',
     about: 'Teams, people and tokens that share a rate.',
     command: 'gatehouse consumer-group create --name batch --requests-per-minute 600 --team-id TEAM',
     columns: [
@@ -145,8 +150,8 @@ export const catalogKinds: readonly RecordKind[] = [
     path: '/v1/access-policies',
     write: 'catalog:write',
     nameOf: called,
-    deleting: 'Tokens in force that name it stand in the way.',
-    about: 'What tokens that name one may use, and how fast.',
+    deleting: 'It cannot be deleted while active tokens name it.',
+    about: 'Models, providers and rates for the tokens that name one.',
     command: "gatehouse access-policy create --name small --model 'gpt-4o-mini*' --requests-per-minute 30",
     columns: [
       name,
@@ -162,12 +167,12 @@ export const catalogKinds: readonly RecordKind[] = [
   },
 ]
 
-const reachOf = ({ url, command }: Listed): string =>
+const reachOf = ({ url, command }: ListedRecord): string =>
   typeof url === 'string' ? url : isObject(command) ? String(command.program) : '–'
 
 function priceOf(price: unknown): string {
   if (!isObject(price)) return 'From the table'
-  return `${money(numberOf(price.input_per_million))} / ${money(numberOf(price.output_per_million))} a million`
+  return `${money(numberOf(price.input_per_million))} / ${money(numberOf(price.output_per_million))} per million`
 }
 
 const membersOf = (members: unknown): number =>
@@ -175,7 +180,7 @@ const membersOf = (members: unknown): number =>
     ? Object.values(members).reduce<number>((sum, part) => sum + (Array.isArray(part) ? part.length : 0), 0)
     : 0
 
-function BudgetUse({ record: { current_spend, max_budget } }: { record: Listed }) {
+function BudgetUse({ record: { current_spend, max_budget } }: { record: ListedRecord }) {
   const [spent, limit] = [numberOf(current_spend) ?? 0, numberOf(max_budget) ?? 0]
   return <UsedBar used={spent} limit={limit} text={`${money(spent)} of ${money(limit)}`} />
 }

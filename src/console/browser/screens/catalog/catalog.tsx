@@ -1,5 +1,5 @@
 import { queryValue } from '../../address.ts'
-import { Head } from '../../parts/frame.tsx'
+import { PageHeader } from '../../parts/frame.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
 import { catalogKinds } from './catalog-kinds.tsx'
 import { Records } from './records.tsx'
@@ -12,7 +12,7 @@ export function Catalog() {
   if (kind === undefined) throw new Error('The catalog has no kinds')
   return (
     <>
-      <Head title="Catalog" />
+      <PageHeader title="Catalog" />
       <Tabs label="Kinds of records" path="/catalog" name="kind" tabs={tabs} shown={kind.name} />
       <Records key={kind.name} kind={kind} />
     </>

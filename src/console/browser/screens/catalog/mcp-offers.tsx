@@ -6,19 +6,19 @@ import { useState } from 'preact/hooks'
 import type { z } from 'zod'
 import type { offerSchema } from '../../../../mcp/offers/offer-routes.ts'
 import { request } from '../../api/request.ts'
-import { words } from '../../formats.ts'
+import { humanize } from '../../formats.ts'
 import { Dialog, useAction } from '../../parts/dialog.tsx'
-import { Fault, Show, useLoaded } from '../../parts/loaded.tsx'
-import { Said, visible } from '../../parts/said.tsx'
-import { say } from '../../parts/toast.tsx'
-import { may } from '../../session.ts'
-import type { Listed } from './records.tsx'
+import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
+import { showToast } from '../../parts/toast.tsx'
+import { showInvisible, UserText } from '../../parts/user-text.tsx'
+import { hasPermission } from '../../session.ts'
+import type { ListedRecord } from './records.tsx'
 
 type Offer = z.infer<typeof offerSchema>
 
-const path = ({ id }: Listed): string => `/v1/catalog/mcp-servers/${encodeURIComponent(id)}/offers`
+const path = ({ id }: ListedRecord): string => `/v1/catalog/mcp-servers/${encodeURIComponent(id)}/offers`
 
-export function McpOffers({ server, name }: { server: Listed; name: string }) {
+export function McpOffers({ server, name }: { server: ListedRecord; name: string }) {
   const [open, setOpen] = useState(false)
   return (
     <>
@@ -30,10 +30,10 @@ export function McpOffers({ server, name }: { server: Listed; name: string }) {
   )
 }
 
-function Held({ server, name, close }: { server: Listed; name: string; close(): void }) {
+function Held({ server, name, close }: { server: ListedRecord; name: string; close(): void }) {
   const found = useLoaded(`offers ${server.id}`, (signal) => allOffers(server, signal))
   return (
-    <Dialog title={`What ${name} offers and nobody approved`} broad close={close}>
+    <Dialog title={`What ${name} offers without approval`} broad close={close}>
       <Show of={found} rows={4}>
         {(offers) => {
           const held = offers.flatMap((offer, index) => {
@@ -44,13 +44,13 @@ function Held({ server, name, close }: { server: Listed; name: string; close(): 
           const [waiting, former] = [true, false].map((which) => held.filter(({ later }) => later === which))
           return (
             <div class="stack">
-              {waiting?.length === 0 && <p>Everything new that it was seen to offer is approved.</p>}
+              {waiting?.length === 0 && <p>Every offer is approved.</p>}
               {waiting?.map(({ compared }) => (
                 <Compared key={compared.offer.digest} {...compared} />
               ))}
               {former !== undefined && former.length > 0 && (
                 <details>
-                  <summary>Former definitions, which are held back where it offers them again</summary>
+                  <summary>Earlier definitions, which are held if it offers them again</summary>
                   {former.map(({ compared }) => (
                     <Compared key={compared.offer.digest} {...compared} />
                   ))}
@@ -70,7 +70,7 @@ function Held({ server, name, close }: { server: Listed; name: string; close(): 
 }
 
 interface ComparedProps {
-  server: Listed
+  server: ListedRecord
   offer: Offer
   approved: Offer | undefined
   done(): void
@@ -81,25 +81,25 @@ function Compared({ server, offer, approved, done }: ComparedProps) {
   const { run, busy, refusal } = useAction(
     () => request('POST', `${path(server)}/approve`, { body: { kind, name, digest } }),
     () => {
-      say('Approved')
+      showToast('Approved')
       done()
     },
   )
   return (
-    <section class="card stack close" aria-label={`${words(kind)} ${visible(name)}`}>
+    <section class="card stack close" aria-label={`${humanize(kind)} ${showInvisible(name)}`}>
       <h3>
-        {words(kind)} <Said>{name}</Said>
+        {humanize(kind)} <UserText>{name}</UserText>
       </h3>
       <div class="pair">
-        <Definition title="Approved" of={approved} none="Nothing of this name was approved." />
+        <Definition title="Approved" of={approved} none="No definition of this name was approved." />
         <Definition title="Offered" of={offer} />
       </div>
       {misfit !== null && <p class="note warn">It cannot be approved: {misfit}</p>}
-      {refusal !== null && <Fault refusal={refusal} />}
-      {misfit === null && may('catalog:write') && (
+      {refusal !== null && <ErrorNote refusal={refusal} />}
+      {misfit === null && hasPermission('catalog:write') && (
         <div class="row end">
           <button type="button" class="primary" disabled={busy} onClick={run}>
-            Approve what is offered
+            Approve this definition
           </button>
         </div>
       )}
@@ -111,13 +111,17 @@ function Definition({ title, of, none = '' }: { title: string; of: Offer | undef
   return (
     <div class="stack close">
       <h4>{title}</h4>
-      {of === undefined ? <p class="quiet">{none}</p> : <pre>{visible(JSON.stringify(of.definition, null, 2))}</pre>}
+      {of === undefined ? (
+        <p class="quiet">{none}</p>
+      ) : (
+        <pre>{showInvisible(JSON.stringify(of.definition, null, 2))}</pre>
+      )}
     </div>
   )
 }
 
 /** All that is kept of a server, a page after the other. */
-async function allOffers(server: Listed, signal: AbortSignal): Promise<Offer[]> {
+async function allOffers(server: ListedRecord, signal: AbortSignal): Promise<Offer[]> {
   const offers: Offer[] = []
   let cursor: string | null = null
   do {

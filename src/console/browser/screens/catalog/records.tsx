@@ -11,15 +11,15 @@ import { request } from '../../api/request.ts'
 import { Conflict } from '../../parts/conflict.tsx'
 import { Confirm, Dialog, useAction } from '../../parts/dialog.tsx'
 import { Icon } from '../../parts/icon.tsx'
-import { Fault, type Loaded, Skeleton, useLoaded } from '../../parts/loaded.tsx'
+import { ErrorNote, type Loaded, Skeleton, useLoaded } from '../../parts/loaded.tsx'
 import { type Choices, type JsonObject, type Options, SchemaFields } from '../../parts/schema-form.tsx'
 import { Command } from '../../parts/small.tsx'
 import { type Column, Empty, TableCard } from '../../parts/table.tsx'
-import { say } from '../../parts/toast.tsx'
-import { may } from '../../session.ts'
+import { showToast } from '../../parts/toast.tsx'
+import { hasPermission } from '../../session.ts'
 import { recordReaders, recordsOf } from './record-options.ts'
 
-export type Listed = JsonObject & { id: string; version?: number }
+export type ListedRecord = JsonObject & { id: string; version?: number }
 
 export interface RecordKind {
   /** In the address: `providers`. */
@@ -32,9 +32,9 @@ export interface RecordKind {
   /** The first field of its form, a required text: it is there before the rest of the form is known. */
   first?: string
   write: Permission
-  columns: readonly Column<Listed>[]
+  columns: readonly Column<ListedRecord>[]
   /** What is called what in dialogs. */
-  nameOf(record: Listed): string
+  nameOf(record: ListedRecord): string
   /** What happens when one is deleted; absent: they are not deleted. */
   deleting?: string
   /** Reads what can be chosen for a member, where that is not records of another kind. */
@@ -46,10 +46,10 @@ export interface RecordKind {
   about: string
   command: string
   /** What can be done with one from the list; `again` reads the list anew. */
-  action?(record: Listed, again: () => void): ComponentChildren
+  action?(record: ListedRecord, again: () => void): ComponentChildren
 }
 
-export const text = (record: Listed, name: string): string => {
+export const text = (record: ListedRecord, name: string): string => {
   const value = record[name]
   return value === null || value === undefined ? '–' : String(value)
 }
@@ -63,7 +63,7 @@ export function Records({ kind }: { kind: RecordKind }) {
     const { next_cursor: next } = page
     const idName = kind.idName ?? 'id'
     return {
-      rows: recordsOf(page).map((row): Listed => ({ ...row, id: String(row[idName]) })),
+      rows: recordsOf(page).map((row): ListedRecord => ({ ...row, id: String(row[idName]) })),
       next: typeof next === 'string' ? next : null,
     }
   })
@@ -73,7 +73,7 @@ export function Records({ kind }: { kind: RecordKind }) {
     setQuery({ open: null }, { keepPage: true })
     found.reload()
   }
-  const mayWrite = may(kind.write)
+  const mayWrite = hasPermission(kind.write)
   useEffect(() => {
     // Ahead of the first form, which asks again where this failed, and says why.
     if (mayWrite) description().catch(() => undefined)
@@ -89,7 +89,7 @@ export function Records({ kind }: { kind: RecordKind }) {
           </button>
         )}
       </div>
-      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label={kind.title}
         rows={found.value === undefined && found.refusal !== null ? null : found.value?.rows}
@@ -113,14 +113,14 @@ export function Records({ kind }: { kind: RecordKind }) {
 /** A title within a sentence: an abbreviation at its beginning stays one. */
 const withinSentence = (title: string): string => title.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase())
 
-function columnsOf({ columns, action }: RecordKind, again: () => void): readonly Column<Listed>[] {
+function columnsOf({ columns, action }: RecordKind, again: () => void): readonly Column<ListedRecord>[] {
   if (action === undefined) return columns
   return [...columns, { title: 'Action', right: true, cell: (record) => action(record, again) }]
 }
 
-function Editor({ kind, record, close }: { kind: RecordKind; record: Listed | null; close(): void }) {
+function Editor({ kind, record, close }: { kind: RecordKind; record: ListedRecord | null; close(): void }) {
   const [deleting, setDeleting] = useState(false)
-  const readOnly = !may(kind.write)
+  const readOnly = !hasPermission(kind.write)
   if (deleting && record !== null) {
     return (
       <Confirm
@@ -130,7 +130,7 @@ function Editor({ kind, record, close }: { kind: RecordKind; record: Listed | nu
         close={close}
         work={async () => {
           await request('DELETE', recordPath(kind, record), headersOf(record))
-          say('Deleted')
+          showToast('Deleted')
         }}
       >
         <p>{kind.deleting}</p>
@@ -162,7 +162,7 @@ function Editor({ kind, record, close }: { kind: RecordKind; record: Listed | nu
 }
 
 /** A change may leave out everything, but what a record cannot be without is not shown as if it could. */
-async function schemaOf(kind: RecordKind, record: Listed | null): Promise<JsonSchema> {
+async function schemaOf(kind: RecordKind, record: ListedRecord | null): Promise<JsonSchema> {
   const making = await bodySchema(`POST ${kind.path}`)
   if (record === null) return making
   const changing = await bodySchema(`PATCH ${kind.path}/{${kind.idName ?? 'id'}}`)
@@ -170,7 +170,7 @@ async function schemaOf(kind: RecordKind, record: Listed | null): Promise<JsonSc
   return { ...changing, required: (making.required ?? []).filter(has) }
 }
 
-const recordPath = (kind: RecordKind, record: Listed): string => `${kind.path}/${encodeURIComponent(record.id)}`
+const recordPath = (kind: RecordKind, record: ListedRecord): string => `${kind.path}/${encodeURIComponent(record.id)}`
 
 const headersOf = ({ version }: { version?: number | undefined }) =>
   version === undefined ? {} : { headers: { 'if-match': `"${version}"` } }
@@ -184,7 +184,7 @@ const firstField = ({ first = 'name' }: RecordKind): JsonSchema => ({
 
 interface LoadedFormProps {
   kind: RecordKind
-  record: Listed | null
+  record: ListedRecord | null
   close(): void
   askDelete: (() => void) | null
 }
@@ -202,7 +202,7 @@ function LoadedForm({ kind, record, ...form }: LoadedFormProps) {
   const rest = (
     <>
       {schema.value === undefined && schema.refusal === null && <Skeleton rows={6} />}
-      {failed?.refusal != null && <Fault refusal={failed.refusal} retry={again} />}
+      {failed?.refusal != null && <ErrorNote refusal={failed.refusal} retry={again} />}
     </>
   )
   if (drawn === undefined) return rest
@@ -255,11 +255,11 @@ function RecordForm({ kind, record, schema, choices, whole, rest, close, askDele
       record === null
         ? request('POST', kind.path, { body: value })
         : request('PATCH', recordPath(kind, record), {
-            body: changed(before, value),
+            body: onlyChanges(before, value),
             ...headersOf({ version: version.current }),
           }),
     () => {
-      say(record === null ? 'Added' : 'Saved')
+      showToast(record === null ? 'Added' : 'Saved')
       close()
     },
   )
@@ -279,13 +279,13 @@ function RecordForm({ kind, record, schema, choices, whole, rest, close, askDele
         {...{ value, set: setValue, choices, refusal }}
       />
       {rest}
-      {refusal !== null && record === null && <Fault refusal={refusal} />}
+      {refusal !== null && record === null && <ErrorNote refusal={refusal} />}
       {refusal !== null && record !== null && (
-        <Conflict<Listed>
+        <Conflict<ListedRecord>
           refusal={refusal}
-          read={() => request<Listed>('GET', recordPath(kind, record))}
+          read={() => request<ListedRecord>('GET', recordPath(kind, record))}
           fieldsOf={fieldsOf}
-          mine={changed(before, value)}
+          mine={onlyChanges(before, value)}
           saveMine={(theirs) => {
             version.current = theirs.version
             run()
@@ -320,7 +320,7 @@ function RecordForm({ kind, record, schema, choices, whole, rest, close, askDele
 }
 
 /** What is new, and null for what was taken away. */
-export function changed(before: JsonObject, after: JsonObject): JsonObject {
+export function onlyChanges(before: JsonObject, after: JsonObject): JsonObject {
   const names = new Set([...Object.keys(before), ...Object.keys(after)])
   return Object.fromEntries(
     [...names]

@@ -3,9 +3,9 @@ import { useState } from 'preact/hooks'
 import { api, type Escalation } from '../../api/routes.ts'
 import { Dialog, useAction } from '../../parts/dialog.tsx'
 import { SelectField, TextArea } from '../../parts/field.tsx'
-import { Fault } from '../../parts/loaded.tsx'
-import { Said } from '../../parts/said.tsx'
-import { say } from '../../parts/toast.tsx'
+import { ErrorNote } from '../../parts/loaded.tsx'
+import { showToast } from '../../parts/toast.tsx'
+import { UserText } from '../../parts/user-text.tsx'
 
 export type Decision = 'allow' | 'block'
 
@@ -30,7 +30,7 @@ export function Decide({ escalation, decision, close, done }: DecideProps) {
         },
       }),
     (decided) => {
-      say(decision === 'allow' ? 'Allowed' : 'Blocked')
+      showToast(decision === 'allow' ? 'Allowed' : 'Blocked')
       done(decided)
     },
   )
@@ -44,25 +44,25 @@ export function Decide({ escalation, decision, close, done }: DecideProps) {
         }}
       >
         <p class="wrap">
-          <Said>{escalation.reason_code}</Said>, asked with the token{' '}
-          <Said>{escalation.token.name ?? escalation.token.id}</Said>
+          <UserText>{escalation.reason_code}</UserText>, asked with the token{' '}
+          <UserText>{escalation.token.name ?? escalation.token.id}</UserText>
         </p>
         <TextArea label="Note" hint="Why, for the record" value={note} set={setNote} rows={2} />
         {decision === 'allow' && (
           <SelectField
-            label="May it be sent once more?"
-            hint="The same token may send exactly the same request, once. Nothing is sent by itself."
+            label="Allow a retry?"
+            hint="The same token may send exactly the same request once. Gatehouse does not send it."
             value={grant}
             set={setGrant}
             options={[
               ['900', 'Yes, within 15 minutes'],
               ['3600', 'Yes, within an hour'],
               ['86400', 'Yes, within a day'],
-              ['', 'No, only note the decision'],
+              ['', 'No, only record the decision'],
             ]}
           />
         )}
-        {refusal !== null && <Fault refusal={refusal} />}
+        {refusal !== null && <ErrorNote refusal={refusal} />}
         <div class="row end">
           <button type="button" disabled={busy} onClick={close}>
             Cancel

@@ -7,17 +7,17 @@
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { href, queryValue, setQuery } from '../../address.ts'
 import { api, type Escalation } from '../../api/routes.ts'
-import { ago, fullTime, words } from '../../formats.ts'
+import { ago, fullTime, humanize } from '../../formats.ts'
 import { useAction } from '../../parts/dialog.tsx'
 import { Filters } from '../../parts/filters.tsx'
-import { countWaiting, Head } from '../../parts/frame.tsx'
+import { countWaiting, PageHeader } from '../../parts/frame.tsx'
 import { Icon, type IconName } from '../../parts/icon.tsx'
 import { type Keys, useKeys } from '../../parts/keys.tsx'
-import { Fault, useLoaded } from '../../parts/loaded.tsx'
+import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { Command, Facts, Id, Time } from '../../parts/small.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
-import { say } from '../../parts/toast.tsx'
-import { isCaller, may } from '../../session.ts'
+import { showToast } from '../../parts/toast.tsx'
+import { hasPermission, isCaller } from '../../session.ts'
 import { Decide, type Decision } from './decide.tsx'
 
 const everyMs = 10_000
@@ -47,7 +47,7 @@ export function Escalations() {
     found.reload()
     countWaiting()
   }
-  const open = chosen !== undefined && isOpen(chosen) && may('escalations:resolve')
+  const open = chosen !== undefined && isOpen(chosen) && hasPermission('escalations:resolve')
   const decide = (decision: Decision): void => {
     if (open) setDeciding({ escalation: chosen, decision })
   }
@@ -60,7 +60,7 @@ export function Escalations() {
     },
     (taken) => {
       if (taken === undefined) return
-      say(taken.status === 'claimed' ? 'It is yours now' : 'It is back in the queue')
+      showToast(taken.status === 'claimed' ? 'Claimed' : 'Returned to the queue')
       changed(taken)
     },
   )
@@ -71,18 +71,18 @@ export function Escalations() {
         k: { does: 'Previous', run: () => move(previous) },
         a: { does: 'Allow', run: () => decide('allow') },
         b: { does: 'Block', run: () => decide('block') },
-        c: { does: 'Claim, or put back', run: () => open && take.run() },
+        c: { does: 'Claim or release', run: () => open && take.run() },
       }),
       [chosen, open, list],
     ),
   )
   return (
     <>
-      <Head title="Escalations">
+      <PageHeader title="Escalations">
         <span class="small quiet keys">
           <kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> allow · <kbd>b</kbd> block
         </span>
-      </Head>
+      </PageHeader>
       <Filters
         drops={['id']}
         filters={[
@@ -94,7 +94,7 @@ export function Escalations() {
           },
         ]}
       />
-      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
       <div class="inbox">
         <TableCard
           label="Escalations"
@@ -107,9 +107,9 @@ export function Escalations() {
             { title: 'Reason', cell: ({ reason_code }) => reason_code },
             { title: 'Token', cell: ({ token }) => token.name ?? token.id, from: 'wide' },
             { title: 'Status', cell: (one) => <State escalation={one} />, nowrap: true },
-            { title: 'Waits since', cell: ({ queued_at }) => <Time at={queued_at} />, nowrap: true },
+            { title: 'Waiting since', cell: ({ queued_at }) => <Time at={queued_at} />, nowrap: true },
           ]}
-          empty={<NothingWaits title={status === 'queued' ? 'Nothing waits' : 'Nothing here'} />}
+          empty={<NothingWaits title={status === 'queued' ? 'No request is waiting' : 'No requests'} />}
         />
         {chosen !== undefined && (
           <section class="card stack pane" aria-label="The request">
@@ -123,7 +123,7 @@ export function Escalations() {
                   Block
                 </button>
                 <button type="button" disabled={take.busy} onClick={take.run}>
-                  {taking ? 'Claim' : 'Put back'}
+                  {taking ? 'Claim' : 'Release'}
                 </button>
               </div>
             )}
@@ -134,7 +134,7 @@ export function Escalations() {
                 </button>
               </div>
             )}
-            {take.refusal !== null && <Fault refusal={take.refusal} />}
+            {take.refusal !== null && <ErrorNote refusal={take.refusal} />}
           </section>
         )}
       </div>
@@ -198,7 +198,7 @@ function State({ escalation: { status, resolution } }: { escalation: Escalation 
   return (
     <span class="badge" data-verdict={tone}>
       <Icon name={icon} />
-      {resolution === 'allow' ? 'Allowed' : resolution === 'block' ? 'Blocked' : words(status)}
+      {resolution === 'allow' ? 'Allowed' : resolution === 'block' ? 'Blocked' : humanize(status)}
     </span>
   )
 }
@@ -215,7 +215,7 @@ function Request({ escalation }: { escalation: Escalation }) {
         The policy <a href={href(`/policies/${policy.id}`)}>{policy.name ?? policy.id}</a> stopped a request of the
         token <a href={href(`/tokens/${token.id}`)}>{token.name ?? token.id}</a> {ago(escalation.queued_at)}
         {request.targets.length > 0 && <>, for {request.targets.join(', ')}</>}.
-        {attempts > 1 && ` It came ${attempts} times.`}
+        {attempts > 1 && ` Sent ${attempts} times.`}
       </p>
       <Facts
         facts={[
@@ -223,7 +223,7 @@ function Request({ escalation }: { escalation: Escalation }) {
           ['Model', request.model ?? 'None'],
           request.request_id === null ? null : ['Request id', <Id key="request" id={request.request_id} />],
           ['Digest', <Id key="digest" id={request.digest} what="Digest" short />],
-          isOpen(escalation) ? ['Waits until', fullTime(escalation.expires_at)] : null,
+          isOpen(escalation) ? ['Expires', fullTime(escalation.expires_at)] : null,
           claimed_by === null
             ? null
             : ['Claimed by', isCaller(claimed_by) ? 'You' : <code key="claimed">{claimed_by}</code>],
@@ -235,7 +235,7 @@ function Request({ escalation }: { escalation: Escalation }) {
               ],
           escalation.resolved_at === null ? null : ['Decided', <Time key="at" at={escalation.resolved_at} />],
           note === null ? null : ['Note', note],
-          grant === null ? null : ['May be sent once until', fullTime(grant.expires_at)],
+          grant === null ? null : ['Grant expires', fullTime(grant.expires_at)],
         ]}
       />
       <Captured text={capturedText(request)} />
@@ -253,8 +253,8 @@ const Captured = ({ text }: { text: string | null }) => (
     <p class="small quiet">
       {text === null
         ? 'The text of the request was not captured; the digest is the same for the same request.'
-        : 'Personal data and secrets were taken out before this was kept.'}{' '}
-      A decision sends nothing by itself.
+        : 'Personal data and secrets were removed before it was stored.'}{' '}
+      A decision does not send the request.
     </p>
   </>
 )

@@ -3,10 +3,10 @@ import { useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { api, type Finding, type PolicyRecord, type Replay, type Trial } from '../../api/routes.ts'
 import { triedFamilies } from '../../families.ts'
-import { counted, milliseconds, number, words } from '../../formats.ts'
+import { countNoun, humanize, milliseconds, number } from '../../formats.ts'
 import { useAction } from '../../parts/dialog.tsx'
 import { SelectField, TextArea } from '../../parts/field.tsx'
-import { Fault } from '../../parts/loaded.tsx'
+import { ErrorNote } from '../../parts/loaded.tsx'
 import type { JsonObject } from '../../parts/schema-form.tsx'
 import { Time } from '../../parts/small.tsx'
 import { Table } from '../../parts/table.tsx'
@@ -73,13 +73,13 @@ export function DryRun(props: Props) {
     <section class="card stack" aria-label="Dry run">
       <h2>Dry run</h2>
       <p class="quiet">
-        What the whole chain says of a request, as it is and with what stands in the form. Nothing is sent or kept.
+        The result of the whole chain for a request, before and with the changes in the form. Nothing is sent or stored.
       </p>
       <SelectField label="Language" value={family} set={setFamily} options={families} />
       <TextArea label="Request" value={request} set={setRequest} rows={7} mono />
       <TextArea
         label="Answer (optional)"
-        hint="For the stages after the request"
+        hint="For the answer stages"
         value={response}
         set={setResponse}
         rows={2}
@@ -90,7 +90,7 @@ export function DryRun(props: Props) {
           {busy ? 'Trying…' : 'Try'}
         </button>
       </div>
-      {refusal !== null && <Fault refusal={refusal} />}
+      {refusal !== null && <ErrorNote refusal={refusal} />}
       {said !== null && (
         <div class="pair">
           <Said title="Before" trial={said.before} />
@@ -109,7 +109,7 @@ const Said = ({ title, trial: outcome }: { title: string; trial: Trial | null })
       {outcome !== null && <VerdictBadge verdict={outcome.verdict} />}
     </div>
     {outcome === null || outcome.findings.length === 0 ? (
-      <p class="quiet">No policy looks at this request.</p>
+      <p class="quiet">No policy applies to this request.</p>
     ) : (
       <ul class="stack close">
         {outcome.findings.map((finding) => (
@@ -128,7 +128,7 @@ const FoundBy = ({ finding }: { finding: Finding }) => (
       <VerdictBadge verdict={finding.verdict} />
     </div>
     <span class="small quiet">
-      {words(finding.stage)} · {milliseconds(finding.latency_ms)}
+      {humanize(finding.stage)} · {milliseconds(finding.latency_ms)}
       {finding.mode === 'monitor' && ' · not applied'}
       {finding.targets.length > 0 && ` · ${finding.targets.join(', ')}`}
     </span>
@@ -145,30 +145,29 @@ function Recorded({ policy }: { policy: PolicyRecord }) {
   return (
     <div class="stack close">
       <h3>Recorded requests</h3>
-      <p class="quiet">What the saved policy would have said to the requests of the time range above.</p>
+      <p class="quiet">The result of the saved policy for the requests of the time range above.</p>
       <div class="row">
         <button type="button" disabled={busy} onClick={run}>
           {busy ? 'Looking…' : 'Replay'}
         </button>
       </div>
-      {refusal !== null && <Fault refusal={refusal} />}
+      {refusal !== null && <ErrorNote refusal={refusal} />}
       {replay !== null && (
         <>
           <p>
-            Of {counted(replay.examined, 'request')} it is for {number(replay.matched)}
-            {replay.undecided > 0 &&
-              `; about ${number(replay.undecided)} only their text could decide, which is not kept`}
-            .{!replay.complete && ' There are older ones that were not looked at.'}
+            Of {countNoun(replay.examined, 'request')} it is for {number(replay.matched)}
+            {replay.undecided > 0 && `; about ${number(replay.undecided)} need their text, which is not stored`}.
+            {!replay.complete && ' Older requests were not examined.'}
           </p>
           <div class="row">
             {Object.entries(replay.verdicts).map(([verdict, count]) => (
               <span key={verdict} class="tag">
-                {words(verdict)} {number(count)}
+                {humanize(verdict)} {number(count)}
               </span>
             ))}
           </div>
           <Table
-            label="What it would not have let pass"
+            label="Requests it would have changed or refused"
             rows={replay.results.slice(0, 20)}
             keyOf={({ event_id }) => event_id}
             columns={[
@@ -183,7 +182,7 @@ function Recorded({ policy }: { policy: PolicyRecord }) {
               { title: 'Was', cell: ({ recorded_verdict }) => <VerdictBadge verdict={recorded_verdict} /> },
               { title: 'Would be', cell: ({ verdict }) => <VerdictBadge verdict={verdict} /> },
             ]}
-            empty={<p class="quiet">Those that can be decided it would have let pass.</p>}
+            empty={<p class="quiet">It would have allowed every request that can be decided.</p>}
           />
         </>
       )}

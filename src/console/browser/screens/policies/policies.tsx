@@ -1,19 +1,19 @@
 /** The chain of policies in its order; a row is moved by dragging its handle, or by the arrow keys on it. */
 import { useRef, useState } from 'preact/hooks'
-import { anyOf, href, queryValue } from '../../address.ts'
+import { hasQuery, href, queryValue } from '../../address.ts'
 import type { Refusal } from '../../api/request.ts'
 import { api, type PolicyRecord } from '../../api/routes.ts'
 import { families } from '../../families.ts'
-import { words } from '../../formats.ts'
+import { humanize } from '../../formats.ts'
 import { Filters } from '../../parts/filters.tsx'
-import { Head } from '../../parts/frame.tsx'
+import { PageHeader } from '../../parts/frame.tsx'
 import { Icon } from '../../parts/icon.tsx'
-import { asRefusal, Fault, Skeleton, useLoaded } from '../../parts/loaded.tsx'
-import { said } from '../../parts/said.tsx'
+import { asRefusal, ErrorNote, Skeleton, useLoaded } from '../../parts/loaded.tsx'
 import { Command } from '../../parts/small.tsx'
 import { Empty } from '../../parts/table.tsx'
-import { say } from '../../parts/toast.tsx'
-import { may } from '../../session.ts'
+import { showToast } from '../../parts/toast.tsx'
+import { userText } from '../../parts/user-text.tsx'
+import { hasPermission } from '../../session.ts'
 import { teamName, useTeams } from '../team-names.ts'
 
 /** Every policy, in the order of the chain. */
@@ -41,11 +41,11 @@ export function Policies() {
   const [family, team] = [queryValue('family'), queryValue('team')]
   const all = found.value
   const shown = all?.filter(({ targets }) => isFor(targets.families, family) && isFor(targets.teams, team))
-  const movable = may('policies:write') && shown !== undefined && shown.length === all?.length
+  const movable = hasPermission('policies:write') && shown !== undefined && shown.length === all?.length
   const sent = useRef<Promise<unknown>>(Promise.resolve())
   const move = async (from: number, to: number) => {
     if (all === undefined || to < 0 || to >= all.length || from === to) return
-    const next = moved(all, from, to)
+    const next = moveItem(all, from, to)
     found.set(next)
     // One after another: the order that was made last is to be the one that is kept.
     const before = sent.current
@@ -54,7 +54,7 @@ export function Policies() {
     try {
       await mine
       setRefusal(null)
-      say(`${next[to]?.name ?? 'It'} is number ${to + 1} now`)
+      showToast(`${next[to]?.name ?? 'It'} is number ${to + 1} now`)
     } catch (error) {
       // Those behind it were made from an order that is not kept, and are not sent.
       setRefusal(asRefusal(error))
@@ -64,17 +64,17 @@ export function Policies() {
   }
   return (
     <>
-      <Head title="Policies">
-        {may('policies:write') && (
+      <PageHeader title="Policies">
+        {hasPermission('policies:write') && (
           <a class="button primary" href={href('/policies/new')}>
             <Icon name="plus" />
             New policy
           </a>
         )}
-      </Head>
+      </PageHeader>
       <p class="quiet">
-        Every request goes through these in order. Block, deny and escalate end the chain; redact and rewrite hand on
-        what they made.
+        Every request goes through these in order. Block, deny and escalate end the chain; redact and rewrite pass on
+        the changed text.
       </p>
       <Filters
         filters={[
@@ -83,7 +83,7 @@ export function Policies() {
         ]}
       />
       {(found.refusal ?? refusal) !== null && (
-        <Fault refusal={found.refusal ?? asRefusal(refusal)} retry={found.reload} />
+        <ErrorNote refusal={found.refusal ?? asRefusal(refusal)} retry={found.reload} />
       )}
       <div class="card flush">
         {shown === undefined ? (
@@ -92,14 +92,14 @@ export function Policies() {
           <Chain chain={shown} move={movable ? move : null} />
         )}
       </div>
-      {may('policies:write') && !movable && shown !== undefined && (
+      {hasPermission('policies:write') && !movable && shown !== undefined && (
         <p class="small quiet">Clear the filters to change the order.</p>
       )}
     </>
   )
 }
 
-export function moved<Item>(list: readonly Item[], from: number, to: number): Item[] {
+export function moveItem<Item>(list: readonly Item[], from: number, to: number): Item[] {
   const rest = list.filter((_item, index) => index !== from)
   const item = list[from]
   return item === undefined ? rest : [...rest.slice(0, to), item, ...rest.slice(to)]
@@ -154,12 +154,12 @@ function Chain({ chain, move }: { chain: readonly PolicyRecord[]; move: Move | n
               </td>
               <td>
                 <a class="main" href={href(`/policies/${policy.id}`)}>
-                  {said(policy.name)}
+                  {userText(policy.name)}
                 </a>
               </td>
-              <td class="wide">{words(policy.kind)}</td>
-              <td class="wider">{policy.stages.map(words).join(', ')}</td>
-              <td class="wide">{said(targetsOf(policy, (id) => teamName(teams, id)))}</td>
+              <td class="wide">{humanize(policy.kind)}</td>
+              <td class="wider">{policy.stages.map(humanize).join(', ')}</td>
+              <td class="wide">{userText(targetsOf(policy, (id) => teamName(teams, id)))}</td>
               <td class="nowrap">
                 <PolicyState policy={policy} />
               </td>
@@ -201,7 +201,7 @@ const Handle = ({ index, name, move, drag }: HandleProps) => (
 function targetsOf({ targets }: PolicyRecord, team: (id: string) => string): string {
   const { teams, gateways, tokens, models, families: of } = targets
   const parts = [
-    of?.map(words).join(', '),
+    of?.map(humanize).join(', '),
     models?.join(', '),
     teams?.map(team).join(', '),
     tokens === undefined ? undefined : tokens.length === 0 ? 'tokens that name it' : `${tokens.length} tokens`,
@@ -225,8 +225,8 @@ export function PolicyState({ policy: { enabled, mode } }: { policy: Pick<Policy
 }
 
 const NoPolicies = () => (
-  <Empty title={anyOf(['family', 'team']) ? 'No policy is for this' : 'No policy yet'}>
-    <p>Without a policy nothing looks into requests and answers. Make one here, or from a file:</p>
+  <Empty title={hasQuery(['family', 'team']) ? 'No policy matches these filters' : 'No policy yet'}>
+    <p>Without a policy, requests and answers are not inspected. Create one here or from a file:</p>
     <Command text="gatehouse policy apply -f policies.yaml" />
   </Empty>
 )

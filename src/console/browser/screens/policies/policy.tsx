@@ -1,20 +1,20 @@
 /** One policy: a form made from its kind's schema, and beside it what it would say. */
 
 import { useRef, useState } from 'preact/hooks'
-import { go, href, queryValue } from '../../address.ts'
+import { href, navigate, queryValue } from '../../address.ts'
 import { bodySchema, type JsonSchema } from '../../api/description.ts'
 import { request } from '../../api/request.ts'
 import { api, type PolicyRecord } from '../../api/routes.ts'
-import { words } from '../../formats.ts'
+import { humanize } from '../../formats.ts'
 import { Conflict } from '../../parts/conflict.tsx'
 import { Confirm, useAction } from '../../parts/dialog.tsx'
 import { CheckField, RadioField, TextField } from '../../parts/field.tsx'
-import { Head } from '../../parts/frame.tsx'
-import { Fault, Show, useLoaded } from '../../parts/loaded.tsx'
+import { PageHeader } from '../../parts/frame.tsx'
+import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
 import { type Choices, isObject, type JsonObject, SchemaFields } from '../../parts/schema-form.tsx'
-import { say } from '../../parts/toast.tsx'
-import { may } from '../../session.ts'
-import { changed } from '../catalog/records.tsx'
+import { showToast } from '../../parts/toast.tsx'
+import { hasPermission } from '../../session.ts'
+import { onlyChanges } from '../catalog/records.tsx'
 import { DryRun } from './dry-run.tsx'
 import { PolicyState, readChain } from './policies.tsx'
 import { bodyOf } from './policy-body.ts'
@@ -31,8 +31,8 @@ async function readForms(signal: AbortSignal): Promise<Forms> {
   const [schema, chain, teams, gateways] = await Promise.all([
     bodySchema('POST /v1/policies'),
     readChain(signal),
-    may('members:read') ? request<JsonObject>('GET', '/v1/teams', { query: { limit: 100 } }) : null,
-    may('catalog:read') ? request<JsonObject>('GET', '/v1/gateways', { query: { limit: 100 } }) : null,
+    hasPermission('members:read') ? request<JsonObject>('GET', '/v1/teams', { query: { limit: 100 } }) : null,
+    hasPermission('catalog:read') ? request<JsonObject>('GET', '/v1/gateways', { query: { limit: 100 } }) : null,
   ])
   const named = (list: unknown) =>
     (Array.isArray(list) ? list.filter(isObject) : []).map(({ id, name }) => [String(id), String(name)] as const)
@@ -47,7 +47,7 @@ export function NewPolicy() {
   const kind = queryValue('kind')
   return (
     <>
-      <Head title="New policy" back={['/policies', 'Policies']} />
+      <PageHeader title="New policy" back={['/policies', 'Policies']} />
       <Show of={found} rows={8}>
         {(forms) =>
           kind === null || !forms.kinds.has(kind) ? (
@@ -62,12 +62,12 @@ export function NewPolicy() {
 }
 
 const ChooseKind = ({ kinds }: Pick<Forms, 'kinds'>) => (
-  <section class="card stack" aria-label="What should it do?">
-    <h2>What should it do?</h2>
+  <section class="card stack" aria-label="Policy kind">
+    <h2>Policy kind</h2>
     <ul class="cards">
       {[...kinds].map(([kind, { description }]) => (
         <li key={kind}>
-          <a href={href('/policies/new', { kind })}>{words(kind)}</a>
+          <a href={href('/policies/new', { kind })}>{humanize(kind)}</a>
           <p class="small quiet">{description}</p>
         </li>
       ))}
@@ -84,14 +84,14 @@ export function PolicyScreen({ id }: { id: string }) {
   const policy = found.value
   return (
     <>
-      <Head title={policy?.name ?? 'Policy'} back={['/policies', 'Policies']}>
+      <PageHeader title={policy?.name ?? 'Policy'} back={['/policies', 'Policies']}>
         {policy !== undefined && <PolicyState policy={policy} />}
-        {policy !== undefined && may('policies:write') && (
+        {policy !== undefined && hasPermission('policies:write') && (
           <button type="button" class="danger" onClick={() => setDeleting(true)}>
             Delete
           </button>
         )}
-      </Head>
+      </PageHeader>
       <Show of={found} rows={8}>
         {(record) => (
           <Show of={forms} rows={8}>
@@ -119,11 +119,11 @@ export function PolicyScreen({ id }: { id: string }) {
           close={() => setDeleting(false)}
           work={async () => {
             await api('DELETE /v1/policies/{id}', { params: { id } })
-            say('Deleted')
-            go(href('/policies'))
+            showToast('Deleted')
+            navigate(href('/policies'))
           }}
         >
-          <p>Gateways stop applying it within moments. A policy that a token in force names cannot be deleted.</p>
+          <p>Gateways stop applying it within seconds. A policy that an active token names cannot be deleted.</p>
         </Confirm>
       )}
     </>
@@ -154,18 +154,20 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
       sent.current = body
       if (record === null) return api('POST /v1/policies', { body })
       const params = { id: record.id }
-      return api('PATCH /v1/policies/{id}', { params, body: changed(before, body), ifMatch: version.current })
+      return api('PATCH /v1/policies/{id}', { params, body: onlyChanges(before, body), ifMatch: version.current })
     },
     (made) => {
-      say(record === null ? 'Made; gateways have it within moments' : 'Saved; gateways have it within moments')
-      if (record === null) return go(href(`/policies/${made.id}`))
+      showToast(
+        record === null ? 'Created; gateways apply it within seconds' : 'Saved; gateways apply it within seconds',
+      )
+      if (record === null) return navigate(href(`/policies/${made.id}`))
       version.current = made.version
       // What was typed while it was saved is kept, for the next saving.
       setBody((now) => (now === sent.current ? bodyOf(made) : now))
       saved?.(made)
     },
   )
-  if (schema === undefined) return <p class="note warn">This version knows no policy kind {kind}.</p>
+  if (schema === undefined) return <p class="note warn">This version has no policy kind {kind}.</p>
   const fault = (param: string) => (refusal?.param?.startsWith(param) ? refusal.message : null)
   const chosen = Array.isArray(body.stages) ? body.stages.map(String) : []
   return (
@@ -178,7 +180,7 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
         }}
       >
         <p class="quiet">
-          <strong>{words(kind)}.</strong> {schema.description}
+          <strong>{humanize(kind)}.</strong> {schema.description}
         </p>
         <TextField label="Name" value={String(body.name ?? '')} set={set('name')} required fault={fault('name')} />
         <Stages stages={stages} chosen={chosen} set={set('stages')} />
@@ -198,7 +200,7 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
         />
         <Standing body={body} set={set} />
         <details>
-          <summary>Whom and what it is for</summary>
+          <summary>Targets</summary>
           <div class="stack">
             <SchemaFields
               schema={schema.properties?.targets ?? {}}
@@ -215,7 +217,7 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
             refusal={refusal}
             read={() => api('GET /v1/policies/{id}', { params: { id: record.id } })}
             fieldsOf={bodyOf}
-            mine={changed(before, body)}
+            mine={onlyChanges(before, body)}
             saveMine={(theirs) => {
               version.current = theirs.version
               run()
@@ -223,14 +225,14 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
             takeTheirs={(theirs) => takeTheirs?.(theirs)}
           />
         )}
-        {refusal !== null && record === null && <Fault refusal={refusal} />}
-        {may('policies:write') && (
+        {refusal !== null && record === null && <ErrorNote refusal={refusal} />}
+        {hasPermission('policies:write') && (
           <div class="row end">
             <a class="button" href={href('/policies')}>
               Cancel
             </a>
             <button type="submit" class="primary" disabled={busy}>
-              {record === null ? 'Make policy' : 'Save'}
+              {record === null ? 'Create policy' : 'Save'}
             </button>
           </div>
         )}
@@ -242,8 +244,8 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
 
 const stageWords: Readonly<Record<string, readonly [label: string, hint: string]>> = {
   pre_request: ['The request', 'Before it is sent to a provider'],
-  post_request: ['The answer as it came', 'Before it is translated'],
-  pre_response: ['The answer as it goes', 'What the caller will get, while it streams'],
+  post_request: ['Provider answer', 'Before it is translated'],
+  pre_response: ['Caller answer', 'What the caller gets, while it streams'],
 }
 
 const Stages = ({
@@ -256,11 +258,11 @@ const Stages = ({
   set(value: string[]): void
 }) => (
   <fieldset class="field">
-    <legend>Where it looks</legend>
+    <legend>Stages</legend>
     {stages.map((stage) => (
       <CheckField
         key={stage}
-        label={stageWords[stage]?.[0] ?? words(stage)}
+        label={stageWords[stage]?.[0] ?? humanize(stage)}
         hint={stageWords[stage]?.[1]}
         value={chosen.includes(stage)}
         set={(on) => set(stages.filter((one) => (one === stage ? on : chosen.includes(one))))}
@@ -277,26 +279,26 @@ const Standing = ({ body, set }: { body: JsonObject; set(name: string): (value: 
       value={String(body.mode ?? 'enforce')}
       set={set('mode')}
       options={[
-        { value: 'enforce', label: 'Enforce', hint: 'What it says is done.' },
+        { value: 'enforce', label: 'Enforce', hint: 'The verdict is applied.' },
         {
           value: 'monitor',
           label: 'Monitor',
-          hint: 'What it says is recorded and not done: to try it on real traffic.',
+          hint: 'The verdict is only recorded, to try the policy on real traffic.',
         },
       ]}
     />
     <RadioField
-      label="If it breaks"
+      label="If it fails"
       value={String(body.when_broken ?? 'deny')}
       set={set('when_broken')}
       options={[
-        { value: 'deny', label: 'Deny', hint: 'A request that it fails to decide about is refused.' },
-        { value: 'allow', label: 'Allow', hint: 'It goes on as if the policy were not there.' },
+        { value: 'deny', label: 'Deny', hint: 'A request that it cannot evaluate is refused.' },
+        { value: 'allow', label: 'Allow', hint: 'The request continues as without the policy.' },
       ]}
     />
     <CheckField
-      label="On"
-      hint="Off: it is kept and looks at nothing."
+      label="Enabled"
+      hint="If off, the policy is stored but not applied."
       value={body.enabled !== false}
       set={set('enabled')}
     />

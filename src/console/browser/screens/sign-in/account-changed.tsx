@@ -1,26 +1,26 @@
 import { useModal } from '../../parts/dialog.tsx'
-import { Alone, Brand } from '../../parts/frame.tsx'
-import { caller, goOnAsNewcomer, newcomer } from '../../session.ts'
+import { Brand, StandalonePage } from '../../parts/frame.tsx'
+import { caller, continueAsOtherAccount, otherAccount } from '../../session.ts'
 
 /** Over a screen with a draft in it, to which another account came: nothing is sent before the person has said so. */
 export function AccountChanged() {
   const { element, ...held } = useModal(true, () => undefined)
   return (
     <dialog ref={element} class="whole" aria-label="The account changed" {...held}>
-      <Alone>
+      <StandalonePage>
         <Brand />
         <div class="card stack">
           <h1>The account changed</h1>
           <p class="wrap">
-            You are now signed in as {newcomer.value?.user?.email}. Nothing was sent, and what you typed as{' '}
+            You are now signed in as {otherAccount.value?.user?.email}. Nothing was sent, and what you typed as{' '}
             {caller.value?.user?.email} is kept.
           </p>
-          <p>Sign in as before in another tab to go on where you were, or go on with the account that is there now.</p>
-          <button type="button" onClick={goOnAsNewcomer}>
-            Go on as {newcomer.value?.user?.name}
+          <p>Sign in with the earlier account in another tab to continue, or continue with the current account.</p>
+          <button type="button" onClick={continueAsOtherAccount}>
+            Go on as {otherAccount.value?.user?.name}
           </button>
         </div>
-      </Alone>
+      </StandalonePage>
     </dialog>
   )
 }

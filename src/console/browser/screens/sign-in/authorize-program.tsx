@@ -3,10 +3,10 @@ import { useState } from 'preact/hooks'
 import { address } from '../../address.ts'
 import { api, type ProgramPreview } from '../../api/routes.ts'
 import { useLoaded } from '../../parts/loaded.tsx'
-import { said } from '../../parts/said.tsx'
 import { SecretLine } from '../../parts/secret.tsx'
+import { userText } from '../../parts/user-text.tsx'
 import { caller } from '../../session.ts'
-import { Answers, DecisionPage, leaveFor } from './decision-page.tsx'
+import { DecisionButtons, DecisionPage, followRedirect } from './decision-page.tsx'
 
 export function AuthorizeProgram() {
   const asked = Object.fromEntries(address.value.query)
@@ -14,7 +14,7 @@ export function AuthorizeProgram() {
     api('POST /v1/auth/programs/preview', { body: asked, signal }),
   )
   return (
-    <DecisionPage title="Let a program in?" question={found}>
+    <DecisionPage title="Authorize a program" question={found}>
       {(preview) => <Question preview={preview} asked={asked} lookAgain={found.reload} />}
     </DecisionPage>
   )
@@ -32,9 +32,9 @@ function Question({ preview, asked, lookAgain }: QuestionProps) {
   const { program, redirect_host, token_name } = preview
   return (
     <>
-      <h1>Let this program in?</h1>
+      <h1>Authorize this program?</h1>
       <p>
-        A program that calls itself <strong class="wrap">{said(program)}</strong> asks for access.{' '}
+        A program that calls itself <strong class="wrap">{userText(program)}</strong> asks for access.{' '}
         {token_name === null ? (
           <>
             It will act as <strong class="wrap">{caller.value?.user?.email}</strong> and can do all that you can do,
@@ -42,27 +42,27 @@ function Question({ preview, asked, lookAgain }: QuestionProps) {
           </>
         ) : (
           <>
-            It will get an API token named <strong class="wrap">{said(token_name)}</strong>, which you can revoke.
+            It will get an API token named <strong class="wrap">{userText(token_name)}</strong>, which you can revoke.
           </>
         )}
       </p>
       <p>
         {redirect_host === null ? (
-          'You will be shown a code to type into it. Go on only if you started this yourself.'
+          'You will get a code to enter in the program. Continue only if you started this yourself.'
         ) : (
           <>
             You will be sent on to <strong class="wrap">{redirect_host}</strong>, on this computer.
           </>
         )}
       </p>
-      <Answers
+      <DecisionButtons
         question={JSON.stringify(preview)}
         decide={(approve, account) =>
           api('POST /v1/auth/programs/decision', { body: { ...asked, approve, user_id: account } })
         }
         done={({ redirect_to, code }) => {
           if (redirect_to === null) setGiven({ code })
-          else leaveFor(redirect_to)
+          else followRedirect(redirect_to)
         }}
         lookAgain={lookAgain}
       />
@@ -78,7 +78,7 @@ const Given = ({ code, program }: { code: string | null; program: string }) =>
     </>
   ) : (
     <>
-      <h1>Type this code</h1>
+      <h1>Enter this code</h1>
       <p>Give this code to {program} within a minute, and to noAttribution else. Then you can close this page.</p>
       <SecretLine secret={code} what="Code" />
     </>

@@ -7,8 +7,8 @@ import { useEffect } from 'preact/hooks'
 import { address } from '../../address.ts'
 import { api, type ConsentQuestion } from '../../api/routes.ts'
 import { useLoaded } from '../../parts/loaded.tsx'
-import { said, visible } from '../../parts/said.tsx'
-import { Answers, DecisionPage, leaveFor } from './decision-page.tsx'
+import { showInvisible, userText } from '../../parts/user-text.tsx'
+import { DecisionButtons, DecisionPage, followRedirect } from './decision-page.tsx'
 
 type Asked = Record<string, string | string[]>
 
@@ -29,13 +29,13 @@ export function Consent() {
   )
   const redirectTo = found.value?.redirect_to
   useEffect(() => {
-    if (redirectTo !== undefined) leaveFor(redirectTo)
+    if (redirectTo !== undefined) followRedirect(redirectTo)
   }, [redirectTo])
   return (
     <DecisionPage title="Authorize an application" question={found}>
       {(answer) => {
         if (answer.error_page !== undefined) return <Refused error={answer.error_page} />
-        if (answer.redirect_to !== undefined) return <p>You are being sent back to the application…</p>
+        if (answer.redirect_to !== undefined) return <p>Returning to the application…</p>
         return <Question question={answer} asked={asked} lookAgain={found.reload} />
       }}
     </DecisionPage>
@@ -44,7 +44,7 @@ export function Consent() {
 
 const Refused = ({ error: { error, message } }: { error: { error: string; message: string } }) => (
   <>
-    <h1>This request cannot be answered</h1>
+    <h1>Invalid authorization request</h1>
     <p>{message}</p>
     <p>
       Nothing was given to anybody, and you are not sent back: the address to send you to could not be trusted. Tell
@@ -61,10 +61,10 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
   const shown = scopes.map(({ scope }) => scope)
   return (
     <>
-      <h1>Let this application in?</h1>
-      <p>It calls itself</p>
+      <h1>Authorize this application?</h1>
+      <p>Its name is</p>
       {/* Apart from the page's own sentences, so that no name can pass for one. */}
-      <blockquote title={visible(client.client_name)}>“{said(client.client_name)}”</blockquote>
+      <blockquote title={showInvisible(client.client_name)}>“{userText(client.client_name)}”</blockquote>
       <p>
         {client.created_by === null ? 'Registered by an administrator.' : `Registered by ${client.created_by.name}.`} It
         asks to:
@@ -73,9 +73,7 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
         {scopes.map(({ scope, sentence, held }) => (
           <li key={scope}>
             {sentence} <code class="quiet">{scope}</code>
-            {!held && (
-              <div class="small quiet">Your role does not allow this, so it will not be allowed to either.</div>
-            )}
+            {!held && <div class="small quiet">Your role does not allow this, so the application does not get it.</div>}
           </li>
         ))}
       </ul>
@@ -87,7 +85,7 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
       <p>
         You will be sent back to <strong class="wrap">{redirect_host}</strong>.
       </p>
-      <Answers
+      <DecisionButtons
         question={JSON.stringify(question)}
         decide={(approve, account) =>
           api('POST /v1/oauth/authorize/decision', {
@@ -102,7 +100,7 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
         }
         done={({ redirect_to, error_page }) => {
           if (redirect_to === undefined) throw new Error(error_page?.message ?? 'The request cannot be answered')
-          leaveFor(redirect_to)
+          followRedirect(redirect_to)
         }}
         lookAgain={lookAgain}
       />

@@ -3,9 +3,9 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { api } from '../../api/routes.ts'
 import { useAction } from '../../parts/dialog.tsx'
-import { Alone, Brand } from '../../parts/frame.tsx'
-import { Fault, type Loaded, Show } from '../../parts/loaded.tsx'
-import { accountChanged, caller, take } from '../../session.ts'
+import { Brand, StandalonePage } from '../../parts/frame.tsx'
+import { ErrorNote, type Loaded, Show } from '../../parts/loaded.tsx'
+import { acceptCaller, accountChanged, caller } from '../../session.ts'
 import { signOut } from './sign-out.ts'
 
 interface PageProps<Asked> {
@@ -20,7 +20,7 @@ export function DecisionPage<Asked>({ title, question, children }: PageProps<Ask
   }, [title])
   const leaving = useAction(signOut, () => undefined)
   return (
-    <Alone>
+    <StandalonePage>
       <Brand />
       {accountChanged.value && (
         <p class="note warn wrap" role="alert">
@@ -38,8 +38,8 @@ export function DecisionPage<Asked>({ title, question, children }: PageProps<Ask
           Not you?
         </button>
       </p>
-      {leaving.refusal !== null && <Fault refusal={leaving.refusal} />}
-    </Alone>
+      {leaving.refusal !== null && <ErrorNote refusal={leaving.refusal} />}
+    </StandalonePage>
   )
 }
 
@@ -57,7 +57,7 @@ interface AnswersProps<Answer> {
 const heldMilliseconds = 1000
 
 /** Neither answer is easier to reach than the other. */
-export function Answers<Answer>({ question, decide, done, lookAgain }: AnswersProps<Answer>) {
+export function DecisionButtons<Answer>({ question, decide, done, lookAgain }: AnswersProps<Answer>) {
   const account = caller.value?.user?.id
   const approval = useAction(() => decide(true, account), done)
   const denial = useAction(() => decide(false, account), done)
@@ -65,14 +65,14 @@ export function Answers<Answer>({ question, decide, done, lookAgain }: AnswersPr
   useEffect(() => {
     if (refusal?.code !== 'consent_outdated') return
     // Where that fails, the account that is shown stays, and the next answer is refused as this one was.
-    api('GET /v1/auth/session', {}).then(take, () => undefined)
+    api('GET /v1/auth/session', {}).then(acceptCaller, () => undefined)
     lookAgain()
   }, [refusal])
   const held = useHeld(`${account} ${question}`)
   const busy = approval.busy || denial.busy || held
   return (
     <>
-      {refusal !== null && <Fault refusal={refusal} />}
+      {refusal !== null && <ErrorNote refusal={refusal} />}
       <div class="equal">
         <button type="button" disabled={busy} onClick={denial.run}>
           Deny
@@ -96,7 +96,7 @@ function useHeld(shown: string): boolean {
 }
 
 /** Follows a redirect that the API built. Another scheme than those of pages is never followed. */
-export function leaveFor(redirectTo: string): void {
-  if (!/^https?:\/\//.test(redirectTo)) throw new Error('The redirect leads to no page')
+export function followRedirect(redirectTo: string): void {
+  if (!/^https?:\/\//.test(redirectTo)) throw new Error('The redirect address is invalid')
   location.assign(redirectTo)
 }

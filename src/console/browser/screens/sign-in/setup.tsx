@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks'
-import { go, href } from '../../address.ts'
+import { href, navigate } from '../../address.ts'
 import { api } from '../../api/routes.ts'
 import { installation } from '../../installation.ts'
 import { TextField } from '../../parts/field.tsx'
-import { Alone, Brand } from '../../parts/frame.tsx'
+import { Brand, StandalonePage } from '../../parts/frame.tsx'
 import { caller } from '../../session.ts'
-import { AloneForm } from './alone-form.tsx'
+import { StandaloneForm } from './standalone-form.tsx'
 
 /** Takes the secret out of the fragment, which browsers do not send, and out of the history. */
 function secretOfLink(): string {
@@ -24,11 +24,11 @@ export function Setup() {
   const [password, setPassword] = useState('')
   if (installation.set_up === true || caller.value != null) return <AlreadySetUp />
   return (
-    <AloneForm
+    <StandaloneForm
       title="Set up Gatehouse"
       action={['Set up', 'Setting up…']}
       send={() => api('POST /v1/auth/setup', { body: { secret: secret.trim(), email, name, password } })}
-      done={() => go(href('/'), { replace: true })}
+      done={() => navigate(href('/'), { replace: true })}
     >
       {(fault) => (
         <>
@@ -57,7 +57,7 @@ export function Setup() {
           />
           <TextField label="Your name" value={name} set={setName} autocomplete="name" required fault={fault('name')} />
           <TextField
-            label="A new password"
+            label="New password"
             hint="12 characters or more"
             type="password"
             value={password}
@@ -69,7 +69,7 @@ export function Setup() {
           />
         </>
       )}
-    </AloneForm>
+    </StandaloneForm>
   )
 }
 
@@ -77,18 +77,18 @@ export function Setup() {
 function AlreadySetUp() {
   const email = caller.value?.user?.email
   return (
-    <Alone>
+    <StandalonePage>
       <Brand />
       <div class="card stack">
         <h1>Gatehouse is set up</h1>
         <p>
           The setup link has done its work: this installation has its owner.{' '}
-          {email === undefined ? 'Whoever has an account signs in.' : `You are signed in as ${email}.`}
+          {email === undefined ? 'Sign in with your account.' : `You are signed in as ${email}.`}
         </p>
         <a class="button primary" href={href('/')}>
           {email === undefined ? 'Sign in' : 'Go to the overview'}
         </a>
       </div>
-    </Alone>
+    </StandalonePage>
   )
 }

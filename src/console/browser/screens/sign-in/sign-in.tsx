@@ -3,7 +3,7 @@ import { api } from '../../api/routes.ts'
 import { useModal } from '../../parts/dialog.tsx'
 import { TextField } from '../../parts/field.tsx'
 import { sessionNote } from '../../session.ts'
-import { AloneForm } from './alone-form.tsx'
+import { StandaloneForm } from './standalone-form.tsx'
 
 /** Over a screen whose session has ended: nothing of it can be seen or reached, and it is there again afterwards. */
 export function SignInAgain() {
@@ -20,7 +20,7 @@ export function SignIn() {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   return (
-    <AloneForm
+    <StandaloneForm
       title="Sign in"
       action={['Sign in', 'Signing in…']}
       send={() => api('POST /v1/auth/login', { body: { email, password } })}
@@ -54,6 +54,6 @@ export function SignIn() {
           />
         </>
       )}
-    </AloneForm>
+    </StandaloneForm>
   )
 }

@@ -8,8 +8,8 @@ import { api } from '../../api/routes.ts'
 import { linesOf } from '../../lines.ts'
 import { useAction } from '../../parts/dialog.tsx'
 import { CheckField, RadioField, SelectField, TextArea, TextField } from '../../parts/field.tsx'
-import { Head } from '../../parts/frame.tsx'
-import { Fault } from '../../parts/loaded.tsx'
+import { PageHeader } from '../../parts/frame.tsx'
+import { ErrorNote } from '../../parts/loaded.tsx'
 import { askForSecret, secretKept, TokenSecret } from '../../parts/secret.tsx'
 import { useTeamOptions } from '../team-names.ts'
 import { type Lists, Restrictions } from './token-restrictions.tsx'
@@ -18,7 +18,7 @@ const roles = [
   {
     value: 'member',
     label: 'Member',
-    hint: 'Calls the gateway; reads its own tokens and its team’s events. What an application needs.',
+    hint: 'Calls the gateway; reads its own tokens and its team’s events. For applications.',
   },
   {
     value: 'auditor',
@@ -33,18 +33,18 @@ const roles = [
   {
     value: 'admin',
     label: 'Admin',
-    hint: 'All of that, and makes tokens and people. Give it to few, and for a short time.',
+    hint: 'All of that, and creates tokens and people. Assign it rarely and for a short time.',
   },
 ] as const
 type ChosenRole = (typeof roles)[number]['value']
 
 const classes = [
-  { value: 'durable', label: 'Durable', hint: 'Lives until it is revoked, or expires where you say so. For services.' },
-  { value: 'virtual', label: 'Virtual', hint: 'The same, meant for a narrow piece: some models, one provider.' },
+  { value: 'durable', label: 'Durable', hint: 'Valid until revoked or expired. For services.' },
+  { value: 'virtual', label: 'Virtual', hint: 'Like durable, for a narrow use: some models, one provider.' },
   {
     value: 'disposable',
     label: 'Disposable',
-    hint: 'Ends by itself: needs an expiry and a budget or a number of requests.',
+    hint: 'Ends on its own: needs an expiry and a budget or a request limit.',
   },
 ] as const
 type KeyClass = (typeof classes)[number]['value']
@@ -115,13 +115,13 @@ export function NewToken() {
   if (made !== null) {
     return (
       <>
-        <Head title={made.name} back={['/tokens', 'Tokens']} />
+        <PageHeader title={made.name} back={['/tokens', 'Tokens']} />
         <section class="card stack narrow">
-          <h2>The token is made</h2>
+          <h2>Token created</h2>
           <TokenSecret secret={made.token_value} />
           <div class="row end">
             <a class="button primary" href={href(`/tokens/${made.id}`)} onClick={secretKept}>
-              I have kept it
+              I have saved it
             </a>
           </div>
         </section>
@@ -130,7 +130,7 @@ export function NewToken() {
   }
   return (
     <>
-      <Head title="New token" back={['/tokens', 'Tokens']} />
+      <PageHeader title="New token" back={['/tokens', 'Tokens']} />
       <form
         class="card form"
         onSubmit={(event) => {
@@ -140,7 +140,7 @@ export function NewToken() {
       >
         <RadioField<ChosenRole>
           label="Role"
-          hint={role === '' ? 'Choose a role first.' : 'What it may do.'}
+          hint={role === '' ? 'Choose a role first.' : 'The permissions of the token.'}
           value={role}
           set={setRole}
           options={roles}
@@ -161,18 +161,18 @@ export function NewToken() {
               setLists={setLists}
             />
             <CheckField
-              label="Take metadata of its callers into events"
-              hint="Only where you trust the application: it can then write what your events show."
+              label="Record caller metadata in events"
+              hint="Only if you trust the application, because it can then write into your events."
               value={trust}
               set={setTrust}
             />
-            {refusal !== null && <Fault refusal={refusal} />}
+            {refusal !== null && <ErrorNote refusal={refusal} />}
             <div class="row end">
               <a class="button" href={href('/tokens')}>
                 Cancel
               </a>
               <button type="submit" class="primary" disabled={busy}>
-                {busy ? 'Making…' : 'Make token'}
+                {busy ? 'Creating…' : 'Create token'}
               </button>
             </div>
           </>
@@ -197,7 +197,7 @@ function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps)
     <>
       <TextField
         label="Name"
-        hint="What people will know it by: the application, not a person"
+        hint="For example, the name of the application"
         value={fields.name}
         set={(name) => set({ name })}
         required
@@ -206,7 +206,7 @@ function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps)
       <RadioField<KeyClass> label="Class" value={keyClass} set={setKeyClass} options={classes} />
       <SelectField
         label="Team"
-        hint="Whose spend and events these are. Without one: the team default."
+        hint="The team that owns its spend and events. Default: the team default."
         value={fields.team}
         set={(team) => set({ team })}
         options={teams}
@@ -214,7 +214,7 @@ function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps)
       />
       <TextArea
         label="Models"
-        hint="One a line, * stands for anything. Empty: every model."
+        hint="One per line, * stands for anything. Empty: every model."
         value={fields.models}
         set={(models) => set({ models })}
         rows={2}
@@ -224,7 +224,7 @@ function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps)
       />
       <SelectField
         label="Expires"
-        hint={disposable ? 'A disposable token needs an expiry.' : 'Short is safer; a rotation carries on.'}
+        hint={disposable ? 'A disposable token needs an expiry.' : 'A short life is safer; rotate it to continue.'}
         value={fields.expires}
         set={(expires) => set({ expires })}
         options={expiries}
@@ -236,7 +236,7 @@ function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps)
           type="number"
           min={0}
           step="any"
-          hint="For its life. Requests that could pass it are refused."
+          hint="For its whole life. Requests that could exceed it are refused."
           value={fields.budget}
           set={(budget) => set({ budget })}
           fault={fault('max_budget')}
@@ -245,13 +245,13 @@ function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps)
           label="Requests"
           type="number"
           min={1}
-          hint="For its life"
+          hint="For its whole life"
           value={fields.requests}
           set={(requests) => set({ requests })}
           fault={fault('max_requests')}
         />
         <TextField
-          label="Requests a minute"
+          label="Requests per minute"
           type="number"
           min={1}
           value={fields.rpm}
@@ -259,7 +259,7 @@ function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps)
           fault={fault('rate_limit_rpm')}
         />
         <TextField
-          label="Tokens a minute"
+          label="Tokens per minute"
           type="number"
           min={1}
           value={fields.tpm}

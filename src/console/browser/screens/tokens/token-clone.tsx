@@ -6,10 +6,10 @@ import { fullTime, money, number } from '../../formats.ts'
 import { linesOf } from '../../lines.ts'
 import { Dialog, useAction } from '../../parts/dialog.tsx'
 import { TextArea, TextField } from '../../parts/field.tsx'
-import { Fault } from '../../parts/loaded.tsx'
+import { ErrorNote } from '../../parts/loaded.tsx'
 import { askForSecret, SecretDialog } from '../../parts/secret.tsx'
 
-const has = (what: string | null): string => (what === null ? 'The source has no limit here' : `The source has ${what}`)
+const has = (what: string | null): string => (what === null ? 'The source has no limit' : `The source has ${what}`)
 
 export function CloneDialog({ token, close }: { token: TokenRecord; close(): void }) {
   const [name, setName] = useState(`${token.name} clone`)
@@ -53,13 +53,13 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
         }}
       >
         <p>
-          A clone has the same or less, never more; what it uses is used of its source too. Leave a field empty to
-          inherit what the source has.
+          A clone has the same limits or lower ones, and its use also counts for its source. Leave a field empty to
+          inherit the limit of the source.
         </p>
         <TextField label="Name" value={name} set={setName} required fault={fault('name')} />
         <TextArea
-          label="Models, fewer"
-          hint={`${has(bindings.model_filter?.join(', ') ?? null)}. One a line; * stands for anything.`}
+          label="Models (fewer)"
+          hint={`${has(bindings.model_filter?.join(', ') ?? null)}. One per line; * stands for anything.`}
           value={models}
           set={setModels}
           rows={2}
@@ -68,7 +68,7 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
         />
         <div class="pair">
           <TextField
-            label="Budget, lower (USD)"
+            label="Budget (USD, lower)"
             type="number"
             min={0}
             step="any"
@@ -78,7 +78,7 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
             fault={fault('max_budget')}
           />
           <TextField
-            label="Requests, fewer"
+            label="Requests (fewer)"
             type="number"
             min={1}
             hint={has(depletion.max_requests === null ? null : number(depletion.max_requests))}
@@ -88,15 +88,15 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
           />
         </div>
         <TextField
-          label="Expires, earlier"
+          label="Expires (earlier)"
           type="datetime-local"
           hint={has(expires_at === null ? null : `until ${fullTime(expires_at)}`)}
           value={expires}
           set={setExpires}
           fault={fault('expires')}
         />
-        <TextField label="Why?" hint="For the record" value={reason} set={setReason} />
-        {refusal !== null && <Fault refusal={refusal} />}
+        <TextField label="Reason" hint="For the record" value={reason} set={setReason} />
+        {refusal !== null && <ErrorNote refusal={refusal} />}
         <div class="row end">
           <button type="button" disabled={busy} onClick={close}>
             Cancel

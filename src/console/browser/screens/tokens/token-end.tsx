@@ -2,10 +2,10 @@
 import { useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { api, type Propagation, type TokenRecord } from '../../api/routes.ts'
-import { counted, fullTime } from '../../formats.ts'
+import { countNoun, fullTime } from '../../formats.ts'
 import { Confirm, Dialog, useAction } from '../../parts/dialog.tsx'
 import { CheckField, SelectField, TextArea } from '../../parts/field.tsx'
-import { Fault } from '../../parts/loaded.tsx'
+import { ErrorNote } from '../../parts/loaded.tsx'
 import { askForSecret, SecretDialog } from '../../parts/secret.tsx'
 
 /** What was done is shown in place of the question. */
@@ -17,7 +17,7 @@ interface Props {
 }
 
 /** How many gateways have heard, and from when on none accepts the token. */
-export function Reached({
+export function PropagationNote({
   propagation: { connected, acknowledged, unreachable, effective_by },
 }: {
   propagation: Propagation
@@ -29,11 +29,11 @@ export function Reached({
         <p>
           {connected === 0
             ? 'No gateway is connected: none accepts it.'
-            : `${acknowledged} of ${counted(connected, 'gateway')} acknowledged: none accepts it any more.`}
+            : `${acknowledged} of ${countNoun(connected, 'gateway')} acknowledged: none accepts it any more.`}
         </p>
       ) : (
         <p>
-          {acknowledged} of {counted(connected, 'gateway')} acknowledged. No gateway accepts it after{' '}
+          {acknowledged} of {countNoun(connected, 'gateway')} acknowledged. No gateway accepts it after{' '}
           <strong>{fullTime(effective_by)}</strong>.
         </p>
       )}
@@ -62,7 +62,7 @@ export function RevokeDialog({ token, close }: Props) {
   if (reached !== null) {
     return (
       <Done title="Revoked" close={close}>
-        <Reached propagation={reached} />
+        <PropagationNote propagation={reached} />
       </Done>
     )
   }
@@ -90,7 +90,7 @@ export function EmergencyDialog({ token, close }: Props) {
   if (done !== null) {
     return (
       <Done title="Revoked in emergency" close={close}>
-        <Reached propagation={done.propagation} />
+        <PropagationNote propagation={done.propagation} />
         <p>
           The proof is event{' '}
           <a href={href(`/traffic/${done.proof_event_id}`)}>
@@ -119,17 +119,17 @@ export function EmergencyDialog({ token, close }: Props) {
       }
     >
       <TextArea
-        label="What happened?"
-        hint="Recorded for whoever reads the audit trail. Do not write the secret here."
+        label="Reason"
+        hint="Recorded in the audit trail. Do not enter the secret."
         value={explanation}
         set={setExplanation}
         required
         placeholder="The key was in a public repository"
       />
-      <p>The token stops at once, everywhere, and an audit proof is made. This cannot be undone.</p>
+      <p>The token stops at once on every gateway, and an audit proof is recorded. This cannot be undone.</p>
       <CheckField
-        label="Also cut what is running"
-        hint="Requests and connections that the token has open now end in the middle."
+        label="Also end running requests"
+        hint="Open requests and connections of the token are cut."
         value={cut}
         set={setCut}
       />
@@ -157,18 +157,18 @@ export function RotateDialog({ token, close }: Props) {
   if (made !== null) {
     return (
       <SecretDialog title="A new secret" secret={made.token_value} close={close}>
-        {grace === '0' && <Reached propagation={made.propagation} />}
+        {grace === '0' && <PropagationNote propagation={made.propagation} />}
       </SecretDialog>
     )
   }
   return (
     <Dialog title={`Rotate ${token.name}`} stays={busy} close={close}>
       <p>
-        A new token with the same profile and a new secret takes its place. Both draw on one account: what is used of a
-        limit stays used.
+        A new token with the same profile and a new secret replaces it. Both share their limits: what is used stays
+        used.
       </p>
       <SelectField label="When does the old secret stop?" value={grace} set={setGrace} options={graces} />
-      {refusal !== null && <Fault refusal={refusal} />}
+      {refusal !== null && <ErrorNote refusal={refusal} />}
       <div class="row end">
         <button type="button" disabled={busy} onClick={close}>
           Cancel

@@ -1,5 +1,5 @@
 import { ManyOf, SelectField } from '../../parts/field.tsx'
-import { Fault, useLoaded } from '../../parts/loaded.tsx'
+import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { recordOptions } from '../catalog/record-options.ts'
 
 export interface Lists {
@@ -36,17 +36,17 @@ export function Restrictions({ fields, set, lists, setLists }: RestrictionProps)
     <details>
       <summary>More restrictions</summary>
       <div class="stack">
-        {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+        {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
         <SelectField
           label="Provider"
-          hint="Only this one may answer"
+          hint="Only this provider may be used"
           value={fields.provider}
           set={(provider) => set({ provider })}
           options={providers && [['', 'Any'], ...providers]}
         />
         <SelectField
           label="Shared budget"
-          hint="What it spends, others that name the budget cannot"
+          hint="Shared with all tokens that name the budget"
           value={fields.budgetId}
           set={(budgetId) => set({ budgetId })}
           options={budgets && [['', 'None'], ...budgets]}
@@ -59,7 +59,7 @@ export function Restrictions({ fields, set, lists, setLists }: RestrictionProps)
         />
         <ManyOf
           label="Attached policies"
-          hint="Those that are only for tokens which name them"
+          hint="Policies that apply only to tokens that name them"
           options={policies}
           chosen={lists.policy_ids}
           set={(policy_ids) => setLists({ ...lists, policy_ids })}

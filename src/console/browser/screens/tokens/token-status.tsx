@@ -1,5 +1,5 @@
 import type { TokenRecord } from '../../api/routes.ts'
-import { words } from '../../formats.ts'
+import { humanize } from '../../formats.ts'
 import { Icon, type IconName } from '../../parts/icon.tsx'
 
 /** A status by the colour and drawing of the verdict that its requests get. */
@@ -15,7 +15,7 @@ const shown: Readonly<Record<TokenRecord['status'], readonly [tone: string, icon
 export function TokenStatus({ token: { status, rotated_to_id, revocation } }: { token: TokenRecord }) {
   const [tone, icon] = shown[status]
   const ending = status === 'active' && rotated_to_id !== null
-  const label = ending ? 'Active, in grace' : revocation?.emergency ? 'Revoked, emergency' : words(status)
+  const label = ending ? 'Active, in grace' : revocation?.emergency ? 'Revoked, emergency' : humanize(status)
   return (
     <span class="badge" data-verdict={tone}>
       <Icon name={icon} />

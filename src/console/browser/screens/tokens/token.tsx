@@ -2,11 +2,11 @@
 import { useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { api, type TokenRecord } from '../../api/routes.ts'
-import { money, number, words } from '../../formats.ts'
-import { Head } from '../../parts/frame.tsx'
+import { humanize, money, number } from '../../formats.ts'
+import { PageHeader } from '../../parts/frame.tsx'
 import { Show, useLoaded } from '../../parts/loaded.tsx'
 import { Facts, Id, Time, UsedBar } from '../../parts/small.tsx'
-import { may } from '../../session.ts'
+import { hasPermission } from '../../session.ts'
 import { teamName, useTeams } from '../team-names.ts'
 import { CloneDialog } from './token-clone.tsx'
 import { EmergencyDialog, RevokeDialog, RotateDialog } from './token-end.tsx'
@@ -24,9 +24,9 @@ export function TokenScreen({ id }: { id: string }) {
   const token = found.value
   return (
     <>
-      <Head title={token?.name ?? 'Token'} back={['/tokens', 'Tokens']}>
+      <PageHeader title={token?.name ?? 'Token'} back={['/tokens', 'Tokens']}>
         {token !== undefined && <Actions token={token} ask={setAsked} />}
-      </Head>
+      </PageHeader>
       <Show of={found} rows={8}>
         {(record) => <Record token={record} />}
       </Show>
@@ -43,7 +43,7 @@ function Actions({ token, ask }: { token: TokenRecord; ask(what: Asked): void })
   const ended = token.status === 'revoked'
   return (
     <>
-      {may('tokens:write') && active && (
+      {hasPermission('tokens:write') && active && (
         <>
           <button type="button" onClick={() => ask('clone')}>
             Clone
@@ -53,7 +53,7 @@ function Actions({ token, ask }: { token: TokenRecord; ask(what: Asked): void })
           </button>
         </>
       )}
-      {may('tokens:revoke') && !ended && (
+      {hasPermission('tokens:revoke') && !ended && (
         <>
           <button type="button" class="danger" onClick={() => ask('revoke')}>
             Revoke
@@ -85,10 +85,10 @@ function Record({ token }: { token: TokenRecord }) {
         )}
         <Facts
           facts={[
-            ['Begins with', <code key="prefix">{token.token_prefix}…</code>],
-            ['Purpose', words(token.purpose)],
-            ['Class', words(token.key_class)],
-            ['Roles', token.roles.map(words).join(', ')],
+            ['Prefix', <code key="prefix">{token.token_prefix}…</code>],
+            ['Purpose', humanize(token.purpose)],
+            ['Class', humanize(token.key_class)],
+            ['Roles', token.roles.map(humanize).join(', ')],
             ['Team', teamName(teams, bindings.team_id ?? (owner.kind === 'team' ? owner.id : null))],
             bindings.user_id === undefined ? null : ['Person', <Id key="user" id={bindings.user_id} short />],
             ['Made', <Time key="made" at={token.created_at} />],
@@ -106,7 +106,7 @@ function Record({ token }: { token: TokenRecord }) {
         <Limits token={token} />
         <h2>Restrictions</h2>
         {token.restrictions.length === 0 ? (
-          <p class="quiet">None: it may use every model of every provider.</p>
+          <p class="quiet">None. It may use every model of every provider.</p>
         ) : (
           <ul class="stack close">
             {token.restrictions.map(({ kind, summary }) => (
@@ -133,7 +133,7 @@ function Record({ token }: { token: TokenRecord }) {
 function Limits({ token }: { token: TokenRecord }) {
   const { depletion: used, rate_limit_rpm: rpm, rate_limit_tpm: tpm } = token
   const none = used.max_budget === null && used.max_requests === null && rpm === null && tpm === null
-  if (none) return <p class="quiet">No limit of its own.</p>
+  if (none) return <p class="quiet">No limit.</p>
   return (
     <div class="stack close">
       {used.max_budget !== null && (

@@ -1,13 +1,13 @@
-import { anyOf, href, queryValue } from '../../address.ts'
+import { hasQuery, href, queryValue } from '../../address.ts'
 import { type Alert, api, type TokenRecord } from '../../api/routes.ts'
-import { money, number, words } from '../../formats.ts'
+import { humanize, money, number } from '../../formats.ts'
 import { Filters } from '../../parts/filters.tsx'
-import { Head } from '../../parts/frame.tsx'
+import { PageHeader } from '../../parts/frame.tsx'
 import { Icon } from '../../parts/icon.tsx'
-import { Fault, useLoaded } from '../../parts/loaded.tsx'
+import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { Command, Time, UsedBar } from '../../parts/small.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
-import { may } from '../../session.ts'
+import { hasPermission } from '../../session.ts'
 import { teamName, useTeams } from '../team-names.ts'
 import { TokenStatus } from './token-status.tsx'
 
@@ -24,14 +24,14 @@ export function Tokens() {
   const teams = useTeams()
   return (
     <>
-      <Head title="Tokens">
-        {may('tokens:write') && (
+      <PageHeader title="Tokens">
+        {hasPermission('tokens:write') && (
           <a class="button primary" href={href('/tokens/new')}>
             <Icon name="plus" />
             New token
           </a>
         )}
-      </Head>
+      </PageHeader>
       <Alerts />
       <Filters
         filters={[
@@ -42,7 +42,7 @@ export function Tokens() {
           { name: 'team_id', label: 'Team', options: (teams ?? []).map(({ id, name }) => [id, name] as const) },
         ]}
       />
-      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label="Tokens"
         rows={found.refusal !== null && found.value === undefined ? null : found.value?.tokens}
@@ -53,9 +53,9 @@ export function Tokens() {
         columns={[
           { title: 'Name', cell: ({ name }) => name },
           { title: 'Status', cell: (token) => <TokenStatus token={token} />, nowrap: true },
-          { title: 'Begins with', cell: ({ token_prefix }) => <code>{token_prefix}</code>, from: 'wide' },
-          { title: 'Profile', cell: ({ purpose }) => words(purpose), from: 'wider' },
-          { title: 'Class', cell: ({ key_class }) => words(key_class), from: 'wider' },
+          { title: 'Prefix', cell: ({ token_prefix }) => <code>{token_prefix}</code>, from: 'wide' },
+          { title: 'Profile', cell: ({ purpose }) => humanize(purpose), from: 'wider' },
+          { title: 'Class', cell: ({ key_class }) => humanize(key_class), from: 'wider' },
           {
             title: 'Team',
             cell: ({ bindings, owner }) =>
@@ -66,7 +66,7 @@ export function Tokens() {
           { title: 'Last used', cell: (token) => <LastUsed token={token} />, nowrap: true },
         ]}
         empty={
-          <Empty title={anyOf(filterNames) ? 'No token fits these filters' : 'No token yet'}>
+          <Empty title={hasQuery(filterNames) ? 'No token matches these filters' : 'No token yet'}>
             <p>A token lets an application use the gateway. Make one here, or on the command line:</p>
             <Command text="gatehouse token create --name shop --purpose general --expires-in 90d" />
           </Empty>
@@ -116,7 +116,7 @@ const conditionWords: Readonly<Record<Alert['condition'], string>> = {
   budget_exhausted: 'has spent its budget',
   request_near_exhaustion: 'has nearly used its requests',
   request_exhausted: 'has used its requests',
-  bound_exceeded: 'was charged more by a provider than the list price allows',
+  bound_exceeded: 'was charged more by a provider than the list price',
   expiring: 'expires soon',
   expired: 'has expired',
   rotation_due: 'is due for rotation',
@@ -127,7 +127,7 @@ const conditionWords: Readonly<Record<Alert['condition'], string>> = {
 export function Alerts() {
   const found = useLoaded('alerts', (signal) => api('GET /v1/tokens/alerts', { query: {}, signal }))
   const alerts = found.value?.alerts ?? []
-  if (found.refusal !== null) return <Fault refusal={found.refusal} retry={found.reload} />
+  if (found.refusal !== null) return <ErrorNote refusal={found.refusal} retry={found.reload} />
   if (alerts.length === 0) return null
   return (
     <section class="note warn stack close" aria-label="Alerts">

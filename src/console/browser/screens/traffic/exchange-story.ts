@@ -1,6 +1,6 @@
 /** What an event says, in words: why a request was refused, who asked, what a change was. */
 import type { Event } from '../../api/routes.ts'
-import { words } from '../../formats.ts'
+import { humanize } from '../../formats.ts'
 import { isObject } from '../../parts/schema-form.tsx'
 
 export interface PolicyResult {
@@ -40,22 +40,22 @@ const reasons: Readonly<Record<string, string>> = {
   'tokens.expired': 'its token has expired',
   'tokens.budget_exhausted': 'its token has spent its budget',
   'tokens.request_limit_exhausted': 'its token has used all its requests',
-  'tokens.model_unpriced': 'its token has a budget and the model has no price, so the budget could not be kept',
-  'tokens.cost_unbounded': 'its token has a budget and what it asks for has no bound',
+  'tokens.model_unpriced': 'its token has a budget, but the model has no price',
+  'tokens.cost_unbounded': 'its token has a budget, but the cost of the request has no limit',
   'tokens.gateway_not_allowed': 'its token is bound to another gateway',
   'tokens.provider_not_allowed': 'its token is bound to another provider',
   'tokens.model_not_allowed': 'its token may not use this model',
   'tokens.purpose_not_allowed': 'a token of this purpose may not call models',
   permission_denied: 'its token lacks the permission',
   model_not_found: 'no provider has this model',
-  usage_authorization_budget_exceeded: 'a budget that it draws on is spent, or held by requests still running',
+  usage_authorization_budget_exceeded: 'a budget is spent or reserved by running requests',
   usage_authorization_request_limit_exceeded: 'its token has used all its requests',
   usage_authorization_rate_limited: 'its token or access policy has used its rate for this minute',
   request_exceeds_rate_limit: 'it takes more tokens than a limit allows in a minute',
   consumer_group_rate_limit_exceeded: 'its consumer group has used its rate for this minute',
   usage_authority_unavailable: 'the control plane, which keeps the limits, could not be reached',
-  token_state_stale: 'the gateway had not heard from the control plane for too long',
-  event_outbox_full: 'the gateway could not record it, so it did not serve it',
+  token_state_stale: 'the gateway’s copy of the state was too old',
+  event_outbox_full: 'the gateway’s event outbox was full',
   'policy.incompatible_active_chain': 'a policy has a stage that this route does not support',
   upstream_provider_error: 'the provider’s answer could not be used',
   provider_primary_path_error: 'no provider could be reached',
@@ -66,17 +66,17 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 /** The first line of an exchange's story. */
-export function verdictSentence(event: Event, nameOf: (policyId: string) => string | null): string {
+export function verdictSummary(event: Event, nameOf: (policyId: string) => string | null): string {
   const { verdict, reason_code: reason } = event
   const decided = policyResults(event).findLast((result) => result.verdict === verdict && result.mode === 'enforce')
   const why = decided === undefined ? because(reason) : policySentence(decided, nameOf(decided.policy_id))
-  if (verdict === 'allow') return 'This request was allowed: no policy and no limit stood in its way.'
-  if (verdict === 'redact') return `This request went through with something taken out: ${why}.`
-  if (verdict === 'rewrite') return `This request went through changed: ${why}.`
-  if (verdict === 'escalate') return `This request waits for a person: ${why}.`
-  if (verdict === 'rate_limit') return `This request was refused for now: ${why}.`
+  if (verdict === 'allow') return 'This request was allowed by every policy and limit.'
+  if (verdict === 'redact') return `This request was allowed with redacted text: ${why}.`
+  if (verdict === 'rewrite') return `This request was allowed with changes: ${why}.`
+  if (verdict === 'escalate') return `This request waits for a review: ${why}.`
+  if (verdict === 'rate_limit') return `This request was rate limited: ${why}.`
   if (verdict === 'error') return `This request failed: ${why}.`
-  if (verdict === 'approval_required' || verdict === 'pending') return `This request was put before a person: ${why}.`
+  if (verdict === 'approval_required' || verdict === 'pending') return `This request was sent to review: ${why}.`
   return `This request was refused: ${why}.`
 }
 
@@ -91,7 +91,7 @@ const stages: Readonly<Record<string, string>> = {
 function policySentence({ kind, stage, reason_code, targets }: PolicyResult, name: string | null): string {
   const where = stages[stage] ?? stage
   const policy = name === null ? `a policy of the kind ${kind}` : `the policy “${name}”`
-  const found = targets.length === 0 ? `applies ${where}` : `found what it looks for ${where} (${targets.join('; ')})`
+  const found = targets.length === 0 ? `applies ${where}` : `matched ${where} (${targets.join('; ')})`
   return `${policy} ${found}, ${reason_code}`
 }
 
@@ -99,5 +99,5 @@ function policySentence({ kind, stage, reason_code, targets }: PolicyResult, nam
 export function eventTitle(event: Event): string {
   if (event.event_type === 'gateway.request.outcome') return detail(event, 'model') ?? 'No model'
   const name = detail(event, 'name') ?? detail(event, 'kind')
-  return name === null ? words(event.event_type) : `${words(event.event_type)}: ${name}`
+  return name === null ? humanize(event.event_type) : `${humanize(event.event_type)}: ${name}`
 }

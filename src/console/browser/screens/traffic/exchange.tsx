@@ -1,16 +1,16 @@
 /** One exchange, its whole story in order; or one event that belongs to none. */
 import { href } from '../../address.ts'
 import { api, type Event } from '../../api/routes.ts'
-import { fullTime, milliseconds, money, number, words } from '../../formats.ts'
-import { Head } from '../../parts/frame.tsx'
+import { fullTime, humanize, milliseconds, money, number } from '../../formats.ts'
+import { PageHeader } from '../../parts/frame.tsx'
 import { Show, useLoaded } from '../../parts/loaded.tsx'
-import { said, visible } from '../../parts/said.tsx'
 import { CopyButton, Facts, Id } from '../../parts/small.tsx'
 import { Empty } from '../../parts/table.tsx'
+import { showInvisible, userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
-import { may } from '../../session.ts'
+import { hasPermission } from '../../session.ts'
 import { readChain } from '../policies/policies.tsx'
-import { detail, eventTitle, numberDetail, policyResults, verdictSentence } from './exchange-story.ts'
+import { detail, eventTitle, numberDetail, policyResults, verdictSummary } from './exchange-story.ts'
 
 const everything = '3650d'
 
@@ -38,13 +38,13 @@ export function Exchange({ id }: { id: string }) {
   const title = outcome === undefined ? 'Event' : eventTitle(outcome)
   return (
     <>
-      <Head title={title} back={['/traffic', 'Traffic']} />
+      <PageHeader title={title} back={['/traffic', 'Traffic']} />
       <Show of={found} rows={8}>
         {(events) =>
           events.length === 0 ? (
             <div class="card">
-              <Empty title="There is no such exchange">
-                <p>It may be older than what is kept, or belong to a team that is not yours.</p>
+              <Empty title="Exchange not found">
+                <p>It may be older than the retention period or belong to another team.</p>
               </Empty>
             </div>
           ) : (
@@ -66,7 +66,7 @@ function Story({ events, outcome }: { events: readonly Event[]; outcome: Event |
             <VerdictBadge verdict={outcome.verdict} />
             <span class="quiet">{fullTime(outcome.timestamp)}</span>
           </div>
-          <p class="lead">{said(verdictSentence(outcome, nameOf))}</p>
+          <p class="lead">{userText(verdictSummary(outcome, nameOf))}</p>
         </section>
       )}
       <div class="sides">
@@ -90,7 +90,9 @@ function Story({ events, outcome }: { events: readonly Event[]; outcome: Event |
 type NameOf = (policyId: string) => string | null
 
 function usePolicyNames(): NameOf {
-  const found = useLoaded('policy names', (signal) => (may('policies:read') ? readChain(signal) : Promise.resolve([])))
+  const found = useLoaded('policy names', (signal) =>
+    hasPermission('policies:read') ? readChain(signal) : Promise.resolve([]),
+  )
   return (id) => found.value?.find((policy) => policy.id === id)?.name ?? null
 }
 
@@ -103,15 +105,15 @@ function Steps({ outcome, events, nameOf }: { outcome: Event; events: readonly E
         <li key={`${result.policy_id} ${result.stage}`} data-verdict={result.verdict}>
           <div>
             <div class="row between">
-              <a href={href(`/policies/${result.policy_id}`)}>{nameOf(result.policy_id) ?? words(result.kind)}</a>
+              <a href={href(`/policies/${result.policy_id}`)}>{nameOf(result.policy_id) ?? humanize(result.kind)}</a>
               <span class="small quiet number">
-                {words(result.stage)} · {milliseconds(result.latency_ms)}
+                {humanize(result.stage)} · {milliseconds(result.latency_ms)}
               </span>
             </div>
             <div class="row">
               <VerdictBadge
                 verdict={result.verdict}
-                label={result.verdict === 'allow' ? 'Nothing found' : words(result.verdict)}
+                label={result.verdict === 'allow' ? 'Nothing found' : humanize(result.verdict)}
               />
               {result.mode === 'monitor' && <span class="tag">monitor: not applied</span>}
             </div>
@@ -142,11 +144,11 @@ function Asked({ outcome }: { outcome: Event }) {
   return (
     <li>
       <div>
-        <span>{said(detail(outcome, 'route'))}</span>
+        <span>{userText(detail(outcome, 'route'))}</span>
         <Facts
           facts={[
             who.token_id === null
-              ? ['Token', 'None that is known']
+              ? ['Token', 'Unknown']
               : [
                   'Token',
                   <a key="token" href={href(`/tokens/${who.token_id}`)}>
@@ -191,7 +193,7 @@ function Answered({ outcome }: { outcome: Event }) {
             ]}
           />
         )}
-        {outcome.prompt_redacted !== undefined && <pre class="card">{visible(outcome.prompt_redacted)}</pre>}
+        {outcome.prompt_redacted !== undefined && <pre class="card">{showInvisible(outcome.prompt_redacted)}</pre>}
       </div>
     </li>
   )
@@ -202,10 +204,10 @@ function RawEvent({ event, open }: { event: Event; open: boolean }) {
   return (
     <details open={open}>
       <summary>
-        {words(event.event_type)} <span class="quiet small">{fullTime(event.timestamp)}</span>
+        {humanize(event.event_type)} <span class="quiet small">{fullTime(event.timestamp)}</span>
       </summary>
       <div class="command">
-        <pre>{visible(text)}</pre>
+        <pre>{showInvisible(text)}</pre>
         <CopyButton text={text} what="Event" />
       </div>
     </details>

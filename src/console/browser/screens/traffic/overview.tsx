@@ -2,15 +2,15 @@
 import { href } from '../../address.ts'
 import { request } from '../../api/request.ts'
 import type { Series, SeriesKey, SeriesPoint, Verdict } from '../../api/routes.ts'
-import { milliseconds, money, number, shortNumber, words } from '../../formats.ts'
+import { humanize, milliseconds, money, number, shortNumber } from '../../formats.ts'
 import { type ChartSeries, seriesColours } from '../../parts/chart.tsx'
-import { Head } from '../../parts/frame.tsx'
+import { PageHeader } from '../../parts/frame.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { type Loaded, Show, useLoaded } from '../../parts/loaded.tsx'
 import { isObject, type JsonObject } from '../../parts/schema-form.tsx'
 import { Id, Time } from '../../parts/small.tsx'
 import { Empty, Table } from '../../parts/table.tsx'
-import { may } from '../../session.ts'
+import { hasPermission } from '../../session.ts'
 import { Alerts } from '../tokens/tokens.tsx'
 import { ChartPanel, useSeries, valuesAt } from './series.tsx'
 
@@ -21,12 +21,12 @@ export function Overview() {
   const byReason = useSeries('reason')
   return (
     <>
-      <Head title="Overview" />
+      <PageHeader title="Overview" />
       <Figures all={all} byVerdict={byVerdict} />
-      {may('tokens:read') && <Alerts />}
+      {hasPermission('tokens:read') && <Alerts />}
       <div class="charts">
         <ChartPanel title="Requests" of={byVerdict} draw={drawVerdicts} format={shortNumber} stacked empty={nothing} />
-        <ChartPanel title="Time to answer" of={all} draw={drawTimes} format={milliseconds} empty={nothing} />
+        <ChartPanel title="Latency" of={all} draw={drawTimes} format={milliseconds} empty={nothing} />
         <ChartPanel title="Spend by model" of={byModel} draw={drawSpend} format={money} stacked empty={nothing} />
         <section class="card stack">
           <h2>Why requests were refused or changed</h2>
@@ -35,12 +35,12 @@ export function Overview() {
           </Show>
         </section>
       </div>
-      {may('catalog:read') && <Gateways />}
+      {hasPermission('catalog:read') && <Gateways />}
     </>
   )
 }
 
-const nothing = 'No request in this time. They appear here as they end.'
+const nothing = 'No request in this time range. Requests appear here when they finish.'
 
 /** A figure of what was read; a dash where it did not come, which is said below. */
 const figureOf = ({ value, refusal }: Loaded<Series>, read: (series: Series) => string): string =>
@@ -57,7 +57,7 @@ function Figures({ all, byVerdict }: { all: Loaded<Series>; byVerdict: Loaded<Se
     ['Denied', ended('deny'), '/traffic', { verdict: 'deny' }],
     ['Blocked', ended('block'), '/traffic', { verdict: 'block' }],
     ['Spent', figureOf(all, () => money(sums?.cost ?? 0)), '/spend', {}],
-    ['95 of 100 answer within', figureOf(all, () => milliseconds(sums?.latency_ms?.p95)), '/traffic', {}],
+    ['p95 latency', figureOf(all, () => milliseconds(sums?.latency_ms?.p95)), '/traffic', {}],
   ] as const
   return (
     <div class="cards figures">
@@ -91,7 +91,7 @@ const drawVerdicts = ({ series, totals }: Series, times: readonly number[]): Cha
     const sum = totals.find(({ key }) => key === verdict)?.requests ?? 0
     return [
       {
-        name: words(verdict),
+        name: humanize(verdict),
         colour: verdict === 'approval_required' ? '--pending' : `--${verdict}`,
         values: valuesAt(times, found.points, ({ requests }) => requests, 0),
         sum: number(sum),
@@ -114,10 +114,10 @@ function drawTimes({ series, totals }: Series, times: readonly number[]): ChartS
     sum: milliseconds(sum),
   })
   return [
-    line('Half', '--accent', ({ latency_ms }) => latency_ms?.p50 ?? null, sums?.latency_ms?.p50),
-    line('95 of 100', '--escalate', ({ latency_ms }) => latency_ms?.p95 ?? null, sums?.latency_ms?.p95),
+    line('p50 latency', '--accent', ({ latency_ms }) => latency_ms?.p50 ?? null, sums?.latency_ms?.p50),
+    line('p95 latency', '--escalate', ({ latency_ms }) => latency_ms?.p95 ?? null, sums?.latency_ms?.p95),
     line(
-      'First token, half',
+      'p50 time to first token',
       '--rewrite',
       ({ first_token_ms }) => first_token_ms?.p50 ?? null,
       sums?.first_token_ms?.p50,
@@ -127,12 +127,12 @@ function drawTimes({ series, totals }: Series, times: readonly number[]): ChartS
 
 const drawSpend = (series: Series, times: readonly number[]): ChartSeries[] =>
   spendOf(series, times, {
-    nameOf: ({ key, rest }) => (rest ? restName : (key ?? 'None')),
+    nameOf: ({ key, rest }) => (rest ? otherName : (key ?? 'None')),
     linkOf: ({ key, rest }) => (key === null || rest ? undefined : href('/traffic', { model: key })),
   })
 
 /** What sums up all that are not shown. */
-export const restName = 'All others'
+export const otherName = 'All others'
 
 /** The spend of each key, the dearest first, as many as there are colours. */
 export const spendOf = (
@@ -169,7 +169,7 @@ function Reasons({ series: { totals } }: { series: Series }) {
         { title: 'Reason', cell: ({ key }) => key },
         { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
       ]}
-      empty={<p class="quiet">Nothing was refused or changed in this time.</p>}
+      empty={<p class="quiet">No request was refused or changed in this time range.</p>}
     />
   )
 }
@@ -220,7 +220,7 @@ function Gateways() {
                 },
               },
               {
-                title: 'Behind',
+                title: 'Lag',
                 from: 'wide',
                 cell: ({ acknowledged_version, state_version }) =>
                   Math.max(0, Number(state_version) - Number(acknowledged_version)),
@@ -231,14 +231,14 @@ function Gateways() {
                 cell: ({ serves_until }) => (serves_until === null ? '–' : <Time at={String(serves_until)} />),
               },
               {
-                title: 'Last heard of',
+                title: 'Last heartbeat',
                 cell: ({ last_heartbeat_at }) =>
                   last_heartbeat_at === null ? '–' : <Time at={String(last_heartbeat_at)} />,
               },
             ]}
             empty={
               <Empty title="No gateway has connected yet">
-                <p>One appears here as soon as it has started.</p>
+                <p>A gateway appears here after its start.</p>
               </Empty>
             }
           />

@@ -4,13 +4,13 @@ import { href, queryValue } from '../../address.ts'
 import type { Series, SeriesBy, SeriesKey } from '../../api/routes.ts'
 import { api } from '../../api/routes.ts'
 import { money, number, shortId } from '../../formats.ts'
-import { Head } from '../../parts/frame.tsx'
+import { PageHeader } from '../../parts/frame.tsx'
 import { useLoaded } from '../../parts/loaded.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
-import { may } from '../../session.ts'
+import { hasPermission } from '../../session.ts'
 import { teamName, useTeams } from '../team-names.ts'
-import { restName, spendOf } from './overview.tsx'
+import { otherName, spendOf } from './overview.tsx'
 import { ChartPanel, useSeries } from './series.tsx'
 
 const dimensions = [
@@ -31,7 +31,7 @@ export function Spend() {
   )
   return (
     <>
-      <Head title="Spend" />
+      <PageHeader title="Spend" />
       <Tabs label="Spend by" path="/spend" name="by" tabs={dimensions} shown={by} />
       {found.value?.totals.length !== 0 && (
         <ChartPanel
@@ -41,7 +41,7 @@ export function Spend() {
           draw={draw}
           format={money}
           stacked
-          empty="Nothing was spent in this time."
+          empty="No spend in this time range."
         />
       )}
       <TableCard
@@ -64,8 +64,8 @@ export function Spend() {
           { title: 'Tokens out', right: true, from: 'wide', cell: ({ output_tokens }) => number(output_tokens) },
         ]}
         empty={
-          <Empty title="Nothing was spent in this time">
-            <p>Spend appears here when requests have been settled. What limits it are budgets, in the catalog.</p>
+          <Empty title="No spend in this time range">
+            <p>Spend appears here when requests finish. Set budgets in the catalog to limit it.</p>
           </Empty>
         }
       />
@@ -82,14 +82,14 @@ function linkOf(by: SeriesBy, { key, rest }: SeriesKey): string | undefined {
 function useNames(by: SeriesBy): (each: SeriesKey) => string {
   const teams = useTeams()
   const tokens = useLoaded(`names ${by}`, async (signal) => {
-    if (by !== 'token' || !may('tokens:read')) return new Map<string, string>()
+    if (by !== 'token' || !hasPermission('tokens:read')) return new Map<string, string>()
     const page = await api('GET /v1/tokens', { query: { limit: 100 }, signal })
     return new Map(page.tokens.map(({ id, name }) => [id, name]))
   })
   const known = tokens.value
   return useCallback(
     ({ key, rest }) => {
-      if (rest) return restName
+      if (rest) return otherName
       if (key === null) return 'None'
       if (by === 'team') return teamName(teams, key)
       if (by === 'token') return known?.get(key) ?? shortId(key)

@@ -1,18 +1,18 @@
 /** Exchanges as they come, or any events; filters and page stand in the address. */
 import { useState } from 'preact/hooks'
-import { anyOf, href, queryValue, setQuery } from '../../address.ts'
+import { hasQuery, href, queryValue, setQuery } from '../../address.ts'
 import { api, type Event } from '../../api/routes.ts'
-import { clockTime, dateAndTime, milliseconds, money, number, words } from '../../formats.ts'
+import { clockTime, dateAndTime, humanize, milliseconds, money, number } from '../../formats.ts'
 import { installation } from '../../installation.ts'
 import { Filters } from '../../parts/filters.tsx'
-import { Head } from '../../parts/frame.tsx'
+import { PageHeader } from '../../parts/frame.tsx'
 import { Icon } from '../../parts/icon.tsx'
-import { Fault, useLoaded } from '../../parts/loaded.tsx'
-import { said } from '../../parts/said.tsx'
+import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { Command } from '../../parts/small.tsx'
 import { type Column, Empty, TableCard } from '../../parts/table.tsx'
+import { userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
-import { may } from '../../session.ts'
+import { hasPermission } from '../../session.ts'
 import { timeRange } from '../../time-range.ts'
 import { detail, eventTitle, numberDetail } from './exchange-story.ts'
 
@@ -40,12 +40,12 @@ export function Traffic() {
   })
   return (
     <>
-      <Head title="Traffic">
+      <PageHeader title="Traffic">
         <button type="button" aria-pressed={!live} onClick={() => resume(live, setPaused)}>
           <Icon name={live ? 'pause' : 'play'} />
           {live ? 'Live' : 'Paused'}
         </button>
-        {may('events:export') && (
+        {hasPermission('events:export') && (
           <a
             class="button"
             href={`/v1/events/export?since=${encodeURIComponent(since)}&format=csv`}
@@ -54,7 +54,7 @@ export function Traffic() {
             Export
           </a>
         )}
-      </Head>
+      </PageHeader>
       <Filters
         filters={[
           { name: 'verdict', label: 'Verdict', options: verdicts },
@@ -65,7 +65,7 @@ export function Traffic() {
           { name: 'event_type', label: 'Events', usual: exchanges, options: typeOptions },
         ]}
       />
-      {found.refusal !== null && <Fault refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label={type === exchanges ? 'Requests' : 'Events'}
         rows={found.value === undefined && found.refusal !== null ? null : found.value?.events}
@@ -90,7 +90,7 @@ const typeOptions = [
   ['all', 'All events'],
   ['decision', 'Decisions'],
   ['gateway.provider.attempt', 'Provider attempts'],
-  ['token.created', 'Tokens made'],
+  ['token.created', 'Tokens created'],
   ['token.revoked', 'Tokens revoked'],
   ['token.emergency_revoked', 'Emergency revocations'],
   ['policy.updated', 'Policies changed'],
@@ -118,7 +118,7 @@ const verdictColumn: Column<Event> = {
 const reasonColumn: Column<Event> = {
   title: 'Reason',
   from: 'wide',
-  cell: ({ reason_code: reason }) => (reason === 'ok' ? <span class="quiet">–</span> : <code>{said(reason)}</code>),
+  cell: ({ reason_code: reason }) => (reason === 'ok' ? <span class="quiet">–</span> : <code>{userText(reason)}</code>),
 }
 
 const exchangeColumns = (seconds: number): Column<Event>[] => [
@@ -127,7 +127,7 @@ const exchangeColumns = (seconds: number): Column<Event>[] => [
   { title: 'Model', cell: eventTitle },
   reasonColumn,
   { title: 'Status', right: true, from: 'wide', cell: (event) => detail(event, 'status') ?? '–' },
-  { title: 'Took', right: true, from: 'wide', cell: (event) => milliseconds(numberDetail(event, 'latency_ms')) },
+  { title: 'Latency', right: true, from: 'wide', cell: (event) => milliseconds(numberDetail(event, 'latency_ms')) },
   {
     title: 'First token',
     right: true,
@@ -146,16 +146,16 @@ const exchangeColumns = (seconds: number): Column<Event>[] => [
 
 const eventColumns = (seconds: number): Column<Event>[] => [
   timeColumn(seconds),
-  { title: 'Event', cell: ({ event_type }) => words(event_type) },
+  { title: 'Event', cell: ({ event_type }) => humanize(event_type) },
   verdictColumn,
   { title: 'About', from: 'wide', cell: eventTitle },
   reasonColumn,
-  { title: 'By', from: 'wider', cell: (event) => <code>{said(detail(event, 'actor') ?? '–')}</code> },
+  { title: 'By', from: 'wider', cell: (event) => <code>{userText(detail(event, 'actor') ?? '–')}</code> },
 ]
 
 const NoTraffic = () => (
-  <Empty title={anyOf(filterNames) ? 'No request fits these filters in this time' : 'No request in this time'}>
-    <p>Requests appear here as they end. Send one:</p>
+  <Empty title={hasQuery(filterNames) ? 'No request matches these filters' : 'No request in this time range'}>
+    <p>Requests appear here when they finish. Send one:</p>
     <Command
       text={`curl ${installation.gateway_url}/v1/chat/completions -H "Authorization: Bearer $TOKEN" \\
   -H "Content-Type: application/json" \\

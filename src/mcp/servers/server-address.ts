@@ -1,4 +1,4 @@
-/** How an MCP server may be reached (mcp/README.md): by the rules that hold whoever writes it down. */
+/** Checks the address of an MCP server (mcp/README.md), whoever writes the record. */
 import { checkedUrl } from '../../providers/base-url.ts'
 import { type CatalogDependencies, wrong } from '../../providers/catalog/catalog-change.ts'
 import type { ServerCredentials } from '../catalog/server-credentials.ts'
@@ -6,15 +6,15 @@ import type { Command, OAuthFields } from '../catalog/server-resource.ts'
 
 type Reachable = Pick<CatalogDependencies, 'plainHttp'>
 
-/** How a server is reached, checked: exactly one of a URL and a command, each with the secrets that go with it. */
-export interface Reached {
+/** A checked address: exactly one of URL and command, each with its secrets. */
+export interface ServerAddress {
   url: string | null
   command: Command | null
   credentials: ServerCredentials
 }
 
 /** Throws `invalid_parameter` naming the field. */
-export function checkedReach({ plainHttp }: Reachable, { url, command, credentials }: Reached): Reached {
+export function checkAddress({ plainHttp }: Reachable, { url, command, credentials }: ServerAddress): ServerAddress {
   const { headers, oauth, environment } = credentials
   if (url !== null && command !== null) throw wrong('command', 'Write either url or command')
   if (url === null) {
@@ -23,7 +23,7 @@ export function checkedReach({ plainHttp }: Reachable, { url, command, credentia
     if (oauth !== null) throw wrong('oauth', 'A command has no access token: use environment')
     return { url, command, credentials }
   }
-  if (Object.keys(environment).length > 0) throw wrong('environment', 'What is reached by URL has no environment')
+  if (Object.keys(environment).length > 0) throw wrong('environment', 'A server with a URL has no environment')
   if (oauth !== null && Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
     throw wrong('headers', 'The authorization header is the one that oauth brings')
   }

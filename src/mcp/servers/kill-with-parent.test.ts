@@ -7,12 +7,12 @@ import { until } from '../../../test/support/eventually.ts'
 const stubborn = 'trap "" TERM HUP INT; sleep 600 & echo $! >&2; while true; do sleep 1; done'
 const owner = `
   import { spawn } from 'node:child_process'
-  import { endTogether } from ${JSON.stringify(join(import.meta.dir, 'end-together.ts'))}
+  import { killWithParent } from ${JSON.stringify(join(import.meta.dir, 'kill-with-parent.ts'))}
   const [kept, freed] = [0, 1].map(() =>
     spawn('/bin/sh', ['-c', ${JSON.stringify(stubborn)}], { detached: true, stdio: ['pipe', 'ignore', 'pipe'] }))
   const [grandchild] = await Promise.all([kept, freed].map((child) => new Promise((told) => child.stderr.once('data', told))))
-  endTogether(kept.pid)
-  endTogether(freed.pid)()
+  killWithParent(kept.pid)
+  killWithParent(freed.pid)()
   await new Promise((passed) => setTimeout(passed, 100))
   console.log([kept.pid, Number(grandchild), freed.pid].join(' '))
   setInterval(() => {}, 1000)`

@@ -4,8 +4,8 @@ import { useEffect } from 'preact/hooks'
 import type { Caller } from '../../api/caller.ts'
 import { api } from '../../api/routes.ts'
 import { useAction } from '../../parts/dialog.tsx'
-import { Alone, Brand } from '../../parts/frame.tsx'
-import { Fault } from '../../parts/loaded.tsx'
+import { Brand, StandalonePage } from '../../parts/frame.tsx'
+import { ErrorNote } from '../../parts/loaded.tsx'
 import { signedIn } from '../../session.ts'
 
 interface Props {
@@ -20,7 +20,7 @@ interface Props {
   below?: ComponentChildren
 }
 
-export function AloneForm({ title, action: [atRest, atWork], send, done, children, below }: Props) {
+export function StandaloneForm({ title, action: [atRest, atWork], send, done, children, below }: Props) {
   useEffect(() => {
     document.title = `${title} · Gatehouse`
   }, [title])
@@ -35,7 +35,7 @@ export function AloneForm({ title, action: [atRest, atWork], send, done, childre
     },
   )
   return (
-    <Alone>
+    <StandalonePage>
       <Brand />
       <form
         class="card form"
@@ -45,12 +45,12 @@ export function AloneForm({ title, action: [atRest, atWork], send, done, childre
         }}
       >
         {children((param) => (refusal?.param === param ? refusal.message : null))}
-        {refusal !== null && <Fault refusal={refusal} />}
+        {refusal !== null && <ErrorNote refusal={refusal} />}
         <button type="submit" class="primary" disabled={busy}>
           {busy ? atWork : atRest}
         </button>
       </form>
       {below}
-    </Alone>
+    </StandalonePage>
   )
 }

@@ -3,8 +3,8 @@ import type { Clock } from '../../lib/clock.ts'
 const burst = 2000
 const aSecond = 500
 
-/** How much one server may say to one session that it was not asked for: a burst, and then so many messages a second. */
-export class Flood {
+/** Limits the unrequested messages of one server to one session: a burst, then a number of messages a second. */
+export class MessageRateLimit {
   readonly #clock: Clock
   #left = burst
   #at: number
@@ -14,8 +14,8 @@ export class Flood {
     this.#at = clock.monotonic()
   }
 
-  /** Whether one more message is taken. */
-  takes(): boolean {
+  /** Whether one more message is accepted. */
+  accepts(): boolean {
     const now = this.#clock.monotonic()
     this.#left = Math.min(burst, this.#left + ((now - this.#at) / 1000) * aSecond)
     this.#at = now
@@ -24,8 +24,8 @@ export class Flood {
     return true
   }
 
-  /** The message was an answer: as many come as requests are sent. */
-  giveBack(): void {
+  /** The message was an answer, which does not count. */
+  refund(): void {
     this.#left += 1
   }
 }

@@ -6,16 +6,16 @@
 import type { OfferKind } from '../connection.ts'
 
 /** What a server lists of one kind, by its names or addresses. */
-export interface SeenNames {
+export interface ShownNames {
   readonly approved: ReadonlySet<string>
   readonly held: ReadonlySet<string>
 }
 
-export class OffersSeen {
-  readonly #names = new Map<OfferKind, Promise<SeenNames>>()
+export class ShownOffers {
+  readonly #names = new Map<OfferKind, Promise<ShownNames>>()
 
   /** `load` lists it where that was not done since the last change. */
-  names(kind: OfferKind, load: () => Promise<SeenNames>): Promise<SeenNames> {
+  names(kind: OfferKind, load: () => Promise<ShownNames>): Promise<ShownNames> {
     const known = this.#names.get(kind)
     if (known !== undefined) return known
     const loading = load()

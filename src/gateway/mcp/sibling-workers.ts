@@ -1,7 +1,7 @@
 /** Access to the MCP sessions of the other workers of a gateway. */
 
 /** A request that is forwarded to another worker, with its body read. */
-export interface PassedRequest {
+export interface ForwardedRequest {
   readonly method: string
   readonly headers: Headers
   readonly body: Uint8Array | null
@@ -9,12 +9,12 @@ export interface PassedRequest {
 }
 
 /** The other workers of this gateway. */
-export interface McpNeighbours {
+export interface SiblingWorkers {
   /** The prefix of the ids of this worker's sessions. */
   readonly sessionPrefix: string
   /** A function that calls the worker of this session; null when that is this worker or one that no longer runs. */
-  ownerOf(sessionId: string): ((request: PassedRequest) => Promise<Response>) | null
+  ownerOf(sessionId: string): ((request: ForwardedRequest) => Promise<Response>) | null
 }
 
 /** A gateway with one worker. */
-export const noNeighbours: McpNeighbours = { sessionPrefix: '', ownerOf: () => null }
+export const noSiblings: SiblingWorkers = { sessionPrefix: '', ownerOf: () => null }

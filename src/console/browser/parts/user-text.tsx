@@ -14,16 +14,16 @@ const named = (character: string): string =>
   `⟨U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`
 
 /** A text with what cannot be seen in it written out: `gpt⟨U+202E⟩4`. */
-export const visible = (text: string): string =>
+export const showInvisible = (text: string): string =>
   text.replaceAll(unseen, (character) => (/[\n\t]/.test(character) ? character : named(character)))
 
 /** A text as a person can type it: nothing unseen, and one blank for several. */
-export const plain = (text: string): string => text.replaceAll(unseen, '').replaceAll(/\s+/g, ' ').trim()
+export const comparableText = (text: string): string => text.replaceAll(unseen, '').replaceAll(/\s+/g, ' ').trim()
 
 const longWord = /\S{24}/
 
-export const Said = ({ children }: { children: string }) => {
-  const text = visible(children)
+export const UserText = ({ children }: { children: string }) => {
+  const text = showInvisible(children)
   if (!longWord.test(text)) return <bdi class="said">{text}</bdi>
   // A table cuts it after three lines: the whole of it is told to whoever points there.
   return (
@@ -34,4 +34,5 @@ export const Said = ({ children }: { children: string }) => {
 }
 
 /** The same for what may be a text or more than that, such as the content of a cell. */
-export const said = <Content,>(content: Content) => (typeof content === 'string' ? <Said>{content}</Said> : content)
+export const userText = <Content,>(content: Content) =>
+  typeof content === 'string' ? <UserText>{content}</UserText> : content

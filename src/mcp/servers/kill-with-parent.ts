@@ -1,16 +1,16 @@
 /**
- * Has the kernel end a group of processes when this process ends, however it ends: a gateway that is killed closes no
- * child's input, and a child may not care about its input. No other process watches, no number of a process is looked at
- * later, when it may be another's.
+ * Makes the kernel kill a process group when this process ends, however it ends. A killed gateway closes no child's
+ * input itself, and a child may ignore its input. There is no watching process and no later use of a process id, which
+ * could be reused.
  *
- * A pipe's reader can have a signal sent when the last writer is gone (fcntl(2): F_SETOWN, F_SETSIG, O_ASYNC). This process
- * is both; at its end the kernel closes one before the other, and which is its own affair: there are two pipes, one for
- * each order. Linux alone has this. What leaves the group by a session of its own (setsid(2)) is not reached.
+ * The reader of a pipe can have a signal sent when the last writer is gone (fcntl(2): F_SETOWN, F_SETSIG, O_ASYNC).
+ * This process is both ends. The kernel closes one end before the other in an unspecified order, so there are two
+ * pipes, one for each order. Only Linux supports this. A process that leaves the group by setsid(2) is not reached.
  */
 import { dlopen, FFIType, ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 
-/** Of asm-generic/fcntl.h; the same on all that Linux runs on here. */
+/** Of asm-generic/fcntl.h; the same on every Linux platform supported here. */
 const setFlags = 4
 const setOwner = 8
 const setSignal = 10
@@ -27,19 +27,22 @@ const openLibrary = () =>
 
 let library: ReturnType<typeof openLibrary> | null = null
 
-/** Gives what takes it back, to be called once the group has ended. Throws where this system cannot. */
-export function endTogether(group: number): () => void {
+/**
+ * Returns a function that undoes it, to be called once the group has ended. Throws where the system does not support
+ * it.
+ */
+export function killWithParent(group: number): () => void {
   library ??= openLibrary()
   const { pipe2, fcntl } = library
   const opened: number[] = []
   const close = () => {
-    // Readers first: a writer's end is the signal.
+    // Readers first: closing a writer sends the signal.
     for (const descriptor of opened.splice(0)) closeSync(descriptor)
   }
   const succeeded = (result: number): number => {
     if (result >= 0) return result
     close()
-    throw new Error('The system does not end processes together')
+    throw new Error('This system cannot end child processes with their parent')
   }
   for (const readerFirst of [true, false]) {
     const ends = new Int32Array(2)

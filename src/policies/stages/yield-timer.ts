@@ -4,7 +4,7 @@
  */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 
-export interface TurnTaker {
+export interface YieldingTask {
   /** Milliseconds that only grow. */
   now(): number
   readonly tools: {
@@ -13,23 +13,23 @@ export interface TurnTaker {
   }
 }
 
-const turnMilliseconds = 5
+const sliceMilliseconds = 5
 
-export class Turns {
-  readonly #taker: TurnTaker
+export class YieldTimer {
+  readonly #taker: YieldingTask
   #since: number
 
-  constructor(taker: TurnTaker) {
+  constructor(taker: YieldingTask) {
     this.#taker = taker
     this.#since = taker.now()
   }
 
   get isDue(): boolean {
-    return this.#taker.now() - this.#since >= turnMilliseconds
+    return this.#taker.now() - this.#since >= sliceMilliseconds
   }
 
   /** Lets the others have their turn. */
-  async take(): Promise<void> {
+  async yield(): Promise<void> {
     await yieldToEventLoop()
     this.#taker.tools.throwIfCut()
     this.#since = this.#taker.now()

@@ -9,13 +9,13 @@ const without = /^\/v1\/(auth\/|oauth\/authorize\/|policies\/test$|policies\/[^/
 
 let unanswered: { content: string; key: string } | null = null
 
-export interface Repeatable {
+export interface IdempotentRequest {
   key: string | null
   /** Told what came of it: an answer that decides about the content, or none. */
   ended(outcome: 'decided' | 'unknown'): void
 }
 
-export function repeatable(method: string, path: string, body: unknown): Repeatable {
+export function idempotencyOf(method: string, path: string, body: unknown): IdempotentRequest {
   if (method === 'GET' || without.test(path)) return { key: null, ended: () => undefined }
   const content = `${method} ${path} ${JSON.stringify(body)}`
   const key = method !== 'POST' ? null : unanswered?.content === content ? unanswered.key : newKey()

@@ -24,25 +24,31 @@ import type { ActivePolicy, PolicyResult } from '../../policies/chain.ts'
 import { type PolicyContext, ResponseView } from '../../policies/conditions/context.ts'
 import { outputStages, type TextPolicy } from '../../policies/kinds/kind.ts'
 import { ruleOf } from '../../policies/redaction.ts'
-import { mostTargets } from '../../policies/stages/find-in-texts.ts'
-import { brokenReason, resultOf, runStage, type Said, type StageSubject } from '../../policies/stages/run-stage.ts'
+import { maxTargets } from '../../policies/stages/find-in-texts.ts'
+import {
+  brokenReason,
+  type PolicyEvaluation,
+  resultOf,
+  runStage,
+  type StageSubject,
+} from '../../policies/stages/run-stage.ts'
 import { stronger } from '../../policies/verdict.ts'
-import { useGrant, withGrant } from '../admission/review-grant.ts'
+import { reserveGrant, withGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { CollectedAnswer } from './collected-answer.ts'
 import { failureOf } from './decisions.ts'
 import type { Inspected, StreamInspection } from './inspected-stream.ts'
-import { ExchangeStage, logBroken, noteStage, requestContext } from './subject.ts'
+import { addStageOutcome, ExchangeStage, logBroken, requestContext } from './subject.ts'
 
 export type OutputStage = (typeof outputStages)[number]
 
 /** The stages that inspect the outgoing answer: both, or only the second when the first ran before translation. */
-export const stagesLeft = ({ inspectedUpstream }: Exchange): readonly OutputStage[] =>
+export const remainingStages = ({ inspectedUpstream }: Exchange): readonly OutputStage[] =>
   inspectedUpstream ? ['pre_response'] : outputStages
 
 /** Whether a policy inspects the outgoing answer. */
-export function isPoliced(exchange: Exchange): boolean {
+export function isInspected(exchange: Exchange): boolean {
   const { chain, placeholders } = exchange
   if (placeholders !== null && placeholders.size > 0) return true
   if (chain === null || chain.size === 0) return false
@@ -58,7 +64,7 @@ interface RunningRule {
   broken: boolean
 }
 
-export class PolicedStream implements StreamInspection {
+export class PolicyStream implements StreamInspection {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #inspector: StreamInspector<SseFrame>
@@ -125,7 +131,7 @@ export class PolicedStream implements StreamInspection {
       result.verdict = rule.action
       result.reason_code = rule.reasonCode
       const target = `${place}: ${label} (${entry})`
-      if (result.targets.length < mostTargets && !result.targets.includes(target)) result.targets.push(target)
+      if (result.targets.length < maxTargets && !result.targets.includes(target)) result.targets.push(target)
       if (policy.enforced) this.#exchange.verdict = stronger(this.#exchange.verdict, rule.action)
     }
   }
@@ -140,7 +146,7 @@ export class PolicedStream implements StreamInspection {
     return this.#failure({ policy, decision, latencyMs: 0 })
   }
 
-  #failure(said: Said): Failure {
+  #failure(said: PolicyEvaluation): Failure {
     this.#exchange.verdict = stronger(this.#exchange.verdict, said.decision.verdict)
     return failureOf(this.#exchange, this.#gateway, said) ?? new Failure('internal')
   }
@@ -162,7 +168,7 @@ export class PolicedStream implements StreamInspection {
     }
     const held = this.#held ?? []
     this.#held = null
-    this.#forgetWhole()
+    this.dropWhole()
     const bytes = last === null ? held : [...held, last]
     return { bytes: bytes.length === 0 ? null : Buffer.concat(bytes), stop: null }
   }
@@ -178,19 +184,23 @@ export class PolicedStream implements StreamInspection {
     // A policy that was cancelled with its exchange decided nothing.
     if (exchange.cut !== null) return exchange.cut.failure
     const { decisive } = outcome
-    const granted = outcome.verdict === 'escalate' && decisive !== null && (await useGrant(exchange, gateway))
-    noteStage(exchange, stage, granted ? withGrant(outcome, decisive) : outcome)
+    const granted = outcome.verdict === 'escalate' && decisive !== null && (await reserveGrant(exchange, gateway))
+    addStageOutcome(exchange, stage, granted ? withGrant(outcome, decisive) : outcome)
     if (granted) return this.#askWhole(stage, policies.slice(policies.indexOf(decisive.policy) + 1), subject)
     return decisive === null ? null : failureOf(exchange, gateway, decisive)
   }
 
   /** The answer is too long to hold or ambiguous, so every policy that needs the whole is broken. */
   #undecided(last: Uint8Array | null): Inspected {
-    let refused: Said | null = null
+    let refused: PolicyEvaluation | null = null
     for (const stage of outputStages) {
       for (const policy of this.#whole[stage]) {
         const verdict = policy.whenBroken === 'deny' ? 'deny' : 'allow'
-        const said: Said = { policy, decision: { verdict, reasonCode: brokenReason, targets: [] }, latencyMs: 0 }
+        const said: PolicyEvaluation = {
+          policy,
+          decision: { verdict, reasonCode: brokenReason, targets: [] },
+          latencyMs: 0,
+        }
         noteOne(this.#exchange, stage, said)
         if (policy.enforced && verdict === 'deny') refused ??= said
       }
@@ -198,11 +208,11 @@ export class PolicedStream implements StreamInspection {
     if (refused !== null) return { bytes: null, stop: this.#failure(refused) }
     const held = this.#held ?? (last === null ? [] : [last])
     this.#held = null
-    this.#forgetWhole()
+    this.dropWhole()
     return { bytes: Buffer.concat(held), stop: null }
   }
 
-  #forgetWhole(): void {
+  dropWhole(): void {
     Object.assign(this.#whole, { post_request: [], pre_response: [] })
     this.#answer.clear()
   }
@@ -239,7 +249,7 @@ function sorted(exchange: Exchange, gateway: Gateway, stages: readonly OutputSta
 }
 
 /** Records the result of one policy that does not end the stream. */
-const noteOne = ({ policyResults }: Exchange, stage: PolicyStage, said: Said): void => {
+const noteOne = ({ policyResults }: Exchange, stage: PolicyStage, said: PolicyEvaluation): void => {
   policyResults.push(resultOf(stage, said))
 }
 

@@ -5,14 +5,14 @@ import { chat } from '../../languages/chat/dialect.ts'
 import { providerKinds } from '../../providers/kinds/index.ts'
 import type { Reservation } from '../../usage/allowance.ts'
 import { reserveUsage } from '../admission/reserve.ts'
-import { useGrant } from '../admission/review-grant.ts'
-import { callerLeft } from '../client-disconnect.ts'
+import { reserveGrant } from '../admission/review-grant.ts'
+import { cancelForDisconnect } from '../client-disconnect.ts'
 import { digestOf } from '../policy/decisions.ts'
-import { prepared } from '../testing/relay.ts'
+import { prepareExchange } from '../testing/relay.ts'
 import { testProvider } from '../testing/worker.ts'
 
 async function known() {
-  const { exchange, gateway, worker } = await prepared(chat, { stream: false })
+  const { exchange, gateway, worker } = await prepareExchange(chat, { stream: false })
   exchange.tokenHash = hashSecret(worker.addToken({ id: 'token' }))
   exchange.token = worker.tokens.get(exchange.tokenHash) ?? null
   exchange.body = new TextEncoder().encode('{}')
@@ -34,9 +34,9 @@ test('gives back a grant when the client disconnected before it arrived', async 
   Object.assign(gateway.worker, { allowances: { reserve: () => given.promise, exhausted: () => false } })
   const digest = digestOf(exchange, gateway)
   worker.grants.push({ id: 'g', tokenId: 'token', digest, expiresAt: Number.POSITIVE_INFINITY })
-  const using = useGrant(exchange, gateway)
+  const using = reserveGrant(exchange, gateway)
   given.resolve(reservation)
-  callerLeft(exchange, gateway)
+  cancelForDisconnect(exchange, gateway)
   expect(await using).toBe(false)
   expect([released, exchange.grant]).toEqual([1, null])
 })
@@ -48,7 +48,7 @@ test('reserves nothing when the client disconnected while the price table was lo
   if (kind === undefined) throw new Error('There is no such kind')
   exchange.paths = [{ id: 'm', aliases: [], upstreamModel: 'm', provider: testProvider(), kind, listed: null }]
   const reserving = reserveUsage(exchange, gateway)
-  callerLeft(exchange, gateway)
+  cancelForDisconnect(exchange, gateway)
   expect(await Promise.resolve(reserving).catch(({ code }) => code)).toBe('client_left')
   expect(exchange.priced).toEqual([])
 })

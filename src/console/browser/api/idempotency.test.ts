@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { repeatable } from './repetition.ts'
+import { idempotencyOf } from './idempotency.ts'
 
-const post = (body: object) => repeatable('POST', '/v1/tokens', body)
+const post = (body: object) => idempotencyOf('POST', '/v1/tokens', body)
 
 test('repeats a body whose answer was lost under its key, and gives other and later bodies a new key', () => {
   const first = post({ name: 'a' })
@@ -17,17 +17,17 @@ test('repeats a body whose answer was lost under its key, and gives other and la
 })
 
 test('gives the same body a new key after any other write was answered', () => {
-  const claim = repeatable('POST', '/v1/escalations/1/claim', {})
+  const claim = idempotencyOf('POST', '/v1/escalations/1/claim', {})
   claim.ended('unknown')
-  repeatable('PATCH', '/v1/policies/1', {}).ended('decided')
-  expect(repeatable('POST', '/v1/escalations/1/claim', {}).key).not.toBe(claim.key)
+  idempotencyOf('PATCH', '/v1/policies/1', {}).ended('decided')
+  expect(idempotencyOf('POST', '/v1/escalations/1/claim', {}).key).not.toBe(claim.key)
 })
 
 test('gives no key to a read, which leaves the keys of writes unchanged', () => {
   const lost = post({ name: 'c' })
   lost.ended('unknown')
   for (const path of ['/v1/policies/test', '/v1/policies/1/replay', '/v1/auth/login', '/v1/oauth/authorize/preview']) {
-    const asked = repeatable('POST', path, {})
+    const asked = idempotencyOf('POST', path, {})
     expect(asked.key).toBeNull()
     asked.ended('decided')
   }
