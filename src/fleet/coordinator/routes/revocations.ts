@@ -1,4 +1,4 @@
-/** Takes in what a worker has denied, where the primary does not know the history that the worker has followed. */
+/** Applies the revocations of a worker whose history the primary does not know. */
 import { type AnyRoute, route } from '../../../api/route.ts'
 import { revocationsReplySchema, revocationsRequestSchema } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
