@@ -1,7 +1,6 @@
 /**
- * What the details of each type of event hold, for the API's description and its readers. It describes, it does not
- * validate: an event is shown as it was written, by whatever version wrote it, and `details.trimmed` says where the
- * space set aside for one was too small for all of it.
+ * Describes the details of each event type, for the API's description and its readers. It does not validate: an event
+ * is shown as it was written, by whatever version, and `details.trimmed` says that it was cut to its reserved space.
  */
 import { z } from 'zod'
 import { attributionSchema, costAttributionSchema, type EventType, eventSchema, verdicts } from './event.ts'
@@ -268,7 +267,7 @@ const shared = {
   event_cost_attribution: costAttributionSchema.meta({ id: 'EventCostAttribution' }).optional(),
 }
 
-/** An event as the API answers it, each type with its details. Made when it is asked for: no start needs it. */
+/** An event as the API answers it, each type with its details. Built on demand, so that no start pays for it. */
 export const describedEventSchema = z.lazy(() =>
   z.union(
     groups().map(({ name, types, details }) =>
@@ -277,5 +276,5 @@ export const describedEventSchema = z.lazy(() =>
   ),
 )
 
-/** The types that are described; a test holds them against those there are. */
+/** The described types. A test compares them with all types. */
 export const describedTypes = (): readonly EventType[] => groups().flatMap(({ types }) => types)

@@ -1,4 +1,4 @@
-/** What a control plane does for the proof of its events: its key, checkpoints, retention, the route that verifies. */
+/** The control plane's proof of its events: its key, checkpoints, retention, and the verification route. */
 import { join } from 'node:path'
 import type { AnyRoute } from '../../api/route.ts'
 import type { Settings } from '../../config.ts'
@@ -27,7 +27,7 @@ export interface ProofOptions {
 
 export interface Proof {
   routes: AnyRoute[]
-  /** Signs and removes from now on, every few seconds, behind everything else's back. */
+  /** From now on signs and removes every few seconds, in the background. */
   start(): void
   /** Resolves when what runs is done; nothing follows. */
   stop(): Promise<void>
@@ -35,10 +35,10 @@ export interface Proof {
 
 const everyMs = 5000
 const firstMs = 500
-/** How long nothing old is looked for once all that was old enough is gone. */
+/** How long retention pauses once everything old enough is removed. */
 const restMs = 600_000
 
-/** Reads or makes the signing key and makes its public half known. Throws `invalid_parameter` where there is no key. */
+/** Reads or makes the signing key and publishes its public half. Throws `invalid_parameter` if there is no key. */
 export async function createProof(options: ProofOptions): Promise<Proof> {
   const { ledger, clock, log, settings } = options
   const key = loadSigningKey(settings.checkpoint_key_file ?? join(options.dataDirectory, 'checkpoint-key'))

@@ -1,4 +1,4 @@
-/** What `verify` finds, and what it says of each. */
+/** The findings of `verify` and their texts. */
 import { z } from 'zod'
 
 const findings = {
@@ -55,7 +55,7 @@ export const finding = (
   ...concerned,
 })
 
-/** One finding for the same thing in events that follow each other: a chain of a million altered ones is one. */
+/** Joins findings of the same kind in consecutive events: a chain with a million altered ones is one finding. */
 export class Findings {
   readonly #open = new Map<string, Finding>()
   #done: Finding[] = []
@@ -71,7 +71,7 @@ export class Findings {
     this.#open.set(key, { ...found })
   }
 
-  /** Those that can no longer grow; at the end, with `all`, the others too. */
+  /** Those that can no longer grow; with `all`, at the end, the others too. */
   take(all = false): Finding[] {
     const taken = this.#done
     this.#done = []
