@@ -195,7 +195,7 @@ const answer = (description: string, content: JsonObject): JsonObject => ({
 })
 
 const failureNames: Record<number, string> = {
-  400: 'The request could not be understood, or a policy blocked it',
+  400: 'The request is malformed: see /v1/openapi.json, or a policy blocked it',
   401: 'No credential, or not a valid one',
   402: 'A budget cannot pay for it',
   403: 'The credential lacks a permission',

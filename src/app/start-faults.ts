@@ -8,8 +8,7 @@
  *  3. the signing key of checkpoints.
  *
  * It also reports what a start would not mention: files that others may read, missing keys and marks. Nothing is
- * written.
- * Databases on servers are not examined; their control plane is asked whether it is ready.
+ * written. Databases on servers are not examined; their control plane is asked whether it is ready.
  */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'

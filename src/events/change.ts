@@ -12,9 +12,8 @@
  * first does it, once. A change of the ledger alone is step 4 without a pending row.
  *
  * The event of a state change carries the version that the change made as its `config_version`. The nonce of a version
- * is
- * the id of the change that made it (`lost-…` if it was dropped), so `change_log` can tell which pairs of version and
- * nonce belong to its history (fleet/README.md rule R1). Events carry the nonce as `config_id`.
+ * is the id of the change that made it (`lost-…` if it was dropped), so `change_log` can tell which pairs of version
+ * and nonce belong to its history (fleet/README.md rule R1). Events carry the nonce as `config_id`.
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
@@ -140,10 +139,7 @@ const unclaimed = ({ key, taken }: NameClaim): Statement => ({
   args: [...taken.args, key],
 })
 
-/**
- * For control planes that miss the announcement (fleet/coordinator/change-feed.ts). Old ones are deleted in the same
- * write.
- */
+/** For control planes that miss the announcement (fleet/coordinator/change-feed.ts). Also deletes old ones. */
 const keepCut = (eventId: string, cut: readonly string[]): Statement[] => [
   {
     sql: `insert into cuts (event_id, hashes, at) values (?, ?, ${databaseTime})`,
@@ -204,10 +200,7 @@ const dropPending = (eventId: string): Statement => ({
   args: [eventId],
 })
 
-/**
- * With each change the ledger stores the newer head. A state that does not know it was restored
- * (fleet/agent/restore-detector.ts).
- */
+/** The ledger keeps the newest head, by which a restored state is found (fleet/agent/restore-detector.ts). */
 export const rememberStateHead = ({ version, nonce, history }: Head): Statement => ({
   sql: `insert into state_seen (id, version, nonce, history) values (1, ?, ?, ?)
     on conflict (id) do update set version = excluded.version, nonce = excluded.nonce
@@ -307,7 +300,7 @@ async function applyPendingChanges(options: RecorderOptions, append: Append): Pr
     try {
       await settleOne(options, append, row)
     } catch (error) {
-      options.log.error({ event_id: row.event_id, error: String(error) }, 'A pending change could not be settled')
+      options.log.error({ event_id: row.event_id, error: String(error) }, 'A pending change could not be finished')
       failed.push(error)
     }
   }

@@ -145,7 +145,7 @@ test('with nobody else left it restarts and serves by what it kept, until that i
     await second.ready()
     expect([await second.ask(good), await second.ask(gone)]).toEqual([200, 401])
     await until('it refuses', async () => (await second.ask(good)) === 503, { withinMs: 30_000 })
-    expect((await second.readyz()).reason).toContain('no news')
+    expect((await second.readyz()).reason).toContain('too old')
   } finally {
     await strict.stop()
   }

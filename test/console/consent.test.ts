@@ -111,7 +111,7 @@ test('a scope that was added since the page was shown is shown before it can be 
     body: { scope: 'gateway:invoke tokens:read' },
   })
   await page.getByRole('button', { name: 'Approve' }).click()
-  await page.getByText('is not what was shown').waitFor()
+  await page.getByText('has changed since it was shown').waitFor()
   await page.getByText('tokens:read').waitFor()
   await page.getByRole('button', { name: 'Approve' }).click()
   await page.waitForURL(/^http:[^?]*\/callback/)

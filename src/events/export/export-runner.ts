@@ -53,7 +53,9 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
   const start = () => {
     if (running !== null || stopping.signal.aborted) return
     running = runAll(options, owner, stopping.signal)
-      .catch((error: unknown) => log.error({ error: String(error) }, 'Exports could not be made and wait'))
+      .catch((error: unknown) =>
+        log.error({ error: String(error) }, 'Exports could not be made and will be tried again'),
+      )
       .finally(() => {
         running = null
       })

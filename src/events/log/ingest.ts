@@ -192,7 +192,7 @@ async function quarantineRepeated(ledger: Database, batch: Batch, events: readon
 function reportQuarantined({ chain, log }: Batch, events: readonly Chained[]): void {
   for (const { n, event } of events) {
     if (event.event_type !== quarantinedType) continue
-    log.error({ chain, n, reason: event.reason_code }, 'An event of a gateway was put aside: it cannot be understood')
+    log.error({ chain, n, reason: event.reason_code }, 'An event of a gateway was quarantined: it is not valid')
   }
 }
 

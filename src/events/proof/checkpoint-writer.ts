@@ -78,7 +78,7 @@ async function newestSigned({ state, ledger, clock, log }: CheckpointOptions, ke
   const open = (signed: Signed | undefined | null): Checkpoint => {
     if (signed == null) return none
     if (keys.check('checkpoint', signed) === 'good') return parseCheckpoint(signed.body) ?? none
-    log.error({ key_id: signed.key_id }, 'A checkpoint is not what was signed')
+    log.error({ key_id: signed.key_id }, 'A checkpoint differs from what was signed')
     return none
   }
   const signed = await readStateCheckpoint(state)
@@ -131,7 +131,7 @@ async function readHeads(
     const known = former.heads.get(chain)
     const base = known !== undefined && known.seq > (floor?.seq ?? 0) ? known : floor
     const point = await pointAt(ledger, chain, { base, removed: base === floor }, { seq, digest })
-    if (point === null) log.error({ chain, seq }, 'A chain does not go on from where it was last signed')
+    if (point === null) log.error({ chain, seq }, 'A chain does not continue from its last signed head')
     const kept = point ?? known
     if (kept !== undefined) heads.set(chain, kept)
   }

@@ -43,7 +43,7 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
   const { ledger, clock, log, settings } = options
   const key = loadSigningKey(settings.checkpoint_key_file ?? join(options.dataDirectory, 'checkpoint-key'))
   await ledger.write([publishKey(key, clock.now())])
-  log.info({ checkpoint_key: key.id }, 'Checkpoints are signed with this key: note its id to verify events by')
+  log.info({ checkpoint_key: key.id }, 'Checkpoints are signed with this key: note its id to verify events later')
   let restUntil = Number.NEGATIVE_INFINITY
   const retain = async () => {
     if (clock.monotonic() < restUntil) return
@@ -56,7 +56,7 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
   const look = async () => {
     const wrong = checkCheckpoint(seenFile, await readStateCheckpoint(options.state))
     if (wrong !== null && wrong !== told)
-      log.error({ how: wrong, file: seenFile }, 'The state has a checkpoint that is not behind the one seen before')
+      log.error({ how: wrong, file: seenFile }, "The state's checkpoint does not continue the last known one")
     told = wrong
   }
   const turn = async () => {

@@ -28,5 +28,8 @@ export async function putCheckpointBack({ state, ledger, clock, log }: RestoredO
   const former = present === null ? 0 : good(present)
   if (newest === undefined || number === null || former === null || former >= number) return
   await state.write(replaceCheckpoint(newest, { number, former, at: clock.now() }))
-  log.warn({ former, number }, 'The restored state had an older checkpoint than the ledger: the newest was put back')
+  log.warn(
+    { former, number },
+    'The restored state had an older checkpoint than the ledger: the newest was written to it',
+  )
 }

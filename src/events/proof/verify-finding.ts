@@ -15,7 +15,7 @@ const findings = {
   'chain.unknown': 'The ledger does not know the chain of these events',
   'rollup.differs': 'A sum that charts show is not that of the events',
   'floor.altered': 'The record of what retention removed is not what was signed',
-  'checkpoint.altered': 'A checkpoint is not what was signed',
+  'checkpoint.altered': 'A checkpoint differs from what was signed',
   'checkpoint.missing': 'A checkpoint that was signed, or must have been, is not there',
   'checkpoint.begun_anew': 'The checkpoints were begun anew here: the series that others belong to was broken off',
   'checkpoint.seen_going_back': 'A gateway recorded here that the newest checkpoint was older than one it had seen',

@@ -2,10 +2,8 @@
  * Reads events in the order of the ledger. Pages go by position, which only grows, so that new events move nothing.
  * The window is by the event's own time, which may be much earlier than its arrival.
  *
- * An event's time is never after its receipt, and receipts grow with the position (except for small differences
- * between
- * clocks of control planes). So a bisection for the first position received since the window's start avoids a walk
- * over
+ * An event's time is never after its receipt, and receipts grow with the position (except for small differences between
+ * clocks of control planes). So a bisection for the first position received since the window's start avoids a walk over
  * everything before it.
  */
 import { z } from 'zod'

@@ -72,7 +72,7 @@ async function removeBatch(options: RetentionOptions, { chain, before, pace }: R
   const stored = await readFloor(ledger, chain)
   const floor = stored === null ? firstFloor(chain) : openFloor(stored, await readKeyRing(ledger))
   if (floor === null) {
-    log.error({ chain }, 'The floor of a chain is not what was signed: nothing of the chain is removed')
+    log.error({ chain }, 'The floor of a chain differs from what was signed: nothing of the chain is removed')
     return 0
   }
   const rows = await readOldRows(ledger, chain, floor.seq, pace.rows)

@@ -4,8 +4,7 @@
  * one does each.
  *
  * Callers can invent models and reasons, so a bucket holds `keysAtMost` of them (plus those of one run). The rest is
- * added
- * to `other`.
+ * added to `other`.
  */
 
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'

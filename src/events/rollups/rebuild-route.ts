@@ -60,6 +60,6 @@ async function* linesOf(
     yield { kind: 'progress', ...rebuilt }
   }
   if (options.signal.aborted) return
-  log.info({ ...rebuilt }, 'The sums that charts show were made anew of the events')
+  log.info({ ...rebuilt }, 'The sums behind charts were rebuilt from the events')
   yield { kind: 'summary', ...rebuilt }
 }

@@ -3,8 +3,7 @@
  *
  * It is exact while events arrive: the sums are complete for all events up to a position at which nothing waits to be
  * added, and as long as none behind it belongs to the span, its sums do not change. A growing span is read on and
- * compared
- * again. One that does not come to rest is left for another time.
+ * compared again. One that does not come to rest is left for another time.
  *
  * Which of too many models and reasons have a row of their own depends on their order (fold.ts), so that is taken as
  * stored.

@@ -54,7 +54,7 @@ export class CheckpointWatermark {
         this.look()
       } catch (error) {
         // The state cannot be read at the moment, or is of an older version. The next check may succeed.
-        options.log.debug({ error: String(error) }, "The state's checkpoint could not be looked at")
+        options.log.debug({ error: String(error) }, "The state's checkpoint could not be read")
       }
     }, lookEveryMs)
     this.#timer.unref()
@@ -135,7 +135,7 @@ export class CheckpointWatermark {
     const details = { how, seen: seen?.number ?? null, found: parseCheckpoint(found.body)?.number ?? null }
     this.#told = found.signature
     this.regressions += 1
-    log.error(details, 'The state has a checkpoint that is not behind the one seen before')
+    log.error(details, "The state's checkpoint does not continue the last known one")
     record({
       event_id: newId(),
       event_type: 'gateway.checkpoint_regressed',

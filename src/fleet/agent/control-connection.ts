@@ -6,8 +6,7 @@
  * heartbeat acknowledges it, and only then the state is read. A version is acknowledged if it follows the last
  * acknowledged one, or when the state itself has reached it: that covers what was missed while the stream was down.
  *
- * Freshness comes from the worker's own heartbeats only. If the control plane had just read the primary, then as of
- * the
+ * Freshness comes from the worker's own heartbeats only. If the control plane had just read the primary, then as of the
  * moment the heartbeat was sent the worker has all revocations up to that head, once its state has reached it.
  *
  * No revocation waits for a deregistered worker. So the worker first deletes its stored freshness, and its next start
@@ -203,7 +202,7 @@ export class ControlConnection {
     } catch (error) {
       this.#options.log.warn(
         { error: String(error) },
-        'No goodbye is said: what it might serve by could not be removed',
+        'The worker does not deregister: its stored freshness could not be deleted',
       )
       return false
     }
@@ -280,7 +279,7 @@ export class ControlConnection {
         if (failure.code === 'worker_fenced') this.#fenced()
         if (!this.#stopped) {
           const { code, message: reason } = failure
-          this.#options.log.warn({ code, reason }, 'The control plane is out of reach, or lets this gateway not in')
+          this.#options.log.warn({ code, reason }, 'The control plane is unreachable, or refuses this gateway')
         }
       }
       this.connected = false
@@ -543,7 +542,7 @@ export class ControlConnection {
   /** The next tick retries what this one could not do. Nothing is lost, and staleness bounds the delay. */
   readonly #logTransient = (error: unknown): void => {
     const { code, message } = asFailure(error)
-    this.#options.log.debug({ code, reason: message }, 'A tick could not do all it had to')
+    this.#options.log.debug({ code, reason: message }, 'A periodic task failed and will be tried again')
   }
 
   async #heartbeat(): Promise<void> {
@@ -661,7 +660,7 @@ export class ControlConnection {
   #reconnect(error: unknown): void {
     if (this.#stopped) return
     const { code, message } = asFailure(error)
-    this.#options.log.warn({ code, reason: message }, 'The change stream is opened again')
+    this.#options.log.warn({ code, reason: message }, 'The change stream is reopened')
     this.#stream?.abort()
   }
 
@@ -691,7 +690,7 @@ export class ControlConnection {
 }
 
 const stalledStream = (): Failure =>
-  new Failure('dependency_unavailable', { message: 'The change stream does not say what there is to say' })
+  new Failure('dependency_unavailable', { message: 'The change stream does not deliver changes' })
 
 /** Resolves with the work, or after this time. */
 async function within(milliseconds: number, work: Promise<void>): Promise<void> {

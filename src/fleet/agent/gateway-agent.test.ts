@@ -308,7 +308,7 @@ describe('a gateway worker', () => {
     expect(first.ready().ok).toBe(true)
     await first.drain()
     const second = await fleet.worker('a', { clock })
-    expect(second.ready()).toMatchObject({ ok: true, warning: expect.stringContaining('no fresh news') })
+    expect(second.ready()).toMatchObject({ ok: true, warning: expect.stringContaining('not been reached') })
     expect(second.view.providers()).toHaveLength(1)
     clock.skip(5000)
     expect(second.ready().ok).toBe(false)

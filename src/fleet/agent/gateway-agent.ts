@@ -3,8 +3,7 @@
  * The hot path's calls are answered from memory or one local read (fleet/protocol/worker.ts).
  *
  * The worker is ready when it has keys, has read the state up to the version it once acknowledged, and is not staler
- * than
- * `max_staleness`. With stored keys and freshness that holds without a control plane too.
+ * than `max_staleness`. With stored keys and freshness that holds without a control plane too.
  *
  * Longer than most: this is where the parts of a worker are connected, and it does little itself.
  */
@@ -279,7 +278,7 @@ class RunningWorker implements StartedWorker {
       this.#files.fenced(this.now())
     } catch (error) {
       // The log and the exit code say it too.
-      this.#options.log.warn({ error: String(error) }, 'That another process took over could not be noted')
+      this.#options.log.warn({ error: String(error) }, 'The takeover by another process could not be stored')
     }
   }
 
@@ -295,8 +294,8 @@ class RunningWorker implements StartedWorker {
     if (age < warnAfterMs) return { ok: true, ...staleness }
     const left = Math.max(0, Math.round((this.#staleAfterMs - age) / 1000))
     const why = this.#freshness.behind
-      ? "The state that is read here does not come to the primary's"
-      : 'There has been no fresh news of the primary'
+      ? 'The copy of the state lags behind the primary'
+      : 'The primary database has not been reached recently'
     return { ok: true, warning: `${why}; without it, requests are refused in ${left} s`, ...staleness }
   }
 
@@ -522,7 +521,7 @@ class RunningWorker implements StartedWorker {
     if (!this.#files.belongsTo(reply.gateway.id)) {
       // Events of the other gateway cannot be posted as this one's, so its outbox stays where it is.
       this.#retire(
-        new Failure('conflict', { message: 'The runtime token belongs to another gateway than before' }),
+        new Failure('conflict', { message: 'The runtime token belongs to another gateway than this data directory' }),
         null,
       )
       return false
@@ -548,7 +547,7 @@ class RunningWorker implements StartedWorker {
       if (told < this.#staleAfterMs) this.#keepShorterStaleness(told)
       this.#staleAfterMs = told
     } catch (error) {
-      this.#options.log.debug({ error: String(error) }, 'For how long it serves without news could not be kept')
+      this.#options.log.debug({ error: String(error) }, 'The staleness limit could not be stored')
     }
   }
 
@@ -590,21 +589,24 @@ class RunningWorker implements StartedWorker {
       this.#files.keepClockOffset(this.now() - this.#options.clock.now())
     } catch (error) {
       // Only a restart without a control plane needs it, and that would then serve for less time.
-      this.#options.log.warn({ error: String(error) }, 'The last fresh instant could not be kept')
+      this.#options.log.warn({ error: String(error) }, 'The last fresh instant could not be stored')
     }
   }
 
   #retire(failure: Failure, after: number | null): void {
-    this.#options.log.error({ reason: failure.message }, 'This instance cannot go on: the next start makes another')
+    this.#options.log.error(
+      { reason: failure.message },
+      'This instance cannot continue: the next start makes a new one',
+    )
     this.#continuity.retire(failure.code, after)
     this.#options.onRetired()
   }
 
   #reportRecovery(): void {
     const { dropped, closed, bootId: former, interrupted } = this.journal.recovered
-    if (dropped !== null) this.#options.log.error(dropped, 'The outbox was damaged: its end was dropped')
+    if (dropped !== null) this.#options.log.error(dropped, 'The outbox was damaged: its damaged end was removed')
     if (former !== null && !closed) {
-      const cause = former === bootId() ? 'The former process was killed' : 'The host went down'
+      const cause = former === bootId() ? 'The previous process was killed' : 'The host went down'
       this.#options.log.warn({ interrupted }, `${cause}: its running exchanges are recorded as interrupted`)
     }
   }

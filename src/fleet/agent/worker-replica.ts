@@ -175,7 +175,7 @@ export class WorkerReplica {
     if (primary === null) return false
     if (head.history !== primary.history) {
       throw new Failure('state_replaced', {
-        message: 'What the primary holds is another state than the control plane has',
+        message: 'The primary has another state than the control plane',
       })
     }
     const needed = this.#toldHead?.history === head.history ? this.#toldHead.version : 0
@@ -184,7 +184,7 @@ export class WorkerReplica {
     for (const { history, revocations: found } of await findTokensToRevokeAgain(file, former, revocations())) {
       const untold = found.filter(({ hash }) => !this.#told.has(hash))
       if (untold.length === 0) continue
-      log.warn({ tokens: untold.length }, 'The primary has forgotten that these are refused: it is told')
+      log.warn({ tokens: untold.length }, 'The primary lost these revocations: they are reported to it')
       this.#toldHead = await session().reportRevocations(history, untold)
       for (const { hash } of untold) this.#told.add(hash)
       complete = false

@@ -4,8 +4,7 @@
  * between them are read from the state: every token that has changed since. So every control plane that can read the
  * primary finds all revocations within the second in which it reads the head.
  *
- * `#broadcastHead` is the version up to which everything has been sent. A new worker gets the head in its handshake
- * and
+ * `#broadcastHead` is the version up to which everything has been sent. A new worker gets the head in its handshake and
  * catches up from its copy of the state.
  */
 import type { Log } from '../../lib/log/log.ts'

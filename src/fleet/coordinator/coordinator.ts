@@ -117,7 +117,10 @@ export function createFleet(options: FleetOptions): FleetControl {
       if (shared) await peers.start()
       const passing = (error: unknown) => {
         // The next read tries again. Until then heartbeats report that nothing is fresh.
-        log.debug({ error: String(error) }, 'The head of the state, or marks of the ledger, could not be read')
+        log.debug(
+          { error: String(error) },
+          'The head of the state, or the transaction counts of the ledger, could not be read',
+        )
       }
       watch.checkLimits()
       timer = setInterval(() => {
@@ -167,7 +170,7 @@ function createWatch(options: FleetOptions, shared: boolean) {
   }
   const feed = new ChangeFeed({ state, ledger, registry, log, onBroadcast })
   const onRestored = (head: Head): void => {
-    log.error({ version: head.version }, 'The state is not what it was: every worker starts anew')
+    log.error({ version: head.version }, 'The state was restored or replaced: every worker reconnects')
     feed.restart(head)
     seen.forget()
     tokens.forget()
@@ -187,13 +190,13 @@ function createWatch(options: FleetOptions, shared: boolean) {
   const checkLimits = (): void => {
     limitRows.check().catch((error: unknown) => {
       // Until the next check succeeds, no limit that was read before is used.
-      log.debug({ error: String(error) }, 'Which limits have changed could not be read')
+      log.debug({ error: String(error) }, 'The changed limits could not be read')
     })
   }
   const repair = async () => {
     const revoked = await revokeByLedger(options)
     await putCheckpointBack(options)
-    log.warn({ revoked }, 'Tokens that had come back to life with the restored state are revoked again')
+    log.warn({ revoked }, 'Tokens that a restored state had made active again are revoked')
   }
   const seen = new RestoreDetector({ ledger, stateHead, log, repair })
   let reading: Promise<void> | null = null

@@ -51,7 +51,7 @@ export async function enrolmentGuard(
 ): Promise<Statement[]> {
   const { max_instances: most, addresses } = await readBounds({ ledger }, gatewayId)
   if (addresses !== null && !isWithin(address, addresses)) {
-    throw new Failure('access_denied', { message: 'Instances of this gateway may not come from this address' })
+    throw new Failure('access_denied', { message: 'This gateway allows no instances from this address' })
   }
   if (most === null) return []
   return [

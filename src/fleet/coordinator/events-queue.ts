@@ -26,7 +26,7 @@ export class IngestQueue {
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#waiting >= this.#most) {
       throw new Failure('dependency_unavailable', {
-        message: 'More events wait to be recorded than can be kept: send them again',
+        message: 'Too many events wait to be recorded: send them again later',
         retryAfter: retryAfterSeconds,
       })
     }

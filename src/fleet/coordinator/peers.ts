@@ -63,7 +63,7 @@ export class Peers {
     const tick = () => {
       this.#meeting = this.#meet().catch((error: unknown) => {
         // Known peers stay known until the ledger is back.
-        this.#options.log.debug({ error: String(error) }, 'Other control planes could not be looked up')
+        this.#options.log.debug({ error: String(error) }, 'The list of other control planes could not be read')
       })
     }
     this.#timer = setInterval(tick, everyMs)
@@ -119,7 +119,7 @@ export class Peers {
       if (!answer.ok) throw new Failure('dependency_unavailable', { message: `It answered ${answer.status}` })
       return true
     } catch (error) {
-      this.#options.log.debug({ peer: address, error: String(error) }, 'Another control plane was not reached')
+      this.#options.log.debug({ peer: address, error: String(error) }, 'Another control plane could not be reached')
       return false
     }
   }
@@ -146,6 +146,6 @@ function parseSignal(body: string): PeerSignal {
     return peerSignalSchema.parse(JSON.parse(body))
   } catch (cause) {
     // From a newer version. This one need not understand its signals.
-    throw new Failure('invalid_parameter', { message: 'The signal is not understood', cause })
+    throw new Failure('invalid_parameter', { message: 'The signal is not valid', cause })
   }
 }

@@ -9,12 +9,10 @@
  *  `token.revoked`, `.updated`   the ledger had it as it was before it was revoked, rotated or narrowed
  *
  * All tokens of both are compared, page by page, if something shows that the ledger is an older copy: another part
- * found
- * it restored (usage/lease/allocator/restored-ledger.ts); the newest token has a state version that the ledger never
- * saw,
- * with nothing pending; or it has fewer tokens than the state. Tokens are deleted from neither, and one that is being
- * made is pending in the ledger (events/README.md, A change and its event). So the ledger has as many tokens as the
- * state, or more if the state was restored, but never fewer.
+ * found it restored (usage/lease/allocator/restored-ledger.ts); the newest token has a state version that the ledger
+ * never saw, with nothing pending; or it has fewer tokens than the state. Tokens are deleted from neither, and one that
+ * is being made is pending in the ledger (events/README.md, A change and its event). So the ledger has as many tokens
+ * as the state, or more if the state was restored, but never fewer.
  */
 import { rememberStateHead } from '../../events/change.ts'
 import { Failure } from '../../failure.ts'
@@ -61,7 +59,7 @@ export class TokensMissingFromLedger {
       this.#suspected = true
       throw error
     })
-    if (taken > 0) log.error({ tokens: taken }, 'The ledger was restored: it took tokens over from the state')
+    if (taken > 0) log.error({ tokens: taken }, 'The ledger was restored: tokens were taken over from the state')
     await ledger.write([rememberStateHead(made)])
     const after = await this.#readMade()
     this.#beyond = Math.max(0, (await readRecorded(ledger)).tokens - after.tokens)

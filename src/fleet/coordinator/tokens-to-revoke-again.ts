@@ -6,8 +6,7 @@
  *  workers      refuse tokens at versions that the restored state has not reached
  *
  * A token that was only narrowed is revoked too if a worker reports it: its narrower rights are lost, and nobody may
- * have
- * more. Each revocation is an event, `token.revoked` or `oauth.token_revoked`, with the reason `state.restored`.
+ * have more. Each revocation is an event, `token.revoked` or `oauth.token_revoked`, with the reason `state.restored`.
  *
  * OAuth access tokens are in the state only. The ledger has their grants, and an event for each that was revoked by
  * itself. The rights of their persons are marked to be applied again.

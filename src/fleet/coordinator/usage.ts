@@ -74,7 +74,7 @@ export function createUsage(
   const limitEvents = new UsageEvents(options)
   const failed = (error: unknown) => {
     // Retried with the next change of the account, and at the next start.
-    log.error({ error: String(error) }, 'What is used of limits could not be looked at')
+    log.error({ error: String(error) }, 'Used-up limits could not be checked')
   }
   const lost = async (worker: string, losses: Losses): Promise<void> => {
     await limitEvents.lost(worker, losses)
@@ -93,7 +93,7 @@ export function createUsage(
     peers,
     async floors(accounts) {
       const reading = limitEvents.floors(accounts).catch((error: unknown) => {
-        log.warn({ error: String(error) }, 'What the cheapest request costs could not be read')
+        log.warn({ error: String(error) }, 'The price of the cheapest request could not be read')
         return null
       })
       // If the price of the cheapest request is unknown, an account with anything left is not used up.
@@ -231,7 +231,7 @@ class LedgerReconciliation {
     )
     const fresh = [...awaited].filter(([, time]) => !this.#notified.has(time)).map(([worker]) => worker)
     if (fresh.length > 0) {
-      const message = 'The ledger was restored: nothing is granted until its gateways have said what they hold'
+      const message = 'The ledger was restored: nothing is granted until its gateways have registered'
       log.error({ workers: fresh }, message)
     }
     const again = new Set(fresh)

@@ -153,8 +153,7 @@ export class WorkerRegistry {
    * primary commits late would fence the worker's next stream.
    *
    * `since` is when the same process last owned the worker, by the ledger's time. Throws `worker_fenced` if another
-   * process
-   * has taken it over after that. An earlier owner is gone, or will be informed of this.
+   * process has taken it over after that. An earlier owner is gone, or will be informed of this.
    */
   async takeOver(worker: Worker, isWanted: () => boolean = () => true, since: number | null = null): Promise<Takeover> {
     if (this.#closed) throw new Failure('dependency_unavailable', { message: 'This control plane is shutting down' })
@@ -454,4 +453,4 @@ const newestVersion = `(select nullif(gateway_version, '') from runtime_sessions
   order by expires_at desc limit 1)`
 
 const overtaken = (): Failure =>
-  new Failure('dependency_unavailable', { message: 'Another stream of this worker was opened meanwhile' })
+  new Failure('dependency_unavailable', { message: 'Another stream of this worker was opened in the meantime' })

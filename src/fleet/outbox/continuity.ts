@@ -51,7 +51,7 @@ export class ChainContinuity {
       files.keepAgreed({ seq, digest })
     } catch (error) {
       // An older point works too, while the outbox keeps the events behind it.
-      log.warn({ error: String(error) }, 'How far the ledger has this chain could not be kept')
+      log.warn({ error: String(error) }, 'The acknowledged end of the chain could not be stored')
     }
   }
 
@@ -91,7 +91,7 @@ export class ChainContinuity {
         log.warn({ ...ended, carried }, 'The events of an instance that ended were carried over')
       } catch (error) {
         // Nothing is lost: the events stay, and the next start tries again.
-        log.error({ ...ended, error: String(error) }, 'Events of a former instance could not be carried over')
+        log.error({ ...ended, error: String(error) }, 'Events of an earlier instance could not be carried over')
       }
     }
   }

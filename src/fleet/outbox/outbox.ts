@@ -2,10 +2,9 @@
  * The journal of one worker (fleet/outbox/README.md): append-only segment files, from which events are shipped.
  *
  * All appends of one tick are one batch. At the end of the tick one synchronous write puts it into space allocated
- * before.
- * Its promise resolves when write() has returned; the records then survive any kill of the process. For host crashes,
- * fdatasync runs off the thread every 100 ms while there are new records. A batch that cannot be written is undone:
- * numbers, offsets and open exchanges are restored, and all its appends fail.
+ * before. Its promise resolves when write() has returned; the records then survive any kill of the process. For host
+ * crashes, fdatasync runs off the thread every 100 ms while there are new records. A batch that cannot be written is
+ * undone: numbers, offsets and open exchanges are restored, and all its appends fail.
  *
  * On start, recovery (recovery.ts) restores the chain's number, revocations and the acknowledged version. Exchanges
  * without an outcome get the one that their open record contains.
@@ -507,7 +506,7 @@ export class Outbox implements Journal, UsageJournal {
     this.#syncTimer = setTimeout(() => {
       this.#syncTimer = null
       this.#space.sync().catch((error: unknown) => {
-        this.#options.log.error({ error: String(error) }, 'The outbox could not be brought to the disk')
+        this.#options.log.error({ error: String(error) }, 'The outbox could not be synced to the disk')
       })
     }, syncEveryMs)
   }

@@ -1,17 +1,14 @@
 /**
  * The space of an outbox: which segment is written, which are allocated ahead, which may be deleted.
  *
- * Space is reserved before it is used. An exchange is opened only if the space for its end is reserved in segments
- * that
+ * Space is reserved before it is used. An exchange is opened only if the space for its end is reserved in segments that
  * are already allocated, so running exchanges can always finish. Records are never split: the space of one exchange's
- * end
- * may stay unused at a segment's end, and does not count as free. Some space is reserved for revocations. Acknowledged
- * segments are kept for `keepMs` or up to the limit, and the oldest go first.
+ * end may stay unused at a segment's end, and does not count as free. Some space is reserved for revocations.
+ * Acknowledged segments are kept for `keepMs` or up to the limit, and the oldest go first.
  *
  * A nearly full disk may hold the ledger too, and what waits here must fit into the ledger before it can be deleted
- * here.
- * So as much as waits stays free, and a little more. Below that, acknowledged segments go early, new ones are smaller,
- * and new work is refused.
+ * here. So as much as waits stays free, and a little more. Below that, acknowledged segments go early, new ones are
+ * smaller, and new work is refused.
  */
 import { closeSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

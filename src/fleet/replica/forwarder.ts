@@ -10,8 +10,7 @@
  *  5. reads the log id from a handshake, and holds the answer back if it is another one.
  *
  * Anything but a valid answer of a primary (another status, another form, a truncated body) becomes a failed call,
- * never
- * data.
+ * never data.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'

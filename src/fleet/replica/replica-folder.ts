@@ -7,8 +7,7 @@
  *  replica/3/log                                       the primary's log that they follow
  *
  * Libraries open an index without its database as an empty one, and a truncated log as an older state, without an
- * error.
- * So every folder is checked before it is opened, and made anew if the check fails.
+ * error. So every folder is checked before it is opened, and made anew if the check fails.
  */
 import {
   existsSync,

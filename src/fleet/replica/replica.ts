@@ -160,7 +160,7 @@ export class Replica {
   /** Fills a new folder. With `distrusted` the one in use must not be read meanwhile. */
   anew(reason: string, distrusted: boolean): void {
     if (this.#stopped) return
-    this.#options.log.warn({ reason }, 'The replica of the state is made anew')
+    this.#options.log.warn({ reason }, 'A new replica of the state is made')
     if (distrusted) {
       this.#folders.unname()
       this.#options.onInvalid()
@@ -308,14 +308,11 @@ export class Replica {
       this.#renew = false
       this.#naming.resolve()
       this.#naming = Promise.withResolvers()
-      this.#options.log.info(
-        { version: head.version, bytes: this.bytes },
-        'A new copy of the state is read from now on',
-      )
+      this.#options.log.info({ version: head.version, bytes: this.bytes }, 'A new copy of the state is in use')
       this.#options.onReplicaAdvanced()
     } catch (error) {
       this.#reason = asFailure(error).message
-      this.#options.log.warn({ reason: this.#reason }, 'A new copy of the state is not read yet')
+      this.#options.log.warn({ reason: this.#reason }, 'A new copy of the state is not in use yet')
     } finally {
       this.#admitting = false
     }
@@ -326,7 +323,7 @@ export class Replica {
     const { current } = this.#folders
     const fault = current === null ? null : this.#folders.faultOf(current)
     if (fault === null) return
-    this.#options.log.error({ fault }, 'The replica of the state is damaged: it is made anew')
+    this.#options.log.error({ fault }, 'The replica of the state is damaged: a new one is made')
     this.#folders.unname()
   }
 

@@ -31,7 +31,7 @@ export const startReplicator: StartReplicator = ({ command, log, onReport, onEnd
     ipc(received) {
       const report = replicatorReportSchema.safeParse(received)
       if (report.success) onReport(report.data)
-      else log.error({}, 'The replicator said something that is not understood')
+      else log.error({}, 'The replicator sent an invalid message')
     },
   })
   void child.exited.then(() => {

@@ -3,17 +3,13 @@
  * another process maintains.
  *
  * The catalog is in memory. A token's record is compiled on first use by one indexed read and kept in an LRU cache.
- * Each
- * refresh reads what has changed since (`version > ?`), or drops the cache if that is much. Read transactions are
- * short,
- * since an open one keeps the writer's log from being emptied. Everything in memory belongs to one version of the
- * state:
- * a token that is read ahead of a refresh brings the rest up to its version in the same transaction. So a token never
- * comes without the limits and policies it names, and a policy never ends before the tokens that named it. A file that
- * was replaced (another inode) or has another history is read from the beginning.
+ * Each refresh reads what has changed since (`version > ?`), or drops the cache if that is much. Read transactions are
+ * short, since an open one keeps the writer's log from being emptied. Everything in memory belongs to one version of
+ * the state: a token that is read ahead of a refresh brings the rest up to its version in the same transaction. So a
+ * token never comes without the limits and policies it names, and a policy never ends before the tokens that named it.
+ * A file that was replaced (another inode) or has another history is read from the beginning.
  *
- * A read error is `dependency_unavailable`, never "no such token". Revocations ahead of the state are kept until it
- * has
+ * A read error is `dependency_unavailable`, never "no such token". Revocations ahead of the state are kept until it has
  * reached them.
  */
 import { Database } from 'bun:sqlite'

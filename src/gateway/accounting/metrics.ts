@@ -42,7 +42,11 @@ export interface Meter {
 
 const workerGauges: readonly [keyof WorkerCounters, string, string][] = [
   ['stateVersion', 'gatehouse_state_version', 'Version of the state that decisions are made by'],
-  ['secondsSinceFresh', 'gatehouse_state_staleness_seconds', 'Time since the last fresh news of the primary'],
+  [
+    'secondsSinceFresh',
+    'gatehouse_state_staleness_seconds',
+    'Time since the last fresh answer of the primary database',
+  ],
   ['connected', 'gatehouse_stream_connected', '1 while the change stream is connected'],
   ['outboxBytes', 'gatehouse_outbox_bytes', "Size of the outbox's segments on disk"],
   ['outboxUnshipped', 'gatehouse_outbox_unshipped_events', 'Events that the control plane has not acknowledged'],

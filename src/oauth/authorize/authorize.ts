@@ -177,7 +177,10 @@ export function considerAuthorization(facts: AuthorizeFacts, issuer: string): Co
   const shown = firstRefusal(pageChecks, facts)
   const redirectUri = single(parameters, 'redirect_uri')
   if (shown !== null || client === null || redirectUri === null) {
-    return { kind: 'page', refusal: shown ?? refuse('invalid_request', 'The request could not be understood') }
+    return {
+      kind: 'page',
+      refusal: shown ?? refuse('invalid_request', 'The request is malformed: see /v1/openapi.json'),
+    }
   }
   const state = stateOf(parameters)
   const refusal = firstRefusal(redirectChecks, facts)

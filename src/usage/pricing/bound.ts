@@ -15,8 +15,7 @@
  *   counts at that rate.
  *
  * Only the catalog's `max_output_tokens` says how much a model writes; the embedded price table has windows only.
- * Without
- * it the window is the bound. The limit that is written for a caller without one is another matter
+ * Without it the window is the bound. The limit that is written for a caller without one is another matter
  * (`output-maximum.ts`).
  *
  * A request without a bound is refused to tokens with a budget, and the error names the field. Not covered: a provider

@@ -102,7 +102,7 @@ async function makeSession(
   ]
   await ledger.write(statements).catch((error: unknown) => {
     if (brokenConstraint(error) !== 'check') throw error
-    throw new Failure('access_denied', { message: 'The gateway has as many instances as it may have', cause: error })
+    throw new Failure('access_denied', { message: 'The gateway has reached max_instances', cause: error })
   })
   return { token, expires_at: timestamp(expiresAt) }
 }

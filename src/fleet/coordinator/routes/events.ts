@@ -86,7 +86,7 @@ export function parseLines(bytes: ArrayBuffer): ShippedEvent[] {
     const body = line.slice(head.length, -1)
     if (n === undefined || digest === undefined || !line.endsWith('}}')) {
       throw new Failure('invalid_parameter', {
-        message: 'A line is not of the form that events are shipped in',
+        message: 'A line of the batch is malformed',
         param: `line.${index + 1}`,
       })
     }

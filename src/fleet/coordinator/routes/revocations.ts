@@ -27,7 +27,7 @@ export const revocationsRoute = ({ options, registry, stateHead }: RevocationsDe
       const { worker } = await connectedWorker(registry, principal, body.worker, body.stream_id)
       const revoked = await revokeByDenials(options, worker, body.revocations)
       if (revoked > 0) {
-        options.log.warn({ worker, revoked }, 'The restored state had tokens that a gateway knows to be revoked')
+        options.log.warn({ worker, revoked }, 'The restored state had active tokens that a gateway knows as revoked')
       }
       return { reply: { head: await stateHead.read(), revoked } }
     },
