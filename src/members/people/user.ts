@@ -47,8 +47,8 @@ export type User = z.infer<typeof userSchema>
 export const displayName = nameText(200)
 
 /**
- * Trims and writes all of it in lower case: by RFC 5321 section 2.4 the local part may tell cases apart, but no two people
- * are told apart so, and somebody else's address in capitals must not make a second account.
+ * Trims and lowers the case of all of it. By RFC 5321 section 2.4 the local part may be case-sensitive, but no real
+ * people differ by it, and somebody else's address in capitals must not make a second account.
  */
 export function normaliseEmail(text: string): string {
   return text.trim().replace(/[A-Z]/g, (letter) => letter.toLowerCase())

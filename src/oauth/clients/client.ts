@@ -19,7 +19,7 @@ export interface Client {
   version: number
 }
 
-/** All that there are here. */
+/** All supported values. */
 export const grantTypes = ['authorization_code', 'refresh_token'] as const
 
 export const clientSchema = z.object({
@@ -48,7 +48,7 @@ const scopeText = z
   .refine((text) => readScope(text)?.every(isScope) ?? false, `Name one or more of ${scopes.join(', ')}`)
   .transform((text) => writeScope(readScope(text) ?? []))
 
-/** What a client is by its nature may be said, and only as it is. */
+/** Fixed properties of a client may be given, but only with their fixed values. */
 const fixed = {
   grant_types: z
     .array(z.enum(grantTypes))
