@@ -9,7 +9,7 @@ export function lineStreams(busy: string): (signal: AbortSignal, lines: AsyncGen
   return (signal, lines) => {
     if (running !== null && !running.aborted) throw new Failure('conflict', { message: busy })
     running = signal
-    // By then another may have begun: only its own end is told.
+    // Another answer may have begun by then, so only this one's end counts.
     return streamed(lines, () => {
       if (running === signal) running = null
     })

@@ -1,4 +1,7 @@
-/** A worker from start to stop, beside a control plane that is away or lies; long because each promise has its test here. */
+/**
+ * A worker from start to stop, with a control plane that is away or lies. Long because each guarantee has its test
+ * here.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'

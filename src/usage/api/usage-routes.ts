@@ -189,7 +189,7 @@ const releaseWorker = (dependencies: UsageDependencies): AnyRoute =>
     },
   })
 
-/** After the ledger was restored from an older copy: what workers hold that have not come back is not waited for. */
+/** After the ledger was restored from an older copy: ends the wait for workers that have not registered. */
 const resumeGrants = ({ ledger, state, recorder, clock, newId }: UsageDependencies): AnyRoute =>
   route({
     method: 'POST',

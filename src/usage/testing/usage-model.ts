@@ -58,7 +58,7 @@ export interface WorldOptions {
   windowEndsAt?: number
   /** How often a provider charges more than was held for the request, and for all its limits of money. */
   overcharges?: number
-  /** How often the ledger is put back to a copy of before. */
+  /** How often the ledger is restored from an earlier copy. */
   restores?: number
 }
 
@@ -184,7 +184,7 @@ class Journal implements UsageJournal {
   #append(apply: () => void, undo: () => void): Promise<void> {
     if (this.#batch === null) {
       const batch = Promise.withResolvers<void>()
-      // A batch that nobody waits for may fail: whoever waits holds the promise itself.
+      // A batch without a waiting caller may fail: a caller that waits holds the promise itself.
       batch.promise.catch(() => undefined)
       this.#batch = batch
       this.#world.scheduler.after(this.#world.random() * 2, () => this.#commit(batch))
@@ -240,7 +240,7 @@ class MemoryLedger {
   /** Providers may charge more than was held; by account, how much was granted afterwards for that. */
   readonly #mayExceed: boolean
   readonly #exceeded = new Map<string, number>()
-  /** Until all workers have said hello again the sum of what was granted says nothing. */
+  /** Until all workers have registered again the sum of grants means nothing. */
   #restored = false
   readonly #limits: Readonly<Record<string, number>>
   readonly #now: () => number
@@ -461,7 +461,7 @@ interface ControlPlane {
   authority: Allocator
   memory: Memory
   startedAt: number
-  /** Workers that were asked to connect again, with when they had last said hello. */
+  /** Workers that were made to reconnect, with the time of their last registration. */
   asked: Set<string>
   /** Workers that were connected here. */
   seen: Set<string>
@@ -483,7 +483,7 @@ interface Worker {
   alive: boolean
 }
 
-/** A copy that is put back is older than what control planes and workers know of the ledger lags. */
+/** A restored copy is older than the lag of what control planes and workers know of the ledger. */
 const longestLagMs = 2500
 
 export class World {
@@ -871,7 +871,7 @@ export class World {
       }
       const caller = { worker: worker.name, streamId, gatewayId: 'gateway', signal: left.signal }
       controlPlane.authority.receive(caller, request).then(
-        // A process that was killed hears nothing any more.
+        // A killed process receives nothing any more.
         (reply) => this.#carry(index, () => worker.alive && resolve(reply)),
         (error: unknown) => this.#carry(index, () => worker.alive && reject(error)),
       )

@@ -1,4 +1,4 @@
-/** Grants to workers from a real ledger: sizes, bindings, what is called back, and what a restored ledger is told. */
+/** Grants to workers from a real ledger: sizes, bindings, recalls, and what a restored ledger learns from workers. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { leasesRequestSchema } from '../../../fleet/protocol/wire.ts'

@@ -1,4 +1,4 @@
-/** Balances, settlements and hellos in a real ledger. */
+/** Balances, settlements and registrations in a real ledger. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { systemClock } from '../../../lib/clock.ts'
