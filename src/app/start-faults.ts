@@ -2,8 +2,7 @@
  * What a start of the control plane in a data directory would refuse, found by the same checks in the same order:
  *
  *  1. the two databases: settings that fit together, valid files, neither emptied beside the other, no newer
- *     version's,
- *     and no text that would crash libSQL after a process ended without closing them,
+ *     version's, and no text that would crash libSQL after a process ended without closing them,
  *  2. the master key, against what is encrypted in the ledger,
  *  3. the signing key of checkpoints.
  *

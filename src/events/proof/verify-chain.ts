@@ -2,11 +2,9 @@
  * Follows one chain through its rows and reports deviations (events/proof/README.md):
  *
  *  each row     its digest follows from the one before and its body; its columns agree with its body; its number is
- *  the
- *               next one; its position is behind the one before
+ *               the next one; its position is behind the one before
  *  each signed  the digest and the digest of arrivals at a number are those of the checkpoint, so that a chain
- *  rewritten
- *  point        with matching digests is found too, and so is a truncated one
+ *  point        rewritten with matching digests is found too, and so is a truncated one
  *  the end      it is where the ledger says that the chain ends
  *
  * After a deviation it continues from what is there, so that one alteration is one finding.

@@ -4,8 +4,7 @@
  * the state has, each token with an event whose reason is `ledger.restored`:
  *
  *  `token.created`               the ledger lacked it. What only the ledger had is lost: its name, which now says so,
- *  the
- *                                prefix of its secret, metadata, its creator, what it was rotated or cloned from
+ *                                the prefix of its secret, metadata, its creator, what it was rotated or cloned from
  *  `token.revoked`, `.updated`   the ledger had it as it was before it was revoked, rotated or narrowed
  *
  * All tokens of both are compared, page by page, if something shows that the ledger is an older copy: another part

@@ -3,12 +3,9 @@
  * restart nor another control plane forgets them.
  *
  * An attempt is counted before its password is checked, by one statement that refuses while the key is blocked: a
- * thousand
- * concurrent attempts count like sequential ones. The first few are free. Each further one blocks the key twice as
- * long as
- * the one before, up to a bound, so that nobody can lock a person out for good. A success clears the account, but only
- * one
- * attempt of the address: an attacker with an account of their own gains no guesses.
+ * thousand concurrent attempts count like sequential ones. The first few are free. Each further one blocks the key
+ * twice as long as the one before, up to a bound, so that nobody can lock a person out for good. A success clears the
+ * account, but only one attempt of the address: an attacker with an account of their own gains no guesses.
  */
 import { Failure } from '../../failure.ts'
 import type { Database } from '../../store/open.ts'

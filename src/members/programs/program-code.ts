@@ -4,8 +4,7 @@
  * verifier that it is the one that asked (PKCE, RFC 7636; the flow for native programs, RFC 8252).
  *
  * A code lives 60 s, works once, and is bound to the program, the redirect, the challenge and the person. Every fault
- * has
- * the same answer. A reused code was seen by somebody else: what it gave ends (RFC 6749 section 4.1.2).
+ * has the same answer. A reused code was seen by somebody else: what it gave ends (RFC 6749 section 4.1.2).
  */
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'

@@ -7,11 +7,9 @@
  *  3. state    the access token, with its event
  *  4. the grant and the person are read again: what was revoked meanwhile ends before anybody has the secret
  *
- * If 3 or 4 fails, the use is undone, so that an outage costs nobody an approval. A process that dies after 2 has
- * given
+ * If 3 or 4 fails, the use is undone, so that an outage costs nobody an approval. A process that dies after 2 has given
  * nothing: the next use of the code or refresh token counts as a replay, and the person is asked again. Nothing is
- * issued
- * twice.
+ * issued twice.
  */
 import { brokenConstraint } from '../../events/log/append.ts'
 import { makeSecret } from '../../identity/secret.ts'

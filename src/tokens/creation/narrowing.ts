@@ -5,10 +5,8 @@
  * compared apart (`metadataWidened`), because keys may be added but not changed.
  *
  * Globs narrow by subset of the languages they describe, which is decided on the text: a glob lies within another if
- * the
- * other matches it with each `*` of the narrower one standing for any text. For patterns whose only special character
- * is
- * `*`, that is exact as long as the alphabet has a character that neither pattern contains.
+ * the other matches it with each `*` of the narrower one standing for any text. For patterns whose only special
+ * character is `*`, that is exact as long as the alphabet has a character that neither pattern contains.
  */
 import { rolesWithin } from '../../identity/permissions.ts'
 import type { TokenScope } from '../scope.ts'
