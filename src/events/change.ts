@@ -298,7 +298,7 @@ async function applyPendingChanges(options: RecorderOptions, append: Append): Pr
   const failed: unknown[] = []
   for (const row of abandoned) {
     try {
-      await settleOne(options, append, row)
+      await finishOrDrop(options, append, row)
     } catch (error) {
       options.log.error({ event_id: row.event_id, error: String(error) }, 'A pending change could not be finished')
       failed.push(error)
@@ -307,7 +307,7 @@ async function applyPendingChanges(options: RecorderOptions, append: Append): Pr
   if (failed.length > 0) throw new Failure('dependency_unavailable', { cause: failed[0] })
 }
 
-async function settleOne(
+async function finishOrDrop(
   { state, ledger, announce, clock, log }: RecorderOptions,
   append: Append,
   row: { event_id: string; statements: string; event: string },

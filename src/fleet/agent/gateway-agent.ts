@@ -541,11 +541,11 @@ class RunningWorker implements StartedWorker {
 
   /** The reported limit must hold after a restart too. So a lower one counts once it is stored. */
   #setMaxStaleness(seconds: number, mayBeLonger: boolean): void {
-    const told = staleAfterMs(Math.min(this.#options.settings.max_staleness_seconds, seconds))
-    if (told > this.#staleAfterMs && !mayBeLonger) return
+    const limitMs = staleAfterMs(Math.min(this.#options.settings.max_staleness_seconds, seconds))
+    if (limitMs > this.#staleAfterMs && !mayBeLonger) return
     try {
-      if (told < this.#staleAfterMs) this.#keepShorterStaleness(told)
-      this.#staleAfterMs = told
+      if (limitMs < this.#staleAfterMs) this.#keepShorterStaleness(limitMs)
+      this.#staleAfterMs = limitMs
     } catch (error) {
       this.#options.log.debug({ error: String(error) }, 'The staleness limit could not be stored')
     }

@@ -71,8 +71,8 @@ export class WorkerReplica {
   #bootstrapHead: Head | null = null
   #fault: Failure | null = null
   /** Hashes that were reported to the primary as revoked, and its head after that. */
-  readonly #told = new Set<string>()
-  #toldHead: Head | null = null
+  readonly #reported = new Set<string>()
+  #reportedHead: Head | null = null
 
   constructor(options: WorkerReplicaOptions) {
     this.#options = options
@@ -178,15 +178,15 @@ export class WorkerReplica {
         message: 'The primary has another state than the control plane',
       })
     }
-    const needed = this.#toldHead?.history === head.history ? this.#toldHead.version : 0
+    const needed = this.#reportedHead?.history === head.history ? this.#reportedHead.version : 0
     if (head.version < Math.max(primary.version, needed)) return false
     let complete = true
     for (const { history, revocations: found } of await findTokensToRevokeAgain(file, former, revocations())) {
-      const untold = found.filter(({ hash }) => !this.#told.has(hash))
-      if (untold.length === 0) continue
-      log.warn({ tokens: untold.length }, 'The primary lost these revocations: they are reported to it')
-      this.#toldHead = await session().reportRevocations(history, untold)
-      for (const { hash } of untold) this.#told.add(hash)
+      const unreported = found.filter(({ hash }) => !this.#reported.has(hash))
+      if (unreported.length === 0) continue
+      log.warn({ tokens: unreported.length }, 'The primary lost these revocations: they are reported to it')
+      this.#reportedHead = await session().reportRevocations(history, unreported)
+      for (const { hash } of unreported) this.#reported.add(hash)
       complete = false
     }
     // The reported revocations must be in the copy before any decision uses it.

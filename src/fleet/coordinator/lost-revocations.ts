@@ -28,23 +28,23 @@ export interface Lost {
 export async function findTokensToRevokeAgain(
   built: string,
   former: string | null,
-  told: readonly RevocationRecord[],
+  records: readonly RevocationRecord[],
 ): Promise<Lost[]> {
   const after = new Database(built, { readonly: true })
   const before = former === null ? null : new Database(former, { readonly: true })
   try {
     const lost = new Map<string, Map<string, number>>()
-    const isRevived = asksRevived(after)
+    const isReadmitted = readmittedIn(after)
     const add = (history: string, version: number, hash: string) => {
-      if (!isRevived(history, version, hash)) return
+      if (!isReadmitted(history, version, hash)) return
       const found = lost.get(history) ?? new Map<string, number>()
       lost.set(history, found.set(hash, Math.max(version, found.get(hash) ?? 0)))
     }
-    for (const { position, since = position.version - 1, hashes } of told) {
+    for (const { position, since = position.version - 1, hashes } of records) {
       // Combined revocations have versions up to the last one. A token with the first version is not behind.
       for (const hash of hashes) add(position.history, since + 1, hash)
     }
-    if (before !== null && !goesOn(before, after)) await eachRefused(before, add)
+    if (before !== null && !continues(before, after)) await eachRefused(before, add)
     return [...lost].map(([history, found]) => ({
       history,
       revocations: [...found].map(([hash, version]) => ({ hash, version })),
@@ -56,7 +56,7 @@ export async function findTokensToRevokeAgain(
 }
 
 /** Whether the new copy accepts a token at a version from before its revocation. */
-function asksRevived(database: Database) {
+function readmittedIn(database: Database) {
   const { history: present } = headOf(database)
   const token = database.query<{ version: number }, [string]>(
     `select version from tokens where hash = ?1 and deleted = 0 and revoked_at is null and rotated_at is null
@@ -71,7 +71,7 @@ function asksRevived(database: Database) {
 /**
  * Whether the new copy contains the newest change of the former one, and so all earlier ones: then nothing was lost.
  */
-function goesOn(before: Database, after: Database): boolean {
+function continues(before: Database, after: Database): boolean {
   const [from, to] = [headOf(before), headOf(after)]
   if (from.history !== to.history || from.version > to.version) return false
   const newest = before

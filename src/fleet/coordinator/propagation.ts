@@ -6,7 +6,7 @@ import type { WorkerRegistry, WorkerStatus } from './worker-registry.ts'
 const connectedMs = 3000
 const waitMs = 2000
 /** How often the rows of workers on other control planes are read while no acknowledgement arrives. */
-const lookMs = 50
+const pollMs = 50
 
 /**
  * Waits up to 2 s until every worker with a heartbeat within 3 s, on any control plane, has acknowledged `version`.
@@ -27,7 +27,7 @@ export async function propagate(
     const missing = workers.filter((worker) => connected.has(worker.worker) && worker.acknowledgedVersion < version)
     const now = clock.monotonic()
     if (missing.length === 0 || now >= end) break
-    const lookAt = missing.every(({ here }) => here) ? end : Math.min(end, readAt + lookMs)
+    const lookAt = missing.every(({ here }) => here) ? end : Math.min(end, readAt + pollMs)
     await registry.nextAcknowledgement(Math.max(0, lookAt - now))
     workers = workers.map((worker) => registry.refreshed(worker))
     if (clock.monotonic() < lookAt && !missing.some((worker) => registry.hasLeft(worker))) continue

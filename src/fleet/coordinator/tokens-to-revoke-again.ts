@@ -25,7 +25,7 @@ export const restorer = { ...anonymous, name: 'system:restore' }
 
 type Options = Pick<FleetOptions, 'state' | 'ledger' | 'clock' | 'newId' | 'recorder'>
 
-interface Revived {
+interface ReadmittedToken {
   id: string
   hash: string
   event_team_id: string | null
@@ -58,12 +58,12 @@ async function revokeTokensByLedger(options: Options): Promise<number> {
     const last = page.at(-1)
     if (last === undefined) return revoked
     after = last.id
-    const revived = await state.read<Revived>(
+    const readmitted = await state.read<ReadmittedToken>(
       `select id, hash, event_team_id, key_class from tokens where id in (select value from json_each(?)) and deleted = 0
         and revoked_at is null and (rotated_at is null or rotated_at > ?)`,
       [JSON.stringify(page.map(({ id }) => id)), clock.now()],
     )
-    for (const token of revived) if (await revokeAgain(options, token, 'ledger')) revoked += 1
+    for (const token of readmitted) if (await revokeAgain(options, token, 'ledger')) revoked += 1
   }
 }
 
@@ -106,7 +106,7 @@ export async function revokeByDenials(
   worker: string,
   revocations: readonly { version: number; hash: string }[],
 ): Promise<number> {
-  const revived = await options.state.read<Revived>(
+  const readmitted = await options.state.read<ReadmittedToken>(
     `select distinct t.id, t.hash, t.event_team_id, t.key_class from tokens t join json_each(?) denial on t.hash = value ->> 'hash'
       where t.deleted = 0 and t.revoked_at is null and t.version < value ->> 'version'`,
     [JSON.stringify(revocations)],
@@ -117,13 +117,13 @@ export async function revokeByDenials(
     [JSON.stringify(revocations), options.clock.now()],
   )
   let revoked = 0
-  for (const token of revived) if (await revokeAgain(options, token, worker)) revoked += 1
+  for (const token of readmitted) if (await revokeAgain(options, token, worker)) revoked += 1
   for (const token of access) if (await revokeAccessAgain(options, token, worker)) revoked += 1
   return revoked
 }
 
 /** False if another control plane was faster. */
-async function revokeAgain(options: Options, token: Revived, knownBy: string): Promise<boolean> {
+async function revokeAgain(options: Options, token: ReadmittedToken, knownBy: string): Promise<boolean> {
   const { clock } = options
   const revocation = JSON.stringify({ by: restorer.name, emergency: false, explanation: null })
   const event = restoredEvent(options, 'token.revoked', token, { known_by: knownBy })
@@ -152,7 +152,11 @@ async function revokeAccessAgain(options: Options, token: RevivedAccess, knownBy
 const restoredEvent = (
   { clock, newId }: Options,
   type: 'token.revoked' | 'oauth.token_revoked',
-  { id, event_team_id: teamId, key_class: keyClass }: Pick<Revived, 'id' | 'event_team_id'> & Partial<Revived>,
+  {
+    id,
+    event_team_id: teamId,
+    key_class: keyClass,
+  }: Pick<ReadmittedToken, 'id' | 'event_team_id'> & Partial<ReadmittedToken>,
   details: Record<string, unknown>,
 ): Event =>
   controlPlaneEvent({
@@ -172,7 +176,7 @@ const restoredEvent = (
 async function changeUnlessRevoked(
   { clock, recorder }: Options,
   table: 'tokens' | 'oauth_tokens',
-  { id, hash }: Pick<Revived, 'id' | 'hash'>,
+  { id, hash }: Pick<ReadmittedToken, 'id' | 'hash'>,
   { event, ledger }: Pick<Change, 'event' | 'ledger'>,
 ): Promise<boolean> {
   try {

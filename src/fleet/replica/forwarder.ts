@@ -123,10 +123,10 @@ async function forward(
     if (!isAnswer || answer.body === null) throw new RangeError(`This is no answer of a primary: ${answer.status}`)
     const bounded = boundedBody(answer.body, call, heard)
     if (!path.endsWith('/Hello')) return new Response(bounded, { headers: answer.headers })
-    const greeting = await wholeOf(bounded)
-    const log = logOfHandshake(greeting)
+    const handshake = await wholeOf(bounded)
+    const log = logOfHandshake(handshake)
     if (log !== null && !options.onHello(log)) return new Response(null, { status: 503 })
-    return new Response(greeting, { headers: answer.headers })
+    return new Response(handshake, { headers: answer.headers })
   } catch {
     // Refused, hung, truncated or invalid: the replica sees a failed call and retries it.
     call.abort()

@@ -217,7 +217,7 @@ interface Holder {
   takenAt: number
   process: string
   registration: number
-  greetedAt: number
+  registeredAt: number
   awaited: boolean
 }
 
@@ -290,7 +290,7 @@ class MemoryLedger {
 
   startFullReconciliation(epoch: Marks, workers: ReadonlySet<string>): void {
     for (const worker of workers) {
-      const unknown = { streamId: '', takenAt: 0, process: '', registration: 0, greetedAt: 0, awaited: true }
+      const unknown = { streamId: '', takenAt: 0, process: '', registration: 0, registeredAt: 0, awaited: true }
       if (!this.holders.has(worker)) this.holders.set(worker, unknown)
     }
     for (const holder of this.holders.values()) holder.awaited = true
@@ -300,7 +300,7 @@ class MemoryLedger {
 
   awaitSince(since: number): void {
     if (!this.#restored) this.problems.push('a ledger that was not restored was taken for one')
-    for (const holder of this.holders.values()) if (holder.greetedAt < since) holder.awaited = true
+    for (const holder of this.holders.values()) if (holder.registeredAt < since) holder.awaited = true
     this.#pausedUntil = this.#now() + 3000
   }
 
@@ -366,7 +366,7 @@ class MemoryLedger {
       } else if (inRound(balance, row.rounds).returned < row.returned) return 'rolled_back'
       else if (balance.settled < row.settled && seq <= counted) return 'rolled_back'
     }
-    Object.assign(holder, { process, registration: number, greetedAt: this.#now(), awaited: false })
+    Object.assign(holder, { process, registration: number, registeredAt: this.#now(), awaited: false })
     this.#check()
     return 'done'
   }
@@ -625,8 +625,8 @@ export class World {
     if (behind) this.ledger.startFullReconciliation(memory.known, this.#controlPlanes[home]?.seen ?? new Set())
     else memory.read = new Map(this.ledger.epoch)
     const awaited = new Map(
-      [...this.ledger.holders].flatMap(([name, { awaited: waits, greetedAt }]) =>
-        waits ? [[name, `${name} ${greetedAt}`]] : [],
+      [...this.ledger.holders].flatMap(([name, { awaited: waits, registeredAt }]) =>
+        waits ? [[name, `${name} ${registeredAt}`]] : [],
       ),
     )
     for (const [index, worker] of this.workers.entries()) {
@@ -819,7 +819,7 @@ export class World {
     const holder = {
       process: '',
       registration: 0,
-      greetedAt: 0,
+      registeredAt: 0,
       awaited: false,
       ...known,
       streamId: worker.streamId,
@@ -831,7 +831,7 @@ export class World {
     if (forgotten || head < worker.journal.acknowledgedEvent || this.ledger.isBehind(worker.epoch)) {
       this.ledger.awaitSince(controlPlane.startedAt)
       holder.awaited = true
-      controlPlane.asked.add(`${worker.name} ${holder.greetedAt}`)
+      controlPlane.asked.add(`${worker.name} ${holder.registeredAt}`)
     }
     controlPlane.seen.add(worker.name)
     worker.journal.acknowledgedEvent = head

@@ -115,7 +115,7 @@ function openBody(onEnd: () => void) {
   const encoder = new TextEncoder()
   const waiting: StreamMessage[] = []
   let controller: ReadableStreamDefaultController<Uint8Array> | null = null
-  let greeted = false
+  let isHandshakeSent = false
   const timer = setInterval(() => controller?.enqueue(encoder.encode(':\n\n')), streamCommentMs)
   timer.unref()
   const ended = () => {
@@ -136,7 +136,7 @@ function openBody(onEnd: () => void) {
   }
   const stream: WorkerStream = {
     send(message) {
-      if (greeted || message.kind === 'fenced') write(message)
+      if (isHandshakeSent || message.kind === 'fenced') write(message)
       else waiting.push(message)
     },
     end() {
@@ -146,7 +146,7 @@ function openBody(onEnd: () => void) {
     },
   }
   const hello = (message: StreamMessage) => {
-    greeted = true
+    isHandshakeSent = true
     write(message)
     for (const each of waiting.splice(0)) write(each)
   }
