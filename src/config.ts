@@ -46,25 +46,29 @@ const shape = {
   api_token: text.optional().describe('The API token a gateway or an operator command uses (a secret)'),
   master_key: text
     .optional()
-    .describe('32 bytes in base64 that seal provider keys (a secret); default: a file in data'),
+    .describe('32 bytes in base64 that encrypt provider keys (a secret); default: a file in data'),
   checkpoint_key_file: filled
     .optional()
-    .describe('The private key, in PEM, that signs where events stand; default: a file in data, made at first start'),
+    .describe(
+      'The private key, in PEM, that signs checkpoints of the event log; default: a file in data, made at first start',
+    ),
   environment: text
     .refine((written) => /^[\w.:-]{1,64}$/.test(written), 'Write up to 64 letters, digits and . _ : -')
     .optional()
-    .describe('What this installation is, as production or staging: stands in each event and trace'),
+    .describe('The name of this installation, such as production or staging: part of each event and trace'),
   event_retention_days: whole(1, 36_500).default(90).describe('How long events are kept'),
   state_url: databaseUrl
     .optional()
     .describe('The state database of a libSQL server; default: a file in data. It goes with ledger_url and master_key'),
-  state_token: text.optional().describe('What the control plane writes the state with (a secret)'),
+  state_token: text.optional().describe('The credential with which the control plane writes the state (a secret)'),
   ledger_url: databaseUrl.optional().describe('The ledger database of a libSQL server'),
-  ledger_token: text.optional().describe('What the control plane writes the ledger with (a secret)'),
+  ledger_token: text.optional().describe('The credential with which the control plane writes the ledger (a secret)'),
   state_signing_key_file: filled
     .optional()
     .describe("Ed25519 private key (PEM) that the state's server trusts: signs gateways' read-only credentials"),
-  state_read_token: text.optional().describe('Without that key: what every gateway reads the state with (a secret)'),
+  state_read_token: text
+    .optional()
+    .describe('Without that key: the credential with which every gateway reads the state (a secret)'),
   peer_url: origin
     .optional()
     .describe('Where other control planes reach this one; default: base_url if set, else where it listens'),
@@ -85,11 +89,11 @@ const shape = {
     .describe('How long an OAuth refresh token lives unused'),
   oauth_refresh_lifetime_seconds: whole(60, 3650 * 86_400)
     .default(90 * 86_400)
-    .describe('How long what a person approved can be refreshed in all'),
+    .describe('How long an approval can be refreshed in all'),
   drain_seconds: whole(0, 3600).default(30).describe('How long running requests may finish after SIGTERM'),
   max_staleness_seconds: whole(0, 86_400)
     .default(300)
-    .describe('How long a gateway serves without news of the primary; 0 is strict'),
+    .describe('How long a gateway serves without an answer about the primary database; 0 is strict: 3 s'),
   usage_wait_seconds: whole(0, 10)
     .default(2)
     .describe('How long a request may wait for money that running requests hold, before it is refused'),
@@ -98,7 +102,7 @@ const shape = {
     .describe('The largest JSON body a gateway accepts'),
   upload_limit_bytes: whole(1024, 1024 * mebibyte)
     .default(25 * mebibyte)
-    .describe('The largest file that a form may bring, as audio to transcribe'),
+    .describe('The largest file in a form, such as audio to transcribe'),
   body_timeout_seconds: whole(1, 3600).default(60).describe('How long the body of a request may take to arrive'),
   memory_bytes: whole(4 * mebibyte, 1024 * 1024 * mebibyte)
     .optional()
@@ -110,30 +114,30 @@ const shape = {
     .describe('How long a request body waits for memory before the request is refused with 503'),
   answer_limit_bytes: whole(1024, 1024 * mebibyte)
     .default(64 * mebibyte)
-    .describe('The largest answer of a provider that is passed on'),
+    .describe('The largest provider answer that is forwarded'),
   connect_timeout_seconds: whole(1, 600).default(10).describe('How long a connection to a provider may take'),
   first_byte_timeout_seconds: whole(1, 3600)
     .default(120)
-    .describe("How long a provider may take until its answer's headers"),
+    .describe('How long a provider may take to send the headers of its answer'),
   idle_timeout_seconds: whole(1, 3600).default(120).describe('How long a provider may be silent within an answer'),
   total_timeout_seconds: whole(1, 86_400).default(1800).describe('How long one answer of a provider may take in all'),
   plain_http_providers: oneOf('loopback', 'anywhere')
     .default('loopback')
     .describe('Where providers of the catalog may be reached by http:// instead of https://'),
-  path_retries: whole(0, 5).default(1).describe('How often a path that failed is tried again before the next one is'),
+  path_retries: whole(0, 5).default(1).describe('How often a failed provider call is retried before the next fallback'),
   retry_wait_seconds: whole(0, 60)
     .default(2)
-    .describe('The longest wait before a path is tried again; a provider that asks for a longer one is not'),
+    .describe('The longest wait before a retry; a provider that asks for a longer wait is not retried'),
   circuit_failures: whole(0, 1000)
     .default(5)
-    .describe('Failures in a row after which a path is passed over while there is another; 0 is never'),
-  circuit_open_seconds: whole(1, 3600).default(30).describe('How long it is passed over before it is tried again'),
+    .describe('Consecutive failures after which a provider is skipped while there is another; 0 is never'),
+  circuit_open_seconds: whole(1, 3600).default(30).describe('How long it is skipped before it is tried again'),
   stream_hold_bytes: whole(4096, 64 * mebibyte)
     .default(4 * mebibyte)
-    .describe('The most of a streamed answer that is held back until a policy has seen the whole of it'),
+    .describe('The most of a streamed answer that is held back while a policy needs the whole text'),
   capture_prompt_bytes: whole(0, 64 * 1024)
     .default(0)
-    .describe('How much text of a request its record keeps, without personal data and secrets; 0 keeps none'),
+    .describe('How much text of a request its event keeps, without personal data and secrets; 0 keeps none'),
   webhook_addresses: oneOf('outside', 'any')
     .default('outside')
     .describe('Where webhook policies may call: outside, or loopback, link-local and private addresses too'),
@@ -145,11 +149,11 @@ const shape = {
     .describe('How many of them run at once in each worker, one for each session'),
   mcp_result_bytes: whole(1024, 1024 * mebibyte)
     .default(10 * mebibyte)
-    .describe('The largest message of an MCP server that is taken'),
+    .describe('The largest message that is accepted from an MCP server'),
   mcp_inspected_texts: whole(1, 1_000_000)
     .default(50_000)
     .describe(
-      'The most texts, with names and numbers of objects, of one MCP message that policies look at: more are refused',
+      'The most texts, including names and numbers, of one MCP message that policies inspect: a message with more is refused',
     ),
   mcp_origins: text
     .refine(
@@ -161,7 +165,7 @@ const shape = {
   mcp_sessions: whole(1, 100_000)
     .default(1000)
     .describe(
-      'How many MCP sessions each worker keeps; an account or OAuth grant may hold a tenth of them, and its oldest give way',
+      'How many MCP sessions each worker keeps; an account or OAuth grant may hold a tenth of them, and its oldest are ended first',
     ),
   mcp_session_idle_seconds: whole(10, 86_400).default(1800).describe('How long an MCP session lives unused'),
   escalation_expiry_seconds: whole(60, 30 * 86_400)
@@ -179,7 +183,9 @@ const shape = {
     .describe("The size of one segment file of a gateway's outbox"),
   outbox_limit_bytes: whole(2 * mebibyte, 1024 * 1024 * mebibyte)
     .default(1024 * mebibyte)
-    .describe('The most that unacknowledged and kept segments may take; on a small disk as much as waits stays free'),
+    .describe(
+      'The most space for unacknowledged and kept segments; on a small disk as much space as the unacknowledged ones need stays free',
+    ),
   outbox_keep_hours: whole(0, 24 * 30)
     .default(24)
     .describe('How long acknowledged segments are kept'),
@@ -188,7 +194,7 @@ const shape = {
     .describe('How long the file of an export made in the background is kept'),
   export_limit_bytes: whole(mebibyte, 1024 * 1024 * mebibyte)
     .default(4096 * mebibyte)
-    .describe('The most that the files of exports may take together'),
+    .describe('The most space for all export files together'),
   otlp_endpoint: httpUrl
     .optional()
     .describe('The collector that traces are sent to by OTLP over HTTP; default: none, and nothing is traced'),
@@ -199,11 +205,11 @@ const shape = {
     )
     .refine(isPercentEncoded, 'Write a per cent sign in a value as %25: values are percent-encoded')
     .optional()
-    .describe('What its requests carry, as NAME=VALUE,NAME=VALUE (a secret)'),
+    .describe('The headers of its requests, as NAME=VALUE,NAME=VALUE (a secret)'),
   trace_sample_percent: whole(0, 100)
     .default(100)
-    .describe('How many of the requests that bring no traceparent are traced; others go by theirs'),
-  log_level: oneOf('error', 'warn', 'info', 'debug').default('info').describe('The least severe line that is logged'),
+    .describe('The share of requests without a traceparent that are traced; a traceparent decides for the others'),
+  log_level: oneOf('error', 'warn', 'info', 'debug').default('info').describe('The lowest severity that is logged'),
 } satisfies Record<string, Setting<string> | Setting<number>>
 
 type Shape = typeof shape

@@ -37,16 +37,20 @@ export const failures = {
   invalid_form: row(400, 'invalid_request_error', 'The request body is not a valid form: send multipart/form-data'),
   invalid_encoding: row(400, 'invalid_request_error', 'The body is not encoded as its Content-Encoding says'),
   invalid_request_id: row(400, 'invalid_request_error', 'x-request-id must match [A-Za-z0-9._:-]{1,128}'),
-  bad_request: row(400, 'invalid_request_error', 'The request could not be understood'),
+  bad_request: row(400, 'invalid_request_error', 'The request is malformed: see /v1/openapi.json'),
   not_found: row(404, 'invalid_request_error', 'There is nothing at this path: see /v1/openapi.json'),
   method_not_allowed: row(405, 'invalid_request_error', 'This path does not accept this method: see /v1/openapi.json'),
   gone: row(410, 'invalid_request_error', 'This route is retired'),
   conflict: row(409, 'invalid_request_error', 'The change conflicts with the present state: read it again and retry'),
-  consent_outdated: row(409, 'invalid_request_error', 'What would be granted is not what was shown: look at it again'),
+  consent_outdated: row(
+    409,
+    'invalid_request_error',
+    'The request has changed since it was shown: open the page again',
+  ),
   version_mismatch: row(412, 'invalid_request_error', 'The record has changed since it was read: read it and retry'),
   request_timeout: row(408, 'invalid_request_error', 'The request body did not arrive in time'),
   request_too_large: row(413, 'invalid_request_error', 'The request body is larger than the limit'),
-  upgrade_required: row(426, 'invalid_request_error', 'This path speaks WebSocket: send an upgrade'),
+  upgrade_required: row(426, 'invalid_request_error', 'This path needs a WebSocket: send an upgrade request'),
   unsupported_media_type: row(415, 'invalid_request_error', 'Send the body as application/json'),
   invalid_parameter: row(422, 'invalid_request_error', 'A field is missing or has a wrong value'),
   unknown_parameter: row(422, 'invalid_request_error', 'The request has a field that this route does not know'),
@@ -54,12 +58,12 @@ export const failures = {
   export_too_large: row(
     409,
     'invalid_request_error',
-    'The files of exports may not take more room: wait for some to expire',
+    'The export files use all their space: wait until some expire, or raise export_limit_bytes',
   ),
   export_overtaken: row(
     409,
     'invalid_request_error',
-    'Retention removed events before the export came to them: export again, from what is left',
+    'Retention removed events before the export could read them: export again from what is left',
   ),
   invalid_cursor: row(422, 'invalid_request_error', 'The cursor belongs to another query: start again without it'),
   session_id_mismatch: row(422, 'invalid_request_error', 'session_id and x-session-id differ: send one of them'),
@@ -74,8 +78,8 @@ export const failures = {
   invalid_credentials: row(401, 'authentication_error', 'The e-mail address or the password is wrong'),
   sign_in_throttled: row(429, 'rate_limit_exceeded', 'Too many attempts to sign in: wait and try again'),
   csrf_refused: row(403, 'access_denied', "Send the session's x-csrf-token, from a page of the console's own origin"),
-  permission_denied: row(403, 'access_denied', 'The token lacks a permission that this needs'),
-  insufficient_scope: row(403, 'access_denied', 'The access token was not given the scope that this needs'),
+  permission_denied: row(403, 'access_denied', 'The token lacks a permission that this call needs'),
+  insufficient_scope: row(403, 'access_denied', 'The access token lacks the scope that this call needs'),
   access_denied: row(403, 'access_denied', 'The token may not do this'),
   'tokens.gateway_not_allowed': row(403, 'access_denied', 'The token is bound to another gateway'),
   'tokens.provider_not_allowed': row(403, 'access_denied', 'The token may not use the provider of this model'),
@@ -98,13 +102,13 @@ export const failures = {
   // Policies (policies/README.md)
   content_policy_violation: row(400, 'invalid_request_error', 'A policy blocked this'),
   policy_denied: row(403, 'access_denied', 'A policy denied this request'),
-  policy_rate_limited: row(429, 'rate_limit_exceeded', 'A policy limits how often this may be asked'),
+  policy_rate_limited: row(429, 'rate_limit_exceeded', 'A policy limits the rate of these requests: retry later'),
   'policy.incompatible_active_chain': row(
     400,
     'invalid_request_error',
     'An active policy has a stage that this route does not support: send the request to another route, or narrow the policy to families that have the stage',
   ),
-  'policy.escalated': row(403, 'access_denied', 'A person has to decide about this request'),
+  'policy.escalated': row(403, 'access_denied', 'This request waits for the decision of a person'),
   pattern_unbounded: row(422, 'invalid_request_error', 'A pattern for streams must have a bounded length'),
 
   // Usage (usage/README.md)
@@ -113,12 +117,12 @@ export const failures = {
   'tokens.model_unpriced': row(
     403,
     'access_denied',
-    'The model has no price, so the budget of the token cannot be kept',
+    "The model has no price, so the token's budget cannot be enforced: set a price for the model",
   ),
   'tokens.cost_unbounded': row(
     403,
     'access_denied',
-    'The cost of this has no bound, so the budget of the token cannot be kept',
+    "The cost of this request has no upper bound, so the token's budget cannot be enforced",
   ),
   usage_authorization_budget_exceeded: row(402, 'payment_required', 'A budget cannot pay for this request'),
   usage_authorization_request_limit_exceeded: row(429, 'insufficient_quota', 'The token has used all its requests'),
@@ -148,25 +152,29 @@ export const failures = {
   translation_unsupported: row(
     400,
     'invalid_request_error',
-    "This field cannot be said in the language of the model's provider: leave it out, or use another model",
+    "The model's provider has no equivalent of this field: leave it out, or use another model",
   ),
   model_not_found: row(404, 'invalid_request_error', 'No such model: GET /v1/models lists what this token may use'),
-  'mcp.unknown_name': row(404, 'invalid_request_error', 'No such tool, prompt or resource: list what there is'),
+  'mcp.unknown_name': row(
+    404,
+    'invalid_request_error',
+    'No such tool, prompt or resource: list what the server offers',
+  ),
   'mcp.unknown_tool': row(
     404,
     'invalid_request_error',
-    'The MCP server has no such tool, or it is held back until it is approved: list what there is',
+    'The MCP server has no such tool, or the tool is not approved yet: list the tools',
   ),
-  'mcp.too_many_sessions': row(503, 'service_unavailable', 'This gateway keeps no more MCP sessions: retry shortly'),
+  'mcp.too_many_sessions': row(503, 'service_unavailable', 'This gateway has too many MCP sessions: retry shortly'),
   'mcp.session_ended': row(503, 'service_unavailable', 'The MCP session has ended: send initialize'),
-  client_left: row(499, 'invalid_request_error', 'The caller left before its answer was complete'),
+  client_left: row(499, 'invalid_request_error', 'The client disconnected before its answer was complete'),
   upstream_provider_error: row(502, 'server_error', "The provider's answer could not be used"),
   provider_primary_path_error: row(502, 'server_error', 'No provider could be reached'),
   upstream_error: row(502, 'server_error', 'The provider could not be reached'),
   'mcp.server_unreachable': row(502, 'server_error', 'The MCP server could not be reached'),
   'mcp.server_error': row(502, 'server_error', "The MCP server's answer could not be used"),
   'mcp.server_timeout': row(504, 'server_error', 'The MCP server did not answer in time'),
-  'mcp.result_too_large': row(502, 'server_error', 'What the MCP server sent is larger than the limit'),
+  'mcp.result_too_large': row(502, 'server_error', "The MCP server's message is larger than the limit"),
   'mcp.server_unavailable': row(503, 'service_unavailable', 'The MCP server is not used at the moment: retry shortly'),
   'mcp.commands_refused': row(
     503,
@@ -174,7 +182,11 @@ export const failures = {
     'This gateway starts no local commands: see mcp_local_commands',
   ),
   'mcp.too_many_children': row(503, 'service_unavailable', 'This gateway runs as many local commands as it may'),
-  token_state_stale: row(503, 'service_unavailable', 'This gateway has had no news of its token state for too long'),
+  token_state_stale: row(
+    503,
+    'service_unavailable',
+    "This gateway's token state is too old: it cannot reach the control plane",
+  ),
   event_outbox_full: row(503, 'service_unavailable', 'This gateway cannot record more events at the moment'),
   file_descriptors_exhausted: row(
     503,
@@ -185,7 +197,7 @@ export const failures = {
   runtime_token_refused: row(
     503,
     'service_unavailable',
-    'The control plane refuses the runtime token of this gateway: restart it with one that is in force',
+    'The control plane refuses the runtime token of this gateway: restart it with a valid token',
   ),
   gateway_busy: row(
     503,
@@ -193,20 +205,28 @@ export const failures = {
     'This gateway has no memory left for another request body: retry shortly',
   ),
   not_ready: row(503, 'service_unavailable', 'This gateway is still starting'),
-  dependency_unavailable: row(503, 'service_unavailable', 'A part that this needs does not answer: retry shortly'),
+  dependency_unavailable: row(503, 'service_unavailable', 'A required service does not answer: retry shortly'),
 
   // Between gateways and the control plane
   worker_fenced: row(409, 'invalid_request_error', 'Another process has taken over this worker'),
-  worker_rolled_back: row(409, 'invalid_request_error', 'This worker is an older copy of itself: another must begin'),
+  worker_rolled_back: row(
+    409,
+    'invalid_request_error',
+    'The data directory of this worker is an older copy: a new instance must start',
+  ),
   chain_fork: row(409, 'invalid_request_error', 'An event with this number is already recorded with another content'),
   chain_gap: row(409, 'invalid_request_error', 'Events before these are missing: send from the announced head'),
-  events_tampered: row(409, 'invalid_request_error', 'Events are not as they were written'),
-  state_replaced: row(409, 'invalid_request_error', 'The primary has another history than this gateway has followed'),
+  events_tampered: row(409, 'invalid_request_error', 'The stored events were altered'),
+  state_replaced: row(
+    409,
+    'invalid_request_error',
+    'The primary database was restored or replaced since this gateway last read it',
+  ),
   chain_lost: row(409, 'invalid_request_error', 'Events before these are no longer kept on this gateway'),
   session_expired: row(401, 'authentication_error', 'The session credential has expired: bootstrap again'),
 
   // The command line (the status is what the same mistake would be over HTTP)
-  usage: row(422, 'invalid_request_error', 'The command was not understood: see --help'),
+  usage: row(422, 'invalid_request_error', 'The command is not valid: see --help'),
   already_running: row(409, 'invalid_request_error', 'Another process uses this data directory'),
   address_in_use: row(409, 'invalid_request_error', 'Another process listens at this address'),
   data_damaged: row(500, 'server_error', 'A file of the data directory is damaged'),
@@ -217,7 +237,7 @@ export const failures = {
   unhealthy: row(500, 'server_error', 'Something is wrong with this installation'),
   process_failed: row(500, 'server_error', 'A process of this installation failed'),
 
-  internal: row(500, 'server_error', 'Something failed inside; the request id finds it in the log'),
+  internal: row(500, 'server_error', 'An internal error occurred: search the log for the request id'),
 } satisfies Record<string, Row>
 
 export type FailureCode = keyof typeof failures

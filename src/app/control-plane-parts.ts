@@ -1,4 +1,4 @@
-/** The parts of a control plane, each given what it needs of the others. */
+/** The parts of a control plane, connected with each other. */
 import { randomBytes } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import type { Settings } from '../config.ts'
@@ -28,13 +28,13 @@ export interface ControlPlaneOptions {
   clock: Clock
   newId: NewId
   log: Log
-  /** Told, as soon as calls are taken in, what a gateway on this host needs in order to start meanwhile. */
+  /** Called as soon as calls are accepted, with what a gateway on this host needs to start. */
   onListening(gateway: { api_token: string; state_file: string | null }): void
-  /** Told the new secret when the runtime token of the gateway on this host is rotated. */
+  /** Called with the new secret when the runtime token of the gateway on this host is rotated. */
   onRuntimeToken(secret: string): void
 }
 
-/** The parts that stand behind the routes. The base address is filled in when the listener has its port. */
+/** The parts behind the routes. The base address is set when the listener has its port. */
 export async function connectParts(
   { settings, clock, newId, log }: ControlPlaneOptions,
   { state, ledger, source }: Store,

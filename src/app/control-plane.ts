@@ -1,6 +1,6 @@
 /**
- * The control plane's composition root: opens what it needs, hands it to the parts, mounts their routes and says how to
- * stop. With `gateway.ts` beside it, the only place that knows every part.
+ * The control plane's composition root: opens what it needs, connects the parts, mounts their routes and says how to
+ * stop. Besides `gateway.ts` the only place that knows every part.
  */
 
 import { resolve } from 'node:path'
@@ -40,23 +40,23 @@ import { openStore } from './store.ts'
 
 export interface ControlPlane {
   baseUrl: string
-  /** The state database, for a gateway on this host to read; null where it is on a server. */
+  /** The state database for a gateway on this host; null if it is on a server. */
   stateFile: string | null
-  /** What that gateway identifies itself with (a secret). */
+  /** That gateway's runtime token (a secret). */
   runtimeToken: string
   /** The administrator token, once (a secret). */
   adminToken: string | null
-  /** A one-time link by which the owner sets a password, until an owner has one (a secret in its fragment). */
+  /** A one-time link with which the owner sets a password, until an owner has one (a secret in its fragment). */
   setupUrl: string | null
-  /** To be called once the administrator token is with whom it is for; until then each start gives it again. */
+  /** Call once the administrator token was delivered. Until then each start returns it again. */
   shown(): Promise<void>
-  /** Stops accepting, finishes what runs, writes what is left. */
+  /** Stops accepting, finishes running calls, writes what is left. */
   drain(): Promise<void>
 }
 
 const housekeepingMilliseconds = 5000
 
-/** Opens or makes an installation in `settings.data` and serves its API. Throws before it listens, or not at all. */
+/** Opens or makes an installation in `settings.data` and serves its API. Throws only before it listens. */
 export async function controlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const directory = resolve(options.settings.data)
   const store = await openStore(options.settings, directory, options.clock.now)
@@ -185,7 +185,7 @@ async function setupUrl({ shared, addresses }: Parts): Promise<string | null> {
   return (await makeSetupLink({ ...shared, userId, consoleUrl: addresses.console })).url
 }
 
-/** What policies may use of the world where they are tried. */
+/** What policies may use of the environment when they are tried. */
 const policyTools = ({ webhook_addresses }: Settings) => ({
   fetch,
   resolve: resolveHost,

@@ -1,6 +1,6 @@
 /**
- * Doctor's composition root: reads facts, then runs the tables of checks over them. It changes nothing and ends within
- * a few seconds, whatever hangs.
+ * Doctor's composition root: reads facts, then runs the tables of checks on them. It changes nothing and ends within a
+ * few seconds, even if something hangs.
  */
 import { resolve } from 'node:path'
 import type { Settings } from '../config.ts'
@@ -22,7 +22,7 @@ export interface DoctorOptions {
   clock: Clock
 }
 
-/** An installation, as the operator sees it whose token this is. */
+/** An installation, as seen by the operator with this token. */
 export async function examineInstallation(
   { apiUrl, apiToken }: { apiUrl: string; apiToken: string | null },
   { fetch, clock }: DoctorOptions,
@@ -32,7 +32,7 @@ export async function examineInstallation(
   return [...examine(controlPlaneChecks, facts.controlPlane), ...examine(installationChecks, facts)]
 }
 
-/** The host of a gateway, by its data directory and the settings that the gateway has. */
+/** The host of a gateway, by its data directory and the gateway's settings. */
 export async function examineHost(settings: Settings, { fetch, clock }: DoctorOptions): Promise<NamedFinding[]> {
   const probe = createProbe({ fetch, clock, withinMs })
   const facts = await readHost(

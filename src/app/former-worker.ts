@@ -1,6 +1,6 @@
 /**
- * A gateway that now has fewer workers: what one of the others recorded and had not reported is reported, and what it
- * held of limits is given back. Once nothing is left of it, its directory goes.
+ * A gateway that now has fewer workers: ships what a removed worker recorded and had not shipped, and returns its
+ * shares of limits. Then deletes its directory.
  */
 import { rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'

@@ -19,9 +19,9 @@ import { joinSiblings } from './siblings.ts'
 
 export interface GatewayProcessOptions {
   settings: Settings
-  /** The state database, which another process of this host keeps current; null: a replica of the primary. */
+  /** The state database if another process of this host maintains it; null for a replica of the primary. */
   stateFile: string | null
-  /** The command line of the process that keeps a replica. */
+  /** The command line of the replicator. */
   replicator: readonly string[]
   position: Worker
   clock: Clock
@@ -33,22 +33,22 @@ export interface GatewayProcess {
   url: string
   /** Resolves once requests can be decided. */
   ready(): Promise<void>
-  /** Resolves, with why, where this process has to end and another start of it would not help. */
+  /** Resolves, with the reason, if this process has to end and a restart would not help. */
   readonly over: Promise<Failure>
-  /** Finishes what runs, records it, ships what is left. */
+  /** Finishes running requests, records them, ships what is left. */
   drain(): Promise<void>
 }
 
-/** How long a stopping gateway waits for its collector. */
+/** How long a stopping gateway waits for its trace collector. */
 const closeTracesMilliseconds = 2000
 
 const takenOver =
   'Another gateway has taken over this instance: where its data directory was copied, remove gateway/worker in this one'
 
-/** How often a starting gateway is asked whether it is ready. */
+/** How often a starting gateway checks whether it is ready. */
 const readinessMilliseconds = 5
 
-/** Serves a gateway from a state file and a control plane's address; it answers `/readyz` before it is ready. */
+/** Serves a gateway from a state file and a control plane's address. It answers `/readyz` before it is ready. */
 export async function gateway({
   settings,
   stateFile,
@@ -58,8 +58,8 @@ export async function gateway({
   newId,
   log,
 }: GatewayProcessOptions): Promise<GatewayProcess> {
-  // A gateway reads each form of message a few times a second at most: a reader of its own for each, which zod compiles
-  // at its first use, would cost a start more than it ever saves.
+  // A gateway parses each form of message a few times a second at most. Compiled parsers, which zod makes at the first
+  // use, would cost more at the start than they ever save.
   z.config({ jitless: true })
   const apiUrl = required(settings, 'api_url')
   const apiToken = required(settings, 'api_token')
@@ -141,7 +141,7 @@ export async function gateway({
 const randomText = (bytes: number): string =>
   Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString('base64url')
 
-/** A sidecar's first worker keeps the replica that all of them read. */
+/** A sidecar's first worker keeps the replica that all its workers read. */
 const stateSource = (
   stateFile: string | null,
   position: Worker,
@@ -152,7 +152,7 @@ const stateSource = (
   return position.index === 0 ? { stateFile, replicator } : { stateFile: replicaFile(directory) }
 }
 
-/** Where no collector is named, nothing is loaded and nothing is traced. */
+/** Without a collector nothing is loaded and nothing is traced. */
 function tracerOf(
   { otlp_endpoint: endpoint, otlp_headers: headers, environment, trace_sample_percent }: Settings,
   clock: Clock,
@@ -177,7 +177,7 @@ function required(settings: Settings, name: SettingName & ('api_url' | 'api_toke
   })
 }
 
-/** The control plane's description, which holds the gateway's routes too, asked for once and kept. */
+/** The control plane's API description, which has the gateway's routes too; fetched once and kept. */
 function publicDescription(apiUrl: string): () => Promise<unknown> {
   let kept: Promise<unknown> | null = null
   const ask = async () => {

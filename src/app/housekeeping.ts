@@ -1,4 +1,4 @@
-/** What a control plane does of its own accord: before it answers, and every few seconds. */
+/** The background work of a control plane: at its start, and every few seconds. */
 import { applyQueueChanges } from '../escalations/arrivals.ts'
 import { foldRollups } from '../events/rollups/fold.ts'
 import { removeOldRollups } from '../events/rollups/rollup-retention.ts'
@@ -6,14 +6,14 @@ import type { Log } from '../lib/log/log.ts'
 import { settleOAuth } from '../oauth/follow-person.ts'
 import type { Parts } from './control-plane-parts.ts'
 
-/** What an earlier process left half done, and what a start has to know before it answers. */
+/** Finishes what an earlier process left incomplete, and what a start must know before it serves. */
 export const finishInterruptedWork = ({ shared, workers }: Parts, log: Log): Promise<void> =>
   tryEach(log, [
     ['settle', () => shared.recorder.applyPending()],
     ['restored ledger', () => workers.usage.detectRestoredLedger()],
   ])
 
-/** What is done every few seconds and has nobody to answer to. A start does not wait for it. */
+/** The work of every few seconds. A start does not wait for it. */
 export async function housekeep(parts: Parts & { rotated?(): Promise<void> }, log: Log): Promise<void> {
   const { shared, workers, oauth, exports, lastUse, settings, rotated = async () => undefined } = parts
   const retention = settings.event_retention_days * 86_400_000
@@ -34,7 +34,7 @@ export async function housekeep(parts: Parts & { rotated?(): Promise<void> }, lo
   ])
 }
 
-/** A failure is logged, and the next turn tries again. */
+/** A failure is logged, and the next run tries again. */
 async function tryEach(log: Log, works: readonly (readonly [what: string, work: () => Promise<unknown>])[]) {
   for (const [what, work] of works) {
     try {

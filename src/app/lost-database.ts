@@ -1,14 +1,14 @@
 /**
- * Before an installation is opened: of its two databases none may have been emptied while the other goes on. A state
- * made anew beside a ledger that knows its tokens would call each of them unknown, and a ledger made anew would count
- * their limits from nothing.
+ * Checks before an installation is opened that neither of its databases was emptied while the other is in use. A new
+ * state beside a ledger with tokens would call each of them unknown, and a new ledger would count their limits from
+ * zero.
  */
 import { Failure } from '../failure.ts'
 import type { Reader } from '../store/open.ts'
 
-/** Throws `conflict`, in words for the operator, where one database is empty and the other has been in use. */
+/** Throws `conflict`, with a text for the operator, if one database is empty and the other has been in use. */
 export async function requireBoth({ state, ledger }: { state: Reader; ledger: Reader }): Promise<void> {
-  // What was in use first: another control plane may be making both at this moment, the one that is looked for first.
+  // Checks the one in use first: another control plane may be making both at this moment, in this order.
   const ledgerUsed = await hasRows(ledger, 'state_seen', 'version > 0')
   const stateUsed = await hasRows(state, 'state_head', 'version > 0')
   if (ledgerUsed && !(await hasTable(state, 'state_head'))) throw lost('state', 'ledger')

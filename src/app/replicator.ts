@@ -3,8 +3,8 @@ import { Failure } from '../failure.ts'
 import { replicate } from '../fleet/replica/replicator.ts'
 
 /**
- * Serves the gateway for as long as that lives: it is the gateway that ends this process, also where a signal went to
- * the whole group. Never resolves. Throws `usage` where no gateway started it.
+ * Serves the gateway as long as that lives: the gateway ends this process, even if a signal went to the whole group.
+ * Never resolves. Throws `usage` if no gateway started it.
  */
 export function serveReplicator(): Promise<never> {
   if (process.send === undefined) throw new Failure('usage', { message: 'Only a gateway starts its replicator' })

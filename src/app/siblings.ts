@@ -1,8 +1,8 @@
 /**
- * The workers of one gateway find each other, because a connection reaches any of them: whoever is asked for figures gives
- * those of all, and an MCP session is asked of the worker that has it (`src/gateway/mcp/other-worker.ts`). Each listens on
- * loopback for its siblings alone, and keeps where, with the secret that lets them in, in a file of its directory (0600).
- * A sibling that does not answer is left out: its next start says where it is.
+ * Lets the workers of one gateway find each other, because a connection reaches any of them: a worker that is asked
+ * for metrics gives those of all, and an MCP session is served by the worker that has it
+ * (`src/gateway/mcp/other-worker.ts`). Each listens on loopback for its siblings, and stores its address and a secret
+ * in a file of its directory (0600). A sibling that does not answer is left out; its next start writes a new address.
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import { type Worker, workerDirectory } from '../lib/worker.ts'
 import { joinedMetrics, type ProcessMetrics, processMetrics } from '../telemetry/joined-metrics.ts'
 
 const addressFile = 'sibling.json'
-/** `start` names one start of a worker: sessions of an earlier one are gone. */
+/** `start` identifies one start of a worker: sessions of an earlier one are gone. */
 const addressSchema = z.object({ port: z.number().int(), secret: z.string(), start: z.string() })
 type Address = z.infer<typeof addressSchema>
 const secretHeader = 'x-gatehouse-sibling'
@@ -31,14 +31,14 @@ export interface Siblings extends SiblingWorkers {
 
 export interface SiblingOptions {
   worker: Worker
-  /** The gateway's directory, in which each worker has its own. */
+  /** The gateway's directory, with a directory for each worker. */
   directory: string
   secret: string
-  /** Another word for each start. */
+  /** Different for each start. */
   start: string
   /** This worker's own metrics. */
   own(): Registry
-  /** Answers a request of an MCP session that a sibling was asked for. */
+  /** Answers a request of an MCP session that a sibling forwarded. */
   answer(request: Request, server: Listener): Promise<Response>
 }
 
@@ -50,7 +50,7 @@ export function joinSiblings({ worker, directory, secret, start, own, answer }: 
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     async fetch(request, server) {
       if (!sameText(request.headers.get(secretHeader) ?? '', secret)) return new Response(null, { status: 404 })
-      // It is between siblings: conditions of policies may read what a caller sent.
+      // Forwarded unchanged between siblings: policy conditions may read what a caller sent.
       request.headers.delete(secretHeader)
       if (new URL(request.url).pathname !== figuresPath) return await answer(request, server)
       return Response.json(await own().getMetricsAsJSON())
@@ -59,7 +59,7 @@ export function joinSiblings({ worker, directory, secret, start, own, answer }: 
   const file = (index: number) => join(workerDirectory(directory, index), addressFile)
   writeFileSync(file(worker.index), JSON.stringify({ port: server.port, secret, start }), { mode: 0o600 })
   const known = new Map<number, Address>()
-  /** Where that start of a sibling listens; null where it runs no more. */
+  /** The address of that start of a sibling; null if it is gone. */
   const addressOf = (index: number, started: string): Address | null => {
     if (known.get(index)?.start !== started) {
       const address = readAddress(file(index))
@@ -96,7 +96,7 @@ function readAddress(file: string): Address | null {
   try {
     return addressSchema.parse(JSON.parse(readFileSync(file, 'utf8')))
   } catch {
-    // The file of a worker that was here with an earlier version says nothing either.
+    // A file of an earlier version has no address either.
     return null
   }
 }
@@ -107,7 +107,7 @@ function pass({ port, secret }: Address, { method, headers, body, signal }: Forw
   return fetch(`http://127.0.0.1:${port}/mcp`, { method, headers: passed, body, signal, timeout: false })
 }
 
-/** Empty where it does not answer. */
+/** Empty if it does not answer. */
 async function figuresOf(file: string): Promise<ProcessMetrics> {
   const address = readAddress(file)
   if (address === null) return []
@@ -118,7 +118,7 @@ async function figuresOf(file: string): Promise<ProcessMetrics> {
     })
     return answer.ok ? processMetrics.parse(await answer.json()) : []
   } catch {
-    // It has ended: the others' figures are worth having.
+    // It has ended. The metrics of the others are still useful.
     return []
   }
 }

@@ -1,13 +1,13 @@
 /**
- * What a start of the control plane in a data directory would refuse, by the very checks that it makes and in its order:
+ * What a start of the control plane in a data directory would refuse, found by the same checks in the same order:
  *
- *   1. the two databases: settings that go together, files that are sound, neither emptied beside the other, no newer
- *      version's, and no text at which libSQL ends where a process ended without closing them,
- *   2. the master key, against what is sealed in the ledger,
- *   3. the key that checkpoints are signed with.
+ *  1. the two databases: settings that fit together, valid files, neither emptied beside the other, no newer
+ *     version's, and no text that would crash libSQL after a process ended without closing them,
+ *  2. the master key, against what is encrypted in the ledger,
+ *  3. the signing key of checkpoints.
  *
- * Beside them what a start would pass over in silence: files that others may read, keys and marks that are gone. Nothing
- * is written, and the databases of servers are not looked at: what holds them is asked whether it is ready.
+ * It also reports what a start would not mention: files that others may read, missing keys and marks. Nothing is
+ * written. Databases on servers are not examined; their control plane is asked whether it is ready.
  */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ import { ledgerMigrations, requireReadable, stateMigrations } from '../store/sch
 import { requireBoth } from './lost-database.ts'
 import { isRemote } from './store.ts'
 
-/** `isHeld`: whether a control plane has the databases open, which has looked at their text when it started. */
+/** `isHeld`: whether a control plane has the databases open. It examined their text when it started. */
 export async function findStartFaults(settings: Settings, isHeld: boolean): Promise<DirectoryFault[]> {
   const beside = [...exposed(settings.data), ...lostMarks(settings.data)]
   try {
@@ -56,7 +56,7 @@ async function lookAtFiles(settings: Settings, isHeld: boolean): Promise<Directo
       await requireBoth({ state, ledger })
       return null
     }, restoreBoth)
-    // Of keys nothing can be said without the ledger that they belong to.
+    // Without the ledger nothing can be said about its keys.
     if (wrong.length > 0) return wrong
     return [
       ...(await faultOf(() => requireMasterKey({ setting, dataDirectory: data, ledger }).then(() => null), restoreKey)),
@@ -68,7 +68,7 @@ async function lookAtFiles(settings: Settings, isHeld: boolean): Promise<Directo
   }
 }
 
-/** What a check finds: what it throws is what a start would end with. */
+/** The fault that a check throws, which would end a start. */
 async function faultOf(check: () => Promise<DirectoryFault | null>, todo: string): Promise<DirectoryFault[]> {
   try {
     const found = await check()
@@ -78,7 +78,7 @@ async function faultOf(check: () => Promise<DirectoryFault | null>, todo: string
   }
 }
 
-/** Opened at the first read; a file that is not there is one without tables, as a start would make it. */
+/** Opened at the first read. A missing file counts as one without tables, as a start would make it. */
 function lazily(file: string): Reader & { close(): void } {
   let opened: ReturnType<typeof openBeside> | null = null
   const open = () => {
@@ -95,7 +95,7 @@ function lazily(file: string): Reader & { close(): void } {
 const isEmpty = (file: string): boolean =>
   !existsSync(file) || (statSync(file).size === 0 && !existsSync(`${file}-wal`))
 
-/** Throws where the file holds no key; null where the key is the one that has signed here, or none has yet. */
+/** Throws if the file contains no key. Null if it is the key that signed here, or none has yet. */
 async function otherKey({ data, checkpoint_key_file }: Settings, ledger: Reader): Promise<DirectoryFault | null> {
   const path = checkpoint_key_file ?? join(data, 'checkpoint-key')
   const key = readSigningKey(path)
@@ -135,7 +135,7 @@ function modeOf(path: string): number {
   try {
     return statSync(path).mode & 0o777
   } catch {
-    // Not there, or not to be looked at by this user, which is said of the directory.
+    // Missing, or not readable by this user, which is reported for the directory.
     return 0
   }
 }
@@ -145,7 +145,7 @@ function lostMarks(data: string): DirectoryFault[] {
   try {
     if (!existsSync(path) || readKnownCheckpoint(path) !== null) return []
   } catch {
-    // Not readable: it counts as lost, as below.
+    // Not readable: counts as lost, as below.
   }
   return [
     {

@@ -1,4 +1,4 @@
-/** The control plane's two databases: files of its data directory, or those of libSQL servers (fleet/README.md). */
+/** The control plane's two databases: files of its data directory, or databases on libSQL servers (fleet/README.md). */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Settings } from '../config.ts'
@@ -13,7 +13,7 @@ import { requireBoth } from './lost-database.ts'
 export interface Store {
   state: Database
   ledger: Database
-  /** Where gateways find the state: a file of this host, or a server with credentials that only read it. */
+  /** Where gateways read the state: a file of this host, or a server with credentials that only read it. */
   source: { file: string } | { url: string; credential(): ReadCredential }
   close(): void
 }
@@ -29,7 +29,7 @@ type StoreSettings = Pick<
   | 'master_key'
 >
 
-/** Whether the databases are those of servers. Throws `invalid_parameter` where only half of that is set. */
+/** Whether the databases are on servers. Throws `invalid_parameter` if only half of the settings are given. */
 export function isRemote({ state_url, ledger_url, master_key }: StoreSettings): boolean {
   if (state_url === undefined && ledger_url === undefined) return false
   const missing = Object.entries({ state_url, ledger_url, master_key }).find(([, value]) => value === undefined)?.[0]
@@ -41,7 +41,7 @@ export function isRemote({ state_url, ledger_url, master_key }: StoreSettings): 
   throw new Failure('invalid_parameter', { message, param: missing })
 }
 
-/** Opens both and brings them to this version's form. */
+/** Opens both and migrates them to this version. */
 export async function openStore(settings: StoreSettings, directory: string, now: () => number): Promise<Store> {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const store = isRemote(settings) ? await openServers(settings, now) : await openFiles(directory)
@@ -62,7 +62,7 @@ async function openFiles(directory: string): Promise<Store> {
   const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
   const inUse = join(directory, 'databases-in-use')
   try {
-    // A process that ended without closing them may have ended of what it read there.
+    // A process that ended without closing them may have crashed on what it read there.
     if (existsSync(inUse)) {
       await requireSoundText(state, 'state')
       await requireSoundText(ledger, 'ledger')

@@ -1,8 +1,8 @@
 /**
- * How a request that waits for a person comes into the queue. A gateway may post only its own kinds of events
- * (fleet/README.md, Trust), so it is the control plane that queues: what a `decision` event says of an escalation is
- * kept in the transaction that takes the event in, and each such arrival becomes a record, or another attempt of one
- * that waits already, once. Whoever dies between the two leaves the arrival for the next to find.
+ * How a request that waits for a person enters the queue. A gateway may post only its own kinds of events
+ * (fleet/README.md, Trust), so the control plane queues it: what a `decision` event says about an escalation is stored
+ * in the transaction that ingests the event. Each such arrival then becomes a record, or another attempt of a waiting
+ * one, exactly once. If a process dies in between, the next one finds the arrival.
  */
 import { z } from 'zod'
 import { type Event, eventSchema } from '../events/event.ts'
@@ -36,14 +36,14 @@ const noticeSchema = z.object({
 })
 const targetsSchema = z.array(z.string()).catch([])
 
-/** What a gateway says of a request that waits; null where it says none, or not in the form that is known. */
+/** What a gateway reports about a waiting request; null if nothing, or in an unknown form. */
 export function noticeOf(event: Event): z.infer<typeof noticeSchema> | null {
   if (event.event_type !== 'decision' || event.details?.escalation === undefined) return null
   const parsed = noticeSchema.safeParse(event.details.escalation)
   return parsed.success && event.event_attribution.token_id !== null ? parsed.data : null
 }
 
-/** Keeps the arrivals among events, in the transaction that takes these in. */
+/** Stores the arrivals among events, in the transaction that ingests them. */
 export const arrivalStatements = (events: readonly Event[], receivedAt: number): Statement[] =>
   events
     .filter((event) => noticeOf(event) !== null)
@@ -51,7 +51,9 @@ export const arrivalStatements = (events: readonly Event[], receivedAt: number):
 
 const arrivalsAtOnce = 100
 
-/** Queues what has arrived, and marks what has waited too long. To be run before the queue is read, and every few seconds. */
+/**
+ * Queues what has arrived, and marks what has waited too long. Run it before the queue is read, and every few seconds.
+ */
 export async function applyQueueChanges(deps: QueueDependencies): Promise<void> {
   for (;;) {
     const rows = await deps.ledger.read<{ body: string }>(
@@ -64,7 +66,7 @@ export async function applyQueueChanges(deps: QueueDependencies): Promise<void> 
   await expireOverdue(deps)
 }
 
-/** Another control plane that did the same thing first has broken the guard: then it is done. */
+/** Another control plane did the same first and broke the guard: then it is done. */
 async function tolerating(work: () => Promise<void>): Promise<void> {
   try {
     await work()
@@ -102,7 +104,7 @@ async function queueArrival(deps: QueueDependencies, event: Event): Promise<void
   ])
 }
 
-/** A gateway that gives an id twice must not keep all that comes after it waiting. */
+/** A gateway that uses an id twice must not block later arrivals. */
 const isTaken = async (ledger: Database, id: string): Promise<boolean> =>
   (await ledger.read('select 1 from escalations where id = ?', [id])).length > 0
 
@@ -157,7 +159,7 @@ const frameOf = ({ request_id, reason_code, config_version, event_attribution, e
   ...(exchange_id === undefined ? {} : { exchange_id }),
 })
 
-/** Breaks where the same request has come to wait in the same moment: this one is then an attempt of that. */
+/** Fails if the same request was queued at the same moment. Then this one is another attempt of it. */
 const notWaiting = (tokenId: string, digest: string, policyId: string, now: number): Statement => ({
   sql: `insert into guards (holds) select 0 where exists (select 1 from escalations
     where token_id = ? and digest = ? and policy_id = ? and state in ('queued', 'claimed') and expires_at > ?)`,
@@ -180,7 +182,9 @@ async function writeGuarded(ledger: Database, statements: readonly Statement[]):
   }
 }
 
-/** Nobody decided in time: it counts as refused, and an event says so. That it has expired holds before this has run. */
+/**
+ * Nobody decided in time: it counts as refused, and an event records that. It counts as expired even before this runs.
+ */
 async function expireOverdue({ ledger, recorder, clock, newId }: QueueDependencies): Promise<void> {
   const now = clock.now()
   const rows = await ledger.read<{
@@ -230,7 +234,7 @@ async function expireOverdue({ ledger, recorder, clock, newId }: QueueDependenci
   }
 }
 
-/** Breaks its transaction where somebody was faster. */
+/** Fails its transaction if another process was faster. */
 export const unchanged = (id: string, version: number): Statement => ({
   sql: 'insert into guards (holds) select 0 where not exists (select 1 from escalations where id = ? and version = ?)',
   args: [id, version],

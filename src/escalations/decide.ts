@@ -1,7 +1,7 @@
 /**
- * What a reviewer does with a request that waits (escalations/README.md). A decision sends nothing again: with
- * `grant_once_seconds` the same token may send the same request once within that time. Nobody decides about a request of
- * their own.
+ * What a reviewer does with a waiting request (escalations/README.md). A decision sends nothing again: with
+ * `grant_once_seconds` the same token may send the same request once within that time. Nobody decides about their own
+ * request.
  */
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { EventType } from '../events/event-types.ts'
@@ -30,7 +30,7 @@ export interface Resolution {
   grantOnceSeconds: number | null
 }
 
-/** Takes it up: others see that somebody looks at it. Claiming what one has claimed changes nothing. */
+/** Claims it: others see that somebody works on it. Claiming it again changes nothing. */
 export async function claim(deps: DecisionDependencies, reviewer: Reviewer, row: NamedEscalation): Promise<void> {
   requireOpen(row, deps.clock.now())
   requireOther(reviewer.principal, row)
@@ -41,7 +41,7 @@ export async function claim(deps: DecisionDependencies, reviewer: Reviewer, row:
   ])
 }
 
-/** Puts it back; owners and admins may do so for others. */
+/** Releases the claim; owners and admins may do that for others. */
 export async function unclaim(deps: DecisionDependencies, reviewer: Reviewer, row: NamedEscalation): Promise<void> {
   requireOpen(row, deps.clock.now())
   if (row.claimedBy === null) return
@@ -53,9 +53,9 @@ export async function unclaim(deps: DecisionDependencies, reviewer: Reviewer, ro
 }
 
 /**
- * Decides, once. Throws `conflict` where it is decided, has expired or somebody else has claimed it. A grant lies in the
- * state, which is written before the ledger: so the reviewer claims first, after which nobody else decides, and a
- * grant's id is the escalation's, of which there can be one.
+ * Decides, once. Throws `conflict` if it is decided, has expired or is claimed by somebody else. A grant is in the
+ * state, which is written before the ledger. So the reviewer claims first, which keeps others from deciding, and the
+ * grant's id is the escalation's, so that there can be only one.
  */
 export async function resolve(
   deps: DecisionDependencies,
@@ -91,7 +91,7 @@ function requireOpen(row: NamedEscalation, now: number): void {
   throw new Failure('conflict', { message: `The escalation is ${state}` })
 }
 
-/** Self is the request's user, or the very token that sent it; who made the token does not count. */
+/** Own means the request's user, or the token that sent it; the creator of the token does not count. */
 function requireOther({ userId, tokenId }: Principal, row: NamedEscalation): void {
   if ((userId !== null && userId === row.userId) || tokenId === row.tokenId) {
     throw new Failure('permission_denied', { message: 'Nobody decides about a request of their own' })

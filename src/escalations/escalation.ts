@@ -1,4 +1,4 @@
-/** A request that waits, or waited, for a person (escalations/README.md): its row, its record, who may see it. */
+/** A request that waits, or waited, for a person (escalations/README.md): its row, its record, and its visibility. */
 import { z } from 'zod'
 import { visibilityFor, visibleTo } from '../events/query/query.ts'
 import { Failure } from '../failure.ts'
@@ -59,7 +59,7 @@ export type EscalationRecord = z.infer<typeof escalationSchema>
 
 const requestSchema = escalationSchema.shape.request.omit({ digest: true })
 
-/** The state at an instant: what has waited too long has expired with no job having run. */
+/** The state at an instant: what has waited too long is expired, even without a background run. */
 export const stateOf = ({ state, expiresAt }: EscalationRow, now: number): EscalationState => {
   const known = z.enum(escalationStates).parse(state)
   return (known === 'queued' || known === 'claimed') && now >= expiresAt ? 'expired' : known
@@ -113,12 +113,12 @@ const opened = (row: Record<string, unknown> & Names): NamedEscalation => ({
   names: { token_name: row.token_name, policy_name: row.policy_name },
 })
 
-/** A condition on `team_id` or `token_id`: escalations are seen as events are. */
+/** A condition on `team_id` or `token_id`: escalations are visible as events are. */
 async function visibleEscalations(ledger: Database, principal: Principal): Promise<Statement> {
   return visibleTo(await visibilityFor(ledger, principal))
 }
 
-/** The escalation of this id, or the one that an attempt of this id belongs to. Throws `not_found`. */
+/** The escalation of this id, or the one of the attempt with this id. Throws `not_found`. */
 export async function requireEscalation(ledger: Database, principal: Principal, id: string): Promise<NamedEscalation> {
   const visible = await visibleEscalations(ledger, principal)
   const [row] = await ledger.read<Record<string, unknown> & Names>(

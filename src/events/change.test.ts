@@ -306,7 +306,7 @@ describe('applying pending changes', () => {
   })
 })
 
-/** Lets time pass for what is pending: its age is told by the database's own clock. */
+/** Lets time pass for pending changes, whose age is measured by the database's clock. */
 const age = (milliseconds: number): Promise<void> =>
   databases.ledger.write([{ sql: 'update pending_changes set created_at = created_at - ?', args: [milliseconds] }])
 

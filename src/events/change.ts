@@ -1,19 +1,19 @@
 /**
- * Changes a thing and records it, though the thing and its record lie in two databases (events/README.md, A change and
- * its event):
+ * Makes a change and records it, although the change and its event are in two databases (events/README.md, A change
+ * and its event):
  *
- *   1. ledger   the change is pending: its event, its ledger statements
- *   2. state    version + 1, the event id in `change_log` with the guard, the statements; one transaction
- *   3. the new head is announced to gateways
- *   4. ledger   the ledger statements, the event at the end of the control plane's chain, no longer pending
+ *  1. ledger   the change is pending: its event, its ledger statements
+ *  2. state    version + 1, the event id in `change_log` with the guard, the statements; one transaction
+ *  3. the new head is announced to gateways
+ *  4. ledger   the ledger statements, the event at the end of the control plane's chain, no longer pending
  *
- * A process may die between any two. `settle` finishes what reached 2 and drops what did not; it marks the dropped in
- * `change_log`, so that a writer who was only slow trips over the mark. Step 4 is guarded by the pending row: whoever
- * comes first does it, once. A change of the ledger alone is step 4 without a pending row.
+ * A process may die between any two. `applyPending` finishes what reached 2 and drops what did not. It marks a dropped
+ * change in `change_log`, so that a slow writer fails at the mark. Step 4 is guarded by the pending row: whoever comes
+ * first does it, once. A change of the ledger alone is step 4 without a pending row.
  *
  * The event of a state change carries the version that the change made as its `config_version`. The nonce of a version
- * is the id of the change that made it (`lost-…` where that was dropped), so that `change_log` can tell which pairs of
- * version and nonce are of its history (fleet/README.md rule R1); events carry it as `config_id`.
+ * is the id of the change that made it (`lost-…` if it was dropped), so `change_log` can tell which pairs of version
+ * and nonce belong to its history (fleet/README.md rule R1). Events carry the nonce as `config_id`.
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
@@ -40,8 +40,8 @@ interface RecorderOptions {
   state: Database
   ledger: Database
   /**
-   * Called right after the state transaction, before the ledger's; must not wait. `changed` names the rows of limits and
-   * tokens that the change made or altered, as `<kind>/<id>`, where that is known.
+   * Called right after the state transaction, before the ledger's; must not wait. `changed` names the rows of limits
+   * and tokens that the change made or altered, as `<kind>/<id>`, if known.
    */
   announce(
     head: Head,
@@ -50,24 +50,24 @@ interface RecorderOptions {
     onlyRevocations?: boolean,
     changed?: readonly string[] | null,
   ): void
-  /** What the installation calls itself; stands in each event. */
+  /** The installation's name, part of each event. */
   environment?: string | undefined
   clock: Clock
   log: Log
 }
 
-/** How old a pending change must be, by the ledger's own time, before others may take it for abandoned. */
+/** The age, by the ledger's time, at which a pending change counts as abandoned. */
 const abandonedAfterMilliseconds = 5000
-/** How often a writer of the chain tries again when another control plane was first. */
+/** How often a writer of the chain retries when another control plane was first. */
 const chainAttempts = 20
 const cutsKeptMilliseconds = 3_600_000
 
-/** What a pending row keeps beside its event, as JSON. */
+/** What a pending row keeps besides its event, as JSON. */
 interface Pending {
   ledger: readonly Statement[]
   deny: readonly string[]
   cut: readonly string[]
-  /** The name it takes; nobody else does while it is pending. */
+  /** The name that it reserves while it is pending. */
   claim?: string | undefined
 }
 
@@ -79,7 +79,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       if (onlyLedger) return await changeLedger(options, append, change)
       await writePending(options, change)
       const made = changeState(options, change)
-      // Looked up meanwhile: whoever appends first makes the others look again. Where that fails, the append looks itself.
+      // Read in parallel. Another append makes it read again, and if it fails the append reads itself.
       const chainHead = readChainHead(options.ledger, controlPlaneChain).catch(() => null)
       const { head, changed } = await made
       options.announce(head, change.deny ?? [], change.cut ?? [], change.onlyRevocations, changed)
@@ -101,7 +101,7 @@ type Append = (
   transaction: {
     pendingId: string | null
     before: readonly Statement[]
-    /** Where the chain was a moment ago, as far as that is known. */
+    /** The chain's recent head, if known. */
     chainHead?: ChainHead | null
   },
 ) => Promise<void>
@@ -139,7 +139,7 @@ const unclaimed = ({ key, taken }: NameClaim): Statement => ({
   args: [...taken.args, key],
 })
 
-/** For control planes that miss the announcement (fleet/coordinator/change-feed.ts); old ones go in the same write. */
+/** For control planes that miss the announcement (fleet/coordinator/change-feed.ts). Also deletes old ones. */
 const keepCut = (eventId: string, cut: readonly string[]): Statement[] => [
   {
     sql: `insert into cuts (event_id, hashes, at) values (?, ?, ${databaseTime})`,
@@ -148,7 +148,7 @@ const keepCut = (eventId: string, cut: readonly string[]): Statement[] => [
   { sql: `delete from cuts where at < ${databaseTime} - ?`, args: [cutsKeptMilliseconds] },
 ]
 
-/** The new head, and the rows that the change made or altered, as `<kind>/<id>`; null where that is not known. */
+/** The new head, and the rows that the change made or altered, as `<kind>/<id>`; null if not known. */
 interface Made {
   head: Head
   changed: readonly string[] | null
@@ -169,10 +169,10 @@ async function changeState(options: RecorderOptions, { event, state, guard }: Ch
     return { head: { version, history, nonce: event.event_id }, changed: changedRows.parse(JSON.parse(changed)) }
   } catch (error) {
     const broken = brokenConstraint(error)
-    // Without a word from the database the change may have happened: the pending row stays for `settle` to find out.
+    // Without an answer of the database the change may have happened: the pending row stays for `applyPending`.
     if (broken === null) throw error
     const logged = await loggedChange(options.state, event.event_id)
-    // A connection that broke before the answer has brought the same change twice: the first made it.
+    // A broken connection has sent the same change twice: the first one made it.
     if (logged?.applied === 1) {
       const head = { ...(await readHead(options.state)), version: logged.version, nonce: event.event_id }
       return { head, changed: null }
@@ -200,7 +200,7 @@ const dropPending = (eventId: string): Statement => ({
   args: [eventId],
 })
 
-/** With each change the ledger learns of a newer head: a state that does not know it was restored (fleet/agent/restore-detector.ts). */
+/** The ledger keeps the newest head, by which a restored state is found (fleet/agent/restore-detector.ts). */
 export const rememberStateHead = ({ version, nonce, history }: Head): Statement => ({
   sql: `insert into state_seen (id, version, nonce, history) values (1, ?, ?, ?)
     on conflict (id) do update set version = excluded.version, nonce = excluded.nonce
@@ -232,8 +232,8 @@ const atVersion = (statements: readonly Statement[], version: number): Statement
   statements.map(({ sql, args }) => ({ sql, args: args.map((value) => (value === versionArgument ? version : value)) }))
 
 /**
- * Appends to the control plane's chain: one at a time within this process, and by guard and repetition against other
- * control planes. With a pending id, nothing happens where that row is gone: then somebody else has done all of it.
+ * Appends to the control plane's chain: one at a time in this process, and with guard and retry against other control
+ * planes. With a pending id, nothing happens if that row is gone, since another process has then done all of it.
  */
 function serialAppender(options: RecorderOptions): Append {
   let last: Promise<ChainHead | null> = Promise.resolve(null)
@@ -243,7 +243,7 @@ function serialAppender(options: RecorderOptions): Append {
       const chainHead = seen !== null && ours !== null && ours.seq > seen.seq ? ours : seen
       return appendToChain(options, events, { ...transaction, chainHead })
     })
-    // The next one waits for this one and does not care how it ended; its own caller is told.
+    // The next one runs whether this one succeeds or fails. Its caller gets the error.
     last = result.catch(() => null)
     await result
   }
@@ -271,7 +271,7 @@ async function appendToChain(
       if (brokenConstraint(error) !== 'check') throw error
       if (pendingId !== null && !(await isPending(ledger, pendingId))) return null
       const grown = (await readChainHead(ledger, controlPlaneChain)).digest !== head.digest
-      // A guard among a ledger change's own statements; a change that the state has already made cannot be refused.
+      // A guard among a ledger change's own statements. A change that the state has made cannot be refused any more.
       if (!grown) throw pendingId === null ? new Failure('conflict', { cause: error }) : error
       if (attempt === chainAttempts) throw new Failure('dependency_unavailable', { cause: error, retryAfter: 1 })
     }
@@ -298,16 +298,16 @@ async function applyPendingChanges(options: RecorderOptions, append: Append): Pr
   const failed: unknown[] = []
   for (const row of abandoned) {
     try {
-      await settleOne(options, append, row)
+      await finishOrDrop(options, append, row)
     } catch (error) {
-      options.log.error({ event_id: row.event_id, error: String(error) }, 'A pending change could not be settled')
+      options.log.error({ event_id: row.event_id, error: String(error) }, 'A pending change could not be finished')
       failed.push(error)
     }
   }
   if (failed.length > 0) throw new Failure('dependency_unavailable', { cause: failed[0] })
 }
 
-async function settleOne(
+async function finishOrDrop(
   { state, ledger, announce, clock, log }: RecorderOptions,
   append: Append,
   row: { event_id: string; statements: string; event: string },
@@ -334,7 +334,7 @@ async function settleOne(
   log.info({ event_id: row.event_id }, 'A change that was interrupted is now recorded')
 }
 
-/** Both statements do nothing where the change is in the log already, whatever it says. */
+/** Both statements do nothing if the change is in the log already. */
 const markLostUnlessLogged = (eventId: string, at: number): Statement[] => [
   {
     sql: `update state_head set version = version + 1, nonce = ?

@@ -8,17 +8,17 @@ import type { EventType } from './event-types.ts'
 
 interface ControlPlaneEvent {
   type: EventType
-  /** Default allow; a refused action is deny (events/README.md). */
+  /** Default `allow`; a refused action is `deny` (events/README.md). */
   verdict?: Verdict
-  /** Default `ok`; otherwise a stable dotted word. */
+  /** Default `ok`; otherwise a stable dotted code. */
   reason?: string
   principal: Principal
   requestId: string
   /** What was done to what: ids and names, never a secret. */
   details: Record<string, unknown>
-  /** The team the event belongs to where it is another than the principal's: that of the token that was changed. */
+  /** The team of the event, if it is not the principal's: that of the changed token. */
   teamId?: string | null
-  /** The token that was acted on; the acting token is `details.actor`. Default: the principal's own. */
+  /** The token that was acted on; the acting one is in `details.actor`. Default: the principal's own. */
   tokenId?: string | null
   /** The class of that token. Default: of the principal's own. */
   keyClass?: string | null
@@ -27,7 +27,7 @@ interface ControlPlaneEvent {
   newId: NewId
 }
 
-/** The event of something done on the control plane: who did it stands in `details.actor`. */
+/** An event of the control plane. The actor is in `details.actor`. */
 export function controlPlaneEvent(options: ControlPlaneEvent): Event {
   const { principal } = options
   return {
@@ -51,7 +51,7 @@ export function controlPlaneEvent(options: ControlPlaneEvent): Event {
   }
 }
 
-/** What an event says as `config_version` where it is of no change of the state, which writes its own. */
+/** The `config_version` of events that belong to no change of the state. */
 export async function versionNow(state: Pick<Database, 'read'>): Promise<number> {
   const [head] = await state.read<{ version: number }>('select version from state_head')
   return head?.version ?? 0

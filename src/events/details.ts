@@ -21,7 +21,7 @@ const shared = {
   event_cost_attribution: costAttributionSchema.meta({ id: 'EventCostAttribution' }).optional(),
 }
 
-/** An event as the API answers it, each type with its details. Made when it is asked for: no start needs it. */
+/** An event as the API answers it, each type with its details. Built on demand, so that no start pays for it. */
 export const describedEventSchema = z.lazy(() =>
   z.union(
     eventGroups.map(({ name, types, details }) =>

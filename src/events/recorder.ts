@@ -1,27 +1,27 @@
 /**
- * How the control plane changes anything: a change and its event are one, though they lie in two databases
+ * How the control plane makes any change: a change and its event belong together although they are in two databases
  * (events/README.md, A change and its event). Ledger: the change is pending. State: the change, with its event id in
- * `change_log`. Ledger: applied, the event appended to the control plane's chain. What is found pending for more than 5
- * s is settled by looking for its id in `change_log`; where it is missing, a row with applied = 0 makes its late writer
- * fail, and the pending is dropped.
+ * `change_log`. Ledger: applied, with the event appended to the control plane's chain. A change that is pending for
+ * more than 5 s is looked up in `change_log`. If its id is missing, a row with applied = 0 makes its late writer fail,
+ * and the pending row is dropped.
  */
 import type { Failure } from '../failure.ts'
 import type { Head } from '../store/propagation.ts'
 import type { Statement } from '../store/statement.ts'
 import type { Event } from './event.ts'
 
-/** A name that is kept in the ledger while what bears it is in the state. */
+/** A name that is stored in the ledger while the named record is in the state. */
 export interface NameClaim {
-  /** One for each name: of changes that claim it at once, one is made. */
+  /** One key for each name: of concurrent changes that claim it one succeeds. */
   key: string
-  /** Finds rows of the ledger where somebody else bears it. */
+  /** Finds rows of the ledger in which another record has it. */
   taken: Statement
   refusal: Failure
 }
 
 export interface Change {
   event: Event
-  /** What the change names anew. It throws the refusal where somebody else has the name, or is about to. */
+  /** A name that the change takes. Throws the refusal if another record has the name or is about to take it. */
   claim?: NameClaim | undefined
   /**
    * Statements on the state database. They run in one transaction after `state_head.version` was raised, so the new
@@ -30,13 +30,16 @@ export interface Change {
   state: readonly Statement[]
   /** An SQL expression that must be 1 inside the state transaction, before the statements; otherwise `conflict`. */
   guard?: Statement
-  /** Statements on the ledger, in the same transaction as the event. `:version` as an argument is the state version. */
+  /**
+   * Statements on the ledger, in the same transaction as the event. The argument `:version` is replaced by the state
+   * version.
+   */
   ledger: readonly Statement[]
   /** Hashes of tokens that gateways must refuse until their state is at this change's version. */
   deny?: readonly string[]
-  /** Whether refusing those is all that gateways have to do: then they read the state when nothing else is to be done. */
+  /** Whether revoking these is all that the change does. Gateways then defer reading the state. */
   onlyRevocations?: boolean
-  /** Told of the new head when gateways are, while the ledger still has to be written; must not wait, nor throw. */
+  /** Called with the new head when gateways are, before the ledger is written; must not wait or throw. */
   announced?(head: Head): void
   /** Those of `deny` whose running requests gateways must end. */
   cut?: readonly string[]
@@ -46,10 +49,10 @@ export interface Change {
 export const versionArgument = ':version'
 
 export interface Recorder {
-  /** Applies a change. Throws `conflict` where its guard does not hold; then nothing has changed anywhere. */
+  /** Applies a change. Throws `conflict`, with nothing changed, if its guard fails. */
   change(change: Change): Promise<{ head: Head }>
-  /** Appends events that change nothing, in the ledger alone. */
+  /** Appends events without a change, in the ledger alone. */
   append(events: readonly Event[]): Promise<void>
-  /** Settles pending changes older than 5 s; run at start and every few seconds. */
+  /** Finishes or drops pending changes older than 5 s. Run at start and every few seconds. */
   applyPending(): Promise<void>
 }

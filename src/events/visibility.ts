@@ -1,19 +1,19 @@
-/** Which events a caller sees, in query, export and jobs alike (events/README.md). */
+/** Which events a caller sees, in query, export and jobs (events/README.md). */
 import type { Principal } from '../identity/principal.ts'
 
 export interface Visibility {
-  /** The teams whose events are seen; `every` stands for all events, those without a team included. */
+  /** The visible teams; `every` means all events, including those without a team. */
   teams: 'every' | readonly string[]
-  /** Where no team is seen: the tokens whose events are seen nevertheless, since they are the caller's own. */
+  /** If no team is visible: the tokens whose events are visible because they are the caller's own. */
   ownTokens: readonly string[]
 }
 
 const seesEveryTeam = new Set(['owner', 'admin', 'auditor'])
 
 /**
- * A token sees the events of its team; without one those of its user's teams; without either all, if its role says so.
- * A person's session sees all, if the role says so, otherwise the events of the person's teams. Who sees no team sees
- * their own: a token those of itself, a person those of the tokens that are bound to them.
+ * A token sees the events of its team; without one those of its user's teams; without either all, if its role allows
+ * that. A person's session sees all, if the role allows that, otherwise the events of the person's teams. A caller
+ * without any team sees its own: a token its own events, a person those of the tokens bound to them.
  */
 export function visibilityOf(
   principal: Principal,
@@ -28,7 +28,7 @@ export function visibilityOf(
   return { teams, ownTokens: teams.length === 0 ? own : [] }
 }
 
-/** Whether somebody who sees so much now may see all that was gathered for somebody who saw `made`. */
+/** Whether a caller with this visibility may see everything that was gathered with the visibility `made`. */
 export const covers = (present: Visibility, made: Visibility): boolean => {
   if (present.teams === 'every') return true
   if (made.teams === 'every') return false

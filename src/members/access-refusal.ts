@@ -1,4 +1,4 @@
-/** A change that its caller had no permission for leaves an event of its own (events/README.md). */
+/** Records a change that is refused because the caller lacks a permission (events/README.md). */
 import type { Recorder } from '../events/recorder.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -6,7 +6,7 @@ import type { Database } from '../store/open.ts'
 import type { Actor } from '../tokens/creation/minting.ts'
 import { memberEvent } from './member-event.ts'
 
-/** `route` as the routes write it, never with what stood in its place: `DELETE /v1/tokens/{id}`. */
+/** `route` as declared, without values: `DELETE /v1/tokens/{id}`. */
 export async function recordAccessRefusal(
   dependencies: { state: Database; recorder: Recorder; clock: Clock; newId: NewId },
   { principal, requestId }: Actor,

@@ -47,15 +47,15 @@ export interface FirstStartOptions {
 
 export interface Installation {
   organizationId: string
-  /** What a gateway beside this control plane identifies itself with. */
+  /** The runtime token of a gateway beside this control plane. */
   runtimeToken: string
   /** The administrator token until it has been shown once, then null. */
   adminToken: string | null
-  /** To be called when the administrator token has reached a person. */
+  /** Call when the administrator token has reached a person. */
   shown(): Promise<void>
 }
 
-/** Who acts where nobody has asked: named in events as `actor`. */
+/** The actor of automatic changes: named in events as `actor`. */
 export const installer: Principal = { ...anonymous, name: 'system:start' }
 const requestId = 'start'
 const gatewayName = 'local'
@@ -69,7 +69,7 @@ const nothing: Beside = { state: [], ledger: [] }
 
 const names = { admin: 'admin-token', promptHash: 'prompt-hash-key' } as const
 
-/** Makes what is missing of a new installation, and gives what this process needs of it. */
+/** Makes what is missing of a new installation, and returns what this process needs of it. */
 export async function firstStart(options: FirstStartOptions): Promise<Installation> {
   const { ledger, masterKey } = options
   if ((await organization(ledger)) === null) await makeOrganization(options)
@@ -169,7 +169,7 @@ async function makeAdminToken(options: FirstStartOptions, secret: string): Promi
   })
 }
 
-/** The sealed runtime token, made where it is missing and replaced where it no longer serves; null where none is kept. */
+/** The encrypted runtime token, made if missing and replaced if no longer valid; null if none is kept. */
 async function runtimeTokenInForce(options: FirstStartOptions): Promise<string | null> {
   const { state, ledger, clock, randomBytes } = options
   const sealed = await sealedRuntimeToken.read(options)
@@ -177,7 +177,7 @@ async function runtimeTokenInForce(options: FirstStartOptions): Promise<string |
   const [row] = await state.read('select * from tokens where hash = ?', [hashSecret(sealed.secret)])
   const token = row === undefined ? null : fromRow(stateTokens, row)
   if (token === null) await makeRuntimeToken(options, sealed.secret)
-  // One that is rotated with a grace period would leave its gateway alone when that ends.
+  // A token in its grace period would stop its gateway when that ends.
   if (token === null || (token.rotatedAt === null && tokenStatus(token, clock.now()) === 'active')) return sealed.secret
   await ledger.write([sealedRuntimeToken.replace(options, sealed, makeSecret('token', randomBytes))])
   return await runtimeTokenInForce(options)

@@ -1,4 +1,4 @@
-/** Events of people: who did it, to whom, and what changed; never a password or another secret. */
+/** Events about people: who did it, to whom, and what changed; never a password or another secret. */
 
 import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
 import type { Event } from '../events/event.ts'
@@ -19,7 +19,7 @@ export interface MemberEventOptions {
   principal: Principal
   requestId: string
   sessionId?: string | null
-  /** The team it is about; what is about people only is for owners and admins to see. */
+  /** The team concerned. Events about people alone are visible to owners and admins only. */
   teamId?: string | null
   details: Record<string, unknown>
 }

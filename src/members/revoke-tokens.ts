@@ -1,4 +1,4 @@
-/** A person's tokens end with what gave them: their access, or their place in a team. */
+/** Revokes a person's tokens when their basis ends: the person's access, or the place in a team. */
 
 import { revokeToken } from '../tokens/changes/revoke.ts'
 import type { Actor } from '../tokens/creation/minting.ts'

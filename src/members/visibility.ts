@@ -1,7 +1,7 @@
 /**
- * Which people and teams a caller sees, as `tokens/visibility.ts` has it for tokens: what is bound to a team that team
- * and who is in it, what is bound to a person the person, the person's teams and who is in those, everything else all.
- * What is not seen is answered as if it did not exist.
+ * Which people and teams a caller sees, like `tokens/visibility.ts` for tokens: a caller bound to a team sees that
+ * team and its members; one bound to a person sees the person, their teams and the members; all others see everything.
+ * Invisible records are answered with 404.
  */
 import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'

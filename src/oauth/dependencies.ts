@@ -1,4 +1,4 @@
-/** What the OAuth server needs of the rest of the control plane. */
+/** What the OAuth server needs from the rest of the control plane. */
 import type { Settings } from '../config.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Clock } from '../lib/clock.ts'

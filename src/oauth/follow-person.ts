@@ -1,12 +1,11 @@
 /**
- * Keeps access tokens at what their person may do (oauth/README.md). A change of a person's role, standing or teams
- * is one of the ledger; with it, in the same transaction, goes a mark that the tokens in the state must follow. They do
- * so right after, and where the process died before that, `settleOAuth` finds the mark.
- * Who is disabled loses all approvals in that transaction, so that none comes back with them.
+ * Keeps access tokens at what their person may do (oauth/README.md). A change of a person's role, status or teams is
+ * in the ledger. The same transaction sets a mark that the tokens in the state must follow. They are updated right
+ * after, and if the process dies before, `settleOAuth` finds the mark. A disabled person loses all approvals in that
+ * transaction, so that enabling restores none.
  *
- * Whoever writes the tokens reads the person again afterwards and goes on until both agree: of several that do this at
- * once the last one to write has then read what is true. The control plane itself looks at the person on each call and
- * waits for none of this.
+ * After writing the tokens the person is read again, until both agree: of several concurrent writers the last one has
+ * then read the truth. The control plane itself reads the person on each call and does not wait for this.
  */
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import { Failure } from '../failure.ts'
@@ -20,7 +19,7 @@ import { permissionsWithin, type Standing, standingOf } from './person-status.ts
 import { type AccessToken, liveAccessTokens } from './tokens/access-token.ts'
 import { endGrant, revokeGrantsOf, settleEndings, unendedGrants } from './tokens/end-grant.ts'
 
-/** Goes into the transaction that changes a person. Nothing where no application acts for them. */
+/** Part of the transaction that changes a person. Empty if no application acts for them. */
 export const markPerson = (userId: string, now: number): Statement => ({
   sql: `insert into oauth_followups (user_id, marked_at) select ?, ?
     where exists (select 1 from oauth_grants where user_id = ? and revoked_at is null)
@@ -40,7 +39,7 @@ export const delegationsOf = (dependencies: OAuthDependencies): Delegations => (
 const abandonedAfterMilliseconds = 5000
 const mostRounds = 20
 
-/** Brings a person's tokens up to date and waits until gateways know, where that took rights away. */
+/** Updates a person's tokens, and waits until gateways know if rights were removed. */
 export async function followPerson(dependencies: OAuthDependencies, actor: Actor, userId: string): Promise<void> {
   const { ledger, fleet } = dependencies
   const [mark] = await ledger.read<{ marks: number }>('select marks from oauth_followups where user_id = ?', [userId])
@@ -52,7 +51,7 @@ export async function followPerson(dependencies: OAuthDependencies, actor: Actor
   if (version !== null) await fleet.propagation(version)
 }
 
-/** The version of the state that took rights away; null where nothing did. */
+/** The state version that removed rights; null if none did. */
 async function bringUpToDate(dependencies: OAuthDependencies, actor: Actor, userId: string): Promise<number | null> {
   let narrowed: number | null = null
   for (let round = 0; round < mostRounds; round += 1) {
@@ -108,7 +107,7 @@ async function rewrite(
   return narrowed.length > 0 ? head.version : null
 }
 
-/** Finishes what processes that died had begun: endings of grants, and tokens that do not follow their person yet. */
+/** Finishes what dead processes began: endings of grants, and tokens that do not match their person yet. */
 export async function settleOAuth(dependencies: OAuthDependencies): Promise<void> {
   const { ledger, clock, newId } = dependencies
   const olderThan = clock.now() - abandonedAfterMilliseconds

@@ -1,4 +1,4 @@
-/** What a person is and may do now, as far as their access tokens depend on it. */
+/** What a person is and may do now, as far as access tokens depend on it. */
 
 import { type Permission, permissionsOf } from '../identity/permissions.ts'
 import { findUser, teamsOfUsers } from '../members/people/user.ts'

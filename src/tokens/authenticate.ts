@@ -1,8 +1,7 @@
 /**
- * From a bearer credential to a principal, for the control plane. API tokens and OAuth access tokens are found by hash
- * with one indexed read of the state database, and their status is that of this instant; runtime sessions (`gths_`) are
- * found in the ledger. A
- * database that fails is not an answer about the caller: its error passes through and becomes 503, never 401.
+ * Turns a bearer credential into a principal, for the control plane. API tokens and OAuth access tokens are found by
+ * hash with one indexed read of the state database, and their status is that of this instant. Runtime sessions
+ * (`gths_`) are found in the ledger. A database error says nothing about the caller: it becomes 503, never 401.
  */
 import { Failure } from '../failure.ts'
 import { requireAudience } from '../identity/delegation.ts'
@@ -26,13 +25,13 @@ export interface AuthenticatorOptions {
   clock: Clock
   /** This API as a resource of OAuth access tokens (RFC 8707). */
   baseUrl(): string
-  /** Told of every token that was accepted. */
+  /** Called with every accepted token. */
   lastUse?: LastUse
 }
 
 /**
- * Says who calls. No Authorization header gives the anonymous principal; anything in it that is no usable credential of
- * ours throws `invalid_api_token`, `tokens.expired` or `session_expired`.
+ * Identifies the caller. Without an Authorization header it is the anonymous principal. An unusable credential throws
+ * `invalid_api_token`, `tokens.expired` or `session_expired`.
  */
 export function createAuthenticator(options: AuthenticatorOptions): (request: Request) => Promise<Principal> {
   return async (request) => {
@@ -92,7 +91,7 @@ async function isNamedByOthers(state: Database, id: string): Promise<boolean> {
   return (await state.read(`select 1 where ${sql}`, args)).length > 0
 }
 
-/** An application that acts for a person, within its scope and within what that person may do now. */
+/** An application that acts for a person, within its scope and the person's present rights. */
 async function delegatedPrincipal(options: AuthenticatorOptions, hash: string): Promise<Principal> {
   const { state, ledger, clock, baseUrl } = options
   const [row] = await state.read('select * from oauth_tokens where hash = ? and deleted = 0', [hash])
@@ -109,7 +108,7 @@ async function delegatedPrincipal(options: AuthenticatorOptions, hash: string): 
   return {
     ...anonymous,
     kind: 'token',
-    // The same for every token of one approval, so that a refresh does not make another caller of it.
+    // The same for every token of one approval, so that a refresh does not change the caller's identity.
     name: `oauth-grant:${token.grantId}`,
     tokenId: token.id,
     userId: token.userId,
@@ -123,8 +122,9 @@ async function delegatedPrincipal(options: AuthenticatorOptions, hash: string): 
 }
 
 /**
- * What a person's token may do here is what that person may do now: a role that is not within theirs any more counts as
- * theirs, or as none where theirs would give the token more. A gateway's own token stands for the gateway, whoever it is bound to.
+ * A person's token may do at most what that person may do now: a role above the person's present one counts as the
+ * person's, or as none if the person's would give the token more. A gateway's own token stands for the gateway,
+ * whoever it is bound to.
  */
 async function limitedToUser(
   { ledger }: AuthenticatorOptions,
@@ -146,7 +146,7 @@ const narrowerRole = (given: Role, own: Role): readonly Role[] => {
   return rolesWithin([given], [own]) ? [own] : []
 }
 
-/** The purpose bounds the roles, whatever they are (identity/README.md). */
+/** The purpose limits the roles (identity/README.md). */
 function permissionsWithin(purpose: string, roles: readonly Role[]): ReadonlySet<Permission> {
   const runtime = purpose === 'gateway_runtime'
   return new Set([...permissionsOf(roles)].filter((permission) => (permission === 'runtime:connect') === runtime))
@@ -165,7 +165,7 @@ async function sessionPrincipal(options: AuthenticatorOptions, hash: string): Pr
   if (row === undefined) throw new Failure('invalid_api_token')
   const session = fromRow(runtimeSessions, row)
   if (clock.now() >= session.expiresAt) throw new Failure('session_expired')
-  // A session ends with the runtime token it was given for (fleet/README.md, Trust).
+  // A session ends with its runtime token (fleet/README.md, Trust).
   const [token] = await state.read('select * from tokens where id = ? and deleted = 0', [session.tokenId])
   if (token === undefined) throw new Failure('invalid_api_token')
   const status = tokenStatus(fromRow(tokens, token), clock.now())
@@ -175,7 +175,7 @@ async function sessionPrincipal(options: AuthenticatorOptions, hash: string): Pr
 
 export type RuntimeSessionRow = typeof runtimeSessions.$inferSelect
 
-/** The instance of a gateway that a session was given to. */
+/** The gateway instance of a session. */
 export const runtimePrincipal = ({
   gatewayId,
   instanceId,

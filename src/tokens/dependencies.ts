@@ -1,4 +1,4 @@
-/** What the routes and rules of tokens need of the rest of the control plane. */
+/** What the routes and rules of tokens need from the rest of the control plane. */
 import type { Recorder } from '../events/recorder.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -18,7 +18,7 @@ export interface TokenDependencies {
   randomBytes(size: number): Uint8Array
   depletion: DepletionView
   alerts: AlertThresholds
-  /** Told the new secret when the runtime token that starts hand over is rotated. */
+  /** Called with the new secret when the runtime token of a start is rotated. */
   onRuntimeToken?(secret: string): void
 }
 

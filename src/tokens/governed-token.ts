@@ -1,6 +1,6 @@
 /**
- * A token as gateways decide by it: one row of the state database, opened. Everything a person would recognise it by
- * (name, metadata, prefix, creator) stays in the ledger.
+ * A token as gateways use it for decisions: one row of the state database. What a person would recognise it by (name,
+ * metadata, prefix, creator) is in the ledger only.
  */
 
 import type { Delegation } from '../identity/delegation.ts'
@@ -42,7 +42,7 @@ export interface GovernedToken {
   rotatedAt: number | null
   revokedAt: number | null
   version: number
-  /** Set on OAuth access tokens, whose permissions stand here and come from no role. */
+  /** Set on OAuth access tokens, whose permissions are listed here and come from no role. */
   delegation?: Delegation
 }
 
@@ -59,7 +59,7 @@ export interface TokenAccount {
 
 export type TokenStatus = 'active' | 'revoked' | 'expired' | 'rotated' | 'budget_exhausted' | 'request_exhausted'
 
-/** The status at an instant, computed and never stored: what has passed has passed with no job having run. */
+/** The status at an instant, computed and never stored, so that no background job is needed. */
 export function tokenStatus(
   token: Pick<GovernedToken, 'expiresAt' | 'rotatedAt' | 'revokedAt'>,
   now: number,

@@ -1,7 +1,7 @@
 /**
- * Pages of tokens, newest first, by id: ids are made in the order of time, so a token that is made while somebody pages
- * stands before the first page and moves nothing. A cursor holds the last id seen and a digest of the filters it
- * belongs to; it is not secret, it only cannot be used with other filters.
+ * Pages of tokens, newest first, by id. Ids are in order of time, so a token made during paging is before the first
+ * page and moves nothing. A cursor contains the last id and a digest of its filters. It is not secret, but cannot be
+ * used with other filters.
  */
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'

@@ -1,4 +1,4 @@
-/** Whether a consumer group or a policy names a token: then it bounds the token, although the token does not name it. */
+/** Whether a consumer group or a policy names a token: then it limits the token although the token does not name it. */
 import type { Statement } from '../store/statement.ts'
 
 /**

@@ -1,6 +1,6 @@
 /**
- * A token as the API shows it (handbook/tokens.md). The secret is not among what it is made from. Status is
- * computed for the instant of reading; the counts of depletion are null where nothing counts them.
+ * A token as the API shows it (handbook/tokens.md), never with its secret. The status is computed for the time of
+ * reading. Counts of depletion are null if nothing counts them.
  */
 import { z } from 'zod'
 import { keyClasses } from '../identity/key-class.ts'

@@ -1,6 +1,6 @@
 /**
- * A token's whole row of the ledger, opened, and its two rows, closed: the ledger's and the one that gateways decide by.
- * The hash is in the state database alone.
+ * A token's complete row of the ledger, and the mapping to its two rows: the ledger's and the state's. The hash is in
+ * the state database only.
  */
 import { Failure } from '../failure.ts'
 import type { KeyClass } from '../identity/key-class.ts'
@@ -52,7 +52,10 @@ export interface StateOnly {
   accountIds: readonly string[]
 }
 
-/** The state row's own, and what it knows before the ledger does: whether the token is revoked, as of which version. */
+/**
+ * What the state row adds, and what it knows before the ledger does: whether the token is revoked, and since which
+ * version.
+ */
 export interface StateRow extends StateOnly {
   revokedAt: number | null
   version: number
@@ -83,7 +86,7 @@ export async function findToken(ledger: Database, id: string): Promise<StoredTok
   return row === undefined ? null : openToken(row)
 }
 
-/** What the state says of a token. Throws `conflict` where it does not know it. */
+/** The state's knowledge of a token. Throws `conflict` if it does not know it. */
 export async function requireStateRow(state: Database, id: string): Promise<StateRow> {
   const row = await findStateRow(state, id)
   if (row === null) throw new Failure('conflict')
@@ -97,7 +100,7 @@ export async function findStateRow(state: Database, id: string): Promise<StateRo
   return { hash, eventTeamId, accountIds: JSON.parse(accountIds) as string[], revokedAt, version }
 }
 
-/** A row of the state's `tokens` as far as that knows the token; the rest is as of one that the ledger has lost. */
+/** A token from its row in the state. The rest is filled as for one that the ledger has lost. */
 export function openStateToken(row: Row): { token: StoredToken; only: StateOnly } {
   const { id, hash, eventTeamId, accountIds } = fromRow(stateTokens, row)
   const only = { hash, eventTeamId, accountIds: JSON.parse(accountIds) as string[] }
@@ -166,7 +169,7 @@ export function insertToken(token: Omit<StoredToken, 'version'>, only: StateOnly
   return { state, ledger: [row, ...drawOnSources(token.id, only.accountIds)] }
 }
 
-/** Gives a token's row of the ledger all that the state says of it. */
+/** Copies all that the state knows to a token's row of the ledger. */
 export const followState = (token: StoredToken): Statement =>
   updateRow(ledgerTokens, token.id, {
     ...scopeColumns(token),
@@ -177,7 +180,7 @@ export const followState = (token: StoredToken): Statement =>
     version: token.version,
   })
 
-/** What the ledger keeps of the accounts that a token draws on beside its own, which is the first of them. */
+/** The accounts that a token draws on besides its own, as the ledger stores them. */
 function drawOnSources(tokenId: string, [, ...sources]: readonly string[]): Statement[] {
   if (sources.length === 0) return []
   const sql = 'insert into source_accounts (token_id, account_id) select ?, value from json_each(?)'
@@ -185,8 +188,8 @@ function drawOnSources(tokenId: string, [, ...sources]: readonly string[]): Stat
 }
 
 /**
- * What the limits of a token say of its account, in the state: nothing where it has none. An account that tokens share
- * keeps the strictest limit any of them was given.
+ * The limits of a token on its account, in the state; nothing without limits. An account that tokens share keeps the
+ * strictest limit that any of them was given.
  */
 export function limitAccount(accountId: string | null, scope: TokenScope): Statement[] {
   const limits = accountLimits(scope)

@@ -1,7 +1,6 @@
 /**
- * What callers send about tokens (handbook/tokens.md), and how it is read: limits stand at the top level or in
- * `bindings`, an expiry is a length or an instant. Null means no limit. Absent means what the token inherits: from the
- * token that makes it, or from its source.
+ * Parses what callers send about tokens (handbook/tokens.md): limits at the top level or in `bindings`, an expiry as a
+ * length or an instant. Null means no limit. An absent limit is inherited, from the creator or the source.
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
@@ -61,7 +60,9 @@ export const createTokenBody = z.strictObject({
 })
 export type CreateTokenBody = z.infer<typeof createTokenBody>
 
-/** What may be narrowed; absent is inherited, and null, the widest, is refused where the source has a limit. */
+/**
+ * The limits that may be narrowed. Absent ones are inherited; null, the widest, is refused if the source has a limit.
+ */
 const narrowing = {
   bindings: tokenBindings.optional(),
   policy_ids: z.array(z.uuid()).max(100).optional(),
@@ -106,7 +107,7 @@ export function limitOf(body: Limits & { bindings?: Limits | null | undefined },
   return top ?? bound ?? (top === null || bound === null ? null : undefined)
 }
 
-/** The instant a token ends; undefined where the body says nothing of it. Both ways of saying it, or a past: 422. */
+/** When a token ends; undefined if the body does not say. Both forms at once, or a time in the past, are 422. */
 export function expiryOf(
   body: { expires_in_seconds?: number | null | undefined; expires_at?: string | null | undefined },
   now: number,

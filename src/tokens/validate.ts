@@ -1,5 +1,6 @@
 /**
- * Whether a secret is one of a usable token, for programs that take tokens of this installation (handbook/tokens.md).
+ * Whether a secret belongs to a usable token, for programs that accept tokens of this installation
+ * (handbook/tokens.md).
  */
 import { z } from 'zod'
 import type { Principal } from '../identity/principal.ts'
@@ -18,7 +19,7 @@ export const validationSchema = z.union([
 ])
 export type Validation = z.infer<typeof validationSchema>
 
-/** A token that the principal may not see is unknown to it. */
+/** A token that the principal may not see counts as unknown. */
 export async function validateToken(
   { state, ledger, depletion }: Pick<TokenDependencies, 'state' | 'ledger' | 'depletion'>,
   principal: Principal,

@@ -1,7 +1,7 @@
 /**
- * How many tokens there are, by what people ask for (handbook/tokens.md). What does not change with time is
- * counted as tokens are made (store/schema/ledger); of the states only those that have ended are counted here, each
- * by its own index, and what is left is active.
+ * How many tokens there are, by common questions (handbook/tokens.md). Counts that do not change with time are kept as
+ * tokens are made (store/schema/ledger). Of the statuses only the ended ones are counted here, each by its own
+ * index; the rest is active.
  */
 import { z } from 'zod'
 import type { Principal } from '../identity/principal.ts'
@@ -54,7 +54,7 @@ export async function tokenViews(
   }
 }
 
-/** The kept counts where whole teams are seen; a user's own tokens are counted one by one. */
+/** Uses the stored counts for whole teams; a user's own tokens are counted one by one. */
 function groupsOf({ teamId }: Principal, { sql, args }: Statement): [string, Statement['args']] {
   const all = args.length === 0
   const ofTeam = teamId !== null && args.length === 1 && args[0] === teamId

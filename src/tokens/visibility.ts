@@ -1,7 +1,7 @@
 /**
- * Which tokens a caller sees and may act on: a member the member's own; beyond that a team's token those of its team, a
- * user's token those of the user's teams and the user's own; what is bound to neither, and a session, all. What is not
- * seen is answered as if it did not exist.
+ * Which tokens a caller sees and may act on: a member the member's own; otherwise a team's token those of its team, a
+ * user's token those of the user's teams and the user's own, and an unbound token or a session all. Invisible tokens
+ * are answered with 404.
  */
 import { Failure } from '../failure.ts'
 import type { Role } from '../identity/permissions.ts'

@@ -93,12 +93,12 @@ export function usageFailure(
   detail?: string,
 ): Failure {
   if (reason === 'unknown') {
-    const message = `Part of a limit of ${resource} is out of reach: retry shortly`
+    const message = `Part of a limit of ${resource} cannot be reached: retry shortly`
     return new Failure('usage_authority_unavailable', { message, retryAfter: retryAfter ?? 1 })
   }
   const requests = !countsMoney(account)
   if (reason === 'held') {
-    const message = `What is left of ${limitName(account)} of ${resource} is held by requests that run: retry shortly`
+    const message = `What is left of ${limitName(account)} of ${resource} is held by running requests: retry shortly`
     const code = requests ? 'usage_authorization_request_limit_exceeded' : 'usage_authorization_budget_exceeded'
     return new Failure(code, { message, retryAfter: retryAfter ?? 1 })
   }

@@ -75,7 +75,7 @@ const account = (id: string, maxRequests: number, version: number) => ({
   args: [id, maxRequests, version],
 })
 
-/** Changes an account in a new version of the state, which the control plane hears of. */
+/** Changes an account in a new version of the state, and tells the control plane of the version. */
 async function change(id: string, maxRequests: number): Promise<void> {
   newest += 1
   await setHead(newest)
@@ -100,7 +100,7 @@ for (const trouble of ['hangs', 'fails'] as const) {
     expect(await slotsOf(rows, 'token/a/requests')).toBe(60)
     expect(await slotsOf(rows, 'group/g/requests')).toBe(30)
     expect(await slotsOf(rows, 'access/p/t/tokens')).toBe(40)
-    // A limit that was never read is not known, and is not taken for none.
+    // A limit that was never read is unknown, which is not the same as no limit.
     expect(await limitOf('token/new/requests')).toBe('unknown')
     await expect(slotsOf(rows, 'token/new/requests')).rejects.toMatchObject({ code: 'dependency_unavailable' })
   })

@@ -6,8 +6,7 @@
  * a released worker, is refused and recorded.
  *
  * In a ledger restored from an older copy (usage/lease/allocator/restored-ledger.ts), a worker that is unknown or has
- * not
- * registered since is believed: the events that it ships again were within its grants.
+ * not registered since is believed: the events that it ships again were within its grants.
  */
 import type { Statement } from '../store/statement.ts'
 import { countsMoney, readAccountName } from './account-name.ts'

@@ -1,4 +1,4 @@
-/** When a limit counts as used up, that it is told once, and whose events the news of limits are. */
+/** When a limit counts as used up, that it is recorded once, and the attribution of events about limits. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type Event, eventSchema, noAttribution } from '../events/event.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/testing/installation.ts'
@@ -209,7 +209,7 @@ test('publishes the worst excess of a provider and model to gateways once, with 
   expect(await newsTold()).toMatchObject([
     { event_type: 'usage.bound_exceeded', event_attribution: { token_id: id }, details: { excess: 0.000002 } },
   ])
-  // Nobody's word makes an excess larger than what is booked.
+  // A reported excess never exceeds what is booked.
   await shipped(1_000_000)
   await news.exceeded()
   expect(await published()).toEqual([{ id: 'p/m', amount: 5000 }])

@@ -140,7 +140,7 @@ test.concurrent('a sidecar without any other process restarts from its copy unti
   await second.ready()
   expect([await second.ask(good), await second.ask(gone)]).toEqual([200, 401])
   await until('it refuses', async () => (await second.ask(good)) === 503, { withinMs: 30_000 })
-  expect((await second.readyz()).reason).toContain('no news')
+  expect((await second.readyz()).reason).toContain('too old')
 })
 
 describe('a primary restored from an older copy', () => {

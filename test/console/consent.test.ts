@@ -111,7 +111,7 @@ test('a scope added after the page was shown must be shown before approval', asy
     body: { scope: 'gateway:invoke tokens:read' },
   })
   await page.getByRole('button', { name: 'Approve' }).click()
-  await page.getByText('is not what was shown').waitFor()
+  await page.getByText('has changed since it was shown').waitFor()
   await page.getByText('tokens:read').waitFor()
   await page.getByRole('button', { name: 'Approve' }).click()
   await page.waitForURL(/^http:[^?]*\/callback/)

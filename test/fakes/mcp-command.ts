@@ -1,4 +1,4 @@
-/** An MCP server on pipes, run as a program: what it does is said by its first argument. */
+/** An MCP server on pipes, run as a program. Its first argument says what it does. */
 import { argv, env, pid } from 'node:process'
 
 const [behaviour = ''] = argv.slice(2)

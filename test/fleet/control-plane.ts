@@ -75,7 +75,7 @@ export async function startControlPlane(
       SERVICE_CONTROL_PLANE_LISTEN: `127.0.0.1:${port}`,
       ...environment,
     })
-    // One that has ended is no longer waited for than its last words take to be read.
+    // Waits no longer for an ended process than it takes to read its last output.
     const ended = process.exited.then(() => eventually(() => readyOf(process), { withinMs: 500 }))
     const ready = eventually(() => readyOf(process), { withinMs: 60_000 })
     const line = await Promise.race([ready, ended]).catch(async (error) => {

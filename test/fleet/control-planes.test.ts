@@ -117,7 +117,10 @@ test('one Idempotency-Key at both control planes at once makes one record', asyn
   expect((await ask(fleet.planes[1])).headers.get('idempotency-replayed')).toBe('true')
 })
 
-/** As many at once, dealt out to gateways of both control planes; one that nobody could decide on is sent again. */
+/**
+ * This many concurrent requests, spread over gateways of both control planes. One that could not be decided is sent
+ * again.
+ */
 const sayMany = (token: string, times: number): Promise<{ status: number; tokens: number }[]> =>
   Promise.all(
     Array.from({ length: times }, async (_, index) => {

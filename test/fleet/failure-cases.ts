@@ -12,7 +12,7 @@ import type { FleetGateway } from './gateway.ts'
 import { wrongClock } from './wrong-clock.ts'
 
 /** How long a failure lasts. */
-const troubleMs = 2000
+const failureMs = 2000
 const coming = { withinMs: 60_000 }
 
 /** This machine lacks what the case needs. */
@@ -38,7 +38,7 @@ const primaryAway =
     await trial.accepted(token)
     await begin(trial)
     const asked = trial.end(trial.fleet.planes[0], token)
-    await Bun.sleep(troubleMs)
+    await Bun.sleep(failureMs)
     await end(trial)
     await asked
   }
@@ -48,7 +48,7 @@ async function primaryWiped(trial: FailureTrial): Promise<void> {
   const copy = await state.copy()
   await trial.endedToken()
   await state.wipe()
-  await Bun.sleep(troubleMs)
+  await Bun.sleep(failureMs)
   await state.restore(copy)
 }
 
@@ -72,7 +72,7 @@ async function controlPlaneKilled(trial: FailureTrial): Promise<void> {
   await first.kill()
   await asked
   await trial.end(second, token)
-  await Bun.sleep(troubleMs)
+  await Bun.sleep(failureMs)
   await first.restart()
 }
 
@@ -158,7 +158,7 @@ async function diskFull(trial: FailureTrial): Promise<void> {
   const ballast = join(directory, 'ballast')
   fillDisk(ballast)
   for (let round = 0; round < 3; round++) await trial.endedToken()
-  await Bun.sleep(troubleMs)
+  await Bun.sleep(failureMs)
   rmSync(ballast)
   await until('it is ready again', isReady(full), coming)
 }

@@ -26,13 +26,13 @@ interface Outcome {
   seconds: number
   counted: Counted | null
   /** Empty where everything held. */
-  trouble: string
+  error: string
 }
 
 async function runCase(trial: FailureTrial, fail: FailureCase): Promise<Outcome> {
   const began = performance.now()
-  const outcome = (counted: Counted | null, trouble: string): Outcome => ({
-    ...{ seconds: Math.round((performance.now() - began) / 1000), counted, trouble },
+  const outcome = (counted: Counted | null, error: string): Outcome => ({
+    ...{ seconds: Math.round((performance.now() - began) / 1000), counted, error },
   })
   try {
     const counted = await trial.run(fail)
@@ -47,7 +47,7 @@ async function runCase(trial: FailureTrial, fail: FailureCase): Promise<Outcome>
   }
 }
 
-const row = ({ seconds, counted, trouble }: Outcome) => ({
+const row = ({ seconds, counted, error }: Outcome) => ({
   seconds,
   ...(counted !== null && {
     answered: counted.answers - counted.unanswered,
@@ -60,7 +60,7 @@ const row = ({ seconds, counted, trouble }: Outcome) => ({
     'replicas unequal': counted.replicasUnequal,
     'chains verify': counted.verifyExitCode === 0 ? 'yes' : 'no',
   }),
-  ...(trouble !== '' && { trouble: trouble.slice(0, 60) }),
+  ...(error !== '' && { error: error.slice(0, 60) }),
 })
 
 const cases = values.case.map((name): [string, FailureCase] => {
@@ -69,7 +69,7 @@ const cases = values.case.map((name): [string, FailureCase] => {
   return [name, found]
 })
 const outcomes: Record<string, Outcome> = {}
-const overdue: Outcome = { seconds: maxSeconds, counted: null, trouble: 'not over in time' }
+const overdue: Outcome = { seconds: maxSeconds, counted: null, error: 'not over in time' }
 
 const trial = await FailureTrial.start({
   sidecars: Number(values.sidecars),
@@ -78,11 +78,11 @@ const trial = await FailureTrial.start({
 for (const [name, fail] of cases) {
   const outcome = await Promise.race([runCase(trial, fail), Bun.sleep(maxSeconds * 1000).then(() => overdue)])
   outcomes[name] = outcome
-  console.error(`${name}: ${outcome.seconds} s ${outcome.trouble}`)
+  console.error(`${name}: ${outcome.seconds} s ${outcome.error}`)
   if (outcome === overdue) break
 }
 console.table(Object.fromEntries(Object.entries(outcomes).map(([name, outcome]) => [name, row(outcome)])))
 const ended = Object.values(outcomes)
 if (!ended.includes(overdue)) await trial[Symbol.asyncDispose]()
 // What is still running ends with this process.
-process.exit(ended.every(({ trouble }) => trouble === '' || trouble.startsWith('skipped')) ? 0 : 1)
+process.exit(ended.every(({ error }) => error === '' || error.startsWith('skipped')) ? 0 : 1)

@@ -94,7 +94,7 @@ export class FailureTrial implements AsyncDisposable {
     return propagation
   }
 
-  /** A token that gateways have taken for a while and that is revoked then. */
+  /** A token that gateways have accepted for a while and that is then revoked. */
   async endedToken(plane: ControlPlane = this.fleet.planes[1]) {
     const token = await this.newToken()
     await this.accepted(token)

@@ -10,7 +10,7 @@ export interface Answer {
   /** 0 where no whole answer came. */
   status: number
   /** Why none came, as `fetch` said it. */
-  trouble?: string
+  error?: string
 }
 
 export interface Load {
@@ -44,7 +44,7 @@ export function startLoad(gateways: readonly FleetGateway[], tokens: readonly st
       answer.status = response.status
     } catch (error) {
       // The gateway was killed, or has not come back yet: no answer is no answer.
-      answer.trouble = error instanceof Error ? error.message : String(error)
+      answer.error = error instanceof Error ? error.message : String(error)
     }
   }
   const drive = async (gateway: FleetGateway): Promise<void> => {

@@ -71,7 +71,7 @@ export const verify = (terminal: Terminal) =>
       if (args.json !== true) await conclude(summary, keys.length > 0, terminal)
       if (summary.findings > 0) {
         throw new Failure('events_tampered', {
-          message: `${altered ? 'Events are not as they were written' : 'Events are as they were written, sums of them are not'}: ${summary.findings} findings`,
+          message: `${altered ? 'The stored events were altered' : 'Events are as they were written, sums of them are not'}: ${summary.findings} findings`,
         })
       }
     },

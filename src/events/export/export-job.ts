@@ -1,7 +1,7 @@
 /**
- * Exports made in the background, as the ledger keeps them: queued → processing → completed or failed, and a completed
- * one expires with its file. Each step is a change with its event, guarded by the state that it goes on from, so that of
- * several control planes one takes it.
+ * Background exports in the ledger: queued → processing → completed or failed. A completed one expires with its file.
+ * Each step is a change with its event, guarded by the former state, so that only one of several control planes makes
+ * it.
  */
 import { z } from 'zod'
 import { anonymous } from '../../identity/principal.ts'
@@ -51,10 +51,12 @@ export const exportJobSchema = z.object({
 
 const instant = (milliseconds: number | null): string | null => (milliseconds === null ? null : timestamp(milliseconds))
 
-/** Whose events its maker saw when it was made. */
+/** Which events its creator could see when it was made. */
 export const visibilityOfJob = ({ sees }: ExportJob): Visibility => JSON.parse(sees)
 
-/** The condition that a job is shown with a status: it has expired from that instant on, whenever its file is removed. */
+/**
+ * The condition that a job has a status. It counts as expired from that instant on, even before its file is removed.
+ */
 export function exportSummary(status: ExportState, now: number): Statement {
   if (status === 'expired')
     return { sql: "(state = 'expired' or (state = 'completed' and expires_at <= ?))", args: [now] }
@@ -84,7 +86,7 @@ export const publicJob = (job: ExportJob, now: number): z.infer<typeof exportJob
   expires_at: instant(job.expiresAt),
 })
 
-/** Jobs that meet a condition, in the order they were made. */
+/** Jobs that meet a condition, in order of creation. */
 export async function readJobs(ledger: Database, condition: Statement, limit: number): Promise<ExportJob[]> {
   const rows = await ledger.read(`select * from export_jobs where ${condition.sql} order by id limit ?`, [
     ...condition.args,
@@ -93,7 +95,7 @@ export async function readJobs(ledger: Database, condition: Statement, limit: nu
   return rows.map((row) => fromRow(exportJobs, row))
 }
 
-/** A change of a job that holds only while the condition does; otherwise its transaction fails a check. */
+/** A change of a job that holds only while the condition does. Otherwise its transaction fails. */
 export const changeJob = (id: string, set: Statement, whileTrue: Statement): Statement[] => [
   {
     sql: `insert into guards (holds) select 0 where not exists (
@@ -103,7 +105,7 @@ export const changeJob = (id: string, set: Statement, whileTrue: Statement): Sta
   { sql: `update export_jobs set ${set.sql} where id = ?`, args: [...set.args, id] },
 ]
 
-/** The event of a step of a job; its request is the call that asked for the job. */
+/** The event of a step of a job. Its request id is that of the call that created the job. */
 export async function jobEvent(
   { state, clock, newId }: ExportDependencies,
   job: ExportJob,

@@ -1,9 +1,9 @@
 /**
- * Makes the files of exports that were asked for in the background: one at a time on each control plane, at constant
- * memory. A file is written under another name and gets its own when it is whole. What a process that died has begun is
- * begun again, by the same control plane when it is back, or by another one after a minute without a sign of life.
+ * Writes the files of background exports, one at a time on each control plane, at constant memory. A file is written
+ * under another name and renamed when complete. What a dead process began is started again, by the same control plane
+ * when it is back, or by another one after a minute without a sign of life.
  *
- * All files together take at most `export_limit_bytes`; each is removed after `export_keep_hours`.
+ * All files together take at most `export_limit_bytes`. Each is removed after `export_keep_hours`.
  */
 import { mkdirSync, readdirSync, statSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
@@ -21,27 +21,27 @@ import {
 } from './export-job.ts'
 
 interface ExportRunnerOptions extends ExportDependencies {
-  /** Where the files are, in the data directory. */
+  /** The directory of the files in the data directory. */
   directory: string
-  /** Where this control plane is found by whoever asks another one for a file of its. */
+  /** The address of this control plane, for others that are asked for its files. */
   address(): string
   settings: { export_keep_hours: number; export_limit_bytes: number }
 }
 
 export interface ExportRunner {
-  /** Takes up what waits, in the background; does nothing while something runs. */
+  /** Starts waiting jobs in the background, unless one is running. */
   start(): void
-  /** Removes what has expired and takes up again what was left; to be called every few seconds. */
+  /** Removes what has expired and resumes what was left. Call every few seconds. */
   tend(): Promise<void>
-  /** The file of a completed job. Throws `export_elsewhere` where another control plane has it. */
+  /** The file of a completed job. Throws `export_elsewhere` if another control plane has it. */
   fileOf(job: ExportJob): string
-  /** Stops writing; what is not whole is begun again at the next start. */
+  /** Stops writing. Incomplete files are started again at the next start. */
   stop(): Promise<void>
 }
 
 const abandonedAfterMilliseconds = 60_000
 const heartbeatMilliseconds = 1000
-/** Rows of jobs whose file is gone are forgotten after this long. */
+/** How long rows of jobs are kept after their file is gone. */
 const forgottenAfterMilliseconds = 90 * 86_400_000
 
 export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
@@ -53,7 +53,9 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
   const start = () => {
     if (running !== null || stopping.signal.aborted) return
     running = runAll(options, owner, stopping.signal)
-      .catch((error: unknown) => log.error({ error: String(error) }, 'Exports could not be made and wait'))
+      .catch((error: unknown) =>
+        log.error({ error: String(error) }, 'Exports could not be made and will be tried again'),
+      )
       .finally(() => {
         running = null
       })
@@ -62,7 +64,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
     start,
     async tend() {
       const now = clock.now()
-      // What this control plane left unfinished when it stopped is its own to begin again.
+      // What this control plane left unfinished is its own to start again.
       const left = { sql: "state = 'processing' and (heartbeat_at < ? or (owner = ? and ?))", args: [] }
       const abandoned = [now - abandonedAfterMilliseconds, owner, running === null ? 1 : 0]
       for (const job of await readJobs(ledger, { ...left, args: abandoned }, 100)) await requeue(options, job)
@@ -87,7 +89,7 @@ export function createExportRunner(options: ExportRunnerOptions): ExportRunner {
 
 const fileName = (directory: string, { id, format }: ExportJob): string => join(directory, `${id}.${format}`)
 
-/** What tells this data directory from those of other control planes, for good. */
+/** A permanent id of this data directory, to tell it from those of other control planes. */
 const ownName = (directory: string): string => readOrMake(join(directory, 'owner'), () => Bun.randomUUIDv7())
 
 async function runAll(options: ExportRunnerOptions, owner: string, signal: AbortSignal): Promise<void> {
@@ -138,7 +140,7 @@ async function run(options: ExportRunnerOptions, job: ExportJob, signal: AbortSi
 interface Written {
   events: number
   bytes: number
-  /** When the first of them happened: what was before it in the window, retention has removed. */
+  /** When the first of them happened. Retention has removed earlier ones of the window. */
   firstEventAt: string | null
 }
 
@@ -173,7 +175,7 @@ async function writeFile(options: ExportRunnerOptions, job: ExportJob, signal: A
   }
 }
 
-/** What the files take beside that of this job. */
+/** The size of all files except this job's. */
 const bytesOfOthers = (directory: string, job: ExportJob): number =>
   readdirSync(directory)
     .filter((name) => !name.startsWith(job.id))
@@ -219,13 +221,13 @@ async function fail(options: ExportRunnerOptions, job: ExportJob, thrown: unknow
   await recorder.change({ event, state: [], ledger: changeJob(job.id, set, mine(job)) })
 }
 
-/** Removes files whose time is over: its own, and of the rows of control planes that are gone nothing but the state. */
+/** Removes expired files: its own ones; for control planes that are gone only the state in the rows. */
 async function expire(options: ExportRunnerOptions, owner: string): Promise<void> {
   const { ledger, recorder, clock, directory } = options
   const now = clock.now()
   const over = { sql: "state = 'completed' and expires_at <= ?", args: [now] }
   for (const job of await readJobs(ledger, over, 100)) {
-    // Its owner comes first; another one speaks for it only when it does not.
+    // Its owner comes first. Another control plane acts only if the owner does not.
     if (job.owner !== owner && now < (job.expiresAt ?? 0) + abandonedAfterMilliseconds) continue
     const event = await jobEvent(options, job, { type: 'export.expired' })
     const expired = changeJob(job.id, { sql: "state = 'expired'", args: [] }, over)
@@ -234,7 +236,7 @@ async function expire(options: ExportRunnerOptions, owner: string): Promise<void
   await removeStray(ledger, directory)
 }
 
-/** Files of jobs that have expired, whoever said so, or that no row knows. */
+/** Files of expired jobs, and files without a row. */
 async function removeStray(ledger: ExportRunnerOptions['ledger'], directory: string): Promise<void> {
   const files = readdirSync(directory).filter((name) => name !== 'owner')
   if (files.length === 0) return

@@ -1,8 +1,7 @@
 /**
- * Every event of a window as text, oldest first, at constant memory: a page is read when the one before has been taken
- * by the reader. What arrives after the start is not part of it. A database that fails on the way breaks the text off,
- * and so does retention where it removes what was not read yet (events/log/unread-events.ts): half an export, or one with a hole,
- * never looks like a whole one.
+ * Every event of a window as text, oldest first, at constant memory: a page is read when the reader has taken the one
+ * before. Events that arrive after the start are left out. A database error breaks the text off, and so does retention
+ * if it removes unread events (events/log/unread-events.ts): a partial export never looks complete.
  */
 import { Failure } from '../../failure.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
@@ -46,25 +45,25 @@ interface ExportWindow {
   since: number
   /** Exclusive; null for no end. */
   until: number | null
-  /** The position of the last event that is part of it. */
+  /** The position of the last event to include. */
   lastPosition: Position
   visibility: Visibility
-  /** Fires when nobody wants it any more. */
+  /** Fires when the reader has left. */
   signal: AbortSignal
   /** Events read at a time; default 500. */
   pageSize?: number
 }
 
-/** A piece of the text, with how many events it holds and how much of the window lies behind, from 0 to 1. */
+/** A piece of the text, with its number of events and the finished part of the window, from 0 to 1. */
 export interface ExportPiece {
   text: string
   events: number
   progress: number
-  /** When the first of them happened, where there are any. */
+  /** When the first event happened, if there are any. */
   firstEventAt?: string | undefined
 }
 
-/** Says when the first event of an export happened: what was before it in the window, retention has removed. */
+/** Says when the first event of an export happened. Retention has removed earlier ones of the window. */
 const firstEventHeader = 'x-service-first-event-at'
 
 /** Where the ledger's events end. */
@@ -75,7 +74,7 @@ export async function lastPosition(ledger: Database): Promise<Position> {
   return positionOf(last)
 }
 
-/** The text of a window in a format, piece by piece; it ends early where the signal has fired. */
+/** The text of a window in a format, piece by piece. Ends early if the signal has fired. */
 export const exportText = (
   ledger: Database,
   window: ExportWindow,
@@ -83,8 +82,8 @@ export const exportText = (
 ): AsyncGenerator<ExportPiece, void, undefined> => (format === 'csv' ? asCsv : asJson)(readPages(ledger, window))
 
 /**
- * The text as one streamed answer, which ends with a reader that leaves, and in `firstEventHeader` where it begins. What
- * fails before that is known is thrown.
+ * The text as one streamed answer, with the first event's time in `firstEventHeader`. Stops when the reader leaves.
+ * Throws errors that occur before the header is known.
  */
 export async function exportAnswer(ledger: Database, window: ExportWindow, format: ExportFormat): Promise<Response> {
   const pieces = exportText(ledger, window, format)
@@ -115,7 +114,7 @@ interface Page {
   progress: number
 }
 
-/** The pages. What retention overtakes before its first page begins again, with what is left. */
+/** The pages. If retention overtakes it before the first page, it starts again with what is left. */
 async function* readPages(ledger: Database, window: ExportWindow): AsyncGenerator<Page> {
   for (let beginnings = 1; ; beginnings += 1) {
     let begun = false

@@ -1,7 +1,7 @@
 /**
- * How rows come into `events`: at the end of one chain, in one transaction that breaks where the chain has grown
- * meanwhile, so that two writers never make it fork (events/proof/README.md). The columns are read from the body here
- * and nowhere else; a time later than the receipt is clamped in the column only (events/README.md).
+ * Appends rows to `events`: at the end of one chain, in one transaction that fails if the chain has grown meanwhile,
+ * so that two writers never fork it (events/proof/README.md). Columns are read from the body only here. A time later
+ * than the receipt is clamped in the column only (events/README.md).
  */
 import { Failure } from '../../failure.ts'
 import { asBytes, storedText } from '../../store/damage/stored-text.ts'
@@ -10,7 +10,7 @@ import type { Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
 import { chainNext, chainStart } from './chain.ts'
 
-/** Where a chain ends: the number and digest of its last event, or 0 and the digest it starts with. */
+/** The head of a chain: the number and digest of its last event, or 0 and its first digest. */
 export interface ChainHead {
   seq: number
   digest: string
@@ -28,7 +28,7 @@ export interface Chained extends Written {
   digest: string
 }
 
-/** Throws `data_damaged` where no digest is there. */
+/** Throws `data_damaged` if the digest is missing. */
 export async function readChainHead(ledger: Database, chain: string): Promise<ChainHead> {
   const [row] = await ledger.read<{ seq: number; digest: unknown }>(
     `select seq, ${asBytes('digest')} as digest from chains where chain = ?`,
@@ -51,7 +51,7 @@ export function chainAfter(head: ChainHead, written: readonly Written[]): Chaine
   })
 }
 
-/** Statements that append events to a chain whose head is still `head`; otherwise their transaction fails a check. */
+/** Statements that append events to a chain whose head is still `head`. Otherwise their transaction fails. */
 export function appendStatements(options: {
   chain: string
   head: ChainHead
@@ -79,8 +79,8 @@ export function appendStatements(options: {
 }
 
 /**
- * The columns of `events` that are read from an event; `verify` holds each against its body. A column that is added to
- * the table is added here, and nowhere else.
+ * The columns of `events` that are read from an event. `verify` compares each with its body. Add new columns of the
+ * table only here.
  */
 export const eventColumns: Readonly<
   Record<string, (event: Event, receivedAt: number) => string | number | null | undefined>
@@ -96,21 +96,22 @@ export const eventColumns: Readonly<
   token_id: (event) => wellFormed(event.event_attribution.token_id),
 }
 
-/** A worker may ship half of a surrogate pair, which no database can keep: its body has it as an escape. */
+/** A worker may ship half of a surrogate pair, which no database can store: its body has it as an escape. */
 const wellFormed = (text: unknown): string | null => (typeof text === 'string' ? text.toWellFormed() : null)
 
 const columnValues = Object.values(eventColumns)
 const insertEvents = `insert into events (chain, received_at, seq, digest, body,
   ${Object.keys(eventColumns).join()}) values `
-/** Every value that is given costs as much as keeping it: the two that all rows have are given once. */
+/** Each bound value costs as much as storing it, so the two that all rows share are bound once. */
 const placeholders = `(?1,?2,${Array(3 + columnValues.length)
   .fill('?')
   .join()})`
 
 /**
- * Rows of one statement: powers of two, so that there are few texts, each prepared once (store/local-connection.ts), and
- * far fewer values than it may have (32 766). One statement of plain values took 0.7 of the time of one `json_each` on a
- * local file, where this thread waits for it, and 1.2 of it on a remote primary, where it does not.
+ * Rows of one statement: powers of two, so that there are few statement texts, each prepared once
+ * (store/local-connection.ts), with far fewer values than allowed (32 766). One statement of plain values took 0.7 of
+ * the time of one `json_each` on a local file, where this thread waits for it, and 1.2 of it on a remote primary,
+ * where it does not.
  */
 const maxRows = 64
 
@@ -131,18 +132,18 @@ const valuesOf = (receivedAt: number, { event, body, n, digest }: Chained): (str
   ...columnValues.map((value) => value(event, receivedAt) ?? null),
 ]
 
-/** Whether another writer of a remote primary was in the way: the same again a moment later is all there is to do. */
+/** Whether another writer of a remote primary was in the way. Then the same write succeeds a moment later. */
 export const isBusy = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
 
 /**
- * Whether a number of a chain is recorded already behind where the ledger says that the chain ends: a statement that the
- * guard let through shows that one of the two was altered.
+ * Whether a number of a chain is already recorded behind the head that the ledger names. If the guard let the
+ * statement through, one of the two was altered.
  */
 export const isNumberTaken = (error: unknown): boolean =>
   error instanceof Error && (error.message.includes('events.chain, events.seq') || isNumberTaken(error.cause))
 
-/** Which kind of constraint a database error is about, or null where it is about something else. */
+/** The kind of constraint of a database error; null for other errors. */
 export function brokenConstraint(error: unknown): 'check' | 'unique' | 'other' | null {
   if (!(error instanceof Error)) return null
   if (!/constraint failed/i.test(error.message)) return error.cause === undefined ? null : brokenConstraint(error.cause)

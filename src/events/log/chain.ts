@@ -1,10 +1,11 @@
 /**
- * The hash chain that events stand in (events/proof/README.md): d0 = SHA-256(domain ‖ chain id), dn = SHA-256(dn−1 ‖ n
- * ‖ SHA-256(body)), n as eight bytes big-endian, over the exact bytes of the body. Digests are lower-case hex outside.
+ * The hash chain of events (events/proof/README.md): d0 = SHA-256(domain ‖ chain id), dn = SHA-256(dn−1 ‖ n ‖
+ * SHA-256(body)), with n as eight bytes big-endian, over the exact bytes of the body. Digests are lower-case hex
+ * outside.
  */
 const domain = 'gatehouse.events.v1'
 
-/** The digest a chain begins with, before its first event (whose n is 1). */
+/** The digest of a chain before its first event (whose n is 1). */
 export const chainStart = (chain: string): string =>
   new Bun.CryptoHasher('sha256').update(`${domain}\0${chain}`).digest('hex')
 
@@ -15,7 +16,7 @@ export function chainNext(previous: string, n: number, body: string | Uint8Array
   return walk.digest
 }
 
-/** Goes along a chain, event by event. */
+/** Walks along a chain, event by event. */
 export class ChainWalk {
   /** dn−1, n and the body's digest, as they are hashed. */
   readonly #link = Buffer.allocUnsafe(72)
@@ -40,5 +41,5 @@ export class ChainWalk {
   }
 }
 
-/** The control plane's own chain; a gateway worker's chain is named by its worker. */
+/** The control plane's own chain. A worker's chain has the worker's name. */
 export const controlPlaneChain = 'control-plane'

@@ -1,9 +1,9 @@
 /**
- * Takes a gateway worker's events into the ledger, each exactly once and in the order of the worker's chain
- * (events/proof/README.md). A batch that was taken already, in whole or in part, is accepted again: the answer is
- * always the head, from which the worker goes on. A body is stored as it came; nothing in it is trusted that the poster
- * could forge: what is not a valid event of a type that gateways may post, under the poster's own gateway id and an
- * event id of its own, keeps its place in the chain as quarantined (quarantine.ts).
+ * Ingests a gateway worker's events into the ledger, each exactly once and in the order of the worker's chain
+ * (events/proof/README.md). A batch that was ingested before, in whole or in part, is accepted again: the answer is
+ * always the head, after which the worker continues. A body is stored as it came. Nothing in it that the poster could
+ * forge is trusted: only a valid event of a type that gateways may post, with the poster's own gateway id and a new
+ * event id, is taken as such. Anything else keeps its place in the chain as quarantined (quarantine.ts).
  */
 import { Failure } from '../../failure.ts'
 import type { NewId } from '../../lib/ids.ts'
@@ -28,7 +28,7 @@ import { ChainWalk } from './chain.ts'
 import { type QuarantineReason, quarantined, quarantinedType } from './quarantine.ts'
 import type { SlicePace } from './slice-pace.ts'
 
-/** One event as a worker ships it: its number, the chain's digest after it, its exact text. */
+/** An event as a worker ships it: its number, the chain's digest after it, its exact text. */
 export interface ShippedEvent {
   n: number
   digest: string
@@ -38,18 +38,18 @@ export interface ShippedEvent {
 interface Batch {
   /** The worker's chain: `gateway_id/instance_id/n`. */
   chain: string
-  /** The gateway whose session posts this. */
+  /** The gateway of the posting session. */
   gatewayId: string
   lines: readonly ShippedEvent[]
   /** Milliseconds since the epoch. */
   receivedAt: number
-  /** How much one transaction takes in; all batches of a process share it. */
+  /** How many events one transaction takes; shared by all batches of a process. */
   pace: SlicePace
   newId: NewId
   log: Log
-  /** What else is written in the transaction that appends these events; called once for each attempt. */
+  /** Further statements for the transaction that appends these events; called once for each attempt. */
   bookingStatements(events: readonly Event[]): readonly Statement[]
-  /** These have been appended, now and by this call. */
+  /** These events were appended by this call. */
   onIngested(events: readonly Event[]): void
 }
 
@@ -59,10 +59,10 @@ const busyWaitMs = 5
 /** More than a million events back. */
 const maxEarlier = 21
 
-/** Where the chain stands: its last number and digest, or 0 and the digest that it starts with. */
+/** The chain's head: its last number and digest, or 0 and its first digest. */
 export const chainHead = (ledger: Database, chain: string): Promise<ChainHead> => readChainHead(ledger, chain)
 
-/** As `chainHead`, with places before it that are 1, 2, 4, … events back, as far as they are kept. */
+/** Like `chainHead`, with the points that are 1, 2, 4, … events back, as far as they are kept. */
 export async function announcedHead(ledger: Database, chain: string): Promise<ChainHead & { earlier: ChainHead[] }> {
   const head = await readChainHead(ledger, chain)
   const back = Array.from({ length: maxEarlier }, (_, power) => head.seq - 2 ** power).filter((seq) => seq > 0)
@@ -75,8 +75,9 @@ export async function announcedHead(ledger: Database, chain: string): Promise<Ch
 }
 
 /**
- * Appends a batch and gives the chain's head. Throws `chain_gap` where events before these are missing, `chain_fork`
- * where a number is recorded with another content, or beyond the chain's named end, or a digest does not follow; slices before it are in the ledger then.
+ * Appends a batch and returns the chain's head. Throws `chain_gap` if earlier events are missing, and `chain_fork` if
+ * a number is recorded with other content or beyond the chain's head, or a digest does not follow. Slices before that
+ * are in the ledger then.
  */
 export async function ingestEvents(ledger: Database, batch: Batch): Promise<ChainHead> {
   const { lines, pace } = batch
@@ -84,18 +85,18 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
   let at = pace.events
   let head = await ingestSlice(ledger, { ...batch, lines: lines.slice(0, at) }, null)
   while (at < lines.length) {
-    // Grants and acknowledgements that wait come in between.
+    // Yields to waiting grants and acknowledgements.
     await yieldToEventLoop()
     const from = at
     at += pace.events
     head = await ingestSlice(ledger, { ...batch, lines: lines.slice(from, at) }, head)
   }
-  // The worker keeps them until it is told this head.
+  // The worker keeps the events until it gets this head.
   await ledger.flush()
   return head
 }
 
-/** `known` is where the chain was a moment ago: that it still is, the transaction makes sure of. */
+/** `known` is the chain's recent head. The transaction checks that it is still valid. */
 async function ingestSlice(ledger: Database, batch: Batch, known: ChainHead | null): Promise<ChainHead> {
   const { clock } = batch.pace
   const began = clock.monotonic()
@@ -108,7 +109,7 @@ async function ingestSlice(ledger: Database, batch: Batch, known: ChainHead | nu
     const last = fresh.at(-1)
     if (last === undefined) return head
     requireChained(head, fresh)
-    // Whoever waits comes before the transaction, too.
+    // Yields before the transaction too.
     await yieldToEventLoop()
     try {
       await batch.pace.write(fresh.length, readMs, (patient) => writeSlice(ledger, batch, { head, fresh, patient }))
@@ -123,7 +124,7 @@ async function ingestSlice(ledger: Database, batch: Batch, known: ChainHead | nu
       const broken = brokenConstraint(error)
       if ((broken !== 'check' && broken !== 'unique') || attempt === attempts) throw error
       if (broken === 'unique') chained = await quarantineRepeated(ledger, batch, fresh)
-      // Otherwise the chain grew between reading its head and writing: look again.
+      // Otherwise the chain grew between the read of its head and the write: read again.
     }
   }
 }
@@ -140,7 +141,7 @@ async function writeSlice(
     ...rollupStatements(events, receivedAt),
     ...batch.bookingStatements(events),
   ]
-  // A worker keeps what is not acknowledged and has more to send at any time: grants and revocations go first.
+  // Grants and revocations go first: a worker keeps what is not acknowledged and can send it at any time.
   await ledger.write(statements, patient)
   batch.onIngested(events)
   reportQuarantined(batch, fresh)
@@ -168,12 +169,12 @@ function parseJson(body: string): unknown {
   try {
     return JSON.parse(body)
   } catch {
-    // No JSON, so no event either, like anything else that is none.
+    // Invalid JSON is not an event.
     return undefined
   }
 }
 
-/** Puts those events aside whose id is recorded already, or stands in the batch twice. */
+/** Quarantines events whose id is already recorded or appears twice in the batch. */
 async function quarantineRepeated(ledger: Database, batch: Batch, events: readonly Chained[]): Promise<Chained[]> {
   const rows = await ledger.read<{ event_id: string }>(
     'select event_id from events where event_id in (select value from json_each(?))',
@@ -191,11 +192,11 @@ async function quarantineRepeated(ledger: Database, batch: Batch, events: readon
 function reportQuarantined({ chain, log }: Batch, events: readonly Chained[]): void {
   for (const { n, event } of events) {
     if (event.event_type !== quarantinedType) continue
-    log.error({ chain, n, reason: event.reason_code }, 'An event of a gateway was put aside: it cannot be understood')
+    log.error({ chain, n, reason: event.reason_code }, 'An event of a gateway was quarantined: it is not valid')
   }
 }
 
-/** What was shipped before must be what is recorded. Rows that retention has removed can no longer be compared. */
+/** Repeated events must equal the recorded ones. Rows that retention has removed can no longer be compared. */
 async function requireSameHistory(ledger: Database, { chain, lines }: Batch, head: ChainHead): Promise<void> {
   const [first] = lines
   if (first === undefined || first.n > head.seq) return
@@ -212,7 +213,7 @@ async function requireSameHistory(ledger: Database, { chain, lines }: Batch, hea
   if (atHead !== undefined && atHead.digest !== head.digest) throw new Failure('chain_fork')
 }
 
-/** Whether the bytes of a row are those of a text. */
+/** Whether a row's bytes equal a text. */
 const isSame = (text: string | undefined, stored: unknown): boolean =>
   text !== undefined && Buffer.from(text).equals(storedBytes(stored) ?? new Uint8Array())
 

@@ -1,8 +1,7 @@
 /**
- * What stands in the ledger for a line of a worker's chain that cannot be understood. A chain cannot leave a number out:
- * refusing the line would keep everything behind it in its gateway for ever, until that gateway has no room left and
- * refuses to work. So its bytes take their place in the chain, under an event of the control plane's own that claims
- * nothing of what they say.
+ * What the ledger stores for a line of a worker's chain that is not a valid event. A chain cannot leave a number out:
+ * refusing the line would block everything behind it in its gateway until the outbox is full. So its bytes keep their
+ * place in the chain, under an event of the control plane's own that asserts nothing about them.
  */
 import { timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'

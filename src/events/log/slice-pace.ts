@@ -1,39 +1,38 @@
 /**
- * How many events one transaction takes in, so that grants, acknowledgements and reads never wait long behind it
- * (events/README.md: ingest batches stay under 5 ms). What a machine manages in that time is not known beforehand and
- * changes with what else it does, so each slice's duration decides on those after it. They aim at half of that time: the
- * more of it they need, the more of them are those whose thread the machine takes the processor from meanwhile.
+ * How many events one transaction takes, so that grants, acknowledgements and reads never wait long behind it
+ * (events/README.md: ingest batches stay under 5 ms). What a machine manages in that time is unknown and changes with
+ * its load, so each slice's duration determines the next ones. They aim at half of that time, since longer slices are
+ * interrupted more often by other processes.
  *
- *   longer than the target                          smaller, in proportion, by at most half: one hiccup says little
- *   a whole slice in less than three quarters of it larger by a quarter, which leaves it within
+ *  longer than the target                          smaller, in proportion, by at most half: one slow write says little
+ *  a whole slice in less than three quarters of it larger by a quarter, which stays within the target
  *
- * Between the two it stays. A short slice, the rest of a batch, says nothing of larger ones. What a transaction costs
- * besides its events, such as the last page of each index, is shared by all of them: so slices are about as large as the
- * target allows.
+ * In between the size stays. A short slice, the rest of a batch, says nothing about larger ones. The fixed cost of a
+ * transaction, such as the last page of each index, is shared by its events, so slices are as large as the target
+ * allows.
  *
- * A process writes one slice at a time: a libSQL server does one transaction at a time anyway, and lets those that wait
- * for it pass each other. Four batches at once were no faster together, and kept some writes waiting for all of the 5
- * seconds that they have.
+ * A process writes one slice at a time: a libSQL server runs one transaction at a time anyway, and lets waiting ones
+ * overtake each other. Four batches at once were no faster together, and delayed some writes by up to their 5 s limit.
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { LowPriority } from '../../store/open.ts'
 
 interface PaceBounds {
-  /** Milliseconds that a slice should take at most. */
+  /** The target duration of a slice in milliseconds. */
   targetMs: number
   least: number
   most: number
 }
 
 /**
- * The least is for a machine so busy that whatever it is given takes longer: smaller slices cost more for each event (a
- * third more in sixteens than in 64s), and less would come in.
+ * The minimum is for a machine where every slice is slow: smaller slices cost more for each event (a third more with
+ * 16 than with 64), so less would be ingested.
  */
 export const localPace: PaceBounds = { targetMs: 2.5, least: 32, most: 500 }
-/** A server's transaction has a way there and back, which smaller slices only make more of. */
+/** A transaction of a server has a round trip, so smaller slices only add more of them. */
 export const remotePace: PaceBounds = { targetMs: 5, least: 64, most: 500 }
 const first = 64
-/** Of the target: what takes less is within it when it is larger by a quarter. */
+/** The share of the target below which a slice may grow by a quarter. */
 const roomLeft = 0.75
 
 export class SlicePace {
@@ -44,7 +43,7 @@ export class SlicePace {
 
   readonly #onSlice: (milliseconds: number) => void
 
-  /** `onSlice` is told how long each transaction held the database. */
+  /** `onSlice` is called with how long each transaction held the database. */
   constructor(
     clock: Pick<Clock, 'monotonic'>,
     given: Partial<PaceBounds> = {},
@@ -62,8 +61,8 @@ export class SlicePace {
   }
 
   /**
-   * Writes a slice of so many events when those before it are written. Its time is what the transaction held the database
-   * for, or `readMs` where that is longer, for which reading its events has held this thread.
+   * Writes a slice after the earlier ones. Its duration is how long the transaction held the database, or `readMs` if
+   * reading its events blocked this thread for longer.
    */
   async write(events: number, readMs: number, work: (patient: LowPriority) => Promise<void>): Promise<void> {
     const held = (milliseconds: number): void => {
@@ -71,7 +70,7 @@ export class SlicePace {
       this.#took(events, Math.max(milliseconds, readMs))
     }
     const done = this.#last.then(() => work({ held }))
-    // The next one waits for this one and does not care how it ended; its own caller is told.
+    // The next one runs whether this one succeeds or fails. Its caller gets the error.
     this.#last = done.catch(() => undefined)
     await done
   }

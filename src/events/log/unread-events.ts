@@ -1,11 +1,11 @@
 /**
- * Notices when retention has removed events that a reader who goes from the oldest on had not come to: what it reads then
- * has a hole. Of each chain, whose events have their numbers and their positions in one order and from which retention
- * takes the first ones, the reader keeps how far it has come; a floor beyond that is a hole, whoever has raised it.
+ * Notices that retention has removed events that a reader, going from the oldest on, had not reached: its result would
+ * have a hole. Within a chain numbers and positions have the same order, and retention removes the first events. So
+ * for each chain the reader's progress is kept, and a floor beyond it is a hole.
  *
- * The number a chain has been read to is found by bisection of its events, so this costs some look-ups a chain, however
- * many events there are. It may take for a hole what is none (events removed between the reading of a page and the look
- * at the floors), never the other way round.
+ * The number up to which a chain was read is found by bisection, so this costs a few look-ups for each chain, however
+ * many events there are. It may report a hole that is none (events removed between the read of a page and the check of
+ * the floors), but never the other way round.
  */
 import { Failure } from '../../failure.ts'
 import { asBytes, storedBytes } from '../../store/damage/stored-text.ts'
@@ -14,7 +14,7 @@ import type { Position } from '../query/public-event.ts'
 
 export class UnreadEvents {
   readonly #ledger: Database
-  /** The number up to which each chain's events have been read, or were gone when the reader began. */
+  /** The number up to which each chain was read, or was already removed when the reader began. */
   #readTo: ReadonlyMap<string, number>
 
   private constructor(ledger: Database, reaches: readonly Reach[]) {
@@ -22,15 +22,15 @@ export class UnreadEvents {
     this.#readTo = new Map(reaches.map(({ chain, reach }) => [chain, reach]))
   }
 
-  /** For a reader that begins at a position. */
+  /** For a reader that starts at a position. */
   static async from(ledger: Database, first: Position): Promise<UnreadEvents> {
     return new UnreadEvents(ledger, await readReaches(ledger, '<', first))
   }
 
-  /** To be called when all up to a position was read. Throws `export_overtaken` where some of it had gone by then. */
+  /** Call when everything up to a position was read. Throws `export_overtaken` if retention had removed some of it. */
   async readUpTo(position: Position): Promise<void> {
     const reaches = await readReaches(this.#ledger, '<=', position)
-    // A chain that has come since then begins behind the reader's last event.
+    // A chain that appeared later begins behind the reader's last event.
     const known = reaches.filter(({ chain }) => this.#readTo.has(chain))
     if (known.some(({ chain, floor }) => floor > (this.#readTo.get(chain) ?? 0))) throw new Failure('export_overtaken')
     this.#readTo = new Map(known.map(({ chain, reach }) => [chain, Math.max(reach, this.#readTo.get(chain) ?? 0)]))
@@ -41,11 +41,11 @@ interface Reach {
   chain: string
   /** The last number that retention has removed. */
   floor: number
-  /** The last number whose event stands before the position; the floor where there is none. */
+  /** The last number whose event is before the position; the floor if there is none. */
   reach: number
 }
 
-/** More than a bisection of any chain takes; numbers that somebody has altered might have no end. */
+/** More steps than a bisection of any chain takes; tampered numbers might never end. */
 const roundsAtMost = 64
 
 async function readReaches(ledger: Database, before: '<' | '<=', position: Position): Promise<Reach[]> {

@@ -1,8 +1,8 @@
 /**
- * What the ledger knows of an event beside its body: its position, when it was received and, where it was put aside,
- * what it is shown as. A chain's digests do not cover that, since the worker that made them did not know it; so a second
- * chain of digests does: a0 = SHA-256(domain ‖ chain id), an = SHA-256(an−1 ‖ n ‖ SHA-256(text of n)). It is computed
- * when a checkpoint is signed, and only its heads are kept.
+ * What the ledger knows of an event besides its body: its position, its time of receipt and, if quarantined, how it is
+ * shown. The worker did not know that when it made the chain's digests, so a second chain of digests covers it: a0 =
+ * SHA-256(domain ‖ chain id), an = SHA-256(an−1 ‖ n ‖ SHA-256(text of n)). It is computed when a checkpoint is signed,
+ * and only its heads are kept.
  */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { asBytes, storedBytes } from '../../store/damage/stored-text.ts'
@@ -25,7 +25,7 @@ const exportSummary = [
   .map((column) => `iif(typeof(${column}) = 'blob', hex(${column}), ${column})`)
   .join()
 
-/** An SQL expression of a row of `events`: the bytes of the text that stands for what its body does not hold. */
+/** An SQL expression on a row of `events`: the bytes of the text for what its body does not contain. */
 export const arrivalText = asBytes(`position || ',' || received_at || case event_type when '${quarantinedType}' then
   json_array(${exportSummary}) else '' end`)
 
@@ -35,12 +35,10 @@ export const arrivalsStart = (chain: string): string =>
 export const arrivalsNext = (previous: string, n: number, text: unknown): string =>
   chainNext(previous, n, storedBytes(text) ?? '')
 
-/** Rows of one read: a few milliseconds at most, so that nothing else waits for it. */
+/** Rows of one read: a few milliseconds at most, so that nothing else waits long. */
 const sliceRows = 500
 
-/**
- * The digest of arrivals up to event `to`, going on from `from`. Null where rows are missing in between.
- */
+/** The digest of arrivals up to event `to`, continued from `from`. Null if rows are missing in between. */
 export async function arrivalsUpTo(
   ledger: Database,
   chain: string,

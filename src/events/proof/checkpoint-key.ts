@@ -1,8 +1,8 @@
 /**
- * The key that a control plane signs checkpoints and floors with (events/proof/README.md; Ed25519, RFC 8032). The
- * private key is a file outside the databases: whoever can write these can alter events, but not make them look
- * untouched. The public key stands in the ledger under its id, the SHA-256 of its 32 bytes, which is what an auditor
- * notes elsewhere: a ledger that was rewritten under another key shows another id.
+ * The key with which a control plane signs checkpoints and floors (events/proof/README.md; Ed25519, RFC 8032). The
+ * private key is a file outside the databases: whoever can write to these can alter events, but not sign them. The
+ * public key is in the ledger under its id, the SHA-256 of its 32 bytes. An auditor notes that id elsewhere: a ledger
+ * rewritten with another key has another id.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { Failure } from '../../failure.ts'
@@ -11,10 +11,10 @@ import { cellsOf, named, readCells, textCell } from '../../store/damage/stored-c
 import type { Reader } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 
-/** What a signature is over, so that one kind never passes for another. */
+/** What is signed, so that a signature of one kind never passes for another. */
 export type SignedKind = 'checkpoint' | 'floor'
 
-/** The exact text, and who signed it. */
+/** The exact text, and the key that signed it. */
 export interface Signed {
   body: string
   key_id: string
@@ -29,7 +29,7 @@ export interface SigningKey {
   sign(kind: SignedKind, body: string): Signed
 }
 
-/** Reads the key file, making it (mode 0600) where there is none. Throws `invalid_parameter` where it holds no key. */
+/** Reads the key file, or makes it (mode 0600). Throws `invalid_parameter` if it contains no key. */
 export const loadSigningKey = (path: string): SigningKey => signingKey(readOrMake(path, newKey), path)
 
 /** The same without making one: null where there is none. */
@@ -56,21 +56,21 @@ function signingKey(text: string, path: string): SigningKey {
 const newKey = (): string =>
   generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 
-/** The statement that makes a key known to whoever reads the ledger. */
+/** The statement that publishes a key in the ledger. */
 export const publishKey = ({ id, publicKey }: SigningKey, now: number): Statement => ({
   sql: `insert into checkpoint_keys (id, public_key, created_at) values (?, ?, ?)
     on conflict (id) do update set public_key = excluded.public_key`,
   args: [id, publicKey, now],
 })
 
-/** What became of a signature: good, wrong, or by a key that is not known or not trusted. */
+/** The result of a signature check: valid, invalid, or by an unknown or untrusted key. */
 type SignatureState = 'good' | 'wrong' | 'unknown_key'
 
 /** Public keys by id. */
 export class KeyRing {
   readonly #keys = new Map<string, KeyObject>()
 
-  /** Keeps those whose bytes belong to their id and, where ids are `pinned`, that are among these. */
+  /** Keeps the keys whose bytes match their id and, if ids are `pinned`, are among these. */
   constructor(rows: readonly { id: string; public_key: string }[], pinned: readonly string[] = []) {
     for (const { id, public_key: text } of rows) {
       const bytes = fromBase64(text)
@@ -123,7 +123,7 @@ function parseKey(text: string, path: string): KeyObject {
     const key = createPrivateKey(text)
     if (key.asymmetricKeyType === 'ed25519') return key
   } catch {
-    // Told below, without what stands in the file.
+    // Reported below, without the file's content.
   }
   throw new Failure('invalid_parameter', {
     message: `${path} must hold an Ed25519 private key in PEM: openssl genpkey -algorithm ed25519 makes one`,

@@ -1,10 +1,10 @@
 /**
- * Signs where all chains stand, every minute with news (events/proof/README.md): into the one `state` row that every
- * host copies and thereby witnesses, into one log line, and into the ledger, which keeps some of the former ones, so
- * that a finding can be narrowed down. Of several control planes one signs a minute: the others find the row changed.
+ * Signs the heads of all chains, every minute with new events (events/proof/README.md): into one `state` row, which
+ * every host copies and so witnesses, into one log line, and into the ledger, which keeps some of the former ones to
+ * narrow findings down. One of several control planes signs each minute; the others find the row changed.
  *
- * A chain that no longer holds what was signed of it before keeps its former head: a checkpoint never covers up what
- * the one before it shows.
+ * A chain that no longer matches its signed head keeps that head: a checkpoint never hides what the one before it
+ * shows.
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
@@ -49,7 +49,7 @@ const none: Checkpoint = {
   ...{ number: 0, at: Number.NEGATIVE_INFINITY, heads: new Map(), series: null, kept: [], removed: 0 },
 }
 
-/** To be called every few seconds; gives whether a checkpoint was signed. */
+/** Call every few seconds. Returns whether a checkpoint was signed. */
 export async function signCheckpoint(options: CheckpointOptions): Promise<boolean> {
   const { state, ledger, key, clock, log } = options
   const keys = await readKeyRing(ledger)
@@ -60,7 +60,7 @@ export async function signCheckpoint(options: CheckpointOptions): Promise<boolea
   if (![...heads].some(([chain, { seq }]) => seq > (former.heads.get(chain)?.seq ?? 0))) return false
   const checkpoint = await following(options, former, heads)
   const signed = key.sign('checkpoint', checkpointBody(checkpoint))
-  // Every host will hold the ledger to it.
+  // Every host will compare the ledger with it.
   await ledger.flush()
   await state.write(
     replaceCheckpoint(signed, { number: checkpoint.number, former: inState?.number ?? 0, at: options.clock.now() }),
@@ -72,25 +72,28 @@ export async function signCheckpoint(options: CheckpointOptions): Promise<boolea
   return true
 }
 
-/** The newest checkpoint whose signature holds, in the state or, where that was lost or altered, in the ledger. */
+/** The newest checkpoint with a valid signature, in the state or, if that was lost or altered, in the ledger. */
 async function newestSigned({ state, ledger, clock, log }: CheckpointOptions, keys: KeyRing): Promise<Checkpoint> {
   const [kept] = await readKeptCheckpoints(ledger, 'order by number desc limit 1')
   const open = (signed: Signed | undefined | null): Checkpoint => {
     if (signed == null) return none
     if (keys.check('checkpoint', signed) === 'good') return parseCheckpoint(signed.body) ?? none
-    log.error({ key_id: signed.key_id }, 'A checkpoint is not what was signed')
+    log.error({ key_id: signed.key_id }, 'A checkpoint differs from what was signed')
     return none
   }
   const signed = await readStateCheckpoint(state)
   const [inState, inLedger] = [open(signed), open(kept)]
   if (signed !== null && inState === none) await ledger.write([keepEvidence(signed, clock.now())])
   if (inState.number <= inLedger.number) return inLedger
-  // Whoever signed it ended between the two databases.
+  // The signer died between the two databases.
   if (signed !== null) await ledger.write([keepCheckpoint(signed, inState)])
   return inState
 }
 
-/** The one after `former`: what it keeps is taken from what was signed, and only before that was done from the table. */
+/**
+ * The checkpoint after `former`. The list of kept ones is taken from what was signed, and only before the first from
+ * the table.
+ */
 async function following(
   { ledger, clock, settings }: CheckpointOptions,
   former: Checkpoint,
@@ -123,12 +126,12 @@ async function readHeads(
   const heads = new Map<string, ChainPoint>()
   for (const { chain, seq, digest } of chains) {
     const floor = floors.get(chain)
-    // All of it is gone: the floor says so, and a worker that comes back brings the chain back.
+    // Its events are all removed: the floor says so, and a worker that comes back brings the chain back.
     if (floor?.seq === seq) continue
     const known = former.heads.get(chain)
     const base = known !== undefined && known.seq > (floor?.seq ?? 0) ? known : floor
     const point = await pointAt(ledger, chain, { base, removed: base === floor }, { seq, digest })
-    if (point === null) log.error({ chain, seq }, 'A chain does not go on from where it was last signed')
+    if (point === null) log.error({ chain, seq }, 'A chain does not continue from its last signed head')
     const kept = point ?? known
     if (kept !== undefined) heads.set(chain, kept)
   }
@@ -138,7 +141,10 @@ async function readHeads(
   return heads
 }
 
-/** The head as a place in a chain that goes on from `base`, which retention may have removed; null where it does not. */
+/**
+ * The head as a point in a chain that continues from `base`, which retention may have removed; null if it does not
+ * continue.
+ */
 async function pointAt(
   ledger: Database,
   chain: string,
@@ -161,7 +167,7 @@ async function pointAt(
 
 const chainColumns = named(['chain', 'seq', 'digest'])
 
-/** The ends of chains as the ledger names them; a row that can be none is left out, and what was signed of it stays. */
+/** The chain heads in the ledger. Invalid rows are left out, and what was signed of them stays. */
 async function readChains(ledger: Database): Promise<{ chain: string; seq: number; digest: string }[]> {
   const rows = await ledger.read(`select ${cellsOf(chainColumns)} from chains order by chain`)
   return rows.flatMap((row) => {
@@ -182,8 +188,8 @@ async function readFloors(ledger: Database, keys: KeyRing): Promise<Map<string, 
 }
 
 /**
- * Nothing happens where the row is no longer the one that was read. The version that it makes is in `change_log` like any
- * other, so that a restored state can be told from this one; its id is a random one, for it is no event's
+ * Nothing happens if the row is no longer the one that was read. The new version is in `change_log` like any other, so
+ * that a restored state can be detected. Its id is a random UUID, since it belongs to no event
  * (usage/lease/allocator/restored-ledger.ts).
  */
 export function replaceCheckpoint(
@@ -216,14 +222,17 @@ const keepCheckpoint = ({ body, key_id, signature }: Signed, { number, at }: Che
   args: [number, at, key_id, signature, body],
 })
 
-/** The next checkpoint takes the place of one that was altered in the state: under a number of its own, below all, it is found. */
+/**
+ * The next checkpoint replaces one that was altered in the state. The altered one is kept under a negative number, so
+ * that it is found.
+ */
 const keepEvidence = ({ number, body, key_id, signature }: StoredCheckpoint, at: number): Statement => ({
   sql: `insert into checkpoints (number, at, key_id, signature, body) values (?, ?, ?, ?, ?)
     on conflict (number) do nothing`,
   args: [Number.isNaN(number) ? -1 : -Math.abs(number), at, key_id, signature, body],
 })
 
-/** Those of the last hour, then the first of each hour, after a day the first of each day. */
+/** Those of the last hour, then the first of each hour, and after a day the first of each day. */
 function thinned(kept: readonly KeptCheckpoint[], now: number, longestMs: number): KeptCheckpoint[] {
   const seen = new Set<string>()
   return kept.filter(([, at]) => {

@@ -1,6 +1,6 @@
 /**
- * A checkpoint: where every chain stood at an instant, signed (events/proof/README.md). Beside the chain's own digest
- * it holds a second one, over what the ledger adds to each body (arrivals.ts), so that no column is left uncovered.
+ * A checkpoint: the signed heads of all chains at an instant (events/proof/README.md). Besides the chain's own digest
+ * it has a second one, over what the ledger adds to each body (arrivals.ts), so that every column is covered.
  */
 import { z } from 'zod'
 import { timestamp } from '../../lib/clock.ts'
@@ -8,7 +8,7 @@ import { cellsOf, integerCell, named, readCells, textCell } from '../../store/da
 import type { Database } from '../../store/open.ts'
 import type { Signed } from './checkpoint-key.ts'
 
-/** A place in a chain: the number and digest of an event, and the digest of arrivals up to it. */
+/** A point in a chain: the number and digest of an event, and the digest of arrivals up to it. */
 export interface ChainPoint {
   seq: number
   digest: string
@@ -16,16 +16,19 @@ export interface ChainPoint {
 }
 
 export interface Checkpoint {
-  /** One more than that of the checkpoint before. */
+  /** One more than that of the previous checkpoint. */
   number: number
   /** Milliseconds since the epoch. */
   at: number
   heads: ReadonlyMap<string, ChainPoint>
-  /** Named when the first was signed: checkpoints that were begun anew have another. Null in those of older releases. */
+  /**
+   * The series, named by its first checkpoint: checkpoints that were started anew have another. Null in those of older
+   * releases.
+   */
   series: string | null
-  /** The former ones that the ledger keeps beside this one, ascending. */
+  /** The former ones that the ledger keeps, ascending. */
   kept: readonly KeptCheckpoint[]
-  /** How often in this series a chain was left out, because retention had removed all of it. */
+  /** How often in this series a chain was left out because retention had removed all of it. */
   removed: number
 }
 
@@ -53,7 +56,7 @@ export function checkpointBody({ at, heads, ...rest }: Checkpoint): string {
   return JSON.stringify({ ...rest, at: timestamp(at), heads: rows })
 }
 
-/** Reads what `checkpointBody` wrote; null where it is something else. */
+/** Parses what `checkpointBody` wrote; null for anything else. */
 export function parseCheckpoint(body: string): Checkpoint | null {
   const parsed = bodySchema.safeParse(parseJson(body))
   if (!parsed.success) return null
@@ -62,7 +65,7 @@ export function parseCheckpoint(body: string): Checkpoint | null {
   return { ...rest, at: Date.parse(at), heads: new Map(points) }
 }
 
-/** What is wrong with a checkpoint beside one that was seen before; null where nothing is. */
+/** What is wrong with a checkpoint compared with an earlier known one; null if nothing is. */
 export function hasRegressed(seen: string, found: string): string | null {
   const [former, present] = [parseCheckpoint(seen), parseCheckpoint(found)]
   if (former === null) return null
@@ -88,7 +91,7 @@ export interface StoredCheckpoint extends Signed {
   number: number
 }
 
-/** The newest one, as the state and with it every host has it; null where there is none yet. */
+/** The newest one, as the state and so every host has it; null if there is none yet. */
 export async function readStateCheckpoint(state: Database): Promise<StoredCheckpoint | null> {
   const [row] = await readStored(state, inState, '')
   if (row === undefined || row.number === 0) return null

@@ -1,7 +1,7 @@
 /**
- * The newest checkpoint that a process has seen, in a file outside the databases (events/proof/README.md): whoever
- * rewrites these, checkpoints and all, does not reach it. Gateways keep one each, and so does a control plane, which
- * holds every verification against its own.
+ * The newest checkpoint that a process has seen, in a file outside the databases (events/proof/README.md), so that
+ * whoever rewrites these does not reach it. Each gateway has one, and so has a control plane, which compares every
+ * verification with its own.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { hasRegressed, signedSchema } from './checkpoint.ts'
@@ -13,7 +13,7 @@ export function readKnownCheckpoint(path: string): Signed | null {
   try {
     return signedSchema.parse(JSON.parse(readFileSync(path, 'utf8')))
   } catch {
-    // Written by rename, so never half a file: what is not a checkpoint is as good as none.
+    // Written by rename, so never in part. An invalid file counts as none.
     return null
   }
 }
@@ -23,7 +23,7 @@ export function rememberCheckpoint(path: string, { body, key_id, signature }: Si
   renameSync(`${path}.new`, path)
 }
 
-/** Keeps what was found where it goes on from what was seen; otherwise leaves that, and says what is wrong. */
+/** Stores what was found if it continues the known one. Otherwise keeps that and says what is wrong. */
 export function checkCheckpoint(path: string, found: Signed | null): string | null {
   const seen = readKnownCheckpoint(path)
   if (seen?.signature === found?.signature) return null

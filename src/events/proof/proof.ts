@@ -1,4 +1,4 @@
-/** What a control plane does for the proof of its events: its key, checkpoints, retention, the route that verifies. */
+/** The control plane's proof of its events: its key, checkpoints, retention, and the verification route. */
 import { join } from 'node:path'
 import type { AnyElysia } from 'elysia'
 import type { Settings } from '../../config.ts'
@@ -27,7 +27,7 @@ interface ProofOptions {
 
 interface Proof {
   routes: AnyElysia[]
-  /** Signs and removes from now on, every few seconds, behind everything else's back. */
+  /** From now on signs and removes every few seconds, in the background. */
   start(): void
   /** Resolves when what runs is done; nothing follows. */
   stop(): Promise<void>
@@ -35,15 +35,15 @@ interface Proof {
 
 const everyMs = 5000
 const firstMs = 500
-/** How long nothing old is looked for once all that was old enough is gone. */
+/** How long retention pauses once everything old enough is removed. */
 const restMs = 600_000
 
-/** Reads or makes the signing key and makes its public half known. Throws `invalid_parameter` where there is no key. */
+/** Reads or makes the signing key and publishes its public half. Throws `invalid_parameter` if there is no key. */
 export async function createProof(options: ProofOptions): Promise<Proof> {
   const { ledger, clock, log, settings } = options
   const key = loadSigningKey(settings.checkpoint_key_file ?? join(options.dataDirectory, 'checkpoint-key'))
   await ledger.write([publishKey(key, clock.now())])
-  log.info({ checkpoint_key: key.id }, 'Checkpoints are signed with this key: note its id to verify events by')
+  log.info({ checkpoint_key: key.id }, 'Checkpoints are signed with this key: note its id to verify events later')
   let restUntil = Number.NEGATIVE_INFINITY
   const retain = async () => {
     if (clock.monotonic() < restUntil) return
@@ -56,7 +56,7 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
   const look = async () => {
     const wrong = checkCheckpoint(seenFile, await readStateCheckpoint(options.state))
     if (wrong !== null && wrong !== told)
-      log.error({ how: wrong, file: seenFile }, 'The state has a checkpoint that is not behind the one seen before')
+      log.error({ how: wrong, file: seenFile }, "The state's checkpoint does not continue the last known one")
     told = wrong
   }
   const turn = async () => {

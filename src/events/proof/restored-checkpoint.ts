@@ -1,7 +1,7 @@
 /**
- * A state that was restored from an older copy has the checkpoint of then, and a new one has none. The newest is signed
- * as before in the ledger, so it is put in the state again: hosts that have seen it need not take a restored state for
- * one that hides something (events/proof/README.md).
+ * A state that was restored from an older copy has an older checkpoint, and a new state has none. The newest one is
+ * also in the ledger, with its signature, so it is written to the state again: hosts that have seen it then need not
+ * suspect that the state hides something (events/proof/README.md).
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
@@ -17,7 +17,7 @@ interface RestoredOptions {
   log: Log
 }
 
-/** Puts it there where the state's own is an older one. What was altered stays as it is: it is evidence. */
+/** Writes it if the state's own is older. An altered one stays, since it is evidence. */
 export async function putCheckpointBack({ state, ledger, clock, log }: RestoredOptions): Promise<void> {
   const keys = await readKeyRing(ledger)
   const good = (signed: Signed): number | null =>
@@ -28,5 +28,8 @@ export async function putCheckpointBack({ state, ledger, clock, log }: RestoredO
   const former = present === null ? 0 : good(present)
   if (newest === undefined || number === null || former === null || former >= number) return
   await state.write(replaceCheckpoint(newest, { number, former, at: clock.now() }))
-  log.warn({ former, number }, 'The restored state had an older checkpoint than the ledger: the newest was put back')
+  log.warn(
+    { former, number },
+    'The restored state had an older checkpoint than the ledger: the newest was written to it',
+  )
 }

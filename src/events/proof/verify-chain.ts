@@ -1,13 +1,13 @@
 /**
- * Follows one chain through its rows and says what is not as it was written (events/proof/README.md):
+ * Follows one chain through its rows and reports deviations (events/proof/README.md):
  *
- *   each row     its digest follows from the one before and its body; its columns say what its body says; its number is
- *                the next one; its position comes after the one before
- *   each signed  the digest and the digest of arrivals at a number are those of the checkpoint, so that a chain rewritten
- *   point        with digests that follow is found too, and a tail that is gone is known to have been there
- *   the end      it is where the ledger says that the chain ends
+ *  each row     its digest follows from the one before and its body; its columns agree with its body; its number is
+ *               the next one; its position is behind the one before
+ *  each signed  the digest and the digest of arrivals at a number are those of the checkpoint, so that a chain
+ *  point        rewritten with matching digests is found too, and so is a truncated one
+ *  the end      it is where the ledger says that the chain ends
  *
- * Where something is wrong it goes on from what is there, so that one alteration is one finding and not all that follow.
+ * After a deviation it continues from what is there, so that one alteration is one finding.
  */
 import { chainNext } from '../log/chain.ts'
 import { arrivalsNext } from './arrivals.ts'
@@ -17,9 +17,9 @@ import { alteredColumns, type EventRow, recordedProofFailure } from './verify-ro
 
 interface ChainStatus {
   chain: string
-  /** What is before the first row: a floor, a signed point or the chain's start. */
+  /** The point before the first row: a floor, a signed point or the chain's start. */
   from: ChainPoint
-  /** Where the chain is known to have been, in any order. */
+  /** The known points of the chain, in any order. */
   points: readonly ChainPoint[]
 }
 
@@ -36,7 +36,7 @@ export class ChainCheck {
   readonly #points: ChainPoint[]
   readonly #first: number
   #seq: number
-  /** What the digest of the last row may be: where it did not follow, as it is and as it should be. */
+  /** The possible digests of the last row: if it did not follow, the stored one and the computed one. */
   #digests: readonly string[] | null
   /** The row whose digest did not follow, until the next one shows which of body and digest was altered. */
   #doubt: { seq: number; eventId: string | null; computed: string } | null = null
@@ -110,7 +110,7 @@ export class ChainCheck {
     digests: readonly string[] | null,
   ): boolean {
     if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || typeof digest !== 'string' || seq < last) return true
-    // A head beyond the last row names those that are missing, and is right where they are what is wrong.
+    // A head beyond the last row names the missing ones. It is right if those are the problem.
     if (seq > last) return false
     return !(digests?.includes(digest) ?? true) || (this.#receivedAt !== null && updatedAt !== this.#receivedAt)
   }
@@ -124,7 +124,7 @@ export class ChainCheck {
       return
     }
     const before = this.#digests
-    // Behind a gap nothing says what the digest follows from; the next signed point will.
+    // Behind a gap it is unknown what the digest follows from. The next signed point tells.
     if (before === null) {
       this.#digests = [stored]
       return
@@ -141,7 +141,7 @@ export class ChainCheck {
     this.#digests = [computed, stored]
   }
 
-  /** What follows on the doubtful row follows from this digest of it. */
+  /** The row after the doubtful one follows from this digest of it. */
   #resolve(digest: string): void {
     this.#settleDoubt(this.#doubt?.computed === digest ? 'event.digest_altered' : 'event.altered')
   }
@@ -159,7 +159,7 @@ export class ChainCheck {
     this.#settleDoubt('event.altered')
   }
 
-  /** Compares with what was signed of the number that has been reached. */
+  /** Compares with what was signed for the present number. */
   #passPoints(): void {
     for (;;) {
       const [point] = this.#points

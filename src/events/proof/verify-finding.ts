@@ -1,4 +1,4 @@
-/** What `verify` finds, and what it says of each. */
+/** The findings of `verify` and their texts. */
 import { z } from 'zod'
 
 const findings = {
@@ -15,7 +15,7 @@ const findings = {
   'chain.unknown': 'The ledger does not know the chain of these events',
   'rollup.differs': 'A sum that charts show is not that of the events',
   'floor.altered': 'The record of what retention removed is not what was signed',
-  'checkpoint.altered': 'A checkpoint is not what was signed',
+  'checkpoint.altered': 'A checkpoint differs from what was signed',
   'checkpoint.missing': 'A checkpoint that was signed, or must have been, is not there',
   'checkpoint.begun_anew': 'The checkpoints were begun anew here: the series that others belong to was broken off',
   'checkpoint.seen_going_back': 'A gateway recorded here that the newest checkpoint was older than one it had seen',
@@ -55,7 +55,7 @@ export const finding = (
   ...concerned,
 })
 
-/** One finding for the same thing in events that follow each other: a chain of a million altered ones is one. */
+/** Joins findings of the same kind in consecutive events: a chain with a million altered ones is one finding. */
 export class Findings {
   readonly #open = new Map<string, Finding>()
   #done: Finding[] = []
@@ -71,7 +71,7 @@ export class Findings {
     this.#open.set(key, { ...found })
   }
 
-  /** Those that can no longer grow; at the end, with `all`, the others too. */
+  /** Those that can no longer grow; with `all`, at the end, the others too. */
   take(all = false): Finding[] {
     const taken = this.#done
     this.#done = []

@@ -1,6 +1,6 @@
 /**
- * Verification over the API: lines of JSON as they are found. For those who see the events of every team only, because
- * a chain holds those of all. One at a time: each reads all there is.
+ * Verification over the API: lines of JSON as they are found. Only for callers who see the events of every team,
+ * because a chain has those of all. One at a time, since each reads everything.
  */
 import { Elysia } from 'elysia'
 import { z } from 'zod'
@@ -41,7 +41,7 @@ export function verifyRoutes({
   ledger: Database
   clock: Clock
   settings: { event_retention_days: number }
-  /** The newest checkpoint that was seen here, kept outside the databases. */
+  /** The newest checkpoint that was seen here, stored outside the databases. */
   seen(): Signed | null
 }) {
   const stream = lineStreams('A verification is running: try again when it has ended')

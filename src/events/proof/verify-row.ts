@@ -1,4 +1,4 @@
-/** Whether the columns of an event's row say what its body says. */
+/** Whether the columns of an event's row agree with its body. */
 
 import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
 import { asBytes, storedBytes, storedText } from '../../store/damage/stored-text.ts'
@@ -10,7 +10,7 @@ import { isQuarantineReason, quarantined, quarantinedType } from '../log/quarant
 import { arrivalText } from './arrivals.ts'
 import type { FindingCode } from './verify-finding.ts'
 
-/** A row of `events` as anyone who can write the file may have left it. */
+/** A row of `events`, which anyone who can write the file may have altered. */
 export interface EventRow {
   /** Its decimal digits: SQLite's integers go beyond those of JavaScript. */
   position: string
@@ -41,14 +41,14 @@ export function readRow(row: Row): EventRow {
   }
 }
 
-/** The names of the columns that do not say what the body says. */
+/** The names of the columns that differ from the body. */
 export function alteredColumns(chain: string, row: EventRow): string[] {
   const { cells } = row
   const receivedAt = cells.received_at
   if (typeof receivedAt !== 'number' || !Number.isSafeInteger(receivedAt)) return ['received_at']
   const event =
     cells.event_type === quarantinedType && chain !== controlPlaneChain ? quarantinedEvent(chain, cells) : row.event
-  // No position is below one, or as great as that: it was moved there, and what follows is behind it.
+  // No valid position is below one or this large. It was moved there, and later rows are behind it.
   const moved = Number(row.position) >= 1 && Number.isSafeInteger(Number(row.position)) ? [] : ['position']
   if (event === null) return [...moved, 'body']
   const others = Object.entries(eventColumns).filter(
@@ -57,7 +57,7 @@ export function alteredColumns(chain: string, row: EventRow): string[] {
   return [...moved, ...others.map(([name]) => name)]
 }
 
-/** What a gateway has recorded of the proof itself, without which nothing that was never signed would show it. */
+/** What a gateway has recorded about the proof itself. For unsigned events nothing else would show it. */
 export function recordedProofFailure(
   chain: string,
   { cells: { event_type: type, reason_code: reason } }: EventRow,
@@ -68,7 +68,7 @@ export function recordedProofFailure(
   return type === 'gateway.instance_replaced' && parted ? 'chain.parted' : null
 }
 
-/** The event under which bytes stand that could not be understood: of itself it has its id and its reason only. */
+/** The event that stands for quarantined bytes. It has only its own id and reason. */
 function quarantinedEvent(
   chain: string,
   { event_id: id, reason_code: reason, received_at: receivedAt }: Cells,
@@ -79,18 +79,18 @@ function quarantinedEvent(
   return quarantined(line, { reason, gatewayId, receivedAt, newId: () => id }).event
 }
 
-/** The body as an event; only what columns are read from is looked at, so that older forms are understood too. */
+/** The body as an event. Only what columns are read from is checked, so that older forms are understood too. */
 function read(body: Uint8Array | null): Event | null {
   const text = storedText(body)
   if (text === null) return null
   try {
     const parsed: Event = JSON.parse(text)
-    // What columns are read from has to be there; the rest is the digest's to prove.
+    // What columns are read from must be there. The digest proves the rest.
     return typeof parsed === 'object' && typeof parsed?.event_attribution === 'object' && parsed.event_attribution
       ? parsed
       : null
   } catch {
-    // No JSON: whatever the columns say, it is not in the body.
+    // Invalid JSON: whatever the columns contain, it is not in the body.
     return null
   }
 }

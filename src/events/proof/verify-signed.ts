@@ -1,4 +1,4 @@
-/** What checkpoints and floors say, once their signatures hold: the places that rows are held against. */
+/** What checkpoints and floors with valid signatures say: the points that rows are compared with. */
 import type { Database } from '../../store/open.ts'
 import { type Floor, openFloor, readFloor } from '../retention/retention-floor.ts'
 import {
@@ -14,9 +14,9 @@ import { type Finding, Findings, finding } from './verify-finding.ts'
 export interface SignedSources {
   state: Database
   ledger: Database
-  /** Ids of the keys to trust; empty for all that stand in the ledger. */
+  /** Ids of the keys to trust; empty for all in the ledger. */
   pinned: readonly string[]
-  /** Checkpoints that somebody has seen: from a gateway's data directory, or from a log. */
+  /** Checkpoints from elsewhere: a gateway's data directory, or a log. */
   witnesses: readonly Signed[]
   /** Milliseconds since the epoch. */
   now: number
@@ -26,9 +26,9 @@ export interface SignedRecord {
   findings: Finding[]
   keys: KeyRing
   newest: { number: number; at: number; key_id: string } | null
-  /** Where each chain was, as checkpoints say. */
+  /** The points of each chain in the checkpoints. */
   points: Map<string, ChainPoint[]>
-  /** Where chains were at the newest checkpoint that is not younger than `since`. */
+  /** The points of chains in the newest checkpoint that is not younger than `since`. */
   base: ReadonlyMap<string, ChainPoint>
 }
 
@@ -44,7 +44,7 @@ const pauseMs = 30
 export async function readSigned(sources: SignedSources, since: number | null): Promise<SignedRecord> {
   for (let reading = 1; ; reading += 1) {
     const record = await readOnce(sources, since)
-    // One is in the state a moment before it is in the ledger, and thins out the former ones there.
+    // The newest is in the state a moment before it is in the ledger, where it thins out former ones.
     const unsettled = record.findings.some(
       ({ what }) => what === 'checkpoint.missing' || what === 'checkpoint.went_back',
     )
@@ -93,7 +93,9 @@ async function readOnce(sources: SignedSources, since: number | null): Promise<S
   return record
 }
 
-/** The number of the first checkpoint of the last series, where there are several; `checkpoints` end with the one in force. */
+/**
+ * The number of the first checkpoint of the last series, if there are several; `checkpoints` end with the present one.
+ */
 function begunAnew(checkpoints: readonly Checkpoint[]): number | null {
   const named = checkpoints.filter(({ series }) => series !== null)
   const last = named.at(-1)?.series
@@ -107,10 +109,13 @@ function missingOf(numbers: readonly number[]): Finding[] {
   return found.take(true)
 }
 
-/** How long events may wait for the first checkpoint; a control plane that runs signs within a minute. */
+/** How long events may wait for the first checkpoint. A running control plane signs within a minute. */
 const unsignedMs = 10 * 60_000
 
-/** Whether there was a checkpoint, though none is left: events are old, some were removed, or the state's row says so. */
+/**
+ * Whether there was a checkpoint although none is left: events are old, some were removed, or the state's row shows
+ * it.
+ */
 async function mustHaveSigned({ state, ledger, now }: SignedSources): Promise<boolean> {
   const [row] = await state.read<{ version: number }>('select version from checkpoints')
   if (row === undefined || row.version > 0) return true
@@ -121,7 +126,7 @@ async function mustHaveSigned({ state, ledger, now }: SignedSources): Promise<bo
   return found !== undefined
 }
 
-/** Those of the ledger, one at a time, and those that were brought. */
+/** Those of the ledger, one at a time, and those from elsewhere. */
 async function* keptCheckpoints({ ledger, witnesses }: SignedSources) {
   const kept = await ledger.read<{ number: string }>(
     'select cast(number as text) as number from checkpoints order by checkpoints.number',
@@ -140,14 +145,14 @@ interface Stored {
   at?: number
 }
 
-/** A checkpoint whose signature holds and that is the one it is kept as; otherwise null, and a finding. */
+/** A checkpoint with a valid signature that matches its row; otherwise null, with a finding. */
 function open(record: SignedRecord, signed: Signed, stored: Stored | null): Held | null {
   const checked = record.keys.check('checkpoint', signed)
   const checkpoint = checked === 'good' ? parseCheckpoint(signed.body) : null
   const same =
     stored === null || (stored.number === checkpoint?.number && (stored.at ?? checkpoint.at) === checkpoint.at)
   if (checkpoint !== null && same) return { checkpoint, signed }
-  // One that was altered in the state is kept under its number below zero (checkpoint-writer.ts).
+  // One that was altered in the state is kept under a negative number (checkpoint-writer.ts).
   const number = stored === null || Number.isNaN(stored.number) ? null : Math.abs(stored.number)
   record.findings.push(
     finding(checked === 'unknown_key' ? 'key.unknown' : 'checkpoint.altered', { from: number, to: number }),
@@ -160,7 +165,7 @@ function take(record: SignedRecord, { checkpoint, signed }: Held, since: number 
   for (const [chain, point] of heads) {
     const points = record.points.get(chain)
     const last = points?.at(-1)
-    // Most chains stand still between two checkpoints.
+    // Most chains do not move between two checkpoints.
     if (last?.seq === point.seq && last.digest === point.digest && last.arrivals === point.arrivals) continue
     if (points === undefined) record.points.set(chain, [point])
     else points.push(point)
@@ -169,7 +174,7 @@ function take(record: SignedRecord, { checkpoint, signed }: Held, since: number 
   if (record.newest === null || record.newest.number < number) record.newest = { number, at, key_id: signed.key_id }
 }
 
-/** The floor of a chain: null where there is none, a finding where it is not what was signed. */
+/** The floor of a chain: null if there is none, a finding if it differs from what was signed. */
 export async function readSignedFloor(ledger: Database, keys: KeyRing, chain: string): Promise<Floor | Finding | null> {
   const row = await readFloor(ledger, chain)
   if (row === null) return null

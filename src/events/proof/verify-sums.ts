@@ -1,7 +1,7 @@
 /**
- * Holds the sums that charts show (events/rollups/rollup.ts) against what the events say: each row of every kind and step, and each
- * column, where every event of a bucket is still kept. Only of a ledger in which nothing else was found, because otherwise
- * it is the events that are wrong.
+ * Compares the sums behind charts (events/rollups/rollup.ts) with the events: each row of every kind and step, and
+ * each column, as long as all events of a bucket are kept. Only for a ledger without other findings, since otherwise
+ * the events are wrong.
  */
 import { timestamp } from '../../lib/clock.ts'
 import { type RecountOptions, recountRollups, rowsOfNoTime } from '../rollups/recount.ts'
@@ -11,7 +11,7 @@ import { type Finding, finding } from './verify-finding.ts'
 
 const maxFindings = 1000
 
-/** Findings of the sums as they are found, at last how many hours and days came in too fast to be compared. */
+/** Findings of the sums as they are found, and at last how many hours and days changed too fast to be compared. */
 export async function* verifySums(options: RecountOptions): AsyncGenerator<Finding, number> {
   let [found, growing] = [0, 0]
   for (const row of await rowsOfNoTime(options.ledger)) {

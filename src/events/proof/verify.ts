@@ -1,12 +1,12 @@
 /**
- * Says whether any event was altered, removed or inserted since it was written (events/README.md;
- * events/proof/README.md): every row is held against its chain, its columns against its body, every chain against what
- * checkpoints, floors and witnesses say of it, and where all is well the sums that charts show against the events
- * (verify-sums.ts). It reads in slices of a few milliseconds, between which everything else has its turn, and at memory
- * that grows with the number of chains and with the sums of one day only.
+ * Reports whether any event was altered, removed or inserted since it was written (events/README.md;
+ * events/proof/README.md): it compares every row with its chain, its columns with its body, every chain with
+ * checkpoints, floors and witnesses, and if all is well the sums behind charts with the events (verify-sums.ts). It
+ * reads in slices of a few milliseconds and yields in between. Its memory grows with the number of chains and the sums
+ * of one day only.
  *
- * Not covered is what came after the newest checkpoint, unless a gateway still holds it: it ships such events again, and
- * another content under their numbers is refused as a fork. The lines say of each chain up to where it is covered.
+ * Not covered are events after the newest checkpoint, unless a gateway still has them: it ships them again, and other
+ * content under their numbers is refused as a fork. The report says for each chain up to where it is covered.
  */
 import { z } from 'zod'
 import { timestamp } from '../../lib/clock.ts'
@@ -46,7 +46,10 @@ const verifiedSchema = z.object({
     .describe('Hours and days whose sums were not compared, because too much came in; null where none were'),
 })
 
-/** One line of the report, in this order: findings of signatures, then of each chain its findings and its line, the sum. */
+/**
+ * One line of the report, in this order: findings of signatures, then for each chain its findings and its line, the
+ * sum.
+ */
 export const verifyLineSchema = z.discriminatedUnion('kind', [findingSchema, verifiedChainSchema, verifiedSchema])
 export type VerifyLine = z.infer<typeof verifyLineSchema>
 
@@ -61,7 +64,7 @@ interface VerifyOptions extends SignedSources {
 const sliceRows = 200
 /** Of one chain; more are counted, not named. */
 const maxFindings = 1000
-/** A chain is read again where retention has moved its floor meanwhile. */
+/** A chain is read again if retention has moved its floor meanwhile. */
 const maxReadings = 5
 
 export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<VerifyLine> {
@@ -101,7 +104,7 @@ export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<Veri
   }
 }
 
-/** Every chain that anything says there is, in order. */
+/** Every chain that any table names, in order. */
 async function* chainNames(ledger: Database, { points }: SignedRecord): AsyncGenerator<string> {
   const signed = [...points.keys()].toSorted()
   let next = await lowestSoundChain(ledger, '>=', '')
@@ -115,7 +118,7 @@ async function* chainNames(ledger: Database, { points }: SignedRecord): AsyncGen
   }
 }
 
-/** What a name is made of: a NUL cuts a text short on its way, and bytes that are no UTF-8 are none. */
+/** Names are valid UTF-8 without NUL, which would truncate a text. */
 const soundName = /^[\x21-\x7e]*$/
 
 async function lowestSoundChain(ledger: Database, behind: '>' | '>=', name: string): Promise<string | null> {
@@ -198,7 +201,7 @@ async function readChain(
     findings.push(...found.slice(0, maxFindings - findings.length))
   }
   if (floor !== null && 'kind' in floor) check.findings.add(floor)
-  // From the very first, so that a row below the floor is found too.
+  // From the very first row, so that a row below the floor is found too.
   const after = from === base ? from.seq : null
   let last: EventRow | null = null
   for (;;) {
@@ -234,8 +237,8 @@ async function readChain(
 }
 
 /**
- * The next rows behind one that was read, or the first ones. A number may be whatever somebody wrote there, which no
- * parameter would be equal to: then the row itself, which retention may remove meanwhile, says where to go on.
+ * The next rows after one that was read, or the first ones. A tampered number may equal no parameter: then the row id
+ * itself says where to continue, and retention may remove that row meanwhile.
  */
 async function readSlice(ledger: Database, chain: string, last: EventRow | null, from: number | null) {
   const seq = last === null ? from : last.cells.seq

@@ -1,6 +1,6 @@
 /**
- * What events can be asked for, all of it combined. One condition is left to an index, the one that fewest events are
- * likely to meet; the unary plus keeps the planner, which knows nothing of how many there are, from any other.
+ * The filters for events and their combinations. One condition uses an index, the one that the fewest events are
+ * likely to meet. The unary plus keeps the planner, which does not know the numbers, from using another.
  */
 import { z } from 'zod'
 import type { Statement } from '../../store/statement.ts'
@@ -8,7 +8,7 @@ import { verdicts } from '../event.ts'
 import { eventTypes } from '../event-types.ts'
 import { untilSchema } from './since.ts'
 
-/** `until` and what follows it are for finding one exchange. */
+/** `until` and the following filters are for finding one exchange. */
 export const eventFilters = {
   event_type: z.enum(eventTypes).optional(),
   gateway_id: z.uuid().optional(),
@@ -24,7 +24,7 @@ export const eventFilters = {
 /** As the caller wrote them. */
 export type EventFilters = { [Name in keyof typeof eventFilters]?: string | undefined }
 
-/** The filters in a fixed order, whatever order they were asked in: what a cursor is bound to. */
+/** The filters in a fixed order, to which a cursor is bound. */
 export const filterValues = (filters: EventFilters): (string | null)[] => [
   filters.event_type ?? null,
   filters.gateway_id ?? null,
@@ -37,7 +37,7 @@ export const filterValues = (filters: EventFilters): (string | null)[] => [
   filters.reason_code ?? null,
 ]
 
-/** Columns by how few events one value of them is likely to have. */
+/** Columns in order of how few events one value of them is likely to have. */
 const columns = [
   'exchange_id',
   'request_id',
@@ -50,8 +50,8 @@ const columns = [
 ] as const
 
 /**
- * The conditions of the filters, and of `seen`, which is one on `team_id` as query.ts makes it. Where they are not
- * `indexed`, something else has found the rows already.
+ * The conditions of the filters, and of `seen`, the visibility condition from query.ts. If not `indexed`, the rows
+ * were already found in another way.
  */
 export function conditionsOf(
   filters: EventFilters,
@@ -71,13 +71,13 @@ export function conditionsOf(
     sql: `${chosen.includes(column) ? '' : '+'}${column} = ?`,
     args: [value],
   }))
-  // Only where the query itself says so can an index be used that leaves out the most common reason, or verdict.
+  // A partial index that leaves out the most common reason or verdict can be used only if the query says so itself.
   if (chosen.length > 1) conditions.push({ sql: "verdict <> 'allow'", args: [] })
   if (first?.column === 'reason_code' && first.value !== 'ok') conditions.push({ sql: "reason_code <> 'ok'", args: [] })
   return [...conditions, byTeam && !chosen.includes('team_id') ? { ...seen, sql: `+${seen.sql}` } : seen]
 }
 
-/** Whether a team, or what is seen, is the narrowest of what is asked for. */
+/** Whether a team, or the visibility, is the most selective condition. */
 export const isByTeam = (filters: EventFilters): boolean =>
   columns.every((column) => !isNarrow({ column, value: filters[column] ?? null }))
 
@@ -86,7 +86,7 @@ interface Given {
   value: string
 }
 
-/** The columns whose index is used: one, or what was refused of a token, a team or a model, of both of which few are. */
+/** The columns whose index is used: one, or the refusals of a token, a team or a model, which are few. */
 function indexedColumns(given: readonly Given[], byTeam: boolean): readonly string[] {
   const [first] = given
   const has = (column: string) => given.some((each) => each.column === column)

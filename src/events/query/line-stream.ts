@@ -1,15 +1,15 @@
 import { Failure } from '../../failure.ts'
 
 /**
- * Answers of lines of JSON, one at a time, each line made when the one before has been taken. Throws `conflict` with
- * `busy` while the answer before this one is read; one that whoever asked has left is not in the way.
+ * Streams lines of JSON, one answer at a time; each line is made when the one before was taken. Throws `conflict` with
+ * `busy` during another answer. An answer whose client has left does not block the next.
  */
 export function lineStreams(busy: string): (signal: AbortSignal, lines: AsyncGenerator<object>) => Response {
   let running: AbortSignal | null = null
   return (signal, lines) => {
     if (running !== null && !running.aborted) throw new Failure('conflict', { message: busy })
     running = signal
-    // By then another may have begun: only its own end is told.
+    // Another answer may have begun by then, so only this one's end counts.
     return streamed(lines, () => {
       if (running === signal) running = null
     })

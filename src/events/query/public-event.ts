@@ -1,8 +1,8 @@
 /**
- * An event as it is shown: by its body, but for one that was kept without being understood (events/log/ingest.ts) and one whose body
- * somebody has altered to what is no event. Of these the columns tell, with `details.chain` and `details.seq` for where it
- * stands; the second has the reason `event.damaged`, and `gatehouse events verify` says more. So a page and an export go
- * on around what is damaged, whatever bytes there are.
+ * An event as it is shown: by its body, except one that was quarantined (events/log/ingest.ts) and one whose body was
+ * altered to no event. These are shown from their columns, with `details.chain` and `details.seq` for their place. The
+ * second has the reason `event.damaged`, and `gatehouse events verify` says more. So pages and exports continue past
+ * damage.
  */
 import { timestamp } from '../../lib/clock.ts'
 import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
@@ -13,7 +13,7 @@ import { type Event, noAttribution, verdicts } from '../event.ts'
 import { eventTypes } from '../event-types.ts'
 import { isQuarantineReason, quarantinedType } from '../log/quarantine.ts'
 
-/** Its number, or its digits where JavaScript has no such number; SQLite compares both with a position alike. */
+/** Its number, or its digits if JavaScript cannot represent it; SQLite compares both alike. */
 export type Position = number | string
 
 /** Beyond every position. */
@@ -30,7 +30,7 @@ const columns = {
   bytes: 'length(cast(body as blob))',
 }
 
-/** What is selected of an event to be shown; a time of receipt as a float, which no integer is too great for. */
+/** The columns to select for showing an event; the time of receipt as a float, which no integer overflows. */
 export const publicEventColumns = `cast(position as text) as position, ${asBytes('body')} as body,
   cast(received_at as real) as received_at, event_type <> '${quarantinedType}' and typeof(body) = 'text' as by_body`
 
@@ -53,7 +53,7 @@ export async function readPublicEvents(ledger: Database, rows: readonly Row[]): 
   const cells = new Map(told.map((row) => [row.position, row.cells]))
   return rows.flatMap((row, index) => {
     const event = cells.has(String(row.position)) ? fromColumns(cells.get(String(row.position))) : null
-    // Gone with retention since it was selected.
+    // Removed by retention since it was selected.
     return shown[index] ?? (event === null ? [] : { event, json: JSON.stringify(event) })
   })
 }
@@ -68,7 +68,7 @@ function byBody(row: Row): PublicEvent | null {
     const at = Date.parse(event.timestamp)
     if (at <= Number(row.received_at)) return { event, json }
     if (Number.isNaN(at)) return null
-    // At most its receipt, as filters have it too (events/README.md), whatever a worker has claimed.
+    // At most its receipt, as in filters (events/README.md), whatever a worker has claimed.
     const clamped = { ...event, timestamp: instantOf({ timestamp: row.received_at }) }
     return { event: clamped, json: JSON.stringify(clamped) }
   } catch {

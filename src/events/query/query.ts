@@ -1,10 +1,10 @@
 /**
- * Reads events in the order of the ledger. Pages go by position, which only grows, so that what arrives meanwhile moves
- * nothing; the window is by the event's own time, which may be much earlier than its arrival.
+ * Reads events in the order of the ledger. Pages go by position, which only grows, so that new events move nothing.
+ * The window is by the event's own time, which may be much earlier than its arrival.
  *
- * An event's time is never after its receipt, and receipts grow with the position (but for a little between control
- * planes' clocks): so a look for the first position received since the window's start, by bisection, spares walking the
- * whole table for what lies before it.
+ * An event's time is never after its receipt, and receipts grow with the position (except for small differences between
+ * clocks of control planes). So a bisection for the first position received since the window's start avoids a walk over
+ * everything before it.
  */
 import { z } from 'zod'
 import { openCursor, sealCursor } from '../../api/cursor.ts'
@@ -24,7 +24,7 @@ interface EventPage {
 const clockDisagreementMilliseconds = 60_000
 const fewEvents = 5000
 
-/** The furthest instant there is, either way, in milliseconds (ECMA-262, Time Values). */
+/** The largest instant in either direction, in milliseconds (ECMA-262, Time Values). */
 const lastInstant = 8.64e15
 
 /** Of a position that is no number of JavaScript's (public-event.ts). */
@@ -38,9 +38,9 @@ const cursorSchema = z.strictObject({
 type Cursor = z.infer<typeof cursorSchema>
 
 interface PageOptions {
-  /** `since` as the caller wrote it, too: a cursor is bound to all of them. */
+  /** Includes `since` as the caller wrote it, because a cursor is bound to all filters. */
   filters: EventFilters & { since: string }
-  /** The instant of `filters.since`, milliseconds since the epoch; a cursor's own takes its place. */
+  /** The instant of `filters.since`, in milliseconds since the epoch; a cursor has its own. */
   since: number
   limit: number
   cursor: string | undefined
@@ -95,7 +95,7 @@ interface SeveralSeen {
   values: readonly string[]
 }
 
-/** The newest of each value, by the index on its column, and of those the newest: rows of others are not walked over. */
+/** The newest of each value, by the index on its column, and the newest of those. Rows of other values are not read. */
 const newestOfEach = ({ column, values }: SeveralSeen, where: readonly Statement[], most: number): Statement => ({
   sql: `select ${publicEventColumns} from events where position in (
       select seen.position from json_each(?) as each join events as seen on seen.position in (
@@ -104,13 +104,16 @@ const newestOfEach = ({ column, values }: SeveralSeen, where: readonly Statement
   args: [JSON.stringify(values), ...where.flatMap(({ args }) => args), most, most],
 })
 
-/** The teams, or the tokens, of somebody who sees more than one. */
+/** The teams, or the tokens, of a caller who sees more than one. */
 function severalSeen({ teams, ownTokens }: Visibility): SeveralSeen | null {
   if (ownTokens.length > 1) return { column: 'token_id', values: ownTokens }
   return teams === 'every' || teams.length < 2 ? null : { column: 'team_id', values: teams }
 }
 
-/** The unary plus keeps the planner from sorting a whole window by the index on timestamp, which pays for few only. */
+/**
+ * The unary plus keeps the planner from sorting a whole window by the index on timestamp, which pays off for few rows
+ * only.
+ */
 function windowConditions(since: number, until: number | null, few: boolean): Statement[] {
   if (until === null) return [{ sql: '+timestamp >= ?', args: [since] }]
   const window = { sql: '+timestamp >= ? and +timestamp < ?', args: [since, until] }
@@ -118,7 +121,10 @@ function windowConditions(since: number, until: number | null, few: boolean): St
   return [{ ...window, sql: 'position in (select position from events where timestamp >= ? and timestamp < ?)' }]
 }
 
-/** Whether a window that ends before now holds so few events that finding them beats walking all that came after. */
+/**
+ * Whether a window that ends in the past has so few events that finding them is faster than walking over all later
+ * ones.
+ */
 async function areFew(ledger: Database, since: number, until: number): Promise<boolean> {
   const [{ events = 0 } = {}] = await ledger.read<{ events: number }>(
     'select count(*) as events from (select 1 from events where timestamp >= ? and timestamp < ? limit ?)',
@@ -141,11 +147,11 @@ export function visibleTo({ teams, ownTokens }: Visibility): Statement {
   if (teams === 'every') return { sql: 'true', args: [] }
   const [team] = teams
   if (teams.length === 1 && team !== undefined) return { sql: 'team_id = ?', args: [team] }
-  // With the unary plus rows are taken in order and looked at; the index would give them team by team, to be sorted.
+  // With the unary plus rows are read in order and filtered. The index would give them by team, to be sorted.
   return { sql: '+team_id in (select value from json_each(?))', args: [JSON.stringify(teams)] }
 }
 
-/** A position before which every event was received before `since`, and so happened before it. */
+/** A position such that all earlier events were received, and so happened, before `since`. */
 export async function firstPositionSince(ledger: Database, since: number): Promise<Position> {
   const [bounds] = await ledger.read<{ low: string | null; high: string | null }>(
     `select cast((select min(position) from events) as text) as low,
@@ -163,7 +169,7 @@ export async function firstPositionSince(ledger: Database, since: number): Promi
     if (row === undefined || row.early === 0) high = middle
     else low = BigInt(row.position) + 1n
   }
-  // None is made below 1: one that was moved there is not shown.
+  // No position is below 1. A row that was moved there is not shown.
   return positionOf(low < 1n ? 1n : low)
 }
 

@@ -8,7 +8,7 @@ const unitMilliseconds: Readonly<Record<string, number>> = {
   w: 604_800_000,
 }
 const relative = /^(\d{1,9})([mhdw])$/
-/** An RFC 3339 instant, whose letters may be small (section 5.6). */
+/** An RFC 3339 instant. Its letters may be lower case (section 5.6). */
 const instant = z
   .string()
   .toUpperCase()
@@ -32,7 +32,7 @@ export function sinceInstant(since: string, now: number): number {
   return Math.max(0, now - Number(count) * length)
 }
 
-/** Throws `invalid_parameter` where a window would end before it begins. */
+/** Throws `invalid_parameter` if a window ends before it begins. */
 export function requireUntilAfter(since: number, until: string | undefined): void {
   if (until !== undefined && Date.parse(until) <= since) {
     throw new Failure('invalid_parameter', { param: 'until', message: 'until must be after since' })

@@ -1,7 +1,4 @@
-/**
- * Where a chain begins once retention has removed what was before (events/proof/README.md): signed, so that nobody else
- * can.
- */
+/** The signed start of a chain after retention has removed earlier events (events/proof/README.md). */
 import { z } from 'zod'
 import { timestamp } from '../../lib/clock.ts'
 import { cellsOf, integerCell, named, readCells, textCell } from '../../store/damage/stored-cells.ts'
@@ -10,7 +7,7 @@ import type { Statement } from '../../store/statement.ts'
 import type { ChainPoint } from '../proof/checkpoint.ts'
 import type { KeyRing, Signed, SignedKind } from '../proof/checkpoint-key.ts'
 
-/** The last event that was removed, and how many were in all. */
+/** The last removed event, and how many were removed in all. */
 export interface Floor extends ChainPoint {
   chain: string
   count: number
@@ -36,7 +33,7 @@ export const floorKind: SignedKind = 'floor'
 export const floorBody = ({ chain, seq, digest, arrivals, count }: Floor, at: number): string =>
   JSON.stringify({ chain, seq, digest, arrivals, count, at: timestamp(at) })
 
-/** The floor that a row holds; null where its signature or its columns do not hold. */
+/** The floor in a row; null if its signature or its columns are invalid. */
 export function openFloor(row: StoredFloor, keys: KeyRing): Floor | null {
   if (keys.check(floorKind, row) !== 'good') return null
   const parsed = bodySchema.safeParse(JSON.parse(row.body))
@@ -65,7 +62,7 @@ export async function readStoredFloors(ledger: Database, where = '', args: strin
   })
 }
 
-/** Statements that raise a floor which is still at `from`; otherwise their transaction fails a check. */
+/** Statements that raise a floor which is still at `from`. Otherwise their transaction fails. */
 export const raiseFloor = (chain: string, from: number, seq: number, signed: Signed): Statement[] => [
   {
     sql: 'insert into guards (holds) select 0 where coalesce((select seq from chain_floors where chain = ?), 0) <> ?',

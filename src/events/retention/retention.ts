@@ -1,10 +1,9 @@
 /**
- * Removes what is older than `event_retention_days`: of each chain, a living worker's or a dead one's, whole prefixes in
- * small batches, and in the transaction of each batch the signed floor that says so (events/proof/README.md). Between
- * two batches everything else has its turn, and a batch that took long is followed by a smaller one, so that no read
- * waits.
+ * Removes what is older than `event_retention_days`: from each chain, of live and dead workers, whole prefixes in
+ * small batches, each with the signed floor in the same transaction (events/proof/README.md). It yields between
+ * batches, and a slow batch is followed by a smaller one, so that no read waits long.
  *
- * What does not verify is not removed: it is what an auditor will want to see.
+ * What does not verify is not removed: it is evidence for an auditor.
  */
 import type { Log } from '../../lib/log/log.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
@@ -23,7 +22,7 @@ interface RetentionOptions {
   clock: { now(): number; monotonic(): number }
   log: Log
   settings: { event_retention_days: number }
-  /** How long one round works; the next goes on where it ended. Default: one second. */
+  /** How long one round works; the next continues. Default: one second. */
   roundMs?: number
 }
 
@@ -32,7 +31,7 @@ const maxRows = 200
 const fewestRows = 10
 const batchMs = 5
 
-/** One round; gives how many events were removed, and whether all that are old enough were. */
+/** One round. Returns how many events were removed, and whether all old enough are gone. */
 export async function removeOldEvents(options: RetentionOptions): Promise<{ removed: number; finished: boolean }> {
   const { ledger, clock, settings } = options
   const before = clock.now() - settings.event_retention_days * dayMs
@@ -51,7 +50,7 @@ export async function removeOldEvents(options: RetentionOptions): Promise<{ remo
   return { removed, finished: true }
 }
 
-/** Names that are none of a chain's keep their rows: a text cut short would name another. */
+/** Rows with invalid chain names stay: a truncated text would name another chain. */
 async function readChainNames(ledger: Database): Promise<{ chain: string }[]> {
   const rows = await ledger.read(`select ${asBytes('chain')} as chain from chains order by chains.chain`)
   return rows.flatMap((row) => {
@@ -73,7 +72,7 @@ async function removeBatch(options: RetentionOptions, { chain, before, pace }: R
   const stored = await readFloor(ledger, chain)
   const floor = stored === null ? firstFloor(chain) : openFloor(stored, await readKeyRing(ledger))
   if (floor === null) {
-    log.error({ chain }, 'The floor of a chain is not what was signed: nothing of the chain is removed')
+    log.error({ chain }, 'The floor of a chain differs from what was signed: nothing of the chain is removed')
     return 0
   }
   const rows = await readOldRows(ledger, chain, floor.seq, pace.rows)
@@ -109,7 +108,7 @@ interface OldRow {
 
 const oldColumns = named(['seq', 'digest', 'received_at'])
 
-/** The rows behind a number, as they are: what is no number here is altered, and equals nothing. */
+/** The rows after a number, unparsed: an invalid number was altered and matches nothing. */
 async function readOldRows(ledger: Database, chain: string, after: number, most: number): Promise<OldRow[]> {
   const rows = await ledger.read(
     `select ${cellsOf(oldColumns)}, ${asBytes('body')} as body, ${arrivalText} as arrival from events
@@ -132,7 +131,7 @@ const firstFloor = (chain: string): Floor => ({
   count: 0,
 })
 
-/** The floor after the leading rows that are old enough; `altered` where one of them does not follow. */
+/** The floor after the leading rows that are old enough; `altered` if one of them does not follow. */
 function floorAfter(floor: Floor, rows: readonly OldRow[], before: number): Floor | 'altered' {
   let { seq, digest, arrivals, count } = floor
   for (const row of rows) {

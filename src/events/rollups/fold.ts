@@ -1,10 +1,10 @@
 /**
- * Adds what came in to the sums (rollup.ts), each outcome once. As many kinds and steps at a time as make a short
- * transaction, which also says how far these arrivals are: a process may die between any two, and of several control
- * planes one does each.
+ * Adds new outcomes to the sums (rollup.ts), each once. One short transaction processes as many kinds and steps as
+ * fit, and records the progress of these arrivals: a process may die between any two, and of several control planes
+ * one does each.
  *
- * Callers can make models and reasons up: a bucket holds `keysAtMost` of them (and what one turn brings beyond), the rest
- * are added to `other`.
+ * Callers can invent models and reasons, so a bucket holds `keysAtMost` of them (plus those of one run). The rest is
+ * added to `other`.
  */
 
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
@@ -18,12 +18,12 @@ import { addCounts, type Counts, noCounts, type Tally, tally } from './tally.ts'
 
 export const keysAtMost = 500
 const arrivalsAtOnce = 40
-/** Of outcomes as JSON, some 300 characters each. */
+/** For outcomes as JSON, of about 300 characters each. */
 const charactersAtOnce = 150_000
 const sumsAtOnce = 100
 const turnsByDefault = 400
 
-/** Each kind and step. Arrivals keep how many of these they have been through, so the order must stay. */
+/** Each kind and step. Arrivals store how many of these they have passed, so the order must not change. */
 export const stages = rollupShapes.flatMap(({ steps, ...shape }) => steps.map((step) => ({ ...shape, step })))
 export type Stage = (typeof stages)[number]
 
@@ -34,11 +34,11 @@ interface Arrival {
   outcomes: string
 }
 
-/** To be called before a chart is read, and every few seconds. What is left after so many turns waits for the next call. */
+/** Call before a chart is read, and every few seconds. What is left after this many rounds waits for the next call. */
 export async function foldRollups(ledger: Database, turns = turnsByDefault): Promise<void> {
   const read = new Map<number, Tally[]>()
   for (let round = 0; round < turns; round += 1) {
-    // What is furthest is finished first, so that little is under way at any time.
+    // The most advanced is finished first, so that little is in progress at any time.
     const furthest = await ledger.read<Arrival>(
       `select id, stage, received_at, outcomes from event_rollup_arrivals
         where stage = (select max(stage) from event_rollup_arrivals) order by id limit ${arrivalsAtOnce}`,
@@ -49,17 +49,17 @@ export async function foldRollups(ledger: Database, turns = turnsByDefault): Pro
     try {
       await ledger.write([...claimArrivals(arrivals, next), ...addStatements(sums)], {})
     } catch (error) {
-      // Another control plane is at it.
+      // Another control plane is processing it.
       if (brokenConstraint(error) === 'check') return
       throw error
     }
     if (next === stages.length) read.clear()
-    // Whoever waits comes first.
+    // Yields to waiting work.
     await yieldToEventLoop()
   }
 }
 
-/** The first of them, no more than make a short transaction whatever they hold. */
+/** The first arrivals, at most as many as make a short transaction. */
 function fewOf(arrivals: readonly Arrival[]): Arrival[] {
   let characters = 0
   return arrivals.filter(({ outcomes }, index) => {
@@ -68,7 +68,7 @@ function fewOf(arrivals: readonly Arrival[]): Arrival[] {
   })
 }
 
-/** The sums of the next stages, of as many as stay few together, and the stage that comes after them. */
+/** The sums of as many next stages as fit, and the stage after them. */
 function nextSums(arrivals: readonly Arrival[], read: Map<number, Tally[]>): { sums: Sums[]; next: number } {
   const sums: Sums[] = []
   let next = arrivals[0]?.stage ?? 0
@@ -81,7 +81,7 @@ function nextSums(arrivals: readonly Arrival[], read: Map<number, Tally[]>): { s
   return { sums, next }
 }
 
-/** Moves arrivals on to a stage, or away after the last; breaks the transaction where somebody else has. */
+/** Moves arrivals to a stage, or deletes them after the last. Fails the transaction if another process did. */
 function claimArrivals(arrivals: readonly Arrival[], next: number): Statement[] {
   const stage = arrivals[0]?.stage ?? 0
   const ids = JSON.stringify(arrivals.map(({ id }) => id))
@@ -118,7 +118,7 @@ function sumsOf(stage: Stage, arrivals: readonly Arrival[], read: Map<number, Ta
   return [...sums.values()]
 }
 
-/** Adds outcomes that count alike to the rows of one kind and step in which they count. */
+/** Adds outcomes with equal keys to the rows of one kind and step. */
 export function addTally(sums: Map<string, Sums>, stage: Stage, alike: Tally): void {
   const { kind, step, everyTeam: together, sketched } = stage
   if (step === 'minute' && !alike.inMinutes) return
@@ -160,7 +160,7 @@ export function sketchText(sketch: LatencySketch): string | null {
   return text === '{}' ? null : text
 }
 
-/** A sketch and another one added up, in SQL. */
+/** The sum of two sketches, in SQL. */
 const addSketch = (column: string): string => `${column} = case
   when excluded.${column} is null then ${column}
   when ${column} is null or not json_valid(${column}) then excluded.${column}

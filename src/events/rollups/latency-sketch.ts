@@ -1,16 +1,16 @@
 /**
- * How long things took, in few numbers that can be added up: the DDSketch of Masson, Rim and Lee ("DDSketch: A fast and
+ * Durations as a few numbers that can be added up: the DDSketch of Masson, Rim and Lee ("DDSketch: A fast and
  * fully-mergeable quantile sketch with relative-error guarantees", PVLDB 12, 2019). A duration x falls into bucket
- * ⌈log γ(x)⌉ with γ = (1 + α) / (1 − α); a quantile is the middle of the bucket that holds its rank, so it is off by at
- * most α of the true value. Adding two sketches bucket by bucket gives the sketch of both, exactly.
+ * ⌈log γ(x)⌉ with γ = (1 + α) / (1 − α). A quantile is the middle of the bucket with its rank, so it is off by at most
+ * α of the true value. Adding two sketches bucket by bucket gives the exact sketch of both.
  *
- * Durations below a millisecond count as one, those above a day as a day: so there are at most 185 buckets.
+ * Durations below a millisecond count as one, those above a day as a day, so there are at most 185 buckets.
  */
 
 /** Counts by bucket number. Its JSON is what the ledger keeps. */
 export type LatencySketch = Record<string, number>
 
-/** The most by which a quantile is off, as a share of the true value. */
+/** The largest error of a quantile, as a share of the true value. */
 export const relativeError = 0.05
 
 const gamma = (1 + relativeError) / (1 - relativeError)
@@ -21,12 +21,12 @@ const longestMilliseconds = 86_400_000
 export const bucketOf = (milliseconds: number): number =>
   Math.ceil(Math.log(Math.min(longestMilliseconds, Math.max(1, milliseconds))) / logGamma)
 
-/** Counts durations of which each has told its bucket. */
+/** Counts durations given by their buckets. */
 export function countBuckets(sketch: LatencySketch, buckets: readonly number[]): void {
   for (const bucket of buckets) sketch[bucket] = (sketch[bucket] ?? 0) + 1
 }
 
-/** A sketch from its JSON; what is no count of a bucket, because somebody altered it, counts as nothing. */
+/** Parses a sketch from JSON. Invalid counts, from tampering, count as nothing. */
 export function readSketch(json: string): LatencySketch {
   if (json === '') return {}
   try {
@@ -46,7 +46,7 @@ export function mergeSketch(into: LatencySketch, from: LatencySketch): void {
   for (const [bucket, count] of Object.entries(from)) into[bucket] = (into[bucket] ?? 0) + count
 }
 
-/** Takes away what `part` counted, which `from` has counted too. */
+/** Subtracts what `part` counted, which `from` must include. */
 export function subtractSketch(from: LatencySketch, part: LatencySketch): void {
   for (const [bucket, count] of Object.entries(part)) {
     const left = (from[bucket] ?? 0) - count
@@ -61,7 +61,7 @@ export interface Quantiles {
   p99: number
 }
 
-/** The quantiles in milliseconds, to four digits; null where nothing was counted. */
+/** The quantiles in milliseconds, to four digits; null without values. */
 export function quantilesOf(sketch: LatencySketch): Quantiles | null {
   const buckets = Object.entries(sketch)
     .map(([bucket, count]) => [Number(bucket), count] as const)

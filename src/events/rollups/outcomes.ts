@@ -1,6 +1,6 @@
 /**
- * The outcomes that sums count (rollup.ts), read again from the events: few at a time, added up to tallies, with others'
- * turns in between.
+ * Reads the outcomes that sums count (rollup.ts) from the events again: a few at a time, added up to tallies, yielding
+ * in between.
  */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { asBytes, storedText } from '../../store/damage/stored-text.ts'
@@ -22,7 +22,7 @@ const selected = `select cast(position as text) as position, cast(timestamp as r
   cast(received_at as real) as received_at, ${asBytes('body')} as body from events`
 const counted = "+event_type = 'gateway.request.outcome'"
 
-/** Those of a window up to a position, in the order of their time. */
+/** Those of a window up to a position, in order of time. */
 export async function* readOutcomes(ledger: Database, { from, until }: Window, upTo: string): AsyncGenerator<Tally[]> {
   let [at, behind] = [from, '-1']
   for (;;) {
@@ -41,7 +41,7 @@ export async function* readOutcomes(ledger: Database, { from, until }: Window, u
   }
 }
 
-/** Those of a window that came behind one position, up to another. */
+/** Those of a window that arrived between two positions. */
 export async function* readOutcomesBehind(
   ledger: Database,
   { from, until }: Window,
@@ -62,7 +62,7 @@ export async function* readOutcomesBehind(
   }
 }
 
-/** The tallies of what the rows say, in the order in which the first of each stands there. */
+/** The tallies of these rows, in the order of first appearance. */
 function talliesOf(rows: readonly Row[]): Tally[] {
   const tallies = new Map<string, Tally>()
   for (const { body, received_at } of rows) {
@@ -73,14 +73,14 @@ function talliesOf(rows: readonly Row[]): Tally[] {
   return [...tallies.values()]
 }
 
-/** What the body says; null where somebody has altered it to what is no event, which `verify` names. */
+/** The parsed body; null if it was altered to no event, which `verify` reports. */
 function outcomeOf(body: unknown, receivedAt: number): CountedOutcome | null {
   try {
     const event: Event = JSON.parse(storedText(body) ?? '')
     const outcome = countedOutcome(event, receivedAt)
     return Number.isSafeInteger(outcome.at) ? outcome : null
   } catch {
-    // No JSON, or without what an event has.
+    // Invalid JSON, or not an event.
     return null
   }
 }

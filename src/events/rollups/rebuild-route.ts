@@ -1,4 +1,4 @@
-/** The sums that charts show, made anew of the events. For those who see the events of every team only. */
+/** Rebuilds the sums behind charts from the events. Only for callers who see the events of every team. */
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
@@ -17,7 +17,7 @@ const rebuiltSchema = z.object({
   growing: z.number().int().describe('Hours and days that could not be compared, because too much came in: ask again'),
 })
 
-/** Lines between which somebody who waits sees that it goes on. */
+/** How often a line is sent, so that the caller sees progress. */
 const shownEveryMs = 1000
 
 interface Dependencies {
@@ -64,6 +64,6 @@ async function* linesOf(
     yield { kind: 'progress', ...rebuilt }
   }
   if (options.signal.aborted) return
-  log.info({ ...rebuilt }, 'The sums that charts show were made anew of the events')
+  log.info({ ...rebuilt }, 'The sums behind charts were rebuilt from the events')
   yield { kind: 'summary', ...rebuilt }
 }

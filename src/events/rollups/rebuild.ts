@@ -1,8 +1,8 @@
 /**
- * Makes the sums that charts show (rollup.ts) be what the events say, row by row where they are not: events are the
- * record, sums are derived from them. A few rows are written at a time, in a transaction that breaks where an event came
- * into their hour or day since it was compared; then that is compared again. So it is safe while events arrive, on
- * several control planes at once, and may end anywhere.
+ * Makes the sums behind charts (rollup.ts) agree with the events, row by row: events are the record, and sums are
+ * derived from them. A few rows are written at a time, in a transaction that fails if an event arrived in their hour
+ * or day since the comparison; then that is compared again. So it is safe while events arrive and on several control
+ * planes at once, and may end anywhere.
  */
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
 import type { Database } from '../../store/open.ts'
@@ -15,15 +15,15 @@ import { type Compared, type Difference, grownSince, type RollupSpan } from './s
 export interface Rebuilt {
   /** Rows that were written, or removed. */
   corrected: number
-  /** Hours and days into which too much came to be compared: they wait for another time. */
+  /** Hours and days with too many new events to be compared. They wait for another run. */
   growing: number
 }
 
 const rowsAtOnce = 100
-/** Of an hour or a day into which events keep coming. */
+/** For an hour or a day in which events keep arriving. */
 const tries = 20
 
-/** Mends all that can be known of, and gives what was done up to each hour and day. */
+/** Repairs everything that can be known, and reports progress for each hour and day. */
 export async function* rebuildRollups(options: RecountOptions): AsyncGenerator<Rebuilt> {
   const { ledger } = options
   const rebuilt = { corrected: await removeRowsOfNoTime(ledger), growing: 0 }
@@ -68,7 +68,7 @@ function guard(span: RollupSpan, upTo: string): Statement {
   return { sql: `insert into guards (holds) select 0 where exists (${grown})`, args }
 }
 
-/** A row that another control plane has removed may have given its id to one of another hour. */
+/** Another control plane may have removed the row, and its id may belong to another hour now. */
 function replace({ from, until }: RollupSpan, differences: readonly Difference[]): Statement[] {
   const there = differences.flatMap(({ rowid }) => rowid ?? [])
   const must = differences.flatMap(({ expected }) => expected ?? [])
@@ -82,7 +82,7 @@ const deleteRows = (ids: readonly string[]): Statement => ({
   args: [JSON.stringify(ids)],
 })
 
-/** Another control plane that is at it has written the same. */
+/** Another control plane has written the same. */
 const insertRows = (rows: readonly Sums[]): Statement => ({
   sql: `insert or replace into event_rollups (kind, step, scope, at, key, verdict, requests, input_tokens, output_tokens, cost,
       latency, first_token)

@@ -1,7 +1,7 @@
 /**
- * Goes through all hours and days of which there are events or sums (rollup.ts), so that each can be compared with the
- * events, and mended. Each event is read once, and memory grows with what one day's sums hold. Left out is what cannot be
- * told any more: what is older than the oldest event that must still be there, and minutes about to be removed.
+ * Goes through all hours and days with events or sums (rollup.ts), so that each can be compared with the events and
+ * repaired. Each event is read once, and the memory grows with the sums of one day. Left out is what can no longer be
+ * known: what is older than the oldest event that must still exist, and minutes that are about to be removed.
  */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
@@ -21,13 +21,13 @@ export interface RecountOptions {
 }
 
 const { hour, day } = stepMilliseconds
-/** How far the clock of whoever removes old sums may be ahead, and how long a recount may take. */
+/** How far the clock of the process that removes old sums may be ahead, and how long a recount may take. */
 const marginMilliseconds = hour
 const rowsAtOnce = 100
-/** The furthest instant there is (ECMA-262, Time Values). */
+/** The largest instant (ECMA-262, Time Values). */
 const lastInstant = 8.64e15
 
-/** The spans, each hour before its day; one is to be compared before the next is asked for. */
+/** The spans, each hour before its day. Compare each before the next is requested. */
 export async function* recountRollups(options: RecountOptions): AsyncGenerator<RollupSpan> {
   const { ledger, now, signal } = options
   const minutesFrom = now - minutesKeptMilliseconds + marginMilliseconds
@@ -53,13 +53,16 @@ export async function* recountRollups(options: RecountOptions): AsyncGenerator<R
   }
 }
 
-/** From when on, a whole day, every event and every sum must still be there. */
+/** The start, a whole day, from which every event and every sum must still exist. */
 async function knownFrom({ ledger, now, retention, since }: RecountOptions): Promise<number> {
   const kept = now - retention + marginMilliseconds
   return Math.ceil(Math.max(0, await removedUntil(ledger), kept, since ?? 0) / day) * day
 }
 
-/** Before when events can have been removed: of each chain the oldest goes first, and none is later than its receipt. */
+/**
+ * The instant before which events may have been removed: the oldest of each chain go first, and none is later than its
+ * receipt.
+ */
 async function removedUntil(ledger: Database): Promise<number> {
   const [row] = await ledger.read<{ at: number }>(
     `select coalesce(max(coalesce((select received_at from events where events.chain = chain_floors.chain
@@ -69,7 +72,7 @@ async function removedUntil(ledger: Database): Promise<number> {
   return row === undefined || row.at === 0 ? 0 : row.at + 1
 }
 
-/** The first instant from `from` on of which there is an event or a sum. */
+/** The first instant from `from` on with an event or a sum. */
 async function nextInstant(ledger: Database, from: number): Promise<number | null> {
   const [row] = await ledger.read<{ at: number | null }>(
     `select cast(min(at) as real) as at from (
@@ -88,7 +91,7 @@ async function newestPosition(ledger: Database): Promise<string> {
   return last
 }
 
-/** Ids of rows whose time is none that any event can have, at most `rowsAtOnce` of them. */
+/** Ids of rows with an impossible time, at most `rowsAtOnce`. */
 export async function rowsOfNoTime(ledger: Database): Promise<string[]> {
   const of = (steps: string) =>
     `select cast(rowid as text) as id from event_rollups where ${steps} and (at < 0 or at > ?)`

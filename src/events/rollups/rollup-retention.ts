@@ -1,6 +1,6 @@
 /**
- * Removes sums whose time is over: minutes after 48 hours, hours and days with the events they are of. A few rows at a
- * time, and other work in between: nobody who reads waits for it.
+ * Removes expired sums: minutes after 48 hours, hours and days with their events. A few rows at a time, yielding in
+ * between.
  */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
@@ -10,7 +10,7 @@ const rowsAtOnce = 500
 /** The rest waits for the next call. */
 const batchesAtOnce = 20
 
-/** `retention` in milliseconds. To be called every few seconds. */
+/** `retention` in milliseconds. Call every few seconds. */
 export async function removeOldRollups(ledger: Database, { now, retention }: { now: number; retention: number }) {
   await removeBefore(ledger, "step = 'minute'", now - minutesKeptMilliseconds)
   await removeBefore(ledger, "step <> 'minute'", now - retention)

@@ -1,17 +1,17 @@
 /**
- * Sums for charts, kept so that no chart reads the events themselves (events/README.md). Each outcome of a request
- * counts in one row of each of these groups, by minute, hour and day, and within each by verdict:
+ * Sums for charts, so that no chart reads the events themselves (events/README.md). Each outcome of a request counts
+ * in one row of each of these groups, by minute, hour and day, and within each by verdict:
  *
- *   kind     key         scopes                          steps
- *   all      ''          its team ('' for none), '*'     minute, hour, day
- *   model    the model   its team, '*'                   minute, hour, day
- *   gateway  its id      its team, '*'                   minute, hour, day
- *   reason   its code    its team                        minute, hour, day; no sketches
- *   token    its id      its team                        hour, day
+ *  kind     key         scopes                          steps
+ *  all      ''          its team ('' for none), '*'     minute, hour, day
+ *  model    the model   its team, '*'                   minute, hour, day
+ *  gateway  its id      its team, '*'                   minute, hour, day
+ *  reason   its code    its team                        minute, hour, day; no sketches
+ *  token    its id      its team                        hour, day
  *
- * `*` is all teams together, but for what belongs to none. What is to be counted is written in the transaction that
- * takes the events in, as one row for all of them, which costs them next to nothing; fold.ts adds it to the sums,
- * each outcome once, before a chart is read and every few seconds.
+ * `*` is the sum of all teams, without what belongs to none. The transaction that ingests events writes one row for all
+ * outcomes to be counted, which costs next to nothing. fold.ts adds it to the sums, each outcome once, before a chart
+ * is read and every few seconds.
  */
 import { toNano } from '../../lib/money.ts'
 import type { Statement } from '../../store/statement.ts'
@@ -20,18 +20,18 @@ import type { Event } from '../event.ts'
 export const stepMilliseconds = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
 export type Step = keyof typeof stepMilliseconds
 
-/** How long minutes are kept; hours and days are kept as long as events. */
+/** How long minutes are kept. Hours and days are kept as long as events. */
 export const minutesKeptMilliseconds = 48 * 3_600_000
 
 export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token'
 
-/** The scope of all teams together, and that of what belongs to no team. */
+/** The scope of all teams together, and that of no team. */
 export const everyTeam = '*'
 export const noTeam = ''
 
 const longestKey = 200
 
-/** The key under which is added up what has no row of its own: longer than a model, or a reason, is ever kept. */
+/** The key for everything without a row of its own. Longer than any stored model or reason. */
 export const otherKey = 'other'.padEnd(longestKey + 1, '.')
 
 export const rollupShapes: readonly {
@@ -47,11 +47,11 @@ export const rollupShapes: readonly {
   { kind: 'token', steps: ['hour', 'day'], everyTeam: false, sketched: true },
 ]
 
-/** Whether a kind has rows of all teams together. */
+/** Whether a kind has rows for all teams together. */
 export const hasEveryTeam = (kind: RollupKind): boolean =>
   rollupShapes.find((shape) => shape.kind === kind)?.everyTeam ?? false
 
-/** What of one outcome is counted. `at` in milliseconds since the epoch, cost in nano-dollars. */
+/** The counted values of one outcome. `at` in milliseconds since the epoch, cost in nano-dollars. */
 export interface CountedOutcome {
   at: number
   verdict: string
@@ -64,7 +64,10 @@ export interface CountedOutcome {
   firstToken: number | null
 }
 
-/** The statement that leaves these events, which must be new to the ledger, to be added. `receivedAt` bounds their times. */
+/**
+ * The statement that queues these events, which must be new to the ledger, for adding. `receivedAt` limits their
+ * times.
+ */
 export function rollupStatements(events: readonly Event[], receivedAt: number): Statement[] {
   const outcomes = events.filter(({ event_type }) => event_type === 'gateway.request.outcome')
   if (outcomes.length === 0) return []
@@ -76,7 +79,7 @@ export function rollupStatements(events: readonly Event[], receivedAt: number): 
   ]
 }
 
-/** What of an outcome is counted. `receivedAt` bounds its time. */
+/** The counted values of an outcome. `receivedAt` limits its time. */
 export function countedOutcome(event: Event, receivedAt: number): CountedOutcome {
   const { event_attribution: who, details, event_cost_attribution: cost } = event
   return {
@@ -85,7 +88,7 @@ export function countedOutcome(event: Event, receivedAt: number): CountedOutcome
     scope: clipped(who.team_id),
     keys: {
       all: '',
-      // A model that no provider was found for is whatever the caller wrote.
+      // Without a provider the model name is the caller's own text.
       model: typeof details?.model === 'string' && details.provider !== null ? clipped(details.model) : '',
       gateway: clipped(who.gateway_id),
       token: clipped(who.token_id),
@@ -99,7 +102,9 @@ export function countedOutcome(event: Event, receivedAt: number): CountedOutcome
   }
 }
 
-/** The cut may halve a surrogate pair, and a worker's event may bring a half: SQLite makes no text of it. */
+/**
+ * Truncation may halve a surrogate pair, and a worker's event may contain a half, which SQLite cannot store as text.
+ */
 const clipped = (text: string | null): string => (text ?? '').slice(0, longestKey).toWellFormed()
 
 const amount = (value: unknown): number | null =>

@@ -16,7 +16,7 @@ const quantilesSchema = z
   .nullable()
   .describe('Within 5 % of the true value; null where nothing was measured, and for reasons')
 
-/** As much as a reader waits for; a backlog after an outage is left to what runs every few seconds. */
+/** How many rounds a reader waits for. A backlog after an outage is left to the background work. */
 const turnsBeforeReading = 20
 
 const measures = {

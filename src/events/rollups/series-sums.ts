@@ -11,7 +11,7 @@ import {
   subtractSketch,
 } from './latency-sketch.ts'
 
-/** `cost` in dollars; quantiles are null where nothing was measured. */
+/** `cost` in dollars. Quantiles are null without measurements. */
 interface Measures {
   requests: number
   input_tokens: number
@@ -21,7 +21,7 @@ interface Measures {
   first_token_ms: Quantiles | null
 }
 
-/** `rest` is set for what sums up all keys that are not shown, and only there: a model may be called `other`, too. */
+/** `rest` is set only for the sum of all keys that are not shown. A model may be called `other` too. */
 interface Keyed {
   key: string | null
   rest: boolean
@@ -51,7 +51,7 @@ interface Sums {
   cost: number
   latency: LatencySketch
   firstToken: LatencySketch
-  /** Quantiles of a part of what is summed up would be of something else. */
+  /** Quantiles of only a part of the sum would be wrong. */
   sketched: boolean
 }
 
@@ -71,7 +71,7 @@ interface Summed {
   points: Map<number, Sums>
 }
 
-/** What no key is. */
+/** A value that no key has. */
 const restKey = 'rest'
 
 /** Adds rows up by key, as hex, and instant. */
@@ -83,8 +83,8 @@ export class SeriesSums {
   }
 
   /**
-   * To be called last: what is not shown, as rows without sketches. Theirs are what the shown ones leave of the `whole`,
-   * rows of all keys together; where these count more or fewer requests, as while sums are being added to, there are none.
+   * Call last: adds what is not shown, as rows without sketches. Their sketches are the `whole`, rows of all keys
+   * together, minus the shown ones. If the request counts differ, as while sums are being added to, there are none.
    */
   addRest(rows: readonly Omit<SumsRow, 'key'>[], whole: readonly Omit<SumsRow, 'key'>[]): void {
     const left = new Map<number, Sums>()
@@ -125,7 +125,7 @@ export class SeriesSums {
   }
 }
 
-/** The sums of an instant, empty ones where there are none yet. */
+/** The sums of an instant, initially empty. */
 function sumsAt(sums: Map<number, Sums>, at: number): Sums {
   const found = sums.get(at) ?? nothing()
   sums.set(at, found)

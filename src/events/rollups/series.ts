@@ -1,7 +1,8 @@
 /**
- * What charts show, read from the sums of rollup.ts: never from the events. Of model, gateway, token and reason one at a
- * time is kept apart, as group or as filter, together with verdict and team; anything else is refused, naming what can
- * be combined. Keys go as hex and sketches as bytes: what an older release, or somebody else, has left may be no text.
+ * The series behind charts, read from the sums of rollup.ts and never from the events. Of model, gateway, token and
+ * reason only one at a time is stored, as group or as filter, together with verdict and team. Other combinations are
+ * refused with the possible ones. Keys are hex and sketches are bytes, since stored values of older releases, or
+ * altered ones, may be no text.
  */
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
@@ -47,7 +48,7 @@ interface Series extends KeyedPoints {
 const pointsAtMost = 2000
 const keysShown = 50
 
-/** Reads the series. Throws `invalid_parameter` where a combination is not kept, or has too many points. */
+/** Reads the series. Throws `invalid_parameter` if a combination is not stored or has too many points. */
 export async function readSeries(
   ledger: Database,
   { query, visibility, now }: { query: SeriesQuery; visibility: Visibility; now: number },
@@ -104,7 +105,7 @@ async function findKeys(
   return { step, since, source, ...(await keysAndPoints(ledger, source)) }
 }
 
-/** Whether so many keys would be too much by hours: days tell, and there are far fewer of them to look at. */
+/** Whether this many keys are too many for hours. Days need far fewer rows. */
 async function fillHours({ since, until }: SeriesQuery, find: (step: Step) => Promise<Found>): Promise<boolean> {
   const buckets = (until - since) / stepMilliseconds.hour
   if (buckets * keysShown <= pointsAtMost) return false
@@ -114,13 +115,13 @@ async function fillHours({ since, until }: SeriesQuery, find: (step: Step) => Pr
 
 interface Selected {
   kind: RollupKind
-  /** The column by which rows are told apart; null where all are one series. */
+  /** The column that separates the series; null for a single one. */
   column: 'key' | 'scope' | 'verdict' | null
-  /** The key that is asked for, where one is. */
+  /** The key of the filter, if there is one. */
   key: string | undefined
 }
 
-/** Which rows answer: of the dimensions that are kept one at a time, the one that `by` or a filter names. */
+/** The rows that answer: the kind is the dimension that `by` or a filter names. */
 function select({ by, model, gateway_id, token_id }: SeriesQuery): Selected {
   const filters = [
     { kind: 'model', parameter: 'model', key: model },
@@ -145,7 +146,7 @@ const refusal = (param: string, message: string): Failure => new Failure('invali
 
 const hours = 3_600_000
 
-/** Up to six hours minutes, up to fourteen days hours, else days; never what is not kept. */
+/** Minutes up to six hours, hours up to fourteen days, otherwise days; never a step that is not stored. */
 function finestStep({ since, until }: SeriesQuery, kind: RollupKind, now: number): Step {
   const length = until - 1 - since
   if (length <= 6 * hours && kind !== 'token' && since >= now - minutesKeptMilliseconds) return 'minute'
@@ -190,7 +191,7 @@ function whereOf({ step, since, until, verdict }: Window, { kind, key }: Selecte
   return { sql: conditions.join(' and '), args }
 }
 
-/** The rows that hold, of all keys together, what is told apart by key or team; null where none with sketches do. */
+/** The rows that sum up all keys of a series by key or team; null if there are none with sketches. */
 function wholeOf(
   window: Window,
   { selected, scopes, visibility }: { selected: Selected; scopes: string[]; visibility: Visibility },
@@ -215,7 +216,9 @@ const amongKeys = '(select cast(unhex(value) as text) from json_each(?))'
 
 const groupOf = ({ column }: Selected): string => column ?? "''"
 
-/** The keys with most requests first, and how many points the shown ones have, counted a little beyond the most. */
+/**
+ * The keys with the most requests first, and how many points the shown ones have, counted slightly beyond the maximum.
+ */
 async function keysAndPoints(ledger: Database, source: Source): Promise<{ keys: string[]; points: number }> {
   const rows = await ledger.read<{ key: string; points: number }>(
     `select hex(${groupOf(source)}) as key, count(distinct at) as points from event_rollups
@@ -227,11 +230,11 @@ async function keysAndPoints(ledger: Database, source: Source): Promise<{ keys: 
   return { keys: source.column === null ? [''] : rows.map(({ key }) => key), points: points + others }
 }
 
-/** How many of the keys can be shown apart when each has as many points as they have on average. */
+/** How many keys can be shown if each has an average number of points. */
 const keysThatFit = (keys: number, points: number): number =>
   points <= pointsAtMost ? keys : Math.max(1, Math.floor((pointsAtMost * Math.min(keys, keysShown)) / points) - 1)
 
-/** Sums come as floating-point numbers, exact to 2^53: larger integers the driver refuses to give. */
+/** Sums are floating-point numbers, exact up to 2^53. The driver refuses larger integers. */
 const realSums = ['requests', 'input_tokens', 'output_tokens', 'cost']
   .map((column) => `total(${column}) as ${column}`)
   .join(', ')

@@ -1,12 +1,12 @@
 /**
- * What the sums of an hour, with its minutes, or of a day are, held against what they must be by the events.
+ * Compares the sums of an hour, with its minutes, or of a day with what they must be by the events.
  *
- * Exact while events come in: the sums are complete for all events up to a position at which nothing waits to be added,
- * and as long as none behind it belongs to the span, its sums do not change. A span that grows is read on and compared
- * again; one that will not hold still is left for another time.
+ * It is exact while events arrive: the sums are complete for all events up to a position at which nothing waits to be
+ * added, and as long as none behind it belongs to the span, its sums do not change. A growing span is read on and
+ * compared again. One that does not come to rest is left for another time.
  *
- * Which of too many models and reasons have a row of their own depends on which came first (fold.ts), so that is
- * taken as it is stored.
+ * Which of too many models and reasons have a row of their own depends on their order (fold.ts), so that is taken as
+ * stored.
  */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
@@ -18,7 +18,7 @@ import { readOutcomesBehind } from './outcomes.ts'
 import { otherKey, type Step, stepMilliseconds } from './rollup.ts'
 import type { Tally } from './tally.ts'
 
-/** A row that is not what it must be. */
+/** A row that differs from what it must be. */
 export interface Difference {
   step: string
   at: number
@@ -27,15 +27,15 @@ export interface Difference {
   kind: string
   key: string
   verdict: string
-  /** The columns that differ; empty where the row is missing, or is of no event. */
+  /** The columns that differ; empty if the row is missing or belongs to no event. */
   columns: string[]
   /** Of the row that is there. */
   rowid: string | null
-  /** What it must be; null where there must be none. */
+  /** The correct row; null if there must be none. */
   expected: Sums | null
 }
 
-/** What was found, which holds as long as no event behind `upTo` belongs to the span. */
+/** The differences, valid as long as no event behind `upTo` belongs to the span. */
 export interface Compared {
   differences: Difference[]
   upTo: string
@@ -53,7 +53,7 @@ export class RollupSpan {
   /** Events up to this position were added. */
   #upTo: string
 
-  /** An hour with or without its minutes, or a day; `upTo` is the position up to which the caller adds its events. */
+  /** An hour with or without its minutes, or a day. The caller adds its events up to position `upTo`. */
   constructor(ledger: Database, { from, steps, upTo }: { from: number; steps: readonly Step[]; upTo: string }) {
     this.#ledger = ledger
     this.from = from
@@ -67,7 +67,7 @@ export class RollupSpan {
     for (const [stage, sums] of this.#sums) for (const each of tallies) addTally(sums, stage, each)
   }
 
-  /** To be called when all its events were added. Null where it does not hold still. */
+  /** Call when all its events were added. Null if it does not come to rest. */
   async compare(): Promise<Compared | null> {
     for (let round = 0; round < tries; round += 1) {
       const upTo = await foldedUpTo(this.#ledger)
@@ -112,7 +112,7 @@ export class RollupSpan {
   }
 }
 
-/** A condition that nothing came into the span behind a position: a row where something did. */
+/** A condition that no event of the span arrived behind a position: returns a row if one did. */
 export const grownSince = (
   { from, until }: { from: number; until: number },
   upTo: string,
@@ -121,7 +121,7 @@ export const grownSince = (
   [upTo, from, until],
 ]
 
-/** A position up to which every event is in the sums; null where more comes in than is added. */
+/** A position up to which every event is in the sums; null if events arrive faster than they are added. */
 async function foldedUpTo(ledger: Database): Promise<string | null> {
   await foldRollups(ledger)
   const [row] = await ledger.read<{ last: string; waiting: number }>(
@@ -141,7 +141,7 @@ const columns = named([
   ...['requests', 'input_tokens', 'output_tokens', 'cost', 'latency', 'first_token'],
 ])
 
-/** The rows of one step, a few at a time; beside days, what is of no known step is taken for hours. */
+/** The rows of one step, a few at a time. Rows of an unknown step count as hours. */
 async function* readStored(
   ledger: Database,
   step: Step,
@@ -187,8 +187,8 @@ function keysOf(stored: readonly StoredRow[], kind: string, step: string): Map<s
 }
 
 /**
- * Puts under `other` what has no row of its own because its bucket is full: keys that have one keep it; of the rest those
- * with most requests get what room there is.
+ * Counts keys without a row under `other` because their bucket is full: stored keys keep their rows, and of the rest
+ * those with the most requests get the free ones.
  */
 function fitKeys(rows: readonly Sums[], stored: Map<string, Set<unknown>>): Sums[] {
   const fitted: Sums[] = []
@@ -214,7 +214,7 @@ function mergedByVerdict(rows: readonly Sums[]): Sums[] {
     const name = JSON.stringify([row.key, row.verdict])
     const sum = merged.get(name)
     if (sum === undefined) {
-      // Not those of the span itself, to which more may be added.
+      // A copy, not the span's own sums, to which more may be added.
       merged.set(name, { ...row, latency: { ...row.latency }, firstToken: { ...row.firstToken } })
       continue
     }
@@ -236,13 +236,13 @@ function differingColumns(cells: Cells, row: Sums): string[] {
   return Object.keys(must).filter((column) => asCompared(cells[column]) !== must[column])
 }
 
-/** A sketch with its buckets in the order that JavaScript gives them. */
+/** A sketch with its buckets in JavaScript's key order. */
 function asCompared(cell: unknown): unknown {
   if (typeof cell !== 'string') return cell
   try {
     return JSON.stringify(JSON.parse(cell))
   } catch {
-    // No sketch: equal to none.
+    // Not a sketch: equal to none.
     return cell
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Outcomes that count alike, added up before they are added to the sums (rollup.ts): those of one minute with the same
- * verdict and keys are in the same row of every kind and step, so the dozens of rows are touched once for all of them.
+ * Adds equal outcomes up before they are added to the sums (rollup.ts): outcomes of one minute with the same verdict
+ * and keys are in the same rows of every kind and step, so the dozens of rows are touched once for all of them.
  */
 import { bucketOf, countBuckets, type LatencySketch } from './latency-sketch.ts'
 import { type CountedOutcome, minutesKeptMilliseconds, rollupShapes, stepMilliseconds } from './rollup.ts'
@@ -13,7 +13,7 @@ interface Amounts {
   cost: number
 }
 
-/** What a row of the sums counts. */
+/** The values that a row of the sums counts. */
 export interface Counts extends Amounts {
   latency: LatencySketch
   firstToken: LatencySketch
@@ -22,9 +22,9 @@ export interface Counts extends Amounts {
 export interface Tally extends Amounts, Pick<CountedOutcome, 'verdict' | 'scope' | 'keys'> {
   /** When the minute begins, in milliseconds since the epoch. */
   at: number
-  /** Whether they came in while minutes of their time were kept. */
+  /** Whether they arrived while minutes of their time were kept. */
   inMinutes: boolean
-  /** The bucket of each duration: of so few a list is made, and added to a row, faster than a sketch. */
+  /** The bucket of each duration. For few of them a list is faster than a sketch. */
   latencies: number[]
   firstTokens: number[]
 }
@@ -35,14 +35,14 @@ export const noCounts = (): Counts => ({ ...nothing(), latency: {}, firstToken: 
 
 const kinds = rollupShapes.map(({ kind }) => kind)
 
-/** The tallies of outcomes that were received together, in the order in which the first of each came. */
+/** The tallies of outcomes that were received together, in the order of first appearance. */
 export function tally(outcomes: readonly CountedOutcome[], receivedAt: number): Tally[] {
   const tallies = new Map<string, Tally>()
   for (const outcome of outcomes) addOutcome(tallies, outcome, receivedAt)
   return [...tallies.values()]
 }
 
-/** Adds an outcome to the tally of those that it counts alike with. */
+/** Adds an outcome to the tally with equal keys. */
 export function addOutcome(tallies: Map<string, Tally>, outcome: CountedOutcome, receivedAt: number): void {
   const { verdict, scope, keys } = outcome
   const at = outcome.at - (outcome.at % stepMilliseconds.minute)
@@ -62,7 +62,7 @@ export function addOutcome(tallies: Map<string, Tally>, outcome: CountedOutcome,
   if (outcome.firstToken !== null) alike.firstTokens.push(bucketOf(outcome.firstToken))
 }
 
-/** Adds a tally to what a row counts; `sketched` where durations are among that. */
+/** Adds a tally to the values of a row; `sketched` if the row has durations. */
 export function addCounts(row: Counts, alike: Tally, sketched: boolean): void {
   row.requests += alike.requests
   row.inputTokens += alike.inputTokens

@@ -1,4 +1,4 @@
-/** Both databases in a directory of their own, with this release's tables; only tests use it. */
+/** Both databases in a directory of their own, with this release's tables, for tests. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -73,7 +73,7 @@ export const testEvent = (change: Partial<Event> = {}): Event => ({
   ...change,
 })
 
-/** What the routes of events need, with exports that nobody makes. */
+/** The dependencies of the event routes, without exports. */
 export const testEventDependencies = (
   { state, ledger }: TestDatabases,
   clock: Clock,

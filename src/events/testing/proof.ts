@@ -1,4 +1,4 @@
-/** A ledger with chains of workers and of the control plane, signed, for tests of what proves it. */
+/** A ledger with signed chains of workers and the control plane, for tests of the proof. */
 import { join } from 'node:path'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'

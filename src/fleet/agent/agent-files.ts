@@ -1,6 +1,6 @@
 /**
- * What a worker keeps in its data directory beside the outbox: which instance it is, the keys it was given, sealed under
- * the runtime token (fleet/README.md, Trust), and when it was last fresh. Each file is replaced as a whole by rename.
+ * What a worker keeps in its data directory besides the outbox: its instance id, its keys, sealed under the runtime
+ * token (fleet/README.md, Trust), and when it was last fresh. Each file is replaced as a whole by a rename.
  */
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,10 +20,10 @@ const endedSchema = z.object({
 })
 const agreedSchema = z.object({ seq: z.number().int(), digest: z.string() })
 const keptSchema = bootstrapReplySchema.omit({ session: true, now: true })
-/** What stays of a bootstrap for a restart without control plane. */
+/** The part of a bootstrap reply that is kept for a restart without a control plane. */
 export type KeptBootstrap = z.infer<typeof keptSchema>
 
-/** Not by itself: what the instance has not reported would be left behind in silence, and so would its shares of limits. */
+/** Not replaced automatically: unreported events and shares of limits of the instance would silently be lost. */
 const whenDamaged =
   'restore it, or remove it to start as another instance, which leaves what this one has not reported in its outbox'
 
@@ -32,7 +32,7 @@ export class WorkerFiles {
   readonly #key: Uint8Array
   #instance: z.infer<typeof instanceSchema>
 
-  /** Reads the instance's identity, making it at the first start. */
+  /** Reads the instance's identity, or makes one at the first start. */
   constructor(directory: string, runtimeToken: string, newId: NewId) {
     this.#directory = directory
     this.#key = deriveKey(runtimeToken, 'gatehouse.worker.keys.v1')
@@ -41,7 +41,7 @@ export class WorkerFiles {
     if (former === null) this.#replaceInstance(this.#instance)
   }
 
-  /** Null where there is none, also where a former process had written down that it ends and was killed right then. */
+  /** Null if there is none, or if a former process was killed right after it had marked the instance as ended. */
   #readInstance(): z.infer<typeof instanceSchema> | null {
     if (!existsSync(this.#path('instance.json'))) return null
     const instance = this.#parseInstance()
@@ -63,7 +63,7 @@ export class WorkerFiles {
     return this.#instance.instance_id
   }
 
-  /** False where this instance has belonged to another gateway: its chain cannot go on under this one. */
+  /** False if this instance belonged to another gateway: its chain cannot continue under this one. */
   belongsTo(gatewayId: string): boolean {
     if (this.#instance.gateway_id === null) {
       this.#instance = { ...this.#instance, gateway_id: gatewayId }
@@ -73,8 +73,8 @@ export class WorkerFiles {
   }
 
   /**
-   * Ends this instance: the next start makes another, with an outbox and a chain of its own, into which it carries over
-   * what this one had behind event `after`; nothing where that is null.
+   * Ends this instance. The next start makes another one with an outbox and a chain of its own, and carries over the
+   * events after number `after`; none if that is null.
    */
   retire(reason: string, after: number | null): void {
     const { instance_id, gateway_id } = this.#instance
@@ -82,13 +82,16 @@ export class WorkerFiles {
     this.#removeOwn()
   }
 
-  /** Removes what is one instance's; its name goes last, so that a start after a kill in between knows whose the rest is. */
+  /**
+   * Removes the files of one instance. Its name goes last, so that a start after a kill in between knows whose files
+   * remain.
+   */
   #removeOwn(): void {
     for (const name of ['keys', 'fresh', 'crashed', 'agreed', 'instance.json'])
       rmSync(this.#path(name), { force: true })
   }
 
-  /** Instances that ended here and whose events were not carried over yet. */
+  /** Ended instances of this directory whose events were not carried over yet. */
   ended(): EndedInstance[] {
     if (!existsSync(this.#path('ended.json'))) return []
     return z.array(endedSchema).parse(JSON.parse(readFileSync(this.#path('ended.json'), 'utf8')))
@@ -98,7 +101,7 @@ export class WorkerFiles {
     this.#replaceEnded(this.ended().filter(({ instance_id }) => instance_id !== instanceId))
   }
 
-  /** Where this worker's chain and the ledger's were last known to be the same. */
+  /** Stores up to where this worker's chain and the ledger's are known to be the same. */
   keepAgreed({ seq, digest }: ChainHead): void {
     this.#replace('agreed', JSON.stringify({ seq, digest }))
   }
@@ -108,7 +111,7 @@ export class WorkerFiles {
     try {
       return agreedSchema.parse(JSON.parse(readFileSync(this.#path('agreed'), 'utf8')))
     } catch {
-      // The host went down while it was written: without it the numbers alone are compared.
+      // The host went down during the write. Without the file only the numbers are compared.
       return null
     }
   }
@@ -117,25 +120,25 @@ export class WorkerFiles {
     this.#replace('keys', seal(this.#key, JSON.stringify(kept), this.instanceId))
   }
 
-  /** What was kept; null where there is nothing or another runtime token sealed it. */
+  /** The kept bootstrap; null if there is none or it was sealed with another runtime token. */
   kept(): KeptBootstrap | null {
     if (!existsSync(this.#path('keys'))) return null
     try {
       return keptSchema.parse(JSON.parse(unseal(this.#key, readFileSync(this.#path('keys'), 'utf8'), this.instanceId)))
     } catch {
-      // A replaced runtime token, or a file of an older form: bootstrap gives it anew.
+      // Another runtime token, or a file of an older version: bootstrap gives it again.
       return null
     }
   }
 
-  /** As many events of the chain as a crash of the host has left, until the control plane was told of it; else null. */
+  /** How many events of the chain a host crash left, until the control plane was told; else null. */
   get crashedAfter(): number | null {
     if (!existsSync(this.#path('crashed'))) return null
     const events = Number(readFileSync(this.#path('crashed'), 'utf8'))
     return Number.isSafeInteger(events) && events >= 0 ? events : 0
   }
 
-  /** The host went down, or the outbox was damaged: what running exchanges held may have been spent. */
+  /** The host went down or the outbox was damaged: what running exchanges held may have been spent. */
   crashed(events: number): void {
     if (this.crashedAfter === null) this.#replace('crashed', String(events))
   }
@@ -144,7 +147,7 @@ export class WorkerFiles {
     rmSync(this.#path('crashed'), { force: true })
   }
 
-  /** Another process took this instance over; in milliseconds since the epoch, until the next start. */
+  /** Another process took this instance over; milliseconds since the epoch, kept until the next start. */
   fenced(at: number): void {
     this.#replace('fenced', String(at))
   }
@@ -153,24 +156,24 @@ export class WorkerFiles {
     rmSync(this.#path('fenced'), { force: true })
   }
 
-  /** When it was taken over, where that is how the last run ended; else null. */
+  /** When it was taken over, if the last run ended that way; else null. */
   get fencedAt(): number | null {
     return this.#numbersIn('fenced')[0] ?? null
   }
 
-  /** When it was last fresh, milliseconds since the epoch, and for how long it serves by that. */
+  /** Stores when the worker was last fresh, in milliseconds since the epoch, and its staleness limit. */
   keepFresh(at: number, staleAfterMs: number): void {
     this.#replace('fresh', `${at} ${staleAfterMs}`)
   }
 
-  /** The same, so that no crash of the host brings back what was there before. */
+  /** The same, durably, so that a host crash does not bring the former value back. Throws if that fails. */
   keepFreshOrThrow(at: number, staleAfterMs: number): void {
     this.keepFresh(at, staleAfterMs)
     this.#sync('fresh')
     this.#sync('.')
   }
 
-  /** Forgets it for good, over a crash of the host too. Throws where that cannot be made sure. */
+  /** Deletes it durably. Throws if that cannot be guaranteed. */
   forgetFresh(): void {
     rmSync(this.#path('fresh'), { force: true })
     this.#sync('.')
@@ -189,7 +192,7 @@ export class WorkerFiles {
     return this.#numbersIn('fresh')[0] ?? null
   }
 
-  /** For how long that counts, milliseconds; null where the file is of an older form. */
+  /** The stored staleness limit in milliseconds; null if the file is of an older version. */
   freshFor(): number | null {
     return this.#numbersIn('fresh')[1] ?? null
   }
@@ -205,12 +208,12 @@ export class WorkerFiles {
     else rmSync(this.#path('ended.json'), { force: true })
   }
 
-  /** How far the host's clock was behind the control plane's, in milliseconds. */
+  /** Stores how far the host's clock is behind the control plane's, in milliseconds. */
   keepClockOffset(milliseconds: number): void {
     this.#replace('clock', String(Math.round(milliseconds)))
   }
 
-  /** 0 where nothing was kept. */
+  /** 0 if none is stored. */
   clockOffset(): number {
     if (!existsSync(this.#path('clock'))) return 0
     const milliseconds = Number(readFileSync(this.#path('clock'), 'utf8'))

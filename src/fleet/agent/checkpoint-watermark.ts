@@ -1,8 +1,8 @@
 /**
- * What a gateway has seen of the checkpoints in the state that it reads (events/proof/README.md): it keeps the highest
- * one in its data directory and compares. A state whose checkpoint is older than that, other under the same number, of
- * another series, or has a chain end before where it ended or not at all, was put back or rewritten: that is logged,
- * counted and recorded as an event, once for each such checkpoint.
+ * Compares the checkpoints in the gateway's state with the highest one it has seen (events/proof/README.md), which it
+ * keeps in its data directory. A checkpoint that is older, differs under the same number, belongs to another series,
+ * or lacks a part of a chain shows that the state was restored or rewritten. That is logged, counted and recorded as
+ * an event, once for each such checkpoint.
  */
 import { Database } from 'bun:sqlite'
 import { existsSync, realpathSync, statSync } from 'node:fs'
@@ -21,9 +21,9 @@ const rowSchema = signedSchema.extend({ number: z.number() })
 const ofRestored = ['older', 'not_a_checkpoint']
 
 export interface CheckpointWatermarkOptions {
-  /** The state database's file; what is read is what the gateway decides by. */
+  /** The state database's file, by which the gateway decides. */
   stateFile: string
-  /** The file in which the highest checkpoint is kept. */
+  /** The file with the highest checkpoint. */
   keptFile: string
   clock: Pick<Clock, 'now'>
   newId: NewId
@@ -37,15 +37,15 @@ export class CheckpointWatermark {
   readonly #options: CheckpointWatermarkOptions
   #kept: Signed | null
   #told: string | null = null
-  /** Since when the checkpoint has been behind the kept one. */
+  /** Since when the checkpoint is behind the kept one. */
   #behindSince: number | null = null
   readonly #timer: Timer
-  /** Kept open: opening it reads the whole schema, for milliseconds in which no request is answered. */
+  /** Kept open, because opening it reads the whole schema and blocks requests for milliseconds. */
   #state: { database: Database; inode: string } | null = null
   /** How often the state's checkpoint went back. */
   regressions = 0
 
-  /** Looks every few seconds until `stop`. */
+  /** Checks every few seconds until `stop`. */
   constructor(options: CheckpointWatermarkOptions) {
     this.#options = options
     this.#kept = readKnownCheckpoint(options.keptFile)
@@ -53,8 +53,8 @@ export class CheckpointWatermark {
       try {
         this.look()
       } catch (error) {
-        // The state cannot be read at this moment, or is of an older form; the next look may find it.
-        options.log.debug({ error: String(error) }, "The state's checkpoint could not be looked at")
+        // The state cannot be read at the moment, or is of an older version. The next check may succeed.
+        options.log.debug({ error: String(error) }, "The state's checkpoint could not be read")
       }
     }, lookEveryMs)
     this.#timer.unref()
@@ -65,7 +65,7 @@ export class CheckpointWatermark {
     this.#close()
   }
 
-  /** Compares the state's checkpoint with the one that is kept. */
+  /** Compares the state's checkpoint with the kept one. */
   look(): void {
     const found = this.#read()
     if (found === null) return
@@ -84,7 +84,9 @@ export class CheckpointWatermark {
     return now - this.#behindSince < restoredMs
   }
 
-  /** The row of the state; before the first checkpoint its number is 0, and behind one neither that nor none is right. */
+  /**
+   * The state's checkpoint row; null before the first checkpoint. Later, neither number 0 nor a missing row is valid.
+   */
   #read(): Signed | null {
     if (!existsSync(this.#options.stateFile)) return null
     const row = this.#row()
@@ -105,7 +107,7 @@ export class CheckpointWatermark {
     }
   }
 
-  /** The file that is there now: one that was put in its place is opened anew. */
+  /** Opens the file again if another file has replaced it. */
   #opened(): Database {
     const file = realpathSync(this.#options.stateFile)
     const { dev, ino } = statSync(file)
@@ -133,7 +135,7 @@ export class CheckpointWatermark {
     const details = { how, seen: seen?.number ?? null, found: parseCheckpoint(found.body)?.number ?? null }
     this.#told = found.signature
     this.regressions += 1
-    log.error(details, 'The state has a checkpoint that is not behind the one seen before')
+    log.error(details, "The state's checkpoint does not continue the last known one")
     record({
       event_id: newId(),
       event_type: 'gateway.checkpoint_regressed',

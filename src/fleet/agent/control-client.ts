@@ -1,4 +1,4 @@
-/** The calls of a gateway to its control plane (fleet/protocol/wire.ts), over fetch; what fails is a Failure. */
+/** The calls of a gateway to its control plane (fleet/protocol/wire.ts), over fetch. Every error is a Failure. */
 import type { z } from 'zod'
 import { Failure, type FailureCode, failures } from '../../failure.ts'
 import { callFailure } from '../../lib/http/call-failure.ts'
@@ -23,7 +23,7 @@ import {
 
 const path = '/v1/gateway-runtime'
 const bootstrapMs = 10_000
-/** Each second one begins: news as old as this still count, and so many may be on their way. */
+/** One starts each second. An answer of this age still counts, so as many may be in flight. */
 const heartbeatMs = 10_000
 const eventsMs = 15_000
 const slotsMs = 3000
@@ -62,16 +62,16 @@ export interface ControlClient {
   deregister(session: string, body: { worker: number; stream_id: string }): Promise<void>
   leases(session: string, worker: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
   mcpOffers(session: string, report: OfferReport): Promise<void>
-  /** Where the state is, with a new credential. */
+  /** Where the state is, with a new read credential. */
   credential(session: string): Promise<z.infer<typeof credentialReplySchema>>
-  /** Tells tokens that the primary may have forgotten to refuse; resolves when they are refused again. */
+  /** Reports revocations that a restored primary may have lost. Resolves when the tokens are refused again. */
   revocations(
     session: string,
     body: z.infer<typeof revocationsRequestSchema>,
   ): Promise<z.infer<typeof revocationsReplySchema>>
 }
 
-/** Whether nothing that is sent there crosses a network in the clear. */
+/** Whether nothing that is sent there crosses a network unencrypted. */
 export function isPrivate(url: string): boolean {
   const { protocol, hostname } = new URL(url)
   const loopback = hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
@@ -79,8 +79,8 @@ export function isPrivate(url: string): boolean {
 }
 
 /**
- * Throws `invalid_parameter` where secrets would cross a network in the clear: plain http is for a control plane on
- * this host only (fleet/README.md, Trust).
+ * Throws `invalid_parameter` if secrets would cross a network unencrypted: plain http is allowed only for a control
+ * plane on this host (fleet/README.md, Trust).
  */
 export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
   const { origin } = new URL(apiUrl)
@@ -151,7 +151,7 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
   }
 }
 
-/** Turns what a call may end with into an answer that is good, or a Failure by the code that the answer names. */
+/** Returns the result of a call, or throws a Failure with the code that the answer names. */
 async function reach<Result>(call: () => Promise<Result>): Promise<Result> {
   let result: Result
   try {

@@ -145,7 +145,7 @@ test('goes stale when its state does not follow, whatever the control plane answ
   const { version } = fleet.change(() => undefined)
   await eventually(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
   clock.skip(100_000)
-  await eventually(() => worker.ready().warning?.includes('does not come') ?? false)
+  await eventually(() => worker.ready().warning?.includes('lags behind') ?? false)
   clock.skip(201_000)
   await Bun.sleep(120)
   expect(() => worker.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))

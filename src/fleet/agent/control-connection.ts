@@ -1,19 +1,19 @@
 /**
- * Keeps one worker connected to its control plane (fleet/README.md): bootstrap and renewal of the session,
- * the change stream, the heartbeat, and shipping. Everything is tried again with backoff until `stop`.
+ * Keeps one worker connected to its control plane (fleet/README.md): bootstrap and renewal of the session, the change
+ * stream, the heartbeat, and shipping. Everything is retried with backoff until `stop`.
  *
- * A change: its tokens are denied in memory in the same tick, the denial is committed to the outbox, then acknowledged
- * by a heartbeat; only then the state is read. A version is acknowledged where it follows the last acknowledged one, or when
- * the state itself has been read up to it: what was missed while the stream was down is then known from there.
+ * A change: its tokens are refused in memory in the same tick, the revocation is committed to the outbox, then a
+ * heartbeat acknowledges it, and only then the state is read. A version is acknowledged if it follows the last
+ * acknowledged one, or when the state itself has reached it: that covers what was missed while the stream was down.
  *
- * Freshness comes from the worker's own heartbeats only: as of the moment one was sent, if the control plane had just read the
- * primary, this worker knows all denials up to the versions that it and the hello told, and the state has come to it since.
+ * Freshness comes from the worker's own heartbeats only. If the control plane had just read the primary, then as of the
+ * moment the heartbeat was sent the worker has all revocations up to that head, once its state has reached it.
  *
- * Whoever says goodbye is waited for by no revoke any more: what it was fresh by is forgotten first, and the next start
- * serves once it has heard a hello. Where nobody hears a goodbye, none is said: the worker counts as unreachable then, and
- * may serve again by what it kept.
+ * No revocation waits for a deregistered worker. So the worker first deletes its stored freshness, and its next start
+ * serves only after a handshake. If the control plane is unreachable it does not deregister: it counts as unreachable,
+ * and may serve again from its stored freshness.
  *
- * Longer than most: what one connection knows is one state; what stands alone is in files of its own.
+ * Longer than most: what one connection knows is one state. Independent parts are in files of their own.
  */
 import { asFailure, Failure } from '../../failure.ts'
 import type { Log } from '../../lib/log/log.ts'
@@ -40,27 +40,31 @@ import { type Freshness, instant, reaches } from './freshness.ts'
 import { RuntimeSession, type RuntimeSessionOptions } from './runtime-session.ts'
 import { Shipper } from './shipper.ts'
 
-/** How soon a state that is behind is looked at again: ever later, where nobody says that it has come further. */
+/**
+ * Pauses between reads of a state that lags behind, growing from the first to the second. Used without change notices.
+ */
 const minPollMs = 5
 const maxPollMs = 500
 /**
- * What need not hurry waits so long at most, and half of that at least: what comes meanwhile is read with it, and not all
- * hosts ask the primary at once. It is a small share of the time for which a worker serves without news, which do not
- * count while the state is behind.
+ * How long reading the state may be deferred, at most; at least half of it. Changes that come meanwhile are read
+ * together, and hosts do not all ask the primary at once. It must be a small share of `max_staleness`, since answers
+ * do not count while the state lags behind.
  */
 const maxDeferMs = 1500
 const deferShare = 0.1
-/** How old the last sign of the primary may be for a goodbye to be worth what it costs: it is written there. */
+/** How recently the primary must have been seen for a deregistration, which needs a write there. */
 const primaryRecentMs = 3000
-/** A stream that passes bytes is opened anew when it has not told for so long what a heartbeat knew, or has brought no hello. */
+/**
+ * A stream with bytes is reopened if it has not brought a head for this long that a heartbeat knows, or no handshake.
+ */
 const stalledMs = 5000
 const handshakeTimeoutMs = streamSilenceMs
-/** After so long an acknowledgement does not wait for the answer to the one before it. */
+/** After this time an acknowledgement no longer waits for the answer to the previous one. */
 const nextHeartbeatMs = 1000
 
 export interface ControlConnectionOptions extends RuntimeSessionOptions {
   worker: number
-  /** Names this process to the control plane. */
+  /** Identifies this process to the control plane. */
   process: string
   outbox: Outbox
   view: FileStateView
@@ -71,41 +75,41 @@ export interface ControlConnectionOptions extends RuntimeSessionOptions {
   lingerMs: number
   onDenied(hashes: readonly string[]): void
   onCut(hashes: readonly string[]): void
-  /** The control plane's time in an answer that has just come, milliseconds since the epoch, asked for at this instant. */
+  /** The control plane's time from an answer, in milliseconds since the epoch, and when it was requested. */
   onTime(now: number, askedAt: number): void
   onFresh(): void
-  /** Forgets for good by what it might serve, as a goodbye is to be said. Throws where it cannot. */
+  /** Deletes stored freshness durably before a deregistration. Throws if that fails. */
   onDeregistering(): void
-  /** For how long it serves without fresh news. */
+  /** How long the worker serves without a fresh answer. */
   staleAfterMs(): number
-  /** The control plane's `max_staleness`; for longer than before only where it has written that down. */
+  /** The control plane's `max_staleness`. A higher value counts only if it was written to the worker's row before. */
   onStaleness(seconds: number, written: boolean): void
-  /** The primary has more than the state that is read. */
+  /** The primary is ahead of the state that is read here. */
   onReplicaBehind(): void
-  /** Whether `stateRead` is called when the state that is read has come further. */
+  /** Whether `stateRead` is called when the state has advanced. */
   notifiesStateRead: boolean
   /**
-   * The primary has another history than the state that is read, from which it was restored or replaced. Resolves when
-   * the state that is read is the primary's.
+   * The primary was restored or replaced and has another history than the state that is read here. Resolves when both
+   * are the same again.
    */
   onRestored(head: Head): Promise<void>
   /** Another worker needs slots of a limit. */
   onSlotsRecalled(account: string, want: number, at: number): void
-  /** The control plane can be asked for shares of limits: it waits for a hello. */
+  /** The handshake has arrived: the worker can register its balances. */
   onConnected(): void
-  /** Whether the ledger's chain is this worker's: null, or the number up to which both are the same. */
+  /** Null if the ledger's chain agrees with this worker's, or the last number at which both agree. */
   forkedAfter(announced: AnnouncedHead): number | null
-  /** The last event that the control plane was known to have, also over a restart. */
+  /** The last event that the control plane was known to have, kept over restarts. */
   agreedEvent(): number
-  /** The control plane has the chain up to here as it is here. */
+  /** The control plane's chain agrees with this worker's up to here. */
   onAgreed(head: ChainHead): void
-  /** It wants shares of these accounts back. */
+  /** The control plane recalls shares of these accounts. */
   onRecalled(accounts: readonly string[]): void
-  /** Another process has taken the worker since this one held it: this one must end. */
+  /** Another process has taken the worker over: this one must end. */
   onFenced(): void
-  /** The ledger has events that this worker has lost: what it held of limits is said to be so too, before it ends. */
+  /** The ledger has events that this worker has lost. Its shares of limits are declared lost before it ends. */
   onForked(): Promise<void>
-  /** This instance's chain cannot go on: another instance must begin, with what this one has behind event `after`. */
+  /** This instance's chain cannot continue: another instance must start, with the events after number `after`. */
   onRetired(failure: Failure, after: number): void
 }
 
@@ -117,38 +121,38 @@ export class ControlConnection {
   readonly #shipper: Shipper
   readonly #stopping = new AbortController()
   readonly #session: RuntimeSession
-  /** The providers and MCP servers without a key that bootstrap was last asked for. */
+  /** The providers and MCP servers without a key, as of the last bootstrap for keys. */
   #requestedKeys = ''
   #streamId: string | null = null
-  /** When this process last took the worker, in the ledger's time. */
+  /** When this process last took the worker over, in the ledger's time. */
   #takenAt: number | null = null
-  /** What the ledger has, as the last heartbeat told it. */
+  /** The ledger's transaction counts from the last heartbeat. */
   #ledgerEpoch: HeartbeatReply['ledger_epoch'] = []
-  /** When the stream was asked for, by the monotonic clock. */
+  /** When the stream was requested, by the monotonic clock. */
   #streamAskedAt = 0
   #stream: AbortController | null = null
-  /** What is or will be acknowledged when the records on their way are committed. */
+  /** What is acknowledged, or will be once the pending records are committed. */
   #pendingAcknowledgement: StatePosition | null
-  /** The head of the last version that was promised, by whose nonce the control plane knows that it is its own. */
+  /** The head of that version. Its nonce shows the control plane that the version is its own. */
   #pendingAcknowledgementHead: Head | null = null
-  /** The newest head that the state is to be read up to, and what reads up to one before it. */
+  /** The newest head that the state must reach, and the task that reads up to it. */
   #targetHead: Head | null = null
   #following: Promise<void> | null = null
   #stateRead = Promise.withResolvers<void>()
-  /** The newest head that the state is to be read up to without hurry. */
+  /** The newest head whose read is deferred. */
   #deferredHead: Head | null = null
   #heartbeatAgain = false
   #isHeartbeating = false
   #timer: Timer | null = null
   #primaryHead: Head | null = null
-  /** The head that the hello told: revokes up to it may not have waited for this worker. */
+  /** The head of the handshake: revocations up to it may not have waited for this worker. */
   #handshakeHead: Head | null = null
-  /** The newest head that the stream has told, and when a heartbeat first told of one that the stream had not. */
+  /** The newest head from the stream, and when a heartbeat first knew one that the stream had not brought. */
   #streamHead: Head | null = null
   #stalled: { head: Head; since: number } | null = null
-  /** When the control plane last showed that it has the primary, by the monotonic clock. */
+  /** When the control plane last showed that it can read the primary, by the monotonic clock. */
   #primarySeenAt = Number.NEGATIVE_INFINITY
-  /** Whether the primary has lost what was acknowledged, and no state of its present history is read yet. */
+  /** Whether the primary has lost what was acknowledged, and no state of its new history has been read yet. */
   #isHistoryLost = false
   connected = false
 
@@ -176,7 +180,7 @@ export class ControlConnection {
     this.#timer = setInterval(() => void this.#tick(), this.#options.heartbeatEveryMs)
   }
 
-  /** Ships what is left and lets go, within `milliseconds`, of which shipping takes three quarters at most. */
+  /** Ships what is left and disconnects within `milliseconds`. Shipping takes three quarters of it at most. */
   async stop(milliseconds: number): Promise<void> {
     const { client, clock, worker } = this.#options
     const end = clock.monotonic() + milliseconds
@@ -186,7 +190,7 @@ export class ControlConnection {
     const heard = this.connected && clock.monotonic() - this.#primarySeenAt < primaryRecentMs
     this.#end()
     if (token === null || streamId === null || !heard || !this.#forgetFreshness()) return
-    // Where it is not heard, this worker counts as unreachable until its time is over.
+    // If this is not received, the worker counts as unreachable until its staleness limit.
     const deregister = client.deregister(token, { worker, stream_id: streamId }).catch(this.#logTransient)
     await Promise.race([deregister, Bun.sleep(Math.max(0, end - clock.monotonic()))])
   }
@@ -198,19 +202,19 @@ export class ControlConnection {
     } catch (error) {
       this.#options.log.warn(
         { error: String(error) },
-        'No goodbye is said: what it might serve by could not be removed',
+        'The worker does not deregister: its stored freshness could not be deleted',
       )
       return false
     }
   }
 
-  /** The state that is read has come further: whoever waits for it looks. */
+  /** The state has advanced: wakes what waits for it. */
   stateRead(): void {
     this.#stateRead.resolve()
     this.#stateRead = Promise.withResolvers()
   }
 
-  /** Asks for slots and returns some. Rejects where the control plane cannot be asked at this moment. */
+  /** Asks for slots and returns some. Rejects if the control plane cannot be reached at the moment. */
   async slots(balances: readonly SlotBalance[]): Promise<SlotsReply> {
     const { client, worker } = this.#options
     const streamId = this.#streamId
@@ -218,24 +222,24 @@ export class ControlConnection {
     return await client.slots(await this.#session.ensure(), { worker, stream_id: streamId, balances })
   }
 
-  /** Tells what an MCP server offers. Rejects where the control plane cannot be reached. */
+  /** Reports what an MCP server offers. Rejects if the control plane cannot be reached. */
   async mcpOffers(report: OfferReport): Promise<void> {
     await this.#options.client.mcpOffers(await this.#session.ensure(), report)
   }
 
-  /** The head of the primary as the control plane said it last. */
+  /** The head of the primary from the last message of the control plane. */
   get primaryHead(): Head | null {
     return this.#primaryHead
   }
 
-  /** Where the state is, with a credential that was just made. */
+  /** Where the state is, with a new read credential. */
   async credential() {
     return await this.#options.client.credential(await this.#session.ensure())
   }
 
   /**
-   * Tells which tokens were denied by a history that the primary has lost, in pieces; all are durable at the end. Gives
-   * the primary's head of then.
+   * Reports revocations of a history that the primary has lost, in batches. When it resolves, all are durable. Returns
+   * the primary's head after that.
    */
   async reportRevocations(history: string, revocations: readonly RevocationEntry[]): Promise<Head> {
     const { client, worker } = this.#options
@@ -248,12 +252,12 @@ export class ControlConnection {
       : head
   }
 
-  /** Whether the control plane refuses the runtime token: then nothing but another token helps. */
+  /** Whether the control plane refuses the runtime token. Then only another token helps. */
   get tokenRefused(): boolean {
     return this.#session.tokenRefused
   }
 
-  /** Why the control plane let this gateway not in when it was last asked. */
+  /** Why the control plane refused this gateway at the last attempt. */
   get refusal(): Failure | null {
     return this.#session.refusal
   }
@@ -275,7 +279,7 @@ export class ControlConnection {
         if (failure.code === 'worker_fenced') this.#fenced()
         if (!this.#stopped) {
           const { code, message: reason } = failure
-          this.#options.log.warn({ code, reason }, 'The control plane is out of reach, or lets this gateway not in')
+          this.#options.log.warn({ code, reason }, 'The control plane is unreachable, or refuses this gateway')
         }
       }
       this.connected = false
@@ -295,8 +299,8 @@ export class ControlConnection {
     heard()
     try {
       const session = await this.#session.ensure()
-      // Opening takes the worker over, from our own former stream too: what still goes out by that one's id would be
-      // answered as fenced. Nothing is sent until the hello brings the new id.
+      // Opening takes the worker over, also from our own former stream: calls with its id would be answered as fenced.
+      // So nothing is sent until the handshake brings the new id.
       this.#streamId = null
       this.#streamAskedAt = this.#options.clock.monotonic()
       const { client, worker, process } = this.#options
@@ -361,20 +365,23 @@ export class ControlConnection {
     this.#options.onTime(Date.parse(now), this.#streamAskedAt)
     this.#shipper.resume(events)
     this.#options.onConnected()
-    // A primary that is behind what was acknowledged was restored from an older copy: its versions are new ones.
+    // A primary behind the acknowledged version was restored from an older copy, so its versions are new ones.
     const known = this.#pendingAcknowledgement
     const restored = this.#isHistoryLost || (known?.history === head.history && known.version > head.version)
     this.#catchUpAndAcknowledge(head, restored).catch((error: unknown) => this.#reconnect(error))
   }
 
-  /** It serves as soon as a heartbeat has found it there, and is waited for until it has said so. */
+  /** The worker serves once a heartbeat has found it connected, so revocations wait for its acknowledgement. */
   async #catchUpAndAcknowledge(head: Head, restored: boolean): Promise<void> {
     const before = this.#pendingAcknowledgement
     await this.#catchUp(head, restored)
     if (this.#pendingAcknowledgement === before) this.#acknowledge()
   }
 
-  /** Denies, makes it durable, acknowledges, then reads the state. Up to the first wait all happens in this tick. */
+  /**
+   * Refuses the tokens, makes that durable, acknowledges, then reads the state. Everything up to the first wait
+   * happens in this tick.
+   */
   async #change({ head, since, deny: hashes, cut, only_revocations }: Change): Promise<void> {
     const { outbox, view } = this.#options
     const streamId = this.#streamId
@@ -403,8 +410,8 @@ export class ControlConnection {
   }
 
   /**
-   * What this head changed is refused here already: the copy of the state follows once the workers of all hosts, which were
-   * told in the same instant, have acknowledged, and once for all such changes that came meanwhile.
+   * The tokens of this head are refused already. The state is read later, when the workers of all hosts have
+   * acknowledged, and once for all such changes that came meanwhile.
    */
   #followDeferred(head: Head): void {
     const waiting = this.#deferredHead !== null
@@ -420,10 +427,7 @@ export class ControlConnection {
     setTimeout(followNow, (delay * (1 + random())) / 2).unref()
   }
 
-  /**
-   * Reads up to one head at a time, the next being the newest: while the state lags behind, changes that come do not each
-   * wait for it and look.
-   */
+  /** Reads up to one head at a time, then up to the newest, so that many changes share the polls of a lagging state. */
   #follow(head: Head): void {
     if (this.#targetHead?.history === head.history && this.#targetHead.version > head.version) return
     this.#targetHead = head
@@ -443,8 +447,8 @@ export class ControlConnection {
   }
 
   /**
-   * Reads the state until it is at this head, then acknowledges it. A state that cannot be read yet is one that is
-   * behind; what a newer stream has to say is followed by that one's own hello.
+   * Reads the state until it is at this head, then acknowledges it. A state that cannot be read counts as one that
+   * lags behind. Stops when a newer stream is opened, since its handshake names the head again.
    */
   async #catchUp(head: Head, restored = false): Promise<void> {
     const { outbox, view } = this.#options
@@ -462,13 +466,14 @@ export class ControlConnection {
       const read = await view.refresh().catch(this.#unreadable)
       if (this.#stopped || streamId !== this.#streamId) return
       if (read !== null) {
-        // Denials of a history that the control plane has left; of one that is still to come the state read says nothing.
+        // Drops revocations of a history that the control plane has left. The state says nothing about a history still
+        // to come.
         const current = read.history === head.history
         outbox.applied(positionOf(read), (hash) => current && view.refuses(hash))
         if (this.#options.freshness.read(read)) this.#options.onFresh()
       }
       if (read !== null && reaches(read, head)) break
-      // Asked for once, and again only where that has brought nothing for long: each time is a sync with the primary.
+      // Asks once, and again only after a long time without progress, because each request is a sync with the primary.
       const now = this.#options.clock.monotonic()
       if (now >= askAt) {
         askAt = now + maxPollMs
@@ -495,7 +500,7 @@ export class ControlConnection {
     this.#acknowledge()
   }
 
-  /** A provider or MCP server that was made since bootstrap has a key that this gateway was not given yet: bootstrap brings it. */
+  /** A provider or MCP server made after bootstrap has a key that this gateway lacks: bootstrap brings it. */
   #askForKeys(): void {
     const { view } = this.#options
     const closed = [...view.closedProviders, ...view.mcp.closed].join()
@@ -503,7 +508,7 @@ export class ControlConnection {
     this.#requestedKeys = closed
   }
 
-  /** One heartbeat as soon as can be; acknowledgements that come while it is on its way share the next one. */
+  /** Sends a heartbeat as soon as possible. Acknowledgements that come while one is in flight share the next one. */
   #acknowledge(): void {
     this.#heartbeatAgain = true
     if (this.#isHeartbeating) return
@@ -534,10 +539,10 @@ export class ControlConnection {
     return null
   }
 
-  /** What a tick could not do the next one tries again; until then nothing is lost, and staleness bounds it. */
+  /** The next tick retries what this one could not do. Nothing is lost, and staleness bounds the delay. */
   readonly #logTransient = (error: unknown): void => {
     const { code, message } = asFailure(error)
-    this.#options.log.debug({ code, reason: message }, 'A tick could not do all it had to')
+    this.#options.log.debug({ code, reason: message }, 'A periodic task failed and will be tried again')
   }
 
   async #heartbeat(): Promise<void> {
@@ -558,7 +563,7 @@ export class ControlConnection {
       })
       const { fresh, head, history, ledger_epoch: ledgerEpoch, max_staleness_seconds: staleness, now } = reply
       this.#options.onTime(Date.parse(now), sent.monotonic)
-      // Of what a stream before this one was told the hello knows more.
+      // This answer belongs to a former stream. The handshake of the new one is newer.
       if (this.#stopped || streamId !== this.#streamId) return
       if (fresh) this.#primarySeenAt = clock.monotonic()
       if (staleness !== undefined) this.#options.onStaleness(staleness, false)
@@ -581,7 +586,7 @@ export class ControlConnection {
     }
   }
 
-  /** A stream that passes bytes and swallows what is said would be believed for ever: heartbeats tell of its silence. */
+  /** Detects a stream that transports bytes but swallows messages: the heartbeats know newer heads than it brings. */
   #detectStall(head: Head): void {
     const now = this.#options.clock.monotonic()
     if (this.#stalled !== null && this.#wasStreamed(this.#stalled.head)) this.#stalled = null
@@ -595,14 +600,14 @@ export class ControlConnection {
     return this.#streamHead?.history === history && this.#streamHead.version >= at
   }
 
-  /** The primary does not know what this worker has acknowledged: the next hello says where it is now. */
+  /** The primary does not know what this worker acknowledged. The next handshake gives its present head. */
   #startOver(): void {
     if (this.#isHistoryLost) return
     this.#isHistoryLost = true
     this.#reconnect(new Failure('state_replaced'))
   }
 
-  /** Whether all denials up to this head are in force here. */
+  /** Whether all revocations up to this head are in force here. */
   #hasRevocationsUpTo(head: Head | null): boolean {
     if (head === null) return false
     const { outbox, view } = this.#options
@@ -611,7 +616,7 @@ export class ControlConnection {
     return reaches(outbox.acknowledged) || reaches(view.head)
   }
 
-  /** Asks for shares of limits. Rejects where the control plane is out of reach. */
+  /** Sends a lease message. Rejects if the control plane is unreachable. */
   async leases(request: LeaseRequest): Promise<LeaseReply> {
     const { client, worker } = this.#options
     try {
@@ -649,13 +654,13 @@ export class ControlConnection {
   }
 
   /**
-   * The next hello names the head again. Whoever is told that the worker is another's asks for it once more: only where a
-   * process took it later is it lost, and not where the ledger is an older copy that knows an earlier stream.
+   * Reopens the stream; the next handshake gives the head again. A fenced worker asks once more: it is lost only if
+   * another process took it later, and not if the ledger is an older copy with an earlier stream.
    */
   #reconnect(error: unknown): void {
     if (this.#stopped) return
     const { code, message } = asFailure(error)
-    this.#options.log.warn({ code, reason: message }, 'The change stream is opened again')
+    this.#options.log.warn({ code, reason: message }, 'The change stream is reopened')
     this.#stream?.abort()
   }
 
@@ -685,9 +690,9 @@ export class ControlConnection {
 }
 
 const stalledStream = (): Failure =>
-  new Failure('dependency_unavailable', { message: 'The change stream does not say what there is to say' })
+  new Failure('dependency_unavailable', { message: 'The change stream does not deliver changes' })
 
-/** Resolves with it, or after so long. */
+/** Resolves with the work, or after this time. */
 async function within(milliseconds: number, work: Promise<void>): Promise<void> {
   const late = Promise.withResolvers<void>()
   const timer = setTimeout(late.resolve, milliseconds)

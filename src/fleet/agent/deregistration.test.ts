@@ -175,7 +175,7 @@ class Host {
     await worker?.drain()
   }
 
-  /** What it has on the disk at this moment goes on; what the process does from now on nobody hears of. */
+  /** Keeps what is on the disk at this moment; nothing that the process does later has an effect. */
   async kill(): Promise<void> {
     const former = this.#directory
     const worker = this.#worker
@@ -188,7 +188,7 @@ class Host {
     await worker.drain()
   }
 
-  /** Once it is connected, its first heartbeat is waited for; it stays as it is where it is not. */
+  /** Waits for its first heartbeat if it connects; otherwise it stays as it is. */
   async settle(): Promise<void> {
     const worker = this.#worker
     if (worker === null || this.#network.signal.aborted) return

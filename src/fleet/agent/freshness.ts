@@ -1,7 +1,7 @@
 /**
- * How old the newest news of the primary are (fleet/README.md rule R3). News that the primary was at a head count, as
- * of the instant at which they were asked for, once the state that is read has come to that head: denials arrive by
- * themselves, policies and limits only with the state.
+ * How stale the state is (fleet/README.md rule R3). An answer that the primary was at a head counts as of when it was
+ * requested, once the state that is read has reached that head: revocations arrive by themselves, but policies and
+ * limits come only with the state.
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { Head } from '../../store/propagation.ts'
@@ -18,19 +18,21 @@ export class Freshness {
   readonly #clock: Clock
   #wall: number | null
   #monotonic: number | null = null
-  /** The oldest news to which the state that is read has not come. */
+  /** The oldest answer whose head the state has not reached yet. */
   #pending: { head: Head; at: Instant } | null = null
   #ended = false
 
-  /** `restored` is the wall instant that a former process was last fresh at; one in the future counts as none. */
+  /** `restored` is when a former process was last fresh, by the wall clock; an instant in the future counts as none. */
   constructor(clock: Clock, restored: number | null) {
     this.#clock = clock
     this.#wall = restored !== null && restored <= clock.now() ? restored : null
   }
 
-  /** The primary was at `head` at this instant; `read` is where the state that is read is. Says whether news count by it. */
+  /**
+   * The primary was at `head` at this instant, and the state is at `read`. Returns whether the freshness has advanced.
+   */
   heard(head: Head, at: Instant, read: Head | null): boolean {
-    // A primary that was restored never comes to what it has lost.
+    // A restored primary never reaches versions that it has lost.
     if (this.#pending !== null && !reaches(head, this.#pending.head)) this.#pending = null
     const counted = this.read(read)
     if (read === null || !reaches(read, head)) {
@@ -42,7 +44,7 @@ export class Freshness {
     return true
   }
 
-  /** The state that is read has come here. Says whether news count by it. */
+  /** The state has reached `read`. Returns whether the freshness has advanced. */
   read(read: Head | null): boolean {
     if (this.#pending === null || read === null || !reaches(read, this.#pending.head)) return false
     this.#freshAt(this.#pending.at)
@@ -50,12 +52,12 @@ export class Freshness {
     return true
   }
 
-  /** Whether the state that is read is behind what has been heard of the primary. */
+  /** Whether the state lags behind the known head of the primary. */
   get behind(): boolean {
     return this.#pending !== null
   }
 
-  /** No news count any more, neither those that there were nor those that are on their way. */
+  /** Ends freshness for good: neither earlier nor pending answers count. */
   end(): void {
     this.#ended = true
     this.#wall = null
@@ -68,20 +70,20 @@ export class Freshness {
     this.#monotonic = monotonic
   }
 
-  /** Milliseconds since the last fresh instant, by the clock that says more; infinite where there was none. */
+  /** Milliseconds since the last fresh instant, by the clock that shows more; infinite if there was none. */
   age(): number {
     if (this.#wall === null) return Number.POSITIVE_INFINITY
     const byWall = this.#clock.now() - this.#wall
     return this.#monotonic === null ? byWall : Math.max(byWall, this.#clock.monotonic() - this.#monotonic)
   }
 
-  /** The wall time of the last fresh instant, to be kept for a restart. */
+  /** The wall time of the last fresh instant, to be stored for a restart. */
   get wall(): number | null {
     return this.#wall
   }
 }
 
-/** Whether a state that stands at `read` holds all that the primary had at `head`. */
+/** Whether a state at `read` contains everything that the primary had at `head`. */
 export const reaches = (read: Head, head: Head): boolean =>
   read.history === head.history &&
   (read.version > head.version || (read.version === head.version && read.nonce === head.nonce))

@@ -1,4 +1,7 @@
-/** A worker from start to stop, beside a control plane that is away or lies; long because each promise has its test here. */
+/**
+ * A worker from start to stop, with a control plane that is away or lies. Long because each guarantee has its test
+ * here.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -309,7 +312,7 @@ describe('a gateway worker', () => {
     expect(first.ready().ok).toBe(true)
     await first.drain()
     const second = await fleet.worker('a', { clock })
-    expect(second.ready()).toMatchObject({ ok: true, warning: expect.stringContaining('no fresh news') })
+    expect(second.ready()).toMatchObject({ ok: true, warning: expect.stringContaining('not been reached') })
     expect(second.view.providers()).toHaveLength(1)
     clock.skip(5000)
     expect(second.ready().ok).toBe(false)

@@ -1,11 +1,11 @@
 /**
- * Starts one worker of a gateway: takes the data directory's lock, recovers the outbox, opens the keys a former run was
- * given, and connects. What the hot path uses of it answers from memory or one local read (fleet/protocol/worker.ts).
+ * Starts one worker of a gateway: locks the data directory, recovers the outbox, opens the stored keys, and connects.
+ * The hot path's calls are answered from memory or one local read (fleet/protocol/worker.ts).
  *
- * It is ready when it has keys, has read the state up to the version it once acknowledged, and news of the primary are
- * not older than `max_staleness`: with kept keys and a fresh enough past, also while no control plane answers.
+ * The worker is ready when it has keys, has read the state up to the version it once acknowledged, and is not staler
+ * than `max_staleness`. With stored keys and freshness that holds without a control plane too.
  *
- * Longer than most: it is the one place where the parts of a worker meet, and what it does itself is little.
+ * Longer than most: this is where the parts of a worker are connected, and it does little itself.
  */
 import { randomBytes as systemRandomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -38,7 +38,9 @@ import { type ReplicatorCommand, WorkerReplica } from './worker-replica.ts'
 
 const worker = 0
 const keepFreshEveryMs = 5000
-/** How long a worker that ends may talk to its control plane: less than its process has after the last request. */
+/**
+ * How long a stopping worker may talk to its control plane. Shorter than its process may run after the last request.
+ */
 const drainTimeoutMs = 4000
 const rateTickMs = 1000
 const usageTickMs = 1000
@@ -50,11 +52,11 @@ export interface WorkerOptions {
     Settings,
     'max_staleness_seconds' | 'outbox_segment_bytes' | 'outbox_limit_bytes' | 'outbox_keep_hours' | 'usage_wait_seconds'
   >
-  /** The state database's file, which another process keeps current; null where the worker keeps a replica itself. */
+  /** The state database's file if another process maintains it; null if the worker keeps a replica itself. */
   stateFile: string | null
-  /** How to start what keeps the replica; needed where there is no file. */
+  /** How to start the replicator; needed without a state file. */
   replicator?: ReplicatorCommand
-  /** The worker keeps its files in `worker` inside. */
+  /** The worker's files are in its folder `worker`. */
   dataDirectory: string
   apiUrl: string
   /** The gateway's runtime token. */
@@ -65,9 +67,9 @@ export interface WorkerOptions {
   log: Log
   /** For secrets between processes; cryptographically strong. */
   randomBytes?(size: number): Uint8Array
-  /** Another process has taken this worker over: this process must end, and another start would only take it back. */
+  /** Another process has taken this worker over. This process must end, and must not be restarted at once. */
   onFenced(): void
-  /** This instance's chain cannot go on: this process must end, and the next start makes another instance. */
+  /** This instance's chain cannot continue. This process must end, and the next start makes another instance. */
   onRetired(): void
   /** For jitter only. */
   random?: () => number
@@ -77,8 +79,8 @@ export interface WorkerOptions {
 }
 
 /**
- * Starts the worker; resolves when its own files are recovered, `ready` tells the rest. Throws `conflict` where another
- * process uses the data directory, `invalid_parameter` where the control plane's address would carry secrets in clear.
+ * Starts the worker. Resolves when its own files are recovered; `ready` tells the rest. Throws `conflict` if another
+ * process uses the data directory, and `invalid_parameter` if secrets would be sent unencrypted to the control plane.
  */
 export async function startWorker(options: WorkerOptions): Promise<StartedWorker> {
   const client = controlClient(options.apiUrl, options.fetch)
@@ -109,7 +111,7 @@ class RunningWorker implements StartedWorker {
   readonly #rateTimer: Timer
   readonly #options: WorkerOptions
   readonly #hostTime: () => number
-  /** Names this process to the control plane. */
+  /** Identifies this process to the control plane. */
   readonly #process: string
   readonly #files: WorkerFiles
   readonly #continuity: ChainContinuity
@@ -118,7 +120,7 @@ class RunningWorker implements StartedWorker {
   readonly #watermark: CheckpointWatermark
   readonly #release: () => void
   readonly #usageTimer: Timer
-  /** Until the first hello: as many events as the last process, or a crash of the host, has left. */
+  /** Until the first handshake: how many events the last process, or a host crash, left. */
   #trustedEvents: number | null
   readonly #listeners: ((hashes: readonly string[]) => void)[] = []
   readonly #cutListeners: ((hashes: readonly string[]) => void)[] = []
@@ -129,7 +131,9 @@ class RunningWorker implements StartedWorker {
   readonly #time: GatewayTime
   #freshKeptAt = Number.NEGATIVE_INFINITY
   #loadFailure: Failure | null = null
-  /** Whether the state has reached what was acknowledged before the start; from then on denials cover its lag. */
+  /**
+   * Whether the state has reached the version acknowledged before the start. From then on revocations cover its lag.
+   */
   #current = false
   #ended = false
 
@@ -255,7 +259,7 @@ class RunningWorker implements StartedWorker {
     this.#rateTimer.unref()
   }
 
-  /** Loads the state by what a former run kept, where it did, and connects. */
+  /** Loads the state with the stored bootstrap, if there is one, and connects. */
   async startFromKept(): Promise<void> {
     this.#files.started()
     await this.#continuity.carryOver()
@@ -268,13 +272,13 @@ class RunningWorker implements StartedWorker {
     this.#session.start()
   }
 
-  /** For doctor, which finds nobody here who could say it. */
+  /** Stored for `gatehouse doctor`, which examines the directory when no process runs. */
   #noteFenced(): void {
     try {
       this.#files.fenced(this.now())
     } catch (error) {
       // The log and the exit code say it too.
-      this.#options.log.warn({ error: String(error) }, 'That another process took over could not be noted')
+      this.#options.log.warn({ error: String(error) }, 'The takeover by another process could not be stored')
     }
   }
 
@@ -290,12 +294,12 @@ class RunningWorker implements StartedWorker {
     if (age < warnAfterMs) return { ok: true, ...staleness }
     const left = Math.max(0, Math.round((this.#staleAfterMs - age) / 1000))
     const why = this.#freshness.behind
-      ? "The state that is read here does not come to the primary's"
-      : 'There has been no fresh news of the primary'
+      ? 'The copy of the state lags behind the primary'
+      : 'The primary database has not been reached recently'
     return { ok: true, warning: `${why}; without it, requests are refused in ${left} s`, ...staleness }
   }
 
-  /** With what keeps this gateway from its control plane, where that is what has to be put right. */
+  /** The failure's message, with the control plane's refusal if that is the cause. */
   #reasonOf({ code, message }: Failure): string {
     const { refusal } = this.#session
     if (refusal === null) return message
@@ -367,7 +371,7 @@ class RunningWorker implements StartedWorker {
     return this.#freshness.age() > this.#staleAfterMs ? new Failure('token_state_stale') : null
   }
 
-  /** What every new request would be refused for. */
+  /** The failure that every new request would get. */
   #cannotServe(): Failure | null {
     return this.#obstacle() ?? (this.journal.full ? this.journal.fullFailure() : null)
   }
@@ -445,7 +449,7 @@ class RunningWorker implements StartedWorker {
     })
   }
 
-  /** A replica has come further, or another one is named. */
+  /** The replica has advanced, or another one is in use. */
   async #readState(): Promise<void> {
     try {
       const head = await this.view.refresh()
@@ -458,7 +462,7 @@ class RunningWorker implements StartedWorker {
     }
   }
 
-  /** Whoever keeps the file has found out too that the primary has another history, or will. */
+  /** The process that maintains the file detects the primary's new history too, so this waits for it. */
   async #untilFollowed(history: string): Promise<void> {
     while (!this.#ended && this.view.head?.history !== history) {
       await Bun.sleep(followPollMs)
@@ -515,9 +519,9 @@ class RunningWorker implements StartedWorker {
 
   async #bootstrapped(reply: BootstrapReply): Promise<boolean> {
     if (!this.#files.belongsTo(reply.gateway.id)) {
-      // What the other gateway did cannot be posted as this one's: its outbox stays where it is.
+      // Events of the other gateway cannot be posted as this one's, so its outbox stays where it is.
       this.#retire(
-        new Failure('conflict', { message: 'The runtime token belongs to another gateway than before' }),
+        new Failure('conflict', { message: 'The runtime token belongs to another gateway than this data directory' }),
         null,
       )
       return false
@@ -535,15 +539,15 @@ class RunningWorker implements StartedWorker {
     this.#setMaxStaleness(kept.max_staleness_seconds, false)
   }
 
-  /** What it says to serve for must hold over a restart too: less than before counts once that is so. */
+  /** The reported limit must hold after a restart too. So a lower one counts once it is stored. */
   #setMaxStaleness(seconds: number, mayBeLonger: boolean): void {
-    const told = staleAfterMs(Math.min(this.#options.settings.max_staleness_seconds, seconds))
-    if (told > this.#staleAfterMs && !mayBeLonger) return
+    const limitMs = staleAfterMs(Math.min(this.#options.settings.max_staleness_seconds, seconds))
+    if (limitMs > this.#staleAfterMs && !mayBeLonger) return
     try {
-      if (told < this.#staleAfterMs) this.#keepShorterStaleness(told)
-      this.#staleAfterMs = told
+      if (limitMs < this.#staleAfterMs) this.#keepShorterStaleness(limitMs)
+      this.#staleAfterMs = limitMs
     } catch (error) {
-      this.#options.log.debug({ error: String(error) }, 'For how long it serves without news could not be kept')
+      this.#options.log.debug({ error: String(error) }, 'The staleness limit could not be stored')
     }
   }
 
@@ -553,19 +557,19 @@ class RunningWorker implements StartedWorker {
     else if (this.#files.freshAt() !== null) this.#files.forgetFresh()
   }
 
-  /** A state that cannot be read yet is no reason to end: the session reads it again with every change and heartbeat. */
+  /** A state that cannot be read yet does not stop the worker: it is read again with every change and heartbeat. */
   async #load(kept: KeptBootstrap): Promise<void> {
     try {
       await this.view.load(kept.gateway.id, kept.provider_keys)
       this.#loadFailure = null
       if (this.view.head !== null) this.journal.applied(this.view.head)
     } catch (error) {
-      // A replica's first copy is being made: `/readyz` says how far that is.
+      // The first copy of a replica is being made: `/readyz` reports the progress.
       this.#notRead(asFailure(error), this.#replica?.obstacle ? 'debug' : 'warn')
     }
   }
 
-  /** It is tried several times a second: what is the same as before is in the log already. */
+  /** It is retried several times a second, so a repeated reason is not logged again. */
   #notRead(failure: Failure, level: 'debug' | 'warn'): void {
     const known = this.#loadFailure?.message === failure.message
     this.#loadFailure = failure
@@ -584,37 +588,40 @@ class RunningWorker implements StartedWorker {
       this.#files.keepFresh(wall, this.#staleAfterMs)
       this.#files.keepClockOffset(this.now() - this.#options.clock.now())
     } catch (error) {
-      // Only a restart without a control plane needs it, and that then serves for less long.
-      this.#options.log.warn({ error: String(error) }, 'The last fresh instant could not be kept')
+      // Only a restart without a control plane needs it, and that would then serve for less time.
+      this.#options.log.warn({ error: String(error) }, 'The last fresh instant could not be stored')
     }
   }
 
   #retire(failure: Failure, after: number | null): void {
-    this.#options.log.error({ reason: failure.message }, 'This instance cannot go on: the next start makes another')
+    this.#options.log.error(
+      { reason: failure.message },
+      'This instance cannot continue: the next start makes a new one',
+    )
     this.#continuity.retire(failure.code, after)
     this.#options.onRetired()
   }
 
   #reportRecovery(): void {
     const { dropped, closed, bootId: former, interrupted } = this.journal.recovered
-    if (dropped !== null) this.#options.log.error(dropped, 'The outbox was damaged: its end was dropped')
+    if (dropped !== null) this.#options.log.error(dropped, 'The outbox was damaged: its damaged end was removed')
     if (former !== null && !closed) {
-      const cause = former === bootId() ? 'The former process was killed' : 'The host went down'
+      const cause = former === bootId() ? 'The previous process was killed' : 'The host went down'
       this.#options.log.warn({ interrupted }, `${cause}: its running exchanges are recorded as interrupted`)
     }
   }
 }
 
-/** A kill of the process leaves every record; what a crash of the host, or damage, has taken nobody can say. */
+/** A kill of the process leaves every record. After a host crash or damage it is unknown what was lost. */
 const hasCrashed = ({ dropped, closed, bootId: former }: Recovered): boolean =>
   dropped !== null || (former !== null && !closed && (former !== bootId() || former === unknownBoot))
 
-/** Names the host's present run. */
+/** Identifies the host's present boot. */
 function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   } catch {
-    // No Linux: the distinction is between a kill and a crash only, and a crash is the careful guess.
+    // Not Linux. This only tells a kill from a crash, and a crash is the safe assumption.
     return unknownBoot
   }
 }

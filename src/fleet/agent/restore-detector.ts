@@ -1,7 +1,7 @@
 /**
- * The newest head of the state that the ledger knows of, kept with each change (events/change.ts): a state that does not
- * know it was restored from an older copy, or is another one (fleet/README.md rule R1). Looked at by each control plane
- * when it starts and with each head that is new to it.
+ * Detects a state that was restored from an older copy or replaced: the ledger stores the newest known head with each
+ * change (events/change.ts), and such a state does not know it (fleet/README.md rule R1). Each control plane checks at
+ * its start and with each new head.
  */
 import type { Log } from '../../lib/log/log.ts'
 import type { Database } from '../../store/open.ts'
@@ -12,7 +12,7 @@ export interface RestoreDetectorOptions {
   ledger: Database
   stateHead: StateHead
   log: Log
-  /** Mends what a restore has brought back; run until it has succeeded once. */
+  /** Repairs what a restore has undone. Repeated until it succeeds once. */
   repair(): Promise<void>
 }
 
@@ -24,12 +24,12 @@ export class RestoreDetector {
     this.#options = options
   }
 
-  /** The state is another one: what was looked at counts no more. */
+  /** The state was replaced: forgets the checked head. */
   forget(): void {
     this.#kept = null
   }
 
-  /** Compares the head with what is known, mends where that is not of this state's history, and keeps it instead. */
+  /** Compares the head with the stored one, repairs if the state does not know that, and stores the new head. */
   async check(head: Head): Promise<void> {
     const { ledger, stateHead, log, repair } = this.#options
     if (this.#kept !== null && isSame(this.#kept, head)) return

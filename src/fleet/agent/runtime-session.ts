@@ -1,4 +1,7 @@
-/** The session credential of an instance: bootstrapped when it is first needed, renewed after two thirds of its life. */
+/**
+ * The session credential of an instance: made by bootstrap when first needed, and renewed after two thirds of its
+ * life.
+ */
 import { asFailure, Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { version } from '../../version.ts'
@@ -10,9 +13,9 @@ export interface RuntimeSessionOptions {
   runtimeToken: string
   instanceId: string
   clock: Clock
-  /** Takes in keys and limits; false where this instance belongs to another gateway. */
+  /** Applies keys and limits. Returns false if this instance belongs to another gateway. */
   onBootstrap(reply: BootstrapReply): Promise<boolean>
-  /** The control plane has begun to refuse the runtime token itself. */
+  /** The control plane has started to refuse the runtime token itself. */
   onRefused(): void
 }
 
@@ -28,27 +31,27 @@ export class RuntimeSession {
     this.#options = options
   }
 
-  /** The credential as it is, for calls that are not worth waiting for a bootstrap. */
+  /** The present credential, for calls that should not wait for a bootstrap. */
   get token(): string | null {
     return this.#token
   }
 
-  /** Whether the control plane refused the runtime token when it was last shown. */
+  /** Whether the control plane refused the runtime token at the last attempt. */
   get tokenRefused(): boolean {
     return this.#tokenRefused
   }
 
-  /** Why the control plane let this gateway not in when it was last asked, or could not be; null where it did. */
+  /** Why the last bootstrap failed; null if it succeeded. */
   get refusal(): Failure | null {
     return this.#refusal
   }
 
-  /** Whether it should be renewed, though it still serves. */
+  /** Whether it should be renewed although it is still valid. */
   get due(): boolean {
     return this.#token !== null && this.#options.clock.monotonic() >= this.#renewAt
   }
 
-  /** The credential, after a bootstrap where there is none or it is due. Throws what the bootstrap ended with. */
+  /** The credential, after a bootstrap if there is none or it is due. Throws the error of the bootstrap. */
   async ensure(): Promise<string> {
     if (this.#token === null || this.due) {
       this.#bootstrapping ??= this.#bootstrap().finally(() => {
@@ -60,7 +63,7 @@ export class RuntimeSession {
     return this.#token
   }
 
-  /** The control plane no longer takes it. */
+  /** The control plane no longer accepts the credential. */
   refused(): void {
     this.#token = null
   }
@@ -70,7 +73,7 @@ export class RuntimeSession {
     this.#tokenRefused = true
   }
 
-  /** Bootstrap has something new to give. */
+  /** A new bootstrap would bring something. */
   renewSoon(): void {
     this.#renewAt = this.#options.clock.monotonic()
   }

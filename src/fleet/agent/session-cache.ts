@@ -1,12 +1,12 @@
 /**
- * Who calls, where it is a gateway whose session was found a moment ago: gateways call every second, and all at once when
- * they acknowledge a change, and two reads of the databases for each of those calls were most of what a revocation cost.
+ * Caches the sessions of gateways. Gateways call every second, and all at once when they acknowledge a change. Two
+ * database reads for each of these calls were most of the cost of a revocation.
  *
- *   - A session is remembered for 10 s. It is never changed, and what is taken back is the runtime token behind it.
- *   - That token is held against the newest version of the state that is known here, which is at most a second old; where
- *     the primary is out of reach, against the last that was known: nothing can be taken back then.
+ *  - A session is cached for 10 s. It never changes; what may be revoked is its runtime token.
+ *  - That token is checked at the newest state version known here, at most a second old. While the primary is
+ *    unreachable the last known version counts, since nothing can be revoked then.
  *
- * Whatever is not known, or no longer holds, is left to the databases, which also say why.
+ * Sessions that are unknown or no longer valid are left to the databases, which also give the reason.
  */
 
 import type { Principal } from '../../identity/principal.ts'
@@ -38,7 +38,7 @@ export class SessionCache {
     this.#options = options
   }
 
-  /** The gateway's instance that calls; null for anybody else, and where only the databases can tell. */
+  /** The calling gateway instance; null for other callers, and if only the databases can tell. */
   async principal(request: Request): Promise<Principal | null> {
     const secret = bearerSecret(request.headers.get('authorization') ?? '') ?? ''
     if (secretKind(secret) !== 'session') return null

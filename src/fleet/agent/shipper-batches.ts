@@ -1,9 +1,10 @@
 /**
- * The next batches of a worker's events, ready to be shipped: NDJSON lines with the digests of the chain (fleet/protocol/wire.ts), over the
- * exact bytes of the bodies. An event that was just committed is put into its line from memory, in its own tick; the
- * outbox is read only for what is not held here: after a start, behind a backlog, or where the ledger names another head.
+ * Builds the next batches of a worker's events: NDJSON lines with the digests of the chain (fleet/protocol/wire.ts),
+ * over the exact bytes of the bodies. A newly committed event is put into its line from memory, in the same tick. The
+ * outbox is read only for events that are not held here: after a start, behind a backlog, or if the ledger names
+ * another head.
  *
- * A batch that was given out is not changed any more, so that it can be sent again. What is held is bounded.
+ * A batch that was handed out does not change, so that it can be sent again. The memory is bounded.
  */
 import { ChainWalk } from '../../events/log/chain.ts'
 import { type ChainHead, eventBatchLimit, eventLineHead } from '../protocol/wire.ts'
@@ -14,18 +15,18 @@ const closingBrace = 0x7d
 const lineFeed = 0x0a
 
 export interface BatchBounds {
-  /** Events of a batch, and bytes of it, more than any line has. */
+  /** The most events of a batch, and its most bytes, more than any line has. */
   events: number
   bytes: number
-  /** Batches that are held at a time, two or more. */
+  /** How many batches are held at a time, two or more. */
   most: number
 }
 
-/** As many events as the control plane takes at once; how many of them a transaction takes in is its own matter. */
+/** As many events as the control plane accepts at once; it chooses the size of its transactions itself. */
 const usualBounds: BatchBounds = { events: eventBatchLimit, bytes: 1024 * 1024, most: 3 }
 
 interface Batch {
-  /** The head that it follows, and the one that the chain has with it. */
+  /** The chain's head before this batch, and after it. */
   readonly before: ChainHead
   after: ChainHead
   readonly bytes: Buffer<ArrayBuffer>
@@ -37,17 +38,17 @@ interface Batch {
 export class ShipperBatches {
   readonly #bounds: BatchBounds
   readonly #batches: Batch[] = []
-  /** The head behind all that is held; null until the ledger's is known. */
+  /** The chain's head after everything that is held; null until the ledger's is known. */
   #end: ChainHead | null = null
   #walk = new ChainWalk('')
-  /** The bytes of a batch that is over, for the next one. */
+  /** The buffer of a finished batch, for the next one. */
   #spare: Buffer<ArrayBuffer> | null = null
 
   constructor(bounds: BatchBounds = usualBounds) {
     this.#bounds = bounds
   }
 
-  /** The number of the last event that is held or need not be. */
+  /** The number of the last event that is held or already in the ledger. */
   get last(): number {
     return this.#end?.seq ?? 0
   }
@@ -58,12 +59,12 @@ export class ShipperBatches {
     return this.#batches.length > 1 || (first !== undefined && first.events >= this.#bounds.events)
   }
 
-  /** Whether more goes into the batch that is to be shipped next. */
+  /** Whether the next batch to ship takes more events. */
   get open(): boolean {
     return !this.full && this.#batches[0]?.given !== true
   }
 
-  /** The ledger's head is this one: lets go of what it has, and of all where this is not a head from here. */
+  /** Drops what the ledger has at this head, and everything if the head is not from here. */
   follow(head: ChainHead): void {
     const [first] = this.#batches
     if (first !== undefined && same(first.after, head)) this.#batches.shift()
@@ -74,14 +75,14 @@ export class ShipperBatches {
     this.#walk = new ChainWalk(head.digest)
   }
 
-  /** As `follow`, where the head is the reply to the batch that was given out last: nothing reads its bytes any more. */
+  /** Like `follow`, if the head is the reply to the last batch, so that its buffer can be used again. */
   replied(head: ChainHead): void {
     const [first] = this.#batches
     if (first?.given === true && same(first.after, head)) this.#spare = first.bytes
     this.follow(head)
   }
 
-  /** Adds event number `n`, whose body is in these bytes; false where it is not the next one, or there is no room. */
+  /** Adds event number `n` with this body. Returns false if it is not the next one or there is no room. */
   add(n: number, bytes: Buffer, start: number, end: number): boolean {
     if (this.#end === null || n !== this.#end.seq + 1) return false
     const batch = this.#withRoom(this.#end, end - start + aroundBody)
@@ -99,7 +100,7 @@ export class ShipperBatches {
     return true
   }
 
-  /** The lines of the first batch, which is closed with that; null where there is none. */
+  /** The lines of the first batch, which is closed then; null if there is none. */
   first(): Buffer<ArrayBuffer> | null {
     const [first] = this.#batches
     if (first === undefined) return null

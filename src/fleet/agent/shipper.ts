@@ -1,10 +1,9 @@
 /**
- * Ships a worker's events to the control plane: in order, in batches (shipper-batches.ts), from the head of its chain that
- * the ledger names. What is lost or repeated on the way does no harm: the reply is the ledger's head, and shipping goes
- * on behind it.
+ * Ships a worker's events to the control plane: in order, in batches (shipper-batches.ts), from the ledger's head of
+ * its chain. Lost and repeated messages do no harm: the reply is the ledger's head, and shipping continues after it.
  *
- * A batch costs the control plane a request and a transaction, however small it is. So news after a quiet time goes at
- * once, and while there is a lot of it batches follow each other at a pace that lets them fill; a full one never waits.
+ * Each batch costs the control plane a request and a transaction, whatever its size. So an event after a quiet time is
+ * sent at once, under load batches follow at a pace that lets them fill, and a full one never waits.
  */
 import { asFailure, type Failure, type FailureCode } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -18,29 +17,29 @@ import { ShipperBatches } from './shipper-batches.ts'
 
 export interface ShipperOptions {
   outbox: Outbox
-  /** Posts NDJSON; gives the ledger's head of the chain. */
+  /** Posts NDJSON. Returns the ledger's head of the chain. */
   post(lines: Buffer<ArrayBuffer>): Promise<ChainHead>
-  /** Called where shipping cannot go on from the head it has, behind event `after`: it stops until `resume`. */
+  /** Called if shipping cannot continue from its head, after event `after`. It stops until `resume`. */
   onBroken(failure: Failure, after: number): void
-  /** The control plane has the chain up to here as it is here. */
+  /** The control plane's chain agrees with this worker's up to here. */
   onAgreed(head: ChainHead): void
-  /** Called after a failure that is tried again. */
+  /** Called after a failure that will be retried. */
   onFailure(failure: Failure): void
   random: () => number
   clock: Pick<Clock, 'monotonic'>
-  /** How long news wait for more. */
+  /** How long an event waits for more. */
   lingerMs: number
-  /** Batches that are not full begin at least so far apart. */
+  /** The shortest time between the starts of batches that are not full. */
   paceMs?: number
   batches?: ShipperBatches
 }
 
-/** Read from the outbox at a time. */
+/** How many events are read from the outbox at a time. */
 const readAtOnce = 64
-/** After these nothing can be shipped from the same head. */
+/** Failures after which nothing can be shipped from the same head. */
 const ending: ReadonlySet<string> = new Set<FailureCode>(['chain_gap', 'chain_lost', 'chain_fork', 'worker_fenced'])
 const usualPaceMs = 100
-/** What the control plane does not take now is offered again after so long at most. */
+/** The longest pause before a refused batch is offered again. */
 const maxWaitMs = 2000
 
 export class Shipper {
@@ -53,7 +52,7 @@ export class Shipper {
   #shipping = false
   #attempt = 0
   #stopped = false
-  /** When the last batch went, monotonic. */
+  /** When the last batch was sent, monotonic. */
   #sentAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ShipperOptions) {
@@ -63,7 +62,7 @@ export class Shipper {
     options.outbox.onReplicaAdvanced((news) => this.#handle(news))
   }
 
-  /** Goes on behind this head, which the control plane has just named. */
+  /** Continues after this head, which the control plane has just named. */
   resume(head: ChainHead): void {
     this.#head = head
     this.#attempt = 0
@@ -72,7 +71,7 @@ export class Shipper {
     this.#soon(0)
   }
 
-  /** True when the control plane has every event that was committed. */
+  /** True when the control plane has every committed event. */
   get done(): boolean {
     return this.#head !== null && this.#head.seq >= this.#options.outbox.lastEvent
   }
@@ -87,21 +86,21 @@ export class Shipper {
     for (let index = 0; index < bodies.length; index += 2) {
       if (!this.#batches.add(first + index / 2, bytes, bodies[index] ?? 0, bodies[index + 1] ?? 0)) break
     }
-    // After a failure what is due already, if anything is, is what is tried again, news or not.
+    // After a failure the pending batch is retried at its time, whether or not new events arrive.
     if (this.#timer === null || (this.#attempt === 0 && this.#full)) this.#soon(this.#pause())
   }
 
-  /** Whether there is a batch that nothing more fits into, here or in the outbox. */
+  /** Whether there is a full batch, here or in the outbox. */
   get #full(): boolean {
     return this.#batches.full || this.#behind
   }
 
-  /** Whether there are events that only the outbox has. */
+  /** Whether there are events that are only in the outbox. */
   get #behind(): boolean {
     return this.#batches.last < this.#options.outbox.lastEvent
   }
 
-  /** How long to wait before what there is now goes, in milliseconds. */
+  /** How long to wait before sending what there is, in milliseconds. */
   #pause(): number {
     const { lingerMs, clock, paceMs = usualPaceMs } = this.#options
     if (this.#full) return 0
@@ -133,7 +132,7 @@ export class Shipper {
       if (lines !== null) {
         const reply = await this.#options.post(lines)
         this.#attempt = 0
-        // A hello that came in the meantime knows better.
+        // A handshake that came meanwhile has a newer head.
         if (this.#head === head) {
           this.#head = reply
           this.#batches.replied(reply)
@@ -148,14 +147,14 @@ export class Shipper {
     if (!this.done) this.#soon(wait ?? this.#pause())
   }
 
-  /** The next batch, or null where there is no news or another head in the meantime. */
+  /** The next batch; null if there are no events or the head has changed. */
   async #lines(head: ChainHead): Promise<Buffer<ArrayBuffer> | null> {
     while (this.#batches.open && this.#behind) {
       for (const { n, record } of this.#reader.read(this.#batches.last, readAtOnce)) {
         const body = eventBody(record)
         this.#batches.add(n, body, 0, body.length)
       }
-      // Whatever else the process has to do waits for a part of a batch only.
+      // Yields, so that other work waits for a part of a batch only.
       await nextTurn()
       if (this.#head !== head || this.#stopped) return null
     }
@@ -171,7 +170,7 @@ export class Shipper {
     return Math.min(maxWaitMs, backoff(this.#attempt++, this.#options.random))
   }
 
-  /** Goes on from the head that the ledger has: an empty batch is answered with it. False where that is no news. */
+  /** Asks for the ledger's head with an empty batch and continues from it. Returns false if it is the same. */
   async #rewind(head: ChainHead): Promise<boolean> {
     try {
       const announced = await this.#options.post(Buffer.alloc(0))

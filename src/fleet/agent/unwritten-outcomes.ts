@@ -1,6 +1,6 @@
 /**
- * Ends of exchanges that could not be written: tried again until they are. Otherwise such an exchange would hold its
- * room and its segment until the next start, which would call it interrupted though its outcome is known.
+ * Retries outcomes that could not be written until they are. Otherwise such an exchange would keep its space and its
+ * segment until the next start, which would record it as interrupted although its outcome is known.
  */
 const retryMs = 500
 
@@ -27,7 +27,7 @@ export class UnwrittenOutcomes {
     this.stop()
     const taken = [...this.#bodies]
     this.#bodies.clear()
-    // Whoever waited for it was told of the first failure.
+    // The caller was told of the first failure.
     for (const [exchangeId, bodies] of taken) this.#close(exchangeId, bodies).catch(() => undefined)
   }
 

@@ -1,7 +1,7 @@
 /**
- * A worker on a sidecar: where the worker's state comes from (fleet/replica/replica.ts) and what it has to know of the control plane for
- * that. The read credential is asked for again after half of its life; a copy of the state is read only where it has
- * reached what the control plane said of the primary, and after all that it forgot was told (fleet/coordinator/lost-revocations.ts).
+ * The state of a worker on a sidecar (fleet/replica/replica.ts). Renews the read credential after half of its life.
+ * Reads a copy of the state only if it has reached the known head of the primary, and after all revocations that it
+ * lacks were reported (fleet/coordinator/lost-revocations.ts).
  */
 import { join } from 'node:path'
 import { asFailure, Failure } from '../../failure.ts'
@@ -18,7 +18,7 @@ import { type StartReplicator, startReplicator } from '../replica/replicator-pro
 import type { KeptBootstrap } from './agent-files.ts'
 import { isPrivate } from './control-client.ts'
 
-/** Until the control plane says otherwise, a credential without an end is asked for again so often. */
+/** How often a credential without an expiry is requested again. */
 const unboundedMs = 10 * 60_000
 const retryMs = 5000
 
@@ -35,7 +35,7 @@ export interface ReplicaSession {
   readonly connected: boolean
   readonly primaryHead: Head | null
   credential(): Promise<{ state: BootstrapReply['state']; now: string }>
-  /** Gives where the primary stands once it refuses them again. */
+  /** Resolves to the primary's head once it refuses them again. */
   reportRevocations(history: string, revocations: readonly RevocationEntry[]): Promise<Head>
 }
 
@@ -47,9 +47,9 @@ export interface WorkerReplicaOptions extends ReplicatorCommand {
   log: Log
   randomBytes(size: number): Uint8Array
   session(): ReplicaSession
-  /** Denials in the worker's journal. */
+  /** The revocations in the worker's outbox. */
   revocations(): readonly RevocationRecord[]
-  /** The state as it is read now. */
+  /** The head of the state that is read now. */
   head(): Head | null
   onReplicaAdvanced(): void
   onInvalid(): void
@@ -57,7 +57,7 @@ export interface WorkerReplicaOptions extends ReplicatorCommand {
 
 const replicaDirectory = (gatewayDirectory: string): string => join(gatewayDirectory, 'replica')
 
-/** The database in which a gateway's replica is read, by whoever of its workers. */
+/** The database of a gateway's replica, shared by its workers. */
 export const replicaFile = (gatewayDirectory: string): string =>
   new ReplicaFolders(replicaDirectory(gatewayDirectory)).file
 
@@ -67,12 +67,12 @@ export class WorkerReplica {
   readonly #timer: Timer
   #renewAt = Number.POSITIVE_INFINITY
   #renewing = false
-  /** What the control plane said of the primary at the last bootstrap. */
+  /** The head of the primary from the last bootstrap. */
   #bootstrapHead: Head | null = null
   #fault: Failure | null = null
-  /** Hashes that the primary was told to refuse again, and where it stood when it did. */
-  readonly #told = new Set<string>()
-  #toldHead: Head | null = null
+  /** Hashes that were reported to the primary as revoked, and its head after that. */
+  readonly #reported = new Set<string>()
+  #reportedHead: Head | null = null
 
   constructor(options: WorkerReplicaOptions) {
     this.#options = options
@@ -100,13 +100,13 @@ export class WorkerReplica {
     return this.#replica.bytes
   }
 
-  /** Why there is no state to read yet, in words. */
+  /** Why there is no state to read yet. */
   get obstacle(): Failure | null {
     const message = this.#fault?.message ?? this.#replica.waitingFor
     return message === null ? null : new Failure('not_ready', { message })
   }
 
-  /** What the control plane said at a bootstrap, now or before the last restart. */
+  /** Applies a bootstrap reply, new or stored before the last restart. */
   bootstrapped({ state, head }: KeptBootstrap, now: number): void {
     this.#bootstrapHead = head
     this.#follow(state, now)
@@ -116,17 +116,17 @@ export class WorkerReplica {
     this.#replica.sync()
   }
 
-  /** What is read has been opened. */
+  /** The state has been opened for reading. */
   opened(): void {
     this.#replica.opened()
   }
 
-  /** What is read is damaged. */
+  /** The state that is read is damaged. */
   damaged(reason: string): void {
     if (!this.#replica.renewing) this.#replica.anew(reason, true)
   }
 
-  /** Resolves when what is named is of the primary's present history: `head` is where that stands. */
+  /** Resolves when the replica in use has the primary's present history; `head` is its head. */
   async restored(head: Head, acknowledged: number): Promise<void> {
     const read = this.#options.head()
     const replaced = read?.history === head.history && read.version < acknowledged && read.version <= head.version
@@ -175,21 +175,21 @@ export class WorkerReplica {
     if (primary === null) return false
     if (head.history !== primary.history) {
       throw new Failure('state_replaced', {
-        message: 'What the primary holds is another state than the control plane has',
+        message: 'The primary has another state than the control plane',
       })
     }
-    const needed = this.#toldHead?.history === head.history ? this.#toldHead.version : 0
+    const needed = this.#reportedHead?.history === head.history ? this.#reportedHead.version : 0
     if (head.version < Math.max(primary.version, needed)) return false
     let complete = true
     for (const { history, revocations: found } of await findTokensToRevokeAgain(file, former, revocations())) {
-      const untold = found.filter(({ hash }) => !this.#told.has(hash))
-      if (untold.length === 0) continue
-      log.warn({ tokens: untold.length }, 'The primary has forgotten that these are refused: it is told')
-      this.#toldHead = await session().reportRevocations(history, untold)
-      for (const { hash } of untold) this.#told.add(hash)
+      const unreported = found.filter(({ hash }) => !this.#reported.has(hash))
+      if (unreported.length === 0) continue
+      log.warn({ tokens: unreported.length }, 'The primary lost these revocations: they are reported to it')
+      this.#reportedHead = await session().reportRevocations(history, unreported)
+      for (const { hash } of unreported) this.#reported.add(hash)
       complete = false
     }
-    // What was told has to be in the copy before anyone decides by it.
+    // The reported revocations must be in the copy before any decision uses it.
     if (!complete) this.#replica.sync()
     return complete
   }

@@ -1,10 +1,10 @@
 /**
- * What workers connected here are told of changes (fleet/README.md rule R4). A change of this control plane, or of a
- * peer that has signalled it, goes out at once. Where versions were passed over, since a signal was lost or came out of
- * order, the denials between are read from the state itself: every token that has changed since. So whoever has the
- * primary finds all denials, within the second in which each control plane reads the head.
+ * Tells the connected workers of changes (fleet/README.md rule R4). A change of this control plane, or one that a peer
+ * signalled, is sent at once. If versions were skipped because a signal was lost or out of order, the revocations
+ * between them are read from the state: every token that has changed since. So every control plane that can read the
+ * primary finds all revocations within the second in which it reads the head.
  *
- * `told` is the version up to which everything has been said. A worker that connects is told the head by its hello and
+ * `#broadcastHead` is the version up to which everything has been sent. A new worker gets the head in its handshake and
  * catches up from its copy of the state.
  */
 import type { Log } from '../../lib/log/log.ts'
@@ -12,12 +12,12 @@ import type { Database } from '../../store/open.ts'
 import type { Head } from '../../store/propagation.ts'
 import type { WorkerRegistry } from './worker-registry.ts'
 
-/** With more changed tokens than this a worker that follows its copy of the state is as fast. */
+/** With more changed tokens than this, a worker that reads its copy of the state is as fast. */
 const maxRevocations = 5000
-/** How old a change may be whose running requests are still ended. */
+/** The oldest age at which a change still ends running requests. */
 const cutsForMs = 60_000
 
-/** What may be denied and has changed after a version: each table of hashes that gateways admit by. */
+/** The changed tokens after a version, from each table whose hashes gateways check. */
 const changedTokens = `select hash, version from tokens where version > ?1
   union all select hash, version from oauth_tokens where version > ?1`
 
@@ -26,7 +26,7 @@ export interface ChangeFeedOptions {
   ledger: Database
   registry: WorkerRegistry
   log: Log
-  /** Told whenever workers are told of a head. `only`: the change that made it has done nothing but deny these. */
+  /** Called whenever a head is sent to the workers. `only`: its change did nothing but revoke these tokens. */
   onBroadcast(head: Head, deny: readonly string[], only: boolean): void
 }
 
@@ -53,18 +53,18 @@ export class ChangeFeed {
     else void this.catchUp()
   }
 
-  /** This is what the primary has: what workers were not told of it is read and said. */
+  /** The primary is at this head: reads and sends what workers have not been sent. */
   async catchUpTo(head: Head): Promise<void> {
     if (this.#broadcastHead === null) this.#broadcastHead = head
     if (this.#broadcastHead.history === head.history && this.#broadcastHead.version < head.version) await this.catchUp()
   }
 
-  /** The primary was restored or replaced: what was told is of another history. */
+  /** The primary was restored or replaced: earlier broadcasts belong to another history. */
   restart(head: Head): void {
     this.#broadcastHead = head
   }
 
-  /** Reads and says what is between what was told and what there is. */
+  /** Reads and sends the changes between the last broadcast and the primary's head. */
   async catchUp(): Promise<void> {
     if (this.#catchingUp !== null) {
       this.#again = true
@@ -83,7 +83,7 @@ export class ChangeFeed {
         await this.#broadcastMissing()
       } while (this.#again)
     } catch (error) {
-      // The next look at the head tries again; until then workers are told by their heartbeats that they are behind.
+      // The next read of the head retries. Until then heartbeats show workers that they are behind.
       this.#options.log.warn({ error: String(error) }, 'Changes of the state could not be read')
     }
   }
@@ -102,7 +102,7 @@ export class ChangeFeed {
     const hashes = rows.flatMap(({ hash }) => (hash === null ? [] : [hash]))
     const all = hashes.length <= maxRevocations
     const cut = await this.#cutsSince(since.version)
-    // Without all denials said, workers acknowledge only once their copy of the state is at this version.
+    // If not all revocations are sent, workers acknowledge only when their state has reached this version.
     this.#push({ version, nonce, history }, all ? since.version : version, {
       deny: all ? hashes : [],
       cut,

@@ -1,6 +1,6 @@
 /**
- * The control plane's side of the fleet: the four calls of gateways (fleet/protocol/wire.ts), what is pushed to their workers, and what
- * a change that takes rights away answers with (fleet/README.md).
+ * The control plane's side of the fleet: the calls of gateways (fleet/protocol/wire.ts), the messages to their
+ * workers, and the propagation report of a change that removes rights (fleet/README.md).
  */
 
 import type { AnyElysia } from 'elysia'
@@ -39,24 +39,24 @@ import { revokeByLedger } from './tokens-to-revoke-again.ts'
 import { createUsage, type UsageControl } from './usage.ts'
 import { WorkerRegistry } from './worker-registry.ts'
 
-/** How often each control plane looks at the head: what no signal told of is found then. */
+/** How often each control plane reads the head, to find changes that no signal announced. */
 const readHeadEveryMs = 1000
 
 export interface FleetControl {
   fleet: Fleet
   routes: AnyElysia[]
   usage: UsageControl
-  /** The gateway that calls, as far as that is known without asking the databases again (fleet/agent/session-cache.ts). */
+  /** The calling gateway, if it can be known without the databases (fleet/agent/session-cache.ts). */
   authenticate(request: Request): Promise<Principal | null>
-  /** Which database makes gateways go stale, in words; null where none does. */
+  /** The database that makes gateways go stale, in words; null if none does. */
   readinessWarning(): string | null
   /** How the state database has answered, for metrics. */
   stateReads(): StateReads
-  /** Finds out whether the state was restored, and mends that; to be done before anybody is let in. */
+  /** Detects and repairs a restored state. Call before serving. */
   prepare(): Promise<void>
-  /** Takes over tokens that a restored ledger lacks; to be called every few seconds. */
+  /** Takes over tokens that a restored ledger lacks. Call every few seconds. */
   takeOverTokens(): Promise<unknown>
-  /** Meets the other control planes, and looks at the state every second from now on. */
+  /** Connects to the other control planes, and from now on reads the state's head every second. */
   start(): Promise<void>
   close(): Promise<void>
 }
@@ -79,7 +79,7 @@ export function createFleet(options: FleetOptions): FleetControl {
     announce(head, deny, cut, only_revocations = false, changed = null) {
       stateHead.announced(head)
       if (changed !== null) watch.changed(head.version, changed)
-      // Their workers are one hop further away than those that are connected here.
+      // Sent first: workers of other control planes are one hop further away.
       void peers.send({ kind: 'state', head, deny: [...deny], cut: [...cut], only_revocations })
       feed.announce(head, deny, cut, only_revocations)
       usage.announced(head.version)
@@ -116,8 +116,11 @@ export function createFleet(options: FleetOptions): FleetControl {
     async start() {
       if (shared) await peers.start()
       const passing = (error: unknown) => {
-        // The next look finds what this one could not; heartbeats say meanwhile that nothing is fresh.
-        log.debug({ error: String(error) }, 'The head of the state, or marks of the ledger, could not be read')
+        // The next read tries again. Until then heartbeats report that nothing is fresh.
+        log.debug(
+          { error: String(error) },
+          'The head of the state, or the transaction counts of the ledger, could not be read',
+        )
       }
       watch.checkLimits()
       timer = setInterval(() => {
@@ -129,7 +132,7 @@ export function createFleet(options: FleetOptions): FleetControl {
     async close() {
       if (timer !== null) clearInterval(timer)
       await Promise.all([registry.close(), peers.close(), watch.idle()]).catch((error: unknown) => {
-        // A ledger that is away keeps nobody from ending: rows grow old by themselves.
+        // An unreachable ledger must not prevent the end: its rows expire by age.
         log.warn({ error: String(error) }, 'The last heartbeats of workers could not be written')
       })
     },
@@ -138,7 +141,7 @@ export function createFleet(options: FleetOptions): FleetControl {
 
 type Watch = ReturnType<typeof createWatch>
 
-/** What this control plane knows of the state and of workers, and what it tells its workers of changes. */
+/** What this control plane knows of the state and of workers, and its feed of changes to workers. */
 function createWatch(options: FleetOptions, shared: boolean) {
   const { state, ledger, clock, log } = options
   const registry = new WorkerRegistry({ ledger, clock, log, shared })
@@ -156,7 +159,7 @@ function createWatch(options: FleetOptions, shared: boolean) {
     if (only) tokens.passed(head.version, deny)
     if (deny.length === 0) return
     endInactive(head.version).catch((error: unknown) => {
-      // The next heartbeat of such a worker finds it out again.
+      // The next heartbeat of such a worker detects it again.
       log.warn({ error: String(error) }, 'Runtime tokens could not be looked up after a change')
     })
   }
@@ -167,13 +170,13 @@ function createWatch(options: FleetOptions, shared: boolean) {
   }
   const feed = new ChangeFeed({ state, ledger, registry, log, onBroadcast })
   const onRestored = (head: Head): void => {
-    log.error({ version: head.version }, 'The state is not what it was: every worker starts anew')
+    log.error({ version: head.version }, 'The state was restored or replaced: every worker reconnects')
     feed.restart(head)
     seen.forget()
     tokens.forget()
     limitRows.forget()
     registry.restart().catch((error: unknown) => {
-      // Workers' streams are ended; each takes its row anew, with nothing acknowledged.
+      // The workers' streams are closed. Each takes its row over again, with nothing acknowledged.
       log.warn({ error: String(error) }, 'Acknowledgements of a lost history could not be removed')
     })
   }
@@ -186,14 +189,14 @@ function createWatch(options: FleetOptions, shared: boolean) {
   const limitRows = new KnownLimitRows({ state, log, newestVersion: () => stateHead.newestVersion })
   const checkLimits = (): void => {
     limitRows.check().catch((error: unknown) => {
-      // Until the next look has succeeded, no limit that was read before is used.
-      log.debug({ error: String(error) }, 'Which limits have changed could not be read')
+      // Until the next check succeeds, no limit that was read before is used.
+      log.debug({ error: String(error) }, 'The changed limits could not be read')
     })
   }
   const repair = async () => {
     const revoked = await revokeByLedger(options)
     await putCheckpointBack(options)
-    log.warn({ revoked }, 'Tokens that had come back to life with the restored state are revoked again')
+    log.warn({ revoked }, 'Tokens that a restored state had made active again are revoked')
   }
   const seen = new RestoreDetector({ ledger, stateHead, log, repair })
   let reading: Promise<void> | null = null
@@ -209,13 +212,13 @@ function createWatch(options: FleetOptions, shared: boolean) {
     return reading
   }
   const idle = async (): Promise<void> => {
-    // The one who asked for it is told how it failed; here it has to have ended.
+    // The caller gets the error. This only waits for the end.
     await reading?.catch(() => undefined)
   }
   return { registry, tokens, endToken, feed, stateHead, limitRows, checkLimits, changed, readHead, idle }
 }
 
-/** What gateways call. */
+/** The calls of gateways. */
 function runtimeRoutes(
   options: FleetOptions,
   {
@@ -256,7 +259,7 @@ function runtimeRoutes(
   ]
 }
 
-/** Takes in what another control plane has to say. */
+/** Applies a signal of another control plane. */
 function receiveSignal(
   { registry, stateHead, feed, checkLimits }: Watch,
   usage: UsageControl,
@@ -267,7 +270,7 @@ function receiveSignal(
       registry.applyPeerAcknowledgements(signal.workers)
       break
     case 'taken':
-      // Where the ledger cannot be asked, the next heartbeats' write finds whose the worker is.
+      // If the ledger cannot be read, the next write of heartbeats finds the worker's owner.
       registry.takenElsewhere(signal.worker, signal.stream_id).catch(() => undefined)
       break
     case 'state':

@@ -1,8 +1,8 @@
 /**
- * Which instances a gateway record may have (fleet/README.md, Trust): how many, and from which addresses. Looked at
- * when an instance starts, by bootstrap; its first hello is an event.
+ * Bounds of a gateway record (fleet/README.md, Trust): how many instances it may have, and from which addresses.
+ * Checked by bootstrap when an instance starts. Its first handshake is recorded as an event.
  *
- * An instance counts while it has a session: one that ends without a goodbye counts for up to 15 minutes more.
+ * An instance counts while it has a session. One that ends without a deregistration counts for up to 15 minutes more.
  */
 import { BlockList, isIP } from 'node:net'
 import { z } from 'zod'
@@ -21,7 +21,7 @@ export interface Bounds {
 
 const rangesSchema = z.array(z.string()).nullable()
 
-/** What holds of a gateway; without a row, nothing does. */
+/** The bounds of a gateway; without a row there are none. */
 export async function readBounds({ ledger }: Pick<FleetOptions, 'ledger'>, gatewayId: string): Promise<Bounds> {
   const [row] = await ledger.read<{ max_instances: number | null; addresses: string | null }>(
     'select max_instances, addresses from gateway_bounds where gateway_id = ?',
@@ -36,14 +36,14 @@ export async function readBounds({ ledger }: Pick<FleetOptions, 'ledger'>, gatew
 export interface NewInstance {
   gatewayId: string
   instanceId: string
-  /** The network address it comes from. */
+  /** The network address of the caller. */
   address: string
   now: number
 }
 
 /**
- * Throws `access_denied` where the instance's address is not one that its gateway may have. Gives the statement that
- * breaks a check, in the transaction that makes the session, where the gateway has enough instances without it.
+ * Throws `access_denied` if the instance's address is not allowed. Returns a statement for the transaction that makes
+ * the session, which fails if the gateway already has enough other instances.
  */
 export async function enrolmentGuard(
   { ledger }: Pick<FleetOptions, 'ledger'>,
@@ -51,7 +51,7 @@ export async function enrolmentGuard(
 ): Promise<Statement[]> {
   const { max_instances: most, addresses } = await readBounds({ ledger }, gatewayId)
   if (addresses !== null && !isWithin(address, addresses)) {
-    throw new Failure('access_denied', { message: 'Instances of this gateway may not come from this address' })
+    throw new Failure('access_denied', { message: 'This gateway allows no instances from this address' })
   }
   if (most === null) return []
   return [
@@ -63,7 +63,10 @@ export async function enrolmentGuard(
   ]
 }
 
-/** Whether an address is in one of the ranges, `10.0.0.0/8` or `2001:db8::/32`; IPv4 ones also as IPv6 writes them. */
+/**
+ * Whether an address is in one of the ranges, `10.0.0.0/8` or `2001:db8::/32`. Also matches IPv4 addresses mapped into
+ * IPv6.
+ */
 export function isWithin(address: string, ranges: readonly string[]): boolean {
   const plain = address.replace(/^::ffff:(?=\d+\.)/i, '')
   const family = familyOf(plain)
@@ -76,7 +79,7 @@ export function isWithin(address: string, ranges: readonly string[]): boolean {
   return list.check(plain, family)
 }
 
-/** A range in CIDR form, or one address; null where it is neither. */
+/** Parses a CIDR range or a single address; null if it is neither. */
 export function parseRange(range: string): { network: string; bits: number; family: 'ipv4' | 'ipv6' } | null {
   const [network = '', bits, ...more] = range.split('/')
   const family = familyOf(network)
@@ -92,7 +95,7 @@ function familyOf(address: string): 'ipv4' | 'ipv6' | null {
   return version === 4 ? 'ipv4' : 'ipv6'
 }
 
-/** Records an instance that connects for the first time. */
+/** Records the first connection of an instance. */
 export async function recordEnrolment(
   { ledger, recorder, clock, newId }: Pick<FleetOptions, 'ledger' | 'recorder' | 'clock' | 'newId'>,
   { gatewayId, instanceId, tokenId, worker }: Pick<Worker, 'gatewayId' | 'instanceId' | 'tokenId' | 'worker'>,

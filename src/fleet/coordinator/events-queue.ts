@@ -1,7 +1,7 @@
 /**
- * Takes batches in, a few at a time because a remote primary answers each after a while, and lets no more of them wait
- * than are a few seconds of work: whoever comes then is told to come again, and keeps its events meanwhile, which is
- * what its outbox is for. Between two batches whatever else waits has its turn.
+ * Ingests batches, a few at a time because a remote primary answers each after a while. Only a few seconds of work may
+ * wait: a batch beyond that is refused with a retry, and its events stay in the outbox. Yields between batches so that
+ * other work gets its turn.
  */
 import { Failure } from '../../failure.ts'
 
@@ -9,7 +9,7 @@ const retryAfterSeconds = 1
 
 export class IngestQueue {
   readonly #most: number
-  /** Batches follow each other in so many rows. */
+  /** Batches are ingested in this many parallel rows. */
   readonly #rows: Promise<unknown>[]
   #next = 0
   #waiting = 0
@@ -19,11 +19,14 @@ export class IngestQueue {
     this.#rows = Array.from({ length: atOnce }, () => Promise.resolve())
   }
 
-  /** Runs the work when that before it in its row is done. Throws `dependency_unavailable` with Retry-After where too much waits. */
+  /**
+   * Runs the work after the earlier work of its row. Throws `dependency_unavailable` with Retry-After if too much
+   * waits.
+   */
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#waiting >= this.#most) {
       throw new Failure('dependency_unavailable', {
-        message: 'More events wait to be recorded than can be kept: send them again',
+        message: 'Too many events wait to be recorded: send them again later',
         retryAfter: retryAfterSeconds,
       })
     }
@@ -31,7 +34,7 @@ export class IngestQueue {
     const row = this.#next
     this.#next = (row + 1) % this.#rows.length
     const result = (this.#rows[row] ?? Promise.resolve()).then(work)
-    // The next one waits for this one and does not care how it ended; its own caller is told.
+    // The next batch runs whether this one succeeds or fails. Its caller gets the error.
     this.#rows[row] = result.then(nextTurn, nextTurn)
     try {
       return await result

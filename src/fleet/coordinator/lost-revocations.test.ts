@@ -93,7 +93,7 @@ test('a token is lost only if the copy has none of the versions of a combined re
   cpSync(former, built)
   for (const event of ['one', 'two']) change(built, event, 'select 1')
   const caughtUp = (since: number) => [{ ...record('h', 6, 'c'), since }]
-  // It was made at version 4: whoever heard of that as of version 6, with what came after it, has lost nothing.
+  // It was made at version 4: a worker that learned of it with later changes, as of version 6, has lost nothing.
   expect(await findTokensToRevokeAgain(built, null, caughtUp(3))).toEqual([])
   expect(await findTokensToRevokeAgain(built, null, caughtUp(4))).toEqual([
     { history: 'h', revocations: [{ hash: 'c', version: 5 }] },

@@ -1,9 +1,9 @@
 /**
- * Tokens that a new copy of the state would let in again though they were refused before: the primary was restored from
- * an older copy, or replaced (fleet/README.md rule R1). What this host knows of it is the copy it has read so far
- * and the denials in its journal; both are held against the new copy, token by token.
+ * Tokens that a new copy of the state would accept although they were refused before, because the primary was restored
+ * from an older copy or replaced (fleet/README.md rule R1). This host knows its former copy and the revocations in its
+ * outbox. Both are compared with the new copy, token by token.
  *
- * A token that was only narrowed is found where its denial is still in the journal, not by the former copy alone.
+ * A token that was only narrowed is found only if its revocation entry is still in the outbox.
  */
 import { Database } from 'bun:sqlite'
 import type { Head } from '../../store/propagation.ts'
@@ -17,32 +17,34 @@ export interface RevocationEntry {
 }
 
 export interface Lost {
-  /** The history that the versions are of. */
+  /** The history of the versions. */
   history: string
   revocations: RevocationEntry[]
 }
 
-/** Both files must be sound; another process may write to them. Pages with pauses between, so that no read is long. */
+/**
+ * Both files must be valid; other processes may write to them. Pauses between pages, so that no read blocks for long.
+ */
 export async function findTokensToRevokeAgain(
   built: string,
   former: string | null,
-  told: readonly RevocationRecord[],
+  records: readonly RevocationRecord[],
 ): Promise<Lost[]> {
   const after = new Database(built, { readonly: true })
   const before = former === null ? null : new Database(former, { readonly: true })
   try {
     const lost = new Map<string, Map<string, number>>()
-    const isRevived = asksRevived(after)
+    const isReadmitted = readmittedIn(after)
     const add = (history: string, version: number, hash: string) => {
-      if (!isRevived(history, version, hash)) return
+      if (!isReadmitted(history, version, hash)) return
       const found = lost.get(history) ?? new Map<string, number>()
       lost.set(history, found.set(hash, Math.max(version, found.get(hash) ?? 0)))
     }
-    for (const { position, since = position.version - 1, hashes } of told) {
-      // Denials that were said together are of versions up to the last one: a token that has the first is not behind.
+    for (const { position, since = position.version - 1, hashes } of records) {
+      // Combined revocations have versions up to the last one. A token with the first version is not behind.
       for (const hash of hashes) add(position.history, since + 1, hash)
     }
-    if (before !== null && !goesOn(before, after)) await eachRefused(before, add)
+    if (before !== null && !continues(before, after)) await eachRefused(before, add)
     return [...lost].map(([history, found]) => ({
       history,
       revocations: [...found].map(([hash, version]) => ({ hash, version })),
@@ -53,8 +55,8 @@ export async function findTokensToRevokeAgain(
   }
 }
 
-/** Whether a token is let in by the new copy as it was before the version by which it was refused. */
-function asksRevived(database: Database) {
+/** Whether the new copy accepts a token at a version from before its revocation. */
+function readmittedIn(database: Database) {
   const { history: present } = headOf(database)
   const token = database.query<{ version: number }, [string]>(
     `select version from tokens where hash = ?1 and deleted = 0 and revoked_at is null and rotated_at is null
@@ -66,8 +68,10 @@ function asksRevived(database: Database) {
   }
 }
 
-/** Whether the new copy holds the newest change of the former one, and with it all before: nothing was lost then. */
-function goesOn(before: Database, after: Database): boolean {
+/**
+ * Whether the new copy contains the newest change of the former one, and so all earlier ones: then nothing was lost.
+ */
+function continues(before: Database, after: Database): boolean {
   const [from, to] = [headOf(before), headOf(after)]
   if (from.history !== to.history || from.version > to.version) return false
   const newest = before

@@ -1,4 +1,4 @@
-/** What the coordinator of the gateways needs of the control plane. */
+/** What the coordinator of gateways needs from the control plane. */
 import type { Settings } from '../../config.ts'
 import type { Event } from '../../events/event.ts'
 import type { Recorder } from '../../events/recorder.ts'
@@ -17,19 +17,19 @@ export interface FleetOptions {
   randomBytes(size: number): Uint8Array
   log: Log
   settings: Pick<Settings, 'max_staleness_seconds'>
-  /** Where gateways find the state: a file of this host, or a server with credentials that only read it. */
+  /** Where gateways read the state: a file on this host, or a server with credentials that only read it. */
   source: { file: string } | { url: string; credential(): ReadCredential }
   /** 32 bytes; opens the ledger's secrets. */
   masterKey: Uint8Array
-  /** Told of events that came in, and of how long each transaction of them took. */
+  /** Called with ingested events, and with the duration of each of their transactions. */
   meter?: { ingested(events: readonly Event[]): void; sliced(seconds: number): void }
-  /** Asked for when something is to be recorded; it is made after the fleet. */
+  /** Called when something is recorded, since the recorder is made after the fleet. */
   recorder(): Recorder
-  /** Where other control planes reach this one. */
+  /** The address where other control planes reach this one. */
   peerUrl(): string
   /** The network address a request came from. */
   addressOf(request: Request): string
-  /** Known when the listeners are: asked at each bootstrap. */
+  /** Called at each bootstrap, since it is known only when the listeners are. */
   baseUrl(): string
   gatewayUrl(): string
 }

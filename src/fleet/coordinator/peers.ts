@@ -1,7 +1,7 @@
 /**
- * The other control planes on the same databases. Each keeps a row in the ledger with the address where the others reach
- * it, and reads theirs, every second; it tells them what cannot wait (fleet/protocol/peer-signal.ts). Nothing waits for a signal, and
- * none is needed for anything to hold.
+ * The other control planes on the same databases. Each writes a row with its address to the ledger and reads the rows
+ * of the others every second. Urgent messages are sent directly (fleet/protocol/peer-signal.ts). Nothing waits for a
+ * signal, and no guarantee depends on one.
  */
 
 import { Elysia } from 'elysia'
@@ -21,7 +21,7 @@ import {
 } from '../protocol/peer-signal.ts'
 
 const everyMs = 1000
-/** After so long without its word a control plane is not told anything; after a day its row goes. */
+/** After this long without an update a control plane gets no signals. Its row is deleted after a day. */
 const silentMs = 5000
 const forgottenMs = 86_400_000
 const signalMs = 2000
@@ -30,9 +30,9 @@ const path = '/v1/peers/signal'
 export interface PeersOptions {
   ledger: Database
   masterKey: Uint8Array
-  /** Of this process. */
+  /** The id of this process. */
   id: string
-  /** Where the others reach this one; asked each time, for the port may be chosen when it listens. */
+  /** Where the others reach this one. Called each time, since the port may be chosen when it listens. */
   address(): string
   fetch: Fetch
   log: Log
@@ -58,13 +58,13 @@ export class Peers {
     this.#gate = new SignalGate(this.#key, options.id)
   }
 
-  /** Makes itself known and learns who else there is, from now on every second. */
+  /** From now on writes its row and reads the others every second. */
   async start(): Promise<void> {
     await this.#meet()
     const tick = () => {
       this.#meeting = this.#meet().catch((error: unknown) => {
-        // Whoever is known stays so until the ledger is back.
-        this.#options.log.debug({ error: String(error) }, 'Other control planes could not be looked up')
+        // Known peers stay known until the ledger is back.
+        this.#options.log.debug({ error: String(error) }, 'The list of other control planes could not be read')
       })
     }
     this.#timer = setInterval(tick, everyMs)
@@ -74,19 +74,19 @@ export class Peers {
   async close(): Promise<void> {
     if (this.#timer === null) return
     clearInterval(this.#timer)
-    // One that runs would write the row again.
+    // A running update would write the row again.
     await this.#meeting
     await this.#options.ledger.write([{ sql: 'delete from peers where id = ?', args: [this.#options.id] }])
   }
 
-  /** Tells all others. Resolves to whether each of them has heard it; never rejects. */
+  /** Sends a signal to all others. Resolves to whether each of them received it; never rejects. */
   async send(signal: PeerSignal): Promise<boolean> {
     const body = JSON.stringify(signal)
     const heard = await Promise.all(this.#known.map((peer) => this.#send(peer, body)))
     return !heard.includes(false)
   }
 
-  /** Where the others' signals arrive; `hear` takes each once. */
+  /** The route for signals of others. `hear` is called once for each. */
   route(hear: (signal: PeerSignal) => void) {
     return new Elysia({ name: 'peers' }).use(conventions).post(
       path,
@@ -121,7 +121,7 @@ export class Peers {
       if (!answer.ok) throw new Failure('dependency_unavailable', { message: `It answered ${answer.status}` })
       return true
     } catch (error) {
-      this.#options.log.debug({ peer: address, error: String(error) }, 'Another control plane was not reached')
+      this.#options.log.debug({ peer: address, error: String(error) }, 'Another control plane could not be reached')
       return false
     }
   }
@@ -147,7 +147,7 @@ function parseSignal(body: string): PeerSignal {
   try {
     return peerSignalSchema.parse(JSON.parse(body))
   } catch (cause) {
-    // From a newer version, whose signals this one need not understand.
-    throw new Failure('invalid_parameter', { message: 'The signal is not understood', cause })
+    // From a newer version. This one need not understand its signals.
+    throw new Failure('invalid_parameter', { message: 'The signal is not valid', cause })
   }
 }

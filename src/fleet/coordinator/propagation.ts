@@ -1,17 +1,17 @@
-/** Who has a change, said to whoever made it (fleet/README.md rule R5). */
+/** How far a change has propagated, for the caller who made it (fleet/README.md rule R5). */
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { Propagation } from '../../store/propagation.ts'
 import type { WorkerRegistry, WorkerStatus } from './worker-registry.ts'
 
 const connectedMs = 3000
 const waitMs = 2000
-/** How often the rows of workers that are connected to other control planes are read while nothing is heard of them. */
-const lookMs = 50
+/** How often the rows of workers on other control planes are read while no acknowledgement arrives. */
+const pollMs = 50
 
 /**
- * Waits until every worker that heartbeat within 3 s, wherever it is connected, has acknowledged `version`, or 2 s. Workers that
- * may still serve and have not acknowledged, connected or not, are listed as unreachable with the instant at which they
- * stop: by what each has said or was told of `max_staleness`, and by `staleAfterMs` where neither is known.
+ * Waits up to 2 s until every worker with a heartbeat within 3 s, on any control plane, has acknowledged `version`.
+ * Workers that may still serve and have not acknowledged are listed as unreachable, with the instant at which they
+ * stop: by their own reported `max_staleness`, or by `staleAfterMs` if that is unknown.
  */
 export async function propagate(
   registry: WorkerRegistry,
@@ -19,7 +19,7 @@ export async function propagate(
 ): Promise<Propagation> {
   const end = clock.monotonic() + waitMs
   let workers = await registry.statuses(staleAfterMs)
-  // Whoever takes its stream only now is told this version by its hello, before it serves.
+  // A worker that connects later gets this version in its handshake, before it serves.
   const asked = new Set(workers.map(({ worker }) => worker))
   const connected = new Set(workers.filter(({ age }) => age < connectedMs).map(({ worker }) => worker))
   let readAt = clock.monotonic()
@@ -27,7 +27,7 @@ export async function propagate(
     const missing = workers.filter((worker) => connected.has(worker.worker) && worker.acknowledgedVersion < version)
     const now = clock.monotonic()
     if (missing.length === 0 || now >= end) break
-    const lookAt = missing.every(({ here }) => here) ? end : Math.min(end, readAt + lookMs)
+    const lookAt = missing.every(({ here }) => here) ? end : Math.min(end, readAt + pollMs)
     await registry.nextAcknowledgement(Math.max(0, lookAt - now))
     workers = workers.map((worker) => registry.refreshed(worker))
     if (clock.monotonic() < lookAt && !missing.some((worker) => registry.hasLeft(worker))) continue

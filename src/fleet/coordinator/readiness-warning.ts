@@ -1,27 +1,27 @@
 /**
- * Which database keeps gateways from learning of changes, for whoever runs the control plane: its own readiness does not
- * depend on it, because what is cached serves on (handbook/reference/http.md).
+ * Names the database that keeps gateways from learning of changes, for the operator. The control plane's own readiness
+ * does not depend on it, because cached data still serves (handbook/reference/http.md).
  */
 import { hostFaultAdvice, hostFaultOf } from '../../lib/log/host-fault.ts'
 import { stallMs } from './stalls.ts'
 
-/** How long the ledger may take for a write without being spoken of: a call that is tried again ends within it. */
+/** How long a write to the ledger may take before a warning. A retried call ends within it. */
 const patienceMs = 10_000
 
 export interface DatabaseDelays {
-  /** Since the state was last read. */
+  /** Time since the state was last read. */
   stateAgeMs: number
-  /** The last time that reading it took long; null where that is long ago. */
+  /** The last slow read of the state; null if that was long ago. */
   lastStall: { lastedMs: number; agoMs: number } | null
-  /** Since the first heartbeat that is not written to the ledger. */
+  /** Time since the first heartbeat that is not written to the ledger. */
   unwrittenMs: number
-  /** Why the last write failed; null where it still waits. */
+  /** Why the last write failed; null if it is still running. */
   unwrittenBecause: unknown
-  /** Whether the databases are those of a server. */
+  /** Whether the databases are on a server. */
   remote: boolean
 }
 
-/** In words, or null. */
+/** The warning, or null. */
 export function readinessWarning(delays: DatabaseDelays): string | null {
   const { stateAgeMs, lastStall, unwrittenMs, unwrittenBecause, remote } = delays
   if (stateAgeMs > stallMs) return `The state database has not been read for ${seconds(stateAgeMs)}`

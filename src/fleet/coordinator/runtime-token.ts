@@ -1,6 +1,6 @@
 /**
- * Whether the runtime token behind a session still holds: looked up once for each version of the state, however many
- * workers acknowledge that version at the same time, and not for one of which it is known what it ended.
+ * Whether the runtime token of a session is still valid. Looked up once for each state version, however many workers
+ * acknowledge it at the same time, and not for a version whose ended tokens are known.
  */
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -31,7 +31,7 @@ export class RuntimeTokens {
     this.#clock = clock
   }
 
-  /** Whether the token is active now, by the state at `version`. */
+  /** Whether the token is active in the state at `version`. */
   async active(tokenId: string, version: number): Promise<boolean> {
     let known = this.#known.get(tokenId)
     if (known === undefined || known.version < version) {
@@ -41,7 +41,7 @@ export class RuntimeTokens {
     return ends !== null && tokenStatus(ends, this.#clock.now()) === 'active'
   }
 
-  /** The change that made this version only ended the tokens of these hashes: all others are as they were before it. */
+  /** The change of this version only ended the tokens with these hashes. All others are unchanged. */
   passed(version: number, ended: readonly string[]): void {
     for (const [tokenId, known] of this.#known) {
       if (known.version !== version - 1) continue
@@ -52,14 +52,14 @@ export class RuntimeTokens {
     }
   }
 
-  /** The change that made this version changed these tokens, and no others. */
+  /** The change of this version changed exactly these tokens. */
   changed(version: number, tokenIds: ReadonlySet<string>): void {
     for (const [tokenId, known] of this.#known) {
       if (known.version === version - 1 && !tokenIds.has(tokenId)) this.#remember(tokenId, version, known.ends)
     }
   }
 
-  /** The state is another one. */
+  /** The state was replaced. */
   forget(): void {
     this.#known.clear()
   }

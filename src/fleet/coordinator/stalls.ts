@@ -1,6 +1,7 @@
 /**
- * The times at which the state database did not answer for a while and then went on, as `sqld` does while it compacts its
- * log. They are over before anybody looks, so they are counted, and the last one is spoken of for a few minutes.
+ * Stalls of the state database, when it did not answer for a while and then went on, as `sqld` does while it compacts
+ * its log. They are over before an operator can look, so they are counted, and the last one is reported for a few
+ * minutes.
  */
 
 /** The state is read every second: a longer gap between two reads is a stall. */
@@ -12,7 +13,7 @@ export class Stalls {
   totalMs = 0
   #last: { lasted: number; endedAt: number } | null = null
 
-  /** The state was read again at `now`, so many milliseconds after the read before. */
+  /** The state was read at `now`, `gapMs` after the read before. */
   readAfter(gapMs: number, now: number): void {
     if (!Number.isFinite(gapMs) || gapMs <= stallMs) return
     this.count += 1
@@ -20,7 +21,7 @@ export class Stalls {
     this.#last = { lasted: gapMs, endedAt: now }
   }
 
-  /** The last stall and how long ago it ended, while that is news; null otherwise. */
+  /** The last stall and how long ago it ended, while it is reported; null otherwise. */
   recent(now: number): { lastedMs: number; agoMs: number } | null {
     if (this.#last === null || now - this.#last.endedAt > spokenOfMs) return null
     return { lastedMs: this.#last.lasted, agoMs: now - this.#last.endedAt }

@@ -1,4 +1,4 @@
-/** A ledger that was put back alone, from a copy in which tokens of the state are missing or are as they were. */
+/** A ledger restored alone, from a copy that lacks tokens of the state or has them in an earlier form. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { silentLog } from '../../lib/log/log.ts'
@@ -24,7 +24,7 @@ const create = async (body: object = {}): Promise<{ id: string; token_value: str
 
 const copiedTables = ['tokens', 'source_accounts', 'pending_changes', 'state_seen', 'usage_accounts']
 
-/** What of the ledger a token is in, as it is now; to be put back later. */
+/** All rows of a token in the ledger as they are now, to be restored later. */
 async function copyLedger(): Promise<() => Promise<void>> {
   const { ledger } = made.store
   const rows = new Map<string, Row[]>()
@@ -143,7 +143,7 @@ test('compares again when the ledger is restored once more during the work', asy
   await compared.takeOverMissing()
   const former = await copyLedger()
   expect((await call('DELETE', `/v1/tokens/${token.id}`)).status).toBe(200)
-  // Then neither how many there are, nor the newest version that the ledger saw, tells of it.
+  // Then neither the number of tokens nor the newest version that the ledger saw shows it.
   putBack = async () => {
     await former()
     await ledger.write([{ sql: 'update state_seen set version = 999', args: [] }])

@@ -1,17 +1,17 @@
 /**
- * Tokens of which the state knows more than the ledger, because the ledger alone was put back from an older copy.
- * Gateways take them, and what has no record can be neither seen nor revoked. So the ledger takes over what the state
- * says, each with an event whose reason is `ledger.restored`:
+ * Tokens that the state knows better than the ledger, because the ledger alone was restored from an older copy.
+ * Gateways accept them, but a token without a record can be neither seen nor revoked. So the ledger takes over what
+ * the state has, each token with an event whose reason is `ledger.restored`:
  *
- *   `token.created`               the ledger lacked it. What only the ledger had is lost: its name, which now says so, the
- *                                 beginning of its secret, metadata, who made it, what it was rotated or cloned from
- *   `token.revoked`, `.updated`   the ledger had it as it was before it was revoked, rotated or narrowed
+ *  `token.created`               the ledger lacked it. What only the ledger had is lost: its name, which now says so,
+ *                                the prefix of its secret, metadata, its creator, what it was rotated or cloned from
+ *  `token.revoked`, `.updated`   the ledger had it as it was before it was revoked, rotated or narrowed
  *
- * All tokens of both are compared, page by page, where something shows that the ledger is an older copy: somebody else
- * found it so (usage/lease/allocator/restored-ledger.ts); the newest token is of a version of the state that it never saw, and nothing is
- * pending; or it has fewer tokens. Those are deleted from neither, and one that is being made is pending in the ledger
- * (events/README.md, A change and its event): so it has as many as the state, and by some more where a state was
- * restored that lost them, but never fewer of these.
+ * All tokens of both are compared, page by page, if something shows that the ledger is an older copy: another part
+ * found it restored (usage/lease/allocator/restored-ledger.ts); the newest token has a state version that the ledger
+ * never saw, with nothing pending; or it has fewer tokens than the state. Tokens are deleted from neither, and one that
+ * is being made is pending in the ledger (events/README.md, A change and its event). So the ledger has as many tokens
+ * as the state, or more if the state was restored, but never fewer.
  */
 import { rememberStateHead } from '../../events/change.ts'
 import { Failure } from '../../failure.ts'
@@ -30,35 +30,35 @@ export class TokensMissingFromLedger {
   readonly #options: Options
   #suspected = false
   #made: Made | null = null
-  /** How many tokens the ledger has that the state lacks; null until that is known. */
+  /** How many tokens the ledger has that the state lacks; null until known. */
   #beyond: number | null = null
 
   constructor(options: Options) {
     this.#options = options
   }
 
-  /** Somebody found that the ledger was restored. */
+  /** The ledger was found to be restored. */
   suspect(): void {
     this.#suspected = true
   }
 
-  /** Takes over what the ledger lacks; to be called every few seconds. Resolves to how many tokens those were. */
+  /** Takes over the tokens that the ledger lacks. Call every few seconds. Resolves to their number. */
   async takeOverMissing(): Promise<number> {
     const { ledger, log } = this.#options
-    // The state first: what is in it then is in the ledger, or pending there, when that is read.
+    // The state first: what it has is then in the ledger, or pending there, when that is read.
     const made = await this.#readMade()
     const recorded = await readRecorded(ledger)
     if (!this.#suspected && this.#isSound(made, recorded)) {
       this.#beyond ??= 0
       return 0
     }
-    // What is found from here on is looked into by the next one: the pages that were compared may be of before.
+    // A restore found from here on needs another run: the compared pages may be older.
     this.#suspected = false
     const taken = await takeOver(this.#options).catch((error: unknown) => {
       this.#suspected = true
       throw error
     })
-    if (taken > 0) log.error({ tokens: taken }, 'The ledger was restored: it took tokens over from the state')
+    if (taken > 0) log.error({ tokens: taken }, 'The ledger was restored: tokens were taken over from the state')
     await ledger.write([rememberStateHead(made)])
     const after = await this.#readMade()
     this.#beyond = Math.max(0, (await readRecorded(ledger)).tokens - after.tokens)
@@ -70,7 +70,7 @@ export class TokensMissingFromLedger {
     return this.#beyond === null ? tokens === made.tokens : tokens + pending - made.tokens >= this.#beyond
   }
 
-  /** Counting reads an index through, so it is done where something has changed. */
+  /** Counting reads a whole index, so it is done only after a change. */
   async #readMade(): Promise<Made> {
     const { state } = this.#options
     const [head] = await state.read<{ nonce: string }>('select nonce from state_head')
@@ -86,7 +86,7 @@ export class TokensMissingFromLedger {
   }
 }
 
-/** The state's head, how many tokens there are, and the version that last changed one. */
+/** The state's head, its number of tokens, and the version that last changed one. */
 interface Made extends Head {
   tokens: number
   newest: number
@@ -95,7 +95,7 @@ interface Made extends Head {
 interface Recorded {
   tokens: number
   pending: number
-  /** The newest of the state that the ledger saw. */
+  /** The newest state version that the ledger saw. */
   version: number
 }
 
@@ -113,7 +113,7 @@ interface Behind {
   revokedAt: number | null
 }
 
-/** A token's change that is pending will be written as it was meant. */
+/** A pending change of a token will be written as intended. */
 const isPending = (id: string): string => `exists (select 1 from pending_changes where instr(statements, ${id}) > 0)`
 
 async function takeOver(options: Options): Promise<number> {
@@ -135,7 +135,7 @@ async function takeOver(options: Options): Promise<number> {
   }
 }
 
-/** False where another control plane was faster. */
+/** False if another control plane was faster. */
 async function takeOverOne(options: Options, { id, lacks, revokedAt }: Behind, row: Row): Promise<boolean> {
   const { token, only } = openStateToken(row)
   const changed = token.revokedAt !== null && revokedAt === null ? 'token.revoked' : 'token.updated'

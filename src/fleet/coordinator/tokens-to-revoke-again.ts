@@ -1,15 +1,15 @@
 /**
- * A primary that was restored from an older copy has tokens in it as they were before they were revoked, rotated or
- * narrowed (fleet/README.md rule R1). Two know better, and by each such tokens are revoked again:
+ * A primary that was restored from an older copy has tokens as they were before they were revoked, rotated or narrowed
+ * (fleet/README.md rule R1). Two sources know better, and such tokens are revoked again:
  *
- *   the ledger   which was not restored with it, has the records of tokens that ended
- *   workers        have denied tokens at versions that the restored state has not given them
+ *  the ledger   was not restored with it, and has the records of ended tokens
+ *  workers      refuse tokens at versions that the restored state has not reached
  *
- * A token that was only narrowed ends too where a worker tells of it: what it was narrowed to is lost, and nobody must have
- * more than that. Each is an event, `token.revoked` or `oauth.token_revoked`, with the reason `state.restored`.
+ * A token that was only narrowed is revoked too if a worker reports it: its narrower rights are lost, and nobody may
+ * have more. Each revocation is an event, `token.revoked` or `oauth.token_revoked`, with the reason `state.restored`.
  *
- * OAuth access tokens are in the state alone: the ledger has the grants they came of, and an event of each that was
- * revoked by itself. What their persons may do is marked to be followed again.
+ * OAuth access tokens are in the state only. The ledger has their grants, and an event for each that was revoked by
+ * itself. The rights of their persons are marked to be applied again.
  */
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { Event } from '../../events/event.ts'
@@ -20,12 +20,12 @@ import { newStateVersion } from '../../store/rows.ts'
 import type { FleetOptions } from './options.ts'
 
 const pageRows = 1000
-/** Who acts where a database was put back from an older copy. */
+/** The actor when a database was restored from an older copy. */
 export const restorer = { ...anonymous, name: 'system:restore' }
 
 type Options = Pick<FleetOptions, 'state' | 'ledger' | 'clock' | 'newId' | 'recorder'>
 
-interface Revived {
+interface ReadmittedToken {
   id: string
   hash: string
   event_team_id: string | null
@@ -43,7 +43,7 @@ interface RevivedAccess {
 
 const accessColumns = `t.id, t.hash, t.grant_id, t.client_id, t.user_id, t.team_ids ->> '$[0]' as event_team_id`
 
-/** Revokes again what the ledger says has ended; resolves to how many those were. */
+/** Revokes tokens again that ended according to the ledger. Resolves to their number. */
 export const revokeByLedger = async (options: Options): Promise<number> =>
   (await revokeTokensByLedger(options)) + (await revokeAccessByLedger(options))
 
@@ -58,12 +58,12 @@ async function revokeTokensByLedger(options: Options): Promise<number> {
     const last = page.at(-1)
     if (last === undefined) return revoked
     after = last.id
-    const revived = await state.read<Revived>(
+    const readmitted = await state.read<ReadmittedToken>(
       `select id, hash, event_team_id, key_class from tokens where id in (select value from json_each(?)) and deleted = 0
         and revoked_at is null and (rotated_at is null or rotated_at > ?)`,
       [JSON.stringify(page.map(({ id }) => id)), clock.now()],
     )
-    for (const token of revived) if (await revokeAgain(options, token, 'ledger')) revoked += 1
+    for (const token of readmitted) if (await revokeAgain(options, token, 'ledger')) revoked += 1
   }
 }
 
@@ -100,13 +100,13 @@ async function revokeAccessByLedger(options: Options): Promise<number> {
   }
 }
 
-/** Revokes again what a worker has denied at versions that the state has not given; resolves to how many those were. */
+/** Revokes tokens again that a worker refuses at versions the state has not reached. Resolves to their number. */
 export async function revokeByDenials(
   options: Options,
   worker: string,
   revocations: readonly { version: number; hash: string }[],
 ): Promise<number> {
-  const revived = await options.state.read<Revived>(
+  const readmitted = await options.state.read<ReadmittedToken>(
     `select distinct t.id, t.hash, t.event_team_id, t.key_class from tokens t join json_each(?) denial on t.hash = value ->> 'hash'
       where t.deleted = 0 and t.revoked_at is null and t.version < value ->> 'version'`,
     [JSON.stringify(revocations)],
@@ -117,13 +117,13 @@ export async function revokeByDenials(
     [JSON.stringify(revocations), options.clock.now()],
   )
   let revoked = 0
-  for (const token of revived) if (await revokeAgain(options, token, worker)) revoked += 1
+  for (const token of readmitted) if (await revokeAgain(options, token, worker)) revoked += 1
   for (const token of access) if (await revokeAccessAgain(options, token, worker)) revoked += 1
   return revoked
 }
 
-/** False where somebody else was faster. */
-async function revokeAgain(options: Options, token: Revived, knownBy: string): Promise<boolean> {
+/** False if another control plane was faster. */
+async function revokeAgain(options: Options, token: ReadmittedToken, knownBy: string): Promise<boolean> {
   const { clock } = options
   const revocation = JSON.stringify({ by: restorer.name, emergency: false, explanation: null })
   const event = restoredEvent(options, 'token.revoked', token, { known_by: knownBy })
@@ -152,7 +152,11 @@ async function revokeAccessAgain(options: Options, token: RevivedAccess, knownBy
 const restoredEvent = (
   { clock, newId }: Options,
   type: 'token.revoked' | 'oauth.token_revoked',
-  { id, event_team_id: teamId, key_class: keyClass }: Pick<Revived, 'id' | 'event_team_id'> & Partial<Revived>,
+  {
+    id,
+    event_team_id: teamId,
+    key_class: keyClass,
+  }: Pick<ReadmittedToken, 'id' | 'event_team_id'> & Partial<ReadmittedToken>,
   details: Record<string, unknown>,
 ): Event =>
   controlPlaneEvent({
@@ -172,7 +176,7 @@ const restoredEvent = (
 async function changeUnlessRevoked(
   { clock, recorder }: Options,
   table: 'tokens' | 'oauth_tokens',
-  { id, hash }: Pick<Revived, 'id' | 'hash'>,
+  { id, hash }: Pick<ReadmittedToken, 'id' | 'hash'>,
   { event, ledger }: Pick<Change, 'event' | 'ledger'>,
 ): Promise<boolean> {
   try {

@@ -1,4 +1,6 @@
-/** The control plane's part in usage: grants to connected workers, settlement of what they ship, news of limits. */
+/**
+ * The control plane's part of usage: grants to connected workers, settlement of shipped events, events about limits.
+ */
 import type { Event } from '../../events/event.ts'
 import { inTime } from '../../lib/in-time.ts'
 import type { LimitRows } from '../../store/limit-rows.ts'
@@ -28,33 +30,38 @@ import type { WorkerRegistry } from './worker-registry.ts'
 export interface UsageControl {
   readonly allocator: Allocator
   readonly limitEvents: UsageEvents
-  /** What books the settlements of a worker's new events, for the transaction that appends them. */
+  /** The statements that book the settlements of a worker's new events, for the transaction that appends them. */
   bookingStatements(worker: string, events: readonly Event[]): Statement[]
-  /** They are booked: what follows from that is recorded behind the answer's back. */
+  /** Call after the commit. The consequences are recorded in the background. */
   onBooked(events: readonly Event[]): void
-  /** The state is at this version: whoever is concerned by limits that it changed is told. */
+  /** The state is at this version: recalls the limits that it changed. */
   announced(version: number): void
-  /** To be done before anything is served: an older copy of the ledger grants nothing before it knows what workers hold. */
+  /** Call before serving: an older copy of the ledger grants nothing until it knows what workers hold. */
   detectRestoredLedger(): Promise<void>
-  /** To be called every second: remembers what the ledger has, and has workers that it waits for connect again. */
+  /**
+   * Call every second: remembers the ledger's transaction counts, and makes workers pending reconciliation connect
+   * again.
+   */
   reconcileIfRestored(): Promise<void>
-  /** What connected workers are to remember of the ledger: no more than is safe from a crash of the host. */
+  /** The transaction counts for connected workers: only those that are safe from a host crash. */
   epoch(): Promise<TransactionCount[]>
-  /** A worker has taken its stream: what it says may show that the ledger was restored. To be done before it hears of that. */
+  /**
+   * A worker has taken its stream over: its message may show that the ledger was restored. Call before the handshake.
+   */
   connected(
     worker: string,
     message: { forgotten: boolean; acknowledged: number; epoch: readonly TransactionCount[] },
   ): Promise<void>
-  /** To be called now and then. */
+  /** Call regularly. */
   compact(): Promise<void>
-  /** What the other control planes say (usage/lease/recall-peers.ts). */
+  /** Receives signals of other control planes (usage/lease/recall-peers.ts). */
   readonly receiver: RecallReceiver
 }
 
 export interface UsageParts {
   limitRows: LimitRows
   peers?: RecallPeers
-  /** The ledger is found to be an older copy. */
+  /** The ledger was found to be an older copy. */
   onRestored?(): void
 }
 
@@ -66,8 +73,8 @@ export function createUsage(
   const { state, ledger, clock, log } = options
   const limitEvents = new UsageEvents(options)
   const failed = (error: unknown) => {
-    // Looked at again with the next news of the account, and at the next start.
-    log.error({ error: String(error) }, 'What is used of limits could not be looked at')
+    // Retried with the next change of the account, and at the next start.
+    log.error({ error: String(error) }, 'Used-up limits could not be checked')
   }
   const lost = async (worker: string, losses: Losses): Promise<void> => {
     await limitEvents.lost(worker, losses)
@@ -86,10 +93,10 @@ export function createUsage(
     peers,
     async floors(accounts) {
       const reading = limitEvents.floors(accounts).catch((error: unknown) => {
-        log.warn({ error: String(error) }, 'What the cheapest request costs could not be read')
+        log.warn({ error: String(error) }, 'The price of the cheapest request could not be read')
         return null
       })
-      // Where nobody knows what the cheapest request costs, an account of which something is left is not used up.
+      // If the price of the cheapest request is unknown, an account with anything left is not used up.
       return (await inTime(reading, stateWaitMs)) ?? new Map(accounts.map((account) => [account, 1]))
     },
     after(milliseconds, work) {
@@ -110,7 +117,7 @@ export function createUsage(
   const applyLimitChanges = async (version: number): Promise<void> => {
     const { limits, narrowed, offer } = await changedAt(state, version)
     if (limits.length > 0) {
-      // A token that was just made is no news to any worker: what nobody was ever granted of needs no recall.
+      // A new token changes nothing for any worker: limits that were never granted need no recall.
       const granted = new Set((await balances.balances(limits)).map(({ account }) => account))
       allocator.changed(limits.filter((account) => account.startsWith('budget/') || granted.has(account)))
     }
@@ -173,7 +180,7 @@ export function createUsage(
         ),
       )
       if (requestOf.size > 0) limitEvents.used([...requestOf.keys()], requestOf).catch(failed)
-      // The excess takes from what others may have: what workers keep of these accounts unused is called back.
+      // The excess reduces what others may get, so unused balances of these accounts are recalled.
       const exceeded = settlementsOf(events.filter(({ details }) => details?.bound_exceeded !== undefined))
       if (exceeded.length === 0) return
       allocator.changed([...new Set(exceeded.map(({ account }) => plainName(account)))])
@@ -193,8 +200,8 @@ interface ReconciliationParts {
 }
 
 /**
- * What this control plane does about a restored ledger (usage/lease/allocator/restored-ledger.ts): finds it, and has workers that are waited
- * for open their streams anew: they ship again what was forgotten, and say hello.
+ * The reconciliation of a restored ledger (usage/lease/allocator/restored-ledger.ts): detects it, and makes workers
+ * reopen their streams, so that they ship missing events again and register.
  */
 class LedgerReconciliation {
   readonly #options: FleetOptions
@@ -202,7 +209,7 @@ class LedgerReconciliation {
   readonly #epoch: LedgerEpoch
   readonly #balances: Pick<BalanceLedger, 'startFullReconciliation'>
   readonly #onRestored: () => void
-  /** Those that were asked, with when they had last said hello. */
+  /** Workers that were made to reconnect, with the time of their last registration. */
   #notified: ReadonlySet<string> = new Set()
 
   constructor(options: FleetOptions, { registry, epoch, balances, onRestored }: ReconciliationParts) {
@@ -213,7 +220,7 @@ class LedgerReconciliation {
     this.#onRestored = onRestored
   }
 
-  /** `isRegistered` tells of a worker's stream; the worker `opening` is just about to say hello. */
+  /** `isRegistered` tells whether a worker has registered on its stream; the worker `opening` is just about to. */
   async run(isRegistered: (worker: WorkerConnection) => boolean, opening = ''): Promise<void> {
     const { ledger, log } = this.#options
     const isOlderCopy = !(await this.#epoch.read(ledger))
@@ -224,13 +231,13 @@ class LedgerReconciliation {
     )
     const fresh = [...awaited].filter(([, time]) => !this.#notified.has(time)).map(([worker]) => worker)
     if (fresh.length > 0) {
-      const message = 'The ledger was restored: nothing is granted until its gateways have said what they hold'
+      const message = 'The ledger was restored: nothing is granted until its gateways have registered'
       log.error({ workers: fresh }, message)
     }
     const again = new Set(fresh)
     for (const worker of this.#registry.all()) {
       if (worker.worker === opening) continue
-      // Some may have begun after the copy was made, which does not know them.
+      // Some workers started after the copy was made, so the copy does not know them.
       const mustReconnect = again.has(worker.worker) || (awaited.has(worker.worker) && isRegistered(worker))
       if (behind || mustReconnect) worker.stream?.end()
     }
@@ -238,7 +245,7 @@ class LedgerReconciliation {
   }
 }
 
-/** Calls for slots from the workers among these that are connected here. */
+/** Recalls slots from those of these workers that are connected here. */
 export function recallSlots(
   registry: WorkerRegistry,
   { account, want, workers, at }: Extract<UsageSignal, { kind: 'slots' }>,

@@ -155,7 +155,7 @@ test('broadcasts the acknowledgements of all workers together, and waits only br
   expect(told).toEqual([10, 9])
 })
 
-/** A stream that tells what it was told. */
+/** A stream that keeps the messages it was sent. */
 function listener(worker: Worker): string[] {
   const said: string[] = []
   worker.stream = { send: ({ kind }) => void said.push(kind), end: () => void said.push('end') }

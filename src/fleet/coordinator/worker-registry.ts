@@ -1,16 +1,17 @@
 /**
- * The workers that this control plane knows: who holds each, what it has acknowledged, when it last heartbeat. The ledger's
- * `workers` rows are what all control planes share: a worker's stream, its heartbeats and its batches may each reach another one.
- * Heartbeats and acknowledgements are written within a second; a row that another stream has taken is seen then. The other
- * control planes are told of an acknowledgement together with those of the other workers here, 20 ms after it at most: it is
- * durable where it was made. Rows are written at once where one of them has not heard that, and for a worker that is new.
+ * The workers that this control plane knows: who owns each, what it has acknowledged, when it last sent a heartbeat.
+ * All control planes share the ledger's `workers` rows: a worker's stream, its heartbeats and its batches may each
+ * reach another one. Heartbeats and acknowledgements are written within a second, and a row that another stream has
+ * taken over is noticed then. Acknowledgements are broadcast to the other control planes together, after at most 20
+ * ms; they are already durable on their workers. Rows are written at once if a peer did not receive the broadcast, and
+ * for a new worker.
  *
- * Longer than most: what is known of workers, and the one write that tells the others of it, are one state.
+ * Longer than most: the known workers, and the one write and broadcast about them, are one state.
  *
- * A worker counts from when its stream was taken as if it had beaten then: that is written before it is told the head, so
- * whatever is revoked later waits for it, however late its first heartbeat is written.
+ * A worker counts from when its stream was taken over as if it had sent a heartbeat then. That is written before it is
+ * sent the head, so every later revocation waits for it, however late its first heartbeat is written.
  *
- * Rows tell times in the ledger's own time, memory by the monotonic clock: only ages are compared.
+ * Rows use the ledger's clock and memory the monotonic clock. Only ages are compared.
  */
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -22,9 +23,9 @@ import type { StreamMessage } from '../protocol/wire.ts'
 const flushEveryMs = 1000
 /** How long an acknowledgement may wait for those of other workers. */
 const broadcastDelayMs = 20
-/** How far behind the heartbeats that this control plane has called fresh its rows may be. */
+/** How far the rows may be behind heartbeats that this control plane has answered as fresh. */
 const maxLagMs = 2000
-/** The longest `max_staleness` there is. */
+/** The longest possible `max_staleness`. */
 const forgetAfterMs = 86_400_000
 
 /** The open stream of a worker. */
@@ -40,26 +41,26 @@ export interface Worker {
   workerNumber: number
   tokenId: string
   streamId: string
-  /** The gateway's process; empty where that is not known here. */
+  /** The gateway's process; empty if not known here. */
   process: string
-  /** Null where another control plane, or nobody at the moment, has it. */
+  /** Null if another control plane, or currently nobody, has it. */
   stream: WorkerStream | null
   acknowledgedVersion: number
-  /** When it last heartbeat here, by the monotonic clock; null where it has not. */
+  /** When it last sent a heartbeat here, by the monotonic clock; null if it has not. */
   lastHeartbeatAt: number | null
-  /** For how long it serves without news, at most; null where it has not said so here. */
+  /** How long it serves without a fresh answer; null if it has not said so here. */
   staleAfterMs: number | null
 }
 
-/** How a stream came to hold its worker. */
+/** How a stream came to own its worker. */
 export interface Takeover {
-  /** When, in the ledger's time. */
+  /** In the ledger's time. */
   takenAt: number
-  /** The ledger knows of no stream so late as the one by which the same process held the worker before. */
+  /** The ledger has no stream as recent as the one by which the same process owned the worker before. */
   forgotten: boolean
 }
 
-/** A worker as the ledger has it. */
+/** A worker's row in the ledger. */
 export interface WorkerRow {
   worker: string
   gateway_id: string
@@ -67,24 +68,24 @@ export interface WorkerRow {
   stream_id: string
   acknowledged_version: number
   stale_after_ms: number
-  /** Milliseconds since its last heartbeat that was written, or since it took its stream. */
+  /** Milliseconds since its last written heartbeat, or since its stream took it over. */
   age: number
 }
 
-/** A worker by all that is known of it here and in the ledger. */
+/** A worker's status, from memory and the ledger. */
 export interface WorkerStatus {
   worker: string
   gatewayId: string
   instanceId: string
   streamId: string
   acknowledgedVersion: number
-  /** For how long it serves without news, at most. */
+  /** How long it serves without a fresh answer, at most. */
   staleAfterMs: number
-  /** Milliseconds since its last heartbeat, as far as is known. */
+  /** Milliseconds since its last known heartbeat. */
   age: number
-  /** How much later it may have beaten where that is not written yet: elsewhere, or here before a restart. */
+  /** How much later its last heartbeat may be if it is not written yet: elsewhere, or here before a restart. */
   lag: number
-  /** Whether its stream is here, so that its acknowledgements are seen at once. */
+  /** Whether its stream is here, so that its acknowledgements arrive at once. */
   here: boolean
 }
 
@@ -106,23 +107,23 @@ export class WorkerRegistry {
   readonly #timer: Timer
   /** Whether there may be other control planes. */
   readonly #shared: boolean
-  /** When the first heartbeat came that is not written yet. */
+  /** When the first unwritten heartbeat arrived. */
   #unwrittenSince: number | null = null
-  /** What the last write failed of. */
+  /** The error of the last write. */
   writeError: unknown = null
   #closed = false
-  /** In what order workers were asked for or adopted here. */
+  /** The order in which workers were requested or adopted here. */
   readonly #arrived = new WeakMap<Worker, number>()
   #arrivals = 0
-  /** The newest version that was acknowledged, and by how many workers. */
+  /** The newest acknowledged version, and how many workers have acknowledged it. */
   #newest = { version: 0, workers: 0 }
   #broadcastTimer: Timer | null = null
   readonly #notBroadcast = new Set<Worker>()
   #flushing = false
   #flushAgain = false
-  /** What other control planes have said of workers that are connected there. */
+  /** Acknowledgements of workers on other control planes, as those have broadcast them. */
   readonly #peerAcknowledgements = new Map<string, Acknowledgement>()
-  /** Tells the other control planes what workers have acknowledged; resolves to whether each of them has heard it. */
+  /** Broadcasts acknowledgements to the other control planes. Resolves to whether each received them. */
   broadcastAcknowledgements: (workers: Acknowledgement[]) => Promise<boolean> = async () => true
 
   constructor({ ledger, clock, log, shared }: { ledger: Database; clock: Clock; log: Log; shared: boolean }) {
@@ -146,13 +147,13 @@ export class WorkerRegistry {
   }
 
   /**
-   * Gives the worker to a new stream: the former holder's is told and ended. Resolves when the row is committed. Throws
-   * `dependency_unavailable` once this control plane ends: a stream that opened then would keep it from ending; and where
-   * another stream was opened meanwhile, or nobody waits for this one any more. A write that a hanging primary takes
-   * late would otherwise fence the same worker's next stream.
+   * Gives the worker to a new stream and ends the former one. Resolves when the row is committed. Throws
+   * `dependency_unavailable` if this control plane is ending, since the new stream would keep it from ending, and if
+   * another stream was opened meanwhile or nobody waits for this one any more. Otherwise a write that a hanging
+   * primary commits late would fence the worker's next stream.
    *
-   * `since` is when the same process last held the worker, by the ledger's time: throws `worker_fenced` where another process
-   * has taken it after that. Whoever has taken it before is not there any more, or will hear of this.
+   * `since` is when the same process last owned the worker, by the ledger's time. Throws `worker_fenced` if another
+   * process has taken it over after that. An earlier owner is gone, or will be informed of this.
    */
   async takeOver(worker: Worker, isWanted: () => boolean = () => true, since: number | null = null): Promise<Takeover> {
     if (this.#closed) throw new Failure('dependency_unavailable', { message: 'This control plane is shutting down' })
@@ -190,37 +191,37 @@ export class WorkerRegistry {
   }
 
   /**
-   * Whether what the others see of heartbeats is recent enough for a heartbeat to be called fresh: by it they say until when a worker
-   * may serve.
+   * Whether heartbeats are written recently enough to answer one as fresh: other control planes compute from the rows
+   * until when a worker may serve.
    */
   get areHeartbeatsWritten(): boolean {
     return !this.#shared || this.unwrittenMs < maxLagMs
   }
 
-  /** Milliseconds since the first heartbeat that is not written yet; 0 where all are. */
+  /** Milliseconds since the first unwritten heartbeat; 0 if all are written. */
   get unwrittenMs(): number {
     return this.#unwrittenSince === null ? 0 : this.#clock.monotonic() - this.#unwrittenSince
   }
 
-  /** Adopts a worker whose stream another control plane gave it, or this one before a restart. */
+  /** Adds a worker whose stream another control plane has, or this one had before a restart. */
   adopt(worker: Worker): Worker {
     this.#arrived.set(worker, ++this.#arrivals)
     this.#workers.set(worker.worker, worker)
     return worker
   }
 
-  /** Another stream has taken the worker, at another control plane: its former holder is told and ended. */
+  /** Another stream has taken the worker over at another control plane: ends the former one. */
   async takenElsewhere(name: string, streamId: string): Promise<void> {
     const worker = this.#workers.get(name)
     if (worker === undefined || worker.streamId === streamId) return
-    // It may be old news, of before this one took the worker back.
+    // The signal may be older than our own takeover.
     const row = await this.row(name)
     if (row?.stream_id === worker.streamId || this.#workers.get(name) !== worker) return
     this.#workers.delete(name)
     this.#end(worker)
   }
 
-  /** The worker holds nothing any more and will not serve again by this stream. */
+  /** The worker holds nothing any more and will not serve again with this stream. */
   async deregister(worker: Worker): Promise<void> {
     await this.#ledger.write([
       {
@@ -235,7 +236,7 @@ export class WorkerRegistry {
     this.wake()
   }
 
-  /** A heartbeat of the worker's holder, with for how long it serves without news. An acknowledgement counts at once. */
+  /** A heartbeat of the worker's owner, with its staleness limit. An acknowledgement counts at once. */
   heartbeat(worker: Worker, acknowledgedVersion: number, staleAfterMs: number | null = null): void {
     worker.staleAfterMs = staleAfterMs ?? worker.staleAfterMs
     worker.lastHeartbeatAt = this.#clock.monotonic()
@@ -244,14 +245,14 @@ export class WorkerRegistry {
     if (acknowledgedVersion <= worker.acknowledgedVersion) return
     const isNew = worker.acknowledgedVersion === 0
     worker.acknowledgedVersion = acknowledgedVersion
-    // From its first acknowledgement on it may serve: all have to know that it is there.
+    // After its first acknowledgement it may serve, so all control planes must know of it.
     if (isNew) this.#flush()
     this.wake()
     this.#notBroadcast.add(worker)
     this.#broadcastSoon(acknowledgedVersion)
   }
 
-  /** All workers here acknowledge a change within a moment: one word is for all of them, behind the last. */
+  /** All workers here acknowledge a change at about the same time, so one broadcast after the last is enough. */
   #broadcastSoon(version: number): void {
     if (version > this.#newest.version) this.#newest = { version, workers: 0 }
     if (version === this.#newest.version) this.#newest.workers += 1
@@ -274,7 +275,7 @@ export class WorkerRegistry {
     })
   }
 
-  /** What was acknowledged is of a history that is gone: nothing is acknowledged, and every worker starts anew. */
+  /** The acknowledged versions belong to a lost history: nothing is acknowledged, and every worker reconnects. */
   async restart(): Promise<void> {
     this.#peerAcknowledgements.clear()
     this.#newest = { version: 0, workers: 0 }
@@ -285,7 +286,7 @@ export class WorkerRegistry {
     await this.#ledger.write([{ sql: 'update workers set acknowledged_version = 0', args: [] }])
   }
 
-  /** Resolves with the next acknowledgement that is heard of, or after so long. */
+  /** Resolves with the next acknowledgement, or after this time. */
   async nextAcknowledgement(milliseconds: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waiters.add(resolve)
@@ -295,14 +296,14 @@ export class WorkerRegistry {
     this.#waiters.delete(resolve)
   }
 
-  /** Whoever waits for acknowledgements looks again. */
+  /** Wakes everything that waits for acknowledgements. */
   wake(): void {
     for (const resolve of this.#waiters) resolve()
   }
 
   /**
-   * The workers that may serve by their last heartbeat and have not said goodbye, wherever they are connected. Those that have
-   * not said for how long they serve do so for `milliseconds`.
+   * The workers that may still serve by their last heartbeat and have not deregistered, on any control plane.
+   * `milliseconds` is the staleness limit of workers that have not reported theirs.
    */
   async statuses(milliseconds: number): Promise<WorkerStatus[]> {
     const rows = await this.#ledger.read<WorkerRow>(
@@ -315,7 +316,7 @@ export class WorkerRegistry {
     return rows.map((row) => this.#merge(row)).filter(({ age, lag, staleAfterMs }) => age - lag < staleAfterMs)
   }
 
-  /** Another control plane says these of its workers; what it said before may arrive after it. */
+  /** Applies acknowledgements from another control plane. Older ones may arrive later. */
   applyPeerAcknowledgements(workers: readonly Acknowledgement[]): void {
     if (this.#peerAcknowledgements.size > maxAcknowledged) this.#peerAcknowledgements.clear()
     for (const each of workers) {
@@ -326,7 +327,7 @@ export class WorkerRegistry {
     this.wake()
   }
 
-  /** A standing with what has been heard of its worker since. */
+  /** The status with later acknowledgements of its worker. */
   refreshed(status: WorkerStatus): WorkerStatus {
     const { worker, streamId, acknowledgedVersion } = status
     return { ...status, acknowledgedVersion: Math.max(acknowledgedVersion, this.#acknowledged(worker, streamId)) }
@@ -342,7 +343,7 @@ export class WorkerRegistry {
     return row ?? null
   }
 
-  /** Ends the streams, so that their workers go to another control plane, and writes what is not written yet. */
+  /** Closes the streams, so that their workers go to another control plane, and writes what is unwritten. */
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#timer)
@@ -371,7 +372,7 @@ export class WorkerRegistry {
     }
   }
 
-  /** What the holder of this stream is known to have acknowledged, here or by the word of another control plane. */
+  /** What the owner of this stream has acknowledged, here or by a broadcast. */
   #acknowledged(worker: string, streamId: string): number {
     const [here, peer] = [this.#workers.get(worker), this.#peerAcknowledgements.get(worker)]
     return Math.max(
@@ -386,7 +387,7 @@ export class WorkerRegistry {
     worker.stream?.end()
   }
 
-  /** Instances come and go; one that has been silent for longer than any may serve is not looked at for ever. */
+  /** Removes instances that have been silent for longer than any may serve. */
   #forget(): void {
     const before = this.#clock.monotonic() - forgetAfterMs
     for (const [name, { stream, lastHeartbeatAt }] of this.#workers) {
@@ -394,7 +395,7 @@ export class WorkerRegistry {
     }
   }
 
-  /** One write at a time: what comes while one is on its way goes with the next, however many workers it is of. */
+  /** One write at a time: what comes meanwhile is written together with the next. */
   #flush(): void {
     this.#flushAgain = true
     if (this.#flushing) return
@@ -410,7 +411,7 @@ export class WorkerRegistry {
         this.writeError = null
       } catch (error) {
         this.writeError = error
-        // The workers' next heartbeats bring the rows up to date.
+        // The next heartbeats bring the rows up to date.
         this.#log.warn({ error: String(error) }, 'The heartbeats of workers could not be written')
       }
     }
@@ -452,4 +453,4 @@ const newestVersion = `(select nullif(gateway_version, '') from runtime_sessions
   order by expires_at desc limit 1)`
 
 const overtaken = (): Failure =>
-  new Failure('dependency_unavailable', { message: 'Another stream of this worker was opened meanwhile' })
+  new Failure('dependency_unavailable', { message: 'Another stream of this worker was opened in the meantime' })

@@ -1,8 +1,8 @@
-/** What is appended to an outbox in one tick: written together, it is committed or fails together. */
+/** The appends of one tick: written together, they are committed or fail together. */
 import type { Failure } from '../../failure.ts'
 import type { Segment } from './segment.ts'
 
-/** An exchange that is open: where its record is, and how many events may end it. */
+/** An open exchange: where its record is, and how many events may end it. */
 export interface OpenExchange {
   readonly id: string
   readonly segment: Segment
@@ -13,14 +13,14 @@ export interface Batch {
   committed: Promise<void>
   resolve(): void
   reject(error: Failure): void
-  /** Exchanges that it opens and closes: where it cannot be written they are set back, first those it closed. */
+  /** Exchanges that it opens and closes. If it cannot be written they are restored, the closed ones first. */
   readonly opened: OpenExchange[]
   readonly closed: { exchange: OpenExchange; bodies: readonly string[] }[]
-  /** Where the bodies of its events are: the start and the end of each. */
+  /** The start and the end of each event body. */
   readonly bodies: number[]
 }
 
-/** Events that were just committed; the bytes are good during the call only. */
+/** Newly committed events. The bytes are valid during the call only. */
 export interface CommittedEvents {
   /** The number of the first of them. */
   first: number
@@ -31,7 +31,7 @@ export interface CommittedEvents {
 
 export function newBatch(): Batch {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  // Who appended holds the promise; one that nobody waits for must not end the process.
+  // The caller holds the promise. An unobserved rejection must not end the process.
   promise.catch(() => undefined)
   return { committed: promise, resolve, reject, opened: [], closed: [], bodies: [] }
 }

@@ -1,7 +1,7 @@
 /**
- * What an instance takes over from the one before it on the same data directory, whose chain could not go on
- * (fleet/outbox/README.md): events that may not have reached the ledger. They keep their ids, so that one that did is
- * recognised there, and get numbers of the new chain. What they used of limits is not counted again: the former
+ * What an instance takes over from the previous one in the same data directory, whose chain could not continue
+ * (fleet/outbox/README.md): events that may not have reached the ledger. They keep their ids, so that the ledger
+ * recognises those it has, and get numbers of the new chain. Their use of limits is not counted again: the former
  * worker's shares stay spent until they are released (usage/lease/README.md rule 14).
  */
 import { type Event, noAttribution } from '../../events/event.ts'
@@ -9,19 +9,22 @@ import { timestamp } from '../../lib/clock.ts'
 import type { Outbox } from './outbox.ts'
 import { parseEventRecord } from './record.ts'
 
-/** An instance that has ended, as the next one finds it. */
+/** An ended instance, as the next one finds it. */
 export interface EndedInstance {
   instance_id: string
   gateway_id: string | null
-  /** The number of the last event that is surely in the ledger. */
+  /** The number of the last event that is certainly in the ledger. */
   after: number
-  /** Why it ended: a code. */
+  /** The failure code that ended it. */
   reason: string
 }
 
 const readAtOnce = 64
 
-/** Writes into `next` what `former` has behind `ended.after`, then one event that says so. Gives how many there were. */
+/**
+ * Copies the events of `former` behind `ended.after` into `next`, followed by one event that records it. Returns their
+ * number.
+ */
 export async function carryOver(
   { former, next }: { former: Outbox; next: Pick<Outbox, 'add'> },
   ended: EndedInstance,

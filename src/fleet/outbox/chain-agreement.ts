@@ -1,8 +1,7 @@
 /**
- * Whether a worker's chain and the ledger's are one (fleet/outbox/README.md). A host that went down may have taken the
- * last 100 ms of the outbox with it, events that were shipped among them; what is written then has the same numbers,
- * and only digests tell. They are computed over the worker's own records, from a place at which both were known to be
- * the same.
+ * Whether a worker's chain and the ledger's agree (fleet/outbox/README.md). A host crash may lose the last 100 ms of
+ * the outbox, including shipped events. Events written later reuse their numbers, so only digests show the difference.
+ * They are computed over the worker's own records, from the last point at which both are known to agree.
  */
 import { chainNext } from '../../events/log/chain.ts'
 import { asFailure } from '../../failure.ts'
@@ -10,13 +9,13 @@ import type { AnnouncedHead, ChainHead } from '../protocol/wire.ts'
 import type { OutboxReader } from './reader.ts'
 import { eventBody } from './record.ts'
 
-/** What of a worker can be held against the ledger. */
+/** The part of a worker's chain that is compared with the ledger. */
 export interface OwnChain {
-  /** The last place at which worker and ledger were the same, as far as it is known. */
+  /** The last known point at which worker and ledger agreed. */
   agreed: ChainHead | null
-  /** The number of the last event there is. */
+  /** The number of the last event. */
   last: number
-  /** As many events as the worker can vouch for. */
+  /** How many events the worker can be sure of. */
   trusted: number
   reader(): OutboxReader
 }
@@ -29,13 +28,13 @@ export function forkedAfter(own: OwnChain, announced: AnnouncedHead): number | n
   if (!wrong && announced.seq <= own.trusted) return null
   const same = points.filter(({ seq, digest }) => digests.get(seq) === digest).map(({ seq }) => seq)
   if (own.agreed !== null && own.agreed.seq <= announced.seq) same.push(own.agreed.seq)
-  // Without digests the worker's own word is all there is.
+  // Without digests only the worker's own numbers can be used.
   return same.length > 0 ? Math.max(...same) : Math.min(own.trusted, announced.seq)
 }
 
 const readAtOnce = 512
 
-/** Digests by number, from the agreed place to `to`; none where that is not known or no longer kept. */
+/** Digests by number, from the agreed point to `to`; none if they are unknown or no longer kept. */
 function ownDigests({ agreed, last, reader: open }: OwnChain, to: number): Map<number, string> {
   const digests = new Map<number, string>()
   if (agreed === null || agreed.seq > last) return digests

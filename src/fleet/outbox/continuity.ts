@@ -1,7 +1,7 @@
 /**
- * What keeps a worker's chain one over hellos, restarts and crashes of the host (fleet/outbox/README.md): how far
- * worker and ledger are known to be the same, whether they have parted, and what becomes of the events of an instance
- * that ended.
+ * Keeps a worker's chain continuous over handshakes, restarts and host crashes (fleet/outbox/README.md): up to where
+ * worker and ledger are known to agree, whether they have diverged, and what becomes of the events of an ended
+ * instance.
  */
 import { rmSync } from 'node:fs'
 import type { Clock } from '../../lib/clock.ts'
@@ -13,13 +13,13 @@ import { carryOver } from './carried-over.ts'
 import { forkedAfter } from './chain-agreement.ts'
 import type { Outbox } from './outbox.ts'
 
-/** A restart computes the digests from the kept place on, of as many seconds of events at most. */
+/** A restart computes digests from the stored point on, over at most this many seconds of events. */
 const keepEveryMs = 5000
 
 export interface ContinuityOptions {
   files: WorkerFiles
   journal: Outbox
-  /** Where the outbox of an instance is, and how it is opened. */
+  /** The directory of an instance's outbox, and how to open it. */
   outboxOf(instanceId: string): { directory: string; open(): Outbox }
   clock: Clock
   newId: NewId
@@ -36,12 +36,12 @@ export class ChainContinuity {
     this.#agreed = options.files.agreed()
   }
 
-  /** The last of its events that the ledger was known to have, also over a restart. */
+  /** The last of its events that the ledger is known to have, kept over restarts. */
   get agreedEvent(): number {
     return this.#agreed?.seq ?? 0
   }
 
-  /** The ledger has the chain up to here as it is here. */
+  /** The ledger's chain agrees with this worker's up to here. */
   agree({ seq, digest }: ChainHead): void {
     const { files, clock, log } = this.#options
     this.#agreed = { seq, digest }
@@ -50,8 +50,8 @@ export class ChainContinuity {
     try {
       files.keepAgreed({ seq, digest })
     } catch (error) {
-      // An older place serves as well, while the outbox keeps what is behind it.
-      log.warn({ error: String(error) }, 'How far the ledger has this chain could not be kept')
+      // An older point works too, while the outbox keeps the events behind it.
+      log.warn({ error: String(error) }, 'The acknowledged end of the chain could not be stored')
     }
   }
 
@@ -65,18 +65,18 @@ export class ChainContinuity {
     return forkedAfter(own, announced)
   }
 
-  /** Ends this instance with what it has behind event `after`; with null its outbox stays as it is. */
+  /** Ends this instance, with its events behind number `after`. If that is null its outbox stays as it is. */
   retire(reason: string, after: number | null): void {
     const { files, log } = this.#options
     try {
       files.retire(reason, after)
     } catch (error) {
-      // The next start finds the same, and tries again.
+      // The next start finds the same state and tries again.
       log.error({ error: String(error) }, 'This instance could not be ended')
     }
   }
 
-  /** Takes over what instances that ended in this directory had not shipped for certain. */
+  /** Takes over the events of ended instances in this directory that may not have been shipped. */
   async carryOver(): Promise<void> {
     const { files, journal, outboxOf, clock, newId, log } = this.#options
     for (const ended of files.ended()) {
@@ -90,8 +90,8 @@ export class ChainContinuity {
         rmSync(directory, { recursive: true, force: true })
         log.warn({ ...ended, carried }, 'The events of an instance that ended were carried over')
       } catch (error) {
-        // Nothing is lost: it stays where it is, and the next start tries again.
-        log.error({ ...ended, error: String(error) }, 'Events of a former instance could not be carried over')
+        // Nothing is lost: the events stay, and the next start tries again.
+        log.error({ ...ended, error: String(error) }, 'Events of an earlier instance could not be carried over')
       }
     }
   }

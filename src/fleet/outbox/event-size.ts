@@ -1,6 +1,6 @@
 /**
- * Keeps an event within the space that was set aside for it. What goes first is what a reader misses least: large
- * details, all details, free text, and last the tails of long strings. Who, what, when and the verdict always stay.
+ * Trims an event to the space that was reserved for it. First it drops what readers need least: large details, then
+ * all details, free text, and last the ends of long strings. Who, what, when and the verdict always stay.
  */
 import type { Event } from '../../events/event.ts'
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
@@ -9,8 +9,8 @@ const smallDetail = 200
 const shortString = 160
 
 /**
- * The event's JSON in at most `limit` bytes of UTF-8 (at least 4096); `details.trimmed` says that something went. What a
- * caller or provider wrote is made well-formed here, the one place through which a gateway's events are written.
+ * The event's JSON in at most `limit` bytes of UTF-8 (at least 4096). `details.trimmed` says that something was
+ * dropped. Text from callers and providers is made well-formed here, since all events of a gateway pass here.
  */
 export function eventJson(event: Event, limit: number): string {
   const whole = wellFormedJson(event)

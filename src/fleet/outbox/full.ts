@@ -1,8 +1,8 @@
-/** Why a gateway cannot record an event, as the failure that its callers get. */
+/** The failure that callers get when a gateway cannot record an event. */
 import { Failure } from '../../failure.ts'
 import { hostFaultAdvice, hostFaultOf } from '../../lib/log/host-fault.ts'
 
-/** The outbox has used up what it may take, or what the disk leaves it. */
+/** The outbox has reached its limit, or the disk is nearly full. */
 export const outboxFull = (reason: 'limit' | 'disk', cause?: unknown): Failure =>
   new Failure('event_outbox_full', {
     message: `This gateway cannot record more events at the moment. ${reasons[reason]}`,
@@ -14,7 +14,7 @@ const reasons = {
   disk: hostFaultAdvice.disk_full,
 }
 
-/** A full disk is `event_outbox_full`; whatever else a write may fail of is `dependency_unavailable`. */
+/** A full disk is `event_outbox_full`; any other write error is `dependency_unavailable`. */
 export function asOutboxFull(error: unknown): Failure {
   if (error instanceof Failure) return error
   const code = error instanceof Error && 'code' in error ? error.code : null

@@ -1,15 +1,15 @@
 /**
- * The journal of one worker (fleet/outbox/README.md): an append-only file of segments, from which events are shipped.
+ * The journal of one worker (fleet/outbox/README.md): append-only segment files, from which events are shipped.
  *
- * What is appended in one tick is one batch, written by one synchronous write at the tick's end into space allocated
- * before; its promise resolves when write() has returned, and the records then survive any kill of the process. Against
- * a crash of the host, fdatasync runs off the thread every 100 ms while there is news. A batch that cannot be written
- * is as if it had never been: numbers, offsets and open exchanges are set back, and all its appends fail.
+ * All appends of one tick are one batch. At the end of the tick one synchronous write puts it into space allocated
+ * before. Its promise resolves when write() has returned; the records then survive any kill of the process. For host
+ * crashes, fdatasync runs off the thread every 100 ms while there are new records. A batch that cannot be written is
+ * undone: numbers, offsets and open exchanges are restored, and all its appends fail.
  *
- * On start, recovery (recovery.ts) restores the chain's number, denials and the acknowledged version, and
- * exchanges without an outcome get the one that their open record holds.
+ * On start, recovery (recovery.ts) restores the chain's number, revocations and the acknowledged version. Exchanges
+ * without an outcome get the one that their open record contains.
  *
- * Longer than most: appending, committing and taking back share one state, and apart they would only hand it around.
+ * Longer than most: appending, committing and undoing share one state.
  */
 import { mkdirSync } from 'node:fs'
 import type { Event } from '../../events/event.ts'
@@ -51,9 +51,9 @@ const batchBytes = 128 * 1024
 const syncEveryMs = 100
 
 export interface OutboxOptions extends SpaceOptions {
-  /** Told what was found, before anything is written that would hide it from the next start. */
+  /** Called with what was found, before anything is written that would hide it from the next start. */
   onRecovered?(recovered: Recovered): void
-  /** Names the host's present run, so that a restart can tell its crash from a kill of the process. */
+  /** Identifies the host's present boot, to tell a crash of the host from a kill of the process. */
   bootId: string
 }
 
@@ -87,10 +87,10 @@ export class Outbox implements Journal, UsageJournal {
   readonly #failedCloses = new UnwrittenOutcomes((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
   /** What recovery found, for the log. */
   readonly recovered: Recovered
-  /** What is known of the slots that former processes used. */
+  /** Known uses of slots by earlier processes. */
   readonly past: RatePast
 
-  /** Opens the outbox in a directory, making it where there is none, and recovers what is in it. */
+  /** Opens the outbox in a directory, or makes it, and recovers its content. */
   constructor(options: OutboxOptions) {
     this.#options = options
     this.#unknownCallers = new UnknownCallers(() => options.clock.monotonic())
@@ -147,40 +147,40 @@ export class Outbox implements Journal, UsageJournal {
     return this.#space.acknowledged
   }
 
-  /** The version whose denials, and all before it, are durable here. */
+  /** Revocations up to this version are durable here. */
   get acknowledged(): StatePosition | null {
     return this.#acknowledged
   }
 
-  /** Denials that the state read may not show yet. */
+  /** Revocations that the state may not show yet. */
   get revocations(): readonly RevocationRecord[] {
     return this.#denials
   }
 
-  /** An outcome could not be written and is tried again: until then nothing that it set free may be used. */
+  /** An outcome could not be written and will be retried. Until then the amounts that it frees must not be used. */
   get hasUnwrittenOutcomes(): boolean {
     return this.#owed.size > 0
   }
 
-  /** No new exchange would be opened: its events would have no room, or one that ended waits for some. */
+  /** No new exchange can be opened: there is no room for its events, or an ended one still waits for room. */
   get full(): boolean {
     return this.hasUnwrittenOutcomes || !this.#space.has((1 + usualClosingEvents) * recordBytes, this.#written)
   }
 
-  /** What to say while it is full. */
+  /** The failure to report while it is full. */
   fullFailure(): Failure {
     return this.#space.fullFailure()
   }
 
-  /** Resolves when all that was appended so far is committed. */
+  /** Resolves when everything appended so far is committed. */
   committed(): Promise<void> {
     return this.#batch?.committed ?? Promise.resolve()
   }
 
-  /** Resolves when all that was appended so far survives a crash of the host. */
+  /** Resolves when everything appended so far survives a crash of the host. */
   async durable(): Promise<void> {
     await this.committed()
-    // The first may be one that was already running.
+    // The first sync may have been running already.
     await this.#space.sync()
     await this.#space.sync()
   }
@@ -228,12 +228,12 @@ export class Outbox implements Journal, UsageJournal {
     return this.add(this.#unknownCallers.admit(events, () => this.#space.halfFull))
   }
 
-  /** Tells of the refusals that `refuse` has left out, once in a while and at the end, by one event `at` that time. */
+  /** Records the refusals that `refuse` has skipped as one event `at` that time, at intervals and at the end. */
   sumRefusals(at: number, isEnd: boolean): Promise<void> {
     return this.#unknownCallers.sum(at, isEnd, (sum) => this.add([sum]))
   }
 
-  /** Writes events that belong to no exchange, each of them; otherwise as `refuse`. */
+  /** Writes all these events, which belong to no exchange; otherwise like `refuse`. */
   add(events: readonly Event[]): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
@@ -245,8 +245,8 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   /**
-   * Records that tokens, which have changed after version `since`, are denied as of a version, and that with it all
-   * denials up to `acknowledged` are durable. Resolves when committed; only then may the version be acknowledged.
+   * Records that tokens, changed after version `since`, are revoked as of a version, and that all revocations up to
+   * `acknowledged` are durable. Resolves when committed. Only then may the version be acknowledged.
    */
   async deny(
     position: StatePosition,
@@ -270,8 +270,8 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   /**
-   * Forgets denials that the state read, being at this position, shows by itself; those of another history once it
-   * `refuses` each of their tokens.
+   * Drops revocations that the state shows itself at this position, and those of another history once it `refuses`
+   * each of their tokens.
    */
   applied({ history, version }: StatePosition, refuses: (hash: string) => boolean = () => false): void {
     if (this.#denials.length === 0) return
@@ -284,7 +284,7 @@ export class Outbox implements Journal, UsageJournal {
     }
   }
 
-  /** The control plane has all events up to number `n`: their segments need no longer be kept for it. */
+  /** The control plane has all events up to number `n`, so their segments may go. */
   shipped(n: number): void {
     this.#space.shipped(n)
   }
@@ -294,12 +294,12 @@ export class Outbox implements Journal, UsageJournal {
     return new OutboxReader(this.#space.segments, () => this.#committedN)
   }
 
-  /** Calls the listener after each batch that was committed with an event in it. */
+  /** Calls the listener after each committed batch that contains an event. */
   onReplicaAdvanced(listener: (news: CommittedEvents) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** Writes the closing mark, brings all to the disk and closes the files. Exchanges still open stay so. */
+  /** Writes the end mark, syncs and closes the files. Open exchanges stay open. */
   async end(): Promise<void> {
     if (this.#closed) return
     this.#failedCloses.retry()
@@ -314,7 +314,7 @@ export class Outbox implements Journal, UsageJournal {
     if (failure !== null) throw failure
   }
 
-  /** What is used of the current segment, the uncommitted batch included. */
+  /** The used part of the current segment, including the uncommitted batch. */
   get #written(): number {
     return (this.#space.current?.committed ?? 0) + this.#length
   }
@@ -339,7 +339,7 @@ export class Outbox implements Journal, UsageJournal {
     segment.open--
   }
 
-  /** As `#close`; events that cannot be written are tried again, whatever the caller is told. */
+  /** Like `#close`, but retries events that cannot be written, after the caller got the error. */
   #closeOrRetry(exchangeId: string, bodies: readonly string[], uses: readonly RecordedUse[] = []): Promise<void> {
     try {
       return this.#close(exchangeId, bodies, uses)
@@ -364,7 +364,7 @@ export class Outbox implements Journal, UsageJournal {
     const wanted = bodies.length + records.length
     const beyond = wanted - exchange.closingEvents
     if (beyond > 0) this.#space.ensure(beyond * recordBytes, this.#written, true)
-    // Room for all of them before any is appended: a commit between them could fail alone.
+    // Make room for all of them first: a commit between them could fail alone.
     if (wanted <= usualEventsPerExchange) this.#makeRoom(wanted * recordBytes)
     this.#appendUses(uses, records)
     const last = bodies.length - 1
@@ -380,7 +380,7 @@ export class Outbox implements Journal, UsageJournal {
   }
 
   #appendEvent(closes: string | null, body: string): Batch {
-    // Room first: making it may commit, and a failing commit takes numbers back.
+    // Make room first: that may commit, and a failed commit takes numbers back.
     this.#makeRoom(recordBytes)
     const batch = this.#begun()
     const bodyStart = this.#appendAround(recordKinds.event, eventHead(++this.#n, closes), body)
@@ -388,7 +388,7 @@ export class Outbox implements Journal, UsageJournal {
     return batch
   }
 
-  /** Commits or goes on in the next segment where the batch or the segment has no room for so many bytes. */
+  /** Commits, or continues in the next segment, if the batch or the segment has no room for this many bytes. */
   #makeRoom(bytes: number): void {
     if (this.#length + bytes > this.#buffer.length) this.#commit()
     if (this.#written + bytes <= (this.#space.current?.size ?? 0)) return
@@ -406,7 +406,7 @@ export class Outbox implements Journal, UsageJournal {
     }
   }
 
-  /** Who writes here, as the first records of a process and of a segment say. */
+  /** Identifies the writer, in the first record of a process and of a segment. */
   get #writer(): BootRecord {
     return { boot_id: this.#options.bootId, run: this.past.run, known_from: this.past.knownFrom }
   }
@@ -417,7 +417,7 @@ export class Outbox implements Journal, UsageJournal {
     return batch
   }
 
-  /** Appends a record around an event; gives where the body starts in the buffer, at whose end only a brace follows. */
+  /** Appends a record around an event. Returns where the body starts in the buffer; only a brace follows it. */
   #appendAround(kind: RecordKind, head: string, body: string): number {
     const record = { seq: ++this.#seq, kind, head, body }
     const { bodyStart, end } = encodeAround(this.#buffer, this.#length, record)
@@ -434,7 +434,7 @@ export class Outbox implements Journal, UsageJournal {
     return this.#batch
   }
 
-  /** Writes the batch. Where that fails, its appends fail and the memory is as it was before them. */
+  /** Writes the batch. If that fails, its appends fail and the memory is restored. */
   #commit(): Failure | null {
     const batch = this.#batch
     const segment = this.#space.current
@@ -471,17 +471,18 @@ export class Outbox implements Journal, UsageJournal {
     return null
   }
 
-  /** What a failed write left behind must not be read as what follows the next, shorter batch. */
+  /** Erases what a failed write left behind, which could be read as the continuation of a shorter batch. */
   #eraseTorn(segment: Segment, fd: number, length: number): void {
     try {
       writeZeros(this.#options.write, fd, segment.committed, segment.committed + length)
     } catch (error) {
-      // The disk takes nothing now: the next batch writes over it, and recovery stops at what does not follow.
+      // The disk accepts no writes now. The next batch overwrites it, and recovery stops at a record that does not
+      // follow.
       this.#options.log.warn({ error: String(error) }, 'A torn batch could not be erased')
     }
   }
 
-  /** Goes on in the next segment, which begins by saying what came before. */
+  /** Continues in the next segment, whose first record summarises what came before. */
   #rotate(): void {
     const head = {
       ...this.#writer,
@@ -505,15 +506,15 @@ export class Outbox implements Journal, UsageJournal {
     this.#syncTimer = setTimeout(() => {
       this.#syncTimer = null
       this.#space.sync().catch((error: unknown) => {
-        this.#options.log.error({ error: String(error) }, 'The outbox could not be brought to the disk')
+        this.#options.log.error({ error: String(error) }, 'The outbox could not be synced to the disk')
       })
     }, syncEveryMs)
   }
 }
 
 /**
- * A kill of the process leaves every record. What a crash of the host, or damage, has taken nobody can say, and times of
- * another run of the host cannot be compared.
+ * A kill of the process leaves every record. After a host crash or damage it is unknown what was lost, and times of
+ * another boot cannot be compared.
  */
 function pastOf(
   { run: former, knownFrom, bootId, dropped, uses }: RecoveredOutbox,

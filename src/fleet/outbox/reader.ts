@@ -7,11 +7,11 @@ import type { Segment } from './segment.ts'
 const chunkBytes = 256 * 1024
 const damaged = 'The outbox is damaged'
 
-/** An event as it is shipped. */
+/** An event ready for shipping. */
 export interface CommittedEvent {
   /** Its number in the worker's chain. */
   n: number
-  /** Its record (`eventBody`, `parseEventRecord`), to be used before the next read. */
+  /** Its record (`eventBody`, `parseEventRecord`), valid until the next read. */
   record: Buffer
 }
 
@@ -31,8 +31,8 @@ export class OutboxReader {
   }
 
   /**
-   * At most `limit` events from number `after` + 1 on; fewer, but not none, where they are many bytes, and none where
-   * there is no news. Throws `chain_lost` where that event is no longer kept.
+   * At most `limit` events from number `after` + 1 on: fewer, but at least one, if they are large; none if there are
+   * no new ones. Throws `chain_lost` if that event is no longer kept.
    */
   read(after: number, limit: number): CommittedEvent[] {
     if (after >= this.#last()) return []

@@ -1,25 +1,25 @@
 /**
- * A record of the outbox (fleet/outbox/README.md): `u32 length, u32 crc32, u64 seq, body`, big-endian; length counts
- * the body, the checksum covers seq and body, and a body is one kind byte and JSON. A length of 0 is space not yet
- * written.
+ * A record of the outbox (fleet/outbox/README.md): `u32 length, u32 crc32, u64 seq, body`, big-endian. The length
+ * counts the body, the checksum covers seq and body, and a body is one kind byte and JSON. A length of 0 is unwritten
+ * space.
  */
 import { z } from 'zod'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 
 export const recordKinds = {
-  /** The first record of a segment: what a reader must know of those before it. */
+  /** The first record of a segment: a summary of the earlier ones. */
   segment: 1,
-  /** An exchange that is about to be dispatched, with the outcome a restart writes where none follows. */
+  /** An exchange before its dispatch, with the outcome that a restart writes if none follows. */
   open: 2,
   /** One event of the worker's chain. */
   event: 3,
-  /** Tokens denied ahead of the state, and the version whose denials are now all durable. */
+  /** Revoked tokens ahead of the state, and the version up to which all revocations are durable. */
   deny: 4,
-  /** A process began to write here. */
+  /** A process started writing here. */
   started: 5,
-  /** The process that wrote here ended cleanly; no record of it follows. */
+  /** The process that wrote here ended cleanly. It wrote nothing after this. */
   closed: 6,
-  /** Slots of limits a minute that were used, or that a use was corrected by (usage/rate/rate.ts). */
+  /** Slots of limits a minute that were used, or corrections of a use (usage/rate/rate.ts). */
   uses: 7,
 } as const
 export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds]
@@ -32,16 +32,16 @@ const beforeInterrupted = '"interrupted":'
 const zero = 0x30
 const closingBrace = 0x7d
 
-/** The most that the JSON of one event may take; larger ones are trimmed (event-size.ts). */
+/** The largest JSON of one event; larger ones are trimmed (event-size.ts). */
 export const eventBytes = 4096
-/** The most that one record may take: an event and what is written around it. */
+/** The largest record: an event and what is written around it. */
 export const recordBytes = eventBytes + 512
-/** Events that end an exchange unless its opening says otherwise: the outcome, and attempts and decisions before it. */
+/** How many events may end an exchange by default: the outcome, and attempts and decisions before it. */
 export const usualClosingEvents = 4
-/** As many events of one exchange are kept together, and as much may stay unused at a segment's end. */
+/** This many events of one exchange stay in one segment, so as much space may stay unused at a segment's end. */
 export const usualEventsPerExchange = 4
 
-/** A place in the history of the state: versions of different histories do not compare. */
+/** A point in a history of the state. Versions of different histories cannot be compared. */
 export const positionSchema = z.object({ history: z.string(), version: z.number().int() })
 export type StatePosition = z.infer<typeof positionSchema>
 
@@ -69,10 +69,10 @@ export const revocationRecordSchema = z.object({
 })
 export type RevocationRecord = z.infer<typeof revocationRecordSchema>
 
-/** As many token hashes as surely fit one record. */
+/** How many token hashes fit one record in any case. */
 const hashesPerRecord = 50
 
-/** The records of one denial: only the last acknowledges, so that a torn batch acknowledges nothing. */
+/** The records of one revocation. Only the last acknowledges, so that a torn batch acknowledges nothing. */
 export function revocationRecords({
   position,
   since,
@@ -92,14 +92,14 @@ export function revocationRecords({
 export const bootRecordSchema = z.object({ boot_id: z.string(), ...runFields })
 
 export type BootRecord = z.infer<typeof bootRecordSchema>
-/** Where the kernel does not name the host's present run, every start counts as one. */
+/** Used if the kernel does not identify the host's boot: every start then counts as a new boot. */
 export const unknownBoot = 'unknown'
 
 export const usesRecordSchema = z.object({
   uses: z.array(z.tuple([z.string(), z.number().int(), z.number().int()])),
 })
 
-/** As many uses as surely fit one record. */
+/** How many uses fit one record in any case. */
 const usesPerRecord = 20
 
 const noRecords: readonly string[] = []
@@ -114,15 +114,15 @@ export function usesRecords(uses: readonly RecordedUse[]): readonly string[] {
   return records
 }
 
-/** Writes a record into `target` at `at`, which must have room, and gives the offset after it. */
+/** Writes a record into `target` at `at`, which must have room, and returns the offset after it. */
 export function encodeRecord(target: Buffer, at: number, seq: number, kind: RecordKind, json: string): number {
   const start = at + recordOverhead
   return endRecord(target, at, seq, kind, start + target.write(json, start, 'utf8'))
 }
 
 /**
- * As `encodeRecord`, of an object that is `head`, an event's JSON and a brace: a text made of both would be copied once
- * more. The event ends one byte before the offset that is given.
+ * Like `encodeRecord`, for an object made of `head`, an event's JSON and a brace, without copying them into one text
+ * first. The event ends one byte before the returned offset.
  */
 export function encodeAround(
   target: Buffer,
@@ -136,10 +136,10 @@ export function encodeAround(
   return { bodyStart, end: endRecord(target, at, seq, kind, bodyEnd + 1) }
 }
 
-/** What stands before the interrupted outcome in an open record. */
+/** The part of an open record before the interrupted outcome. */
 export const openHead = (exchange: string): string => `{"exchange":${JSON.stringify(exchange)},${beforeInterrupted}`
 
-/** What stands before the body in the record of an event, which thus can be cut out again to the byte. */
+/** The part of an event record before the body, so that the body can be cut out byte for byte. */
 export const eventHead = (n: number, closes: string | null): string =>
   `${beforeNumber}${n},"closes":${JSON.stringify(closes)},${beforeBody}`
 
@@ -152,7 +152,7 @@ export interface EventRecord {
   body: string
 }
 
-/** Writes what stands before a record's JSON, which ends at `end`. */
+/** Writes the header of a record whose JSON ends at `end`. */
 function endRecord(target: Buffer, at: number, seq: number, kind: RecordKind, end: number): number {
   target.writeUInt32BE(end - at - headerBytes, at)
   target.writeUInt32BE(Math.floor(seq / 2 ** 32), at + 8)
@@ -170,7 +170,7 @@ export interface OutboxRecord {
   end: number
 }
 
-/** Reads the record at `at`: `unwritten` where none was begun, `bad` where length, checksum or file do not agree. */
+/** Reads the record at `at`: `unwritten` if none was begun, `bad` if length, checksum or file do not agree. */
 export function decodeRecord(bytes: Buffer, at: number): OutboxRecord | 'unwritten' | 'bad' {
   if (at + headerBytes > bytes.length) return 'unwritten'
   const length = bytes.readUInt32BE(at)
@@ -184,17 +184,17 @@ export function decodeRecord(bytes: Buffer, at: number): OutboxRecord | 'unwritt
 
 const recordHead = z.object({ n: z.number().int(), closes: z.string().nullable() })
 
-/** Opens the JSON of an event's record. */
+/** Parses the JSON of an event's record. */
 export const parseEventRecord = (json: Buffer): EventRecord => ({
   ...parseEventHead(json),
   body: eventBody(json).toString(),
 })
 
-/** What stands before an event's body. Only this is read: a restart reads very many. */
+/** The head of an event record. Only this is parsed, since a restart reads very many. */
 export const parseEventHead = (json: Buffer): Omit<EventRecord, 'body'> =>
   recordHead.parse(JSON.parse(`${json.toString('utf8', 0, json.indexOf(beforeBody) - 1)}}`))
 
-/** Opens an open record; its outcome is left as it stands. */
+/** Parses an open record, without its outcome. */
 export function parseOpenRecord(json: Buffer): { exchange: string; interrupted: Buffer } {
   const outcome = json.indexOf(beforeInterrupted)
   const { exchange } = openHeadSchema.parse(JSON.parse(`${json.toString('utf8', 0, outcome - 1)}}`))

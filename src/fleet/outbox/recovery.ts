@@ -1,9 +1,9 @@
 /**
- * Reads an outbox as a stopped process left it. Segments are in order; the newest one's first record names the oldest
- * that still matters (`needed_from`), and only from there on are records read: of older segments only the first record.
+ * Reads an outbox as a stopped process left it. The first record of the newest segment names the oldest segment that
+ * is still needed (`needed_from`). Records are read from there on; of older segments only the first record is read.
  *
- * Reading stops at the first bad record. Whatever lies behind it was not committed, or cannot be told from what was
- * not: it is removed, reported, and never read again. The end of what was written is zeros up to the segment's end.
+ * Reading stops at the first bad record. What follows was not committed, or cannot be told from what was not, so it is
+ * removed and reported. Unwritten space is zeros up to the segment's end.
  */
 import { closeSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
@@ -34,12 +34,12 @@ export interface RecoveredOutbox {
   revocations: RevocationRecord[]
   acknowledged: StatePosition | null
   bootId: string | null
-  /** The last process that wrote here, and the first of which nothing can be missing. */
+  /** The last process that wrote here, and the first since which nothing can be missing. */
   run: number
   knownFrom: number
-  /** Slots of limits a minute in the order of their use, those of segments that need not be read left out. */
+  /** Slots of limits a minute in the order of use, except those of segments that need not be read. */
   uses: RecordedUse[]
-  /** Whether the last process closed the outbox; otherwise it was killed, or the host went down with it. */
+  /** Whether the last process closed the outbox. Otherwise it was killed, or the host crashed. */
   closed: boolean
   dropped: { segment: number; offset: number; bytes: number; segments: number } | null
 }
@@ -62,15 +62,15 @@ export function recoverOutbox(directory: string, write: Write): RecoveredOutbox 
     const { recovered, bad } = readFrom(found)
     if (bad === null) return { ...recovered, dropped }
     dropped = cut(found, bad, write)
-    // A segment whose very first record does not follow on what is before it goes as a whole.
+    // A segment whose first record does not follow the earlier ones is removed as a whole.
     const keep = bad.offset === 0 ? bad.at : bad.at + 1
     for (const later of found.splice(keep).reverse()) rmSync(later.segment.path)
   }
 }
 
 /**
- * What a recovery would find, with nothing changed: the last event's number, how many exchanges have no outcome, and the
- * place from which it would drop what follows. Only of an outbox that no process writes to.
+ * What a recovery would find, without a change: the last event's number, the number of exchanges without an outcome,
+ * and the point from which it would drop records. Use it only while no process writes to the outbox.
  */
 export function inspectOutbox(directory: string): {
   events: number
@@ -89,7 +89,7 @@ export function inspectOutbox(directory: string): {
   }
 }
 
-/** The segments that follow one another, and the indexes of those from the first on that does not. */
+/** The segments that follow each other, and the indexes of the rest. */
 function readHeads(directory: string): { found: Found[]; untrusted: number[] } {
   const found: Found[] = []
   const indexes = listSegments(directory)
@@ -160,7 +160,7 @@ function readFrom(found: readonly Found[]): { recovered: RecoveredOutbox; bad: B
   return { recovered, bad: null }
 }
 
-/** Applies the records of one segment; `first` where no record before it was read. */
+/** Applies the records of one segment; `first` if no record was read before. */
 function readSegment(recovered: RecoveredOutbox, segment: Segment, first: boolean): { bad: boolean; offset: number } {
   const bytes = readFileSync(segment.path)
   let at = 0
@@ -233,7 +233,7 @@ function isZero(bytes: Buffer): boolean {
   return true
 }
 
-/** Zeroes a segment from its first bad record on, so that writing goes on there. */
+/** Zeroes a segment from its first bad record on, so that writing can continue there. */
 function cut(found: readonly Found[], { at, offset }: Bad, write: Write): NonNullable<RecoveredOutbox['dropped']> {
   const later = found.slice(at + 1)
   const segment = found[at]?.segment

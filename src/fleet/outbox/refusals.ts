@@ -1,15 +1,15 @@
 /**
- * Keeps the refusals of callers who showed no valid token from taking the room of real work: anybody can cause them, as
- * many as the network carries. So many a second are recorded each; of what comes beyond, or while the outbox is half
- * full, one event in a while says how many there were and why.
+ * Keeps refusals of callers without a valid token from using up the space of real work, since anybody can cause any
+ * number of them. A few a second are recorded one by one. The rest, and all while the outbox is half full, are summed
+ * up in an event with their number and reasons at intervals.
  */
 import type { Event } from '../../events/event.ts'
 import { timestamp } from '../../lib/clock.ts'
 
 export interface RefusalLimits {
-  /** Recorded one by one in a second. */
+  /** How many are recorded one by one in a second. */
   eachSecond: number
-  /** The least time between two events that stand for several refusals. */
+  /** The shortest time between two summary events. */
   summaryMs: number
 }
 
@@ -24,7 +24,7 @@ export class UnknownCallers {
   #recorded = 0
   #summaryAt = Number.NEGATIVE_INFINITY
   #skipped = new Map<string, number>()
-  /** One of the skipped. */
+  /** An example of the skipped ones. */
   #sample: Event | null = null
 
   constructor(monotonic: () => number, limits: RefusalLimits = refusalLimits) {
@@ -33,13 +33,13 @@ export class UnknownCallers {
   }
 
   /**
-   * What is to be recorded of the events of one request: themselves, or for now none. `scarce` tells whether there is
-   * room for summaries only.
+   * The events to record for one request: these events, or none for now. `scarce` means that there is room for
+   * summaries only.
    */
   admit(events: readonly Event[], scarce: () => boolean): readonly Event[] {
     const last = events.at(-1)
     if (last === undefined || events.some(({ event_attribution: { token_id } }) => token_id !== null)) return events
-    // Not about a caller at all.
+    // Not caused by a caller.
     if (last.request_id === null) return events
     const now = this.#monotonic()
     if (now - this.#second >= secondMs) {
@@ -55,8 +55,8 @@ export class UnknownCallers {
   }
 
   /**
-   * Has one event recorded for all that were skipped since the last, `at` that time; where it cannot be, the next
-   * stands for them. None where none was skipped or, before the `end`, it is too soon.
+   * Records one summary event `at` that time for all refusals skipped since the last. If that fails, the next one
+   * includes them. Records nothing if none was skipped or, before the `end`, if it is too early.
    */
   async sum(at: number, isEnd: boolean, record: (event: Event) => Promise<void>): Promise<void> {
     const now = this.#monotonic()

@@ -1,31 +1,31 @@
 /**
  * The segment files of an outbox: `00000001.segment`, … A segment is allocated by writing zeros to a `.new` file, so
- * that its space is there before it is needed, and gets its name when it becomes the current one.
+ * that its space exists before it is needed. It gets its name when it becomes the current one.
  */
 import { closeSync, fdatasync, openSync, readdirSync, renameSync, rmSync, statfsSync, writeSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { StatePosition } from './record.ts'
 
-/** How bytes reach a file, as `fs.writeSync` does; a test fails it. */
+/** Writes bytes to a file, like `fs.writeSync`. Tests make it fail. */
 export type Write = (fd: number, bytes: Uint8Array, offset: number, length: number, position: number) => number
 
 export interface Segment {
   index: number
   path: string
   size: number
-  /** Open for writing while it is current or not yet synced; null otherwise. */
+  /** Open for writing while current or not yet synced; null otherwise. */
   fd: number | null
   /** The offset up to which records are committed. */
   committed: number
-  /** The number of the last event before this segment, and of the last in it or before it. */
+  /** The number of the last event before this segment, and of the last in or before it. */
   before: number
   last: number
   /** Exchanges opened here that have no outcome yet. */
   open: number
-  /** Denials recorded here that the state read has not reached. */
+  /** Revocations recorded here that the state has not reached. */
   revocations: StatePosition[]
-  /** By when the slots that are recorded here as used are cold, by the host's time. */
+  /** When the slots recorded here as used are cold, by the host's time. */
   coldAt: number
   /** When the last record was written, milliseconds since the epoch. */
   writtenAt: number
@@ -49,7 +49,7 @@ export const listSegments = (directory: string): number[] =>
     .map(Number)
     .sort((one, other) => one - other)
 
-/** Writes all of a range, however many writes it takes. */
+/** Writes a whole range, in as many writes as needed. */
 export function writeWhole(write: Write, fd: number, bytes: Uint8Array, length: number, position: number): void {
   for (let done = 0; done < length; ) done += write(fd, bytes, done, length - done, position + done)
 }
@@ -63,7 +63,7 @@ export function writeZeros(write: Write, fd: number, from: number, to: number): 
   }
 }
 
-/** Allocates a segment at once; nothing is left behind where the disk is full. */
+/** Allocates a segment at once. Leaves nothing behind if the disk is full. */
 export function allocateNow(path: string, size: number, write: Write): Spare {
   const fd = openSync(path, 'w', 0o600)
   try {
@@ -93,7 +93,7 @@ export async function allocateEarly(path: string, size: number): Promise<Spare> 
   return { path, size, fd: openSync(path, 'r+') }
 }
 
-/** Gives an allocated file the name of a segment. */
+/** Renames an allocated file to a segment's name. */
 export function nameSegment(spare: Spare, directory: string, index: number): string {
   const path = segmentPath(directory, index)
   renameSync(spare.path, path)
@@ -107,7 +107,7 @@ export const syncData = (fd: number): Promise<void> =>
 export const systemWrite: Write = (fd, bytes, offset, length, position) =>
   writeSync(fd, bytes, offset, length, position)
 
-/** How much the disk of a directory still takes of whoever has no special right to its last part. */
+/** How much space the disk has for unprivileged users. */
 export function systemFreeBytes(directory: string): number {
   const { bavail, bsize } = statfsSync(directory)
   return bavail * bsize

@@ -1,14 +1,14 @@
 /**
- * The space of an outbox: which segment is written, which are allocated ahead, which may go.
+ * The space of an outbox: which segment is written, which are allocated ahead, which may be deleted.
  *
- * Space is promised before it is used. An exchange is opened only where the space of what ends it is set aside, in
- * segments that are allocated already, so that running exchanges always finish. Records are never split: as much as ends
- * one exchange may stay unused at a segment's end, and is not counted as free. Some space is kept for denials.
- * Segments that the control plane has are kept for `keepMs` or up to the limit, the oldest going first.
+ * Space is reserved before it is used. An exchange is opened only if the space for its end is reserved in segments that
+ * are already allocated, so running exchanges can always finish. Records are never split: the space of one exchange's
+ * end may stay unused at a segment's end, and does not count as free. Some space is reserved for revocations.
+ * Acknowledged segments are kept for `keepMs` or up to the limit, and the oldest go first.
  *
- * A disk that is nearly full may hold the ledger too, and what waits here has to fit into it before any of it can go. So
- * as much as waits stays free and a little more; short of that acknowledged segments go early, the next ones are smaller,
- * and new work is refused.
+ * A nearly full disk may hold the ledger too, and what waits here must fit into the ledger before it can be deleted
+ * here. So as much as waits stays free, and a little more. Below that, acknowledged segments go early, new ones are
+ * smaller, and new work is refused.
  */
 import { closeSync, openSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,27 +25,30 @@ export interface SpaceOptions {
   limitBytes: number
   keepMs: number
   write: Write
-  /** How much the disk of a directory still takes. */
+  /** How much space the disk of a directory has. */
   freeBytes(directory: string): number
   clock: Clock
-  /** Comparable with what a former process read (lib/host-time.ts). */
+  /** Comparable across processes of one host (lib/host-time.ts). */
   hostTime(): number
   log: Log
 }
 
 /** May stay unused at a segment's end. */
 const tailBytes = usualEventsPerExchange * recordBytes
-/** Space that only denials and marks may use. */
+/** Reserved for revocations and marks. */
 const keptBytes = 64 * 1024
-/** Stays free beside what has to fit into the ledger: for its other tables, for logs, for a gateway's copy of the state. */
+/**
+ * Stays free besides what has to fit into the ledger: for its other tables, for logs, for a gateway's copy of the
+ * state.
+ */
 const otherBytes = 4 * 1024 * 1024
-/** No segment is smaller, unless it was configured so. */
+/** The smallest segment, unless a smaller one is configured. */
 const fewestBytes = 256 * 1024
-/** Of a disk with less than this free no segment is made, whatever waits: what is set aside is all there is. */
+/** With less free disk space than this no segment is made, whatever waits. */
 export const minFreeBytes = otherBytes + fewestBytes
-/** Of what the disk still takes one segment is at most this part. */
+/** The largest part of the free disk space for one segment. */
 const diskPart = 1 / 16
-/** After a failed allocation the disk is left alone for so long: each try would fill it again. */
+/** After a failed allocation no other is tried for this long, since each would fill the disk again. */
 const retryMs = 500
 const pruneEveryMs = 1000
 
@@ -59,7 +62,7 @@ export class OutboxSpace {
   #closed = false
   #retryAt = Number.NEGATIVE_INFINITY
   #prunedAt = Number.NEGATIVE_INFINITY
-  /** Bytes set aside for exchanges that are open. */
+  /** Bytes reserved for open exchanges. */
   reserved = 0
   /** Segments with bytes that were not synced yet. */
   readonly #unsynced = new Set<Segment>()
@@ -78,25 +81,25 @@ export class OutboxSpace {
     return this.segments.at(-1)
   }
 
-  /** Bytes on disk, of segments and of what is allocated ahead. */
+  /** Bytes on disk, of segments and of allocated ones. */
   get bytes(): number {
     return sum(this.segments) + sum(this.#spares)
   }
 
-  /** Whether what the control plane does not have yet takes more than half of what there may be. */
+  /** Whether unacknowledged events take more than half of the limit. */
   get halfFull(): boolean {
     return this.#waiting > this.#options.limitBytes / 2
   }
 
-  /** Bytes of the segments that the control plane does not have whole. */
+  /** Bytes of segments that the control plane does not have completely. */
   get #waiting(): number {
     return sum(this.segments.filter(({ last }) => last > this.acknowledged))
   }
 
   /**
-   * Makes sure that `bytes` can be had beside everything set aside, `written` being already used of the current
-   * segment. Throws `event_outbox_full` where the limit or the disk does not allow it. `beyondLimit` is for what must
-   * be written in any case.
+   * Makes sure that `bytes` are available besides everything reserved, with `written` bytes already used of the
+   * current segment. Throws `event_outbox_full` if the limit or the disk does not allow it. `beyondLimit` is for what
+   * must be written in any case.
    */
   ensure(bytes: number, written: number, beyondLimit = false): void {
     const needed = bytes + (beyondLimit ? 0 : keptBytes)
@@ -104,18 +107,18 @@ export class OutboxSpace {
     this.#prepare(written)
   }
 
-  /** Whether `ensure` would find so many bytes, as far as can be told without allocating any. */
+  /** Whether `ensure` would find this many bytes, as far as is known without an allocation. */
   has(bytes: number, written: number): boolean {
     if (this.#free(written) >= bytes + keptBytes) return true
     return this.#options.clock.monotonic() >= this.#retryAt && this.#hasRoom()
   }
 
-  /** What to say where `has` says no. */
+  /** The failure to report when `has` is false. */
   fullFailure(): Failure {
     return outboxFull(this.bytes + this.#nextBytes() > this.#options.limitBytes ? 'limit' : 'disk')
   }
 
-  /** Takes the next allocated segment. Its first record is written by `begin`, before it counts. */
+  /** Takes the next allocated segment. `begin` writes its first record before it counts. */
   rotate(begin: (fd: number) => number): Segment {
     if (this.#spares.length === 0) this.#allocate(true)
     const spare = this.#spares[0]
@@ -140,13 +143,13 @@ export class OutboxSpace {
       writtenAt: this.#options.clock.now(),
     }
     this.segments.push(segment)
-    // The former one may be synced to its end already: the next sync is what closes it.
+    // The former segment may be fully synced already. The next sync closes it.
     if (former !== undefined) this.#unsynced.add(former)
     this.#unsynced.add(segment)
     return segment
   }
 
-  /** Opens the last segment of a recovered outbox for going on in it. */
+  /** Opens the last segment of a recovered outbox for writing. */
   reopen(segment: Segment): void {
     segment.fd = openSync(segment.path, 'r+')
   }
@@ -165,7 +168,7 @@ export class OutboxSpace {
     this.#unsynced.add(segment)
   }
 
-  /** Brings everything written so far to the disk, off the thread; former segments are closed then. */
+  /** Syncs everything written so far, off the thread. Then former segments are closed. */
   sync(): Promise<void> {
     this.#syncing ??= this.#syncAll().finally(() => {
       this.#syncing = null
@@ -183,7 +186,7 @@ export class OutboxSpace {
         this.#unsynced.add(segment)
         throw error
       }
-      // What was written to it meanwhile is still to be synced.
+      // What was written meanwhile is not synced yet.
       if (segment !== this.current && segment.fd !== null && !this.#unsynced.has(segment)) {
         closeSync(segment.fd)
         segment.fd = null
@@ -192,8 +195,8 @@ export class OutboxSpace {
   }
 
   /**
-   * The control plane has all events up to number `n`. How much room is left is looked at now and then only: whoever
-   * needs room looks by itself.
+   * The control plane has all events up to number `n`. Free space is checked only at intervals here, since what needs
+   * space checks it itself.
    */
   shipped(n: number): void {
     this.acknowledged = n
@@ -203,7 +206,7 @@ export class OutboxSpace {
     this.#prune(0)
   }
 
-  /** Deletes segments that the control plane has, oldest first, where they are old or room is short. */
+  /** Deletes acknowledged segments, the oldest first, if they are old or space is short. */
   #prune(roomFor: number): void {
     const { acknowledged } = this
     const oldest = this.#options.clock.now() - this.#options.keepMs
@@ -219,7 +222,7 @@ export class OutboxSpace {
     }
   }
 
-  /** Number of the last event that the control plane is known to have. */
+  /** The number of the last event that the control plane has acknowledged. */
   acknowledged = 0
 
   close(): void {
@@ -243,13 +246,13 @@ export class OutboxSpace {
     )
   }
 
-  /** Whether the limit and the disk leave room for so many bytes more. */
+  /** Whether the limit and the disk allow this many bytes more. */
   #fits(bytes: number): boolean {
     const { limitBytes, freeBytes, directory } = this.#options
     return this.bytes + bytes <= limitBytes && freeBytes(directory) - bytes >= this.#waiting + otherBytes
   }
 
-  /** Whether there is room for one more segment, beside one that is being allocated. */
+  /** Whether there is room for one more segment, besides one that is being allocated. */
   #hasRoom(): boolean {
     const wanted = this.#allocating ? 2 * this.#nextBytes() : this.#nextBytes()
     this.#prune(wanted)
@@ -273,7 +276,7 @@ export class OutboxSpace {
     }
   }
 
-  /** Allocates the next segment early; where that fails, `ensure` finds out when it needs the space. */
+  /** Allocates the next segment early. If that fails, `ensure` notices when it needs the space. */
   #prepare(written: number): void {
     const low = this.#free(written) < (this.current?.size ?? 0) / 2
     if (this.#allocating || !(low || this.#spares.length === 0)) return

@@ -1,6 +1,6 @@
 /**
- * Reads the `data` of server-sent events (WHATWG HTML section 9.2) from a body, one call of `onData` an event. It knows
- * what our own control plane writes: fields other than `data` are passed over, lines end with LF or CRLF.
+ * Reads the `data` of server-sent events (WHATWG HTML section 9.2) from a body, with one call of `onData` for each
+ * event. Supports what our own control plane writes: other fields are ignored, lines end with LF or CRLF.
  */
 const longestLine = 16 * 1024 * 1024
 

@@ -1,10 +1,11 @@
 /**
- * What control planes tell one another over HTTP (fleet/README.md rule R4): hints that make waiting short. Whatever is
- * lost is found in the databases, which each control plane reads every second. Signals hold no secret: hashes, names.
+ * Signals between control planes over HTTP (fleet/README.md rule R4): hints that shorten waits. A lost signal is made
+ * up for by the databases, which each control plane reads every second. Signals contain no secrets, only hashes and
+ * names.
  *
- * A signal carries `<sender>;<number>;<HMAC-SHA-256>` under a key that is derived from the master key (HKDF, RFC 5869),
- * taken over recipient, sender, number and body. Ids are of processes, a number is taken once: a signal that is replayed,
- * or sent to another than it was made for, is refused, without any clock.
+ * A signal carries `<sender>;<number>;<HMAC-SHA-256>` under a key derived from the master key (HKDF, RFC 5869), over
+ * recipient, sender, number and body. Ids are of processes, and each number is accepted once. So a signal that is
+ * replayed, or sent to another recipient, is refused without any clock.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
@@ -16,14 +17,14 @@ import { usageSignalSchema } from '../../usage/lease/recall-peers.ts'
 const workerName = z.string().max(300)
 const hashes = z.array(z.string().regex(/^[0-9a-f]{64}$/)).max(10_000)
 
-/** What a worker's row says after a write: whose stream it is, and what that has acknowledged. */
+/** A worker's row after a write: its stream, and what that has acknowledged. */
 const acknowledgement = z.strictObject({ worker: workerName, stream_id: z.uuid(), version: z.int().min(0) })
 export type Acknowledgement = z.infer<typeof acknowledgement>
-/** So many are told of; of more, whoever waits reads the rows. */
+/** The most acknowledgements in a signal. For more, control planes read the rows. */
 export const maxAcknowledged = 10_000
 
 export const peerSignalSchema = z.discriminatedUnion('kind', [
-  /** A change was committed: deny these tokens, and end what runs of some. */
+  /** A change was committed: refuse these tokens, and end running requests of some. */
   z.strictObject({
     kind: z.literal('state'),
     head: headSchema,
@@ -33,7 +34,7 @@ export const peerSignalSchema = z.discriminatedUnion('kind', [
   }),
   /** These acknowledgements of workers were written. */
   z.strictObject({ kind: z.literal('acknowledged'), workers: z.array(acknowledgement).max(maxAcknowledged) }),
-  /** A worker has a new stream: whoever has another of it ends that. */
+  /** A worker has a new stream: a control plane with another stream of it ends that. */
   z.strictObject({ kind: z.literal('taken'), worker: workerName, stream_id: z.uuid() }),
   ...usageSignalSchema.options,
 ])
@@ -59,11 +60,11 @@ const macOf = (key: Uint8Array, { recipient, sender, number, body }: SignalEnvel
   createHmac('sha256', key).update(`${recipient}\n${sender}\n${number}\n${body}`).digest()
 
 const headerForm = /^([0-9a-f-]{36});(\d{1,15});([0-9a-f]{64})$/
-/** How far behind the newest number of its sender a signal may come, for several are on their way at once. */
+/** How far a signal's number may be behind the newest of its sender, since several are in flight at once. */
 const window = 1000
 const maxSenders = 100
 
-/** Takes each signal once. Throws `access_denied`, without saying why, for any that is not for this process. */
+/** Accepts each signal once. Throws `access_denied`, without a reason, for any that is not for this process. */
 export class SignalGate {
   readonly #key: Uint8Array
   readonly #recipient: string
@@ -92,7 +93,7 @@ export class SignalGate {
     if (known.seen.size > 2 * window) {
       for (const old of known.seen) if (old <= known.newest - window) known.seen.delete(old)
     }
-    // The sender that was silent for longest goes first.
+    // The sender with the longest silence goes first.
     this.#senders.delete(sender)
     this.#senders.set(sender, known)
     const [oldest] = this.#senders.keys()

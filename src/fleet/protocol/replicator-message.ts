@@ -1,25 +1,25 @@
-/** What a gateway and its replicator say to each other, over the channel between the two processes and nowhere else. */
+/** Messages between a gateway and its replicator, over the channel between the two processes. */
 import { z } from 'zod'
 import { headSchema } from '../../store/propagation.ts'
 
-/** The gateway's: which replica to open, once; then how new it must be at the least. */
+/** Orders of the gateway: which replica to open, once, and then the version it must reach. */
 export const replicatorOrderSchema = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('open'),
     file: z.string(),
-    /** The forwarder's address and this start's secret. */
+    /** The forwarder's address and the secret of this start. */
     url: z.string(),
     secret: z.string(),
     /** Where the native addon is placed. */
     dataDirectory: z.string(),
-    /** The replica is not new: it is checked before it is brought on. */
+    /** The replica exists: check it before syncing. */
     check: z.boolean(),
   }),
   z.object({ kind: z.literal('sync') }),
 ])
 export type ReplicatorOrder = z.infer<typeof replicatorOrderSchema>
 
-/** The replicator's. `alive` comes every few seconds that it does not spend in native code. */
+/** Reports of the replicator. `alive` comes every few seconds, except during native calls. */
 export const replicatorReportSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('alive') }),
   z.object({ kind: z.literal('synced'), head: headSchema, frame: z.number().nullable() }),

@@ -1,19 +1,19 @@
 /**
- * What a gateway and a control plane say to each other (fleet/README.md):
+ * The protocol between gateways and control planes (fleet/README.md):
  *
- *   POST /v1/gateway-runtime/bootstrap   runtime token     → session credential, keys, limits, where the state is
- *   GET  /v1/gateway-runtime/stream      session, ?worker=n  → SSE: handshake, change, fenced
- *   POST /v1/gateway-runtime/heartbeat        session           → freshness; carries the acknowledged version
- *   POST /v1/gateway-runtime/events      session           → NDJSON of chained events, answered after commit
- *   POST /v1/gateway-runtime/slots       session           → slots of limits a minute (usage/rate/rate-protocol.ts)
- *   POST /v1/gateway-runtime/leases      session           → shares of limits: asks and returns, grants and refusals
- *   POST /v1/gateway-runtime/credential  session           → a read credential for the state, as bootstrap gives one
- *   POST /v1/gateway-runtime/revocations     session           → what a worker knows to be denied, where the primary forgot it
- *   POST /v1/gateway-runtime/mcp-offers  session           → what MCP servers offer (mcp/offers/offer-report.ts)
- *   POST /v1/gateway-runtime/deregister  session           → the worker serves no more
+ *  POST /v1/gateway-runtime/bootstrap    runtime token      → session credential, keys, limits, where the state is
+ *  GET  /v1/gateway-runtime/stream       session, ?worker=n → SSE: handshake, change, fenced, slots, recall
+ *  POST /v1/gateway-runtime/heartbeat    session            → freshness; carries the acknowledged version
+ *  POST /v1/gateway-runtime/events       session            → NDJSON of chained events, answered after commit
+ *  POST /v1/gateway-runtime/slots        session            → slots of limits a minute (usage/rate/rate-protocol.ts)
+ *  POST /v1/gateway-runtime/leases       session            → shares of limits: asks, returns, grants, refusals
+ *  POST /v1/gateway-runtime/credential   session            → a read credential for the state, as in bootstrap
+ *  POST /v1/gateway-runtime/revocations  session            → revocations of a worker that a restored primary lost
+ *  POST /v1/gateway-runtime/mcp-offers   session            → what MCP servers offer (mcp/offers/offer-report.ts)
+ *  POST /v1/gateway-runtime/deregister   session            → the worker serves no more
  *
- * A worker is `gateway_id/instance_id/n`. Opening a worker's stream takes it over: whoever held it before gets 409
- * `worker_fenced` from then on. `stream_id` names the holding stream and goes with every heartbeat and batch of the worker.
+ * A worker is `gateway_id/instance_id/n`. Opening a worker's stream takes the worker over: its former owner gets 409
+ * `worker_fenced` from then on. `stream_id` identifies the owning stream and is part of every heartbeat and batch.
  */
 
 import { z } from 'zod'
@@ -25,7 +25,7 @@ export const bootstrapRequestSchema = z.strictObject({
   workers: z.number().int().min(1).max(64),
 })
 
-/** Where a database is read from, with a credential that reads it and nothing else (fleet/README.md, Trust). */
+/** Where a database is read, with a credential that only reads it (fleet/README.md, Trust). */
 export const replicaSourceSchema = z.object({
   kind: z.literal('replica'),
   url: z.string().describe('https://, or http:// on loopback; where its server has namespaces, the host names one'),
@@ -54,40 +54,42 @@ export const bootstrapReplySchema = z.object({
 })
 export type BootstrapReply = z.infer<typeof bootstrapReplySchema>
 
-/** The least a gateway serves without news, however strict it is: the time in which a worker counts as connected. */
+/** The minimum staleness limit, even in strict mode: the time for which a worker counts as connected. */
 const minStalenessMs = 3000
 /**
- * For how long a worker may serve after it was last fresh; both sides must count alike. Where the setting changes, a worker
- * serves for less from any answer on, and says so once that would outlive a restart; for more only by a hello, before
- * which its row was written. So what the row has is never less than what the worker goes by.
+ * How long a worker may serve after it was last fresh. Both sides must compute the same. A lower setting applies with
+ * any answer, and the worker reports it once it holds after a restart too. A higher one applies only with a handshake,
+ * after the row was written. So the row is never lower than the worker's own value.
  */
 export const staleAfterMs = (maxStalenessSeconds: number): number =>
   Math.max(minStalenessMs, maxStalenessSeconds * 1000)
 
-/** How often the control plane writes a comment into a quiet stream, and after what silence a worker gives it up. */
+/** How often the control plane writes a comment into a quiet stream, and after what silence a worker reopens it. */
 export const streamCommentMs = 5000
 export const streamSilenceMs = 3 * streamCommentMs
 
 const chainHeadSchema = z.object({ seq: z.number().int(), digest: z.string() })
 export type ChainHead = z.infer<typeof chainHeadSchema>
-/** The ledger's head of a worker's chain, and some places before it, ever farther apart, to find where two part. */
+/**
+ * The ledger's head of a worker's chain, with earlier points at growing distances, to find where two chains diverge.
+ */
 const announcedHeadSchema = chainHeadSchema.extend({ earlier: z.array(chainHeadSchema).default([]) })
 export type AnnouncedHead = z.infer<typeof announcedHeadSchema>
 
-/** What the ledger has, by which an older copy is known (usage/lease/ledger-epoch.ts). */
+/** The ledger's transaction counts, which reveal an older copy (usage/lease/ledger-epoch.ts). */
 const ledgerEpochSchema = z.array(z.object({ writer: z.string().max(64), written: z.number().int().min(0) })).max(1000)
 const parseLedgerEpoch = (text: unknown): unknown => {
   try {
     return JSON.parse(String(text))
   } catch {
-    // No JSON, so no marks either: the schema says so.
+    // Invalid JSON is refused by the schema.
     return undefined
   }
 }
 
 /**
- * What a worker says when it opens its stream: which process asks, and when it was last told to hold the worker. Another
- * process that took it since keeps it; a ledger that knows of none so late was restored from an older copy.
+ * A worker's query when it opens its stream: its process, and when that last took the worker over. If another process
+ * took it since, that one keeps it. A ledger without such a recent takeover was restored from an older copy.
  */
 const servesFor = z.coerce.number().int().min(0).max(86_400_000)
 export const streamQuerySchema = z.strictObject({
@@ -100,7 +102,7 @@ export const streamQuerySchema = z.strictObject({
 })
 export type StreamQuery = z.infer<typeof streamQuerySchema>
 
-/** The stream's SSE events; the SSE `event:` field is `kind`. */
+/** The stream's SSE events. The SSE `event:` field equals `kind`. */
 export const handshakeSchema = z.object({
   kind: z.literal('handshake'),
   stream_id: z.uuid(),
@@ -122,7 +124,7 @@ export const changeSchema = z.object({
     .describe('Whether nothing else has changed, so that reading the state may wait'),
 })
 export const fencedSchema = z.object({ kind: z.literal('fenced') })
-/** Another worker needs slots of an account: those that are cold are to be returned (usage/rate/rate.ts). */
+/** Another worker needs slots of an account: return the cold ones (usage/rate/rate.ts). */
 export const slotsRecallSchema = z.object({
   kind: z.literal('slots'),
   account: z.string(),
@@ -163,9 +165,9 @@ export const heartbeatReplySchema = z.object({
 export type HeartbeatReply = z.infer<typeof heartbeatReplySchema>
 
 /**
- * A worker whose history is unknown tells, before it lets its replica go, what it has denied (fleet/README.md rule R1).
- * Tokens that the restored state holds as they were before a denial's version are revoked again. Told in pieces
- * where there are more; an answer says that these are durable.
+ * A worker whose history is unknown reports its revocations before it drops its replica (fleet/README.md rule R1).
+ * Tokens that the restored state has in an earlier version are revoked again. Sent in batches; an answer means that
+ * its batch is durable.
  */
 export const revocationBatchLimit = 1000
 export const revocationsRequestSchema = z.strictObject({
@@ -181,17 +183,17 @@ export const revocationsReplySchema = z.object({
   revoked: z.number().int().describe('How many of the tokens had come back to life'),
 })
 
-/** A worker that has drained and told all: it holds nothing any more and is not waited for. */
+/** A worker that has drained and shipped everything: it holds nothing, and nothing waits for it. */
 export const deregisterRequestSchema = z.strictObject({ worker: z.number().int(), stream_id: z.uuid() })
 export const deregisterReplySchema = z.object({ now: z.iso.datetime() })
 
 /**
  * A batch of events is NDJSON, at most `eventBatchLimit` lines. A line is `{"n":<number>,"digest":"<hex>","body":<the
- * event>}` with exactly this spacing and order: the digest is taken over the bytes of body as they stand in the line.
+ * event>}` with exactly this spacing and order: the digest covers the bytes of the body as they are in the line.
  */
 export const eventBatchLimit = 500
 
-/** What stands in a line before the body; after it stands one brace. */
+/** The part of a line before the body. One brace follows the body. */
 export const eventLineHead = (n: number, digest: string): string => `{"n":${n},"digest":"${digest}","body":`
 
 export const eventsReplySchema = chainHeadSchema
@@ -207,7 +209,7 @@ const balanceTotals = z.object({
 })
 
 const askAmount = z.number().min(0)
-/** Whatever is asked, it is answered by itself: one of a wrong form is one that nothing can answer. */
+/** Each ask is answered by itself: a malformed ask becomes one that cannot be granted. */
 const ask = z
   .strictObject({
     account: z.string(),
@@ -222,7 +224,7 @@ const ask = z
     return { account, want: Number.POSITIVE_INFINITY, min: Number.POSITIVE_INFINITY, waited: 0, wait: 0, tight: false }
   })
 
-/** usage/lease/lease.ts says what these mean. */
+/** usage/lease/lease.ts describes these fields. */
 export const leasesRequestSchema = z.strictObject({
   worker: z.number().int(),
   stream_id: z.uuid(),

@@ -11,13 +11,13 @@ let answer: (request: Request) => Response | Promise<Response>
 let named: Primary | null
 let forwarder: Forwarder
 let secret: string
-let greeted: string[]
+let isHandshakeSent: string[]
 let refused: number
 const seen: { path: string; headers: Headers; body: string }[] = []
 
 beforeEach(() => {
   seen.length = 0
-  greeted = []
+  isHandshakeSent = []
   refused = 0
   answer = () => new Response('frames', { headers: grpc })
   primary = Bun.serve({
@@ -37,7 +37,7 @@ beforeEach(() => {
     randomBytes,
     primary: () => named,
     onHello(found) {
-      greeted.push(found)
+      isHandshakeSent.push(found)
       return found === log
     },
     onRefused: () => refused++,
@@ -66,7 +66,7 @@ async function ending(called: Promise<Response>): Promise<string> {
 }
 
 /** A gRPC-Web frame with field 3 in it. */
-function greeting(of: string): Buffer<ArrayBuffer> {
+function handshake(of: string): Buffer<ArrayBuffer> {
   const message = Buffer.concat([Buffer.from([0x1a, of.length]), Buffer.from(of)])
   const head = Buffer.alloc(5)
   head.writeUInt32BE(message.length, 1)
@@ -104,13 +104,13 @@ test('accepts only the replicator of this start, and replication calls only', as
 })
 
 test('forwards a handshake for the followed log and holds back any other', async () => {
-  answer = () => new Response(greeting(log), { headers: grpc })
+  answer = () => new Response(handshake(log), { headers: grpc })
   const known = await call('Hello')
-  expect(Buffer.from(await known.arrayBuffer())).toEqual(greeting(log))
-  answer = () => new Response(greeting('00000000-385c-4a91-9ca0-9b54b8fceca3'), { headers: grpc })
+  expect(Buffer.from(await known.arrayBuffer())).toEqual(handshake(log))
+  answer = () => new Response(handshake('00000000-385c-4a91-9ca0-9b54b8fceca3'), { headers: grpc })
   const other = await call('Hello')
   expect([other.status, await other.text()]).toEqual([503, ''])
-  expect(greeted).toHaveLength(2)
+  expect(isHandshakeSent).toHaveLength(2)
 })
 
 test('turns an invalid answer of the primary into a failed call', async () => {
@@ -128,7 +128,7 @@ test('turns an invalid answer of the primary into a failed call', async () => {
   expect((await call('Hello')).status).toBe(502)
   named = null
   expect((await call('Hello')).status).toBe(503)
-  expect(greeted).toEqual([])
+  expect(isHandshakeSent).toEqual([])
 })
 
 test('never ends a truncated body as complete', async () => {

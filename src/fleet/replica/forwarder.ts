@@ -1,15 +1,16 @@
 /**
- * Stands on loopback between the native replica and its primary, because the native code waits without limit, gives up
- * at its first start without a primary, and replaces its file in place where the primary's log is another (facts of
- * libSQL; fleet/README.md, Trust; fleet/replica/README.md). For each request it
+ * A proxy on loopback between the native replica and its primary. The native code waits without limit, gives up at its
+ * first start without a primary, and replaces its file in place if the primary has another log (facts of libSQL;
+ * fleet/README.md, Trust; fleet/replica/README.md). For each request it
  *
- *   1. answers `/info` 404: the replica then starts without asking its primary,
- *   2. lets through the calls of replication only, from the replicator that holds this start's secret,
- *   3. adds the read credential, which is this process's and never on the port, and the primary's namespace,
- *   4. bounds the wait for the answer and each pause in it; the body goes through as it came,
- *   5. looks at a greeting for the log that the primary's frames are of, and keeps it back where that is another.
+ *  1. answers `/info` with 404: the replica then starts without asking its primary,
+ *  2. forwards replication calls only, from the replicator with the secret of this start,
+ *  3. adds the read credential, which never leaves this process, and the primary's namespace,
+ *  4. limits the wait for the answer and each pause in it; the body is forwarded unchanged,
+ *  5. reads the log id from a handshake, and holds the answer back if it is another one.
  *
- * What is no answer of a primary (another status, another form, a body that stops) becomes a failed call, never data.
+ * Anything but a valid answer of a primary (another status, another form, a truncated body) becomes a failed call,
+ * never data.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
@@ -18,7 +19,7 @@ import { logOfHandshake } from './replication-handshake.ts'
 
 const firstByteMs = 2000
 const idleMs = 3000
-/** Greetings and requests are small; what is larger is none. */
+/** Handshakes and requests are small. Larger bodies are refused. */
 const maxBytes = 64 * 1024
 const calls = /^\/wal_log\.ReplicationLog\/(Hello|LogEntries|BatchLogEntries|Snapshot)$/
 const passedOn = ['content-type', 'te', 'x-session-token', 'x-libsql-client-version']
@@ -36,19 +37,19 @@ export interface ForwarderOptions {
   randomBytes(size: number): Uint8Array
   /** Null while none is known. */
   primary(): Primary | null
-  /** Whether the replica that greets may go on with a primary of this log. */
+  /** Whether the replica may continue with a primary of this log. */
   onHello(log: string): boolean
-  /** The primary does not take the credential. */
+  /** The primary refuses the credential. */
   onRefused(): void
 }
 
 export interface Forwarder {
   url: string
-  /** Makes the secret of the next replicator; the former one's holds no longer. */
+  /** Makes the secret of the next replicator. The former one's becomes invalid. */
   newSecret(): string
-  /** When something last came through, monotonic. */
+  /** When the last bytes came through, monotonic. */
   readonly activeAt: number
-  /** Of answers, since the start. */
+  /** Bytes of answers since the start. */
   readonly bytes: number
   stop(): Promise<void>
 }
@@ -122,12 +123,12 @@ async function forward(
     if (!isAnswer || answer.body === null) throw new RangeError(`This is no answer of a primary: ${answer.status}`)
     const bounded = boundedBody(answer.body, call, heard)
     if (!path.endsWith('/Hello')) return new Response(bounded, { headers: answer.headers })
-    const greeting = await wholeOf(bounded)
-    const log = logOfHandshake(greeting)
+    const handshake = await wholeOf(bounded)
+    const log = logOfHandshake(handshake)
     if (log !== null && !options.onHello(log)) return new Response(null, { status: 503 })
-    return new Response(greeting, { headers: answer.headers })
+    return new Response(handshake, { headers: answer.headers })
   } catch {
-    // Refused, hung, cut or not understood: to the replica it is a call that failed, which it tries again by itself.
+    // Refused, hung, truncated or invalid: the replica sees a failed call and retries it.
     call.abort()
     return new Response(null, { status: 502 })
   }
@@ -142,7 +143,7 @@ function headersFor(request: Request, { url, token }: Primary): Headers {
   return headers
 }
 
-/** As libSQL itself names it to a primary that has several: by the first label of its host. */
+/** The namespace as libSQL sends it: the first label of the host. */
 function namespaceOf(url: string): string {
   const { hostname } = new URL(url)
   const name = hostname.includes('.') ? (hostname.split('.')[0] ?? '') : 'default'
@@ -158,7 +159,7 @@ async function within<Result>(milliseconds: number, call: AbortController, work:
   }
 }
 
-/** The same bytes; it fails where the next of them do not come in time. */
+/** Forwards the same bytes. Fails if the next ones do not come in time. */
 function boundedBody(
   body: ReadableStream<Uint8Array>,
   call: AbortController,

@@ -1,13 +1,13 @@
 /**
- * The folders of a sidecar's replica (fleet/replica/README.md). Each history of the primary is built in a folder of its
- * own and is what gateways read once `current` names it, by one rename:
+ * The folders of a sidecar's replica (fleet/replica/README.md). Each history of the primary is built in a folder of
+ * its own. Gateways read it once `current` names it, by one rename:
  *
- *   replica/current -> 3
- *   replica/3/state.db, -wal, -shm, -client_wal_index   libSQL's four files, which are whole only together
- *   replica/3/log                                       the primary's log that they follow
+ *  replica/current -> 3
+ *  replica/3/state.db, -wal, -shm, -client_wal_index   libSQL's four files, which are valid only together
+ *  replica/3/log                                       the primary's log that they follow
  *
- * Libraries open an index without its database as an empty one, and a log that was cut as an older state, without a
- * word; hence the check before anything opens a folder, and what fails it is made anew.
+ * Libraries open an index without its database as an empty one, and a truncated log as an older state, without an
+ * error. So every folder is checked before it is opened, and made anew if the check fails.
  */
 import {
   existsSync,
@@ -37,7 +37,7 @@ export class ReplicaFolders {
     this.directory = directory
   }
 
-  /** What gateways open: it leads through `current`. */
+  /** The path that gateways open, through `current`. */
   get file(): string {
     return join(this.directory, 'current', databaseName)
   }
@@ -46,7 +46,7 @@ export class ReplicaFolders {
     return join(this.directory, String(folder), databaseName)
   }
 
-  /** The folder that `current` names; null where there is none. */
+  /** The folder that `current` names; null if there is none. */
   get current(): number | null {
     try {
       const named = readlinkSync(join(this.directory, 'current'))
@@ -57,7 +57,7 @@ export class ReplicaFolders {
     }
   }
 
-  /** Makes the next folder, empty. A number is never used again: somebody may still read what had it. */
+  /** Makes the next folder, empty. A number is never reused, since a reader may still use the old one. */
   create(): number {
     this.#last = Math.max(this.#last, ...this.#folders()) + 1
     mkdirSync(join(this.directory, String(this.#last)), { mode: 0o700 })
@@ -77,14 +77,14 @@ export class ReplicaFolders {
     rmSync(join(this.directory, 'current'), { force: true })
   }
 
-  /** Removes every folder but these. */
+  /** Removes every folder except these. */
   prune(kept: readonly (number | null)[]): void {
     for (const folder of this.#folders()) {
       if (!kept.includes(folder)) rmSync(join(this.directory, String(folder)), { recursive: true, force: true })
     }
   }
 
-  /** The primary's log that the folder follows; null before the primary has said it. */
+  /** The primary's log that the folder follows; null before the primary has named it. */
   logOf(folder: number): string | null {
     const path = join(this.directory, String(folder), 'log')
     return existsSync(path) ? readFileSync(path, 'utf8') : null
@@ -96,7 +96,7 @@ export class ReplicaFolders {
     renameSync(`${path}.new`, path)
   }
 
-  /** Why the folder cannot be opened, in words; null where all four files are there and belong together. */
+  /** Why the folder cannot be opened; null if all four files are there and fit together. */
   faultOf(folder: number): string | null {
     const file = this.fileOf(folder)
     for (const suffix of ['', '-wal', '-shm', '-client_wal_index']) {

@@ -1,16 +1,16 @@
 /**
  * Keeps a sidecar's replica of `state` (fleet/replica/README.md): the folder that the gateway reads, the replicator
- * that brings it on, the forwarder between that and the primary.
+ * that syncs it, and the forwarder between that and the primary.
  *
- *   follow   a sound folder is named: the replicator brings it on, and each sync is news for the gateway
- *   build    there is none, the files are damaged, the primary has another log or another history: a new folder is
- *            filled while the gateway goes on reading the former one, and is named once it has caught up and `admit`
- *            has found nothing in it that would give back what was taken away
+ *  follow   a valid folder is in use: the replicator syncs it, and the gateway is notified of each sync
+ *  build    there is none, its files are damaged, or the primary has another log or history: a new folder is filled
+ *           while the gateway reads the former one. It is put in use once it has caught up and `admit` has found
+ *           nothing in it that would restore lost rights
  *
- * A replicator that ends is started again; one from which nothing was heard, neither a word nor a call to the primary,
- * is killed first. Nothing here waits for the primary: without it the named folder serves, and freshness says how long.
+ * A replicator that ends is started again. A silent one, without a message or a call to the primary, is killed first.
+ * Nothing here waits for the primary: without it the folder in use serves, and freshness limits for how long.
  *
- * Longer than most: folder, process and sync are one state, and apart they would only hand it around.
+ * Longer than most: folder, process and sync are one state.
  */
 import { asFailure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -23,27 +23,29 @@ import { ReplicaFolders } from './replica-folder.ts'
 import type { ReplicatorProcess, StartReplicator } from './replicator-process.ts'
 
 const tickMs = 250
-/** Without news of changes, or after a sync that failed, syncs follow each other so; otherwise they are only a precaution. */
+/**
+ * The interval of syncs without change notices or after a failed sync, and the longer one otherwise, as a precaution.
+ */
 const blindSyncMs = 1000
 const sureSyncMs = 15_000
 const silenceMs = 10_000
 const standstillMs = 15_000
 const firstDelayMs = 100
 const longestDelayMs = 5000
-/** Syncs that fail one after the other for a reason that is not the primary's absence. */
+/** After this many failed syncs in a row, for other reasons than an unreachable primary, the copy is made anew. */
 const failuresBeforeAnew = 5
 const absence = /Handshake|Timeout|Unavailable|transport|502|503/i
 
 export interface BuiltState {
-  /** The new folder's database and where it stands. */
+  /** The new folder's database and its head. */
   file: string
   head: Head
-  /** The database that is read now; null where there is none. */
+  /** The database that is read now; null if there is none. */
   former: string | null
 }
 
 export interface ReplicaOptions {
-  /** The folders are in it. */
+  /** The directory of the folders. */
   directory: string
   /** Where the native addon is placed. */
   dataDirectory: string
@@ -54,15 +56,17 @@ export interface ReplicaOptions {
   clock: Clock
   log: Log
   randomBytes(size: number): Uint8Array
-  /** Whether a folder that has caught up may be read from now on. Rejects, or says no, where that must be tried again. */
+  /**
+   * Whether a folder that has caught up may be read from now on. If it rejects or returns false, it is called again.
+   */
   admit(built: BuiltState): Promise<boolean>
-  /** What gateways read has changed, or another folder is read from now on. */
+  /** The folder that is read has changed, or another one is in use. */
   onReplicaAdvanced(): void
-  /** What is read cannot be trusted: nothing of it may be used. */
+  /** What is read cannot be trusted and must not be used. */
   onInvalid(): void
-  /** The primary does not take the credential. */
+  /** The primary refuses the credential. */
   onRefused(): void
-  /** Whether changes are heard of from the control plane as they are made. */
+  /** Whether the control plane currently sends change notices. */
   told(): boolean
 }
 
@@ -75,7 +79,7 @@ export class Replica {
   #process: ReplicatorProcess | null = null
   /** The folder that the replicator works on. */
   #target: number | null = null
-  /** Whether the named folder, if there is one, is to be followed no longer. */
+  /** Whether the folder in use must no longer be synced. */
   #renew = false
   #asked = false
   #askedAt = 0
@@ -113,7 +117,7 @@ export class Replica {
     return this.#folders.file
   }
 
-  /** What keeps a first folder from being read, in words; null where one is. */
+  /** Why no folder is in use yet; null if one is. */
   get waitingFor(): string | null {
     if (this.#folders.current !== null) return null
     if (this.#primary === null) return 'The control plane has not said yet where the state is'
@@ -127,12 +131,12 @@ export class Replica {
     return this.#forwarder.bytes
   }
 
-  /** Whether the folder that is read is brought on, rather than one that will take its place. */
+  /** Whether the folder in use is synced, rather than one that will replace it. */
   get follows(): boolean {
     return this.#target !== null && this.#target === this.#folders.current
   }
 
-  /** Whether a new folder is to take the place of the named one. */
+  /** Whether a new folder will replace the one in use. */
   get renewing(): boolean {
     return this.#renew
   }
@@ -142,21 +146,21 @@ export class Replica {
     return this.#naming.promise
   }
 
-  /** Names the primary, and the credential that may read it for so many milliseconds. */
+  /** Sets the primary, and the credential that may read it for this many milliseconds. */
   follow(primary: Primary, milliseconds: number): void {
     this.#primary = { ...primary, until: this.#options.clock.monotonic() + milliseconds }
   }
 
-  /** The primary has news. */
+  /** The primary has changed. */
   sync(): void {
     if (this.#asked) this.#again = true
     else this.#ask()
   }
 
-  /** Fills a new folder. `distrusted`: the named one is not to be read meanwhile. */
+  /** Fills a new folder. With `distrusted` the one in use must not be read meanwhile. */
   anew(reason: string, distrusted: boolean): void {
     if (this.#stopped) return
-    this.#options.log.warn({ reason }, 'The replica of the state is made anew')
+    this.#options.log.warn({ reason }, 'A new replica of the state is made')
     if (distrusted) {
       this.#folders.unname()
       this.#options.onInvalid()
@@ -167,7 +171,7 @@ export class Replica {
     this.#startLater()
   }
 
-  /** The gateway has opened the named folder: others are no longer read. */
+  /** The gateway has opened the folder in use: others are no longer read. */
   opened(): void {
     this.#folders.prune([this.#folders.current, this.#target])
   }
@@ -186,7 +190,7 @@ export class Replica {
       return
     }
     const heard = Math.max(this.#heardAt, this.#forwarder.activeAt)
-    // A process may say that it lives, and yet be at a sync that never ends.
+    // A process may report life and still be in a sync that never ends.
     const moved = this.#asked ? Math.max(this.#askedAt, this.#forwarder.activeAt) : now
     if (now - heard > silenceMs || now - moved > standstillMs) {
       this.#options.log.error(
@@ -216,7 +220,7 @@ export class Replica {
     }
   }
 
-  /** The named folder, or the new one that a replicator that ended was filling, or another new one. */
+  /** The folder in use, or an unfinished new one, or another new one. */
   #folderToWorkOn(): number {
     const folders = this.#folders
     if (folders.current !== null && !this.#renew) return folders.current
@@ -304,29 +308,26 @@ export class Replica {
       this.#renew = false
       this.#naming.resolve()
       this.#naming = Promise.withResolvers()
-      this.#options.log.info(
-        { version: head.version, bytes: this.bytes },
-        'A new copy of the state is read from now on',
-      )
+      this.#options.log.info({ version: head.version, bytes: this.bytes }, 'A new copy of the state is in use')
       this.#options.onReplicaAdvanced()
     } catch (error) {
       this.#reason = asFailure(error).message
-      this.#options.log.warn({ reason: this.#reason }, 'A new copy of the state is not read yet')
+      this.#options.log.warn({ reason: this.#reason }, 'A new copy of the state is not in use yet')
     } finally {
       this.#admitting = false
     }
   }
 
-  /** The named folder must not be opened by anyone where its files do not belong together. */
+  /** A folder in use whose files do not fit together must not be opened. */
   #discardDamaged(): void {
     const { current } = this.#folders
     const fault = current === null ? null : this.#folders.faultOf(current)
     if (fault === null) return
-    this.#options.log.error({ fault }, 'The replica of the state is damaged: it is made anew')
+    this.#options.log.error({ fault }, 'The replica of the state is damaged: a new one is made')
     this.#folders.unname()
   }
 
-  /** Begins anew where files of the named folder have gone from under the replicator. */
+  /** Starts over if files of the folder in use have disappeared. */
   #fault(): string | null {
     const { current } = this.#folders
     const fault = current === null ? null : this.#folders.faultOf(current)

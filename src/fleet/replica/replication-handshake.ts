@@ -1,14 +1,13 @@
 /**
- * What a primary says when a replica greets it, as far as it matters here: the log that its frames are of. It is field 3
- * of libSQL's `HelloResponse` (replication_log.proto), in the one data frame of a gRPC-Web body. A primary that was
- * restored, or that had to rebuild its log after a crash, has another log; libSQL would then replace the replica's file
- * in place, under the eyes of who reads it.
+ * Reads the log id from a primary's answer to a replica's handshake. It is field 3 of libSQL's `HelloResponse`
+ * (replication_log.proto), in the one data frame of a gRPC-Web body. A primary that was restored, or rebuilt its log
+ * after a crash, has another log. libSQL would then replace the replica's file in place while others read it.
  */
 const logField = 3
 const lengthDelimited = 2
 const frameHead = 5
 
-/** The log's UUID; null where the body says none, such as the body of an error. */
+/** The log's UUID; null if the body has none, such as the body of an error. */
 export function logOfHandshake(body: Uint8Array): string | null {
   const buffer = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   if (buffer.length < frameHead || buffer[0] !== 0) return null
@@ -28,7 +27,7 @@ export function logOfHandshake(body: Uint8Array): string | null {
   return null
 }
 
-/** A number below 2^53 as Protocol Buffers write it, seven bits a byte; larger ones come out inexact. */
+/** A number below 2^53 in Protocol Buffers' varint encoding; larger ones are inexact. */
 function readVarint(bytes: Buffer, from: number): { value: number; end: number } {
   let value = 0
   let scale = 1

@@ -1,10 +1,10 @@
-/** One run of the replicator, as its gateway holds it. */
+/** One run of the replicator. */
 import type { Log } from '../../lib/log/log.ts'
 import { type ReplicatorOrder, type ReplicatorReport, replicatorReportSchema } from '../protocol/replicator-message.ts'
 
 export interface ReplicatorProcess {
   send(order: ReplicatorOrder): void
-  /** Ends it at once: it holds nothing that a kill could harm. */
+  /** Kills it at once: a kill does no harm. */
   kill(): void
 }
 
@@ -13,25 +13,25 @@ export interface ReplicatorProcessOptions {
   command: readonly string[]
   log: Log
   onReport(report: ReplicatorReport): void
-  /** It ended without having been killed here; in words, how. */
+  /** It ended without a kill; the argument says how. */
   onEnd(exit: string): void
 }
 
 export type StartReplicator = (options: ReplicatorProcessOptions) => ReplicatorProcess
 
-/** Starts it with nothing of ours in its environment. It has no credential but what its orders bring. */
+/** Starts it with an empty environment. Its only credential comes with its orders. */
 export const startReplicator: StartReplicator = ({ command, log, onReport, onEnd }) => {
   let killed = false
   const child = Bun.spawn([...command], {
     env: { ...withoutOurs(process.env), RUST_LOG: 'off' },
     stdin: 'ignore',
-    // The native code logs there whatever it is told, and standard output is for our own lines.
+    // The native code writes logs there, and standard output is for our own lines.
     stdout: 'ignore',
     stderr: 'inherit',
     ipc(received) {
       const report = replicatorReportSchema.safeParse(received)
       if (report.success) onReport(report.data)
-      else log.error({}, 'The replicator said something that is not understood')
+      else log.error({}, 'The replicator sent an invalid message')
     },
   })
   void child.exited.then(() => {

@@ -1,9 +1,9 @@
 /**
- * The replicator: a process of its own around the native replica, because every call of it may block the thread and a
- * panic in it ends the process. It opens the one replica it is told to, syncs when it is asked and now and then by
- * itself, and says how far it came. It ends with its gateway: the channel between them closes.
+ * The replicator: a separate process around the native replica, because every native call may block the thread, and a
+ * panic ends the process. It opens the replica it is ordered to, syncs on request and at intervals, and reports its
+ * progress. It ends with its gateway, when the channel between them closes.
  *
- * It decides nothing. What a finished sync means, whether the folder is named, when to begin anew: replica.ts.
+ * It decides nothing: replica.ts decides what a finished sync means, which folder is in use, and when to start over.
  */
 import { type OpenReplica, openReplica } from '../../store/open-replica.ts'
 import type { Head } from '../../store/propagation.ts'
@@ -32,7 +32,7 @@ export function replicate({ report, onOrder }: ReplicatorChannel): void {
       while (wanted && opened) {
         wanted = false
         report(await syncOnce(opened))
-        // Reports leave, and native finalizers run, between two syncs only.
+        // Reports are sent, and native finalizers run, only between two syncs.
         await Bun.sleep(0)
       }
     } finally {

@@ -1,7 +1,7 @@
 /**
- * The catalog as one gateway may use it, compiled from the state's rows; credentials are opened by data keys. All models
- * are in it, those of providers that this gateway may not use too: it must know that the catalog lists them, so that
- * they are nobody's unlisted ones.
+ * The catalog as one gateway may use it, compiled from the state's rows, with credentials decrypted by data keys. It
+ * has all models, including those of providers that this gateway may not use, so that these do not count as unlisted
+ * models.
  */
 import type { Database } from 'bun:sqlite'
 import { z } from 'zod'
@@ -16,9 +16,9 @@ export interface Catalog {
   models: ReadonlyMap<string, CatalogModel>
   modelList: readonly CatalogModel[]
   providers: ReadonlyMap<string, Provider>
-  /** In the order they were made, the closed ones among them without their credentials. */
+  /** In order of creation, including closed ones without credentials. */
   providerList: readonly Provider[]
-  /** Providers that this gateway may use and whose credentials no key at hand opens. */
+  /** Providers that this gateway may use but cannot decrypt the credentials of. */
   closed: readonly string[]
   gateway: GatewayRecord
 }
@@ -92,15 +92,15 @@ export type DataKeys = Readonly<Record<string, string>>
 
 const newestProvider = 'select max(version) as version from providers'
 
-/** The catalog of one gateway. What has not changed is not read again: models may be thousands. */
+/** The catalog of one gateway. Reads only what has changed, since there may be thousands of models. */
 export class CatalogView {
   readonly #models = new CompiledRows('models', modelColumns, compileModel)
   #catalog = emptyCatalog
-  /** What the providers were read by. */
+  /** The keys with which the providers were read. */
   #readBy = ''
   #keys: DataKeys | null = null
 
-  /** To be called inside a read transaction. `anew`: the file or its history is another. */
+  /** Call inside a read transaction. `anew`: the file or its history is another one. */
   read(database: Database, gatewayId: string, keys: DataKeys, anew: boolean): Catalog {
     const gateway = database.query<GatewayRow, [string]>(gatewayQuery).get(gatewayId)
     const readBy = JSON.stringify([gatewayId, gateway, database.query(newestProvider).get()])
@@ -143,7 +143,7 @@ const compileModel = (row: ModelRow): CatalogModel => ({
   id: row.id,
   providerId: row.provider_id,
   upstreamModel: row.upstream_model ?? row.id,
-  // A family that this version does not know is one it does not serve.
+  // An unknown family is one that this version does not serve.
   families: idsSchema.parse(JSON.parse(row.families ?? 'null'))?.filter(isModelFamily) ?? null,
   price: compilePriceText(row.price, 'operator'),
   maxOutputTokens: row.max_output_tokens,
@@ -182,7 +182,7 @@ function openCredentials({ id, sealed_credentials: sealed }: ProviderRow, keys: 
   try {
     return credentialsSchema.parse(JSON.parse(unseal(Buffer.from(key, 'base64'), sealed, id)))
   } catch {
-    // A key that was replaced since bootstrap: the provider counts as closed until the new one is fetched.
+    // The key was replaced after bootstrap: the provider counts as closed until the new one is fetched.
     return null
   }
 }

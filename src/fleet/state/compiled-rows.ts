@@ -1,6 +1,6 @@
 /**
- * What a gateway has compiled from the rows of one table of the state. A change compiles only what it changed: rows have
- * the version of the state at which they last did, deleted ones too, until all gateways have seen that.
+ * What a gateway has compiled from the rows of one table of the state. A change compiles only the changed rows: each
+ * row, including deleted ones until all gateways have seen them, has the version that last changed it.
  */
 import type { Database } from 'bun:sqlite'
 
@@ -17,7 +17,7 @@ export class CompiledRows<Row, Compiled> {
   readonly #compiled = new Map<string, Compiled>()
   #newest = -1
 
-  /** `columns` are what `compile` reads of a row, beside its `id`, `version` and `deleted`. */
+  /** `columns` are what `compile` reads of a row, besides its `id`, `version` and `deleted`. */
   constructor(table: string, columns: readonly string[], compile: (row: Row, database: Database) => Compiled) {
     this.#table = table
     this.#columns = [...new Set(['id', 'version', 'deleted', ...columns])].join(', ')
@@ -30,8 +30,8 @@ export class CompiledRows<Row, Compiled> {
   }
 
   /**
-   * To be called inside a read transaction. `anew`: the file or its history is another. Says whether anything has changed.
-   * Throws what `compile` throws; then the next call reads the same rows again.
+   * Call inside a read transaction. `anew`: the file or its history is another one. Returns whether anything has
+   * changed. Throws what `compile` throws; then the next call reads the same rows again.
    */
   read(database: Database, anew: boolean): boolean {
     if (anew) {

@@ -1,4 +1,4 @@
-/** The limits beside tokens' own as a gateway holds them in memory, compiled from the state's rows. */
+/** The limits besides tokens' own, compiled from the state's rows and kept in memory. */
 import type { Database } from 'bun:sqlite'
 import { z } from 'zod'
 import { type AccessPolicy, type Budget, type ConsumerGroup, type LimitSet, noLimits } from '../../usage/limits.ts'
@@ -29,12 +29,12 @@ const newestVersions = `select (select max(version) from budgets) as budgets,
   (select max(version) from consumer_groups) as groups, (select max(version) from access_policies) as policies,
   (select max(version) from excesses) as excesses`
 
-/** All limits, read anew only where one has changed: there are few beside the tokens. */
+/** All limits, read again when one has changed: there are few compared to tokens. */
 export class LimitsView {
   #newest = ''
   #limits: LimitSet = noLimits
 
-  /** To be called inside a read transaction. `anew`: the file or its history is another. */
+  /** Call inside a read transaction. `anew`: the file or its history is another one. */
   read(database: Database, anew: boolean): LimitSet {
     const newest = JSON.stringify(database.query(newestVersions).get())
     if (anew || newest !== this.#newest) this.#limits = readLimits(database)

@@ -1,6 +1,6 @@
 /**
- * The MCP servers of the state as a gateway reads them, with the digests of what may be shown of each: read anew only
- * where a row has changed. Their secrets stay sealed until a server is connected.
+ * The MCP servers of the state as a gateway reads them, with the approved digests of each. Read again only when a row
+ * has changed. Their secrets stay encrypted until a server is connected.
  */
 import type { Database } from 'bun:sqlite'
 import type { StoredMcpServer } from '../../mcp/servers/server-source.ts'
@@ -30,7 +30,7 @@ export class McpView {
     return this.#servers
   }
 
-  /** Servers whose data key has not reached this gateway yet. */
+  /** Servers whose data key this gateway does not have yet. */
   get closed(): readonly string[] {
     return this.#servers.filter(({ dataKey }) => dataKey === null).map(({ id }) => id)
   }
@@ -39,7 +39,7 @@ export class McpView {
     this.#listeners.push(listener)
   }
 
-  /** To be called inside a read transaction. `anew`: the file or its history is another. */
+  /** Call inside a read transaction. `anew`: the file or its history is another one. */
   read(database: Database, keys: DataKeys, anew: boolean): void {
     const newest = JSON.stringify(database.query(newestVersions).get())
     if (!anew && newest === this.#newest && keys === this.#keys) return

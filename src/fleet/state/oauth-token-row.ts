@@ -1,4 +1,4 @@
-/** A row of the state's `oauth_tokens`, opened as a token whose permissions stand in the row. */
+/** A row of the state's `oauth_tokens` as a token whose permissions are in the row. */
 import { z } from 'zod'
 import { permissions } from '../../identity/permissions.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
@@ -27,8 +27,8 @@ const rowSchema = z.object({
 export const delegatedColumns = Object.keys(rowSchema.shape).join(', ')
 
 /**
- * Compiles a row of `delegatedColumns`: its user's, who pays for it, with no limits of its own. Throws where the row has
- * not the form that this version knows.
+ * Compiles a row of `delegatedColumns`: the token of its user, who pays for it, without limits of its own. Throws if
+ * the row is malformed for this version.
  */
 export function compileDelegated(row: unknown): GovernedToken {
   const read = rowSchema.parse(row)

@@ -1,4 +1,4 @@
-/** The policies of the state as a gateway reads them: each is compiled anew only where it has itself changed. */
+/** The policies of the state as a gateway reads them. Each is compiled again only when it has changed. */
 import type { Database } from 'bun:sqlite'
 import { compileMember, noPolicies, type PolicySet, policySetOf } from '../../policies/chain.ts'
 import { openPolicy, policyColumns } from '../../policies/stored-policy.ts'
@@ -20,14 +20,14 @@ export class PolicyView {
     return this.#set
   }
 
-  /** To be called inside a read transaction. `anew`: the file or its history is another. */
+  /** Call inside a read transaction. `anew`: the file or its history is another one. */
   read(database: Database, anew: boolean): void {
     if (!this.#members.read(database, anew)) return
     this.#set = policySetOf(this.#members.values().filter((member) => member !== null))
   }
 }
 
-/** The leave that a reviewer gave one token to send one request; null where there is none that still holds. */
+/** A reviewer's valid permission for one token to send one request; null if there is none. */
 export const readGrant = (database: Database, tokenId: string, digest: string, now: number): Grant | null =>
   database
     .query<Grant, [string, string, number]>(

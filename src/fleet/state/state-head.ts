@@ -1,9 +1,9 @@
 /**
- * The head of the state as this control plane last read it from the primary. A heartbeat may call a worker fresh only if that
- * was within the last second (fleet/README.md rule R3); a change of our own counts as known when it is announced.
+ * The head of the state as this control plane last read it from the primary. A heartbeat may be answered as fresh only
+ * if that was within the last second (fleet/README.md rule R3). An own change counts as known when it is announced.
  *
- * What is read is believed over what was known: where the primary has less than it had before the read began, or something
- * else under the same version, it was restored from an older copy or replaced, and whoever listens is told.
+ * A read overrides what was known. If the primary has less than it had before the read began, or another nonce for the
+ * same version, it was restored or replaced, and the listener is called.
  */
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -14,7 +14,7 @@ import { Stalls } from '../coordinator/stalls.ts'
 
 const freshMs = 1000
 const maxRemembered = 1000
-/** Nonces are the ids of the changes that made the versions; what is of another form is from before that was so. */
+/** Nonces are the ids of the changes that made the versions. Other forms are from earlier releases. */
 const changeNonce = /^(lost-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export class StateHead {
@@ -23,16 +23,16 @@ export class StateHead {
   readonly #onRestored: (head: Head) => void
   readonly #onMisled: (head: Head) => void
   #head: Head | null = null
-  /** The newest that was read from the primary or committed here. */
+  /** The newest head that was read from the primary or committed here. */
   #sure: Head | null = null
   #announcedAt = Number.NEGATIVE_INFINITY
   #readAt = Number.NEGATIVE_INFINITY
   #reading: Promise<Head> | null = null
-  /** Whether a pair of version and nonce is of this primary's history. */
+  /** Whether a pair of version and nonce belongs to this primary's history. */
   readonly #pairs = new Map<string, boolean>()
   readonly stalls = new Stalls()
 
-  /** `onMisled` is told where only what another control plane said was not so. */
+  /** `onForeignLog` is called if only an announcement of another control plane was wrong. */
   constructor(
     { state, clock }: { state: Database; clock: Clock },
     { onRestored, onForeignLog }: { onRestored(head: Head): void; onForeignLog(head: Head): void },
@@ -43,7 +43,7 @@ export class StateHead {
     this.#onMisled = onForeignLog
   }
 
-  /** A change was committed here: this is what the primary has, or had a moment ago. */
+  /** A change was committed here: the primary has, or just had, this head. */
   announced(head: Head): void {
     if (this.#head !== null && this.#head.history !== head.history) this.#restored(head)
     if (isNewer(head, this.#sure)) this.#sure = head
@@ -51,8 +51,8 @@ export class StateHead {
   }
 
   /**
-   * Another control plane says that it committed a change. It may speak of what the primary has lost since: no read is
-   * held against it, and the next one, within the second, is believed over it.
+   * Another control plane announces a change. The primary may have lost it since, so no read is compared with it, and
+   * the next read, within a second, overrides it.
    */
   heard(head: Head): void {
     if (this.#head === null || this.#head.history === head.history) this.#take(head)
@@ -64,7 +64,7 @@ export class StateHead {
     this.#announcedAt = this.#clock.monotonic()
   }
 
-  /** The newest version that is known; 0 where none is. */
+  /** The newest known version; 0 if none is known. */
   get newestVersion(): number {
     return this.#head?.version ?? 0
   }
@@ -74,29 +74,29 @@ export class StateHead {
     return this.#clock.monotonic() - this.#readAt
   }
 
-  /** The head, and whether it was read within the last second; throws `dependency_unavailable` where none is known. */
+  /** The head, and whether it was read within the last second. Throws `dependency_unavailable` if none is known. */
   async recent(): Promise<{ head: Head; fresh: boolean }> {
     if (this.#head !== null && this.#clock.monotonic() - this.#readAt < freshMs)
       return { head: this.#head, fresh: true }
     try {
       return { head: await this.read(), fresh: true }
     } catch (error) {
-      // The primary is out of reach: workers are told what was known, and that it is not fresh.
+      // The primary is unreachable: workers get the last known head, marked as not fresh.
       if (this.#head === null) throw error
       return { head: this.#head, fresh: false }
     }
   }
 
-  /** The same, but gives what is known where the primary does not answer within so many milliseconds. */
+  /** The same, but returns the last known head if the primary does not answer within this time. */
   async recentWithin(milliseconds: number): Promise<Head> {
     const reading = this.recent()
-    // Whoever does not wait for it does not hear that it failed.
+    // The caller did not wait for it and need not learn that it failed.
     reading.catch(() => undefined)
     const read = this.#head === null ? await reading : await inTime(reading, milliseconds)
     return read?.head ?? this.#head ?? (await reading).head
   }
 
-  /** Reads it from the primary; calls that come while one is on its way get a read that began after them. */
+  /** Reads the head from the primary. Calls during a read get a later read that began after them. */
   async read(): Promise<Head> {
     if (this.#reading !== null) await this.#reading.catch(() => undefined)
     this.#reading ??= this.#readNow().finally(() => {
@@ -105,11 +105,11 @@ export class StateHead {
     return this.#reading
   }
 
-  /** Whether a version that somebody has seen, with its nonce, is of this primary's history; true where nobody knows. */
+  /** Whether a version with its nonce belongs to this primary's history; true if unknown. */
   async knows({ version, nonce, history }: Head): Promise<boolean> {
     if (version === 0) return true
     let { head, fresh } = await this.recent()
-    // Another control plane may have made that version since this one looked.
+    // Another control plane may have made that version after the last read.
     if (fresh && version > head.version) head = await this.read()
     if (!fresh) return true
     if (history !== head.history || version > head.version) return false
@@ -142,7 +142,7 @@ export class StateHead {
     this.stalls.readAfter(now - this.#readAt, now)
     this.#readAt = began
     if (sure !== null && isOlder(row, sure)) this.#restored(row)
-    // What was announced while the read was on its way may be newer than what it found.
+    // An announcement during the read may be newer than its result.
     else if (this.#announcedAt < began || isNewer(row, this.#head)) {
       this.#head = row
       if (known !== null && isOlder(row, known)) this.#onMisled(row)
@@ -159,7 +159,7 @@ export class StateHead {
   }
 }
 
-/** Whether a head that was read cannot follow one that had been known before. */
+/** Whether a head that was read cannot follow a head that was known before. */
 const isOlder = (read: Head, known: Head): boolean =>
   read.history !== known.history ||
   read.version < known.version ||

@@ -194,7 +194,7 @@ describe('a view of the state', () => {
       ['p3', null],
     ])
     expect(view.closedProviders).toEqual(['p2', 'p3'])
-    // What the catalog lists is nobody's unlisted model, whoever may use it.
+    // A listed model never counts as unlisted, whoever may use it.
     expect(view.models().map(({ id, providerId }) => [id, view.provider(providerId)?.id])).toEqual([
       ['m1', 'p1'],
       ['m2', undefined],

@@ -1,16 +1,16 @@
 /**
- * The state database as a gateway reads it (fleet/state/README.md): read-only, by bun:sqlite, from a file that
- * another process keeps current.
+ * The state database as a gateway reads it (fleet/state/README.md): read-only, with bun:sqlite, from a file that
+ * another process maintains.
  *
- * The catalog is in memory. A token's record is compiled on first use by one indexed read and kept in an LRU, from
- * which each refresh takes what has changed since (`version > ?`), or all where that is much: no read transaction is
- * long, for an open one keeps the writer's log from being emptied. All that is in memory is of one version of the state:
- * a token that is read ahead of a refresh brings the rest up to its version in the same transaction, so that it never
- * comes without the limits and policies that it names, nor a policy's end before that of the tokens that named it. A
- * file that was replaced (another inode) or that holds another history is read anew.
+ * The catalog is in memory. A token's record is compiled on first use by one indexed read and kept in an LRU cache.
+ * Each refresh reads what has changed since (`version > ?`), or drops the cache if that is much. Read transactions are
+ * short, since an open one keeps the writer's log from being emptied. Everything in memory belongs to one version of
+ * the state: a token that is read ahead of a refresh brings the rest up to its version in the same transaction. So a
+ * token never comes without the limits and policies it names, and a policy never ends before the tokens that named it.
+ * A file that was replaced (another inode) or has another history is read from the beginning.
  *
- * What cannot be read is `dependency_unavailable`, never "no such token". Denials that arrive ahead of the state are
- * kept until it has reached them.
+ * A read error is `dependency_unavailable`, never "no such token". Revocations ahead of the state are kept until it has
+ * reached them.
  */
 import { Database } from 'bun:sqlite'
 import { realpathSync, statSync } from 'node:fs'
@@ -31,12 +31,12 @@ import { PolicyView, readGrant } from './policy-view.ts'
 import { compileToken, tokenColumns } from './token-row.ts'
 
 const tokensInMemory = 100_000
-/** With more changes than this since the last refresh, tokens are read again as they are used. */
+/** With more changes than this since the last refresh, tokens are read again on use. */
 const maxChanges = 2000
 
 interface HeadRow extends Head {
   reads_from: string
-  /** Deletions up to this version have been forgotten. */
+  /** Deletions up to this version are no longer in the state. */
   floor: number
 }
 
@@ -54,7 +54,7 @@ export class FileStateView implements StateView {
   readonly #denials = new Map<string, StatePosition>()
   #opened: Opened | null = null
   #head: Head | null = null
-  /** Names the version that the catalog, the limits and the policies were last read at. */
+  /** The version at which the catalog, the limits and the policies were last read. */
   #readNonce: string | null = null
   #catalog: Catalog = emptyCatalog
   #limits: LimitSet = noLimits
@@ -68,7 +68,7 @@ export class FileStateView implements StateView {
   #holding = false
   #gatewayId: string | null = null
 
-  /** `onDamaged` is told, in words, that the file is no sound database. */
+  /** `onDamaged` is called with a reason if the file is no valid database. */
   constructor(file: string, onDamaged: (reason: string) => void = () => undefined) {
     this.#file = file
     this.#onDamaged = onDamaged
@@ -83,7 +83,7 @@ export class FileStateView implements StateView {
     return this.#head?.version ?? 0
   }
 
-  /** Set while the state is of a form that this version must not decide by. */
+  /** Set while the state has a form that this version must not decide by. */
   get tooNew(): Failure | null {
     return this.#tooNew
   }
@@ -96,7 +96,7 @@ export class FileStateView implements StateView {
     return this.#denials.size
   }
 
-  /** Providers whose credentials the keys at hand do not open. */
+  /** Providers whose credentials cannot be decrypted with the present keys. */
   get closedProviders(): readonly string[] {
     return this.#catalog.closed
   }
@@ -151,13 +151,13 @@ export class FileStateView implements StateView {
     return this.#catalog.gateway
   }
 
-  /** Whether the state read does not have the token, or has it as revoked: then a denial of it says nothing more. */
+  /** Whether the state lacks the token or has it as revoked: then its revocation entry is no longer needed. */
   refuses(hash: string): boolean {
     const token = this.token(hash)
     return token === null || token.revokedAt !== null
   }
 
-  /** Refuses tokens until the state read is at `position`. */
+  /** Refuses tokens until the state is at `position`. */
   deny(position: StatePosition, hashes: readonly string[]): void {
     if (!this.#holding && this.#reached(position)) return
     for (const hash of hashes) {
@@ -166,12 +166,12 @@ export class FileStateView implements StateView {
     }
   }
 
-  /** Whether versions do not compare at present: the state that is read is of a history that the primary has lost. */
+  /** Whether versions cannot be compared at present, because the state has a history that the primary has lost. */
   holdRevocations(holding: boolean): void {
     this.#holding = holding
   }
 
-  /** Says which gateway's view of the catalog this is, with the keys it was given, and loads. */
+  /** Sets the gateway and its keys, and loads. */
   async load(gatewayId: string, keys: DataKeys): Promise<void> {
     this.#gatewayId = gatewayId
     this.#keys = keys
@@ -179,7 +179,7 @@ export class FileStateView implements StateView {
     await this.refresh()
   }
 
-  /** Reads what has changed. Throws `dependency_unavailable` where the file cannot be read; then nothing changes. */
+  /** Reads what has changed. Throws `dependency_unavailable`, without a change, if the file cannot be read. */
   async refresh(): Promise<Head> {
     this.#reopenReplaced()
     const head = this.#reading(({ database }) => database.transaction(() => this.#follow(database))())
@@ -192,18 +192,18 @@ export class FileStateView implements StateView {
     this.#opened = null
   }
 
-  /** Lets go of all that was read: none of it can be trusted. */
+  /** Drops everything that was read, since none of it can be trusted. */
   forget(): void {
     this.close()
     this.#tokens.clear()
     this.#head = null
   }
 
-  /** To be called inside a read transaction: brings all that is in memory to its version. */
+  /** Call inside a read transaction: brings everything in memory to its version. */
   #follow(database: Database): Head {
     const { floor, reads_from: _, ...head } = this.#readHead(database)
     if (head.nonce === this.#readNonce && head.version === this.#head?.version) return head
-    // Below the floor, deletions would be missed.
+    // Below the floor deletions would be missed.
     const same = this.#head !== null && this.#follows(this.#head, head) && this.#head.version >= floor
     const changed = same && this.#tokens.size > 0 ? readChanged(database, this.version) : null
     this.#readCatalog(database, head, !same)
@@ -217,7 +217,7 @@ export class FileStateView implements StateView {
     return head
   }
 
-  /** A clone holds the limits of its source, whose change leaves the clone's own row as it is. */
+  /** A clone has the limits of its source, whose change does not touch the clone's own row. */
   #forgetTokensOf(accounts: readonly string[]): void {
     if (accounts.length === 0) return
     const changed = new Set(accounts)
@@ -241,9 +241,9 @@ export class FileStateView implements StateView {
     return row
   }
 
-  /** `anew`: what was read before is of another file or history, or misses deletions. */
+  /** `anew`: what was read before is from another file or history, or misses deletions. */
   #readCatalog(database: Database, { nonce }: Pick<Head, 'nonce'>, anew: boolean): void {
-    // Until it is read whole nothing of it counts: tokens in memory go on by what they came with.
+    // Nothing of it counts until it is read completely: cached tokens keep what they came with.
     this.#readNonce = null
     this.#policies.read(database, anew)
     if (this.#gatewayId !== null) {
@@ -257,13 +257,13 @@ export class FileStateView implements StateView {
     this.#readNonce = nonce
   }
 
-  /** Whether one head comes after another, or is it, in one history. */
+  /** Whether one head equals or follows another in the same history. */
   #follows(before: Head, after: Head): boolean {
     if (before.history !== after.history || before.version > after.version) return false
     return before.version < after.version || before.nonce === after.nonce
   }
 
-  /** Lets go of the denials that the state says itself by now. */
+  /** Drops the revocations that the state shows itself. */
   #forgetDenials(): void {
     if (this.#holding) return
     for (const [hash, position] of this.#denials) if (this.#reached(position)) this.#denials.delete(hash)
@@ -291,7 +291,7 @@ export class FileStateView implements StateView {
   }
 }
 
-/** The tokens and accounts that have changed since; null where these are many. */
+/** The tokens and accounts that have changed since; null if there are many. */
 function readChanged(database: Database, since: number): { hashes: string[]; accounts: string[] } | null {
   const changed = (columns: string, table: string) =>
     database
@@ -314,7 +314,7 @@ function readToken({ token, delegated }: Opened, hash: string): GovernedToken | 
   return delegatedRow === null ? null : compileDelegated(delegatedRow)
 }
 
-/** By its real path: what leads to the file may lead to another one before SQLite opens the log beside it. */
+/** The real path: a link may point to another file before SQLite opens the log beside it. */
 function openReadOnly(named: string): Opened {
   const file = realpathSync(named)
   const inode = inodeOf(file)

@@ -1,10 +1,10 @@
 /**
- * A policy or a consumer group that names a token is for that token's rotations and clones too. Those have other ids, but
- * they share the account of the token: a rotation keeps it, a clone draws on it.
+ * A policy or a consumer group that names a token also covers that token's rotations and clones. They have other ids
+ * but share the account: a rotation keeps it, and a clone draws on it.
  */
 import type { Database } from 'bun:sqlite'
 
-/** The account that each of these tokens was made with; the id of the token itself where the state does not know it. */
+/** The account that each of these tokens was made with; the token's own id if the state does not know it. */
 export const accountsOfTokens = (database: Database, ids: readonly string[]): string[] =>
   database
     .query<{ account: string }, [string]>(

@@ -1,4 +1,4 @@
-/** A row of the state's `tokens`, opened. */
+/** Parses a row of the state's `tokens`. */
 import { z } from 'zod'
 import { keyClasses } from '../../identity/key-class.ts'
 import { roles } from '../../identity/permissions.ts'
@@ -38,7 +38,10 @@ const rowSchema = z.object({
   version: z.number(),
 })
 
-/** A token's accounts in order, its own first, as a JSON list of [id, requests, nano-dollars, requests and tokens a minute]. */
+/**
+ * A token's accounts in order, its own first, as a JSON list of [id, requests, nano-dollars, requests and tokens a
+ * minute].
+ */
 const accountsColumn = `(
   select json_group_array(
     json_array(each.value, a.max_requests, a.max_budget, a.rate_limit_rpm, a.rate_limit_tpm) order by each.key)
@@ -49,7 +52,7 @@ export const tokenColumns = Object.keys(rowSchema.shape)
   .map((column) => (column === 'accounts' ? `${accountsColumn} as accounts` : column))
   .join(', ')
 
-/** Compiles a row of `tokenColumns`. Throws where it has not the form that this version knows. */
+/** Compiles a row of `tokenColumns`. Throws if it is malformed for this version. */
 export function compileToken(row: unknown): GovernedToken {
   const read = rowSchema.parse(row)
   return {

@@ -174,7 +174,7 @@ export class TemporaryFleet {
     return hash
   }
 
-  /** As a peer makes one whose signal is lost: it is found with the next change. */
+  /** Like a peer whose signal is lost: the change is found with the next one. */
   addUnheardToken(): string {
     const hash = hashSecret(newId())
     this.#commit(() => this.#insertToken(hash, this.head().version))

@@ -296,7 +296,7 @@ test('neither lists nor calls an unapproved tool, from the moment of the change'
   expect(await listening.next()).toMatchObject({ method: 'notifications/tools/list_changed' })
   await listening.close()
   expect(names(await caller.ask('tools/list'), 'tools')).not.toContain('beta__echo')
-  const saysSo = [{ text: expect.stringContaining('held back until it is approved') }]
+  const saysSo = [{ text: expect.stringContaining('not approved yet') }]
   expect(await caller.call('beta__echo')).toMatchObject({ result: { isError: true, content: saysSo } })
   beta.unapproved.clear()
 })

@@ -26,12 +26,12 @@ export function passwordFault(password: string, email: string): string | null {
 export const hashPassword = (password: string): Promise<string> =>
   Bun.password.hash(password.normalize('NFC'), argon2id)
 
-/** A hash that no password has, made once: whoever has none is verified against it, which takes as long. */
+/** A hash without a password. Verifying against it takes as long for people who have none. */
 let nobodysHash: Promise<string> | undefined
 
-/** Whether the password is the one of this hash. Takes as long where there is no hash, and then is false. */
+/** Whether the password matches the hash. Takes as long, and is false, if there is no hash. */
 export async function verifyPassword(password: string, hash: string | null): Promise<boolean> {
-  // Awaited for everybody, or the first stranger of a process would take twice as long.
+  // Awaited for everybody. Otherwise the first unknown person of a process would take twice as long.
   nobodysHash ??= hashPassword(crypto.randomUUID())
   const nobodys = await nobodysHash
   const against = hash ?? nobodys

@@ -1,21 +1,21 @@
 /**
- * Slows guessing of passwords down, for each account and for each address, in the ledger, so that neither a restart nor
- * another control plane forgets.
+ * Slows down guessing of passwords, for each account and for each address. The counts are in the ledger, so neither a
+ * restart nor another control plane forgets them.
  *
- * An attempt is counted before its password is looked at, in one statement that refuses while the key is blocked: a
- * thousand attempts at once are as many as one after another. The first few are free; each further one blocks the key
- * for twice as long as the one before, up to a bound, so that nobody can lock a person out for good. A success forgives
- * the account everything and the address that one attempt only: whoever has an account of their own gains no guesses.
+ * An attempt is counted before its password is checked, by one statement that refuses while the key is blocked: a
+ * thousand concurrent attempts count like sequential ones. The first few are free. Each further one blocks the key
+ * twice as long as the one before, up to a bound, so that nobody can lock a person out for good. A success clears the
+ * account, but only one attempt of the address: an attacker with an account of their own gains no guesses.
  */
 import { Failure } from '../../failure.ts'
 import type { Database } from '../../store/open.ts'
 
 export interface ThrottleRule {
-  /** Attempts that are not slowed down. */
+  /** Attempts without a delay. */
   free: number
   firstDelayMilliseconds: number
   longestDelayMilliseconds: number
-  /** Without an attempt for so long, all is forgotten. */
+  /** After this long without an attempt everything is forgotten. */
   memoryMilliseconds: number
 }
 

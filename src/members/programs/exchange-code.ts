@@ -1,6 +1,7 @@
 /**
- * Turns a program's code into what the person approved: a session of theirs, or a token in their name. Neither kind of
- * code gives the other. A session can do all that the person can; a token has no expiry and outlives the sign-in.
+ * Exchanges a program's code for what the person approved: a session of theirs, or a token in their name. A code for
+ * one does not give the other. A session can do all that the person can; a token has no expiry and outlives the
+ * sign-in.
  */
 import { Failure } from '../../failure.ts'
 import { anonymous, type Principal } from '../../identity/principal.ts'
@@ -71,7 +72,7 @@ export async function exchangeForToken(
   })
   const uses = useCode(approval.codeHash, { kind: 'token', id: null }, clock.now())
   await onceOrReplay(dependencies, presented, requestId, () => recordChange(recorder, { event, ledger: uses }))
-  // Bound to the person: what the program spends is theirs, and their teams see what it does.
+  // Bound to the person: the program's spend is theirs, and their teams see its events.
   const asked = { name: presented.token_name, purpose: 'general', bindings: { user_id: approval.userId } }
   const made = await createToken(dependencies, { principal, requestId }, createTokenBody.parse(asked))
   if (await noteGivenToken(ledger, approval.codeHash, made.token.id)) return made
@@ -79,7 +80,7 @@ export async function exchangeForToken(
   throw invalidCode()
 }
 
-/** The approver as a caller: what is given is theirs to give. */
+/** The approver as a caller: what is granted must be theirs to grant. */
 const approver = ({ userId, role }: Approval): Principal => sessionPrincipal({ user_id: userId, role })
 
 async function approvalOf(
@@ -93,7 +94,7 @@ async function approvalOf(
   throw invalidCode()
 }
 
-/** Runs the change that uses a code up; where another use was faster, this one is its replay. */
+/** Runs the change that uses a code up. If another use was faster, this one is its replay. */
 async function onceOrReplay(
   dependencies: MemberDependencies,
   presented: PresentedCode,
@@ -123,7 +124,7 @@ async function endGiven(dependencies: MemberDependencies, given: Given, requestI
   if (tokenId !== null) await revokeGiven(dependencies, tokenId, requestId)
 }
 
-/** In nobody's name: whoever presented the code again is unknown. */
+/** Without an actor: whoever presented the code again is unknown. */
 async function revokeGiven(dependencies: MemberDependencies, tokenId: string, requestId: string): Promise<void> {
   const actor = { principal: { ...anonymous, name: 'system:code-replay', roles: ['owner' as const] }, requestId }
   await (await revokeToken(dependencies, actor, tokenId)).propagation()

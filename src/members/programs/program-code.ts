@@ -1,11 +1,10 @@
 /**
- * How a person hands a program a session or a token without telling it a password (handbook/people.md): the program
- * opens a page in the browser with a challenge, the person approves, the program gets a code and proves with the
+ * How a person gives a program a session or a token without giving it a password (handbook/people.md): the program
+ * opens a page in the browser with a challenge, the person approves, and the program gets a code and proves with the
  * verifier that it is the one that asked (PKCE, RFC 7636; the flow for native programs, RFC 8252).
  *
- * A code lives 60 s, works once, and is bound to the program, the redirect, the challenge and the person. All that can
- * be wrong with one is one answer. A code that is presented a second time was seen by somebody else: what it gave ends
- * (RFC 6749 section 4.1.2).
+ * A code lives 60 s, works once, and is bound to the program, the redirect, the challenge and the person. Every fault
+ * has the same answer. A reused code was seen by somebody else: what it gave ends (RFC 6749 section 4.1.2).
  */
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
@@ -22,7 +21,7 @@ import type { UserRole, UserStatus } from '../people/user-resource.ts'
 export const outOfBand = 'urn:ietf:wg:oauth:2.0:oob'
 
 const codeLifetimeMilliseconds = 60_000
-/** How long a used code is remembered, to notice its second use: longer than what it gave usually matters. */
+/** How long a used code is kept, to notice its second use. */
 const codeMemoryMilliseconds = 7 * 24 * 3600_000
 
 /** The permission a person needs to hand out a token. */
@@ -111,7 +110,7 @@ interface CodeRow {
   status: UserStatus
 }
 
-/** Whom a good code is from and what they approved. */
+/** The approver of a valid code and what they approved. */
 export interface Approval {
   codeHash: string
   userId: string
@@ -121,7 +120,7 @@ export interface Approval {
   tokenName: string | null
 }
 
-/** What a code gave, where it is presented again. */
+/** What a reused code had given. */
 export interface Given {
   codeHash: string
   userId: string
@@ -130,8 +129,8 @@ export interface Given {
 }
 
 /**
- * Looks at a code without using it up: an approval, or, where it was used before, what it gave. Throws `invalid_code`
- * for everything that does not fit.
+ * Checks a code without using it up. Returns the approval, or what a used code had given. Throws `invalid_code` for
+ * everything else.
  */
 export async function examineCode(
   ledger: Database,

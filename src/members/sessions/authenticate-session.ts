@@ -1,9 +1,9 @@
 /**
- * Who makes a call, where it carries the session of a person: `Authorization: Bearer gths_…` of a program, or the
- * cookie of a browser. An Authorization header decides alone; the cookie counts only without one.
+ * Identifies the person who calls by a session: `Authorization: Bearer gths_…` of a program, or the cookie of a
+ * browser. An Authorization header decides alone; the cookie counts only without one.
  *
- * A cookie is sent by the browser whoever asks it to, so a write with one must show two things more: that it comes from
- * a page of ours, and the session's CSRF token. A Bearer credential is never sent by itself and needs neither.
+ * A browser sends a cookie whoever causes the request. So a write with a cookie must also prove that it comes from our
+ * page, and carry the session's CSRF token. A Bearer credential is never sent automatically and needs neither.
  */
 import { Failure } from '../../failure.ts'
 import { permissionsOf } from '../../identity/permissions.ts'
@@ -20,7 +20,7 @@ export interface SessionAuthenticatorOptions {
   clock: Clock
   settings: SessionSettings
   baseUrl(): string
-  /** The origins our pages are served from. */
+  /** The origins of our pages. */
   origins(): readonly string[]
 }
 
@@ -29,7 +29,7 @@ const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** The Bearer credential of a request, or null. */
 export const bearerOf = (request: Request): string | null => bearerSecret(request.headers.get('authorization'))
 
-/** The live session a request carries, whichever way; `known` is true where it carries one that has ended. */
+/** The live session of a request; `known` is true if the request has one that has ended. */
 export async function sessionOf(
   request: Request,
   { ledger, clock, settings, baseUrl }: Omit<SessionAuthenticatorOptions, 'origins'>,
@@ -42,9 +42,9 @@ export async function sessionOf(
 }
 
 /**
- * Makes the function that turns a request into its Principal: null where it carries no session of a person (the caller
- * asks the next authenticator then). Throws `invalid_api_token` for a Bearer session that has ended, `csrf_refused` for
- * a write that a browser may have been tricked into.
+ * Makes the function that turns a request into its principal. Null if the request has no session of a person; then the
+ * caller asks the next authenticator. Throws `invalid_api_token` for an ended Bearer session, and `csrf_refused` for a
+ * write that a browser may have been tricked into.
  */
 export function createSessionAuthenticator(
   options: SessionAuthenticatorOptions,
@@ -68,7 +68,7 @@ function assertNotForged(request: Request, secret: string, origins: readonly str
   if (!isFromOurPage(request, origins) || !sameText(given, csrfToken(secret))) throw new Failure('csrf_refused')
 }
 
-/** Throws `consent_outdated` (409) where a page showed its question to another account than the one that answers it. */
+/** Throws `consent_outdated` (409) if a page was shown to another account than the one that answers it. */
 export function requireAccount({ user_id: userId }: LiveSession, shown: string): void {
   if (userId === shown) return
   throw new Failure('consent_outdated', { message: 'You are signed in as another account than the page showed' })

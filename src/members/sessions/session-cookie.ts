@@ -1,12 +1,12 @@
-/** What a browser sends and keeps: the session cookie (RFC 6265), and where a request came from. */
+/** The browser side: the session cookie (RFC 6265), and the origin of a request. */
 
 /** Over HTTPS no neighbouring host and no plain HTTP can plant a cookie of this name (RFC 6265bis section 4.1.3.2). */
 const sessionCookie = (baseUrl: string): string =>
   new URL(baseUrl).protocol === 'https:' ? '__Host-gatehouse_session' : 'gatehouse_session'
 
 /**
- * The value of the session cookie, or null. Two cookies of the name are none: one of them was planted, where its name
- * does not keep others from it, and there is no saying which.
+ * The value of the session cookie, or null. Two cookies of the name count as none: one of them was planted, and it is
+ * unknown which.
  */
 export function readSessionCookie(request: Request, baseUrl: string): string | null {
   const name = sessionCookie(baseUrl)
@@ -36,9 +36,9 @@ export const forgetSession = (baseUrl: string): string =>
   `${sessionCookie(baseUrl)}=; Max-Age=0; ${attributes(baseUrl)}`
 
 /**
- * Whether a request comes from a page of ours. Browsers say so in Sec-Fetch-Site (W3C Fetch Metadata), which no script
- * can set; those that do not send it, or a console on an origin of its own, are known by Origin (RFC 6454). A request
- * with neither does not come from a page.
+ * Whether a request comes from our page. Browsers say so in Sec-Fetch-Site (W3C Fetch Metadata), which no script can
+ * set. Browsers without it, or a console on its own origin, are recognised by Origin (RFC 6454). A request with
+ * neither does not come from a page.
  */
 export function isFromOurPage(request: Request, origins: readonly string[]): boolean {
   if (request.headers.get('sec-fetch-site') === 'same-origin') return true

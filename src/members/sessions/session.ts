@@ -1,8 +1,8 @@
 /**
  * Sessions of people: a `gths_` secret, kept by a browser as a cookie or by a program as a Bearer credential, and here
  * as a SHA-256. One lives until it is ended, unused for `session_idle_seconds`, or `session_lifetime_seconds` old;
- * expiry is computed when read. How somebody proved who they are is not a session's business: whatever signs in later
- * (OpenID Connect) calls `startSession` as the password does.
+ * expiry is computed when read. Sessions do not depend on how a person signed in: another method (OpenID Connect)
+ * would call `startSession` as the password does.
  */
 import { createHmac } from 'node:crypto'
 import type { Settings } from '../../config.ts'
@@ -92,7 +92,7 @@ export async function findSession(options: {
 const isLive = (row: SessionRow, settings: SessionSettings, now: number): boolean =>
   now < row.expires_at && now < row.last_used_at + settings.session_idle_seconds * 1000
 
-/** How old the last use may be in the record: a write for every call would cost more than it tells. */
+/** How old the recorded last use may be: a write for every call would cost more than it is worth. */
 const lastUseResolutionMilliseconds = 60_000
 
 async function touch(ledger: Database, row: SessionRow, now: number): Promise<void> {
@@ -125,7 +125,7 @@ export const endSession = (id: string, userId: string): Statement => ({
   args: [id, userId],
 })
 
-/** Ends all sessions of a person, but the one named, and the codes that would still give a program a new one. */
+/** Ends all sessions of a person except the named one, and the codes that would still give a program a new one. */
 export const endSessionsOf = (userId: string, exceptId: string | null = null): Statement[] => [
   { sql: 'delete from user_sessions where user_id = ? and id is not ?', args: [userId, exceptId] },
   { sql: 'update program_codes set expires_at = 0 where user_id = ? and used_at is null', args: [userId] },

@@ -1,6 +1,6 @@
 /**
- * The one-time link by which an owner signs in for the first time: its secret stands in the fragment, which browsers do
- * not send, so that it reaches no log. It lives 15 minutes and works once.
+ * The one-time link with which an owner signs in for the first time. Its secret is in the fragment, which browsers do
+ * not send, so it reaches no log. It lives 15 minutes and works once.
  */
 import { Failure } from '../../failure.ts'
 import { hashSecret, makeSecret, secretKind } from '../../identity/secret.ts'
@@ -24,8 +24,8 @@ interface SetupLinkOptions {
 }
 
 /**
- * Makes a link for a person, beside those that were made before: a control plane that is started again in the meantime
- * leaves the one that somebody was shown in force. The first that is used ends them all.
+ * Makes a link for a person, beside earlier ones: a restarted control plane leaves a link that was already shown
+ * valid. The first that is used ends them all.
  */
 export async function makeSetupLink({ ledger, ...options }: SetupLinkOptions): Promise<SetupLink> {
   const { link, insert } = newSetupLink(options)
@@ -45,13 +45,15 @@ export function newSetupLink({ userId, consoleUrl, clock, randomBytes }: Omit<Se
   return { link, insert }
 }
 
-/** Ends all links of a person: another one replaces them, or a password was set. */
+/** Ends all links of a person, because another one replaces them or a password was set. */
 export const endSetupLinks = (userId: string): Statement => ({
   sql: 'delete from setup_links where user_id = ?',
   args: [userId],
 })
 
-/** The first owner, while no owner can sign in by password yet: whom each start makes a link for. Null after that. */
+/**
+ * The first owner, while no owner can sign in by password; each start makes a link for this person. Null after that.
+ */
 export async function ownerAwaitingSetup(ledger: Database): Promise<string | null> {
   const [row] = await ledger.read<{ id: string }>(
     `select id from users where role = 'owner' and status = 'active'
@@ -61,7 +63,7 @@ export async function ownerAwaitingSetup(ledger: Database): Promise<string | nul
   return row?.id ?? null
 }
 
-/** Whom a link is for. Throws `invalid_setup_link`. Looking does not use it up. */
+/** The person of a link. Throws `invalid_setup_link`. Does not use it up. */
 export async function setupLinkUser(ledger: Database, secret: string, now: number): Promise<string> {
   const failure = new Failure('invalid_setup_link', { param: 'secret' })
   if (secretKind(secret) !== 'oauthCode') throw failure
@@ -73,7 +75,7 @@ export async function setupLinkUser(ledger: Database, secret: string, now: numbe
   return row.user_id
 }
 
-/** Makes the transaction fail where the link is no longer in force; setting the password then ends it. */
+/** Makes the transaction fail if the link is no longer valid; setting the password then ends it. */
 export const requireSetupLink = (secret: string, now: number): Statement => ({
   sql: `insert into guards (holds) select 0 where not exists
     (select 1 from setup_links where hash = ? and used_at is null and expires_at > ?)`,

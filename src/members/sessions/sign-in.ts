@@ -1,6 +1,6 @@
 /**
- * Signing in by e-mail and password: throttle, verify, start a session. Every refusal is the same one and takes as
- * long, whether the account is unknown, disabled, has no password, or the password is wrong.
+ * Signs in by e-mail and password: throttle, verify, start a session. Every refusal is the same and takes as long,
+ * whether the account is unknown, disabled, has no password, or the password is wrong.
  */
 import { Failure } from '../../failure.ts'
 import { anonymous } from '../../identity/principal.ts'
@@ -27,8 +27,8 @@ export interface SignedIn {
 }
 
 /**
- * Starts a browser session. Throws `sign_in_throttled` or `invalid_credentials`. A session the browser had before is
- * the caller's to end: the new one never takes over its secret.
+ * Starts a browser session. Throws `sign_in_throttled` or `invalid_credentials`. The caller ends a former session of
+ * the browser; its secret is never reused.
  */
 export async function signIn(
   dependencies: MemberDependencies,
@@ -36,7 +36,7 @@ export async function signIn(
 ): Promise<SignedIn> {
   const { ledger, clock } = dependencies
   const keys = { account: accountKey(attempt.email), address: addressKey(attempt.address) }
-  // The address first: one that is blocked must not be able to use up an account's attempts.
+  // The address first: a blocked address must not use up an account's attempts.
   await countAttempt(ledger, keys.address, addressRule, clock.now())
   await countAttempt(ledger, keys.account, accountRule, clock.now())
   const user = await findUserByEmail(ledger, attempt.email)
@@ -64,7 +64,7 @@ export async function provePassword(
 }
 
 /**
- * Starts a browser session for a person who has proved who they are. Throws `conflict` where they were disabled or
+ * Starts a browser session for a person who has proved their identity. Throws `conflict` if they were disabled or
  * their password was replaced since `user` was read: what ended their sessions must end this one too.
  */
 export async function startBrowserSession(
@@ -100,7 +100,7 @@ async function recordRefusal(
     refused: 'invalid_credentials',
     principal: anonymous,
     requestId,
-    // What was typed is not recorded: people type passwords into the wrong field.
+    // The typed address is not recorded: people type passwords into the wrong field.
     details: { address, user_id: user?.id ?? null },
   })
   await dependencies.recorder.append([event])

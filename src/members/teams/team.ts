@@ -1,4 +1,4 @@
-/** Teams: their record. Which teams' events a caller sees is decided in `events/visibility.ts`. */
+/** The record of a team. Which teams' events a caller sees is decided in `events/visibility.ts`. */
 import { timestamp } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
 import type { Team } from './team-resource.ts'
@@ -27,5 +27,5 @@ export async function findTeam(ledger: Database, id: string): Promise<TeamRow | 
   return row ?? null
 }
 
-/** The team that owns what has no other owner (handbook/tokens.md); it keeps its name and cannot be deleted. */
+/** The team that owns records without another owner (handbook/tokens.md). It keeps its name and cannot be deleted. */
 export const defaultTeamName = 'default'

@@ -1,7 +1,7 @@
 /**
- * The authorization request (RFC 6749 section 4.1.1) as two tables of checks. What the first finds wrong is shown to the
- * person and never redirected, because nothing says yet that the address is the application's (section 4.1.2.1). What
- * the second finds wrong goes back to the application, with its `state` and the issuer (RFC 9207).
+ * The authorization request (RFC 6749 section 4.1.1) as two tables of checks. Errors of the first are shown to the
+ * person and never redirected, because the address is not yet known to be the application's (section 4.1.2.1). Errors
+ * of the second are sent to the application, with its `state` and the issuer (RFC 9207).
  */
 
 import type { Client } from '../clients/client.ts'
@@ -13,7 +13,7 @@ import { readResource } from './resource.ts'
 
 export interface AuthorizeFacts {
   parameters: Parameters
-  /** Of the `client_id` that came; null where there is none of that id. */
+  /** The client of `client_id`; null if there is none. */
   client: Client | null
   active: readonly Scope[]
   resources: readonly string[]
@@ -142,20 +142,22 @@ export const redirectChecks: readonly Check<AuthorizeFacts>[] = [
   },
 ]
 
-/** `state` as it came; null where there is none, or none that can be sent back as it is. */
+/** `state` unchanged; null if there is none, or one that cannot be sent back unchanged. */
 export function stateOf(parameters: Parameters): string | null {
   const state = single(parameters, 'state')
   return state?.isWellFormed() === true ? state : null
 }
 
-/** What is asked for; where nothing is, what the client is registered for and is active (RFC 6749 section 3.3). */
+/**
+ * The requested scopes; without a parameter the active ones that the client is registered for (RFC 6749 section 3.3).
+ */
 function scopeOf({ parameters, client, active }: AuthorizeFacts): string[] {
   const asked = single(parameters, 'scope')
   if (asked !== null) return readScope(asked) ?? []
   return (client?.scope ?? []).filter((word) => isScope(word) && active.includes(word))
 }
 
-/** A request that may be put before the person. */
+/** A request that may be shown to the person. */
 export interface Authorization {
   client: Client
   redirectUri: string
@@ -171,13 +173,16 @@ export type Considered =
   | { kind: 'redirect'; to: string; refusal: Refusal }
   | { kind: 'ask'; authorization: Authorization }
 
-/** Runs both tables. `issuer` is what a redirect names as its sender. */
+/** Runs both tables. `issuer` is the sender named in a redirect. */
 export function considerAuthorization(facts: AuthorizeFacts, issuer: string): Considered {
   const { parameters, client } = facts
   const shown = firstRefusal(pageChecks, facts)
   const redirectUri = single(parameters, 'redirect_uri')
   if (shown !== null || client === null || redirectUri === null) {
-    return { kind: 'page', refusal: shown ?? refuse('invalid_request', 'The request could not be understood') }
+    return {
+      kind: 'page',
+      refusal: shown ?? refuse('invalid_request', 'The request is malformed: see /v1/openapi.json'),
+    }
   }
   const state = stateOf(parameters)
   const refusal = firstRefusal(redirectChecks, facts)

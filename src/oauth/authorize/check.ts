@@ -1,6 +1,6 @@
 /**
- * A protocol endpoint as a table of named checks in order, each with the place that demands it. A check looks at facts
- * and says what is wrong, or null; the first that says something decides.
+ * A protocol endpoint as an ordered table of named checks, each with its source. A check looks at facts and returns an
+ * error or null. The first error decides.
  */
 
 /** RFC 6749 sections 4.1.2.1 and 5.2; RFC 8707 section 2. */
@@ -17,9 +17,9 @@ export type OAuthErrorCode =
 
 export interface Refusal {
   error: OAuthErrorCode
-  /** For the developer of the application; holds nothing that was sent. */
+  /** For the developer of the application. Contains nothing that was sent. */
   description: string
-  /** A secret that works once was presented again: all that came of it must end. */
+  /** A one-time secret was presented again: everything that came of it must end. */
   replay?: true
 }
 
@@ -32,7 +32,7 @@ export interface Check<Facts> {
 
 export const refuse = (error: OAuthErrorCode, description: string): Refusal => ({ error, description })
 
-/** What the first check that finds fault says; null where none does. */
+/** The error of the first check that fails; null if all pass. */
 export function firstRefusal<Facts>(checks: readonly Check<Facts>[], facts: Facts): Refusal | null {
   for (const { check } of checks) {
     const refusal = check(facts)

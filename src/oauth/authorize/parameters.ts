@@ -1,6 +1,6 @@
 /**
- * Protocol parameters as they came. One without a value counts as left out, one that nobody knows is ignored, and of
- * those that are known none may come twice (RFC 6749 sections 3.1, 3.2), `resource` excepted (RFC 8707 section 2).
+ * Protocol parameters as they came. One without a value counts as absent, an unknown one is ignored, and a known one
+ * must not come twice (RFC 6749 sections 3.1, 3.2), except `resource` (RFC 8707 section 2).
  */
 export type Parameters = ReadonlyMap<string, readonly string[]>
 
@@ -28,7 +28,7 @@ function textOf(value: unknown): string {
   return value === null || value === undefined ? '' : JSON.stringify(value)
 }
 
-/** The value of a parameter that came once; null where it came not at all, or more than once. */
+/** The value of a parameter that came exactly once; otherwise null. */
 export function single(parameters: Parameters, name: string): string | null {
   const values = parameters.get(name) ?? []
   return values.length === 1 ? (values[0] ?? null) : null

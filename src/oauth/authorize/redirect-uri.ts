@@ -1,8 +1,8 @@
 /**
- * Where a person is sent back to (oauth/README.md). A redirect URI is compared as a string and never
- * parsed for comparing (RFC 9700 section 4.1.3), so it is registered in the one spelling that parsers agree on: no
- * upper-case host, default port, dot segment or backslash. Loopback ports are exact too, a stated deviation from RFC
- * 8252 section 7.3.
+ * Where a person is redirected to (oauth/README.md). A redirect URI is compared as a string and never parsed for
+ * comparing (RFC 9700 section 4.1.3), so it is registered in the one spelling that parsers agree on: no upper-case
+ * host, default port, dot segment or backslash. Loopback ports are exact too, a deliberate deviation from RFC 8252
+ * section 7.3.
  */
 
 const loopbackHosts: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
@@ -10,7 +10,7 @@ const loopbackHosts: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[
 const answerParameters = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri']
 const longest = 2000
 
-/** Why a text cannot be registered as a redirect URI, in words; null where it can. */
+/** Why a text cannot be registered as a redirect URI; null if it can. */
 export function redirectUriFault(text: string): string | null {
   if (text.length > longest) return `A redirect URI has at most ${longest} characters`
   const url = URL.canParse(text) ? new URL(text) : null

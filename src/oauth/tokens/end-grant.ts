@@ -1,12 +1,12 @@
 /**
- * Ends what a person approved: no code or refresh token of it works from the first step on, no access token from the
- * second on, which gateways hear of like of any revocation (fleet/README.md, Revocation).
+ * Ends an approval: from the first step on none of its codes and refresh tokens works, from the second on no access
+ * token, which gateways learn like any revocation (fleet/README.md, Revocation).
  *
- *   1. ledger   the grant is revoked
- *   2. state    its access tokens are revoked; ledger: the grant has ended; one change with its event
+ *  1. ledger   the grant is revoked
+ *  2. state    its access tokens are revoked; ledger: the grant has ended; one change with its event
  *
- * A process may die between the two: `settleEndings` finishes. A token that is being issued meanwhile either stands in
- * the state before step 2, or its issuer, who looks at the grant after writing it, finds step 1 done.
+ * A process may die between the two: `settleEndings` finishes. A token that is being issued meanwhile is either in the
+ * state before step 2, or its issuer, who reads the grant after writing it, finds step 1 done.
  */
 import type { EventType } from '../../events/event-types.ts'
 import type { Principal } from '../../identity/principal.ts'
@@ -19,7 +19,7 @@ import { liveAccessTokens, revokeAccessTokens } from './access-token.ts'
 
 export interface Ending {
   type: Extract<EventType, 'oauth.token_revoked' | 'oauth.replay_detected'>
-  /** Why, in one stable word. */
+  /** The reason, as a stable code. */
   cause: 'client' | 'code_replay' | 'refresh_replay' | 'user_disabled' | 'interrupted'
   principal: Principal
   requestId: string
@@ -31,7 +31,7 @@ interface Ended {
   userId: string
 }
 
-/** Ends a grant; one that has been revoked before is only finished. Gives the version of the state that says so. */
+/** Ends a grant; a revoked one is only finished. Returns the state version with the revocation. */
 export async function endGrant(dependencies: OAuthDependencies, grant: Ended, ending: Ending): Promise<number> {
   const { ledger, clock } = dependencies
   await ledger.write([

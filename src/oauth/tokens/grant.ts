@@ -1,6 +1,6 @@
 /**
- * What a person approved, in the ledger: one row for each approval, with its code, and the refresh tokens that followed.
- * Secrets are there as SHA-256; what is found by a hash of 178 random bits needs no comparison in constant time.
+ * Approvals in the ledger: one row for each, with its code, and the refresh tokens that followed. Secrets are stored
+ * as SHA-256. A look-up by the hash of 178 random bits needs no comparison in constant time.
  */
 
 import { hashSecret, makeSecret } from '../../identity/secret.ts'
@@ -23,7 +23,7 @@ export interface Grant {
   revokedAt: number | null
 }
 
-/** How long a grant that has ended is remembered, to notice the replay of what it gave. */
+/** How long an ended grant is kept, to notice the replay of what it gave. */
 export const grantMemoryMilliseconds = 7 * 24 * 3600_000
 
 /** An approval and its code; both exist once the statements have run. */
@@ -99,7 +99,7 @@ export async function findRefreshToken(
   return { grant: openGrant(row), refresh: { expiresAt: row.idle_at, usedAt: row.used_at } }
 }
 
-/** Whether the grant is still one that tokens may be given for. */
+/** Whether tokens may still be given for the grant. */
 export async function isRevoked(ledger: Database, id: string): Promise<boolean> {
   const [row] = await ledger.read('select 1 from oauth_grants where id = ? and revoked_at is null', [id])
   return row === undefined
@@ -137,7 +137,7 @@ export const rotateRefreshToken = ({ secret, grantId, now, next }: Use): Stateme
   insertRefresh(next, grantId),
 ]
 
-/** Takes a use back that gave nothing: the code, or the refresh token, is good again. */
+/** Undoes a use that gave nothing: the code, or the refresh token, works again. */
 export const unuseCode = ({ grantId, next }: Use): Statement[] => [
   { sql: 'update oauth_grants set code_used_at = null where id = ?', args: [grantId] },
   deleteRefresh(next),

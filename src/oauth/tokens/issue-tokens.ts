@@ -1,14 +1,14 @@
 /**
- * Gives tokens for a code or a refresh token (RFC 6749 sections 4.1.3, 4.1.4, 6). In this order:
+ * Issues tokens for a code or a refresh token (RFC 6749 sections 4.1.3, 4.1.4, 6), in this order:
  *
- *   1. the tables of `token-request.ts`; a replay ends the family
- *   2. ledger   the code or refresh token is used up and the next refresh token made, in one transaction: of two that
- *               present it at once one gets through, the other is its replay
- *   3. state    the access token, with its event
- *   4. the grant and the person are looked at again: what was revoked meanwhile ends before anybody has the secret
+ *  1. the tables of `token-request.ts`; a replay ends the family
+ *  2. ledger   the code or refresh token is used up and the next refresh token made, in one transaction: of two that
+ *              present it at once one succeeds, and the other is a replay
+ *  3. state    the access token, with its event
+ *  4. the grant and the person are read again: what was revoked meanwhile ends before anybody has the secret
  *
- * Where 3 or 4 fails, the use is taken back, so that an outage costs nobody an approval. A process that dies after 2 has
- * given nothing: the next use of the code or refresh token counts as a replay, and the person is asked again. Nothing is
+ * If 3 or 4 fails, the use is undone, so that an outage costs nobody an approval. A process that dies after 2 has given
+ * nothing: the next use of the code or refresh token counts as a replay, and the person is asked again. Nothing is
  * issued twice.
  */
 import { brokenConstraint } from '../../events/log/append.ts'
@@ -135,11 +135,11 @@ interface Presented<Facts extends GrantFacts> {
 interface Gift {
   type: 'oauth.token_issued' | 'oauth.token_refreshed'
   scope: readonly string[]
-  /** What is presented, and works once. */
+  /** The presented code or refresh token, which works once. */
   secret: string
   use(use: Use): Statement[]
   unuse(use: Use): Statement[]
-  /** Looks at the same request anew, which finds that somebody else was first. */
+  /** Checks the same request again, which shows that another use was first. */
   again(): Promise<TokenAnswer | Refusal>
 }
 
@@ -165,7 +165,7 @@ async function give<Facts extends GrantFacts>(
   }
   const issue: Issue = { type: gift.type, scope: gift.scope, resources: resourcesOfToken(facts), requestId }
   const access = await issueAccessToken(dependencies, grant, issue).catch(async (error: unknown) => {
-    // Where not even this works, the next use counts as a replay.
+    // If this fails too, the next use counts as a replay.
     await ledger.write(gift.unuse(use)).catch(() => undefined)
     throw error
   })
@@ -179,7 +179,7 @@ async function give<Facts extends GrantFacts>(
   }
 }
 
-/** Ends the family and waits until gateways know: from the answer on, nothing of it works. */
+/** Ends the family and waits until gateways know: nothing of it works after the answer. */
 async function endReplayed(
   dependencies: OAuthDependencies,
   grant: Grant,
@@ -198,7 +198,7 @@ interface Issue {
   requestId: string
 }
 
-/** The secret of a new access token; null where the approval ended meanwhile, and then the token has ended too. */
+/** The secret of a new access token; null if the approval ended meanwhile, and the token with it. */
 async function issueAccessToken(
   dependencies: OAuthDependencies,
   grant: Grant,

@@ -1,7 +1,7 @@
 /**
- * The revocation endpoint (RFC 7009). A refresh token ends its grant with all access tokens of it, an access token only
- * itself; what is none of ours, or has ended, is answered like success (section 2.2). `token_type_hint` is a hint and
- * not needed: a token says itself what it is.
+ * The revocation endpoint (RFC 7009). A refresh token ends its grant with all access tokens, an access token only
+ * itself. A foreign or ended token is answered like success (section 2.2). `token_type_hint` is not needed: a token
+ * shows its own type.
  */
 
 import { secretKind } from '../../identity/secret.ts'
@@ -32,7 +32,7 @@ export const revocationChecks: readonly Check<RequestFacts>[] = [
 
 const foreign = refuse('invalid_grant', 'The token was given to another application')
 
-/** What became of it: who of the gateways knows, where there was something to revoke. */
+/** The result: the propagation to gateways, if there was something to revoke. */
 export type Revoked = { propagation?: Propagation }
 
 export async function revoke(

@@ -1,7 +1,7 @@
 /**
- * The token endpoint (RFC 6749 section 3.2) as tables of checks: what every request must be, then what a code must be
- * (section 4.1.3, PKCE), or a refresh token (section 6). A check that finds a secret presented for the second time says
- * so: whoever runs the tables then ends all that came of it.
+ * The token endpoint (RFC 6749 section 3.2) as tables of checks: for every request, then for a code (section 4.1.3,
+ * PKCE) or a refresh token (section 6). A check that finds a reused secret says so, and the caller then ends
+ * everything that came of it.
  */
 import { type Check, type Refusal, refuse } from '../authorize/check.ts'
 import { isRepeated, type Parameters, single } from '../authorize/parameters.ts'
@@ -18,12 +18,12 @@ export interface RequestFacts {
   client: Client | null
 }
 
-/** What is known once the request itself is in order. */
+/** What is known after the request itself was checked. */
 export interface GrantFacts extends RequestFacts {
   /** Milliseconds since the epoch. */
   now: number
   resources: readonly string[]
-  /** Where the code or refresh token belongs; null where it is none of ours. */
+  /** The grant of the code or refresh token; null if it is unknown. */
   grant: Grant | null
   /** Whether the person may still sign in. */
   userActive: boolean
@@ -35,7 +35,7 @@ export interface RefreshFacts extends GrantFacts {
 }
 
 const once = ['grant_type', 'client_id', 'code', 'redirect_uri', 'code_verifier', 'refresh_token', 'scope'] as const
-/** Every parameter that the token and revocation endpoints look at. */
+/** Every parameter that the token and revocation endpoints read. */
 export const known = [...once, 'resource', 'token'] as const
 
 export const required = (name: string, source: string): Check<RequestFacts> => ({
@@ -210,13 +210,13 @@ export const refreshChecks: readonly Check<RefreshFacts>[] = [
   approvedResource,
 ]
 
-/** What a refresh asks for; all that was approved where it does not say; null where it cannot be read. */
+/** The scope that a refresh asks for; everything approved if it does not say; null if it is malformed. */
 export function scopeOfRefresh({ parameters, grant }: Pick<RefreshFacts, 'parameters' | 'grant'>): string[] | null {
   const asked = single(parameters, 'scope')
   return asked === null ? [...(grant?.scope ?? [])] : readScope(asked)
 }
 
-/** The resources of the access token: those asked for, else all that were approved; empty for everywhere. */
+/** The resources of the access token: the requested ones, else all approved ones; empty for everywhere. */
 export function resourcesOfToken({ parameters, grant, resources }: GrantFacts): string[] {
   const asked = (parameters.get('resource') ?? []).flatMap((text) => readResource(text, resources) ?? [])
   return asked.length > 0 ? [...new Set(asked)] : [...(grant?.resources ?? [])]

@@ -1,4 +1,4 @@
-/** Cloning: a token of its own with equal or narrower scope, whose use also draws on its source's accounts. */
+/** Clones a token: the clone has an equal or narrower scope, and its use also draws on its source's accounts. */
 import { Failure } from '../../failure.ts'
 import { accountsWith, creatorStands, findCreator, withinCreator } from '../creation/creator.ts'
 import { type Actor, mint, scopeDetails, tokenEvent } from '../creation/minting.ts'
@@ -50,7 +50,7 @@ export async function cloneToken(
   const [named, stands] = [namedStand(scope, inherited), creatorStands(creator)]
   const { head } = await deps.recorder.change({
     event: tokenEvent({ type: 'token.cloned', actor, token, eventTeamId, details }, deps),
-    // Narrowed, rotated or revoked meanwhile: then this clone would be measured against what no longer holds.
+    // The source was narrowed, rotated or revoked meanwhile, so this clone was checked against an outdated scope.
     guard: {
       sql: `select version = ? and ${named.sql} and ${stands.sql} from tokens where id = ?`,
       args: [source.version, ...named.args, ...stands.args, id],

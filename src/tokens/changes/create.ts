@@ -1,4 +1,4 @@
-/** Making a token from what a caller asks for (POST /v1/tokens). */
+/** Creates a token from a request (POST /v1/tokens). */
 
 import { accountsWith, creatorStands, findCreator } from '../creation/creator.ts'
 import { type Actor, mint, scopeDetails, tokenEvent } from '../creation/minting.ts'
@@ -9,7 +9,7 @@ import type { CreateTokenBody } from '../token-body.ts'
 
 export interface MadeToken {
   token: StoredToken
-  /** Shown once, kept nowhere. */
+  /** Shown once and not stored. */
   secret: string
 }
 

@@ -1,4 +1,6 @@
-/** Revoking a token: at once for the control plane, and for gateways as soon as they have made the denial durable. */
+/**
+ * Revokes a token: at once for the control plane, and for gateways as soon as they have made the revocation durable.
+ */
 
 import { requireVersion } from '../../api/entity-tag.ts'
 import { versionArgument } from '../../events/recorder.ts'
@@ -19,14 +21,13 @@ import { requireToken } from '../visibility.ts'
 
 export interface Revoked {
   token: StoredToken
-  /** Waits for the gateways and says who has it; nothing fails before it is asked. */
+  /** Waits for the gateways and reports the propagation. Nothing fails before it is called. */
   propagation: () => Promise<Propagation>
 }
 
 /**
- * Revokes a token; one that is revoked already stays as it is, whatever version was read (RFC 9110 section 13.1.1). One
- * that it replaced and that has a grace period keeps that. `headers` may hold If-Match. Throws `not_found`,
- * `version_mismatch`.
+ * Revokes a token. A revoked one stays as it is, whatever version was read (RFC 9110 section 13.1.1). The predecessor
+ * of a rotation keeps its grace period. `headers` may contain If-Match. Throws `not_found`, `version_mismatch`.
  */
 export async function revokeToken(
   deps: TokenDependencies,
@@ -42,7 +43,7 @@ export async function revokeToken(
     return await recordRevocation(deps, actor, token, { row, revocation, asRead: headers.has('if-match') })
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== 'conflict') throw error
-    // Somebody else revoked it meanwhile; the state knows, even if that one has not finished writing to the ledger.
+    // Another caller revoked it meanwhile. The state knows, even if that caller has not yet written to the ledger.
     const { revokedAt, version } = await requireStateRow(deps.state, id)
     if (revokedAt === null) throw headers.has('if-match') ? new Failure('version_mismatch', { cause: error }) : error
     return { token: { ...token, revokedAt, version }, propagation: () => deps.fleet.propagation(version) }
@@ -50,10 +51,10 @@ export async function revokeToken(
 }
 
 /**
- * Revokes a token of whatever class and says why; the id of the event is the proof. `cutRunning` also ends the requests
- * and connections that the token has open on connected gateways. One that was only revoked takes this on once. Whoever
- * does this wants nobody to come in by that token: those it replaced which are in their grace period end with it. Throws
- * `not_found`, and `token_not_active` where it has been revoked so already.
+ * Revokes a token of any class with a reason; the id of the event is the evidence. `cutRunning` also ends its open
+ * requests and connections on connected gateways. A token that was only revoked can be revoked this way once.
+ * Predecessors in their grace period are revoked too, since nobody may use the token any more. Throws `not_found`, and
+ * `token_not_active` if it was already revoked this way.
  */
 export async function emergencyRevokeToken(
   deps: TokenDependencies,
@@ -70,11 +71,11 @@ export async function emergencyRevokeToken(
   return recordRevocation(deps, actor, token, { row, revocation, cutRunning, replaced })
 }
 
-/** A token as both databases have it, read at once; without a row in the state it is for `recordRevocation` to refuse. */
+/** A token as both databases have it, read in parallel. Without a row in the state, `recordRevocation` refuses it. */
 const readBoth = (deps: TokenDependencies, { principal }: Actor, id: string): Promise<[StoredToken, StateRow | null]> =>
   Promise.all([requireToken(deps.ledger, principal, id), findStateRow(deps.state, id)])
 
-/** The tokens that this one replaced, one after the other, which may still be used. */
+/** The predecessors of this token that may still be used. */
 async function replacedInGrace(deps: TokenDependencies, { rotatedFrom }: StoredToken): Promise<StoredToken[]> {
   const before = rotatedFrom === null ? null : await findToken(deps.ledger, rotatedFrom)
   if (before === null) return []
@@ -86,7 +87,7 @@ interface RevocationPlan {
   row: StateRow | null
   revocation: Revocation
   cutRunning?: boolean
-  /** Only where nobody has changed the token since it was read. */
+  /** Holds only if nobody has changed the token since it was read. */
   asRead?: boolean
   replaced?: readonly StoredToken[]
 }
@@ -117,7 +118,7 @@ async function recordRevocation(
     },
     deps,
   )
-  // Gateways have it before the ledger: their acknowledgements are waited for meanwhile.
+  // Gateways get it before the ledger is written, so their acknowledgements arrive meanwhile.
   let propagation: Promise<Propagation> | null = null
   const { head } = await deps.recorder.change({
     event,
@@ -138,7 +139,7 @@ async function recordRevocation(
     onlyRevocations: true,
     announced({ version }) {
       propagation = deps.fleet.propagation(version)
-      // Whoever asks for it is told.
+      // The caller gets the error.
       propagation.catch(() => undefined)
     },
   })

@@ -1,6 +1,7 @@
 /**
- * Rotation: a new token of the same profile and the same usage accounts, so that it renews no limit; the old one is
- * refused at once or when the grace period ends. Of two rotations at once one is done and the other is a conflict.
+ * Rotation: a new token with the same profile and the same usage accounts, so that no limit is refilled. The old one
+ * is refused at once or when its grace period ends. Of two concurrent rotations one succeeds and the other is a
+ * conflict.
  */
 
 import { requireVersion } from '../../api/entity-tag.ts'
@@ -23,13 +24,13 @@ import { requireToken } from '../visibility.ts'
 import type { MadeToken } from './create.ts'
 
 export interface RotatedToken extends MadeToken {
-  /** Waits for the gateways and says who has it; nothing waits, or can fail, before it is asked. */
+  /** Waits for the gateways and reports the propagation. Nothing waits, or can fail, before it is called. */
   propagation: () => Promise<Propagation>
 }
 
 /**
- * `headers` may hold If-Match. Throws `not_found`, `version_mismatch`, `token_already_rotated` (with `rotated_to_id`),
- * `token_not_active`, `permission_denied`.
+ * `headers` may contain If-Match. Throws `not_found`, `version_mismatch`, `token_already_rotated` (with
+ * `rotated_to_id`), `token_not_active`, `permission_denied`.
  */
 export async function rotateToken(
   deps: TokenDependencies,
@@ -107,7 +108,7 @@ async function rotate(
     secret: minted.secret,
     async propagation() {
       const told = await deps.fleet.propagation(head.version)
-      // Who has been told still accepts the old secret until its grace ends.
+      // Gateways that know of it still accept the old secret until its grace period ends.
       return { ...told, effective_by: timestamp(Math.max(Date.parse(told.effective_by), rotatedAt)) }
     },
   }

@@ -1,4 +1,4 @@
-/** Updating: name and metadata freely, everything else only narrower, by one who read the present version. */
+/** Updates a token: name and metadata freely, everything else only narrower, and only from the present version. */
 
 import { requireVersion } from '../../api/entity-tag.ts'
 import { versionArgument } from '../../events/recorder.ts'
@@ -21,15 +21,15 @@ import { requireToken } from '../visibility.ts'
 
 export interface Updated {
   token: StoredToken
-  /** Waits for the gateways and says who has it; nothing waits, or can fail, before it is asked. */
+  /** Waits for the gateways and reports the propagation. Nothing waits, or can fail, before it is called. */
   propagation: () => Promise<Propagation>
-  /** Where a limit was changed, how it stands when gateways have given back what no request holds. */
+  /** After a change of limits: their use once gateways have returned what no request holds. */
   usage: () => Promise<LimitUsage | null>
 }
 
 /**
- * `headers` may hold If-Match. Throws `version_mismatch` where it is another version, `token_scope_widened` naming
- * the first wider field, `token_not_active`, `permission_denied`, `conflict` where somebody else was faster.
+ * `headers` may contain If-Match. Throws `version_mismatch` for another version, `token_scope_widened` with the first
+ * wider field, `token_not_active`, `permission_denied`, `conflict` if another change was faster.
  */
 export async function updateToken(
   deps: TokenDependencies,
@@ -100,7 +100,8 @@ async function write(
         version: versionArgument,
       }),
     ],
-    // A new name takes no right away; only for what does, gateways hold the token back until they have read it.
+    // A new name removes no right. Only if a right is removed, gateways refuse the token until they have read the
+    // change.
     deny: Bun.deepEquals(scopeColumns(token), scopeColumns(scope)) ? [] : [only.hash],
   })
   return {
@@ -110,7 +111,7 @@ async function write(
   }
 }
 
-/** What an event says of an update: each changed limit with both values; of metadata only that it changed. */
+/** The details of an update event: each changed limit with both values; for metadata only that it changed. */
 function changedFields(before: StoredToken, after: Omit<StoredToken, 'version'>): Record<string, unknown> {
   const [from, to] = [before, after].map((token) => ({ ...scopeDetails(token), name: token.name }))
   const fields = [...new Set(Object.keys({ ...from, ...to }))] as (keyof typeof from)[]

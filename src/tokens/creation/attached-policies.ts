@@ -1,6 +1,6 @@
 import type { Database } from '../../store/open.ts'
 
-/** The policies that a token names, in its order, with what people call them; deleted ones are gone. */
+/** The policies that a token names, in order, with their display names; deleted ones are left out. */
 export async function attachedPolicies(
   ledger: Database,
   ids: readonly string[],

@@ -1,11 +1,11 @@
 /**
- * How the token that makes another one bounds it (handbook/tokens.md). Making is create, clone and rotate.
+ * How a token limits the tokens that it makes (handbook/tokens.md), by create, clone or rotate.
  *
- *   1. What the request leaves out is inherited from the creator where the creator is narrower (`withinCreator`).
- *   2. What the request asks for beyond the creator is refused (`checkGrant` in rules.ts).
- *   3. The new token also draws on the accounts of the creator's limits, so that many tokens share one limit.
+ *  1. What the request leaves out is inherited from the creator if the creator is narrower (`withinCreator`).
+ *  2. What the request asks for beyond the creator is refused (`checkGrant` in rules.ts).
+ *  3. The new token also draws on the accounts of the creator's limits, so that many tokens share one limit.
  *
- * People have no such bounds: a session makes tokens without limits.
+ * People have no such limits: a session makes tokens without limits.
  */
 
 import type { Principal } from '../../identity/principal.ts'
@@ -16,16 +16,16 @@ import type { TokenScope } from '../scope.ts'
 import { findToken, type StoredToken } from '../stored-token.ts'
 
 export interface Creator {
-  /** Its `expiresAt` is the instant at which the creator really ends: its expiry, or the end of its grace period. */
+  /** Its `expiresAt` is when the creator really ends: its expiry, or the end of its grace period. */
   token: StoredToken
   /**
-   * The accounts of its limits, its sources' included. An access policy may count by account, and a consumer group or a
-   * policy that names the token finds what it makes by account, so these make all count.
+   * The accounts of its limits and of its sources' limits. An access policy may count by account, and consumer groups
+   * and policies that name the token cover its tokens by account, so then all accounts count.
    */
   accountIds: readonly string[]
 }
 
-/** The token that the principal calls with; null where a person calls. */
+/** The calling token; null if a person calls. */
 export async function findCreator(
   { state, ledger }: { state: Database; ledger: Database },
   { tokenId }: Pick<Principal, 'tokenId'>,
@@ -45,8 +45,8 @@ export async function findCreator(
 }
 
 /**
- * The scope with each limit of the creator that is narrower. Where the two name different things (two providers), the
- * scope stays as it is, and `checkGrant` refuses it.
+ * The scope with each narrower limit of the creator. If both name different things (two providers), the scope stays as
+ * it is, and `checkGrant` refuses it.
  */
 export function withinCreator(scope: TokenScope, creator: Creator | null): TokenScope {
   if (creator === null) return scope
@@ -67,13 +67,13 @@ export function withinCreator(scope: TokenScope, creator: Creator | null): Token
   }
 }
 
-/** The accounts that a token draws on which the creator makes from a token with these. */
+/** The accounts that the new token draws on, given those of its source. */
 export const accountsWith = (accountIds: readonly string[], creator: Creator | null): readonly string[] =>
   union(accountIds, creator?.accountIds ?? [])
 
 /**
- * A condition on the state, to be held when the new token is written: nobody has revoked, rotated or narrowed the
- * creator since it was read.
+ * A condition on the state when the new token is written: nobody has revoked, rotated or narrowed the creator since it
+ * was read.
  */
 export const creatorStands = (creator: Creator | null): Statement =>
   creator === null

@@ -1,6 +1,6 @@
 /**
- * Makes tokens: draws a secret, writes the rows of both databases, and says in an event what was made. The secret leaves
- * in the return value only. Every way of making one ends here: create, rotate, clone and the first start.
+ * Makes tokens: draws a secret, writes the rows of both databases, and records an event. The secret is only in the
+ * return value. Create, rotate, clone and the first start all end here.
  */
 
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
@@ -17,7 +17,7 @@ import type { TokenProfile, TokenScope } from '../scope.ts'
 import { insertToken, limitAccount, type StoredToken } from '../stored-token.ts'
 import type { Ownership } from './rules.ts'
 
-/** Who asks for a change, and by which request. */
+/** The actor of a change and its request. */
 export interface Actor {
   principal: Principal
   requestId: string
@@ -32,7 +32,7 @@ export interface Draft {
   createdBy: string | null
   rotatedFrom?: string
   sourceTokenId?: string
-  /** Accounts that it draws on instead of one of its own (rotation), or beside it (clone). */
+  /** Accounts that it draws on instead of its own (rotation), or besides it (clone). */
   accounts?: { instead: readonly string[] } | { beside: readonly string[] }
   /** A secret made beforehand; otherwise a new one is drawn. */
   secret?: string
@@ -88,7 +88,7 @@ export interface TokenEvent {
   /** Default `ok`. */
   reason?: string
   actor: Actor
-  /** The token that was acted on; null where none came of it. */
+  /** The token that was acted on; null if none was made. */
   token: Pick<StoredToken, 'id' | 'keyClass'> | null
   eventTeamId: string | null
   details: Record<string, unknown>

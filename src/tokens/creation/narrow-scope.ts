@@ -1,11 +1,11 @@
-/** Reads what a create, a clone or an update asks for as a scope. Whether the caller may have it is checked elsewhere. */
+/** Parses the scope of a create, clone or update. Whether the caller may have it is checked elsewhere. */
 
 import type { Role } from '../../identity/permissions.ts'
 import { toNano } from '../../lib/money.ts'
 import type { TokenScope } from '../scope.ts'
 import { expiryOf, limitOf, type NarrowingBody } from '../token-body.ts'
 
-/** What the body leaves out is inherited from `source`; null takes a limit away, which is wider. */
+/** What the body leaves out is inherited from `source`. Null removes a limit, which is wider. */
 export function scopeAsked(
   source: TokenScope,
   body: NarrowingBody & { roles?: readonly Role[] | null | undefined },

@@ -1,12 +1,12 @@
 /**
- * Decides whether one token's scope is equal to or narrower than another's (tokens/README.md): no
- * request may be allowed to the narrower one that the wider one would be denied. Each limit has its own rule, all of
- * them reflexive and transitive; an absent limit is the widest. Attached policies only deny, so more of them is
- * narrower. Metadata is compared apart (`metadataWidened`), because its keys may be added but not changed.
+ * Decides whether one token's scope is equal to or narrower than another's (tokens/README.md): the narrower token must
+ * never be allowed a request that the wider one is denied. Each limit has its own rule, and all rules are reflexive
+ * and transitive. An absent limit is the widest. Attached policies only deny, so more of them is narrower. Metadata is
+ * compared apart (`metadataWidened`), because keys may be added but not changed.
  *
- * Globs narrow by subset of the languages they describe. That is decided from the text: a glob lies within another if
- * the other matches it with each `*` of the narrower one standing for any text whatever, which for patterns whose only
- * special character is `*` is exact as long as the alphabet has a character that neither pattern spells.
+ * Globs narrow by subset of the languages they describe, which is decided on the text: a glob lies within another if
+ * the other matches it with each `*` of the narrower one standing for any text. For patterns whose only special
+ * character is `*`, that is exact as long as the alphabet has a character that neither pattern contains.
  */
 import { rolesWithin } from '../../identity/permissions.ts'
 import type { TokenScope } from '../scope.ts'

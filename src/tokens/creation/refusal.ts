@@ -1,4 +1,4 @@
-/** A change of tokens that its caller may not make leaves an event too, with verdict deny (events/README.md). */
+/** Records a change of tokens that the caller may not make, as an event with verdict deny (events/README.md). */
 import { versionNow } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event-types.ts'
 import { Failure } from '../../failure.ts'
@@ -6,7 +6,7 @@ import type { TokenDependencies } from '../dependencies.ts'
 import { findToken } from '../stored-token.ts'
 import { type Actor, tokenEvent } from './minting.ts'
 
-/** Does the work; where it is refused for want of permission, records what was attempted before passing that on. */
+/** Does the work. If it is refused for a missing permission, records the attempt before it rethrows the error. */
 export async function recordingRefusal<Result>(
   deps: TokenDependencies,
   actor: Actor,

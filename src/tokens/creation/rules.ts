@@ -1,6 +1,6 @@
 /**
- * The rules of making a token (handbook/tokens.md), apart from where the rows go: what a body means,
- * what a profile needs, which ids must exist, and that nobody gives what they do not hold.
+ * The rules for making a token (handbook/tokens.md), without the storage: what a body means, what a profile needs,
+ * which ids must exist, and that nobody grants what they do not hold.
  */
 import { Failure } from '../../failure.ts'
 import { type Role, rolesWithin } from '../../identity/permissions.ts'
@@ -14,7 +14,7 @@ import { type Creator, withinCreator } from './creator.ts'
 import { scopeAsked } from './narrow-scope.ts'
 import { type ScopeField, widenedField } from './narrowing.ts'
 
-/** Reads the body of a create: what it leaves out comes from its purpose and from its creator. */
+/** Parses the body of a create. What it leaves out comes from its purpose and its creator. */
 export const scopeOf = (body: CreateTokenBody, now: number, creator: Creator | null): TokenScope =>
   scopeAsked(withinCreator({ ...unlimited, roles: [defaultRole(body)] }, creator), body, now)
 
@@ -67,7 +67,7 @@ export function checkProfile(profile: TokenProfile, scope: TokenScope): void {
 export async function checkReferences(
   scope: TokenScope,
   { state, ledger }: { state: Database; ledger: Database },
-  /** The tokens that this one inherits from: what they name stays, even where it has been deleted since. */
+  /** The tokens that this one inherits from. What they name is allowed, even if it was deleted since. */
   inherited: readonly Pick<TokenScope, 'policyIds' | 'provider'>[],
 ) {
   const exists = async (database: Database, rows: string, id: string) =>
@@ -110,8 +110,8 @@ export async function checkReferences(
 }
 
 /**
- * A condition on the state, to be held when a token is written: what its scope names is still there. A limit that is gone
- * would bound nothing, a policy that is gone would forbid nothing. `inherited` as `checkReferences` has it.
+ * A condition on the state when a token is written: everything that its scope names still exists. A deleted limit
+ * would limit nothing, and a deleted policy would forbid nothing. `inherited` as in `checkReferences`.
  */
 export const namedStand = (
   { budgetId, accessPolicyIds, policyIds }: TokenScope,
@@ -146,7 +146,7 @@ const boundsButExpiry = boundsOfCreator.filter((field) => field !== 'expires_at'
 
 const beyond = (param: string, message: string): Failure => new Failure('permission_denied', { param, message })
 
-/** Throws 403, naming the field, where a token of this scope would hold a role, a team or a limit beyond its creator's. */
+/** Throws 403 with the field if a token of this scope would have a role, a team or a limit beyond its creator's. */
 export async function checkGrant(
   principal: Principal,
   scope: TokenScope,
@@ -161,13 +161,13 @@ export async function checkGrant(
   if (field !== null) throw beyond(field, `${field} goes beyond that of the token that makes this one`)
 }
 
-/** A gateway token opens every provider key of its gateway, for whatever team, provider or amount. */
+/** A gateway token gives access to every provider key of its gateway, for any team, provider or amount. */
 const mayMakeGatewayTokens = (creator: StoredToken): boolean =>
   creator.teamId === null &&
   creator.userId === null &&
   widenedField(creator, { ...unlimited, roles: [] }, boundsButExpiry) === null
 
-/** Throws 403, naming the field, where the caller may not deal with tokens of these roles or of this team. */
+/** Throws 403 with the field if the caller may not handle tokens of these roles or of this team. */
 export async function checkRolesAndTeam(principal: Principal, scope: TokenScope, ledger: Database): Promise<void> {
   const roles = scope.roles.filter((role) => role !== 'runtime')
   if (!rolesWithin(principal.roles, roles)) {
@@ -201,7 +201,7 @@ async function belongs(ledger: Database, userId: string, teamId: string): Promis
 export interface Ownership {
   ownerKind: 'user' | 'team'
   ownerId: string
-  /** Whose readers see the token's events. */
+  /** The team whose readers see the token's events. */
   eventTeamId: string | null
 }
 

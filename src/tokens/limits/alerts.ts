@@ -1,6 +1,6 @@
 /**
- * Lifecycle alerts (handbook/tokens.md): what somebody should look at before, or after, a token stops working. Computed
- * when read, by thresholds that are settings.
+ * Lifecycle alerts (handbook/tokens.md): what an operator should check before or after a token stops working. Computed
+ * when read, with thresholds from settings.
  */
 
 import { z } from 'zod'
@@ -57,7 +57,7 @@ export const alertThresholds = (
 
 interface Found {
   condition: Alert['condition']
-  /** Null where nobody noted when it came about. */
+  /** Null if nobody recorded when it happened. */
   at: number | null
 }
 

@@ -1,7 +1,4 @@
-/**
- * What tokens have used, as the records show it and the filters ask for it. The usage ledger knows; it is handed in,
- * because it builds on tokens itself.
- */
+/** What tokens have used, for records and filters. It is passed in by the usage room, which builds on tokens itself. */
 
 /** The limits of a token as its record holds them; money in nano-dollars. */
 export interface TokenLimits {
@@ -22,19 +19,19 @@ export interface TokenDepletion {
   }
   /** Of the limits that the token draws on, its own and its sources', the greatest share that is settled; 0 of none. */
   shares: { budget: number; requests: number }
-  /** The status that depletion gives a token that is otherwise active: a limit that it draws on is used up. */
+  /** The status that depletion gives an otherwise active token: a limit that it draws on is used up. */
   status: ExhaustedStatus | null
   /**
-   * When a provider charged more for a request of the token than its list price allows, and more than ever before for the
-   * same model; milliseconds since the epoch.
+   * When a provider charged a request of the token more than its list price and more than ever before for the same
+   * model; milliseconds since the epoch.
    */
   exceededAt: number | null
 }
 
-/** What stands on the account of a limit: requests, or nano-dollars. */
+/** The state of a limit's account: requests, or nano-dollars. */
 export interface Standing {
   used: number
-  /** Held by requests that run, or by gateways that do not answer: it may be used yet. */
+  /** Held by running requests or by unreachable gateways: it may still be used. */
   open: number
 }
 
@@ -42,8 +39,8 @@ export interface DepletionView {
   /** By token id. A token of which nothing is known is not in it. */
   read(tokens: readonly TokenLimits[]): Promise<ReadonlyMap<string, TokenDepletion>>
   /**
-   * By account: calls back what gateways keep of it and no request holds, waits for those that answer, a second at most,
-   * and says how it stands then. Every account that was asked for is in it.
+   * By account: recalls what gateways hold and no request uses, waits up to a second for answers, and returns the use
+   * after that, for every requested account.
    */
   recalled(accounts: readonly string[]): Promise<ReadonlyMap<string, Standing>>
   /** An SQL condition on a row of the ledger's `tokens`, without arguments. */
@@ -58,7 +55,7 @@ export interface DepletionView {
 export const isExhausted = async (depletion: DepletionView, token: TokenLimits): Promise<boolean> =>
   ((await depletion.read([token])).get(token.id)?.status ?? null) !== null
 
-/** The view of an installation that counts nothing. */
+/** For an installation without usage counts. */
 export const uncounted: DepletionView = {
   read: async () => new Map(),
   recalled: async (accounts) => new Map(accounts.map((account) => [account, { used: 0, open: 0 }])),

@@ -1,8 +1,8 @@
 /**
- * When each token was last used, to the minute (handbook/tokens.md). Nothing is written on a call: uses on the control
- * plane wait in memory, uses on gateways stand in the events that they ship, and `flush` writes both. Events are read in
- * slices, so that what is taken in meanwhile hardly waits, and as many a flush as gateways can ship until the next.
- * What waits in memory is lost with the process; it is at most what happened since the last flush.
+ * When each token was last used, to the minute (handbook/tokens.md). A call writes nothing: uses on the control plane
+ * wait in memory, uses on gateways are in their events, and `flush` writes both. Events are read in slices, so that
+ * ingest hardly waits, and each flush reads as many as gateways can ship until the next. What waits in memory is lost
+ * with the process: at most the uses since the last flush.
  */
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
@@ -15,9 +15,9 @@ export interface LastUse {
 
 const minute = 60_000
 const sliceEvents = 5000
-/** One of the first flush, which a start waits for. */
+/** The slice of the first flush, which a start waits for. */
 const slicesAtOnce = 40
-/** As many events a former process may not have come to. */
+/** How many events an earlier process may have left unread. */
 const leftEvents = slicesAtOnce * sliceEvents
 
 export function createLastUse(ledger: Database): LastUse {

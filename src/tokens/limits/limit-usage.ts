@@ -1,4 +1,4 @@
-/** What the answer to a change of limits says of them (usage/lease/README.md rule 17). */
+/** The use of limits in the answer to their change (usage/lease/README.md rule 17). */
 import { z } from 'zod'
 import { fromNano } from '../../lib/money.ts'
 import type { TokenDependencies } from '../dependencies.ts'

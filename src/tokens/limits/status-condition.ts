@@ -1,6 +1,6 @@
 /**
- * The states of tokens as SQL conditions, one each, in a form that an index can answer (store/schema/ledger): a single
- * `case` over all of them would have to be worked out for every token there is. A test holds them against `tokenStatus`.
+ * The statuses of tokens as SQL conditions that an index can answer (store/schema/ledger): a single `case` over all
+ * of them would be evaluated for every token. A test compares them with `tokenStatus`.
  */
 import type { Statement } from '../../store/statement.ts'
 import type { TokenStatus } from '../governed-token.ts'

@@ -1,6 +1,6 @@
 /**
- * The runtime token that every start hands to the gateway beside it: the ledger keeps its secret, sealed. Rotating that
- * very token keeps the new secret in its place, so that the next start, or the running one, hands over what is in force.
+ * The runtime token that every start gives to the gateway beside it. The ledger keeps its secret encrypted. Rotating
+ * this token stores the new secret, so that the next start, or the running one, uses the valid one.
  */
 
 import { hashSecret } from '../../identity/secret.ts'
@@ -12,9 +12,9 @@ const name = 'runtime-token'
 
 export const sealedRuntimeToken = {
   name,
-  /** Null before the first start has drawn one. */
+  /** Null before the first start has made one. */
   read: ({ ledger, masterKey }: Kept): Promise<SealedSecret | null> => readSecret(ledger, masterKey, name),
-  /** Puts `to` in its place; nothing changes where somebody else was faster. */
+  /** Replaces it by `to`; changes nothing if another process was faster. */
   replace: ({ masterKey }: Kept, from: SealedSecret, to: string): Statement =>
     replaceSecret(masterKey, name, { from, to }),
 }
@@ -24,14 +24,17 @@ interface Kept {
   masterKey: Uint8Array
 }
 
-/** What a rotation of the token with this hash has to seal: nothing where it is not that one. */
+/** What a rotation of the token with this hash has to store: nothing if it is another token. */
 export async function resealed(kept: Kept, hash: string, secret: string): Promise<Statement[]> {
   const sealed = await sealedRuntimeToken.read(kept)
   if (sealed === null || hashSecret(sealed.secret) !== hash) return []
   return [sealedRuntimeToken.replace(kept, sealed, secret)]
 }
 
-/** Gives a look at the kept secret, which tells of it where it is not the one that was handed over: any may rotate it. */
+/**
+ * Returns a check that reports the stored secret if it is not the one in use, since another control plane may have
+ * rotated it.
+ */
 export function lookForRotation(kept: Kept, handedOver: string, tell: (secret: string) => void): () => Promise<void> {
   let last = handedOver
   return async () => {

@@ -1,6 +1,6 @@
 /**
- * What tokens have used, read from the ledger (handbook/tokens.md; usage/lease/README.md rule 18). The numbers
- * are those of a token's own account; a rotation shows the account it kept. Whether a token is used up is asked of every
+ * What tokens have used, read from the ledger (handbook/tokens.md; usage/lease/README.md rule 18). The numbers are
+ * those of a token's own account; a rotation shows the account it kept. Whether a token is used up is asked of every
  * account it draws on: a clone's requests are refused as soon as its source has nothing left.
  *
  * What is settled counts, not what running requests hold: an account is used up when what is left could not pay the

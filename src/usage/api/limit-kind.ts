@@ -157,7 +157,7 @@ const policyKind: LimitKind = {
     providers: parsed(row.providers),
   }),
   check: async () => undefined,
-  // Whose requests it counts is said by tokens, not by the policy.
+  // Tokens, not the policy, say whose requests it counts.
   seen: async (rows) => rows,
   inUse: tokensInForce('exists (select 1 from json_each(access_policy_ids) where value = ?)'),
 }

@@ -30,7 +30,7 @@ interface RateRow {
   absent_until: number | null
 }
 
-/** The worker was not heard of, or nobody knows what a former process of it used. */
+/** The worker is unreachable, or the uses of its earlier process are unknown. */
 const isAbsent = "(kind = 'lost' or kind = 'held' and heartbeat_at < ?2)"
 const left = 'granted - returned'
 

@@ -84,7 +84,7 @@ test('shows workers pending reconciliation, until an operator resumes grants', a
   expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([{ worker, awaited: false }])
   expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ workers: [] })
   expect(await events()).toMatchObject([{ resumed: true, workers: [worker] }])
-  // The next start finds the same copy, and nobody else to wait for.
+  // The next start finds the same copy, and no other worker to wait for.
   await made.store.ledger.write([startReconciliation(made.clock.now())])
   expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([{ worker, awaited: false }])
 })
@@ -101,7 +101,7 @@ test('does not report an older copy when checkpoints were signed or retention re
   const { state, ledger } = made.store
   await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general' } })
   const signed = { body: '{}', key_id: 'key', signature: 'signature' }
-  // Whoever signed it may have ended before the ledger had it.
+  // The signer may have died before the ledger had it.
   await state.write(replaceCheckpoint(signed, { number: 1, former: 0, at: made.clock.now() }))
   expect(await state.read("select 1 from checkpoints where body = '{}'")).toHaveLength(1)
   expect(await missingChangesSince(state, ledger, made.clock.now())).toBeNull()

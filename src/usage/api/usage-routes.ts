@@ -208,7 +208,7 @@ const workerRows = (seen: string) => `select l.worker, l.last_heartbeat_at, l.lo
  * go on spending what others then have too, so it is told to end (`worker_rolled_back`) should it return.
  */
 
-/** After the ledger was restored from an older copy: what workers hold that have not come back is not waited for. */
+/** After the ledger was restored from an older copy: ends the wait for workers that have not registered. */
 
 const stillRunning = 'The worker heartbeat within the last minute: stop its gateway, or wait until it is silent'
 

@@ -10,20 +10,16 @@
  *
  * So the sum of `settled` never exceeds the limit, whatever the clocks say.
  *
- * Based on escrow transactions (O'Neil, "The Escrow Transactional Method", TODS 1986): an amount is reserved before
- * the
+ * Based on escrow transactions (O'Neil, "The Escrow Transactional Method", TODS 1986): an amount is reserved before the
  * work begins, without a lock on the rest; at the end the used part is taken and the rest goes back; a worst-case test
- * admits concurrent work. Different here: the quantity is split among holders that may be unreachable, as in later
- * site
+ * admits concurrent work. Different here: the quantity is split among holders that may be unreachable, as in later site
  * escrows, so there are leases to recall; the settled amount is what the work turned out to cost; nothing is rolled
  * back, since a provider cannot be; and no holder is believed beyond its grants.
  *
- * Messages carry no history: only the journal remembers a worker's former process. The ledger knows what a process
- * held
+ * Messages carry no history: only the journal remembers a worker's former process. The ledger knows what a process held
  * when it died. That becomes free when the worker's next process registers and every event up to `through` is in the
  * ledger. These include the outcome of each opened exchange, settled at the full reserved amount if unknown. So a
- * worker
- * needs no records of grants and returns.
+ * worker needs no records of grants and returns.
  */
 
 export interface BalanceTotals {

@@ -71,7 +71,7 @@ test('in random runs no limit is passed, each dispatched exchange is settled onc
 test('in random runs a ledger restored at any moment passes no limit and ends with all spend', async () => {
   await fc.assert(
     fc.asyncProperty(worlds, fc.integer({ min: 1, max: 2 }), fc.boolean(), async (options, restores, workersCrash) => {
-      // Of a gateway and of all control planes at once nobody is left who remembers.
+      // If a gateway and all control planes fail at once, nobody remembers the lost transactions.
       const crash = workersCrash ? { controlPlaneCrashes: 0 } : { workerCrashes: 0 }
       const world = new World({ ...options, ...crash, hostCrashes: 0, restores })
       await world.run()

@@ -7,11 +7,9 @@
  *  answered   an answer about these accounts was written, or something came back: waiting asks are decided again
  *  slots      workers that hold slots of a limit a minute must return cold ones
  *
- * Signals are hints. Limits hold without them, by the ledger's transactions; a lost signal costs only time. Recalls
- * are
+ * Signals are hints. Limits hold without them, by the ledger's transactions; a lost signal costs only time. Recalls are
  * repeated every 250 ms while an ask waits, and waiting asks read the ledger every 50 ms. Signals may arrive late,
- * twice
- * or back at their sender. A control plane does not forward a signal.
+ * twice or back at their sender. A control plane does not forward a signal.
  *
  * Not here: how signals travel and who may send them.
  */

@@ -24,7 +24,7 @@ let lossy: boolean
 /** By how much the clock of the control planes is ahead of the ledger's, in milliseconds. */
 let clockAhead: number
 
-/** A control plane with one worker; every other hears what it tells. */
+/** A control plane with one worker. It sends its signals to all others. */
 async function start(worker: string): Promise<void> {
   const ledger = await openDatabase(`${directory}/ledger.db`, directory)
   ledgers.push(ledger)
@@ -140,7 +140,7 @@ test('recalls the balance of a worker on another control plane and grants what i
 test('recalls workers of another control plane whatever the local clock says', async () => {
   await hold(50)
   clockAhead = 3_600_000
-  // With a hello the ledger is read anew.
+  // A registration makes it read the ledger again.
   await send('two', { registration: { through: 0, counted: 0, crashed: false } })
   let answered = false
   const waiting = send('two', { asks: [ask(20, true)] }).finally(() => {

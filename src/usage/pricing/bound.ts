@@ -2,21 +2,18 @@
  * The most that a request can cost, before it is sent (usage/pricing/README.md).
  *
  * 1. Input: no tokenizer makes more tokens than there are UTF-8 bytes. So the bound is the body's length plus an
- *    allowance
- *   for what templates put around each message, or the context window if that is smaller. Input that the body does not
- *   contain or whose bytes do not bound it, such as pictures, counts as the window (the dialect says so). If that would
- *   refuse the request, its text is counted with the model's tokenizer if a public one exists: OpenAI's models have one,
- *   Anthropic's and Google's have none. No smaller share of the bytes is safe for those: rare scripts, random letters
- *   and symbols take a token for each byte or two in every known vocabulary.
+ *    allowance for what templates put around each message, or the context window if that is smaller. Input that the
+ *    body does not contain or whose bytes do not bound it, such as pictures, counts as the window (the dialect says
+ *    so). If that would refuse the request, its text is counted with the model's tokenizer if a public one exists:
+ *    OpenAI's models have one, Anthropic's and Google's have none. No smaller share of the bytes is safe for those:
+ *    rare scripts, random letters and symbols take a token for each byte or two in every known vocabulary.
  * 2. Tools that the provider runs read the whole context once more for each use, so they multiply the input.
  * 3. Output: the caller's limit, the catalog's, or the window, times the number of choices.
  * 4. Each token at the highest rate of every tier that the input can reach. An input token that may be written to a
- *    cache
- *   counts at that rate.
+ *    cache counts at that rate.
  *
  * Only the catalog's `max_output_tokens` says how much a model writes; the embedded price table has windows only.
- * Without
- * it the window is the bound. The limit that is written for a caller without one is another matter
+ * Without it the window is the bound. The limit that is written for a caller without one is another matter
  * (`output-maximum.ts`).
  *
  * A request without a bound is refused to tokens with a budget, and the error names the field. Not covered: a provider

@@ -5,9 +5,8 @@
  * the cost: the limit that is written does.
  *
  * Sources: Anthropic, Models overview (platform.claude.com/docs/en/models; late 2026, and the releases of 4.6 to 4.8
- * for
- * those); Google, Gemini API models (ai.google.dev/gemini-api/docs/models), of which Vertex takes one token less than
- * 65 536; for OpenAI, secondary sources about its model pages. For retired models (Claude 3 and 3.5, Gemini 1.5,
+ * for those); Google, Gemini API models (ai.google.dev/gemini-api/docs/models), of which Vertex takes one token less
+ * than 65 536; for OpenAI, secondary sources about its model pages. For retired models (Claude 3 and 3.5, Gemini 1.5,
  *    GPT-3.5
  * and GPT-4, o1-preview) the lowest published figures.
  */

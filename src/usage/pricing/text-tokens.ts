@@ -1,13 +1,11 @@
 /**
  * Counts the text of a request with the tokenizer of its model, so that the count is an upper bound of the input:
  *
- * 1. Every key and value of the body counts, decoded from JSON, including fields that the model never reads. Two
- *    tokens
- *   are added for the punctuation around each: more than the layouts of providers need for texts, tools and schemas. The
- *   allowances for a request, its messages and its tools come on top (`bound.ts`).
+ * 1. Every key and value of the body counts, decoded from JSON, including fields that the model never reads. Two tokens
+ *    are added for the punctuation around each: more than the layouts of providers need for texts, tools and schemas.
+ *    The allowances for a request, its messages and its tools come on top (`bound.ts`).
  * 2. A long text is counted in pieces that end before a space. Otherwise a long run without a space takes quadratic
- *    time
- *   (20 s for 100 KB).
+ *    time (20 s for 100 KB).
  * 3. A share of 2 % is added: a provider may join texts that were counted apart, and split them elsewhere.
  * 4. A body with anything but text has no such count: pictures, audio, files, encrypted reasoning, unknown parts.
  */

@@ -2,12 +2,10 @@
  * Counts the input of a request with its model's tokenizer, for requests that would otherwise be refused for lack of
  * money. It uses a thread, because loading and counting would block the gateway's own for more than 20 ms.
  *
- * 1. The thread starts with the first count, works on one body at a time, and ends after 10 s without work, which
- *    frees
- *   its memory.
+ * 1. The thread starts with the first count, works on one body at a time, and ends after 10 s without work, which frees
+ *    its memory.
  * 2. A count that takes longer than 3 s is given up and ends the thread. So is a count that waited that long for
- *    others:
- *   nobody can delay the refusals of others for long.
+ *    others: nobody can delay the refusals of others for long.
  */
 import { z } from 'zod'
 import type { Encoding } from './text-tokens.ts'

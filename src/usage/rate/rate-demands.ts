@@ -120,7 +120,7 @@ function groupsOf(
 /** The error for a refused rate limit (usage/README.md). `resource` names the token. */
 export function rateFailure({ account, reason, retryAfter, absent }: RateRefused, resource: string): Failure {
   if (reason === 'unknown') {
-    const message = `The limits a minute of ${resource} cannot be asked about at the moment: retry shortly`
+    const message = `The limits a minute of ${resource} cannot be checked at the moment: retry shortly`
     return new Failure('usage_authority_unavailable', { message, retryAfter })
   }
   const what = countsTokens(account) ? 'tokens' : 'requests'

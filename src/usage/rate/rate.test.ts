@@ -339,7 +339,7 @@ test('a refused request succeeds after its Retry-After on any worker, and would 
         const lacking = Math.min(limit, rest + 1)
         const want = [{ account, slots: lacking, least: lacking, limit }]
         const first = attempt(inside, asker, want, [])
-        // It is told a time from when it is refused, not from when it asked.
+        // The wait is counted from the refusal, not from the request.
         for (let waited = 0; waited < 2500 && first.refused === null; waited += 50) await inside.until(inside.now + 50)
         const told = first.refused?.retryAfter ?? null
         if (told === null || told < early + 3) return null

@@ -4,8 +4,7 @@
  * cold slots that the control plane recalls, returns everything of a limit that was unused for 10 s, and confirms
  * slots in use before they lapse. So a worker that is alone with a limit waits once, for its first request.
  *
- * A worker that stops returns all slots and reports when those in use are cold. After a kill its next process reads
- * the
+ * A worker that stops returns all slots and reports when those in use are cold. After a kill its next process reads the
  * same from the journal (`RatePast`) and reports it with its first message about a limit.
  *
  * Longer than most: asking, waiting, returning and confirming share the state of each limit.

@@ -33,7 +33,7 @@ export class SlotWorld {
   now = 1_000_000
   readonly ledger = new Sqlite(':memory:')
   readonly workers = new Map<string, WorkerRates>()
-  /** Workers that reach nobody. */
+  /** Workers without any connection. */
   readonly cut = new Set<string>()
   messages = 0
   /** What the workers' journals hold, which outlives their processes. */
@@ -112,7 +112,7 @@ export class SlotWorld {
     return reply
   }
 
-  /** Answers as the route does, which checks what goes either way. */
+  /** Answers as the route does, which validates both directions. */
   async #answer(worker: string, told: readonly SlotBalance[]): Promise<SlotsReply> {
     const { ledger } = this
     const { balances } = slotsRequestSchema.parse({ worker: 0, stream_id: crypto.randomUUID(), balances: told })

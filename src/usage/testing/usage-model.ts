@@ -58,7 +58,7 @@ export interface WorldOptions {
   windowEndsAt?: number
   /** How often a provider charges more than was held for the request, and for all its limits of money. */
   overcharges?: number
-  /** How often the ledger is put back to a copy of before. */
+  /** How often the ledger is restored from an earlier copy. */
   restores?: number
 }
 
@@ -184,7 +184,7 @@ class Journal implements UsageJournal {
   #append(apply: () => void, undo: () => void): Promise<void> {
     if (this.#batch === null) {
       const batch = Promise.withResolvers<void>()
-      // A batch that nobody waits for may fail: whoever waits holds the promise itself.
+      // A batch without a waiting caller may fail: a caller that waits holds the promise itself.
       batch.promise.catch(() => undefined)
       this.#batch = batch
       this.#world.scheduler.after(this.#world.random() * 2, () => this.#commit(batch))
@@ -217,7 +217,7 @@ interface Holder {
   takenAt: number
   process: string
   registration: number
-  greetedAt: number
+  registeredAt: number
   awaited: boolean
 }
 
@@ -240,7 +240,7 @@ class MemoryLedger {
   /** Providers may charge more than was held; by account, how much was granted afterwards for that. */
   readonly #mayExceed: boolean
   readonly #exceeded = new Map<string, number>()
-  /** Until all workers have said hello again the sum of what was granted says nothing. */
+  /** Until all workers have registered again the sum of grants means nothing. */
   #restored = false
   readonly #limits: Readonly<Record<string, number>>
   readonly #now: () => number
@@ -290,7 +290,7 @@ class MemoryLedger {
 
   startFullReconciliation(epoch: Marks, workers: ReadonlySet<string>): void {
     for (const worker of workers) {
-      const unknown = { streamId: '', takenAt: 0, process: '', registration: 0, greetedAt: 0, awaited: true }
+      const unknown = { streamId: '', takenAt: 0, process: '', registration: 0, registeredAt: 0, awaited: true }
       if (!this.holders.has(worker)) this.holders.set(worker, unknown)
     }
     for (const holder of this.holders.values()) holder.awaited = true
@@ -300,7 +300,7 @@ class MemoryLedger {
 
   awaitSince(since: number): void {
     if (!this.#restored) this.problems.push('a ledger that was not restored was taken for one')
-    for (const holder of this.holders.values()) if (holder.greetedAt < since) holder.awaited = true
+    for (const holder of this.holders.values()) if (holder.registeredAt < since) holder.awaited = true
     this.#pausedUntil = this.#now() + 3000
   }
 
@@ -366,7 +366,7 @@ class MemoryLedger {
       } else if (inRound(balance, row.rounds).returned < row.returned) return 'rolled_back'
       else if (balance.settled < row.settled && seq <= counted) return 'rolled_back'
     }
-    Object.assign(holder, { process, registration: number, greetedAt: this.#now(), awaited: false })
+    Object.assign(holder, { process, registration: number, registeredAt: this.#now(), awaited: false })
     this.#check()
     return 'done'
   }
@@ -461,7 +461,7 @@ interface ControlPlane {
   authority: Allocator
   memory: Memory
   startedAt: number
-  /** Workers that were asked to connect again, with when they had last said hello. */
+  /** Workers that were made to reconnect, with the time of their last registration. */
   asked: Set<string>
   /** Workers that were connected here. */
   seen: Set<string>
@@ -483,7 +483,7 @@ interface Worker {
   alive: boolean
 }
 
-/** A copy that is put back is older than what control planes and workers know of the ledger lags. */
+/** A restored copy is older than the lag of what control planes and workers know of the ledger. */
 const longestLagMs = 2500
 
 export class World {
@@ -625,8 +625,8 @@ export class World {
     if (behind) this.ledger.startFullReconciliation(memory.known, this.#controlPlanes[home]?.seen ?? new Set())
     else memory.read = new Map(this.ledger.epoch)
     const awaited = new Map(
-      [...this.ledger.holders].flatMap(([name, { awaited: waits, greetedAt }]) =>
-        waits ? [[name, `${name} ${greetedAt}`]] : [],
+      [...this.ledger.holders].flatMap(([name, { awaited: waits, registeredAt }]) =>
+        waits ? [[name, `${name} ${registeredAt}`]] : [],
       ),
     )
     for (const [index, worker] of this.workers.entries()) {
@@ -819,7 +819,7 @@ export class World {
     const holder = {
       process: '',
       registration: 0,
-      greetedAt: 0,
+      registeredAt: 0,
       awaited: false,
       ...known,
       streamId: worker.streamId,
@@ -831,7 +831,7 @@ export class World {
     if (forgotten || head < worker.journal.acknowledgedEvent || this.ledger.isBehind(worker.epoch)) {
       this.ledger.awaitSince(controlPlane.startedAt)
       holder.awaited = true
-      controlPlane.asked.add(`${worker.name} ${holder.greetedAt}`)
+      controlPlane.asked.add(`${worker.name} ${holder.registeredAt}`)
     }
     controlPlane.seen.add(worker.name)
     worker.journal.acknowledgedEvent = head
@@ -871,7 +871,7 @@ export class World {
       }
       const caller = { worker: worker.name, streamId, gatewayId: 'gateway', signal: left.signal }
       controlPlane.authority.receive(caller, request).then(
-        // A process that was killed hears nothing any more.
+        // A killed process receives nothing any more.
         (reply) => this.#carry(index, () => worker.alive && resolve(reply)),
         (error: unknown) => this.#carry(index, () => worker.alive && reject(error)),
       )

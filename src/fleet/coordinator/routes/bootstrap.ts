@@ -1,7 +1,7 @@
 /**
- * Bootstrap (fleet/README.md, Trust): a runtime token gets a session credential bound to its gateway and instance, and
- * the keys that this gateway may have: the data keys of the providers it may use and of MCP servers, and the
- * prompt-hash key. The master key that opens them never leaves the control plane.
+ * Bootstrap (fleet/README.md, Trust): exchanges a runtime token for a session credential bound to its gateway and
+ * instance, and for the keys of this gateway: the data keys of its providers and of MCP servers, and the prompt-hash
+ * key. The master key that decrypts them never leaves the control plane.
  */
 import { Elysia } from 'elysia'
 import { z } from 'zod'
@@ -85,7 +85,7 @@ async function readGateway(
   return { name, providers: idsSchema.parse(JSON.parse(row.providers ?? 'null')) }
 }
 
-/** Sessions that ended long ago go in the same write. */
+/** Deletes sessions that ended long ago in the same write. */
 async function makeSession(
   { ledger, clock, randomBytes }: FleetOptions,
   bound: { tokenId: string; gatewayId: string; instanceId: string; version: string },
@@ -104,7 +104,7 @@ async function makeSession(
   ]
   await ledger.write(statements).catch((error: unknown) => {
     if (brokenConstraint(error) !== 'check') throw error
-    throw new Failure('access_denied', { message: 'The gateway has as many instances as it may have', cause: error })
+    throw new Failure('access_denied', { message: 'The gateway has reached max_instances', cause: error })
   })
   return { token, expires_at: timestamp(expiresAt) }
 }
@@ -115,7 +115,7 @@ async function organizationId(ledger: Database): Promise<string> {
   return row.id
 }
 
-/** Opens the keys of providers in `usable` (null: of all), of MCP servers, and the prompt-hash key. */
+/** Decrypts the keys of the providers in `usable` (null: of all), of MCP servers, and the prompt-hash key. */
 async function readKeys({ ledger, masterKey }: FleetOptions, usable: readonly string[] | null) {
   const sealed = await ledger.read<{ name: string; sealed: string }>(
     `select name, sealed from secrets

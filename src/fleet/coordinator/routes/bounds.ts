@@ -1,4 +1,7 @@
-/** `/v1/gateways/{id}/bounds`: how many instances a gateway may have, and from where (fleet/README.md, Trust). */
+/**
+ * `/v1/gateways/{id}/bounds`: how many instances a gateway may have, and from which addresses (fleet/README.md,
+ * Trust).
+ */
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../../api/conventions.ts'

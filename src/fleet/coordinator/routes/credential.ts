@@ -1,4 +1,4 @@
-/** Where a gateway finds the state, and what it reads it with: given at bootstrap and renewed by a session. */
+/** Where a gateway reads the state, and its credential: given at bootstrap and renewed with a session. */
 import { Elysia } from 'elysia'
 import { conventions } from '../../../api/conventions.ts'
 import { timestamp } from '../../../lib/clock.ts'

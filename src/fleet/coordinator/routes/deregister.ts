@@ -1,4 +1,4 @@
-/** A worker that has drained and told all says so: nobody waits for its acknowledgements any more. */
+/** Deregisters a worker that has drained and shipped everything: nothing waits for its acknowledgements any more. */
 import { Elysia } from 'elysia'
 import { conventions } from '../../../api/conventions.ts'
 import { timestamp } from '../../../lib/clock.ts'

@@ -1,4 +1,4 @@
-/** Takes a worker's events in: NDJSON whose exact bytes are chained and stored (events/proof/README.md). */
+/** Ingests a worker's events: NDJSON whose exact bytes are chained and stored (events/proof/README.md). */
 
 import { Elysia } from 'elysia'
 import { z } from 'zod'
@@ -15,9 +15,9 @@ import type { WorkerRegistry } from '../worker-registry.ts'
 import { connectedWorker } from './heartbeat.ts'
 
 const maxBytes = 4 * 1024 * 1024
-/** What stands before a body, which begins with a brace; the line ends with the body's own and that of the line. */
+/** The part of a line before the body and its opening brace. The line ends with the braces of body and line. */
 const headForm = /^\{"n":(\d{1,15}),"digest":"([0-9a-f]{64})","body":(?=\{)/
-/** Characters in which the form can match: the longest head, and the brace behind it. */
+/** The most characters that the pattern can match: the longest head and the opening brace. */
 const longestHead = eventLineHead(999_999_999_999_999, 'f'.repeat(64)).length + 1
 
 export interface EventsDependencies {
@@ -26,7 +26,7 @@ export interface EventsDependencies {
   usage: Pick<UsageControl, 'bookingStatements' | 'onBooked'>
 }
 
-/** Batches of all workers that are being taken in or wait for it; a worker sends one at a time. */
+/** The most batches of all workers that are being ingested or wait. A worker sends one at a time. */
 const maxBatches = 64
 
 export function eventsRoute({ options, registry, usage }: EventsDependencies) {
@@ -74,7 +74,7 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies) {
   )
 }
 
-/** Cuts lines without parsing bodies: a body is what stands between, to the byte. Throws `invalid_parameter`. */
+/** Splits lines without parsing the bodies, byte for byte. Throws `invalid_parameter`. */
 export function parseLines(bytes: Uint8Array): ShippedEvent[] {
   const lines = decode(bytes)
     .split('\n')
@@ -83,12 +83,12 @@ export function parseLines(bytes: Uint8Array): ShippedEvent[] {
     throw new Failure('invalid_parameter', { message: `A batch has at most ${eventBatchLimit} events` })
   }
   return lines.map((line, index) => {
-    // Only the head is matched: a pattern of a whole line would walk its body, which is most of it.
+    // Only the head is matched: a pattern for a whole line would scan its body, which is most of the line.
     const [head = '', n, digest] = headForm.exec(line.slice(0, longestHead)) ?? []
     const body = line.slice(head.length, -1)
     if (n === undefined || digest === undefined || !line.endsWith('}}')) {
       throw new Failure('invalid_parameter', {
-        message: 'A line is not of the form that events are shipped in',
+        message: 'A line of the batch is malformed',
         param: `line.${index + 1}`,
       })
     }

@@ -1,4 +1,4 @@
-/** The heartbeat of a worker (fleet/README.md rule R3): what it has acknowledged, and whether its news are fresh. */
+/** The heartbeat of a worker (fleet/README.md rule R3): what it has acknowledged, and whether its state is fresh. */
 import { Elysia } from 'elysia'
 import type { z } from 'zod'
 import { conventions } from '../../../api/conventions.ts'
@@ -40,7 +40,7 @@ export function heartbeatRoute({ options, registry, stateHead, tokens, usage, en
       const reply: HeartbeatReply = {
         head,
         history: known ? 'known' : 'unknown',
-        // A worker whose versions are of another history has news of that one.
+        // A worker with versions of another history is fresh only for that history.
         fresh: fresh && known && registry.areHeartbeatsWritten,
         max_staleness_seconds: options.settings.max_staleness_seconds,
         ledger_epoch: await usage.epoch(),
@@ -62,8 +62,8 @@ export function heartbeatRoute({ options, registry, stateHead, tokens, usage, en
 }
 
 /**
- * Whether what a worker says it has is of what this primary has said: a primary restored from an older copy gives the same
- * versions to other changes, which an acknowledgement from before does not cover.
+ * Whether this primary has given the versions that a worker acknowledges. A primary restored from an older copy gives
+ * the same versions to other changes, which an earlier acknowledgement does not cover.
  */
 function acknowledges(heartbeat: z.infer<typeof heartbeatRequestSchema>, head: Head): boolean {
   if (heartbeat.history !== head.history || heartbeat.acknowledged_version > head.version) return false
@@ -71,9 +71,9 @@ function acknowledges(heartbeat: z.infer<typeof heartbeatRequestSchema>, head: H
 }
 
 /**
- * The worker that a caller holds by its stream. Throws `worker_fenced` where another stream has it. Of a worker that is not
- * known here by this stream, connected to another control plane or to this one before a restart, the ledger's row says
- * who holds it.
+ * The worker that the caller owns by its stream. Throws `worker_fenced` if another stream has it. If this stream is
+ * not known here, because the worker is connected to another control plane or was to this one before a restart, the
+ * ledger's row names the owner.
  */
 export async function connectedWorker(
   registry: WorkerRegistry,
@@ -85,7 +85,7 @@ export async function connectedWorker(
   const name = workerName(gatewayId, instanceId, workerNumber)
   const known = registry.get(name)
   if (known?.streamId === streamId) {
-    // A runtime token may have been rotated since: what counts is the one behind the newest session.
+    // The runtime token may have been rotated. The one of the newest session counts.
     known.tokenId = tokenId
     return known
   }
@@ -100,7 +100,7 @@ export async function connectedWorker(
     streamId,
     process: '',
     stream: null,
-    // Its heartbeat says it again, and that is held against the primary as it is now.
+    // Its heartbeat repeats it, and is checked against the present primary.
     acknowledgedVersion: 0,
     lastHeartbeatAt: null,
     staleAfterMs: null,

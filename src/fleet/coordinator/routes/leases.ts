@@ -1,4 +1,6 @@
-/** A worker asks for shares of limits and gives some back (usage/lease/README.md; usage/lease/lease.ts). */
+/**
+ * Lease messages: a worker asks for shares of limits and returns some (usage/lease/README.md; usage/lease/lease.ts).
+ */
 import { Elysia } from 'elysia'
 import { conventions } from '../../../api/conventions.ts'
 import { leasesReplySchema, leasesRequestSchema } from '../../protocol/wire.ts'

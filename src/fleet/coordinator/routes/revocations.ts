@@ -1,4 +1,4 @@
-/** Takes in what a worker has denied, where the primary does not know the history that the worker has followed. */
+/** Applies the revocations of a worker whose history the primary does not know. */
 import { Elysia } from 'elysia'
 import { conventions } from '../../../api/conventions.ts'
 import { revocationsReplySchema, revocationsRequestSchema } from '../../protocol/wire.ts'
@@ -21,7 +21,7 @@ export const revocationsRoute = ({ options, registry, stateHead }: RevocationsDe
       const { worker } = await connectedWorker(registry, principal, body.worker, body.stream_id)
       const revoked = await revokeByDenials(options, worker, body.revocations)
       if (revoked > 0) {
-        options.log.warn({ worker, revoked }, 'The restored state had tokens that a gateway knows to be revoked')
+        options.log.warn({ worker, revoked }, 'The restored state had active tokens that a gateway knows as revoked')
       }
       return { head: await stateHead.read(), revoked }
     },

@@ -1,7 +1,7 @@
 /**
  * The change stream of a worker (fleet/README.md). Opening it takes the worker over. The order matters: the worker is
- * registered, so that changes reach it from now on; its row is committed; then the head is read and said. Changes that
- * came in between wait behind the hello.
+ * added to the registry, so that changes reach it from now on; its row is committed; then the head is read and sent as
+ * the handshake. Changes that arrive in between wait behind it.
  */
 import { Elysia } from 'elysia'
 import { conventions } from '../../../api/conventions.ts'
@@ -24,7 +24,7 @@ import type { StateHead } from '../../state/state-head.ts'
 import type { FleetOptions } from '../options.ts'
 import type { Worker, WorkerRegistry, WorkerStream } from '../worker-registry.ts'
 
-/** Messages that may wait for a worker that does not read, before its stream is ended. */
+/** How many messages may wait for a worker that does not read, before its stream is closed. */
 const maxWaiting = 10_000
 
 export interface StreamDependencies {
@@ -32,12 +32,12 @@ export interface StreamDependencies {
   registry: WorkerRegistry
   stateHead: StateHead
   chainHead(chain: string): Promise<AnnouncedHead>
-  /** The worker's row is committed: whoever else had it is to be told, and what it says of the ledger is looked at. */
+  /** The worker's row is committed: informs former owners, and compares the worker's ledger epoch. */
   onTaken(
     worker: Worker,
     told: { forgotten: boolean; acknowledged: number; epoch: readonly TransactionCount[] },
   ): Promise<void>
-  /** The worker is told this head. */
+  /** The worker is sent this head. */
   onHello(worker: Worker, head: Head): Promise<void>
 }
 
@@ -113,12 +113,12 @@ async function openStream(
   })
 }
 
-/** A body of server-sent events; what is sent before `hello` waits behind it. A comment keeps a quiet one alive. */
+/** A body of server-sent events. Messages before the handshake wait behind it. Comments keep a quiet stream alive. */
 function openBody(onEnd: () => void) {
   const encoder = new TextEncoder()
   const waiting: StreamMessage[] = []
   let controller: ReadableStreamDefaultController<Uint8Array> | null = null
-  let greeted = false
+  let isHandshakeSent = false
   const timer = setInterval(() => controller?.enqueue(encoder.encode(':\n\n')), streamCommentMs)
   timer.unref()
   const ended = () => {
@@ -139,7 +139,7 @@ function openBody(onEnd: () => void) {
   }
   const stream: WorkerStream = {
     send(message) {
-      if (greeted || message.kind === 'fenced') write(message)
+      if (isHandshakeSent || message.kind === 'fenced') write(message)
       else waiting.push(message)
     },
     end() {
@@ -149,14 +149,14 @@ function openBody(onEnd: () => void) {
     },
   }
   const hello = (message: StreamMessage) => {
-    greeted = true
+    isHandshakeSent = true
     write(message)
     for (const each of waiting.splice(0)) write(each)
   }
   return { stream, body, hello }
 }
 
-/** The gateway, instance and token that a session is bound to. */
+/** The gateway, instance and token of a session. */
 export function sessionOf({ gatewayId, instanceId, tokenId }: Principal) {
   if (gatewayId === null || instanceId === null || tokenId === null) throw new Failure('access_denied')
   return { gatewayId, instanceId, tokenId }

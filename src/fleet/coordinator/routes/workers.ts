@@ -1,6 +1,6 @@
 /**
- * `/v1/gateway-workers`: the workers there are and how far each has come, by the ledger, which all control planes share. A
- * worker that was released never comes back and is not listed.
+ * `/v1/gateway-workers`: all workers and their progress, from the ledger that all control planes share. Released
+ * workers never come back and are left out.
  */
 import { Elysia } from 'elysia'
 import { z } from 'zod'
@@ -13,7 +13,7 @@ import { staleAfterMs } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
 import type { FleetOptions } from '../options.ts'
 
-/** A worker heartbeats every second and counts as connected for three; its row is behind by a second at most. */
+/** A worker sends a heartbeat every second and counts as connected for three. Its row is at most a second behind. */
 const connectedMs = 3000 + 1000
 
 const instant = z.iso.datetime()

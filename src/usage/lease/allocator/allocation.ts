@@ -1,6 +1,6 @@
 /**
- * One allocation: takes new messages and waiting asks, and decides what each gets from the account book.
- * Nothing takes effect and no reply is sent before the ledger transaction of the allocation has committed.
+ * One allocation: takes new messages and waiting asks, and decides what each gets from the account book. Nothing takes
+ * effect and no reply is sent before the ledger transaction of the allocation has committed.
  *
  * Longer than most: reading, deciding and replying share one state.
  */

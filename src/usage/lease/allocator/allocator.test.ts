@@ -1,4 +1,4 @@
-/** Grants to workers from a real ledger: sizes, bindings, what is called back, and what a restored ledger is told. */
+/** Grants to workers from a real ledger: sizes, bindings, recalls, and what a restored ledger learns from workers. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { leasesRequestSchema } from '../../../fleet/protocol/wire.ts'
@@ -80,7 +80,7 @@ const send = (worker: string, request: Partial<LeaseRequest>, gatewayId = 'gatew
     { worker, streamId: 'stream', gatewayId, signal: new AbortController().signal },
     { process: `process of ${worker}`, number: ++number, registration: null, asks: [], balances: [], ...request },
   )
-const greet = (worker: string, balances: LeaseRequest['balances'] = []) =>
+const registerWorker = (worker: string, balances: LeaseRequest['balances'] = []) =>
   send(worker, { registration: { through: 0, counted: 0, crashed: false }, balances })
 const ask = (want: number, tight = false) => ({ account, want, min: 1, waited: 0, wait: 2000, tight })
 const held = () => ledger.read('select worker, granted, returned from usage_cells order by worker')
@@ -91,13 +91,13 @@ test('grants nothing to a process that has not registered', async () => {
 })
 
 test('grants up to three times the request while much is free', async () => {
-  await greet('one')
+  await registerWorker('one')
   const reply = await send('one', { asks: [ask(5)] })
   expect(reply).toMatchObject({ grants: [{ account, tight: false }], balances: [{ granted: 15 }] })
 })
 
 test('grants nothing to a gateway for a token that is bound to another gateway', async () => {
-  await greet('one')
+  await registerWorker('one')
   expect(await send('one', { asks: [ask(1)] }, 'another')).toMatchObject({
     grants: [],
     refusals: [{ reason: 'unknown' }],
@@ -107,8 +107,8 @@ test('grants nothing to a gateway for a token that is bound to another gateway',
 
 test('recalls balances of other workers when little is left, and grants what they return', async () => {
   limit = 10
-  await greet('one')
-  await greet('two')
+  await registerWorker('one')
+  await registerWorker('two')
   await send('one', { asks: [ask(10)] })
   expect(await send('two', { asks: [ask(4)] })).toMatchObject({ grants: [], later: [account] })
   expect(recalls).toContain('one')
@@ -123,8 +123,8 @@ test('recalls balances of other workers when little is left, and grants what the
 
 test('refuses a used-up limit at once', async () => {
   limit = 3
-  await greet('one')
-  await greet('two')
+  await registerWorker('one')
+  await registerWorker('two')
   await send('one', { asks: [ask(3)] })
   const waiting = send('two', { asks: [ask(1, true)] })
   await send('one', { balances: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0, open: 3 }] })
@@ -132,8 +132,8 @@ test('refuses a used-up limit at once', async () => {
 })
 
 test('calls a budget exhausted only if the rest pays for no request, and recalls nothing for a request that can never fit', async () => {
-  await greet('one')
-  await greet('two')
+  await registerWorker('one')
+  await registerWorker('two')
   const money = 'token/t/money'
   limit = 10
   const askFor = (amount: number) => ({ ...ask(amount), min: amount, account: money })
@@ -148,7 +148,7 @@ test('calls a budget exhausted only if the rest pays for no request, and recalls
 })
 
 test('refuses only the one ask that no limit can satisfy, and grants the others of the same message', async () => {
-  await greet('one')
+  await registerWorker('one')
   const asks = [
     { ...ask(2 ** 60), account: 'token/large/requests' },
     { ...ask(1e24), account: 'token/larger/requests', min: 1e24 },
@@ -171,7 +171,7 @@ test('refuses only the one ask that no limit can satisfy, and grants the others 
 })
 
 test('grants once for a message that arrives twice', async () => {
-  await greet('one')
+  await registerWorker('one')
   const twice = { number: 1000, asks: [ask(1)] }
   await send('one', twice)
   await expect(send('one', twice)).rejects.toMatchObject({ code: 'conflict' })
@@ -179,7 +179,7 @@ test('grants once for a message that arrives twice', async () => {
 })
 
 test('recalls a grant that was decided with a limit that was lowered at the same time', async () => {
-  await greet('one')
+  await registerWorker('one')
   whenRead = () => {
     limit = 5
     authority.changed([account])
@@ -195,14 +195,14 @@ test('a restored ledger takes over the grants that a worker reports, up to the l
   await ledger.write([
     { sql: "update workers set greeted_at = ? where worker = 'two'", args: [systemClock.now() + 1000] },
   ])
-  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
-  await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
+  await registerWorker('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  await registerWorker('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
   expect(await held()).toEqual([{ worker: 'one', granted: 60, returned: 10 }])
 })
 
 test('counts the reported grant of a worker that is pending reconciliation, whatever other workers hold', async () => {
-  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
-  await greet('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
+  await registerWorker('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  await registerWorker('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
   expect(await held()).toEqual([
     { worker: 'one', granted: 60, returned: 10 },
     { worker: 'two', granted: 60, returned: 0 },
@@ -218,12 +218,12 @@ test('a restored ledger grants nothing until every worker of its last day has re
       args: [],
     },
   ])
-  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  await registerWorker('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   expect(await send('one', { asks: [ask(1), ask(1, true)] })).toMatchObject({
     grants: [],
     refusals: [{ reason: 'unknown' }, { reason: 'unknown' }],
   })
-  await greet('two', [{ account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }])
+  await registerWorker('two', [{ account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }])
   const known = [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }]
   const granted = { grants: [{ account }], balances: [{ granted: 65 }] }
   expect(await send('one', { asks: [ask(5)], balances: known })).toMatchObject(granted)
@@ -232,8 +232,8 @@ test('a restored ledger grants nothing until every worker of its last day has re
 
 test('an older ledger copy under a running control plane grants nothing, and books the missing grants', async () => {
   limit = 10
-  await greet('one')
-  await greet('two')
+  await registerWorker('one')
+  await registerWorker('two')
   await send('one', { asks: [ask(10)] })
   const settlements = [{ account, amount: 8 }]
   const forgotten = ['delete from usage_cells', 'delete from ledger_marks']
@@ -250,7 +250,7 @@ test('an older ledger copy under a running control plane grants nothing, and boo
 })
 
 test('an operator ends reconciliation for workers that do not come back', async () => {
-  await greet('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
+  await registerWorker('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [] })
   await ledger.write([resume(1)])
   expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [{ account }] })
@@ -258,8 +258,8 @@ test('an operator ends reconciliation for workers that do not come back', async 
 
 test('during contention no worker gets more than half of an account until the others are served', async () => {
   limit = 100
-  await greet('one')
-  await greet('two')
+  await registerWorker('one')
+  await registerWorker('two')
   const both = [send('one', { asks: [ask(90, true)] }), send('two', { asks: [ask(20, true)] })]
   expect(await Promise.all(both)).toMatchObject([
     { grants: [{ partial: true }], balances: [{ granted: 80 }] },
@@ -269,8 +269,8 @@ test('during contention no worker gets more than half of an account until the ot
 
 test('a worker that would get more than half waits behind the others', async () => {
   limit = 100
-  await greet('one')
-  await greet('two')
+  await registerWorker('one')
+  await registerWorker('two')
   await send('one', { asks: [ask(20, true)] })
   const known = { account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }
   const waiting = send('two', { asks: [{ ...ask(90, true), min: 90 }] })
@@ -282,8 +282,8 @@ test('a worker that would get more than half waits behind the others', async () 
 
 test('two workers that want everything share it, and a single request that needs more than half is served', async () => {
   limit = 100
-  await greet('one')
-  await greet('two')
+  await registerWorker('one')
+  await registerWorker('two')
   await Promise.all([send('one', { asks: [ask(170, true)] }), send('two', { asks: [ask(170, true)] })])
   expect(await held()).toEqual([
     { worker: 'one', granted: 50, returned: 0 },

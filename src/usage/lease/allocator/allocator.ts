@@ -2,12 +2,11 @@
  * The control plane's side of the lease protocol (usage/lease/lease.ts). The ledger is its only durable state; in
  * memory it keeps the asks that wait.
  *
- * Messages that arrived since the last allocation are decided together: one read of their balances, and one
- * transaction that raises counters. The transaction fails if a worker's stream has changed or an account would exceed
- * its limit, so several control planes may allocate at once. After a failure the allocation is repeated from a new
- * read.
- * Replies go out after the transaction. Workers on another control plane are recalled through it
- * (usage/lease/recall-peers.ts) and answer through the ledger (other-workers.ts).
+ * Messages that arrived since the last allocation are decided together: one read of their balances, and one transaction
+ * that raises counters. The transaction fails if a worker's stream has changed or an account would exceed its limit, so
+ * several control planes may allocate at once. After a failure the allocation is repeated from a new read. Replies go
+ * out after the transaction. Workers on another control plane are recalled through it (usage/lease/recall-peers.ts) and
+ * answer through the ledger (other-workers.ts).
  *
  *  grant        while much is free: what was asked for, and up to twice as much more, so that the next ask comes later
  *  contention   while little is free (contention.ts): the balances of other workers are recalled first
@@ -125,7 +124,7 @@ export class Allocator implements RecallReceiver {
     this.#otherWorkers.call(signal.accounts)
     this.#recallHolders(signal.accounts).catch((error: unknown) => {
       // The other control plane repeats the recall while it needs it.
-      this.#options.log.warn({ error: String(error) }, 'What another control plane called back could not be')
+      this.#options.log.warn({ error: String(error) }, 'A recall of another control plane failed')
     })
   }
 
@@ -264,7 +263,7 @@ export class Allocator implements RecallReceiver {
     if (missing.length === 0) return undefined
     log.warn(
       { worker, accounts: missing.map(({ account }) => account) },
-      'A worker holds more of limits than the ledger knew',
+      'A worker holds more of limits than the ledger has',
     )
     const known = await limits.limits(missing.map(({ account }) => plainName(account)))
     const increases = missing.flatMap(({ account, rounds, granted, returned }) => {

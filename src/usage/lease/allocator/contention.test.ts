@@ -1,4 +1,4 @@
-/** Why a request is refused when it has waited for what others hold. */
+/** The reason of a refusal after a wait for amounts held by others. */
 import { expect, test } from 'bun:test'
 import { type AccountState, decide } from './contention.ts'
 

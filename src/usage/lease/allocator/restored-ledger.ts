@@ -7,8 +7,7 @@
  *
  *  a control plane that ran meanwhile   transactions that it or another has made (usage/lease/ledger-epoch.ts)
  *  a worker                             when it last connected, its events, the transaction counts it was sent, and
- *  its
- *                                       grants (allocator.ts)
+ *                                       its grants (allocator.ts)
  *  the state                            a change whose event is neither in the ledger nor pending
  *
  * A worker pending reconciliation ships the missing events again before it registers. They were within its grants, so

@@ -1,4 +1,4 @@
-/** Balances, settlements and hellos in a real ledger. */
+/** Balances, settlements and registrations in a real ledger. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { systemClock } from '../../../lib/clock.ts'
@@ -56,8 +56,11 @@ const token = (id: string, accountId: string) => ({
   args: [id, accountId],
 })
 const balance = async () => (await balances().balances([account]))[0]
-const greet = (registration: Partial<{ through: number; crashed: boolean }> = {}, number = 1, process = 'process') =>
-  balances().register({ ...held, process, number }, { through: 0, counted: 0, crashed: false, ...registration }, [])
+const registerWorker = (
+  registration: Partial<{ through: number; crashed: boolean }> = {},
+  number = 1,
+  process = 'process',
+) => balances().register({ ...held, process, number }, { through: 0, counted: 0, crashed: false, ...registration }, [])
 
 test('counters only grow, and never past the limit', async () => {
   expect(await grant(8, 3)).toBe(true)
@@ -129,12 +132,12 @@ test("a worker cannot settle on another worker's balance or on an unknown accoun
 test('frees the balance of an earlier process once all its events have arrived', async () => {
   await grant(9)
   await settle(2)
-  expect(await greet({ through: 3 })).toBe('behind')
+  expect(await registerWorker({ through: 3 })).toBe('behind')
   expect(await balance()).toMatchObject({ returned: 0 })
   await ledger.write([
     { sql: "insert into chains (chain, seq, digest, updated_at) values (?, 3, '', 0)", args: [worker] },
   ])
-  expect(await greet({ through: 3 })).toBe('done')
+  expect(await registerWorker({ through: 3 })).toBe('done')
   expect(await balance()).toMatchObject({ granted: 9, returned: 7, settled: 2 })
   expect(lost).toEqual([])
 })
@@ -142,7 +145,7 @@ test('frees the balance of an earlier process once all its events have arrived',
 test('counts the balance of a crashed host as spent and reports the loss', async () => {
   await grant(9)
   await settle(2)
-  expect(await greet({ crashed: true })).toBe('done')
+  expect(await registerWorker({ crashed: true })).toBe('done')
   expect(await balance()).toMatchObject({ granted: 9, returned: 0, settled: 9 })
   expect(await ledger.read('select settled from usage_accounts')).toEqual([{ settled: 9 }])
   expect(lost).toEqual([[worker, [{ account, amount: 7 }]]])
@@ -150,19 +153,19 @@ test('counts the balance of a crashed host as spent and reports the loss', async
 
 test('counts the balance of a crashed host as spent for an account without any settlement', async () => {
   await grant(9)
-  await greet({ crashed: true })
+  await registerWorker({ crashed: true })
   expect(await ledger.read('select account, owner_id, kind, settled from usage_accounts')).toEqual([
     { account, owner_id: 't', kind: 'requests', settled: 9 },
   ])
 })
 
 test('a registration with an older number changes nothing', async () => {
-  expect(await greet({}, 5)).toBe('done')
+  expect(await registerWorker({}, 5)).toBe('done')
   await grant(3)
-  expect(await greet({}, 5)).toBe('overtaken')
-  expect(await greet({}, 4)).toBe('overtaken')
+  expect(await registerWorker({}, 5)).toBe('overtaken')
+  expect(await registerWorker({}, 4)).toBe('overtaken')
   expect(await balance()).toMatchObject({ returned: 0 })
-  expect(await greet({}, 1, 'next')).toBe('done')
+  expect(await registerWorker({}, 1, 'next')).toBe('done')
   expect(await balance()).toMatchObject({ returned: 3 })
 })
 
@@ -174,7 +177,7 @@ test('refuses a worker that reports less than before, and one that was released'
   expect(await balance()).toMatchObject({ granted: 9, returned: 4, settled: 5 })
   expect(lost).toEqual([[worker, [{ account, amount: 5 }]]])
   await ledger.write([{ sql: 'update workers set released_at = 1', args: [] }])
-  expect(await greet()).toBe('released')
+  expect(await registerWorker()).toBe('released')
 })
 
 test('a ledger that lacks a grant grants nothing, but goes on if only a late read made it look so', async () => {

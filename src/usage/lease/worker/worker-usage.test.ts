@@ -11,13 +11,13 @@ let scheduler: Scheduler
 let asked: number[]
 let answer: Partial<LeaseReply>
 let worker: WorkerUsage
-let greeted: number
+let registrations: number
 let behind: boolean
 
 beforeEach(async () => {
   scheduler = new Scheduler()
   asked = []
-  greeted = 0
+  registrations = 0
   behind = false
   answer = { refusals: [{ account, reason: 'unknown', retry_after: 1, left: null, until: null }] }
   worker = new WorkerUsage({
@@ -35,7 +35,7 @@ beforeEach(async () => {
 
 const reply = ({ registration, asks }: LeaseRequest): Promise<LeaseReply> => {
   if (registration !== null) {
-    greeted += 1
+    registrations += 1
     return Promise.resolve({ ...empty, registration: behind ? 'behind' : 'done' })
   }
   if (asks.length > 0) asked.push(scheduler.now)
@@ -85,7 +85,7 @@ test('registers again a few times a second while its events are still being ship
   behind = true
   scheduler.after(0, () => worker.connected())
   await scheduler.run(3300)
-  expect(greeted).toBeLessThan(20)
+  expect(registrations).toBeLessThan(20)
   behind = false
   const waiting = request()
   await scheduler.run(3700)

@@ -13,8 +13,7 @@
  *  4. A balance that was unused for 2 s is returned. An empty one that the ledger knows completely is dropped.
  *  5. With each stream the worker registers the balances of this process. Everything else of the worker is then free.
  *
- * An amount that an outcome frees is reported as returned only after that outcome is committed to the journal. While
- * an
+ * An amount that an outcome frees is reported as returned only after that outcome is committed to the journal. While an
  * outcome could not be written, nothing is returned and the journal opens nothing, since a restart would settle the
  * exchange in full. A reply counts only if no registration was sent since its ask: its grant may be free again.
  *

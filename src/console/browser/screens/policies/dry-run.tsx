@@ -20,7 +20,7 @@ const sample = JSON.stringify(
   2,
 )
 
-const families = triedFamilies.map((name) => [name, words(name)] as const)
+const families = triedFamilies.map((name) => [name, humanize(name)] as const)
 
 interface Props {
   record: PolicyRecord | null
@@ -49,7 +49,7 @@ const parsed = (text: string, what: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
-    // The parser's words name places that nobody sees in the field.
+    // The parser's humanize name places that nobody sees in the field.
     throw new Error(`The ${what} is not JSON`)
   }
 }
