@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import { dialects } from '../../languages/index.ts'
 import { mcp } from '../../languages/mcp/dialect.ts'
+import { protectedResourcePath } from '../../oauth/metadata/protected-resource.ts'
 import { familySchemas } from './route-schemas.ts'
 import { socketRouteDescriptions } from './websocket-routes.ts'
 
@@ -33,6 +34,38 @@ const inference: readonly GatewayRouteDescription[] = dialects.map(({ family, ro
   ...familySchemas[family],
 }))
 
+const modelListFailures = [400, 401, 402, 403, 404, 405, 503]
+const sessionFailures = [400, 401, 402, 403, 404, 405, 406, 503]
+
+const resourceReply = z.object({
+  resource: z.string(),
+  authorization_servers: z.array(z.string()),
+  scopes_supported: z.array(z.string()),
+  bearer_methods_supported: z.array(z.string()),
+})
+
+const ofProcess = { method: 'GET', permission: null, policyStages: [], failures: [503] } as const
+
+/** What a process answers about itself. The control plane serves all of these but the last. */
+const aboutItself: readonly GatewayRouteDescription[] = [
+  { ...ofProcess, path: '/healthz', summary: 'Whether the process is alive' },
+  { ...ofProcess, path: '/readyz', summary: 'Whether the process can answer, and what is missing' },
+  { ...ofProcess, path: '/metrics', summary: 'What the process counts, for Prometheus' },
+  { ...ofProcess, path: '/v1/openapi.json', summary: 'This document' },
+  {
+    ...ofProcess,
+    path: protectedResourcePath,
+    summary: 'The gateway as a protected resource (RFC 9728)',
+    reply: resourceReply,
+  },
+  {
+    ...ofProcess,
+    path: `${protectedResourcePath}/mcp`,
+    summary: 'The MCP surface as a protected resource (RFC 9728)',
+    reply: resourceReply,
+  },
+]
+
 export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
   ...inference,
   {
@@ -43,6 +76,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     permission: 'gateway:invoke',
     policyStages: [],
     reply: modelPageReply,
+    failures: modelListFailures,
     takesApiKey: true,
   },
   {
@@ -53,6 +87,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     permission: 'gateway:invoke',
     policyStages: [],
     reply: modelReply,
+    failures: modelListFailures,
     takesApiKey: true,
   },
   {
@@ -67,10 +102,24 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     method: 'GET',
     path: '/mcp',
     family: 'mcp',
-    summary: 'Open the stream of what the MCP surface says by itself; DELETE ends the session',
+    summary: 'Open the stream of what the MCP surface says by itself',
     permission: 'mcp:invoke',
     policyStages: [],
     alsoAnswers: ['text/event-stream'],
+    failures: sessionFailures,
+    errors: 'json-rpc',
+  },
+  {
+    method: 'DELETE',
+    path: '/mcp',
+    family: 'mcp',
+    summary: 'End the session',
+    permission: 'mcp:invoke',
+    policyStages: [],
+    otherSuccess: { 200: 'The session has ended' },
+    failures: sessionFailures,
+    errors: 'json-rpc',
   },
   ...socketRouteDescriptions,
+  ...aboutItself,
 ]

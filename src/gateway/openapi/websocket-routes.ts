@@ -21,7 +21,8 @@ const described: readonly GatewayRouteDescription[] = [
     summary: 'Open a WebSocket: each text frame is a chat request, answered by its events, one a frame, and [DONE]',
     permission: 'gateway:invoke',
     policyStages,
-    reply: errorFrame,
+    errorFrame,
+    failures: [400, 401, 402, 403, 405, 426, 503],
   },
   {
     method: 'GET',
@@ -30,7 +31,8 @@ const described: readonly GatewayRouteDescription[] = [
     summary: 'Open a WebSocket: each text frame is a response.create event, answered by its events, one a frame',
     permission: 'gateway:invoke',
     policyStages,
-    reply: errorFrame,
+    errorFrame,
+    failures: [400, 401, 402, 403, 405, 426, 503],
   },
 ]
 
