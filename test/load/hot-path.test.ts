@@ -106,7 +106,8 @@ test('without policies a request makes some 360 objects, and 1 for each further 
 test('ten policies, of which one scans 400 terms, add some 110 objects, and 12 for each further message', async () => {
   const one = await objectsFor(policed, 1)
   const eachMessage = ((await objectsFor(policed, 41)) - one) / 40
-  expect(one).toBeLessThan(570)
+  // Elysia's context and promise of a request are some 5 of them.
+  expect(one).toBeLessThan(585)
   expect(eachMessage).toBeLessThan(20)
 })
 
