@@ -8,7 +8,7 @@ import type { WorkerRegistry } from '../worker-registry.ts'
 import { heldWorker } from './heartbeat.ts'
 
 export const goodbyeRoute = ({ options, registry }: { options: FleetOptions; registry: WorkerRegistry }) =>
-  new Elysia({ name: 'goodbyeRoute' }).use(conventions).post(
+  new Elysia({ name: 'runtime goodbye' }).use(conventions).post(
     '/v1/gateway-runtime/goodbye',
     async ({ principal, body }) => {
       await registry.leave(await heldWorker(registry, principal, body.worker, body.stream_id))

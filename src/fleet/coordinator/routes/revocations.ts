@@ -15,7 +15,7 @@ export interface DenialsDependencies {
 }
 
 export const denialsRoute = ({ options, registry, stateHead }: DenialsDependencies) =>
-  new Elysia({ name: 'denialsRoute' }).use(conventions).post(
+  new Elysia({ name: 'runtime denials' }).use(conventions).post(
     '/v1/gateway-runtime/denials',
     async ({ principal, body }) => {
       const { worker } = await heldWorker(registry, principal, body.worker, body.stream_id)

@@ -39,7 +39,7 @@ export interface StreamDependencies {
 }
 
 export function streamRoute(dependencies: StreamDependencies) {
-  return new Elysia({ name: 'stream' })
+  return new Elysia({ name: 'runtime stream' })
     .use(conventions)
     .get(
       '/v1/gateway-runtime/stream',
