@@ -6,6 +6,7 @@
  * Every error becomes an answer in one place, `onError`. Elysia's own answers are never sent: they echo the body.
  */
 import { type AnyElysia, Elysia, type InternalRoute, NotFoundError, ParseError, ValidationError } from 'elysia'
+import { z } from 'zod'
 import { Failure, severalHosts } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
 import { forAnyOrigin, preflightAnswer } from '../lib/http/any-origin.ts'
@@ -87,10 +88,7 @@ export function createApplication(options: ApplicationOptions) {
   for (const { method, path, hooks } of [...application.routes]) {
     if (hooks.anyOrigin) application.options(path, () => preflightAnswer(method), { access: 'public', anyOrigin: true })
   }
-  for (const { method, path, hooks } of application.routes) {
-    if (hooks.called === undefined) throw new Error(`The route ${method} ${path} does not say who may call it`)
-    Object.assign(hooks.called, { method, path: openApiPath(path) })
-  }
+  for (const route of application.routes) prepare(route)
   return application
 }
 
@@ -101,4 +99,15 @@ function thrownBy(error: unknown): unknown {
   // An id that does not have the form of one names nothing.
   if (error.type === 'params') return new Failure('not_found', { message: 'There is no such record' })
   return failureOfIssue(error.valueError)
+}
+
+/** Tells a route its own name. Throws where it breaks a convention that no type holds. */
+function prepare({ method, path, hooks }: InternalRoute): void {
+  const name = `The route ${method} ${path}`
+  if (hooks.called === undefined) throw new Error(`${name} does not say who may call it: add access`)
+  for (const schema of [hooks.query, hooks.body]) {
+    const open = schema instanceof z.ZodObject && schema.def.catchall === undefined
+    if (open) throw new Error(`${name} takes unknown fields: use z.strictObject, or z.looseObject where it means to`)
+  }
+  Object.assign(hooks.called, { method, path: openApiPath(path) })
 }

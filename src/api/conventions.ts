@@ -104,9 +104,12 @@ export const conventions = new Elysia<'', Singleton>({ name: 'conventions' })
         call.bytes = await readBytes(request)
         return options.bodyType === undefined ? parseJsonObject(call.bytes) : call.bytes
       },
-      async transform(context: { api: Api; request: Request; query: Record<string, string> }) {
-        await admit(context.api, context.request)
-        if (options.query !== undefined) context.query = readQuery(new URL(context.request.url))
+      async transform({ api, request, query }: { api: Api; request: Request; query: Record<string, string> }) {
+        await admit(api, request)
+        if (options.query === undefined) return
+        // Changed in place: Elysia reads the source of its hooks, and understands destructuring only.
+        for (const name of Object.keys(query)) delete query[name]
+        Object.assign(query, readQuery(new URL(request.url)))
       },
       resolve({ api, request }: { api: Api; request: Request }) {
         const call = api.calls.of(request)

@@ -5,13 +5,13 @@
 
 import { resolve } from 'node:path'
 import { createAnswerStore } from '../api/answer-store.ts'
-import { createApplication } from '../api/application.ts'
+import { type ApplicationOptions, createApplication } from '../api/application.ts'
 import type { Settings } from '../config.ts'
 import { consoleRoutes } from '../console/routes.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
 import { eventRoutes } from '../events/routes.ts'
 import { listenOn, localUrl } from '../lib/http/listen.ts'
-import { withAddress } from '../lib/http/request-path.ts'
+import { pathOf, withAddress } from '../lib/http/request-path.ts'
 import { Rounds } from '../lib/rounds.ts'
 import { mcpServerRoutes } from '../mcp/catalog/server-routes.ts'
 import { mcpOfferRoutes } from '../mcp/offers/offer-routes.ts'
@@ -99,7 +99,8 @@ function serve(
     fetch(request, server) {
       const addressed = withAddress(request)
       callers.set(addressed, server.requestIP(request)?.address ?? 'unknown')
-      return api.fetch(addressed)
+      const application = runtimePaths.has(pathOf(addressed.url)) ? runtime : whole()
+      return application.fetch(addressed)
     },
   })
   addresses.base ||= localUrl(settings.control_plane_listen, server.port)
@@ -109,41 +110,41 @@ function serve(
   const bySession = createSessionAuthenticator({ ledger, clock, settings, origins, baseUrl: oauth.baseUrl })
   const byToken = createAuthenticator({ state, ledger, clock, lastUse, baseUrl: oauth.baseUrl })
   let draining = false
-  const api = createApplication({
-    features: [
-      ...tokenRoutes({ ...shared, fleet: workers.fleet, onRuntimeToken }),
-      ...memberRoutes({
-        ...shared,
-        fleet: workers.fleet,
-        settings,
-        baseUrl: oauth.baseUrl,
-        consoleUrl: oauth.consoleUrl,
-        delegations: delegationsOf(oauth),
-        addressOf: (request) => callers.get(request) ?? 'unknown',
-      }),
-      ...oauthRoutes(oauth),
-      ...limitRoutes(shared),
-      ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
-      mcpServerRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
-      mcpOfferRoutes(shared),
-      priceRoutes(shared),
-      eventRoutes({ ...shared, exports }),
-      ...proof.routes,
-      escalationRoutes({ ...shared, settings }),
-      ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
-      rateRoutes(shared),
-      usageRoutes({ ...shared, freed: (accounts) => workers.usage.allocator.changed(accounts) }),
-      excessRoutes(shared),
-      ...workers.routes,
-      consoleRoutes({
-        baseUrl: () => addresses.base,
-        gatewayUrl: () => addresses.gateway,
-        consoleUrl: () => addresses.console,
-        isSignedIn: async (request) =>
-          (await sessionOf(request, { ledger, clock, settings, baseUrl: oauth.baseUrl })).session !== null,
-        isSetUp: async () => (await ownerAwaitingSetup(ledger)) === null,
-      }),
-    ],
+  const features = () => [
+    ...tokenRoutes({ ...shared, fleet: workers.fleet, onRuntimeToken }),
+    ...memberRoutes({
+      ...shared,
+      fleet: workers.fleet,
+      settings,
+      baseUrl: oauth.baseUrl,
+      consoleUrl: oauth.consoleUrl,
+      delegations: delegationsOf(oauth),
+      addressOf: (request) => callers.get(request) ?? 'unknown',
+    }),
+    ...oauthRoutes(oauth),
+    ...limitRoutes(shared),
+    ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
+    mcpServerRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
+    mcpOfferRoutes(shared),
+    priceRoutes(shared),
+    eventRoutes({ ...shared, exports }),
+    ...proof.routes,
+    escalationRoutes({ ...shared, settings }),
+    ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
+    rateRoutes(shared),
+    usageRoutes({ ...shared, freed: (accounts) => workers.usage.allocator.changed(accounts) }),
+    excessRoutes(shared),
+    ...workers.routes,
+    consoleRoutes({
+      baseUrl: () => addresses.base,
+      gatewayUrl: () => addresses.gateway,
+      consoleUrl: () => addresses.console,
+      isSignedIn: async (request) =>
+        (await sessionOf(request, { ledger, clock, settings, baseUrl: oauth.baseUrl })).session !== null,
+      isSetUp: async () => (await ownerAwaitingSetup(ledger)) === null,
+    }),
+  ]
+  const options: Omit<ApplicationOptions, 'features'> = {
     authenticate: async (request) =>
       (await workers.authenticate(request)) ?? (await bySession(request)) ?? (await byToken(request)),
     answers: createAnswerStore({ ledger, clock, key: shared.masterKey }),
@@ -161,7 +162,15 @@ function serve(
     refused: ({ principal, requestId, route, permission }) =>
       recordAccessRefusal(shared, { principal, requestId }, { route, permission }),
     answered: metrics.answered,
-  })
+  }
+  // Gateways connect at a start: what they need is an application of its own, and the whole is made when it is called.
+  const runtime = createApplication({ ...options, features: workers.routes })
+  const runtimePaths = new Set([...runtime.routes.map(({ path }) => path).filter(isOfRuntime), '/healthz', '/readyz'])
+  let made: ReturnType<typeof createApplication> | null = null
+  const whole = () => {
+    made ??= createApplication({ ...options, features: features() })
+    return made
+  }
   const rotated = lookForRotation(shared, parts.installation.runtimeToken, onRuntimeToken)
   const housekeeping = new Rounds(housekeepingMilliseconds, () => housekeep({ ...parts, rotated }, log))
   housekeeping.start()
@@ -178,6 +187,8 @@ function serve(
     },
   }
 }
+
+const isOfRuntime = (path: string): boolean => path.startsWith('/v1/gateway-runtime/')
 
 async function setupUrl({ shared, addresses }: Parts): Promise<string | null> {
   const userId = await ownerAwaitingSetup(shared.ledger)

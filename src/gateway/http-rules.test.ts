@@ -28,7 +28,7 @@ test('answers 405 with an Allow header to a method that the route does not have'
   const routes = [...served].map(([path, routes]): [string, string[]] => [path, routes.map(({ method }) => method)])
   for (const [path, methods] of [...routes, ...itself.map((path): [string, string[]] => [path, ['GET', 'HEAD']])]) {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'LOCK']) {
-      if (methods.includes(method) || (path === '/mcp' && method === 'DELETE')) continue
+      if (methods.includes(method)) continue
       // Browsers ask first whether a page of another origin may read it.
       if (method === 'OPTIONS' && path.startsWith('/.well-known/')) continue
       const answer = await written(`${method} ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)

@@ -96,9 +96,10 @@ test('answers /livez, /readyz, /openapi.json and /metrics itself', async () => {
 })
 
 test('serves exactly the described routes', async () => {
-  for (const { method, path } of gatewayRouteDescriptions) {
+  for (const { method, path, permission } of gatewayRouteDescriptions) {
     const response = await fetch(running.url + path.replace('{model_id}', 'x'), { method })
-    expect([path, response.status]).toEqual([path, path.endsWith('/ws') ? 426 : 401])
+    const refusal = path.endsWith('/ws') ? 426 : 401
+    expect([path, response.status]).toEqual([path, permission === null ? 200 : refusal])
   }
 })
 

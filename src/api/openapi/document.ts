@@ -5,11 +5,11 @@
  */
 import { version } from '../../version.ts'
 import { openApiPath } from '../conventions.ts'
-import { gatewayOperationOf } from './gateway-operation.ts'
+import { gatewayErrorSchemas, gatewayOperationOf } from './gateway-operation.ts'
 import type { GatewayRouteDescription } from './gateway-routes.ts'
 import { type DescribedRoute, operationOf } from './operation.ts'
 import { errorSchema } from './parts.ts'
-import { type JsonObject, schemaOf } from './schema.ts'
+import { isObject, type JsonObject, schemaOf } from './schema.ts'
 
 export interface DocumentOptions {
   routes: readonly DescribedRoute[]
@@ -25,13 +25,20 @@ export type OpenApiDocument = JsonObject & { paths: { [path: string]: JsonObject
 export function openApiDocument({ routes, gatewayRoutes, baseUrl, gatewayUrl }: DocumentOptions): OpenApiDocument {
   const shown = routes.filter(({ method, hooks }) => hooks.internal !== true && method !== 'OPTIONS')
   const schemas: JsonObject = { Error: schemaOf(errorSchema, 'output', {}) }
+  if (gatewayRoutes.length > 0) {
+    for (const [name, schema] of Object.entries(gatewayErrorSchemas)) schemas[name] = schemaOf(schema, 'output', {})
+  }
   const paths: { [path: string]: JsonObject } = {}
   const add = (path: string, method: string, operation: JsonObject) => {
     paths[path] = { ...paths[path], [method.toLowerCase()]: operation }
   }
   for (const route of shown) add(openApiPath(route.path), route.method, operationOf(route, schemas))
   for (const route of gatewayRoutes) {
-    add(route.path, route.method, { ...gatewayOperationOf(route, schemas), servers: [{ url: gatewayUrl }] })
+    const [method, servers] = [route.method.toLowerCase(), [{ url: gatewayUrl }]]
+    const ofBoth = paths[route.path]?.[method]
+    // What a process answers about itself, both listeners serve.
+    if (isObject(ofBoth)) add(route.path, method, { ...ofBoth, servers: [{ url: baseUrl }, ...servers] })
+    else add(route.path, method, { ...gatewayOperationOf(route, schemas), servers })
   }
   const tags = new Set([
     ...shown.flatMap(({ hooks }) => hooks.detail?.tags ?? []),

@@ -3,11 +3,13 @@ import type { z } from 'zod'
 import type { Permission } from '../../identity/permissions.ts'
 
 export interface GatewayRouteDescription {
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'DELETE'
   path: string
-  family: string
+  /** Left out where the process answers for itself. */
+  family?: string
   summary: string
-  permission: Permission
+  /** Null where anyone may ask. */
+  permission: Permission | null
   /** The policy stages this family supports (policies/README.md). */
   policyStages: readonly string[]
   request?: z.ZodType
@@ -15,6 +17,14 @@ export interface GatewayRouteDescription {
   requestType?: 'multipart/form-data'
   /** Left out where it never answers in JSON. */
   reply?: z.ZodType
+  /** Statuses of success without content, each with what it means. */
+  otherSuccess?: Readonly<Record<number, string>>
+  /** It becomes a WebSocket, whose frames have this form in errors. */
+  errorFrame?: z.ZodType
+  /** Statuses of failures; those of a request to a model where they are left out. */
+  failures?: readonly number[]
+  /** The form of its errors where it is not the envelope. */
+  errors?: 'messages' | 'json-rpc'
   /** Content types beside JSON in which it answers, such as `text/event-stream`. */
   alsoAnswers?: readonly string[]
   /** The token may be sent as `x-api-key` too. */

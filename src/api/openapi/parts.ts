@@ -91,15 +91,17 @@ export const answer = (description: string, content: JsonObject, headers: JsonOb
   ...(Object.keys(content).length > 0 ? { content } : {}),
 })
 
+export const errorMembers = {
+  message: z.string().describe('For people; its wording may change'),
+  code: z.string().describe('Stable; branch on this and on type'),
+}
+
 export const errorSchema = z.object({
-  error: z
-    .object({
-      message: z.string().describe('For people; its wording may change'),
-      type: z.string(),
-      param: z.string().nullable().describe('The field at fault'),
-      code: z.string().describe('Stable; branch on this and on type'),
-    })
-    .loose(),
+  error: z.looseObject({
+    ...errorMembers,
+    type: z.string(),
+    param: z.string().nullable().describe('The field at fault'),
+  }),
   request_id: z.string(),
 })
 
@@ -119,6 +121,8 @@ const failureNames: Readonly<Record<number, string>> = {
   422: 'A field is missing, unknown or wrong; `param` names it',
   426: 'Open the connection as a WebSocket',
   429: 'A limit of requests, attempts or tokens is reached',
+  499: 'The caller left before its answer was complete',
+  500: 'Something failed inside',
   502: 'The provider failed',
   503: 'A part that this needs does not answer; try again',
   504: 'The provider did not answer in time',

@@ -38,5 +38,5 @@ function pointed(value: Json): Json {
   )
 }
 
-export const isObject = (value: Json): value is JsonObject =>
+export const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -100,6 +100,7 @@ export const exportJobRoutes = (deps: RouteDependencies) =>
         return await download(deps, job)
       },
       {
+        failures: [409, 410],
         access: 'events:export',
         params: z.object({ id: z.uuid() }),
         response: z.looseObject({ events: z.array(z.unknown()) }),

@@ -49,7 +49,7 @@ export const seriesRoute = (
   { ledger, clock }: { ledger: Database; clock: Clock },
   visible: (principal: Principal) => Promise<Visibility>,
 ) =>
-  new Elysia({ name: 'seriesRoute' }).use(conventions).get(
+  new Elysia({ name: 'series' }).use(conventions).get(
     '/v1/events/series',
     async ({ principal, query }) => {
       const now = clock.now()

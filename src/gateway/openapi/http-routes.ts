@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import { type Family, families, modelFamilies } from '../../languages/families.ts'
+import { protectedResourcePath } from '../../oauth/metadata/protected-resource.ts'
 import { familySchemas } from './route-schemas.ts'
 import { socketRouteDescriptions } from './websocket-routes.ts'
 
@@ -28,6 +29,38 @@ const posted = (family: Family): GatewayRouteDescription => {
   return { method: 'POST', path, family, permission, policyStages, ...familySchemas[family] }
 }
 
+const modelListFailures = [400, 401, 402, 403, 404, 405, 503]
+const sessionFailures = [400, 401, 402, 403, 404, 405, 406, 503]
+
+const resourceReply = z.object({
+  resource: z.string(),
+  authorization_servers: z.array(z.string()),
+  scopes_supported: z.array(z.string()),
+  bearer_methods_supported: z.array(z.string()),
+})
+
+const ofProcess = { method: 'GET', permission: null, policyStages: [], failures: [503] } as const
+
+/** What a process answers about itself. The control plane serves all of these but the last. */
+const aboutItself: readonly GatewayRouteDescription[] = [
+  { ...ofProcess, path: '/healthz', summary: 'Whether the process is alive' },
+  { ...ofProcess, path: '/readyz', summary: 'Whether the process can answer, and what is missing' },
+  { ...ofProcess, path: '/metrics', summary: 'What the process counts, for Prometheus' },
+  { ...ofProcess, path: '/v1/openapi.json', summary: 'This document' },
+  {
+    ...ofProcess,
+    path: protectedResourcePath,
+    summary: 'The gateway as a protected resource (RFC 9728)',
+    reply: resourceReply,
+  },
+  {
+    ...ofProcess,
+    path: `${protectedResourcePath}/mcp`,
+    summary: 'The MCP surface as a protected resource (RFC 9728)',
+    reply: resourceReply,
+  },
+]
+
 export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
   ...modelFamilies.map(posted),
   {
@@ -38,6 +71,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     permission: 'gateway:invoke',
     policyStages: [],
     reply: modelPageReply,
+    failures: modelListFailures,
     takesApiKey: true,
   },
   {
@@ -48,6 +82,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     permission: 'gateway:invoke',
     policyStages: [],
     reply: modelReply,
+    failures: modelListFailures,
     takesApiKey: true,
   },
   posted('mcp'),
@@ -55,10 +90,24 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     method: 'GET',
     path: families.mcp.path,
     family: 'mcp',
-    summary: 'Open the stream of what the MCP surface says by itself; DELETE ends the session',
+    summary: 'Open the stream of what the MCP surface says by itself',
     permission: families.mcp.permission,
     policyStages: [],
     alsoAnswers: ['text/event-stream'],
+    failures: sessionFailures,
+    errors: 'json-rpc',
+  },
+  {
+    method: 'DELETE',
+    path: '/mcp',
+    family: 'mcp',
+    summary: 'End the session',
+    permission: 'mcp:invoke',
+    policyStages: [],
+    otherSuccess: { 200: 'The session has ended' },
+    failures: sessionFailures,
+    errors: 'json-rpc',
   },
   ...socketRouteDescriptions,
+  ...aboutItself,
 ]

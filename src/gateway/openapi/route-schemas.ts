@@ -9,7 +9,7 @@ import type { Family } from '../../languages/families.ts'
 
 type Described = Pick<
   GatewayRouteDescription,
-  'summary' | 'request' | 'requestType' | 'reply' | 'alsoAnswers' | 'takesApiKey'
+  'summary' | 'request' | 'requestType' | 'reply' | 'alsoAnswers' | 'otherSuccess' | 'takesApiKey' | 'errors'
 >
 
 const model = z.string().min(1).describe('A model id of GET /v1/models, or one that a provider of this gateway knows')
@@ -124,6 +124,7 @@ const messages: Described = {
   }),
   alsoAnswers: ['text/event-stream'],
   takesApiKey: true,
+  errors: 'messages',
 }
 
 const tokens = z.array(whole)
@@ -223,6 +224,8 @@ const mcp: Described = {
     error: z.looseObject({ code: whole, message: z.string(), data: z.unknown().optional() }).optional(),
   }),
   alsoAnswers: ['text/event-stream'],
+  otherSuccess: { 202: 'A notification or an answer was taken' },
+  errors: 'json-rpc',
 }
 
 export const familySchemas: Readonly<Record<Family, Described>> = {

@@ -17,6 +17,8 @@ const summaries: Readonly<Record<SocketFamily, string>> = {
   responses: 'Open a WebSocket: each text frame is a response.create event, answered by its events, one a frame',
 }
 
+const failures = [400, 401, 402, 403, 405, 426, 503]
+
 /** A path that requests without an upgrade share is described with those. */
 export const socketRouteDescriptions: readonly GatewayRouteDescription[] = familyNames
   .filter(hasSockets)
@@ -26,6 +28,6 @@ export const socketRouteDescriptions: readonly GatewayRouteDescription[] = famil
       .filter(({ shared }) => shared !== true)
       .map(({ path }): GatewayRouteDescription => {
         const summary = summaries[family]
-        return { method: 'GET', path, family, summary, permission, policyStages, reply: errorFrame }
+        return { method: 'GET', path, family, summary, permission, policyStages, errorFrame, failures }
       })
   })

@@ -29,6 +29,7 @@ export const exchangeRoutes = (dependencies: MemberDependencies) =>
       },
       {
         access: 'public',
+        failures: [403, 409, 503],
         body: z.strictObject(codeBody),
         response: {
           201: z.object({
@@ -57,6 +58,7 @@ export const exchangeRoutes = (dependencies: MemberDependencies) =>
       },
       {
         access: 'public',
+        failures: [403, 409, 503],
         body: z.strictObject({ ...codeBody, token_name: tokenName }),
         response: { 201: tokenRecordSchema.extend({ token_value: z.string().describe('The secret, shown once') }) },
         detail: {

@@ -52,7 +52,7 @@ export const authRoutes = (dependencies: MemberDependencies) =>
       },
       {
         access: 'public',
-        failures: [401, 429, 503],
+        failures: [401, 403, 429, 503],
         body: z.strictObject({ email: z.string().max(254), password: z.string().max(1024) }),
         response: signedInSchema,
         detail: {

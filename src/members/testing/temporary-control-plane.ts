@@ -1,9 +1,8 @@
 /** A control plane for tests: real files, the routes of people and tokens behind `mount`, no port. */
 import type { AnyElysia } from 'elysia'
 import { createAnswerStore } from '../../api/answer-store.ts'
-import { createApplication } from '../../api/application.ts'
+import { testApplication } from '../../api/testing/application.ts'
 import { newId } from '../../lib/ids.ts'
-import { silentLog } from '../../lib/log/log.ts'
 import { catalogRoutes } from '../../providers/routes.ts'
 import { createAuthenticator } from '../../tokens/authenticate.ts'
 import { tokenRoutes } from '../../tokens/routes.ts'
@@ -130,7 +129,7 @@ function mountAll(
   const { settings } = dependencies
   const bySession = createSessionAuthenticator({ ledger, clock, settings, origins, baseUrl: () => baseUrl })
   const byToken = createAuthenticator({ state, ledger, clock, baseUrl: dependencies.baseUrl })
-  return createApplication({
+  return testApplication({
     features: [
       ...memberRoutes(dependencies),
       ...tokenRoutes(deps),
@@ -140,13 +139,7 @@ function mountAll(
     authenticate: async (request) => (await bySession(request)) ?? (await byToken(request)),
     answers: createAnswerStore({ ledger, clock, key: new Uint8Array(32) }),
     clock,
-    newId,
-    log: silentLog,
     baseUrl,
-    gatewayUrl: 'http://127.0.0.1:7080',
-    gatewayRoutes: async () => [],
-    ready: () => ({ ok: true }),
-    metrics: async () => '',
     refused: ({ principal, requestId, route, permission }) =>
       recordAccessRefusal(deps, { principal, requestId }, { route, permission }),
   })

@@ -45,6 +45,8 @@ export const tokenRoutes = (dependencies: OAuthDependencies) =>
             scope: z.string(),
           }),
           400: refusalSchema,
+          500: refusalSchema,
+          503: refusalSchema,
         },
         detail: {
           tags: [tag],
@@ -69,6 +71,8 @@ export const tokenRoutes = (dependencies: OAuthDependencies) =>
             propagation: z.looseObject({}).optional().describe('Which gateways know, where a token was revoked'),
           }),
           400: refusalSchema,
+          500: refusalSchema,
+          503: refusalSchema,
         },
         detail: { tags: [tag], summary: 'Revokes an access or refresh token (RFC 7009); JSON is taken too' },
       },

@@ -1,8 +1,7 @@
 /** The token routes behind the real mount, for tests: called with a secret, answering with status and JSON. */
 import type { AnyElysia } from 'elysia'
 import { createAnswerStore } from '../../api/answer-store.ts'
-import { createApplication } from '../../api/application.ts'
-import { silentLog } from '../../lib/log/log.ts'
+import { testApplication } from '../../api/testing/application.ts'
 import type { TemporaryInstallation } from '../../members/testing/installation.ts'
 import { createAuthenticator } from '../authenticate.ts'
 import { tokenRoutes } from '../routes.ts'
@@ -24,18 +23,13 @@ export interface CallOptions {
 /** With `beside`, further routes. */
 export function temporaryApi(made: TemporaryInstallation, beside: readonly AnyElysia[] = []) {
   const { state, ledger } = made.store
-  const api = createApplication({
+  const api = testApplication({
     features: [...beside, ...tokenRoutes(made.deps)],
     authenticate: createAuthenticator({ state, ledger, clock: made.clock, baseUrl: () => 'http://localhost' }),
     answers: createAnswerStore({ ledger, clock: made.clock, key: new Uint8Array(32) }),
     clock: made.clock,
     newId: made.deps.newId,
-    log: silentLog,
     baseUrl: 'http://localhost:1',
-    gatewayUrl: 'http://localhost:2',
-    gatewayRoutes: async () => [],
-    ready: () => ({ ok: true }),
-    metrics: async () => '',
   })
   return async (method: string, path: string, options: CallOptions = {}): Promise<ApiAnswer> => {
     const { body, headers = {}, secret = made.installation.adminToken ?? '' } = options

@@ -72,6 +72,7 @@ export const excessRoutes = (dependencies: ExcessDependencies) => {
         return record
       },
       {
+        failures: [404],
         access: 'catalog:write',
         wholeOrganization: true,
         body: z.strictObject({ provider_id: z.string().min(1).max(64), model: z.string().min(1).max(300) }),

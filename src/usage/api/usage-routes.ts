@@ -149,6 +149,7 @@ export const usageRoutes = (dependencies: UsageDependencies) => {
         return workerRecord(await requireWorker(ledger, worker))
       },
       {
+        failures: [404],
         access: 'tokens:write',
         wholeOrganization: true,
         body: z.strictObject({ worker: z.string().min(1).max(300) }),

@@ -33,7 +33,7 @@ export interface BootstrapDependencies {
 }
 
 export function bootstrapRoute({ options, stateHead }: BootstrapDependencies) {
-  return new Elysia({ name: 'bootstrap' }).use(conventions).post(
+  return new Elysia({ name: 'runtime bootstrap' }).use(conventions).post(
     '/v1/gateway-runtime/bootstrap',
     async ({ principal, body, request, set }) => {
       const { gatewayId, tokenId } = principal

@@ -15,7 +15,7 @@ export function stateSource({ source }: Source): BootstrapReply['state'] {
 }
 
 export const credentialRoute = (options: Source) =>
-  new Elysia({ name: 'credentialRoute' }).use(conventions).post(
+  new Elysia({ name: 'runtime credential' }).use(conventions).post(
     '/v1/gateway-runtime/credential',
     ({ set }) => {
       set.headers['cache-control'] = 'no-store'

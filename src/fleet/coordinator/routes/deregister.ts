@@ -8,7 +8,7 @@ import type { WorkerRegistry } from '../worker-registry.ts'
 import { connectedWorker } from './heartbeat.ts'
 
 export const deregisterRoute = ({ options, registry }: { options: FleetOptions; registry: WorkerRegistry }) =>
-  new Elysia({ name: 'deregisterRoute' }).use(conventions).post(
+  new Elysia({ name: 'runtime deregister' }).use(conventions).post(
     '/v1/gateway-runtime/deregister',
     async ({ principal, body }) => {
       await registry.deregister(await connectedWorker(registry, principal, body.worker, body.stream_id))

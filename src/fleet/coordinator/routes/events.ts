@@ -33,7 +33,7 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies) {
   const queue = new IngestQueue({ atOnce: 4, most: maxBatches })
   const bounds = 'url' in options.source ? remotePace : localPace
   const pace = new SlicePace(options.clock, bounds, (milliseconds) => options.meter?.sliced(milliseconds / 1000))
-  return new Elysia({ name: 'events' }).use(conventions).post(
+  return new Elysia({ name: 'runtime events' }).use(conventions).post(
     '/v1/gateway-runtime/events',
     async ({ principal, body, request: { headers } }) => {
       const workerNumber = Number(headers.get(workerHeader) ?? Number.NaN)

@@ -25,7 +25,7 @@ export interface HeartbeatDependencies {
 }
 
 export function heartbeatRoute({ options, registry, stateHead, tokens, usage, endToken }: HeartbeatDependencies) {
-  return new Elysia({ name: 'heartbeat' }).use(conventions).post(
+  return new Elysia({ name: 'runtime heartbeat' }).use(conventions).post(
     '/v1/gateway-runtime/heartbeat',
     async ({ principal, body }) => {
       const worker = await connectedWorker(registry, principal, body.worker, body.stream_id)

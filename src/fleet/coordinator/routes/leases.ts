@@ -14,7 +14,7 @@ export interface LeasesDependencies {
 }
 
 export const leasesRoute = ({ registry, usage }: LeasesDependencies) =>
-  new Elysia({ name: 'leasesRoute' }).use(conventions).post(
+  new Elysia({ name: 'runtime leases' }).use(conventions).post(
     '/v1/gateway-runtime/leases',
     async ({ principal, body: { worker: workerNumber, stream_id: streamId, ...request }, request: { signal } }) => {
       const { worker, gatewayId } = await connectedWorker(registry, principal, workerNumber, streamId)

@@ -15,7 +15,7 @@ export interface RevocationsDependencies {
 }
 
 export const revocationsRoute = ({ options, registry, stateHead }: RevocationsDependencies) =>
-  new Elysia({ name: 'revocationsRoute' }).use(conventions).post(
+  new Elysia({ name: 'runtime revocations' }).use(conventions).post(
     '/v1/gateway-runtime/revocations',
     async ({ principal, body }) => {
       const { worker } = await connectedWorker(registry, principal, body.worker, body.stream_id)

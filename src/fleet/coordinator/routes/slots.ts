@@ -33,7 +33,7 @@ export function slotsRoute({ options, registry, limitRows, peers = noPeers }: Sl
       if (elsewhere.length > 0) peers.send({ kind: 'slots', account, want, workers: elsewhere, at })
     },
   }
-  return new Elysia({ name: 'slots' }).use(conventions).post(
+  return new Elysia({ name: 'runtime slots' }).use(conventions).post(
     '/v1/gateway-runtime/slots',
     async ({ principal, body }) => {
       const { worker } = await connectedWorker(registry, principal, body.worker, body.stream_id)

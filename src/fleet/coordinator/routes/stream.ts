@@ -42,7 +42,7 @@ export interface StreamDependencies {
 }
 
 export function streamRoute(dependencies: StreamDependencies) {
-  return new Elysia({ name: 'stream' })
+  return new Elysia({ name: 'runtime stream' })
     .use(conventions)
     .get(
       '/v1/gateway-runtime/stream',

@@ -83,7 +83,7 @@ function workerRecord(
 }
 
 export const workersRoute = ({ options: { ledger, settings }, stateHead }: WorkersDependencies) =>
-  new Elysia({ name: 'workersRoute' }).use(conventions).get(
+  new Elysia({ name: 'runtime workers' }).use(conventions).get(
     '/v1/gateway-workers',
     async ({ query: { limit, cursor, gateway_id } }) => {
       const filters = { list: 'gateway-workers', gateway_id }
