@@ -2,7 +2,8 @@
  * Every API family, one row each: where applications reach it, which permission it needs, which policies run on it, what
  * it takes and gives. All lists of families in the project follow from this table or are checked against it by types.
  *
- * To add a family: its folder, its row here, its dialect in `index.ts`. The compiler names what is then missing.
+ * To add a family: its folder, its row here, its dialect in `index.ts`. The compiler and `families.test.ts` name what is
+ * then missing.
  */
 
 import { speechMembers, transcriptionsMembers } from './audio/members.ts'

@@ -6,7 +6,7 @@ import { framesOf, start } from '../testing/streams.ts'
 import { collected } from '../translation/collect-stream.ts'
 import { inParts } from './parts.ts'
 import { chatReader } from './stream-reader.ts'
-import { chat } from './translation.ts'
+import { chat } from './translation/language.ts'
 
 const frame = (delta: object, finish_reason: string | null = null) =>
   `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason }] })}\n\n`

@@ -23,14 +23,10 @@ import { holdsNoText } from '../reading/texts/text-members.ts'
 import { objectWith } from '../reading/texts/text-paths.ts'
 import { type FoundText, textLength, textsIn } from '../reading/texts/texts.ts'
 import { choiceHolders, generatedLength, readUsage } from './answer.ts'
-import { spokenNames } from './members.ts'
+import { begins, channelOf, namesOf, type Speaker } from './channels.ts'
+import { bringsAnswer, elementsOf, indexOf, isFinished, isUnforeseen, isUsageAlone, saidAlone } from './chunk.ts'
 import { type Detail, ReasoningDetails, type Signed, withoutBroken } from './reasoning-details.ts'
 import { type Call, ChatCalls } from './tool-calls.ts'
-
-/** What a frame holds that is there for the usage alone. */
-const ofUsageFrame: ReadonlySet<string> = new Set([
-  ...['id', 'object', 'created', 'model', 'choices', 'usage', 'system_fingerprint', 'service_tier', 'obfuscation'],
-])
 
 const lastFrame = new TextEncoder().encode(doneFrame)
 
@@ -40,13 +36,6 @@ const deltaOnly: ReadonlySet<string> = new Set(['delta'])
 
 /** What the places begin with of texts that stand in a choice beside its delta; no member's name is written so. */
 const beside = '~choice/'
-
-/** What a choice says: itself, one of its calls, or a detail of its reasoning. */
-interface Speaker {
-  choice: number
-  call: Call | null
-  detail?: Detail
-}
 
 interface Channel extends Speaker {
   /** Where the text stands in the delta, in the call, or in the detail. */
@@ -100,8 +89,6 @@ class ChatReader implements StreamReader {
       const finished = isFinished(choice) || (this.#choices.get(index) === true && !bringsAnswer(choice))
       this.#choices.set(index, finished)
     }
-    const onlyUsage = isObject(chunk.usage) && Array.isArray(chunk.choices) && chunk.choices.length === 0
-    const saysMore = Object.keys(chunk).some((name) => !ofUsageFrame.has(name))
     const said = saidAlone(chunk)
     const length = generatedLength(chunk.choices, 'delta')
     if (said !== null && !foreign && length === textLength(said.text)) this.#alike.learn(frame, said.member, said.text)
@@ -110,7 +97,7 @@ class ChatReader implements StreamReader {
       textLength: length,
       usage: this.#noted(chunk),
       error: null,
-      ours: onlyUsage && !saysMore && this.#start.usageAdded,
+      ours: this.#start.usageAdded && isUsageAlone(chunk),
       ...foreign,
     }
   }
@@ -293,53 +280,3 @@ class ChatReader implements StreamReader {
 export const chatReader = (start: StreamStart): StreamReader => new ChatReader(start)
 
 const nothing: ReadonlySet<string> = new Set()
-
-/** No chunk, and no error: what it may be nobody knows. */
-const isUnforeseen = ({ choices, error }: JsonObject): boolean => !Array.isArray(choices) && !isGiven(error)
-
-function channelOf({ choice, call, detail }: Speaker, place: string): string {
-  if (detail !== undefined) return `${choice}/${detail.place}/${place}`
-  return call === null ? `${choice}/${textPlace(place)}` : `${choice}/${call.key}/${place}`
-}
-
-/** The elements of a list of objects; none where it holds anything else. */
-const elementsOf = (list: unknown): readonly JsonObject[] => (Array.isArray(list) && list.every(isObject) ? list : [])
-
-/** Content goes on from a string to parts of it and back: clients join them. */
-const textPlace = (place: string): string => (place === 'content~text/text' ? 'content' : place)
-
-const ofArguments = /(?:^|\/)(?:arguments|input)$/
-
-/** Whether what a name names begins with this text: arguments may come later, or be none, where they are said to be ''. */
-const begins = ({ kind, text, place }: FoundText): boolean =>
-  kind !== 'name' && (text !== '' || ofArguments.test(place))
-
-/** The group of the names that stand with a text: of one tool, in `function`, as `function/name`. */
-const namesOf = ({ choice, call, detail }: Speaker, place: string): string =>
-  `${choice}/${call?.key ?? detail?.place ?? ''}/${place.slice(0, Math.max(0, place.lastIndexOf('/')))}`
-
-/** Some providers say of each chunk why it has not finished: for nothing, in words. */
-const isFinished = ({ finish_reason: reason }: JsonObject): boolean =>
-  typeof reason === 'string' && reason !== '' && reason !== 'null'
-
-/** Whether a frame goes on with a choice's answer: what an asynchronous filter found in it may come behind its end. */
-function bringsAnswer({ delta, text }: JsonObject): boolean {
-  const { role: _, ...said } = isObject(delta) ? delta : { delta }
-  return [...Object.values(said), text].some((value) => isGiven(value) && value !== '' && !isEmptyList(value))
-}
-
-const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0
-
-/** The text of the only choice, where one member of its delta says it, no tool is called and no usage told. */
-function saidAlone({ choices, usage }: JsonObject): { member: string; text: string } | null {
-  const [choice, ...others] = objectsOf(choices)
-  if (choice === undefined || others.length > 0 || isFinished(choice) || isGiven(usage)) return null
-  const { delta } = choice
-  if (!isObject(delta) || isGiven(delta.tool_calls)) return null
-  const member = spokenNames.find((name) => textOf(delta[name]))
-  const text = member === undefined ? null : textOf(delta[member])
-  return member === undefined || text === null ? null : { member, text }
-}
-
-const indexOf = ({ index }: JsonObject, position: number): number =>
-  typeof index === 'number' && Number.isSafeInteger(index) ? index : position

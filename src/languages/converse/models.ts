@@ -4,7 +4,7 @@
  * answer; Amazon's Nova `inferenceConfig.topK`; OpenAI's open models `reasoning_effort`. For others it is refused.
  */
 
-import { thinkingOf } from '../messages/thinking-budget.ts'
+import { thinkingOf } from '../messages/translation/thinking-budget.ts'
 import type { NeutralReasoning, NeutralRequest, Stated } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
 import { unsupported } from '../translation/translation-errors.ts'

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { Failure } from '../../failure.ts'
 import type { NeutralEvent, NeutralMedia, NeutralPart, NeutralRequest, NeutralTurn } from '../neutral.ts'
 import { plainRequest } from '../testing/samples.ts'
-import { converse } from './translation.ts'
+import { converse } from './language.ts'
 
 const blank: NeutralRequest = { ...plainRequest, model: 'eu.anthropic.claude-sonnet-4-v1:0', turns: [] }
 

@@ -15,7 +15,7 @@ import { holdsNoText } from '../reading/texts/text-members.ts'
 import { objectWith } from '../reading/texts/text-paths.ts'
 import { type FoundText, textsIn } from '../reading/texts/texts.ts'
 import { errorBody, rewrittenError } from './error.ts'
-import { blockHolder, blockTexts, ownMessage, readUsage } from './texts.ts'
+import { blockHolder, blockTexts, deltaLength, ownMessage, readUsage, textAlone } from './texts.ts'
 
 interface Channel {
   name: string
@@ -276,10 +276,6 @@ class MessagesReader implements StreamReader {
 
 export const messagesReader = (start: StreamStart): StreamReader => new MessagesReader(start)
 
-/** The text of a delta of text: what is owed of it is of no interest to a signature. */
-const textAlone = (type: string, { delta }: JsonObject): string | null =>
-  type === 'content_block_delta' && isObject(delta) && delta.type === 'text_delta' ? textOf(delta.text) : null
-
 /** No event that the language has, and no error: what it may be nobody knows. */
 const isUnforeseen = (type: string, { error }: JsonObject): boolean =>
   !(messageEvents.has(type) || type === 'ping' || type === 'error' || isObject(error))
@@ -300,7 +296,3 @@ function addAround(opened: OpenFrame, holder: JsonObject, ...except: readonly st
 }
 
 const indexOf = ({ index }: JsonObject): number => (typeof index === 'number' ? index : 0)
-
-/** Characters that a delta adds: text, thinking, or a tool's input. */
-const deltaLength = (delta: JsonObject): number =>
-  (textOf(delta.text) ?? textOf(delta.thinking) ?? textOf(delta.partial_json) ?? '').length

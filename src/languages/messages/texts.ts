@@ -81,6 +81,14 @@ export function generatedLength(content: unknown): number {
   return length
 }
 
+/** Characters that a delta adds: text, thinking, or a tool's input. */
+export const deltaLength = (delta: JsonObject): number =>
+  (textOf(delta.text) ?? textOf(delta.thinking) ?? textOf(delta.partial_json) ?? '').length
+
+/** The text of a delta of text: what is owed of it is of no interest to a signature. */
+export const textAlone = (type: string, { delta }: JsonObject): string | null =>
+  type === 'content_block_delta' && isObject(delta) && delta.type === 'text_delta' ? textOf(delta.text) : null
+
 /** Counts as one object reports them; input is all of it, what came from the cache and went into it included. */
 export function readUsage(usage: unknown): Usage | null {
   if (!isObject(usage)) return null

@@ -1,8 +1,8 @@
 /** Citations of a place in a document go between Anthropic's form and Converse's; none goes out without what it needs. */
 import { expect, test } from 'bun:test'
-import { chat } from '../chat/translation.ts'
-import { converse } from '../converse/translation.ts'
-import { messages } from '../messages/translation.ts'
+import { chat } from '../chat/translation/language.ts'
+import { converse } from '../converse/language.ts'
+import { messages } from '../messages/translation/language.ts'
 import { asked } from '../testing/clients.ts'
 
 const places = [

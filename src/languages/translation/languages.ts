@@ -1,10 +1,10 @@
 /** Every language that the translation knows. Adding one is its file and its line here. */
-import { chat } from '../chat/translation.ts'
-import { converse } from '../converse/translation.ts'
-import { gemini } from '../gemini/translation.ts'
-import { messages } from '../messages/translation.ts'
+import { chat } from '../chat/translation/language.ts'
+import { converse } from '../converse/language.ts'
+import { gemini } from '../gemini/language.ts'
+import { messages } from '../messages/translation/language.ts'
 import type { LanguageName } from '../neutral.ts'
-import { responses } from '../responses/translation.ts'
+import { responses } from '../responses/translation/language.ts'
 import type { Language } from '../translation-language.ts'
 
 export const languages: Readonly<Record<LanguageName, Language>> = {

@@ -1,11 +1,11 @@
 /** For each pair of the languages that applications speak: what both can say is the same after going there and back. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { chat } from '../chat/translation.ts'
-import { messages } from '../messages/translation.ts'
+import { chat } from '../chat/translation/language.ts'
+import { messages } from '../messages/translation/language.ts'
 import type { NeutralAnswer, NeutralEvent, NeutralPart } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
-import { responses } from '../responses/translation.ts'
+import { responses } from '../responses/translation/language.ts'
 import { asked, eventsOf, written } from '../testing/clients.ts'
 import { collected } from './collect-stream.ts'
 

@@ -5,12 +5,12 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { chat as chatDialect } from '../chat/dialect.ts'
-import { chat } from '../chat/translation.ts'
+import { chat } from '../chat/translation/language.ts'
 import { messages as messagesDialect } from '../messages/dialect.ts'
-import { messages } from '../messages/translation.ts'
+import { messages } from '../messages/translation/language.ts'
 import type { NeutralEvent } from '../neutral.ts'
 import { responses as responsesDialect } from '../responses/dialect.ts'
-import { responses } from '../responses/translation.ts'
+import { responses } from '../responses/translation/language.ts'
 import {
   eventsOf,
   figures,

@@ -1,10 +1,10 @@
 /** What two languages can both say is the same after going there and back. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { chat } from '../chat/translation.ts'
+import { chat } from '../chat/translation/language.ts'
 import type { NeutralAnswer } from '../neutral.ts'
 import { isObject, type JsonObject } from '../reading/json-value.ts'
-import { responses } from '../responses/translation.ts'
+import { responses } from '../responses/translation/language.ts'
 
 const asked = { model: 'm', exchangeId: '0190a0c0-0000-7000-8000-000000000001', includeUsage: true }
 

@@ -12,7 +12,7 @@
  * stays as it is, also beside what has one.
  */
 
-import { callSignatureIn, withoutThoughts } from '../chat/reasoning.ts'
+import { callSignatureIn, withoutThoughts } from '../chat/translation/reasoning.ts'
 import { type Family, isTranslated, memberWith, type TranslatedFamily } from '../families.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from '../reading/json-value.ts'
 import { markBegins } from '../reading/texts/signed-reasoning.ts'

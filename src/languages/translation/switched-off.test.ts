@@ -1,10 +1,10 @@
 /** What a caller says to have something not done: it asks nothing of a provider that has no word for it. */
 import { expect, test } from 'bun:test'
-import { chat } from '../chat/translation.ts'
-import { converse } from '../converse/translation.ts'
-import { gemini } from '../gemini/translation.ts'
-import { messages } from '../messages/translation.ts'
-import { responses } from '../responses/translation.ts'
+import { chat } from '../chat/translation/language.ts'
+import { converse } from '../converse/language.ts'
+import { gemini } from '../gemini/language.ts'
+import { messages } from '../messages/translation/language.ts'
+import { responses } from '../responses/translation/language.ts'
 import type { Language } from '../translation-language.ts'
 
 test('thinking switched off is no effort where none was asked for, and a caller who only asks to see it gets a budget', () => {

@@ -1,11 +1,11 @@
 /** Reads the content of a chat message: one text, or parts of text, images, audio, files and refusals. */
 
-import type { FieldPath, NeutralMedia, NeutralRefusal, NeutralText } from '../neutral.ts'
-import { type JsonObject, textOf } from '../reading/json-value.ts'
-import { cacheOf } from '../translation/cache-marker.ts'
-import { isDataUrl, parseDataUrl } from '../translation/data-url.ts'
-import { arrayAt, objectAt, onlyMembers, statedString, stringAt } from '../translation/field-readers.ts'
-import { unsupported } from '../translation/translation-errors.ts'
+import type { FieldPath, NeutralMedia, NeutralRefusal, NeutralText } from '../../neutral.ts'
+import { type JsonObject, textOf } from '../../reading/json-value.ts'
+import { cacheOf } from '../../translation/cache-marker.ts'
+import { isDataUrl, parseDataUrl } from '../../translation/data-url.ts'
+import { arrayAt, objectAt, onlyMembers, statedString, stringAt } from '../../translation/field-readers.ts'
+import { unsupported } from '../../translation/translation-errors.ts'
 
 /** Content that is text alone. */
 export function textsOf(content: unknown, at: FieldPath): NeutralText[] {

@@ -3,11 +3,11 @@
  * nothing between requests.
  */
 
-import { readOpenAiError, writeOpenAiError } from '../translation/openai-shared.ts'
-import { featureTable } from '../translation/settings.ts'
-import type { Language } from '../translation-language.ts'
+import { readOpenAiError, writeOpenAiError } from '../../translation/openai-shared.ts'
+import { featureTable } from '../../translation/settings.ts'
+import type { Language } from '../../translation-language.ts'
+import { responsesMembers } from '../members.ts'
 import { readResponsesAnswer, writeResponsesAnswer } from './answers.ts'
-import { responsesMembers } from './members.ts'
 import { readResponsesRequest } from './read-request.ts'
 import { ResponsesStreamReader } from './read-stream.ts'
 import { writeResponsesRequest } from './write-request.ts'

@@ -4,7 +4,7 @@
  * and so are outputs of calls. An assistant message's `id`, `status` and `phase` say nothing to another provider.
  */
 
-import { broughtCallSignature } from '../chat/reasoning.ts'
+import { broughtCallSignature } from '../../chat/translation/reasoning.ts'
 import type {
   FieldPath,
   NeutralPart,
@@ -15,9 +15,9 @@ import type {
   NeutralToolCall,
   NeutralToolResult,
   NeutralTurn,
-} from '../neutral.ts'
-import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
-import { withCacheAtEnd } from '../translation/cache-marker.ts'
+} from '../../neutral.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../../reading/json-value.ts'
+import { withCacheAtEnd } from '../../translation/cache-marker.ts'
 import {
   arrayAt,
   checkMembers,
@@ -28,12 +28,12 @@ import {
   statedObject,
   statedString,
   stringAt,
-} from '../translation/field-readers.ts'
-import { readEffort, readEndUser, readFormat, readHints } from '../translation/openai-shared.ts'
-import { numberReader } from '../translation/settings.ts'
-import { broughtOpaque, type Opaque } from '../translation/signature.ts'
-import { malformed, unsupported } from '../translation/translation-errors.ts'
-import { responsesMembers } from './members.ts'
+} from '../../translation/field-readers.ts'
+import { readEffort, readEndUser, readFormat, readHints } from '../../translation/openai-shared.ts'
+import { numberReader } from '../../translation/settings.ts'
+import { broughtOpaque, type Opaque } from '../../translation/signature.ts'
+import { malformed, unsupported } from '../../translation/translation-errors.ts'
+import { responsesMembers } from '../members.ts'
 import { inputParts } from './read-parts.ts'
 
 const readNumbers = numberReader(responsesMembers)

@@ -4,17 +4,17 @@
  * begins with its arguments. The stream is whole with `[DONE]`; some providers leave that out and just end.
  */
 
-import type { NeutralEvent, NeutralPart } from '../neutral.ts'
-import { isDone } from '../reading/frames/done-marker.ts'
-import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
-import { readOpenAiError } from '../translation/openai-shared.ts'
-import { frameObject } from '../translation/translation-errors.ts'
-import type { NeutralStreamReader } from '../translation-language.ts'
+import type { NeutralEvent, NeutralPart } from '../../neutral.ts'
+import { isDone } from '../../reading/frames/done-marker.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../../reading/json-value.ts'
+import { readOpenAiError } from '../../translation/openai-shared.ts'
+import { frameObject } from '../../translation/translation-errors.ts'
+import type { NeutralStreamReader } from '../../translation-language.ts'
+import { readUsage } from '../answer.ts'
+import { type Call, ChatCalls } from '../tool-calls.ts'
 import { annotationsIn } from './annotations.ts'
-import { readUsage } from './answer.ts'
 import { finishOf, refuseRetiredCall } from './answers.ts'
 import { callSignatureIn, plainThought } from './reasoning.ts'
-import { type Call, ChatCalls } from './tool-calls.ts'
 
 type Words = 'text' | 'thought' | 'refusal'
 

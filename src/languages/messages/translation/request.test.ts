@@ -1,10 +1,10 @@
 /** Requests of the messages language: as Anthropic is asked, and as its callers ask, there and back. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { Failure } from '../../failure.ts'
-import type { NeutralRequest } from '../neutral.ts'
-import { plainRequest } from '../testing/samples.ts'
-import { messages } from './translation.ts'
+import { Failure } from '../../../failure.ts'
+import type { NeutralRequest } from '../../neutral.ts'
+import { plainRequest } from '../../testing/samples.ts'
+import { messages } from './language.ts'
 import { defaultMaxTokens } from './write-request.ts'
 
 const { provider, caller } = messages

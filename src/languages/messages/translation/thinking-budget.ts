@@ -4,9 +4,9 @@
  * budget in tokens, of which each effort has one, and which is part of the limit of the output.
  */
 
-import type { Effort, NeutralReasoning, Stated } from '../neutral.ts'
-import type { JsonObject } from '../reading/json-value.ts'
-import { unsupported } from '../translation/translation-errors.ts'
+import type { Effort, NeutralReasoning, Stated } from '../../neutral.ts'
+import type { JsonObject } from '../../reading/json-value.ts'
+import { unsupported } from '../../translation/translation-errors.ts'
 
 export interface Thinking {
   /** null where nothing is said of it. */

@@ -11,12 +11,12 @@
  *
  * The stop reason, the usage and what a refusal says are one event at the end.
  */
-import type { Usage } from '../dialect.ts'
-import type { NeutralCitation, NeutralEvent } from '../neutral.ts'
-import type { JsonObject } from '../reading/json-value.ts'
-import { ownOpaque, writtenOpaque } from '../translation/signature.ts'
-import { failed } from '../translation/translation-errors.ts'
-import type { AnswerStart, NeutralStreamWriter } from '../translation-language.ts'
+import type { Usage } from '../../dialect.ts'
+import type { NeutralCitation, NeutralEvent } from '../../neutral.ts'
+import type { JsonObject } from '../../reading/json-value.ts'
+import { ownOpaque, writtenOpaque } from '../../translation/signature.ts'
+import { failed } from '../../translation/translation-errors.ts'
+import type { AnswerStart, NeutralStreamWriter } from '../../translation-language.ts'
 import {
   beginOf,
   callSignatureBlock,

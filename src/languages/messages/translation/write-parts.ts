@@ -7,7 +7,7 @@
  * citations point at text that stands there itself.
  */
 
-import { parseExactObject } from '../../lib/json/exact-json.ts'
+import { parseExactObject } from '../../../lib/json/exact-json.ts'
 import type {
   NeutralCitation,
   NeutralMedia,
@@ -16,10 +16,10 @@ import type {
   NeutralThought,
   NeutralToolCall,
   NeutralTurn,
-} from '../neutral.ts'
-import type { JsonObject } from '../reading/json-value.ts'
-import { plainCallId } from '../translation/call-id.ts'
-import { unsupported } from '../translation/translation-errors.ts'
+} from '../../neutral.ts'
+import type { JsonObject } from '../../reading/json-value.ts'
+import { plainCallId } from '../../translation/call-id.ts'
+import { unsupported } from '../../translation/translation-errors.ts'
 
 interface Message {
   role: 'user' | 'assistant' | 'system'

@@ -3,15 +3,15 @@
  * `encrypted_content`, with whose it is where it is not this language's own (`languages/translation/signature.ts`).
  */
 
-import { countsOf } from '../chat/answers.ts'
-import { callSignatureMember } from '../chat/reasoning.ts'
-import type { Usage } from '../dialect.ts'
-import type { FinishReason, NeutralCitation, NeutralPart, NeutralToolCall } from '../neutral.ts'
-import type { JsonObject } from '../reading/json-value.ts'
-import { plainId } from '../reading/request-fields.ts'
-import { type Opaque, writtenOpaque } from '../translation/signature.ts'
-import type { AnswerStart } from '../translation-language.ts'
-import { ownResponse } from './answer.ts'
+import { countsOf } from '../../chat/translation/answers.ts'
+import { callSignatureMember } from '../../chat/translation/reasoning.ts'
+import type { Usage } from '../../dialect.ts'
+import type { FinishReason, NeutralCitation, NeutralPart, NeutralToolCall } from '../../neutral.ts'
+import type { JsonObject } from '../../reading/json-value.ts'
+import { plainId } from '../../reading/request-fields.ts'
+import { type Opaque, writtenOpaque } from '../../translation/signature.ts'
+import type { AnswerStart } from '../../translation-language.ts'
+import { ownResponse } from '../answer.ts'
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 

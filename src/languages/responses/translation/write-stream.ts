@@ -4,12 +4,12 @@
  * each is written in full. Texts that follow each other are parts of one message, which is done when something else
  * begins or the answer ends.
  */
-import type { Usage } from '../dialect.ts'
-import type { FinishReason, LanguageName, NeutralError, NeutralEvent, NeutralPart } from '../neutral.ts'
-import type { JsonObject } from '../reading/json-value.ts'
-import { writeOpenAiError } from '../translation/openai-shared.ts'
-import { failed } from '../translation/translation-errors.ts'
-import type { AnswerStart, NeutralStreamWriter } from '../translation-language.ts'
+import type { Usage } from '../../dialect.ts'
+import type { FinishReason, LanguageName, NeutralError, NeutralEvent, NeutralPart } from '../../neutral.ts'
+import type { JsonObject } from '../../reading/json-value.ts'
+import { writeOpenAiError } from '../../translation/openai-shared.ts'
+import { failed } from '../../translation/translation-errors.ts'
+import type { AnswerStart, NeutralStreamWriter } from '../../translation-language.ts'
 import {
   annotationOf,
   callItem,

@@ -14,13 +14,13 @@ import type {
   NeutralTool,
   NeutralToolResult,
   NeutralTurn,
-} from '../neutral.ts'
-import type { JsonObject } from '../reading/json-value.ts'
-import { dataUrl } from '../translation/data-url.ts'
-import { effortOf, errorText, fileName, schemaWords, writeHints } from '../translation/openai-shared.ts'
-import { settingWriter } from '../translation/settings.ts'
-import { unsupported } from '../translation/translation-errors.ts'
-import { responsesMembers } from './members.ts'
+} from '../../neutral.ts'
+import type { JsonObject } from '../../reading/json-value.ts'
+import { dataUrl } from '../../translation/data-url.ts'
+import { effortOf, errorText, fileName, schemaWords, writeHints } from '../../translation/openai-shared.ts'
+import { settingWriter } from '../../translation/settings.ts'
+import { unsupported } from '../../translation/translation-errors.ts'
+import { responsesMembers } from '../members.ts'
 
 export function writeResponsesRequest(request: NeutralRequest): JsonObject {
   const [only, ...more] = request.instructions

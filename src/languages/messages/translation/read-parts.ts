@@ -12,12 +12,12 @@ import type {
   NeutralText,
   NeutralToolCall,
   NeutralToolResult,
-} from '../neutral.ts'
-import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
-import { cacheOf } from '../translation/cache-marker.ts'
-import { arrayAt, objectAt, onlyMembers, stringAt } from '../translation/field-readers.ts'
-import { broughtOpaque, type MarkedSignature, readMarkedSignature } from '../translation/signature.ts'
-import { unsupported } from '../translation/translation-errors.ts'
+} from '../../neutral.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../../reading/json-value.ts'
+import { cacheOf } from '../../translation/cache-marker.ts'
+import { arrayAt, objectAt, onlyMembers, stringAt } from '../../translation/field-readers.ts'
+import { broughtOpaque, type MarkedSignature, readMarkedSignature } from '../../translation/signature.ts'
+import { unsupported } from '../../translation/translation-errors.ts'
 
 /** The parts of a `content`, which is a string or blocks. */
 export function partsOf(content: unknown, at: FieldPath): NeutralPart[] {

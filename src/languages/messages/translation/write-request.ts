@@ -6,11 +6,11 @@
  * - `tool_choice` holds whether calls may be parallel, and stands only beside tools.
  */
 
-import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../neutral.ts'
-import type { JsonObject } from '../reading/json-value.ts'
-import { settingWriter } from '../translation/settings.ts'
-import { unsupported } from '../translation/translation-errors.ts'
-import { messagesMembers } from './members.ts'
+import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../../neutral.ts'
+import type { JsonObject } from '../../reading/json-value.ts'
+import { settingWriter } from '../../translation/settings.ts'
+import { unsupported } from '../../translation/translation-errors.ts'
+import { messagesMembers } from '../members.ts'
 import { thinkingOf } from './thinking-budget.ts'
 import { blocksOf, cacheControl, messagesOf } from './write-parts.ts'
 

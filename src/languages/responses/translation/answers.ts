@@ -1,13 +1,13 @@
 /** Reads and writes whole responses. Items that a provider's own tools left (a search) are its own affair. */
 
-import { annotationsIn } from '../chat/annotations.ts'
-import type { FinishReason, NeutralAnswer, NeutralPart } from '../neutral.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
-import { readOpenAiError } from '../translation/openai-shared.ts'
-import { ownOpaque } from '../translation/signature.ts'
-import { failed, unusable } from '../translation/translation-errors.ts'
-import type { AnswerStart } from '../translation-language.ts'
-import { readUsage } from './answer.ts'
+import { annotationsIn } from '../../chat/translation/annotations.ts'
+import type { FinishReason, NeutralAnswer, NeutralPart } from '../../neutral.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../../reading/json-value.ts'
+import { readOpenAiError } from '../../translation/openai-shared.ts'
+import { ownOpaque } from '../../translation/signature.ts'
+import { failed, unusable } from '../../translation/translation-errors.ts'
+import type { AnswerStart } from '../../translation-language.ts'
+import { readUsage } from '../answer.ts'
 import {
   annotationOf,
   callItem,

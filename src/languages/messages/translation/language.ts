@@ -2,10 +2,10 @@
  * The messages language (Anthropic's Messages API, version 2023-06-01, as the official client 1.11 has it): spoken by
  * applications and by providers of the kind anthropic.
  */
-import { featureTable } from '../translation/settings.ts'
-import type { Language } from '../translation-language.ts'
+import { featureTable } from '../../translation/settings.ts'
+import type { Language } from '../../translation-language.ts'
+import { messagesMembers } from '../members.ts'
 import { readMessagesAnswer, readMessagesError, writeMessagesAnswer, writeMessagesError } from './answers.ts'
-import { messagesMembers } from './members.ts'
 import { readMessagesRequest } from './read-request.ts'
 import { MessagesStreamReader } from './read-stream.ts'
 import { writeMessagesRequest } from './write-request.ts'

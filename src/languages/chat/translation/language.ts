@@ -3,11 +3,11 @@
  * the language itself does not know, is in `reasoning.ts`.
  */
 
-import { readOpenAiError, writeOpenAiError } from '../translation/openai-shared.ts'
-import { featureTable } from '../translation/settings.ts'
-import type { Language } from '../translation-language.ts'
+import { readOpenAiError, writeOpenAiError } from '../../translation/openai-shared.ts'
+import { featureTable } from '../../translation/settings.ts'
+import type { Language } from '../../translation-language.ts'
+import { chatMembers } from '../members.ts'
 import { readChatAnswer, writeChatAnswer } from './answers.ts'
-import { chatMembers } from './members.ts'
 import { readChatRequest } from './read-request.ts'
 import { ChatStreamReader } from './read-stream.ts'
 import { writeChatRequest } from './write-request.ts'

@@ -1,11 +1,11 @@
 /** Reads the content of an input message, or the output of a call: one text, or parts of it. */
 
-import { annotationsIn } from '../chat/annotations.ts'
-import { addressed, fileContent } from '../chat/read-parts.ts'
-import type { FieldPath, NeutralMedia, NeutralRefusal, NeutralText } from '../neutral.ts'
-import { isGiven, type JsonObject, textOf } from '../reading/json-value.ts'
-import { arrayAt, objectAt, onlyMembers, statedString, stringAt } from '../translation/field-readers.ts'
-import { unsupported } from '../translation/translation-errors.ts'
+import { annotationsIn } from '../../chat/translation/annotations.ts'
+import { addressed, fileContent } from '../../chat/translation/read-parts.ts'
+import type { FieldPath, NeutralMedia, NeutralRefusal, NeutralText } from '../../neutral.ts'
+import { isGiven, type JsonObject, textOf } from '../../reading/json-value.ts'
+import { arrayAt, objectAt, onlyMembers, statedString, stringAt } from '../../translation/field-readers.ts'
+import { unsupported } from '../../translation/translation-errors.ts'
 
 type Part = NeutralText | NeutralMedia | NeutralRefusal
 

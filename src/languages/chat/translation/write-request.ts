@@ -9,13 +9,20 @@ import type {
   NeutralToolCall,
   NeutralToolResult,
   NeutralTurn,
-} from '../neutral.ts'
-import type { JsonObject } from '../reading/json-value.ts'
-import { dataUrl } from '../translation/data-url.ts'
-import { audioFormats, effortOf, errorText, fileName, schemaWords, writeHints } from '../translation/openai-shared.ts'
-import { settingWriter } from '../translation/settings.ts'
-import { unsupported } from '../translation/translation-errors.ts'
-import { chatMembers } from './members.ts'
+} from '../../neutral.ts'
+import type { JsonObject } from '../../reading/json-value.ts'
+import { dataUrl } from '../../translation/data-url.ts'
+import {
+  audioFormats,
+  effortOf,
+  errorText,
+  fileName,
+  schemaWords,
+  writeHints,
+} from '../../translation/openai-shared.ts'
+import { settingWriter } from '../../translation/settings.ts'
+import { unsupported } from '../../translation/translation-errors.ts'
+import { chatMembers } from '../members.ts'
 import { thoughtMembers } from './reasoning.ts'
 
 const extraMembers = new Set(['verbosity', 'service_tier'])

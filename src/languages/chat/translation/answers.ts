@@ -1,15 +1,15 @@
 /** Reads and writes whole chat completions. */
 
-import type { Usage } from '../dialect.ts'
-import type { FinishReason, NeutralAnswer, NeutralPart, NeutralToolCall } from '../neutral.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
-import { plainId, startedAt } from '../reading/request-fields.ts'
-import { finishWith } from '../translation/finish.ts'
-import { ownOpaque } from '../translation/signature.ts'
-import { failed, unusable } from '../translation/translation-errors.ts'
-import type { AnswerStart } from '../translation-language.ts'
+import type { Usage } from '../../dialect.ts'
+import type { FinishReason, NeutralAnswer, NeutralPart, NeutralToolCall } from '../../neutral.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../../reading/json-value.ts'
+import { plainId, startedAt } from '../../reading/request-fields.ts'
+import { finishWith } from '../../translation/finish.ts'
+import { ownOpaque } from '../../translation/signature.ts'
+import { failed, unusable } from '../../translation/translation-errors.ts'
+import type { AnswerStart } from '../../translation-language.ts'
+import { readUsage } from '../answer.ts'
 import { annotationOf, annotationsIn } from './annotations.ts'
-import { readUsage } from './answer.ts'
 import { callSignatureIn, callSignatureMember, readThoughts, thoughtMembers } from './reasoning.ts'
 
 export function readChatAnswer(body: unknown): NeutralAnswer {

@@ -15,9 +15,9 @@ import {
   type NeutralTool,
   type NeutralTurn,
   type Stated,
-} from '../neutral.ts'
-import { isGiven, isObject, type JsonObject } from '../reading/json-value.ts'
-import { cacheOf, withCacheAtEnd } from '../translation/cache-marker.ts'
+} from '../../neutral.ts'
+import { isGiven, isObject, type JsonObject } from '../../reading/json-value.ts'
+import { cacheOf, withCacheAtEnd } from '../../translation/cache-marker.ts'
 import {
   arrayAt,
   checkMembers,
@@ -27,10 +27,10 @@ import {
   statedObject,
   statedString,
   stringAt,
-} from '../translation/field-readers.ts'
-import { numberReader } from '../translation/settings.ts'
-import { malformed, unsupported } from '../translation/translation-errors.ts'
-import { messagesMembers } from './members.ts'
+} from '../../translation/field-readers.ts'
+import { numberReader } from '../../translation/settings.ts'
+import { malformed, unsupported } from '../../translation/translation-errors.ts'
+import { messagesMembers } from '../members.ts'
 import { partsOf, textsOf } from './read-parts.ts'
 
 const readNumbers = numberReader(messagesMembers)

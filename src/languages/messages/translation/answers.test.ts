@@ -2,10 +2,10 @@
 import { expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
-import type { NeutralEvent } from '../neutral.ts'
-import { anthropicReading, asked, written } from '../testing/clients.ts'
-import { collected } from '../translation/collect-stream.ts'
-import { messages } from './translation.ts'
+import type { NeutralEvent } from '../../neutral.ts'
+import { anthropicReading, asked, written } from '../../testing/clients.ts'
+import { collected } from '../../translation/collect-stream.ts'
+import { messages } from './language.ts'
 
 const { provider, caller } = messages
 

@@ -6,11 +6,11 @@
  * sends its messages back as it got them brings them back.
  */
 
-import type { CallSignature, FieldPath, NeutralThought } from '../neutral.ts'
-import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
-import { markSignature, type Opaque, readMarkedSignature, writtenOpaque } from '../translation/signature.ts'
-import { malformed } from '../translation/translation-errors.ts'
-import { membersSpeaking } from './members.ts'
+import type { CallSignature, FieldPath, NeutralThought } from '../../neutral.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../../reading/json-value.ts'
+import { markSignature, type Opaque, readMarkedSignature, writtenOpaque } from '../../translation/signature.ts'
+import { malformed } from '../../translation/translation-errors.ts'
+import { membersSpeaking } from '../members.ts'
 
 const thoughtNames = membersSpeaking('reasoning')
 

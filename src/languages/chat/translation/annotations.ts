@@ -3,8 +3,8 @@
  * language knows addresses only; a citation of a document is written beside them as `document_citation`.
  */
 
-import type { NeutralCitation } from '../neutral.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
+import type { NeutralCitation } from '../../neutral.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../../reading/json-value.ts'
 
 export const annotationsIn = (annotations: unknown): NeutralCitation[] => objectsOf(annotations).map(citationOf)
 

@@ -16,9 +16,9 @@ import type {
   NeutralToolCall,
   NeutralToolResult,
   NeutralTurn,
-} from '../neutral.ts'
-import { isGiven, isObject, type JsonObject, textOf } from '../reading/json-value.ts'
-import { cacheOf, withCacheAtEnd } from '../translation/cache-marker.ts'
+} from '../../neutral.ts'
+import { isGiven, isObject, type JsonObject, textOf } from '../../reading/json-value.ts'
+import { cacheOf, withCacheAtEnd } from '../../translation/cache-marker.ts'
 import {
   arrayAt,
   checkMembers,
@@ -29,13 +29,13 @@ import {
   statedObject,
   statedString,
   stringAt,
-} from '../translation/field-readers.ts'
-import { readEffort, readEndUser, readFormat, readHints } from '../translation/openai-shared.ts'
-import { numberReader } from '../translation/settings.ts'
-import { broughtOpaque } from '../translation/signature.ts'
-import { malformed, unsupported } from '../translation/translation-errors.ts'
+} from '../../translation/field-readers.ts'
+import { readEffort, readEndUser, readFormat, readHints } from '../../translation/openai-shared.ts'
+import { numberReader } from '../../translation/settings.ts'
+import { broughtOpaque } from '../../translation/signature.ts'
+import { malformed, unsupported } from '../../translation/translation-errors.ts'
+import { chatMembers, spokenNames } from '../members.ts'
 import { annotationsIn } from './annotations.ts'
-import { chatMembers, spokenNames } from './members.ts'
 import { contentParts, textsOf } from './read-parts.ts'
 import { broughtCallSignature, readThoughts } from './reasoning.ts'
 

@@ -4,15 +4,15 @@
  * that says it is done, is taken from there. Ends with `response.completed`, `response.incomplete` or `response.failed`.
  */
 
-import { asFailure } from '../../failure.ts'
-import { annotationsIn } from '../chat/annotations.ts'
-import type { NeutralEvent, NeutralPart } from '../neutral.ts'
-import { isDone } from '../reading/frames/done-marker.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
-import { readOpenAiError } from '../translation/openai-shared.ts'
-import { frameObject } from '../translation/translation-errors.ts'
-import type { NeutralStreamReader } from '../translation-language.ts'
-import { readUsage } from './answer.ts'
+import { asFailure } from '../../../failure.ts'
+import { annotationsIn } from '../../chat/translation/annotations.ts'
+import type { NeutralEvent, NeutralPart } from '../../neutral.ts'
+import { isDone } from '../../reading/frames/done-marker.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../../reading/json-value.ts'
+import { readOpenAiError } from '../../translation/openai-shared.ts'
+import { frameObject } from '../../translation/translation-errors.ts'
+import type { NeutralStreamReader } from '../../translation-language.ts'
+import { readUsage } from '../answer.ts'
 import { checkItem, finishOf } from './answers.ts'
 import { betweenSummaries } from './read-request.ts'
 

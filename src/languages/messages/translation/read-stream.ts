@@ -2,15 +2,15 @@
  * Follows a stream of Anthropic's message events. Blocks go by their index, and some providers begin a message again with
  * the same indexes: those are further parts. Usage is told at the beginning and, cumulative, at the end.
  */
-import type { Usage } from '../dialect.ts'
-import type { NeutralEvent } from '../neutral.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
-import { isAltered } from '../reading/texts/signed-reasoning.ts'
-import { argumentsText, frameObject } from '../translation/translation-errors.ts'
-import type { NeutralStreamReader } from '../translation-language.ts'
+import type { Usage } from '../../dialect.ts'
+import type { NeutralEvent } from '../../neutral.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../../reading/json-value.ts'
+import { isAltered } from '../../reading/texts/signed-reasoning.ts'
+import { argumentsText, frameObject } from '../../translation/translation-errors.ts'
+import type { NeutralStreamReader } from '../../translation-language.ts'
+import { readUsage } from '../texts.ts'
 import { explanationOf, finishOf, readMessagesError } from './answers.ts'
 import { citationOf } from './read-parts.ts'
-import { readUsage } from './texts.ts'
 
 interface Block {
   part: number

@@ -7,8 +7,8 @@
  * - Blocks of tools that Anthropic itself runs are passed over: no translated request asks for one.
  */
 
-import { parseExactObject } from '../../lib/json/exact-json.ts'
-import type { Usage } from '../dialect.ts'
+import { parseExactObject } from '../../../lib/json/exact-json.ts'
+import type { Usage } from '../../dialect.ts'
 import type {
   CallSignature,
   FinishReason,
@@ -17,17 +17,17 @@ import type {
   NeutralError,
   NeutralPart,
   NeutralThought,
-} from '../neutral.ts'
-import { isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
-import { isAltered } from '../reading/texts/signed-reasoning.ts'
-import { messagesCitation } from '../translation/citation-locations.ts'
-import { finishWith } from '../translation/finish.ts'
-import { markSignature, writtenOpaque } from '../translation/signature.ts'
-import { argumentsText, failed, unusable } from '../translation/translation-errors.ts'
-import type { AnswerStart } from '../translation-language.ts'
-import { errorTypeOf } from './error.ts'
+} from '../../neutral.ts'
+import { isObject, type JsonObject, objectsOf, textOf } from '../../reading/json-value.ts'
+import { isAltered } from '../../reading/texts/signed-reasoning.ts'
+import { messagesCitation } from '../../translation/citation-locations.ts'
+import { finishWith } from '../../translation/finish.ts'
+import { markSignature, writtenOpaque } from '../../translation/signature.ts'
+import { argumentsText, failed, unusable } from '../../translation/translation-errors.ts'
+import type { AnswerStart } from '../../translation-language.ts'
+import { errorTypeOf } from '../error.ts'
+import { ownMessage, readUsage } from '../texts.ts'
 import { citationOf } from './read-parts.ts'
-import { ownMessage, readUsage } from './texts.ts'
 import { isOwnCitation } from './write-parts.ts'
 
 const finishes: ReadonlyMap<string, FinishReason> = new Map([
