@@ -40,20 +40,28 @@ const gaugeRows: readonly GaugeRow[] = [
     ({ memory }) => memory.smallBytes + memory.largeBytes + memory.answerBytes,
   ],
   ['gatehouse_memory_waiting', 'Request bodies and answers that wait for memory', ({ memory }) => memory.waiting],
-  ['gatehouse_circuits_open', 'Paths that are passed over at this moment', ({ openCircuits }) => openCircuits],
+  [
+    'gatehouse_circuits_open',
+    'Open circuits: routes to providers that are skipped at this moment',
+    ({ openCircuits }) => openCircuits,
+  ],
   ['gatehouse_mcp_sessions', 'MCP sessions that are kept', ({ mcp }) => mcp.sessions],
   ...workerRows([
     ['stateVersion', 'gatehouse_state_version', 'Version of the state that decisions are made by'],
-    ['secondsSinceFresh', 'gatehouse_state_staleness_seconds', 'Time since the last fresh news of the primary'],
+    ['secondsSinceFresh', 'gatehouse_state_staleness_seconds', 'Time since the state was last known to be current'],
     ['connected', 'gatehouse_stream_connected', '1 while the change stream is connected'],
     ['outboxBytes', 'gatehouse_outbox_bytes', "Size of the outbox's segments on disk"],
     ['outboxUnshipped', 'gatehouse_outbox_unshipped_events', 'Events that the control plane has not acknowledged'],
     ['openExchanges', 'gatehouse_open_exchanges', 'Exchanges opened and not yet closed'],
-    ['denials', 'gatehouse_denials', 'Tokens denied ahead of the state'],
+    ['denials', 'gatehouse_denials', 'Revocations that the state does not have yet'],
     ['usageAsks', 'gatehouse_usage_asks', 'Messages about limits sent to the control plane since the start'],
-    ['checkpointRegressions', 'gatehouse_checkpoint_regressions', 'Checkpoints of the state that went back'],
+    [
+      'checkpointRegressions',
+      'gatehouse_checkpoint_regressions',
+      'Checkpoints of the state that were older than the one before',
+    ],
     ['tokensInMemory', 'gatehouse_tokens_in_memory', 'Token records held in memory'],
-    ['replicatorRestarts', 'gatehouse_replicator_restarts', 'Starts of the replicator that were not the first'],
+    ['replicatorRestarts', 'gatehouse_replicator_restarts', 'Restarts of the replicator'],
     ['replicatedBytes', 'gatehouse_replicated_bytes', 'Bytes of the state that came from the primary'],
   ]),
 ]
@@ -82,7 +90,7 @@ export function createMeter(): Meter {
   )
   const policyVerdicts = counter(
     'gatehouse_policy_verdicts_total',
-    'What policies said other than allow, by kind',
+    'Verdicts of policies other than allow, by kind',
     ...(['kind', 'verdict'] as const),
   )
   const policyErrors = counter('gatehouse_policy_errors_total', 'Policies that could not decide')
@@ -91,10 +99,10 @@ export function createMeter(): Meter {
   const unpriced = counter('gatehouse_unpriced_total', 'Answers whose model has no price')
   const duration = histogram('gatehouse_request_duration_seconds', 'From the request to its end', durationBounds)
   const firstToken = histogram('gatehouse_first_token_seconds', 'From the request to the first text', firstTokenBounds)
-  const spansByOutcome = counter('gatehouse_trace_spans_total', 'Spans by what became of them', 'outcome')
+  const spansByOutcome = counter('gatehouse_trace_spans_total', 'Spans that were exported or dropped', 'outcome')
   const uselessMessages = counter(
     'gatehouse_mcp_useless_messages_total',
-    'What MCP servers sent and nobody was given, by why',
+    'Messages of MCP servers that no caller received, by reason',
     'reason',
   )
   const gauges = gaugeRows.map(([name, help, value]) => ({ gauge: new Gauge({ name, help, registers }), value }))
