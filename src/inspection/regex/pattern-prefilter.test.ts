@@ -37,7 +37,7 @@ const piece = fc.oneof(
   fc.string({ unit: fc.constantFrom(...characters) }),
 )
 
-test('a signal that a text shows is always among those that it may show', () => {
+test('the prefilter names every signal that a text shows', () => {
   let shown = 0
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 3 }), (pieces) => {
@@ -51,7 +51,7 @@ test('a signal that a text shows is always among those that it may show', () => 
   expect(shown).toBeGreaterThan(25)
 })
 
-test('of any patterns, those that match are among those that may', () => {
+test('the prefilter names every random pattern that matches', () => {
   const choice = (parts: readonly string[]) => fc.constantFrom(...parts)
   const atom = choice(['a', 'bc', '[a-c]', '[^a]', '\\w', '\\s', '(?:ab|c)', '(?:a|[^b]b)', 'é', '[à-ü]', '\\b', '.'])
   const term = fc
@@ -71,7 +71,7 @@ test('of any patterns, those that match are among those that may', () => {
   )
 })
 
-test('an ordinary text is read for hardly any signal, however much in it is invisible', () => {
+test('the prefilter names hardly any signal for ordinary text, even with invisible characters', () => {
   const letter =
     'Please summarise the minutes of the meeting of 12 March: who attended, and what was decided about the budget.'
   expect(candidates(letter).length).toBeLessThan(3)

@@ -17,7 +17,7 @@ const detect = (pattern: string, streaming = false): Detector =>
   patternDetector([{ label: 'L', pattern }], { streaming, paramOf: String })
 const everyday = 'Thanks, Anna! Could you summarise the minutes, and say who was there? The rest can wait.\n'
 
-test('a whole text in which a detector finds something is one in which it may', () => {
+test('the screen lets every text through in which a detector finds something', () => {
   const sources = [...secretSources, ...Object.values(personalData).flat()]
   const nodes = sources.map(({ pattern, caseInsensitive }) => readPattern(pattern, 'config', caseInsensitive))
   const detectors = [
@@ -47,7 +47,7 @@ test('a whole text in which a detector finds something is one in which it may', 
   expect(found).toBeGreaterThan(30)
 })
 
-test('the same holds for any pattern', () => {
+test('the screen lets every text through in which a random pattern matches', () => {
   const choice = (parts: readonly string[]) => fc.constantFrom(...parts)
   const atom = choice([
     'a',
@@ -77,7 +77,7 @@ test('the same holds for any pattern', () => {
   )
 })
 
-test('the same holds for terms, however they are spelled', () => {
+test('the screen of terms lets every text through in which a term stands, however it is spelled', () => {
   const term = fc.string({ unit: fc.constantFrom(...'abß éК'), minLength: 1, maxLength: 4 })
   const text = fc.string({ unit: fc.constantFrom(...'abABsS é\u0301\u00adКк'), maxLength: 16 })
   fc.assert(
@@ -92,7 +92,7 @@ test('the same holds for terms, however they are spelled', () => {
   )
 })
 
-test('a text that injection is found in is one in which it may be', () => {
+test('the screen of prompt injection lets every text through in which it is found', () => {
   const matcher = injectionMatcher(0.5)
   const nodes = injectionSignals.flatMap(({ patterns }) => patterns.map((each) => readPattern(each, 'config', true)))
   const attempt = fc
@@ -107,7 +107,7 @@ test('a text that injection is found in is one in which it may be', () => {
   )
 })
 
-test('an ordinary text is followed by nobody', () => {
+test('the screens of all detectors stop ordinary text', () => {
   expect(secretDetector().mayMatch(everyday)).toBe(false)
   expect(personalDataDetector(['email', 'phone', 'card', 'iban', 'ssn', 'ip']).mayMatch(everyday)).toBe(false)
   expect(injectionMatcher(0.5).mayMatch(everyday)).toBe(false)
@@ -117,7 +117,7 @@ test('an ordinary text is followed by nobody', () => {
   expect(detect('[a-z ]{3,9}').mayMatch(everyday)).toBe(true)
 })
 
-test('what would take many steps for each character of a text is left to those who bound them', () => {
+test('the screen lets all texts through when it would take many steps for each character', () => {
   const letters = 'pqrstuvwxyz'
   const sources = Array.from({ length: 99 }, (_, index) => {
     const classes = Array.from({ length: 12 }, (_each, at) => `[a-${letters[(index * at + at) % 11]}]`).join('')
@@ -127,7 +127,7 @@ test('what would take many steps for each character of a text is left to those w
   expect(detector.mayMatch('!')).toBe(true)
 })
 
-test('a text in which a start may be live for too long is followed, though it holds nothing', () => {
+test('the screen lets a text through in which a match could be held for too long', () => {
   const hidden = `secret@${'\u200b'.repeat(1100)}`
   for (const detector of [personalDataDetector(['email']), detect('secret@x{3}', true)]) {
     expect(followed(detector, hidden)).toMatchObject([{ endless: true }])

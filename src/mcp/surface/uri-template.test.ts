@@ -14,10 +14,10 @@ test.each([
   ['x://a{?q}', 'x://ab', false],
   ['x://{id', 'x://{id', true],
   ['x://fixed', 'x://fixed/more', false],
-])('of %s, %s is one: %p', (template, uri, covered) => {
+])('template %s covers %s: %p', (template, uri, covered) => {
   expect(coveredBy(template, uri)).toBe(covered)
 })
 
-test('neither a template nor an address of any length makes it slow', () => {
+test('matches long templates and long addresses quickly', () => {
   expect(coveredBy(`x://${'{a}{b}'.repeat(50)}`, `x://${'y'.repeat(8000)}/`)).toBe(false)
 })
