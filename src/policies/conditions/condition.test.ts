@@ -99,9 +99,9 @@ const about = (text: string, count = 1): PolicyContext => ({
   request: new RequestView({ ...parts, texts: () => Array.from({ length: count }, () => ({ ...slots[1], text })) }),
 })
 
-test('a pattern that makes engines backtrack takes time linear in the text', () => {
+test('a pattern that makes engines backtrack takes time linear in the text', async () => {
   const condition = compileWhen('request.text.matches("^(a+)+$")', ['pre_request'])
-  expect(condition(about(`${'a'.repeat(10_000)}b`))).toBe(false)
+  expect(await holds(condition, about(`${'a'.repeat(10_000)}b`), { now: () => 0, tools })).toBe(false)
 })
 
 test('matches() reads patterns and texts as a pattern filter does', () => {
