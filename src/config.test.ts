@@ -120,6 +120,8 @@ test('a refusal never repeats the value, which may be a secret in the wrong plac
 })
 
 test('secrets have an environment name and no flag', () => {
+  const secrets = ['api_token', 'master_key', 'state_token', 'ledger_token', 'state_read_token', 'otlp_headers']
+  expect([...secretSettings].map(String)).toEqual(secrets)
   for (const name of secretSettings) expect(flagSettings).not.toContain(name)
   expect(flagSettings.length + secretSettings.size).toBe(settingNames.length)
   expect(environmentName('api_token')).toBe('SERVICE_API_TOKEN')

@@ -43,10 +43,10 @@ const shape = {
   gateway_url: origin.optional().describe("The gateway's address as applications see it; default: where it listens"),
   console_url: httpUrl.optional().describe("The console's address; default: base_url followed by /console"),
   api_url: origin.optional().describe('The control plane that a gateway or an operator command talks to'),
-  api_token: text.optional().describe('The API token a gateway or an operator command uses (a secret)'),
+  api_token: text.optional().describeSecret('The API token a gateway or an operator command uses (a secret)'),
   master_key: text
     .optional()
-    .describe('32 bytes in base64 that encrypt provider keys (a secret); default: a file in data'),
+    .describeSecret('32 bytes in base64 that encrypt provider keys (a secret); default: a file in data'),
   checkpoint_key_file: filled
     .optional()
     .describe(
@@ -60,15 +60,19 @@ const shape = {
   state_url: databaseUrl
     .optional()
     .describe('The state database of a libSQL server; default: a file in data. It goes with ledger_url and master_key'),
-  state_token: text.optional().describe('The credential with which the control plane writes the state (a secret)'),
+  state_token: text
+    .optional()
+    .describeSecret('The credential with which the control plane writes the state (a secret)'),
   ledger_url: databaseUrl.optional().describe('The ledger database of a libSQL server'),
-  ledger_token: text.optional().describe('The credential with which the control plane writes the ledger (a secret)'),
+  ledger_token: text
+    .optional()
+    .describeSecret('The credential with which the control plane writes the ledger (a secret)'),
   state_signing_key_file: filled
     .optional()
     .describe("Ed25519 private key (PEM) that the state's server trusts: signs gateways' read-only credentials"),
   state_read_token: text
     .optional()
-    .describe('Without that key: the credential with which every gateway reads the state (a secret)'),
+    .describeSecret('Without that key: the credential with which every gateway reads the state (a secret)'),
   peer_url: origin
     .optional()
     .describe('Where other control planes reach this one; default: base_url if set, else where it listens'),
@@ -205,7 +209,7 @@ const shape = {
     )
     .refine(isPercentEncoded, 'Write a per cent sign in a value as %25: values are percent-encoded')
     .optional()
-    .describe('The headers of its requests, as NAME=VALUE,NAME=VALUE (a secret)'),
+    .describeSecret('The headers of its requests, as NAME=VALUE,NAME=VALUE (a secret)'),
   trace_sample_percent: whole(0, 100)
     .default(100)
     .describe('The share of requests without a traceparent that are traced; a traceparent decides for the others'),
@@ -224,19 +228,12 @@ export type Settings = { [Name in Exclude<keyof Shape, Unset>]: ValueOf<Shape[Na
 export type SettingName = keyof Shape
 export type SettingOrigin = 'default' | 'file' | 'environment' | 'flag'
 
-/** Settings whose value is never shown, not even by `config explain`. */
-export const secretSettings: ReadonlySet<SettingName> = new Set<SettingName>([
-  'api_token',
-  'master_key',
-  'state_token',
-  'ledger_token',
-  'state_read_token',
-  'otlp_headers',
-])
-
 export const isSettingName = (name: string): name is SettingName => Object.hasOwn(shape, name)
 
 export const settingNames: readonly SettingName[] = Object.keys(shape).filter(isSettingName)
+
+/** Settings whose value is never shown, not even by `config explain`. */
+export const secretSettings: ReadonlySet<SettingName> = new Set(settingNames.filter((name) => shape[name].secret))
 
 /** Settings that have a flag: secrets have none, because every process of a host can read a command line. */
 export const flagSettings: readonly SettingName[] = settingNames.filter((name) => !secretSettings.has(name))

@@ -21,19 +21,19 @@ const told = (text: string): Record<string, string> =>
       .filter(([name]) => !/^gatehouse_(process|nodejs)_/.test(name)),
   )
 
-test('the list names each metric of the gateway with its type', async () => {
+test('the handbook lists each metric of the gateway with its type', async () => {
   const mcp = { sessions: 0, unsolicited: 0, evicted: 0 }
   const { counters: worker } = createTestWorker()
   const readings = { inFlight: 0, memory: testMemory(), worker, openCircuits: 0, spans: noTracer.counters, mcp }
   expect(told(await createMeter().read(readings).metrics())).toEqual(await documented('The gateway'))
 })
 
-test('the list names each metric of the control plane with its type', async () => {
+test('the handbook lists each metric of the control plane with its type', async () => {
   const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads })
   expect(told(await metrics.text())).toEqual(await documented('The control plane'))
 })
 
-test('the list of what traces hold names each attribute', async () => {
+test('spans.md lists each attribute of spans', async () => {
   const text = await Bun.file(new URL('spans.md', import.meta.url)).text()
   const named = [...text.matchAll(/^\| `([\w.]+)` \|/gm)].map(([, name = '']) => name)
   expect(named.toSorted()).toEqual(Object.values(attribute).toSorted())

@@ -3,7 +3,7 @@ import { createControlPlaneMetrics } from './metrics.ts'
 
 const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
 
-test('answers are counted by the pattern of their route, whatever was asked for', async () => {
+test('counts answers by the pattern of their route, with unknown paths and methods as one each', async () => {
   const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads })
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })
   metrics.answered({ method: 'GET', path: null, status: 404, seconds: 0.001 })
@@ -21,7 +21,7 @@ test('answers are counted by the pattern of their route, whatever was asked for'
   expect(text).toContain('gatehouse_connected_workers 2')
 })
 
-test('two of them count apart', async () => {
+test('two instances of the metrics count separately', async () => {
   const one = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads })
   one.ingested([{ event_type: 'decision' }])
   expect(await createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads }).text()).not.toContain(

@@ -36,12 +36,12 @@ const tracer = (load: () => Promise<SpanExporter>, change: { samplePercent?: num
   })
 const never = () => Promise.reject(new Error('not to be loaded'))
 
-test('without a collector a trace is told and never begun', () => {
+test('without a collector it passes a trace on and never begins one', () => {
   expect(noTracer.begin(new Headers())).toBeNull()
   expect(noTracer.begin(caller('01'))).toMatchObject({ traceId, spanId: null, state: 'a=1' })
 })
 
-test('what brings a traceparent goes by its flag, the rest by the share', async () => {
+test('samples a request with a traceparent by its flag, others by the configured share', async () => {
   const half = tracer(never, { samplePercent: 50, random: () => 0.7 })
   expect(half.begin(new Headers())).toBeNull()
   expect(half.begin(caller('01'))).toMatchObject({
@@ -55,7 +55,7 @@ test('what brings a traceparent goes by its flag, the rest by the share', async 
   expect(tracer(never, { samplePercent: 0, random: () => 0 }).begin(new Headers())).toBeNull()
 })
 
-test('loads what sends only when there is something to send, and sends it in batches', async () => {
+test('loads the exporter with the first span, and sends spans in batches', async () => {
   let loaded = 0
   const batches: number[] = []
   const sending = tracer(async () => {
@@ -72,14 +72,14 @@ test('loads what sends only when there is something to send, and sends it in bat
   expect(sending.counters).toEqual({ exported: 600, dropped: 0 })
 })
 
-test('a collector that is away costs spans, which are counted, and nothing else', async () => {
+test('drops and counts spans while the collector does not answer', async () => {
   const failing = tracer(async () => () => Promise.reject(new Error('refused')))
   failing.ended(spans(10))
   await failing.close(1000)
   expect(failing.counters).toEqual({ exported: 0, dropped: 10 })
 })
 
-test('what could not be loaded is loaded again', async () => {
+test('loads the exporter again after loading failed', async () => {
   let loaded = 0
   const failing = tracer(async () => {
     loaded += 1
@@ -91,7 +91,7 @@ test('what could not be loaded is loaded again', async () => {
   expect(failing.counters).toEqual({ exported: 88, dropped: 512 })
 })
 
-test('what does not fit into the queue while the collector is slow is dropped', async () => {
+test('drops spans that do not fit into the queue of a slow collector', async () => {
   const slow = tracer(async () => () => new Promise(() => undefined))
   for (let round = 0; round < 10; round += 1) slow.ended(spans(1000))
   // The first batch is under way, and the queue is full.
@@ -105,7 +105,7 @@ test('reads headers and the address of a collector', () => {
   expect(tracesUrl('https://host/otlp/v1/traces')).toBe('https://host/otlp/v1/traces')
 })
 
-test('of a batch that is taken in part, what was refused is dropped, and said once in a while', async () => {
+test('counts and logs the spans that a collector refused of a batch', async () => {
   const said: unknown[] = []
   let now = 0
   const partly = createTracer({

@@ -12,11 +12,19 @@ export interface Setting<Value, Standard = Value | undefined> {
   form: Form<Value>
   standard: Standard
   description: string
+  /** Its value is never shown, and no flag sets it. */
+  secret: boolean
 }
 
 interface Undescribed<Value, Standard> {
   describe(description: string): Setting<Value, Standard>
+  describeSecret(description: string): Setting<Value, Standard>
 }
+
+const undescribed = <Value, Standard>(form: Form<Value>, standard: Standard): Undescribed<Value, Standard> => ({
+  describe: (description) => ({ form, standard, description, secret: false }),
+  describeSecret: (description) => ({ form, standard, description, secret: true }),
+})
 
 class Form<Value> {
   /** Throws `UnfitValue`. */
@@ -49,11 +57,11 @@ class Form<Value> {
   }
 
   default(standard: Value): Undescribed<Value, Value> {
-    return { describe: (description) => ({ form: this, standard, description }) }
+    return undescribed(this, standard)
   }
 
   optional(): Undescribed<Value, undefined> {
-    return { describe: (description) => ({ form: this, standard: undefined, description }) }
+    return undescribed(this, undefined)
   }
 }
 

@@ -47,11 +47,11 @@ test.each([
   'model.id == "gpt-4o" && model.provider == "openai"',
   'now.getHours() == 7 && now > timestamp("2026-01-01T00:00:00Z")',
   'request.session_id == "" || request.model.endsWith("4o")',
-])('a request is found by %s', (expression) => {
+])('applies to the request: %s', (expression) => {
   expect(compileWhen(expression, ['pre_request'])(context)).toBe(true)
 })
 
-test('an answer is found by what it says, where there is one', () => {
+test('a condition reads the answer, and is refused where there is none yet', () => {
   const condition = 'response.status == 200 && response.text.contains("aaab") && "get_weather" in response.tool_calls'
   expect(compileWhen(condition, ['post_request', 'pre_response'])(context)).toBe(true)
   expect(() => compileWhen(condition, ['pre_request', 'pre_response'])).toThrow('response')
@@ -88,7 +88,7 @@ test.each(refusals)('%s is refused, with where it is wrong', (expression, positi
   expect(String(refused)).toContain(`(at character ${position})`)
 })
 
-test('an expression is bounded in length, parts and depth', () => {
+test('refuses an expression that is too long, has too many parts or is nested too deep', () => {
   expect(() => compileWhen(`request.model == "${'x'.repeat(3000)}"`, ['pre_request'])).toThrow('characters')
   expect(() => compileWhen(Array(150).fill('request.stream').join(' || '), ['pre_request'])).toThrow()
   expect(() => compileWhen(`${'('.repeat(100)}true${')'.repeat(100)}`, ['pre_request'])).toThrow()
@@ -99,9 +99,9 @@ const about = (text: string, count = 1): PolicyContext => ({
   request: new RequestView({ ...parts, texts: () => Array.from({ length: count }, () => ({ ...slots[1], text })) }),
 })
 
-test('a pattern that keeps a backtracking engine busy costs no more than the text is long', () => {
+test('a pattern that makes engines backtrack takes time linear in the text', async () => {
   const condition = compileWhen('request.text.matches("^(a+)+$")', ['pre_request'])
-  expect(condition(about(`${'a'.repeat(10_000)}b`))).toBe(false)
+  expect(await holds(condition, about(`${'a'.repeat(10_000)}b`), { now: () => 0, tools })).toBe(false)
 })
 
 test('matches() reads patterns and texts as a pattern filter does', () => {
@@ -115,7 +115,7 @@ test('matches() reads patterns and texts as a pattern filter does', () => {
 
 const tools = { throwIfCut: () => undefined }
 
-test('looks for patterns in a long text in turns', async () => {
+test('yields to other requests while it searches a long text', async () => {
   const condition = compileWhen('request.text.matches("^(a+)+$") || request.text.matches("a{3}b$")', ['pre_request'])
   let now = 0
   let turns = 0
@@ -134,7 +134,7 @@ test('looks for patterns in a long text in turns', async () => {
   expect(holds(condition, about('aaa'), { now: () => 0, tools })).toBe(true)
 })
 
-test('stops the search of a long text at the next turn once the exchange is cut', async () => {
+test('stops the search of a long text soon after the exchange was cut', async () => {
   const condition = compileWhen('request.text.matches("^(a+)+$")', ['pre_request'])
   let looks = 0
   const cut = new Error('cut')
@@ -147,13 +147,13 @@ test('stops the search of a long text at the next turn once the exchange is cut'
   expect(looks).toBe(10)
 })
 
-test('a condition visits a bounded number of messages', () => {
+test('a condition that visits too many messages throws TooMuchWork', () => {
   const condition = compileWhen('request.messages.exists(m, m.text == "x") || request.stream', ['pre_request'])
   expect(condition(about('x', 5000))).toBe(true)
   expect(() => condition(about('x', 50_000))).toThrow(WorkBudgetExceeded)
 })
 
-test('the size of a text is how many characters it has', () => {
+test('size() of a text counts code points', () => {
   const size = 'size(request.text) == 3 && request.text.size() == 3 && request.messages.all(m, m.text.size() == 3)'
   expect(compileWhen(size, ['pre_request'])(about('a𝄞\udc00'))).toBe(true)
   expect(compileWhen('size(request.messages) == 2', ['pre_request'])(about('a', 2))).toBe(true)
@@ -161,11 +161,11 @@ test('the size of a text is how many characters it has', () => {
 
 const parts = { family: 'chat', model: 'm', stream: false, sessionId: null, body: {}, headers: new Headers() }
 
-test('what fails on a request says so, for when_broken to decide', () => {
+test('throws when an expression fails on a request', () => {
   expect(() => compileWhen('request.headers["x-other"] == "y"', ['pre_request'])(context)).toThrow('x-other')
 })
 
-test('texts that no condition asks for are not joined', () => {
+test('does not join the texts when a condition does not read them', () => {
   let asked = 0
   const texts = () => {
     asked += 1
