@@ -1,6 +1,7 @@
 /** Two control planes on one ledger, each with workers of its own: a real file, and signals that may be lost. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
+import { eventually } from '../../../test/support/eventually.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
@@ -123,7 +124,7 @@ test('two that grant of one account at the same time never grant more than there
 test('what a worker of another control plane holds is called back, and what it returns is granted', async () => {
   await hold(50)
   const waiting = send('two', { asks: [ask(20, true)] })
-  while (!recalls.includes('one')) await Bun.sleep(5)
+  await eventually(() => recalls.includes('one'))
   await send('one', { cells: [cell(50, 20, 30)] })
   expect(await waiting).toMatchObject({ grants: [{ account, partial: false }], cells: [{ granted: 20 }] })
   expect(signals.map(({ kind }) => kind)).toContain('answered')
@@ -138,7 +139,7 @@ test('workers of another control plane are called back whatever the time is here
   const waiting = send('two', { asks: [ask(20, true)] }).finally(() => {
     answered = true
   })
-  while (!recalls.includes('one') && !answered) await Bun.sleep(5)
+  await eventually(() => recalls.includes('one') || answered)
   await send('one', { cells: [cell(50, 20, 30)] })
   expect(await waiting).toMatchObject({ grants: [{ account }], cells: [{ granted: 20 }] })
 })
@@ -146,7 +147,7 @@ test('workers of another control plane are called back whatever the time is here
 test('a worker of another control plane that has all of it open makes the account exhausted, not unknown', async () => {
   await hold(50)
   const waiting = send('two', { asks: [ask(1, true)] })
-  while (!recalls.includes('one')) await Bun.sleep(5)
+  await eventually(() => recalls.includes('one'))
   await send('one', { cells: [cell(50, 0, 50)] })
   expect(await waiting).toMatchObject({ denials: [{ account, reason: 'exhausted' }] })
 })
@@ -163,7 +164,7 @@ test('where no signal arrives, what was returned is found in the ledger', async 
 test('whoever lowers a limit hears from workers of all control planes', async () => {
   await hold(10)
   const called = authorities.get('two')?.callBack([account])
-  while (!recalls.includes('one')) await Bun.sleep(5)
+  await eventually(() => recalls.includes('one'))
   await send('one', { cells: [cell(10, 8, 2)] })
   await called
   expect(await held()).toEqual([{ worker: 'one', held: 2 }])
