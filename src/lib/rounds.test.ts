@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { eventually } from '../../test/support/eventually.ts'
 import { Rounds } from './rounds.ts'
 
 test('rounds that take longer than the rest between them never run together', async () => {
@@ -12,7 +13,7 @@ test('rounds that take longer than the rest between them never run together', as
     done++
   })
   rounds.start()
-  while (done < 3) await Bun.sleep(1)
+  await eventually(() => done >= 3)
   await rounds.stop()
   expect(most).toBe(1)
 })

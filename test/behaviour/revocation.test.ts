@@ -3,6 +3,7 @@ import { splitPlans } from '../fakes/splits.ts'
 import { type FakeUpstream, startFakeUpstream, streamReply } from '../fakes/upstream.ts'
 import { errorAnswer, revokedToken } from '../support/answers.ts'
 import { chat, createToken, expectAnswer, parseOrKeep, revoke } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
@@ -49,10 +50,10 @@ test('no request is accepted after a revoke was answered, under repeated load', 
   for (let round = 0; round < 10; round++) {
     const token = await createToken(gatehouse, { name: `round ${round}` })
     const senders = Array.from({ length: 6 }, () => keepSending(token.token_value))
-    while (senders.some(({ sent }) => sent.length < 3)) await Bun.sleep(1)
+    await eventually(() => senders.every(({ sent }) => sent.length >= 3))
     const { propagation } = expectAnswer(await revoke(gatehouse, token.id), 200, revokedToken)
     const answeredAt = performance.now()
-    while (senders.some(({ sent }) => sent.filter(({ at }) => at > answeredAt).length < 3)) await Bun.sleep(1)
+    await eventually(() => senders.every(({ sent }) => sent.filter(({ at }) => at > answeredAt).length >= 3))
     await Promise.all(senders.map(({ stop }) => stop()))
     const sent = senders.flatMap((sender) => sender.sent)
     const before = sent.filter(({ at }) => at <= answeredAt)

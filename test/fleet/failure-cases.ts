@@ -110,7 +110,13 @@ async function clocksWrong(trial: FailureTrial): Promise<void> {
     expect(await ask(gateway, expiring)).toBe(401)
     // What was kept of the wrong clock must make nothing stale, nor fresh for longer.
     await gateway.restart()
-    expect(await ask(gateway, expiring)).toBe(401)
+    // A machine that is too busy for a heartbeat in time makes it refuse with 503 for a moment.
+    const seen: number[] = []
+    await until('it refuses the expired token', async () => {
+      seen.push(await ask(gateway, expiring))
+      return seen.at(-1) === 401
+    })
+    expect(seen).not.toContain(200)
     await until('it is served', async () => (await ask(gateway, good)) === 200)
   }
   expect((await trial.endedToken()).unreachable).toEqual([])

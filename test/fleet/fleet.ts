@@ -2,6 +2,7 @@
 
 import { createdToken } from '../support/answers.ts'
 import { api, createToken, expectAnswer, installation } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { type ControlPlane, type Primary, startControlPlane, startPrimary } from './control-plane.ts'
 import { type FleetGateway, type FleetGatewayOptions, startFleetGateway } from './gateway.ts'
 
@@ -77,7 +78,7 @@ export async function acceptedToken(
 ) {
   const token = await createToken(planes[0])
   for (const gateway of gateways) {
-    while ((await say(gateway, token.token_value)) !== 200) await Bun.sleep(5)
+    await eventually(async () => (await say(gateway, token.token_value)) === 200)
   }
   return token
 }

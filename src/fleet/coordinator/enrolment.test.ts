@@ -56,17 +56,17 @@ test('records the first registration of an instance as an event, and later ones 
     (await fleet.ledger.read("select 1 from events where event_type = 'fleet.enrolled'")).length
   const before = await enrolled()
   const first = await fleet.worker('enrolling')
-  while (!first.ready().ok) await Bun.sleep(5)
+  await eventually(() => first.ready().ok)
   expect(await enrolled()).toBe(before + 1)
   await first.drain()
   const again = await fleet.worker('enrolling')
-  while (!again.ready().ok) await Bun.sleep(5)
+  await eventually(() => again.ready().ok)
   expect(await enrolled()).toBe(before + 1)
 })
 
 test('a worker that stops cleanly is not among those that may serve', async () => {
   const worker = await fleet.worker('leaving')
-  while (!worker.ready().ok) await Bun.sleep(5)
+  await eventually(() => worker.ready().ok)
   const rows = async () =>
     (await fleet.ledger.read('select 1 from workers where left_at is null and last_heartbeat_at > 0')).length
   const before = await rows()

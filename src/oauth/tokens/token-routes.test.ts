@@ -1,5 +1,6 @@
 /** What the token and revocation endpoints do, over the routes themselves; long because it is a table of refusals. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { hashSecret } from '../../identity/secret.ts'
 import { testOrigin } from '../../members/testing/temporary-control-plane.ts'
 import {
@@ -307,7 +308,7 @@ describe('a failing server', () => {
       async () => {
         void oauth.token(request)
         const used = 'select 1 from oauth_grants where code_used_at is not null and code_hash = ?'
-        while ((await oauth.store.ledger.read(used, [hashSecret(request.code)])).length === 0) await Bun.sleep(1)
+        await eventually(async () => (await oauth.store.ledger.read(used, [hashSecret(request.code)])).length !== 0)
       },
     )
     expect((await oauth.token(request)).json.error).toBe('invalid_grant')

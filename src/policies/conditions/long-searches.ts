@@ -106,11 +106,12 @@ async function holdsLater(
 }
 
 async function searchInTurns({ text, pattern }: Search, taker: YieldingTask): Promise<boolean> {
-  const follower = pattern.follow()
-  const turns = new YieldTimer(taker)
-  for (let at = 0; at < text.length; at += pieceUnits) {
-    if (turns.isDue) await turns.yield()
-    if (follower.push(text.slice(at, at + pieceUnits), false).matches.length > 0) return true
+  const timer = new YieldTimer(taker)
+  const search = searchInPieces(text, pattern)
+  let step = search.next()
+  while (step.done !== true) {
+    if (timer.isDue) await timer.yield()
+    step = search.next()
   }
   return step.value
 }

@@ -1,6 +1,7 @@
 /** Two control planes on one ledger, each with workers of its own: a real file, and signals that may be lost. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
+import { eventually } from '../../../test/support/eventually.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
@@ -131,7 +132,7 @@ test('two control planes that grant of one account at once never grant more than
 test('recalls the balance of a worker on another control plane and grants what it returns', async () => {
   await hold(50)
   const waiting = send('two', { asks: [ask(20, true)] })
-  while (!recalls.includes('one')) await Bun.sleep(5)
+  await eventually(() => recalls.includes('one'))
   await send('one', { balances: [balance(50, 20, 30)] })
   expect(await waiting).toMatchObject({ grants: [{ account, partial: false }], balances: [{ granted: 20 }] })
   expect(signals.map(({ kind }) => kind)).toContain('answered')
@@ -146,7 +147,7 @@ test('recalls workers of another control plane whatever the local clock says', a
   const waiting = send('two', { asks: [ask(20, true)] }).finally(() => {
     answered = true
   })
-  while (!recalls.includes('one') && !answered) await Bun.sleep(5)
+  await eventually(() => recalls.includes('one') || answered)
   await send('one', { balances: [balance(50, 20, 30)] })
   expect(await waiting).toMatchObject({ grants: [{ account }], balances: [{ granted: 20 }] })
 })
@@ -154,7 +155,7 @@ test('recalls workers of another control plane whatever the local clock says', a
 test('refuses as exhausted, not unknown, when a worker of another control plane has everything open', async () => {
   await hold(50)
   const waiting = send('two', { asks: [ask(1, true)] })
-  while (!recalls.includes('one')) await Bun.sleep(5)
+  await eventually(() => recalls.includes('one'))
   await send('one', { balances: [balance(50, 0, 50)] })
   expect(await waiting).toMatchObject({ refusals: [{ account, reason: 'exhausted' }] })
 })
@@ -171,7 +172,7 @@ test('finds returned amounts in the ledger when no signal arrives', async () => 
 test('a change that lowers a limit waits for answers from workers of all control planes', async () => {
   await hold(10)
   const called = authorities.get('two')?.recallAndWait([account])
-  while (!recalls.includes('one')) await Bun.sleep(5)
+  await eventually(() => recalls.includes('one'))
   await send('one', { balances: [balance(10, 8, 2)] })
   await called
   expect(await held()).toEqual([{ worker: 'one', held: 2 }])

@@ -1,5 +1,6 @@
 /** The thread that counts tokens: when it starts, what it answers, when it ends. */
 import { expect, test } from 'bun:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { maxCountedBytes, ThreadTokenCounter, type TokenizerThread } from './token-counter.ts'
 
 const bytes = (body: unknown) => new TextEncoder().encode(JSON.stringify(body))
@@ -51,7 +52,7 @@ test('ends the thread when idle and starts another for the next count', async ()
   const { log, start } = testThread({ tokens: 7 })
   const counter = new ThreadTokenCounter(start, { ...times, idleMs: 1 })
   await counter.count('o200k_base', bytes({}))
-  while (!log.includes('ended')) await Bun.sleep(1)
+  await eventually(() => log.includes('ended'))
   await counter.count('o200k_base', bytes({}))
   expect(log.slice(0, 5)).toEqual(['started', 'asked', 'ended', 'started', 'asked'])
 })
