@@ -18,6 +18,7 @@ import { oauthTokens, tokens } from '../store/schema/state/tokens.ts'
 import { tokenStatus } from './governed-token.ts'
 import type { LastUse } from './limits/last-use.ts'
 import { isNamed } from './named-token.ts'
+import { organizationId } from './organization.ts'
 import { tokenResourceName } from './record.ts'
 
 export interface AuthenticatorOptions {
@@ -153,8 +154,7 @@ function permissionsWithin(purpose: string, roles: readonly Role[]): ReadonlySet
 }
 
 async function refuse({ ledger }: AuthenticatorOptions, id: string, status: 'revoked' | 'rotated' | 'expired') {
-  const [organization] = await ledger.read<{ id: string }>('select id from organizations')
-  const resource = tokenResourceName(organization?.id ?? '', id)
+  const resource = tokenResourceName((await organizationId(ledger)) ?? '', id)
   if (status === 'expired') throw new Failure('tokens.expired', { message: `${resource} has expired` })
   throw new Failure('invalid_api_token', { message: `${resource} was ${status}` })
 }

@@ -80,7 +80,7 @@ export async function exchangeForToken(
 }
 
 /** The approver as a caller: what is given is theirs to give. */
-const approver = ({ userId, role }: Approval): Principal => sessionPrincipal({ user_id: userId, role })
+const approver = ({ userId, role }: Approval): Principal => sessionPrincipal({ userId, role })
 
 async function approvalOf(
   dependencies: MemberDependencies,

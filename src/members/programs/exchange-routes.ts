@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { timestamp } from '../../lib/clock.ts'
+import { organizationId } from '../../tokens/organization.ts'
 import { tokenRecord, tokenRecordSchema } from '../../tokens/record.ts'
 import { tokenName } from '../../tokens/token-body.ts'
 import type { MemberDependencies } from '../dependencies.ts'
@@ -57,9 +58,9 @@ const exchangeTokenCode = (dependencies: MemberDependencies): AnyRoute =>
     async handle({ body, requestId }, request) {
       refuseForeignPage(request, dependencies)
       const { token, secret } = await exchangeForToken(dependencies, body, requestId)
-      const [organization] = await dependencies.ledger.read<{ id: string }>('select id from organizations')
+      const organization = (await organizationId(dependencies.ledger)) ?? ''
       const used = (await dependencies.depletion.read([token])).get(token.id) ?? null
-      const record = tokenRecord(token, organization?.id ?? '', dependencies.clock.now(), used)
+      const record = tokenRecord(token, organization, dependencies.clock.now(), used)
       return { reply: { ...record, token_value: secret }, secretOf: token.id }
     },
   })

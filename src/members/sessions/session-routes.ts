@@ -45,7 +45,7 @@ const whoCalls = (dependencies: MemberDependencies): AnyRoute =>
       return {
         reply: {
           kind,
-          user: session === null ? null : await readUser(dependencies, session.user_id),
+          user: session === null ? null : await readUser(dependencies, session.userId),
           token_id,
           team_id,
           roles: [...principal.roles],
@@ -66,9 +66,9 @@ const listOwnSessions = (dependencies: MemberDependencies): AnyRoute =>
     access: 'signed-in',
     reply: z.object({ sessions: z.array(sessionSchema) }),
     async handle(_call, request) {
-      const { id, user_id } = await requireSession(request, dependencies)
+      const { id, userId } = await requireSession(request, dependencies)
       const { ledger, settings, clock } = dependencies
-      const rows = await listSessions(ledger, user_id, settings, clock.now())
+      const rows = await listSessions(ledger, userId, settings, clock.now())
       return { reply: { sessions: rows.map((row) => sessionRecord(row, id)) } }
     },
   })
@@ -85,7 +85,7 @@ const endOwnSession = (dependencies: MemberDependencies): AnyRoute =>
     async handle({ principal, params: { id }, requestId }, request) {
       const current = await requireSession(request, dependencies)
       const { ledger, settings, clock, recorder } = dependencies
-      const own = await listSessions(ledger, current.user_id, settings, clock.now())
+      const own = await listSessions(ledger, current.userId, settings, clock.now())
       const row = own.find((session) => session.id === id)
       if (row === undefined) throw new Failure('not_found', { message: 'You have no such session' })
       const event = await memberEvent(dependencies, {
@@ -95,7 +95,7 @@ const endOwnSession = (dependencies: MemberDependencies): AnyRoute =>
         sessionId: current.id,
         details: { session_id: id },
       })
-      await recordChange(recorder, { event, ledger: [endSession(id, current.user_id)] })
+      await recordChange(recorder, { event, ledger: [endSession(id, current.userId)] })
       return { reply: sessionRecord(row, current.id) }
     },
   })
@@ -104,8 +104,8 @@ const sessionRecord = (row: SessionRow, currentId: string) => ({
   id: row.id,
   kind: row.kind,
   program: row.program,
-  created_at: timestamp(row.created_at),
-  last_used_at: timestamp(row.last_used_at),
-  expires_at: timestamp(row.expires_at),
+  created_at: timestamp(row.createdAt),
+  last_used_at: timestamp(row.lastUsedAt),
+  expires_at: timestamp(row.expiresAt),
   current: row.id === currentId,
 })
