@@ -66,14 +66,14 @@ export function statement(built: { toSQL(): { sql: string; params: readonly unkn
 }
 
 /** A statement of the ledger that undoes its batch unless the condition holds. It leaves no row. */
-export const guard = (condition: SQL): Statement =>
-  statement(insert(guards).select(sql`select 0 where (${condition}) is not true`))
+export const guard = (holds: SQL): Statement =>
+  statement(insert(guards).select(sql`select 0 where (${holds}) is not true`))
 
 const dialect = new SQLiteAsyncDialect()
 
-/** A condition as a statement that selects it, for the guard of a change (events/recorder.ts). */
-export function condition(holds: SQL): Statement {
-  const { sql: text, params } = dialect.sqlToQuery(sql`select ${holds}`)
+/** A condition as text with its values: the guard of a change (events/recorder.ts), or a part of SQL text. */
+export function condition(holds: SQL | undefined): Statement {
+  const { sql: text, params } = dialect.sqlToQuery(holds ?? sql`true`)
   return { sql: text, args: values(params) }
 }
 

@@ -5,21 +5,11 @@ import { cutPage, pageQuery, startOf } from '../../api/page.ts'
 import { type AnyRoute, type Call, route } from '../../api/route.ts'
 import { Failure } from '../../failure.ts'
 import { changesOf, recordChange } from '../../members/member-event.ts'
-import type { Statement } from '../../store/statement.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { oauthEvent } from '../oauth-event.ts'
 import { activeScopes, scopeSentences, scopes, writeScope } from '../scope.ts'
-import {
-  type Client,
-  type ClientRow,
-  clientChanges,
-  clientRecord,
-  clientSchema,
-  clientStatuses,
-  findClient,
-  newClientBody,
-  openClient,
-} from './client.ts'
+import { type Client, clientChanges, clientRecord, clientSchema, clientStatuses, newClientBody } from './client.ts'
+import { addClient, changeClient, findClient, readClients } from './stored-client.ts'
 
 const clientParams = z.object({ client_id: z.uuid() })
 const tag = 'OAuth'
@@ -68,18 +58,15 @@ const createClient = (dependencies: OAuthDependencies): AnyRoute =>
     async handle({ principal, body, requestId }) {
       const { newId, clock, recorder } = dependencies
       const id = newId()
-      const insert: Statement = {
-        sql: 'insert into oauth_clients (id, name, redirect_uris, scope, created_at, created_by) values (?, ?, ?, ?, ?, ?)',
-        args: [
-          id,
-          body.client_name,
-          JSON.stringify(body.redirect_uris),
-          JSON.stringify(body.scope.split(' ')),
-          clock.now(),
-          principal.name,
-        ],
-      }
       const { client_name, redirect_uris, scope } = body
+      const client = {
+        id,
+        name: client_name,
+        redirectUris: redirect_uris,
+        scope: scope.split(' '),
+        createdAt: clock.now(),
+        createdBy: principal.name,
+      }
       const details = { client_name, redirect_uris, scope }
       const event = await oauthEvent(dependencies, {
         type: 'oauth.client_created',
@@ -88,7 +75,7 @@ const createClient = (dependencies: OAuthDependencies): AnyRoute =>
         clientId: id,
         details,
       })
-      await recordChange(recorder, { event, ledger: [insert] })
+      await recordChange(recorder, { event, ledger: [addClient(client)] })
       return await answer(dependencies, id)
     },
   })
@@ -104,13 +91,10 @@ const listClients = ({ ledger }: OAuthDependencies): AnyRoute =>
     reply: z.object({ clients: z.array(clientSchema), next_cursor: z.string().nullable() }),
     async handle({ query: { status, limit, cursor } }) {
       const filters = { status }
-      const found = await ledger.read<ClientRow>(
-        `select * from oauth_clients where id > coalesce(?, '')
-           and (? is null or (deactivated_at is null) = (? = 'active')) order by id limit ?`,
-        [startOf(cursor, filters), status ?? null, status ?? null, limit + 1],
-      )
+      const start = startOf(cursor, filters) ?? ''
+      const found = await readClients(ledger, { status, start, count: limit + 1 })
       const { rows, next_cursor } = cutPage(found, limit, filters)
-      return { reply: { clients: rows.map((row) => clientRecord(openClient(row))), next_cursor } }
+      return { reply: { clients: rows.map(clientRecord), next_cursor } }
     },
   })
 
@@ -154,11 +138,9 @@ const updateClient = (dependencies: OAuthDependencies): AnyRoute =>
         clientId: id,
         details: { changes },
       })
-      const update: Statement = {
-        sql: 'update oauth_clients set name = ?, redirect_uris = ?, scope = ?, version = version + 1 where id = ?',
-        args: [after.name, JSON.stringify(after.redirectUris), JSON.stringify(after.scope), id],
-      }
-      await recordChange(dependencies.recorder, { event, ledger: [versionGuard(before), update] })
+      const { name, redirectUris, scope } = after
+      const ledger = changeClient(before, { name, redirectUris, scope })
+      await recordChange(dependencies.recorder, { event, ledger })
       return await answer(dependencies, id)
     },
   })
@@ -198,20 +180,12 @@ function switchClient(dependencies: OAuthDependencies, what: 'activate' | 'deact
         clientId: id,
         details: { client_name: before.name },
       })
-      const update: Statement = {
-        sql: 'update oauth_clients set deactivated_at = ?, version = version + 1 where id = ?',
-        args: [off ? dependencies.clock.now() : null, id],
-      }
-      await recordChange(dependencies.recorder, { event, ledger: [versionGuard(before), update] })
+      const ledger = changeClient(before, { deactivatedAt: off ? dependencies.clock.now() : null })
+      await recordChange(dependencies.recorder, { event, ledger })
       return await answer(dependencies, id)
     },
   })
 }
-
-const versionGuard = ({ id, version }: Client): Statement => ({
-  sql: 'insert into guards (holds) select 0 where not exists (select 1 from oauth_clients where id = ? and version = ?)',
-  args: [id, version],
-})
 
 async function requireClient({ ledger }: OAuthDependencies, id: string): Promise<Client> {
   const client = await findClient(ledger, id)

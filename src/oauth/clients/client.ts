@@ -1,23 +1,14 @@
 /** Applications: public clients, registered beforehand (oauth/README.md; names of RFC 7591 section 2). */
 import { z } from 'zod'
 import { nameText } from '../../identity/free-text.ts'
-import type { Database } from '../../store/open.ts'
+import type { oauthClients } from '../../store/schema/ledger/oauth.ts'
 import { redirectUriFault } from '../authorize/redirect-uri.ts'
 import { isScope, readScope, scopes, writeScope } from '../scope.ts'
 
 export const clientStatuses = ['active', 'deactivated'] as const
 export type ClientStatus = (typeof clientStatuses)[number]
 
-export interface Client {
-  id: string
-  name: string
-  redirectUris: readonly string[]
-  scope: readonly string[]
-  createdAt: number
-  createdBy: string
-  deactivatedAt: number | null
-  version: number
-}
+export type Client = typeof oauthClients.$inferSelect
 
 /** All that there are here. */
 export const grantTypes = ['authorization_code', 'refresh_token'] as const
@@ -71,29 +62,6 @@ const registered = {
 export const newClientBody = z.strictObject({ ...registered, ...fixed })
 export const clientChanges = z.strictObject({ ...z.object(registered).partial().shape, ...fixed })
 
-export interface ClientRow {
-  id: string
-  name: string
-  redirect_uris: string
-  scope: string
-  created_at: number
-  created_by: string
-  deactivated_at: number | null
-  version: number
-}
-
-/** Opens a row, which was written from checked values. */
-export const openClient = (row: ClientRow): Client => ({
-  id: row.id,
-  name: row.name,
-  redirectUris: JSON.parse(row.redirect_uris) as string[],
-  scope: JSON.parse(row.scope) as string[],
-  createdAt: row.created_at,
-  createdBy: row.created_by,
-  deactivatedAt: row.deactivated_at,
-  version: row.version,
-})
-
 export const clientRecord = (client: Client): ClientRecord => ({
   client_id: client.id,
   client_name: client.name,
@@ -107,9 +75,3 @@ export const clientRecord = (client: Client): ClientRecord => ({
   created_by: client.createdBy,
   version: client.version,
 })
-
-/** The client of this id, or null. */
-export async function findClient(ledger: Database, id: string): Promise<Client | null> {
-  const [row] = await ledger.read<ClientRow>('select * from oauth_clients where id = ?', [id])
-  return row === undefined ? null : openClient(row)
-}

@@ -2,6 +2,7 @@
  * When each token was last used, to the minute (handbook/tokens.md). Nothing is written on a call: uses on the control
  * plane wait in memory, uses on gateways stand in the events that they ship, and `flush` writes both. Events are read in
  * slices, so that what is taken in meanwhile hardly waits, and as many a flush as gateways can ship until the next.
+ * SQL text: one statement for thousands of tokens at once, from a JSON list or from the events.
  * What waits in memory is lost with the process; it is at most what happened since the last flush.
  */
 import type { Database } from '../../store/open.ts'
