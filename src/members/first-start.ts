@@ -23,11 +23,10 @@ import { anonymous, type Principal } from '../identity/principal.ts'
 import { hashSecret, makeSecret } from '../identity/secret.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import { keepSecret, openSecret } from '../store/keys/master-key.ts'
+import { forgetSecret, keepSecret, openSecret } from '../store/keys/master-key.ts'
 import type { Database } from '../store/open.ts'
-import { condition, hasRow, insert, newStateVersion, query, remove, statement } from '../store/query.ts'
+import { condition, hasRow, insert, newStateVersion, query, statement } from '../store/query.ts'
 import { keepName, nameDigest } from '../store/schema/gateway-name.ts'
-import { secrets } from '../store/schema/ledger/changes.ts'
 import { memberships, organizations, teams, users } from '../store/schema/ledger/people.ts'
 import { tokens as ledgerTokens } from '../store/schema/ledger/tokens.ts'
 import { gateways } from '../store/schema/state/catalog.ts'
@@ -90,7 +89,7 @@ export async function firstStart(options: FirstStartOptions): Promise<Installati
     organizationId: made,
     runtimeToken,
     adminToken,
-    shown: () => ledger.write([statement(remove(secrets).where(eq(secrets.name, names.admin)))]),
+    shown: () => ledger.write([forgetSecret(names.admin)]),
   }
 }
 

@@ -11,7 +11,7 @@ import { Failure } from '../../failure.ts'
 import { readIfThere, readOrMake } from '../../lib/made-once.ts'
 import { seal, unseal } from '../../lib/seal.ts'
 import type { Database, Reader } from '../open.ts'
-import { insert, query, statement, update } from '../query.ts'
+import { insert, query, remove, statement, update } from '../query.ts'
 import { secrets } from '../schema/ledger/changes.ts'
 import type { Statement } from '../statement.ts'
 
@@ -94,6 +94,8 @@ export const replaceSecret = (
       .set({ sealed: seal(masterKey, to, name) })
       .where(and(eq(secrets.name, name), eq(secrets.sealed, from.sealed))),
   )
+
+export const forgetSecret = (name: string): Statement => statement(remove(secrets).where(eq(secrets.name, name)))
 
 export interface SealedSecret {
   secret: string
