@@ -69,6 +69,12 @@ export function statement(built: { toSQL(): { sql: string; params: readonly unkn
 export const guard = (holds: SQL): Statement =>
   statement(insert(guards).select(sql`select 0 where (${holds}) is not true`))
 
+/** A condition that is SQL text with `?` for its values, as a part of a built query. */
+export function textCondition({ sql: text, args }: Statement): SQL {
+  const [first = '', ...rest] = text.split('?')
+  return sql.join([sql.raw(first), ...rest.flatMap((part, index) => [sql`${args[index]}`, sql.raw(part)])])
+}
+
 const dialect = new SQLiteAsyncDialect()
 
 /** A condition as text with its values: the guard of a change (events/recorder.ts), or a part of SQL text. */

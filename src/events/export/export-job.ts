@@ -3,13 +3,14 @@
  * one expires with its file. Each step is a change with its event, guarded by the state that it goes on from, so that of
  * several control planes one takes it.
  */
+
 import { z } from 'zod'
 import { anonymous } from '../../identity/principal.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Database } from '../../store/open.ts'
-import { fromRow } from '../../store/rows.ts'
+import { query, textCondition } from '../../store/query.ts'
 import { exportJobs } from '../../store/schema/ledger/events.ts'
 import type { Statement } from '../../store/statement.ts'
 import { controlPlaneEvent, versionNow } from '../control-plane-event.ts'
@@ -85,11 +86,8 @@ export const shownJob = (job: ExportJob, now: number): z.infer<typeof exportJobS
 
 /** Jobs that meet a condition, in the order they were made. */
 export async function readJobs(ledger: Database, condition: Statement, limit: number): Promise<ExportJob[]> {
-  const rows = await ledger.read(`select * from export_jobs where ${condition.sql} order by id limit ?`, [
-    ...condition.args,
-    limit,
-  ])
-  return rows.map((row) => fromRow(exportJobs, row))
+  const which = textCondition(condition)
+  return await query(ledger).select().from(exportJobs).where(which).orderBy(exportJobs.id).limit(limit)
 }
 
 /** A change of a job that holds only while the condition does; otherwise its transaction fails a check. */
