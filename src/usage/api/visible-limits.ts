@@ -10,6 +10,7 @@ import type { Database } from '../../store/open.ts'
 import { condition, isOneOf, query } from '../../store/query.ts'
 import { memberships } from '../../store/schema/ledger/people.ts'
 import { tokens } from '../../store/schema/ledger/tokens.ts'
+import { budgets as budgetTable } from '../../store/schema/state/limits.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import { visibleTokens } from '../../tokens/visibility.ts'
 
@@ -49,8 +50,8 @@ export async function seenBudgets(rows: readonly Row[], sight: Sight, ledger: Da
   const seen: Readonly<Record<string, ReadonlySet<string>>> = { team: sight.teams, user: sight.users }
   const ofTokens = new Set(named.map(({ id }) => id))
   return rows.filter(
-    ({ id, scope_kind, scope_id }) =>
-      seen[String(scope_kind)]?.has(String(scope_id)) === true || (scope_kind === 'token' && ofTokens.has(String(id))),
+    ({ id, scopeKind, scopeId }) =>
+      seen[String(scopeKind)]?.has(String(scopeId)) === true || (scopeKind === 'token' && ofTokens.has(String(id))),
   )
 }
 
@@ -83,7 +84,7 @@ export async function seenAccounts(
 ): Promise<Statement> {
   const sight = await sightOf(ledger, principal)
   if (sight === null) return { sql: 'true', args: [] }
-  const rows: Row[] = await state.read('select * from budgets where deleted = 0')
+  const rows = await query(state).select().from(budgetTable).where(eq(budgetTable.deleted, 0))
   const budgets = await seenBudgets(rows, sight, ledger)
   const { sql, args } = condition(sight.tokens)
   // `token/<id>/…`, `budget/<id>@…`; an id has 36 characters.
