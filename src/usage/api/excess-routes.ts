@@ -1,10 +1,13 @@
 /** `/v1/usage/excesses`: what providers charged beyond their list prices, and forgetting it once the price is mended. */
+import { and, desc, eq } from 'drizzle-orm'
 import { z } from 'zod'
 import { type AnyRoute, route } from '../../api/route.ts'
 import { controlPlaneEvent, versionNow } from '../../events/control-plane-event.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { fromNano } from '../../lib/money.ts'
+import { query } from '../../store/query.ts'
+import { usageExcesses } from '../../store/schema/ledger/usage.ts'
 import { forgetExcess } from '../excess.ts'
 import type { UsageDependencies } from './usage-routes.ts'
 
@@ -18,17 +21,15 @@ const excessSchema = z.object({
   at: z.iso.datetime(),
 })
 
-interface ExcessRow {
-  provider_id: string
-  model: string
-  amount: number
-  token_id: string | null
-  at: number
-}
+type ExcessRow = typeof usageExcesses.$inferSelect
 
-const columns = 'select provider_id, model, amount, token_id, at from usage_excesses'
-
-const recordOf = ({ amount, at, ...row }: ExcessRow) => ({ ...row, excess: fromNano(amount), at: timestamp(at) })
+const recordOf = ({ providerId, model, tokenId, amount, at }: ExcessRow) => ({
+  provider_id: providerId,
+  model,
+  token_id: tokenId,
+  excess: fromNano(amount),
+  at: timestamp(at),
+})
 
 export const excessRoutes = (dependencies: ExcessDependencies): AnyRoute[] => [
   listExcesses(dependencies),
@@ -46,7 +47,7 @@ const listExcesses = ({ ledger }: ExcessDependencies): AnyRoute =>
     query: z.object({}),
     reply: z.object({ excesses: z.array(excessSchema), next_cursor: z.null().describe('All are on one page') }),
     async handle() {
-      const rows = await ledger.read<ExcessRow>(`${columns} order by at desc limit 1000`)
+      const rows = await query(ledger).select().from(usageExcesses).orderBy(desc(usageExcesses.at)).limit(1000)
       return { reply: { excesses: rows.map(recordOf), next_cursor: null } }
     },
   })
@@ -62,7 +63,8 @@ const forget = ({ ledger, state, recorder, clock, newId }: ExcessDependencies): 
     body: z.strictObject({ provider_id: z.string().min(1).max(64), model: z.string().min(1).max(300) }),
     reply: excessSchema,
     async handle({ principal, body: { provider_id: providerId, model }, requestId }) {
-      const [row] = await ledger.read<ExcessRow>(`${columns} where provider_id = ? and model = ?`, [providerId, model])
+      const named = and(eq(usageExcesses.providerId, providerId), eq(usageExcesses.model, model))
+      const row = await query(ledger).select().from(usageExcesses).where(named).get()
       if (row === undefined) {
         throw new Failure('not_found', { message: 'No excess is known of this provider and model' })
       }
