@@ -3,8 +3,7 @@
  * SQLite in between, and messages that are late, lost or sent twice as the test says.
  */
 import { Database as Sqlite } from 'bun:sqlite'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { ledgerMigrations } from '../../store/schema/migrate.ts'
 import type { Statement } from '../../store/statement.ts'
 import { type RecordedUse, sumUses } from '../rate/rate.ts'
 import { answerSlots } from '../rate/rate-ledger.ts'
@@ -19,8 +18,6 @@ const withReals = (sql: string, args: Statement['args']): string => {
     return typeof args[position] === 'number' ? `cast(${parameter} as real)` : parameter
   })
 }
-
-const migrations = join(import.meta.dir, '../..', 'store', 'migrations')
 
 /** What becomes of one message: its delay each way, and whether it or its answer is lost, or it arrives again. */
 export interface Fate {
@@ -50,9 +47,7 @@ export class SlotWorld {
   constructor(limits: ReadonlyMap<string, number>, fate: () => Fate) {
     this.#limits = limits
     this.#fate = fate
-    this.ledger.run(readFileSync(join(migrations, 'ledger-0007.sql'), 'utf8'))
-    this.ledger.run("alter table rate_holdings add column cooling text not null default '[]'")
-    this.ledger.run(readFileSync(join(migrations, 'ledger-0024.sql'), 'utf8'))
+    for (const { sql } of ledgerMigrations) this.ledger.run(sql)
   }
 
   /**
