@@ -54,6 +54,19 @@ const testsAlone = [
   'src/languages/translation/matrix.ts',
 ]
 const lineLimit = 350
+const sqlText =
+  /[`'"]\s*(with (recursive )?\w+ (\(|as )|select\b[^;`]{0,600}?\bfrom \w|insert (or \w+ )?into \w|update [\w$.{}]+ set\b|delete from \w)/
+/** Where SQL is text without a header that says why. */
+const sqlTextIn: Readonly<Record<string, string>> = {
+  'src/events/': 'the log and its sums: batches, recursion and index hints, each measured',
+  'src/fleet/': 'gateways read with bun:sqlite; heartbeats and start-up loads are measured',
+  'src/usage/': 'leases, rates and sums: one statement for many accounts, each measured',
+  'src/store/': 'migrations, damaged files and the rows of limits, below the builder or read by gateways',
+  'src/doctor/': 'reads with bun:sqlite',
+  'src/app/': 'asks whether a database has tables, before it is migrated',
+  'src/api/answer-store.ts': 'one statement claims a key, or gives the answer that it has',
+  'src/policies/trials/': 'reads events',
+}
 
 interface Import {
   kind: string
@@ -201,6 +214,16 @@ test('nothing is exported that no file uses', () => {
     [...text.matchAll(exported)].filter(([, name = '']) => uses.get(name) === 1).map(([, name]) => `${path}: ${name}`),
   )
   expect(unused).toEqual([])
+})
+
+test('SQL text stands where a header or this list says why; other queries are built', () => {
+  const written = product.filter(({ text }) => sqlText.test(text.replaceAll(/\/\*[\s\S]*?\*\//g, '')))
+  const listed = (path: string) => Object.keys(sqlTextIn).find((place) => path.startsWith(place))
+  const says = (text: string) => /^(#!.*\n)?\/\*\*[\s\S]*?\bSQL text: [\s\S]*?\*\//.test(text)
+  const unexplained = written.filter(({ path, text }) => listed(path) === undefined && !says(text))
+  expect(unexplained.map(({ path }) => path)).toEqual([])
+  const places = new Set(written.map(({ path }) => listed(path)))
+  expect(Object.keys(sqlTextIn).filter((place) => !places.has(place))).toEqual([])
 })
 
 test('relative imports name an existing file with its extension', () => {

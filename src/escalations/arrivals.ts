@@ -4,6 +4,8 @@
  * in the transaction that ingests the event. Each such arrival then becomes a record, or another attempt of a waiting
  * one, exactly once. If a process dies in between, the next one finds the arrival.
  */
+import type { SQL } from 'drizzle-orm'
+import { and, eq, gt, inArray, lte, not, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { type Event, eventSchema } from '../events/event.ts'
 import type { Recorder } from '../events/recorder.ts'
@@ -11,8 +13,8 @@ import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
-import { insertRow } from '../store/rows.ts'
-import { escalationArrivals, escalations } from '../store/schema/ledger/policies.ts'
+import { guard, hasRow, insert, query, remove, statement, update } from '../store/query.ts'
+import { escalationArrivals, escalationAttempts, escalations } from '../store/schema/ledger/policies.ts'
 import type { Statement } from '../store/statement.ts'
 
 export interface QueueDependencies {
@@ -47,7 +49,11 @@ export function noticeOf(event: Event): z.infer<typeof noticeSchema> | null {
 export const arrivalStatements = (events: readonly Event[], receivedAt: number): Statement[] =>
   events
     .filter((event) => noticeOf(event) !== null)
-    .map((event) => insertRow(escalationArrivals, { eventId: event.event_id, body: JSON.stringify(event), receivedAt }))
+    .map((event) =>
+      statement(
+        insert(escalationArrivals).values({ eventId: event.event_id, body: JSON.stringify(event), receivedAt }),
+      ),
+    )
 
 const arrivalsAtOnce = 100
 
@@ -56,10 +62,11 @@ const arrivalsAtOnce = 100
  */
 export async function applyQueueChanges(deps: QueueDependencies): Promise<void> {
   for (;;) {
-    const rows = await deps.ledger.read<{ body: string }>(
-      'select body from escalation_arrivals order by received_at, event_id limit ?',
-      [arrivalsAtOnce],
-    )
+    const rows = await query(deps.ledger)
+      .select()
+      .from(escalationArrivals)
+      .orderBy(escalationArrivals.receivedAt, escalationArrivals.eventId)
+      .limit(arrivalsAtOnce)
     for (const { body } of rows) await tolerating(() => queueArrival(deps, eventSchema.parse(JSON.parse(body))))
     if (rows.length < arrivalsAtOnce) break
   }
@@ -80,33 +87,29 @@ async function queueArrival(deps: QueueDependencies, event: Event): Promise<void
   const notice = noticeOf(event)
   const { token_id: tokenId } = event.event_attribution
   const done: Statement[] = [
-    stillThere(event.event_id),
-    { sql: 'delete from escalation_arrivals where event_id = ?', args: [event.event_id] },
+    guard(hasRow(escalationArrivals, eq(escalationArrivals.eventId, event.event_id))),
+    statement(remove(escalationArrivals).where(eq(escalationArrivals.eventId, event.event_id))),
   ]
   if (notice === null || tokenId === null || (await isTaken(ledger, notice.id))) return await writeGuarded(ledger, done)
-  const [waiting] = await ledger.read<{ id: string }>(
-    `select id from escalations where token_id = ? and digest = ? and policy_id = ?
-      and state in ('queued', 'claimed') and expires_at > ?`,
-    [tokenId, notice.digest, notice.policy_id, clock.now()],
-  )
-  const alias = (id: string): Statement => ({
-    sql: 'insert into escalation_attempts (id, escalation_id) values (?, ?) on conflict (id) do nothing',
-    args: [notice.id, id],
-  })
+  const same = isWaiting({ tokenId, digest: notice.digest, policyId: notice.policy_id }, clock.now())
+  const waiting = await query(ledger).select({ id: escalations.id }).from(escalations).where(same).get()
+  const alias = (escalationId: string): Statement =>
+    statement(insert(escalationAttempts).values({ id: notice.id, escalationId }).onConflictDoNothing())
   if (waiting === undefined) return await queueNew(deps, event, [...done, alias(notice.id)])
   await writeGuarded(ledger, [
     ...done,
     alias(waiting.id),
-    {
-      sql: 'update escalations set attempts = attempts + 1, last_attempt_at = ? where id = ?',
-      args: [Date.parse(event.timestamp), waiting.id],
-    },
+    statement(
+      update(escalations)
+        .set({ attempts: sql`${escalations.attempts} + 1`, lastAttemptAt: Date.parse(event.timestamp) })
+        .where(eq(escalations.id, waiting.id)),
+    ),
   ])
 }
 
 /** A gateway that uses an id twice must not block later arrivals. */
 const isTaken = async (ledger: Database, id: string): Promise<boolean> =>
-  (await ledger.read('select 1 from escalations where id = ?', [id])).length > 0
+  (await query(ledger).$count(escalations, eq(escalations.id, id))) > 0
 
 async function queueNew(deps: QueueDependencies, event: Event, statements: readonly Statement[]): Promise<void> {
   const { recorder, clock, newId, settings } = deps
@@ -117,9 +120,9 @@ async function queueNew(deps: QueueDependencies, event: Event, statements: reado
   const expiresAt = queuedAt + 1000 * settings.escalation_expiry_seconds
   const { id, policy_id: policyId, digest, route, family, model, provider, sent } = notice
   const targets = targetsSchema.parse(event.details?.targets)
-  const row = insertRow(escalations, {
+  const row = {
     id,
-    state: 'queued',
+    state: 'queued' as const,
     tokenId,
     userId,
     teamId,
@@ -136,7 +139,8 @@ async function queueNew(deps: QueueDependencies, event: Event, statements: reado
     expiresAt,
     lastAttemptAt: Date.parse(event.timestamp),
     version: 1,
-  })
+  }
+  const alreadyWaits = hasRow(escalations, isWaiting({ tokenId, digest, policyId }, queuedAt))
   await recorder.change({
     event: {
       ...frameOf(event),
@@ -147,7 +151,8 @@ async function queueNew(deps: QueueDependencies, event: Event, statements: reado
       details: { escalation_id: id, policy_id: policyId, model, family, expires_at: timestamp(expiresAt) },
     },
     state: [],
-    ledger: [...statements, notWaiting(tokenId, digest, policyId, queuedAt), row],
+    // Fails if the same request was queued at the same moment. Then this one is another attempt of it.
+    ledger: [...statements, guard(not(alreadyWaits)), statement(insert(escalations).values(row))],
   })
 }
 
@@ -159,17 +164,23 @@ const frameOf = ({ request_id, reason_code, config_version, event_attribution, e
   ...(exchange_id === undefined ? {} : { exchange_id }),
 })
 
-/** Fails if the same request was queued at the same moment. Then this one is another attempt of it. */
-const notWaiting = (tokenId: string, digest: string, policyId: string, now: number): Statement => ({
-  sql: `insert into guards (holds) select 0 where exists (select 1 from escalations
-    where token_id = ? and digest = ? and policy_id = ? and state in ('queued', 'claimed') and expires_at > ?)`,
-  args: [tokenId, digest, policyId, now],
-})
+interface Waiting {
+  tokenId: string
+  digest: string
+  policyId: string
+}
 
-const stillThere = (eventId: string): Statement => ({
-  sql: `insert into guards (holds) select 0 where not exists (select 1 from escalation_arrivals where event_id = ?)`,
-  args: [eventId],
-})
+const isOpen = inArray(escalations.state, ['queued', 'claimed'])
+
+/** The escalation of the same request, if one waits. */
+const isWaiting = ({ tokenId, digest, policyId }: Waiting, now: number): SQL | undefined =>
+  and(
+    eq(escalations.tokenId, tokenId),
+    eq(escalations.digest, digest),
+    eq(escalations.policyId, policyId),
+    isOpen,
+    gt(escalations.expiresAt, now),
+  )
 
 async function writeGuarded(ledger: Database, statements: readonly Statement[]): Promise<void> {
   try {
@@ -187,26 +198,19 @@ async function writeGuarded(ledger: Database, statements: readonly Statement[]):
  */
 async function expireOverdue({ ledger, recorder, clock, newId }: QueueDependencies): Promise<void> {
   const now = clock.now()
-  const rows = await ledger.read<{
-    id: string
-    token_id: string
-    user_id: string | null
-    team_id: string | null
-    gateway_id: string | null
-    policy_id: string
-    version: number
-  }>(
-    `select id, token_id, user_id, team_id, gateway_id, policy_id, version from escalations
-      where state in ('queued', 'claimed') and expires_at <= ? order by id limit ?`,
-    [now, arrivalsAtOnce],
-  )
+  const rows = await query(ledger)
+    .select()
+    .from(escalations)
+    .where(and(isOpen, lte(escalations.expiresAt, now)))
+    .orderBy(escalations.id)
+    .limit(arrivalsAtOnce)
   for (const row of rows) {
-    const { id, version, token_id, user_id, team_id, gateway_id, policy_id } = row
+    const { id, version } = row
     const attribution = {
-      token_id,
-      user_id,
-      team_id,
-      gateway_id,
+      token_id: row.tokenId,
+      user_id: row.userId,
+      team_id: row.teamId,
+      gateway_id: row.gatewayId,
       oauth_client_id: null,
       session_id: null,
       key_class: null,
@@ -222,12 +226,16 @@ async function expireOverdue({ ledger, recorder, clock, newId }: QueueDependenci
           reason_code: 'escalation.expired',
           config_version: 0,
           event_attribution: attribution,
-          details: { escalation_id: id, policy_id },
+          details: { escalation_id: id, policy_id: row.policyId },
         },
         state: [],
         ledger: [
           unchanged(id, version),
-          { sql: "update escalations set state = 'expired', version = version + 1 where id = ?", args: [id] },
+          statement(
+            update(escalations)
+              .set({ state: 'expired', version: sql`${escalations.version} + 1` })
+              .where(eq(escalations.id, id)),
+          ),
         ],
       })
     })
@@ -235,7 +243,5 @@ async function expireOverdue({ ledger, recorder, clock, newId }: QueueDependenci
 }
 
 /** Fails its transaction if another process was faster. */
-export const unchanged = (id: string, version: number): Statement => ({
-  sql: 'insert into guards (holds) select 0 where not exists (select 1 from escalations where id = ? and version = ?)',
-  args: [id, version],
-})
+export const unchanged = (id: string, version: number): Statement =>
+  guard(hasRow(escalations, and(eq(escalations.id, id), eq(escalations.version, version))))

@@ -3,15 +3,17 @@
  * `grant_once_seconds` the same token may send the same request once within that time. Nobody decides about their own
  * request.
  */
+
+import { eq, not, sql } from 'drizzle-orm'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { EventType } from '../events/event-types.ts'
 import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
-import { insertRow, newStateVersion } from '../store/rows.ts'
+import { condition, hasRow, insert, newStateVersion, statement, update } from '../store/query.ts'
+import { escalations } from '../store/schema/ledger/policies.ts'
 import { grants } from '../store/schema/state/tokens.ts'
-import type { Statement } from '../store/statement.ts'
 import { type QueueDependencies, unchanged } from './arrivals.ts'
 import { type NamedEscalation, type resolutions, stateOf } from './escalation.ts'
 
@@ -36,9 +38,18 @@ export async function claim(deps: DecisionDependencies, reviewer: Reviewer, row:
   requireOther(reviewer.principal, row)
   if (row.claimedBy === reviewer.principal.name) return
   if (row.claimedBy !== null) throw claimedByAnother()
-  await change(deps, reviewer, row, 'escalation.claimed', { details: {} }, [
-    { sql: "state = 'claimed', claimed_by = ?, claimed_at = ?", args: [reviewer.principal.name, deps.clock.now()] },
-  ])
+  await change(
+    deps,
+    reviewer,
+    row,
+    'escalation.claimed',
+    { details: {} },
+    {
+      state: 'claimed',
+      claimedBy: reviewer.principal.name,
+      claimedAt: deps.clock.now(),
+    },
+  )
 }
 
 /** Releases the claim; owners and admins may do that for others. */
@@ -47,9 +58,18 @@ export async function unclaim(deps: DecisionDependencies, reviewer: Reviewer, ro
   if (row.claimedBy === null) return
   const { name, roles } = reviewer.principal
   if (row.claimedBy !== name && !roles.some((role) => role === 'owner' || role === 'admin')) throw claimedByAnother()
-  await change(deps, reviewer, row, 'escalation.unclaimed', { details: { claimed_by: row.claimedBy } }, [
-    { sql: "state = 'queued', claimed_by = null, claimed_at = null", args: [] },
-  ])
+  await change(
+    deps,
+    reviewer,
+    row,
+    'escalation.unclaimed',
+    { details: { claimed_by: row.claimedBy } },
+    {
+      state: 'queued',
+      claimedBy: null,
+      claimedAt: null,
+    },
+  )
 }
 
 /**
@@ -75,12 +95,22 @@ export async function resolve(
     note,
     grant: grant === null ? null : { id: grant.id, expires_at: timestamp(grant.expiresAt) },
   }
-  const sets = [
-    { sql: "state = 'resolved', resolution = ?, note = ?", args: [resolution, note] },
-    { sql: 'resolved_by = ?, resolved_at = ?', args: [name, now] },
-    { sql: 'grant_id = ?, grant_expires_at = ?', args: [grant?.id ?? null, grant?.expiresAt ?? null] },
-  ]
-  await change(deps, reviewer, row, 'escalation.resolved', { details, grant }, sets)
+  await change(
+    deps,
+    reviewer,
+    row,
+    'escalation.resolved',
+    { details, grant },
+    {
+      state: 'resolved',
+      resolution,
+      note,
+      resolvedBy: name,
+      resolvedAt: now,
+      grantId: grant?.id ?? null,
+      grantExpiresAt: grant?.expiresAt ?? null,
+    },
+  )
 }
 
 const claimedByAnother = () => new Failure('conflict', { message: 'Somebody else has claimed this escalation' })
@@ -109,7 +139,7 @@ async function change(
   row: NamedEscalation,
   type: EventType,
   { details, grant = null }: { details: Record<string, unknown>; grant?: GivenGrant | null },
-  sets: readonly Statement[],
+  set: Partial<typeof escalations.$inferInsert>,
 ): Promise<void> {
   const event = controlPlaneEvent({
     type,
@@ -122,18 +152,23 @@ async function change(
     clock,
     newId,
   })
-  const update: Statement = {
-    sql: `update escalations set ${sets.map(({ sql }) => sql).join(', ')}, version = version + 1 where id = ?`,
-    args: [...sets.flatMap(({ args }) => args), row.id],
-  }
+  const decided = statement(
+    update(escalations)
+      .set({ ...set, version: sql`${escalations.version} + 1` })
+      .where(eq(escalations.id, row.id)),
+  )
   if (grant === null) {
-    await recorder.change({ event, state: [], ledger: [unchanged(row.id, row.version), update] })
+    await recorder.change({ event, state: [], ledger: [unchanged(row.id, row.version), decided] })
     return
   }
   await recorder.change({
     event,
-    guard: { sql: 'select not exists (select 1 from grants where id = ?)', args: [grant.id] },
-    state: [insertRow(grants, { ...grant, tokenId: row.tokenId, digest: row.digest }, { version: newStateVersion })],
-    ledger: [update],
+    guard: condition(not(hasRow(grants, eq(grants.id, grant.id)))),
+    state: [
+      statement(
+        insert(grants).values({ ...grant, tokenId: row.tokenId, digest: row.digest, version: newStateVersion }),
+      ),
+    ],
+    ledger: [decided],
   })
 }

@@ -1,17 +1,19 @@
 /** A request that waits, or waited, for a person (escalations/README.md): its row, its record, and its visibility. */
+import type { SQL } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, gt, gte, inArray, lt, lte, or, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { visibilityFor, visibleTo } from '../events/query/query.ts'
 import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
-import { fromRow } from '../store/rows.ts'
-import { escalations } from '../store/schema/ledger/policies.ts'
-import type { Statement } from '../store/statement.ts'
+import { query, subquery, textCondition } from '../store/query.ts'
+import { escalationAttempts, escalations, policies } from '../store/schema/ledger/policies.ts'
+import { tokens } from '../store/schema/ledger/tokens.ts'
 
-export const escalationStates = ['queued', 'claimed', 'resolved', 'expired'] as const
+export const escalationStates = escalations.state.enumValues
 export type EscalationState = (typeof escalationStates)[number]
-export const resolutions = ['allow', 'block'] as const
+export const resolutions = escalations.resolution.enumValues
 
 export type EscalationRow = typeof escalations.$inferSelect
 
@@ -61,27 +63,21 @@ const requestSchema = escalationSchema.shape.request.omit({ digest: true })
 
 /** The state at an instant: what has waited too long is expired, even without a background run. */
 export const stateOf = ({ state, expiresAt }: EscalationRow, now: number): EscalationState => {
-  const known = z.enum(escalationStates).parse(state)
-  return (known === 'queued' || known === 'claimed') && now >= expiresAt ? 'expired' : known
+  return (state === 'queued' || state === 'claimed') && now >= expiresAt ? 'expired' : state
 }
 
-interface Names {
-  token_name: string | null
-  policy_name: string | null
-}
-
-export type NamedEscalation = EscalationRow & { names: Names }
+export type NamedEscalation = EscalationRow & { tokenName: string | null; policyName: string | null }
 
 export function escalationRecord(row: NamedEscalation, now: number): EscalationRecord {
   const status = stateOf(row, now)
   return {
     id: row.id,
     status,
-    token: { id: row.tokenId, name: row.names.token_name },
+    token: { id: row.tokenId, name: row.tokenName },
     user_id: row.userId,
     team_id: row.teamId,
     gateway_id: row.gatewayId,
-    policy: { id: row.policyId, name: row.names.policy_name },
+    policy: { id: row.policyId, name: row.policyName },
     reason_code: row.reasonCode,
     request: { ...requestSchema.parse(JSON.parse(row.request)), digest: row.digest },
     attempts: row.attempts,
@@ -90,7 +86,7 @@ export function escalationRecord(row: NamedEscalation, now: number): EscalationR
     expires_at: timestamp(row.expiresAt),
     claimed_by: row.claimedBy,
     claimed_at: instantOf(row.claimedAt),
-    resolution: row.resolution === null ? null : z.enum(resolutions).parse(row.resolution),
+    resolution: row.resolution,
     note: row.note,
     resolved_by: row.resolvedBy,
     resolved_at: instantOf(row.resolvedAt),
@@ -105,29 +101,31 @@ export function escalationRecord(row: NamedEscalation, now: number): EscalationR
 const instantOf = (milliseconds: number | null): string | null =>
   milliseconds === null ? null : timestamp(milliseconds)
 
-const columns = `e.*, (select name from tokens where id = e.token_id) as token_name,
-  (select name from policies where id = e.policy_id) as policy_name`
-
-const opened = (row: Record<string, unknown> & Names): NamedEscalation => ({
-  ...fromRow(escalations, row),
-  names: { token_name: row.token_name, policy_name: row.policy_name },
-})
+const columns = {
+  ...getTableColumns(escalations),
+  tokenName: sql<string | null>`(select name from tokens where ${eq(tokens.id, escalations.tokenId)})`,
+  policyName: sql<string | null>`(select name from policies where ${eq(policies.id, escalations.policyId)})`,
+}
 
 /** A condition on `team_id` or `token_id`: escalations are visible as events are. */
-async function visibleEscalations(ledger: Database, principal: Principal): Promise<Statement> {
-  return visibleTo(await visibilityFor(ledger, principal))
+async function visibleEscalations(ledger: Database, principal: Principal): Promise<SQL> {
+  return textCondition(visibleTo(await visibilityFor(ledger, principal)))
 }
 
 /** The escalation of this id, or the one of the attempt with this id. Throws `not_found`. */
 export async function requireEscalation(ledger: Database, principal: Principal, id: string): Promise<NamedEscalation> {
   const visible = await visibleEscalations(ledger, principal)
-  const [row] = await ledger.read<Record<string, unknown> & Names>(
-    `select ${columns} from escalations e
-      where e.id = coalesce((select escalation_id from escalation_attempts where id = ?), ?) and (${visible.sql})`,
-    [id, id, ...visible.args],
-  )
+  const ofAttempt = subquery
+    .select({ id: escalationAttempts.escalationId })
+    .from(escalationAttempts)
+    .where(eq(escalationAttempts.id, id))
+  const row = await query(ledger)
+    .select(columns)
+    .from(escalations)
+    .where(and(sql`${escalations.id} = coalesce(${ofAttempt}, ${id})`, visible))
+    .get()
   if (row === undefined) throw new Failure('not_found', { message: 'There is no such escalation' })
-  return opened(row)
+  return row
 }
 
 export interface EscalationFilters {
@@ -147,20 +145,27 @@ export async function listEscalations(
   now: number,
 ): Promise<NamedEscalation[]> {
   const visible = await visibleEscalations(ledger, principal)
-  const inState = stateCondition(status, now)
-  const rows = await ledger.read<Record<string, unknown> & Names>(
-    `select ${columns} from escalations e where (${visible.sql}) and (${inState.sql})
-      and queued_at >= ? and (? is null or id < ?) order by id desc limit ?`,
-    [...visible.args, ...inState.args, since ?? 0, before, before, limit],
-  )
-  return rows.map(opened)
+  return await query(ledger)
+    .select(columns)
+    .from(escalations)
+    .where(
+      and(
+        visible,
+        stateCondition(status, now),
+        gte(escalations.queuedAt, since ?? 0),
+        before === null ? undefined : lt(escalations.id, before),
+      ),
+    )
+    .orderBy(desc(escalations.id))
+    .limit(limit)
 }
 
-function stateCondition(status: EscalationState | undefined, now: number): Statement {
-  if (status === undefined) return { sql: 'true', args: [] }
-  if (status === 'resolved') return { sql: "state = 'resolved'", args: [] }
+function stateCondition(status: EscalationState | undefined, now: number): SQL | undefined {
+  const { state, expiresAt } = escalations
+  if (status === undefined) return undefined
+  if (status === 'resolved') return eq(state, 'resolved')
   if (status === 'expired') {
-    return { sql: "state = 'expired' or (state in ('queued', 'claimed') and expires_at <= ?)", args: [now] }
+    return or(eq(state, 'expired'), and(inArray(state, ['queued', 'claimed']), lte(expiresAt, now)))
   }
-  return { sql: 'state = ? and expires_at > ?', args: [status, now] }
+  return and(eq(state, status), gt(expiresAt, now))
 }

@@ -5,6 +5,7 @@
  * more than 5 s is looked up in `change_log`. If its id is missing, a row with applied = 0 makes its late writer fail,
  * and the pending row is dropped.
  */
+import { sql } from 'drizzle-orm'
 import type { Failure } from '../failure.ts'
 import type { Head } from '../store/propagation.ts'
 import type { Statement } from '../store/statement.ts'
@@ -47,6 +48,8 @@ export interface Change {
 
 /** The argument of a ledger statement that is replaced by the state version of the change. */
 export const versionArgument = ':version'
+/** The same as a value of a column. */
+export const changeVersion = sql<number>`${versionArgument}`
 
 export interface Recorder {
   /** Applies a change. Throws `conflict`, with nothing changed, if its guard fails. */

@@ -15,6 +15,7 @@
  * `{"id","key"}` with 32 bytes in base64.
  */
 
+import { and, desc, eq, sql } from 'drizzle-orm'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
@@ -22,16 +23,18 @@ import { anonymous, type Principal } from '../identity/principal.ts'
 import { hashSecret, makeSecret } from '../identity/secret.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import { keepSecret, openSecret } from '../store/keys/master-key.ts'
+import { forgetSecret, keepSecret, openSecret } from '../store/keys/master-key.ts'
 import type { Database } from '../store/open.ts'
-import { fromRow, insertRow, newStateVersion } from '../store/rows.ts'
+import { condition, hasRow, insert, newStateVersion, query, statement } from '../store/query.ts'
 import { keepName, nameDigest } from '../store/schema/gateway-name.ts'
 import { memberships, organizations, teams, users } from '../store/schema/ledger/people.ts'
+import { tokens as ledgerTokens } from '../store/schema/ledger/tokens.ts'
 import { gateways } from '../store/schema/state/catalog.ts'
-import { tokens as stateTokens } from '../store/schema/state/tokens.ts'
+import { tokens } from '../store/schema/state/tokens.ts'
 import type { Statement } from '../store/statement.ts'
 import { type Draft, mint, scopeDetails, tokenEvent } from '../tokens/creation/minting.ts'
 import { tokenStatus } from '../tokens/governed-token.ts'
+import { organizationId } from '../tokens/organization.ts'
 import { sealedRuntimeToken } from '../tokens/runtime/sealed-runtime-token.ts'
 import type { TokenScope } from '../tokens/scope.ts'
 
@@ -72,8 +75,8 @@ const names = { admin: 'admin-token', promptHash: 'prompt-hash-key' } as const
 /** Makes what is missing of a new installation, and returns what this process needs of it. */
 export async function firstStart(options: FirstStartOptions): Promise<Installation> {
   const { ledger, masterKey } = options
-  if ((await organization(ledger)) === null) await makeOrganization(options)
-  const made = await organization(ledger)
+  if ((await organizationId(ledger)) === null) await makeOrganization(options)
+  const made = await organizationId(ledger)
   const runtimeToken = await runtimeTokenInForce(options)
   if (made === null || runtimeToken === null) {
     throw new Failure('conflict', {
@@ -83,21 +86,16 @@ export async function firstStart(options: FirstStartOptions): Promise<Installati
   const adminToken = await openSecret(ledger, masterKey, names.admin)
   if (adminToken !== null) await makeAdminToken(options, adminToken)
   return {
-    organizationId: made.id,
+    organizationId: made,
     runtimeToken,
     adminToken,
-    shown: () => ledger.write([{ sql: 'delete from secrets where name = ?', args: [names.admin] }]),
+    shown: () => ledger.write([forgetSecret(names.admin)]),
   }
-}
-
-async function organization(ledger: Database): Promise<{ id: string } | null> {
-  const [row] = await ledger.read<{ id: string }>('select id from organizations')
-  return row ?? null
 }
 
 async function makeOrganization(options: FirstStartOptions): Promise<void> {
   const { recorder, ledger, masterKey, clock, newId, randomBytes } = options
-  const [organizationId, teamId, userId] = [newId(), newId(), newId()]
+  const [id, teamId, userId] = [newId(), newId(), newId()]
   const createdAt = clock.now()
   const promptHashKey = JSON.stringify({ id: newId(), key: Buffer.from(randomBytes(32)).toString('base64') })
   const event = controlPlaneEvent({
@@ -105,7 +103,7 @@ async function makeOrganization(options: FirstStartOptions): Promise<void> {
     principal: installer,
     requestId,
     teamId,
-    details: { organization_id: organizationId, team_id: teamId, team: 'default', user_id: userId, role: 'owner' },
+    details: { organization_id: id, team_id: teamId, team: 'default', user_id: userId, role: 'owner' },
     configVersion: 0,
     clock,
     newId,
@@ -115,17 +113,19 @@ async function makeOrganization(options: FirstStartOptions): Promise<void> {
       event,
       state: [],
       ledger: [
-        insertRow(organizations, { id: organizationId, name: 'default', createdAt }),
-        insertRow(teams, { id: teamId, name: 'default', createdAt }),
-        insertRow(users, {
-          id: userId,
-          email: 'owner@localhost',
-          name: 'Owner',
-          role: 'owner',
-          status: 'active',
-          createdAt,
-        }),
-        insertRow(memberships, { teamId, userId, createdAt }),
+        statement(insert(organizations).values({ id, name: 'default', createdAt })),
+        statement(insert(teams).values({ id: teamId, name: 'default', createdAt })),
+        statement(
+          insert(users).values({
+            id: userId,
+            email: 'owner@localhost',
+            name: 'Owner',
+            role: 'owner',
+            status: 'active',
+            createdAt,
+          }),
+        ),
+        statement(insert(memberships).values({ teamId, userId, createdAt })),
         keepSecret(masterKey, sealedRuntimeToken.name, makeSecret('token', randomBytes), createdAt),
         keepSecret(masterKey, names.admin, makeSecret('token', randomBytes), createdAt),
         keepSecret(masterKey, names.promptHash, promptHashKey, createdAt),
@@ -133,7 +133,7 @@ async function makeOrganization(options: FirstStartOptions): Promise<void> {
     })
   } catch (error) {
     // Another process that started at the same time was first; then its organization is there and ours is not.
-    if ((await organization(ledger)) === null) throw error
+    if ((await organizationId(ledger)) === null) throw error
   }
 }
 
@@ -174,11 +174,15 @@ async function runtimeTokenInForce(options: FirstStartOptions): Promise<string |
   const { state, ledger, clock, randomBytes } = options
   const sealed = await sealedRuntimeToken.read(options)
   if (sealed === null) return null
-  const [row] = await state.read('select * from tokens where hash = ?', [hashSecret(sealed.secret)])
-  const token = row === undefined ? null : fromRow(stateTokens, row)
-  if (token === null) await makeRuntimeToken(options, sealed.secret)
+  const token = await query(state)
+    .select()
+    .from(tokens)
+    .where(eq(tokens.hash, hashSecret(sealed.secret)))
+    .get()
+  if (token === undefined) await makeRuntimeToken(options, sealed.secret)
   // A token in its grace period would stop its gateway when that ends.
-  if (token === null || (token.rotatedAt === null && tokenStatus(token, clock.now()) === 'active')) return sealed.secret
+  if (token === undefined || (token.rotatedAt === null && tokenStatus(token, clock.now()) === 'active'))
+    return sealed.secret
   await ledger.write([sealedRuntimeToken.replace(options, sealed, makeSecret('token', randomBytes))])
   return await runtimeTokenInForce(options)
 }
@@ -196,25 +200,29 @@ async function makeRuntimeToken(options: FirstStartOptions, secret: string): Pro
     createdBy: installer.name,
     secret,
   }
-  const isTaken = 'select 1 from gateways where name = ? and deleted = 0'
-  const taken = await options.state.read(isTaken, [nameDigest(gatewayName)])
-  const name = taken.length === 0 ? gatewayName : `${gatewayName}-${gatewayId.slice(-8)}`
-  const gateway = insertRow(gateways, { id: gatewayId, name: nameDigest(name) }, { version: newStateVersion })
+  const ofThisName = and(eq(gateways.name, nameDigest(gatewayName)), eq(gateways.deleted, 0))
+  const name =
+    (await query(options.state).$count(gateways, ofThisName)) === 0
+      ? gatewayName
+      : `${gatewayName}-${gatewayId.slice(-8)}`
+  const gateway = statement(
+    insert(gateways).values({ id: gatewayId, name: nameDigest(name), version: newStateVersion }),
+  )
   const made = { state: [gateway], ledger: [keepName(gatewayId, name)] }
   await makeOnce(options, draft, formerGateway === null ? made : nothing)
 }
 
 /** The gateway that runtime tokens of former starts are for, unless it has been deleted. */
 async function gatewayOfFormer({ state, ledger }: FirstStartOptions): Promise<string | null> {
-  const [former] = await ledger.read<{ gateway_id: string }>(
-    `select gateway_id from tokens where purpose = 'gateway_runtime' and created_by = ? order by created_at desc, id desc limit 1`,
-    [installer.name],
-  )
-  if (former === undefined) return null
-  const [gateway] = await state.read<{ id: string }>('select id from gateways where id = ? and deleted = 0', [
-    former.gateway_id,
-  ])
-  return gateway?.id ?? null
+  const former = await query(ledger)
+    .select({ gatewayId: ledgerTokens.gatewayId })
+    .from(ledgerTokens)
+    .where(and(eq(ledgerTokens.purpose, 'gateway_runtime'), eq(ledgerTokens.createdBy, installer.name)))
+    .orderBy(desc(ledgerTokens.createdAt), desc(ledgerTokens.id))
+    .get()
+  const id = former?.gatewayId ?? null
+  if (id === null) return null
+  return (await query(state).$count(gateways, and(eq(gateways.id, id), eq(gateways.deleted, 0)))) === 0 ? null : id
 }
 
 /** Makes the token of this secret, with what belongs to it, unless there is one already. */
@@ -224,7 +232,7 @@ async function makeOnce(
   beside: Beside = nothing,
 ): Promise<void> {
   const hash = hashSecret(draft.secret)
-  const isMade = async () => (await options.state.read('select 1 from tokens where hash = ?', [hash])).length > 0
+  const isMade = async () => (await query(options.state).$count(tokens, eq(tokens.hash, hash))) > 0
   if (await isMade()) return
   const { token, state, ledger } = mint(draft, options)
   const event = tokenEvent(
@@ -240,7 +248,7 @@ async function makeOnce(
   try {
     await options.recorder.change({
       event,
-      guard: { sql: 'select not exists (select 1 from tokens where hash = ?)', args: [hash] },
+      guard: condition(sql`not ${hasRow(tokens, eq(tokens.hash, hash))}`),
       state: [...beside.state, ...state],
       ledger: [...beside.ledger, ...ledger],
     })
@@ -250,7 +258,7 @@ async function makeOnce(
 }
 
 async function defaultTeam(ledger: Database): Promise<string> {
-  const [team] = await ledger.read<{ id: string }>("select id from teams where name = 'default'")
+  const team = await query(ledger).select({ id: teams.id }).from(teams).where(eq(teams.name, 'default')).get()
   if (team === undefined) throw new Failure('conflict', { message: 'There is no team named default' })
   return team.id
 }

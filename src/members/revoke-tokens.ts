@@ -1,5 +1,7 @@
 /** Revokes a person's tokens when their basis ends: the person's access, or the place in a team. */
-
+import { and, eq, isNull } from 'drizzle-orm'
+import { query } from '../store/query.ts'
+import { tokens } from '../store/schema/ledger/tokens.ts'
 import { revokeToken } from '../tokens/changes/revoke.ts'
 import type { Actor } from '../tokens/creation/minting.ts'
 import type { MemberDependencies } from './dependencies.ts'
@@ -13,10 +15,12 @@ export async function revokeTokensOf(
   actor: Actor,
   { userId, teamId = null }: { userId: string; teamId?: string | null },
 ): Promise<void> {
-  const inForce = await dependencies.ledger.read<{ id: string }>(
-    'select id from tokens where user_id = ? and (? is null or team_id = ?) and revoked_at is null',
-    [userId, teamId, teamId],
-  )
+  const { ledger } = dependencies
+  const ofTeam = teamId === null ? undefined : eq(tokens.teamId, teamId)
+  const inForce = await query(ledger)
+    .select({ id: tokens.id })
+    .from(tokens)
+    .where(and(eq(tokens.userId, userId), ofTeam, isNull(tokens.revokedAt)))
   const system = { ...actor, principal: { ...actor.principal, teamId: null, userId: null } }
   for (const { id } of inForce) await (await revokeToken(dependencies, system, id)).propagation()
 }

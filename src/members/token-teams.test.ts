@@ -50,7 +50,7 @@ test('a token bound to a team or a user makes none for another team, and the ref
 
 test('a person without a team sees the events of the tokens that are bound to the person', async () => {
   const user = await plane.addPerson('alone@example.com', 'member')
-  const of = () => visibilityFor(plane.store.ledger, sessionPrincipal({ user_id: user, role: 'member' }))
+  const of = () => visibilityFor(plane.store.ledger, sessionPrincipal({ userId: user, role: 'member' }))
   expect(await of()).toEqual({ teams: [], ownTokens: [] })
   const own = await plane.call('POST', '/v1/tokens', { token: plane.adminToken, body: token({ user_id: user }) })
   expect(await of()).toEqual({ teams: [], ownTokens: [own.json.id] })

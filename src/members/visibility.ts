@@ -3,43 +3,40 @@
  * team and its members; one bound to a person sees the person, their teams and the members; all others see everything.
  * Invisible records are answered with 404.
  */
+import { and, eq, inArray, or, type SQL } from 'drizzle-orm'
 import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { Database } from '../store/open.ts'
-import type { Statement } from '../store/statement.ts'
+import { query, subquery } from '../store/query.ts'
+import { memberships, teams, users } from '../store/schema/ledger/people.ts'
 
-const everything: Statement = { sql: '1', args: [] }
-const teamsOf = 'select team_id from memberships where user_id = ?'
+const membershipsOf = (userId: string) =>
+  subquery.select({ teamId: memberships.teamId }).from(memberships).where(eq(memberships.userId, userId))
 
-/** A condition on the ledger's `teams`, known as `t`. */
-export function visibleTeams({ kind, teamId, userId }: Principal): Statement {
-  if (teamId !== null) return { sql: 't.id = ?', args: [teamId] }
-  if (kind === 'session' || userId === null) return everything
-  return { sql: `t.id in (${teamsOf})`, args: [userId] }
+/** A condition on the ledger's `teams`; undefined: all of them. */
+export function visibleTeams({ kind, teamId, userId }: Principal): SQL | undefined {
+  if (teamId !== null) return eq(teams.id, teamId)
+  if (kind === 'session' || userId === null) return undefined
+  return inArray(teams.id, membershipsOf(userId))
 }
 
-/** A condition on the ledger's `users`. */
-export function visibleUsers({ kind, teamId, userId }: Principal): Statement {
-  if (teamId !== null) {
-    return { sql: 'users.id in (select user_id from memberships where team_id = ?)', args: [teamId] }
-  }
-  if (kind === 'session' || userId === null) return everything
-  return {
-    sql: `(users.id = ? or users.id in (select user_id from memberships where team_id in (${teamsOf})))`,
-    args: [userId, userId],
-  }
+/** A condition on the ledger's `users`; undefined: all of them. */
+export function visibleUsers({ kind, teamId, userId }: Principal): SQL | undefined {
+  const inTeams = (condition: SQL) =>
+    inArray(users.id, subquery.select({ userId: memberships.userId }).from(memberships).where(condition))
+  if (teamId !== null) return inTeams(eq(memberships.teamId, teamId))
+  if (kind === 'session' || userId === null) return undefined
+  return or(eq(users.id, userId), inTeams(inArray(memberships.teamId, membershipsOf(userId))))
 }
 
 /** Throws `not_found` where the caller does not see this person, or there is none. */
 export async function requireVisibleUser(ledger: Database, principal: Principal, id: string): Promise<void> {
-  const { sql, args } = visibleUsers(principal)
-  const found = await ledger.read(`select 1 from users where users.id = ? and ${sql}`, [id, ...args])
-  if (found.length === 0) throw new Failure('not_found', { message: 'There is no such person' })
+  const found = await query(ledger).$count(users, and(eq(users.id, id), visibleUsers(principal)))
+  if (found === 0) throw new Failure('not_found', { message: 'There is no such person' })
 }
 
 /** Throws `not_found` where the caller does not see this team, or there is none. */
 export async function requireVisibleTeam(ledger: Database, principal: Principal, id: string): Promise<void> {
-  const { sql, args } = visibleTeams(principal)
-  const found = await ledger.read(`select 1 from teams t where t.id = ? and ${sql}`, [id, ...args])
-  if (found.length === 0) throw new Failure('not_found', { message: 'There is no such team' })
+  const found = await query(ledger).$count(teams, and(eq(teams.id, id), visibleTeams(principal)))
+  if (found === 0) throw new Failure('not_found', { message: 'There is no such team' })
 }

@@ -7,11 +7,15 @@
  * After writing the tokens the person is read again, until both agree: of several concurrent writers the last one has
  * then read the truth. The control plane itself reads the person on each call and does not wait for this.
  */
+
+import { and, eq, isNull, lte, sql } from 'drizzle-orm'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import { Failure } from '../failure.ts'
 import { anonymous } from '../identity/principal.ts'
 import type { Delegations } from '../members/dependencies.ts'
-import { newStateVersion } from '../store/rows.ts'
+import { hasRow, insert, newStateVersion, query, remove, statement, update } from '../store/query.ts'
+import { oauthFollowups, oauthGrants } from '../store/schema/ledger/oauth.ts'
+import { oauthTokens } from '../store/schema/state/tokens.ts'
 import type { Statement } from '../store/statement.ts'
 import type { Actor } from '../tokens/creation/minting.ts'
 import type { OAuthDependencies } from './dependencies.ts'
@@ -20,12 +24,14 @@ import { type AccessToken, liveAccessTokens } from './tokens/access-token.ts'
 import { endGrant, revokeGrantsOf, settleEndings, unendedGrants } from './tokens/end-grant.ts'
 
 /** Part of the transaction that changes a person. Empty if no application acts for them. */
-export const markPerson = (userId: string, now: number): Statement => ({
-  sql: `insert into oauth_followups (user_id, marked_at) select ?, ?
-    where exists (select 1 from oauth_grants where user_id = ? and revoked_at is null)
-    on conflict (user_id) do update set marks = marks + 1`,
-  args: [userId, now, userId],
-})
+export function markPerson(userId: string, now: number): Statement {
+  const hasGrant = hasRow(oauthGrants, and(eq(oauthGrants.userId, userId), isNull(oauthGrants.revokedAt)))
+  return statement(
+    insert(oauthFollowups)
+      .select(sql`select ${userId}, 1, ${now} where ${hasGrant}`)
+      .onConflictDoUpdate({ target: oauthFollowups.userId, set: { marks: sql`${oauthFollowups.marks} + 1` } }),
+  )
+}
 
 /** As the routes of people see it. */
 export const delegationsOf = (dependencies: OAuthDependencies): Delegations => ({
@@ -42,12 +48,11 @@ const mostRounds = 20
 /** Updates a person's tokens, and waits until gateways know if rights were removed. */
 export async function followPerson(dependencies: OAuthDependencies, actor: Actor, userId: string): Promise<void> {
   const { ledger, fleet } = dependencies
-  const [mark] = await ledger.read<{ marks: number }>('select marks from oauth_followups where user_id = ?', [userId])
+  const mark = await query(ledger).select().from(oauthFollowups).where(eq(oauthFollowups.userId, userId)).get()
   if (mark === undefined) return
   const version = await bringUpToDate(dependencies, actor, userId)
-  await ledger.write([
-    { sql: 'delete from oauth_followups where user_id = ? and marks = ?', args: [userId, mark.marks] },
-  ])
+  const followed = and(eq(oauthFollowups.userId, userId), eq(oauthFollowups.marks, mark.marks))
+  await ledger.write([statement(remove(oauthFollowups).where(followed))])
   if (version !== null) await fleet.propagation(version)
 }
 
@@ -57,7 +62,7 @@ async function bringUpToDate(dependencies: OAuthDependencies, actor: Actor, user
   for (let round = 0; round < mostRounds; round += 1) {
     const standing = await standingOf(dependencies.ledger, userId)
     if (!standing.active) return await endAll(dependencies, actor, userId)
-    const live = await liveAccessTokens(dependencies.state, 'user_id', userId, dependencies.clock.now())
+    const live = await liveAccessTokens(dependencies.state, { by: 'userId', id: userId }, dependencies.clock.now())
     const outdated = live.filter((token) => !agrees(token, standing))
     if (outdated.length === 0) return narrowed
     narrowed = (await rewrite(dependencies, actor, { userId, standing, outdated })) ?? narrowed
@@ -97,10 +102,14 @@ async function rewrite(
   })
   const { head } = await recorder.change({
     event,
-    state: outdated.map(({ id, scope }) => ({
-      sql: `update oauth_tokens set permissions = ?, team_ids = ?, version = ${newStateVersion} where id = ?`,
-      args: [JSON.stringify(permissionsWithin(scope, standing)), JSON.stringify(standing.teamIds), id],
-    })),
+    state: outdated.map(({ id, scope }) => {
+      const rights = { permissions: permissionsWithin(scope, standing), teamIds: standing.teamIds }
+      return statement(
+        update(oauthTokens)
+          .set({ ...rights, version: newStateVersion })
+          .where(eq(oauthTokens.id, id)),
+      )
+    }),
     ledger: [],
     deny: narrowed.map(({ hash }) => hash),
   })
@@ -113,8 +122,6 @@ export async function settleOAuth(dependencies: OAuthDependencies): Promise<void
   const olderThan = clock.now() - abandonedAfterMilliseconds
   const actor: Actor = { principal: { ...anonymous, name: 'system:settle' }, requestId: newId() }
   await settleEndings(dependencies, { type: 'oauth.token_revoked', cause: 'interrupted', ...actor }, olderThan)
-  const marked = await ledger.read<{ user_id: string }>('select user_id from oauth_followups where marked_at <= ?', [
-    olderThan,
-  ])
-  for (const { user_id } of marked) await followPerson(dependencies, actor, user_id)
+  const marked = await query(ledger).select().from(oauthFollowups).where(lte(oauthFollowups.markedAt, olderThan))
+  for (const { userId } of marked) await followPerson(dependencies, actor, userId)
 }

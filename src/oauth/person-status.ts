@@ -1,7 +1,7 @@
 /** What a person is and may do now, as far as access tokens depend on it. */
 
 import { type Permission, permissionsOf } from '../identity/permissions.ts'
-import { findUser, teamsOfUsers } from '../members/people/user.ts'
+import { findUser, teamsOfUsers } from '../members/people/stored-user.ts'
 import type { Database } from '../store/open.ts'
 
 export interface Standing {

@@ -1,16 +1,29 @@
 /** Making, changing, ordering and deleting policies: each one change of the state, with its event. */
+import type { SQL } from 'drizzle-orm'
+import { and, eq, gt, gte, isNull, ne, not, or, sql } from 'drizzle-orm'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
 import type { Event } from '../events/event.ts'
 import type { EventType } from '../events/event-types.ts'
-import { type Change, type NameClaim, type Recorder, versionArgument } from '../events/recorder.ts'
+import { type Change, changeVersion, type NameClaim, type Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
-import { insertRow, newStateVersion, updateRow } from '../store/rows.ts'
+import {
+  condition,
+  hasRow,
+  insert,
+  isOneOf,
+  newStateVersion,
+  query,
+  statement,
+  subquery,
+  update,
+} from '../store/query.ts'
 import { policies as ledgerPolicies } from '../store/schema/ledger/policies.ts'
 import { policies as statePolicies } from '../store/schema/state/catalog.ts'
+import { tokens } from '../store/schema/state/tokens.ts'
 import type { Statement } from '../store/statement.ts'
 import {
   type CreatePolicyBody,
@@ -45,25 +58,22 @@ export async function createPolicy(
   const content = contentOf(body)
   checkContent(content)
   const id = deps.newId()
-  const last = '(select coalesce(max(position), 0) + 1 from policies where deleted = 0)'
-  const place = body.order === undefined ? { position: last } : {}
-  const insert = insertRow(
-    statePolicies,
-    { id, ...columnsOf(content), ...(body.order === undefined ? {} : { position: body.order }) },
-    { ...place, version: newStateVersion },
-  )
+  const last = sql<number>`(select coalesce(max(position), 0) + 1 from policies where deleted = 0)`
+  const row = { id, ...columnsOf(content), position: body.order ?? last, version: newStateVersion }
   await change(deps, {
     claim: claimOf(body.name, id),
     event: eventOf(deps, actor, 'policy.created', { policy_id: id, name: body.name, ...detailsOf(content) }),
-    state: [...(body.order === undefined ? [] : [makeRoom(body.order)]), insert],
+    state: [...(body.order === undefined ? [] : [makeRoom(body.order)]), statement(insert(statePolicies).values(row))],
     ledger: [
-      insertRow(ledgerPolicies, {
-        id,
-        name: body.name,
-        createdAt: deps.clock.now(),
-        createdBy: actor.principal.name,
-        version: versionArgument,
-      }),
+      statement(
+        insert(ledgerPolicies).values({
+          id,
+          name: body.name,
+          createdAt: deps.clock.now(),
+          createdBy: actor.principal.name,
+          version: changeVersion,
+        }),
+      ),
     ],
   })
   return await requirePolicy(deps, id)
@@ -92,12 +102,9 @@ export async function updatePolicy(
         ...differences({ name: known.name, order: stored.position }, { name, order }),
       },
     }),
-    guard: unchanged(before),
-    state: [
-      ...(moves ? [makeRoom(order)] : []),
-      updateRow(statePolicies, stored.id, { ...columnsOf(content), position: order }, { version: newStateVersion }),
-    ],
-    ledger: [updateRow(ledgerPolicies, stored.id, { name, version: versionArgument })],
+    guard: condition(unchanged(before)),
+    state: [...(moves ? [makeRoom(order)] : []), changed(stored.id, { ...columnsOf(content), position: order })],
+    ledger: [renamed(stored.id, { name })],
   })
   return await requirePolicy(deps, stored.id)
 }
@@ -107,15 +114,11 @@ export async function deletePolicy(deps: PolicyDependencies, actor: PolicyActor,
   const { stored, known } = before
   const naming = tokensNaming(stored.id, deps.clock.now())
   await requireUnnamed(deps.state, naming)
-  const guard = unchanged(before)
   const deletion: Change = {
     event: eventOf(deps, actor, 'policy.deleted', { policy_id: stored.id, name: known.name, ...detailsOf(stored) }),
-    guard: {
-      sql: `select (${guard.sql}) and (${naming.sql}) = 0`,
-      args: [...guard.args, ...naming.args],
-    },
-    state: [updateRow(statePolicies, stored.id, { deleted: 1 }, { version: newStateVersion })],
-    ledger: [updateRow(ledgerPolicies, stored.id, { deletedAt: deps.clock.now(), version: versionArgument })],
+    guard: condition(and(unchanged(before), not(hasRow(tokens, naming)))),
+    state: [changed(stored.id, { deleted: 1 })],
+    ledger: [renamed(stored.id, { deletedAt: deps.clock.now() })],
   }
   try {
     await change(deps, deletion)
@@ -125,20 +128,21 @@ export async function deletePolicy(deps: PolicyDependencies, actor: PolicyActor,
   }
 }
 
-/** Counts the tokens in force that name a policy. */
-const tokensNaming = (id: string, now: number): Statement => ({
-  sql: `select count(*) as count from tokens
-    where exists (select 1 from json_each(policy_ids) where value = ?) and deleted = 0 and revoked_at is null
-      and (rotated_at is null or rotated_at > ?) and (expires_at is null or expires_at > ?)`,
-  args: [id, now, now],
-})
+/** Tokens in force that name a policy. */
+const tokensNaming = (id: string, now: number): SQL | undefined =>
+  and(
+    sql`exists (select 1 from json_each(${tokens.policyIds}) where value = ${id})`,
+    eq(tokens.deleted, 0),
+    isNull(tokens.revokedAt),
+    or(isNull(tokens.rotatedAt), gt(tokens.rotatedAt, now)),
+    or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now)),
+  )
 
-async function requireUnnamed(state: Database, naming: Statement): Promise<void> {
-  const [row] = await state.read<{ count: number }>(naming.sql, naming.args)
-  const count = row?.count ?? 0
+async function requireUnnamed(state: Database, naming: SQL | undefined): Promise<void> {
+  const count = await query(state).$count(tokens, naming)
   if (count === 0) return
-  const tokens = count === 1 ? '1 token in force names' : `${count} tokens in force name`
-  throw new Failure('conflict', { message: `${tokens} this policy: revoke them, or disable the policy instead` })
+  const named = count === 1 ? '1 token in force names' : `${count} tokens in force name`
+  throw new Failure('conflict', { message: `${named} this policy: revoke them, or disable the policy instead` })
 }
 
 /** Puts all policies into this order. Throws `conflict` where the ids are not exactly those that there are. */
@@ -160,11 +164,8 @@ export async function orderPolicies(
   if (same) return
   await change(deps, {
     event: eventOf(deps, actor, 'policy.ordered', { policy_ids: ids }),
-    guard: {
-      sql: `select count(*) = ? and min(id in (select value from json_each(?))) = 1 from policies where deleted = 0`,
-      args: [ids.length, JSON.stringify(ids)],
-    },
-    state: ids.map((id, index) => updateRow(statePolicies, id, { position: index + 1 }, { version: newStateVersion })),
+    guard: condition(areAll(ids)),
+    state: ids.map((id, index) => changed(id, { position: index + 1 })),
     ledger: [],
   })
 }
@@ -183,19 +184,46 @@ async function change({ recorder }: PolicyDependencies, made: Change): Promise<v
 
 const claimOf = (name: string, own: string): NameClaim => ({
   key: `policy ${name}`,
-  taken: { sql: 'select 1 from policies where name = ? and deleted_at is null and id <> ?', args: [name, own] },
+  taken: statement(
+    subquery
+      .select({ id: ledgerPolicies.id })
+      .from(ledgerPolicies)
+      .where(and(eq(ledgerPolicies.name, name), isNull(ledgerPolicies.deletedAt), ne(ledgerPolicies.id, own))),
+  ),
   refusal: new Failure('conflict', { message: 'There is a policy of this name already', param: 'name' }),
 })
 
-const makeRoom = (position: number): Statement => ({
-  sql: `update policies set position = position + 1, version = ${newStateVersion} where deleted = 0 and position >= ?`,
-  args: [position],
-})
+const changed = (id: string, columns: Partial<typeof statePolicies.$inferInsert>): Statement =>
+  statement(
+    update(statePolicies)
+      .set({ ...columns, version: newStateVersion })
+      .where(eq(statePolicies.id, id)),
+  )
 
-const unchanged = ({ stored }: NamedPolicy): Statement => ({
-  sql: 'select version = ? and deleted = 0 from policies where id = ?',
-  args: [stored.version, stored.id],
-})
+const renamed = (id: string, columns: Partial<typeof ledgerPolicies.$inferInsert>): Statement =>
+  statement(
+    update(ledgerPolicies)
+      .set({ ...columns, version: changeVersion })
+      .where(eq(ledgerPolicies.id, id)),
+  )
+
+const makeRoom = (position: number): Statement =>
+  statement(
+    update(statePolicies)
+      .set({ position: sql`${statePolicies.position} + 1`, version: newStateVersion })
+      .where(and(eq(statePolicies.deleted, 0), gte(statePolicies.position, position))),
+  )
+
+const unchanged = ({ stored: { id, version } }: NamedPolicy): SQL =>
+  hasRow(statePolicies, and(eq(statePolicies.id, id), eq(statePolicies.version, version), eq(statePolicies.deleted, 0)))
+
+/** The condition that these are all the policies there are. */
+function areAll(ids: readonly string[]): SQL | undefined {
+  const { id, deleted } = statePolicies
+  const present = (condition: SQL | undefined) =>
+    sql`(select count(*) from ${statePolicies} where ${and(eq(deleted, 0), condition)}) = ${ids.length}`
+  return and(present(undefined), present(isOneOf(id, ids)))
+}
 
 const columnsOf = (content: PolicyContent) => ({
   kind: content.kind,

@@ -1,17 +1,14 @@
 /** A policy as the API shows it: the state's row with the name that the ledger keeps. */
+import { and, eq, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 import { policyStages } from '../languages/families.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
-import {
-  brokenChoices,
-  openPolicy,
-  policyColumns,
-  policyModes,
-  type StoredPolicy,
-  targetsSchema,
-} from './stored-policy.ts'
+import { isOneOf, query } from '../store/query.ts'
+import { policies as ledgerPolicies } from '../store/schema/ledger/policies.ts'
+import { policies } from '../store/schema/state/catalog.ts'
+import { brokenChoices, openPolicy, policyModes, type StoredPolicy, targetsSchema } from './stored-policy.ts'
 
 export const policyRecordSchema = z.object({
   id: z.uuid(),
@@ -32,12 +29,7 @@ export const policyRecordSchema = z.object({
 export type PolicyRecord = z.infer<typeof policyRecordSchema>
 
 /** What the ledger knows of a policy. */
-interface PolicyName {
-  id: string
-  name: string
-  created_at: number
-  created_by: string
-}
+type PolicyName = Pick<typeof ledgerPolicies.$inferSelect, 'id' | 'name' | 'createdAt' | 'createdBy'>
 
 export interface NamedPolicy {
   stored: StoredPolicy
@@ -57,11 +49,25 @@ export const policyRecord = ({ stored, known }: NamedPolicy): PolicyRecord => ({
   when_broken: stored.whenBroken,
   enabled: stored.enabled,
   version: stored.version,
-  created_at: timestamp(known.created_at),
-  created_by: known.created_by,
+  created_at: timestamp(known.createdAt),
+  created_by: known.createdBy,
 })
 
-const columns = policyColumns.join(', ')
+/** By the names that `openPolicy` reads, for gateways too. */
+const columns = {
+  id: policies.id,
+  kind: policies.kind,
+  stages: policies.stages,
+  config: policies.config,
+  condition: policies.condition,
+  targets: policies.targets,
+  position: policies.position,
+  mode: policies.mode,
+  when_broken: policies.whenBroken,
+  enabled: policies.enabled,
+  version: policies.version,
+}
+const present = eq(policies.deleted, 0)
 const configSchema = z.record(z.string(), z.unknown())
 
 interface Databases {
@@ -71,7 +77,8 @@ interface Databases {
 
 /** All policies in the order of the chain, those that are not enabled included. */
 export async function readPolicies({ state }: Pick<Databases, 'state'>): Promise<StoredPolicy[]> {
-  const rows = await state.read(`select ${columns} from policies where deleted = 0 order by position, id`)
+  const { position, id } = policies
+  const rows = await query(state).select(columns).from(policies).where(present).orderBy(position, id)
   return rows.map(openPolicy)
 }
 
@@ -80,32 +87,41 @@ export async function readPolicyPage(
   { state, ledger }: Databases,
   { after, limit }: { after: string | null; limit: number },
 ): Promise<NamedPolicy[]> {
-  const rows = await state.read(
-    `select ${columns} from policies where deleted = 0
-      and (? is null or (position, id) > (select position, id from policies where id = ?))
-      order by position, id limit ?`,
-    [after, after, limit],
-  )
+  const { position, id } = policies
+  const isAfter =
+    after === null ? undefined : sql`(${position}, ${id}) > (select position, id from policies where id = ${after})`
+  const rows = await query(state)
+    .select(columns)
+    .from(policies)
+    .where(and(present, isAfter))
+    .orderBy(position, id)
+    .limit(limit)
   return await withNames(ledger, rows.map(openPolicy))
 }
 
 /** The policy of this id. Throws `not_found`. */
 export async function requirePolicy({ state, ledger }: Databases, id: string): Promise<NamedPolicy> {
-  const [row] = await state.read(`select ${columns} from policies where id = ? and deleted = 0`, [id])
+  const row = await query(state)
+    .select(columns)
+    .from(policies)
+    .where(and(eq(policies.id, id), present))
+    .get()
   const [named] = row === undefined ? [] : await withNames(ledger, [openPolicy(row)])
   if (named === undefined) throw new Failure('not_found', { message: 'There is no such policy' })
   return named
 }
 
 /** A policy that another control plane is making right now has no name yet: it goes by its id until it has. */
-async function withNames(ledger: Database, policies: readonly StoredPolicy[]): Promise<NamedPolicy[]> {
-  const names = await ledger.read<PolicyName>(
-    'select id, name, created_at, created_by from policies where id in (select value from json_each(?))',
-    [JSON.stringify(policies.map(({ id }) => id))],
-  )
-  const byId = new Map(names.map((name) => [name.id, name]))
-  return policies.map((stored) => ({
+async function withNames(ledger: Database, storedPolicies: readonly StoredPolicy[]): Promise<NamedPolicy[]> {
+  const { id, name, createdAt, createdBy } = ledgerPolicies
+  const ids = storedPolicies.map((stored) => stored.id)
+  const names = await query(ledger)
+    .select({ id, name, createdAt, createdBy })
+    .from(ledgerPolicies)
+    .where(isOneOf(id, ids))
+  const byId = new Map(names.map((known) => [known.id, known]))
+  return storedPolicies.map((stored) => ({
     stored,
-    known: byId.get(stored.id) ?? { id: stored.id, name: stored.id, created_at: 0, created_by: 'unknown' },
+    known: byId.get(stored.id) ?? { id: stored.id, name: stored.id, createdAt: 0, createdBy: 'unknown' },
   }))
 }

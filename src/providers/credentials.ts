@@ -5,7 +5,7 @@
  * no gap.
  */
 import { seal, unseal } from '../lib/seal.ts'
-import { keepSecret, openSecret } from '../store/keys/master-key.ts'
+import { forgetSecret, keepSecret, openSecret } from '../store/keys/master-key.ts'
 import type { Database } from '../store/open.ts'
 import type { Statement } from '../store/statement.ts'
 
@@ -50,7 +50,4 @@ export async function openDataKey({ ledger, masterKey }: KeyStore, id: string): 
 export const keepDataKey = ({ masterKey }: KeyStore, id: string, dataKey: Uint8Array, now: number): Statement =>
   keepSecret(masterKey, providerKeyName(id), Buffer.from(dataKey).toString('base64'), now)
 
-export const forgetDataKey = (id: string): Statement => ({
-  sql: 'delete from secrets where name = ?',
-  args: [providerKeyName(id)],
-})
+export const forgetDataKey = (id: string): Statement => forgetSecret(providerKeyName(id))

@@ -1,25 +1,25 @@
 /** `/v1/catalog/providers`: who answers, where, and by which credential, which goes in and never comes out. */
+import { and, eq, gt, inArray, isNull, not, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../api/conventions.ts'
 import { pageQuery } from '../api/page.ts'
 import { idParams } from '../api/resource.ts'
 import { Failure } from '../failure.ts'
-import { fromRow, insertRow, newStateVersion, updateRow } from '../store/rows.ts'
-import { providers } from '../store/schema/state/catalog.ts'
-import type { Statement } from '../store/statement.ts'
+import { hasRow, insert, newStateVersion, query, statement, update } from '../store/query.ts'
+import { models, providers } from '../store/schema/state/catalog.ts'
+import { tokens } from '../store/schema/state/tokens.ts'
 import { checkedBaseUrl } from './base-url.ts'
 import {
-  all,
   atVersion,
   type CatalogCall,
   type CatalogDependencies,
   changeCatalog,
+  holds,
   madeAt,
   missing,
-  none,
+  nameIsFree,
   recordPage,
-  tombstone,
   wrong,
 } from './catalog/catalog-change.ts'
 import {
@@ -99,11 +99,10 @@ async function createProvider(deps: CatalogDependencies, call: CatalogCall, body
   await changeCatalog(deps, call, {
     type: 'catalog.created',
     details: { provider_id: id, name, kind, base_url: baseUrl, allow_unlisted_models: unlisted, ...shown(credentials) },
-    guard: all(nameIsFree(name, id)),
+    guard: nameIsFree(providers, name, id),
     state: [
-      insertRow(
-        providers,
-        {
+      statement(
+        insert(providers).values({
           id,
           name,
           kind,
@@ -112,8 +111,9 @@ async function createProvider(deps: CatalogDependencies, call: CatalogCall, body
           allowUnlistedModels: unlisted ? 1 : 0,
           defaultPrice: jsonOrNull(body.default_price),
           timeouts: jsonOrNull(body.timeouts),
-        },
-        { position: '(select coalesce(max(position), 0) + 1 from providers)', version: newStateVersion },
+          position: sql`(select coalesce(max(position), 0) + 1 from ${providers})`,
+          version: newStateVersion,
+        }),
       ),
     ],
     ledger: [keepDataKey(deps, id, dataKey, deps.clock.now())],
@@ -122,9 +122,15 @@ async function createProvider(deps: CatalogDependencies, call: CatalogCall, body
 }
 
 async function listProviders(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
-  const { records, next_cursor } = await recordPage(deps, asked, {
-    table: 'providers',
-    read: (row) => fromRow(providers, row),
+  const { records, next_cursor } = await recordPage(asked, {
+    list: 'providers',
+    read: (after, count) =>
+      query(deps.state)
+        .select()
+        .from(providers)
+        .where(and(gt(providers.id, after), eq(providers.deleted, 0)))
+        .orderBy(providers.id)
+        .limit(count),
     show: (row) => providerRecord(deps, row),
   })
   return { providers: records, next_cursor }
@@ -147,22 +153,22 @@ async function updateProvider(deps: CatalogDependencies, call: CatalogCall, befo
   await changeCatalog(deps, call, {
     type: 'catalog.updated',
     details: { provider_id: id, name, fields: Object.keys(body), base_url: baseUrl, ...shown(credentials) },
-    guard: all(atVersion('providers', before), nameIsFree(name, id)),
+    guard: and(atVersion(providers, before), nameIsFree(providers, name, id)),
     state: [
-      updateRow(
-        providers,
-        id,
-        {
-          name,
-          baseUrl,
-          ...(touched ? { sealedCredentials: sealCredentials(dataKey, id, credentials) } : {}),
-          ...(body.allow_unlisted_models === undefined
-            ? {}
-            : { allowUnlistedModels: body.allow_unlisted_models ? 1 : 0 }),
-          ...(body.default_price === undefined ? {} : { defaultPrice: jsonOrNull(body.default_price) }),
-          ...(body.timeouts === undefined ? {} : { timeouts: jsonOrNull(body.timeouts) }),
-        },
-        { version: newStateVersion },
+      statement(
+        update(providers)
+          .set({
+            name,
+            baseUrl,
+            ...(touched ? { sealedCredentials: sealCredentials(dataKey, id, credentials) } : {}),
+            ...(body.allow_unlisted_models === undefined
+              ? {}
+              : { allowUnlistedModels: body.allow_unlisted_models ? 1 : 0 }),
+            ...(body.default_price === undefined ? {} : { defaultPrice: jsonOrNull(body.default_price) }),
+            ...(body.timeouts === undefined ? {} : { timeouts: jsonOrNull(body.timeouts) }),
+            version: newStateVersion,
+          })
+          .where(eq(providers.id, id)),
       ),
     ],
     ledger: touched ? [keepDataKey(deps, id, dataKey, deps.clock.now())] : [],
@@ -172,8 +178,8 @@ async function updateProvider(deps: CatalogDependencies, call: CatalogCall, befo
 
 async function deleteProvider(deps: CatalogDependencies, call: CatalogCall, before: ProviderRow) {
   const { id, name } = before
-  const listed = 'select id from models where provider_id = ? and deleted = 0'
-  const [model] = await deps.state.read<{ id: string }>(`${listed} limit 1`, [id])
+  const listed = and(eq(models.providerId, id), eq(models.deleted, 0))
+  const model = await query(deps.state).select({ id: models.id }).from(models).where(listed).get()
   if (model !== undefined) {
     throw new Failure('conflict', { message: `The catalog lists models of this provider, such as ${model.id}` })
   }
@@ -181,8 +187,14 @@ async function deleteProvider(deps: CatalogDependencies, call: CatalogCall, befo
   await changeCatalog(deps, call, {
     type: 'catalog.deleted',
     details: { provider_id: id, name },
-    guard: all(atVersion('providers', before), none(listed, [id])),
-    state: [tombstone('providers', id, ', sealed_credentials = null')],
+    guard: and(atVersion(providers, before), not(hasRow(models, listed))),
+    state: [
+      statement(
+        update(providers)
+          .set({ deleted: 1, sealedCredentials: null, version: newStateVersion })
+          .where(eq(providers.id, id)),
+      ),
+    ],
     ledger: [forgetDataKey(id)],
   })
   return reply
@@ -190,9 +202,10 @@ async function deleteProvider(deps: CatalogDependencies, call: CatalogCall, befo
 
 /** The provider of this id. Throws `not_found`. */
 async function requireProvider({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ProviderRow> {
-  const [row] = await state.read('select * from providers where id = ? and deleted = 0', [id])
+  const found = and(eq(providers.id, id), eq(providers.deleted, 0))
+  const row = await query(state).select().from(providers).where(found).get()
   if (row === undefined) throw missing('provider')
-  return fromRow(providers, row)
+  return row
 }
 
 async function providerRecord(deps: CatalogDependencies, row: ProviderRow): Promise<z.infer<typeof providerSchema>> {
@@ -244,23 +257,17 @@ function requireAddress(kind: string, baseUrl: string | null, headers: Credentia
   if (problem !== null) throw wrong('base_url', problem)
 }
 
-const sameName = 'select 1 from providers where name = ? and id <> ? and deleted = 0'
-
-const nameIsFree = (name: string, id: string): Statement => none(sameName, [name, id])
-
 async function requireFreeName({ state }: CatalogDependencies, name: string, id: string): Promise<void> {
-  if ((await state.read(sameName, [name, id])).length === 0) return
+  if (await holds(state, nameIsFree(providers, name, id))) return
   throw new Failure('conflict', { message: 'There is a provider of this name already', param: 'name' })
 }
 
 /** A token is bound to a provider by its name: while one is, the name stays. */
 async function requireRenamable(deps: CatalogDependencies, before: ProviderRow, name: string): Promise<void> {
   await requireFreeName(deps, name, before.id)
-  const bound = await deps.state.read(
-    'select 1 from tokens where provider in (?, ?) and deleted = 0 and revoked_at is null limit 1',
-    [before.name, name],
-  )
-  if (bound.length === 0) return
+  const { provider, deleted, revokedAt } = tokens
+  const bound = hasRow(tokens, and(inArray(provider, [before.name, name]), eq(deleted, 0), isNull(revokedAt)))
+  if (!(await holds(deps.state, bound))) return
   throw new Failure('conflict', {
     message: 'Tokens are bound to the old or the new name: revoke them first',
     param: 'name',

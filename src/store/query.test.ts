@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { and, count, desc, eq, sql } from 'drizzle-orm'
-import { guard, insert, isOneOf, query, remove, statement, update } from './query.ts'
+import { guard, hasRow, insert, isOneOf, prepared, query, remove, statement, update } from './query.ts'
+import { guards } from './schema/ledger/changes.ts'
 import { memberships, teams, users } from './schema/ledger/people.ts'
 import { type TemporaryStore, temporaryStore } from './testing/store.ts'
 
@@ -11,8 +12,8 @@ beforeAll(async () => {
     id,
     name,
     email: `${id}@example.com`,
-    role: 'member',
-    status: 'active',
+    role: 'member' as const,
+    status: 'active' as const,
     createdAt: 1,
   })
   await store.ledger.write([
@@ -73,7 +74,7 @@ test('isOneOf takes any number of values as one parameter', async () => {
 
 test('a guard that does not hold undoes its batch, and one that holds leaves it', async () => {
   const rename = (name: string, version: number) => [
-    guard(sql`exists (select 1 from ${users} where ${and(eq(users.id, 'ada'), eq(users.version, version))})`),
+    guard(hasRow(users, and(eq(users.id, 'ada'), eq(users.version, version)))),
     statement(
       update(users)
         .set({ name, version: sql`${users.version} + 1` })
@@ -86,6 +87,22 @@ test('a guard that does not hold undoes its batch, and one that holds leaves it'
     name: 'Lovelace',
     version: 2,
   })
+  expect(await query(store.ledger).select().from(guards)).toEqual([])
+})
+
+test('a condition that is null is one that does not hold', async () => {
+  await expect(store.ledger.write([guard(sql`null`)])).rejects.toThrow('CHECK constraint failed')
+})
+
+test('a prepared query runs again with other values', async () => {
+  const byId = prepared((query) =>
+    query
+      .select({ email: users.email })
+      .from(users)
+      .where(eq(users.id, sql.placeholder('id')))
+      .prepare(),
+  )
+  for (const id of ['ada', 'bob']) expect(await byId(store.ledger).get({ id })).toEqual({ email: `${id}@example.com` })
 })
 
 test('a batch that fails leaves nothing of itself', async () => {

@@ -10,7 +10,7 @@
  * says why in its header, after `SQL text:`.
  */
 import { type SQL, sql } from 'drizzle-orm'
-import type { AnySQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
+import { type AnySQLiteColumn, SQLiteAsyncDialect, type SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { drizzle, type SqliteRemoteDatabase } from 'drizzle-orm/sqlite-proxy'
 import type { Reader } from './open.ts'
 import { guards } from './schema/ledger/changes.ts'
@@ -34,8 +34,27 @@ export function query(database: Reader): Query {
   return made
 }
 
-const builder = drizzle(() => Promise.reject(new Error('A write is a statement of a batch')))
+/**
+ * A query that is built once for each database, for what runs often: `const byId = prepared((query) => query.select()
+ * .from(users).where(eq(users.id, sql.placeholder('id'))).prepare())`, then `await byId(ledger).get({ id })`.
+ */
+export function prepared<Made extends object>(make: (query: Query) => Made): (database: Reader) => Made {
+  const made = new WeakMap<Reader, Made>()
+  return (database) => {
+    const known = made.get(database)
+    if (known !== undefined) return known
+    const fresh = make(query(database))
+    made.set(database, fresh)
+    return fresh
+  }
+}
 
+const builder: Pick<SqliteRemoteDatabase, 'select' | 'insert' | 'update' | 'delete'> = drizzle(() =>
+  Promise.reject(new Error('A write is a statement of a batch')),
+)
+
+/** Builds a query within another one, such as that of `inArray`. */
+export const subquery: Pick<Query, 'select'> = builder
 export const insert = <Table extends SQLiteTable>(table: Table) => builder.insert(table)
 export const update = <Table extends SQLiteTable>(table: Table) => builder.update(table)
 export const remove = <Table extends SQLiteTable>(table: Table) => builder.delete(table)
@@ -46,8 +65,32 @@ export function statement(built: { toSQL(): { sql: string; params: readonly unkn
   return { sql: text, args: values(params) }
 }
 
-/** A statement of the ledger that undoes its batch unless the condition holds. */
-export const guard = (condition: SQL): Statement => statement(insert(guards).values({ holds: condition }))
+/** A statement of the ledger that undoes its batch unless the condition holds. It leaves no row. */
+export const guard = (holds: SQL): Statement =>
+  statement(insert(guards).select(sql`select 0 where (${holds}) is not true`))
+
+/** A condition that is SQL text with `?` for its values, as a part of a built query. */
+export function textCondition({ sql: text, args }: Statement): SQL {
+  const [first = '', ...rest] = text.split('?')
+  return sql.join([sql.raw(first), ...rest.flatMap((part, index) => [sql`${args[index]}`, sql.raw(part)])])
+}
+
+const dialect = new SQLiteAsyncDialect()
+
+/** A condition as text with its values: the guard of a change (events/recorder.ts), or a part of SQL text. */
+export function condition(holds: SQL | undefined): Statement {
+  const { sql: text, params } = dialect.sqlToQuery(holds ?? sql`true`)
+  return { sql: text, args: values(params) }
+}
+
+/** The version inside a transaction on the state, after it was raised. */
+export const newStateVersion = sql<number>`(select version from state_head)`
+
+/** Whether a table has a row for which the condition holds: a condition itself, for guards and other conditions. */
+export const hasRow = (table: SQLiteTable, condition: SQL | undefined): SQL =>
+  condition === undefined
+    ? sql`exists (select 1 from ${table})`
+    : sql`exists (select 1 from ${table} where ${condition})`
 
 /** Whether a column's value is one of many: one parameter however many there are, so that the statement stays prepared. */
 export const isOneOf = (column: AnySQLiteColumn, among: readonly (string | number)[]): SQL =>

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { anonymous } from '../identity/principal.ts'
 import { hashSecret, makeSecret } from '../identity/secret.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/testing/installation.ts'
-import { insertRow } from '../store/rows.ts'
+import { insert, statement } from '../store/query.ts'
 import { runtimeSessions } from '../store/schema/ledger/fleet.ts'
 import { createAuthenticator } from './authenticate.ts'
 import { createLastUse } from './limits/last-use.ts'
@@ -52,7 +52,15 @@ const session = async (expiresAt: number) => {
   const tokenId = token?.id ?? ''
   const instanceId = made.deps.newId()
   await made.store.ledger.write([
-    insertRow(runtimeSessions, { hash: hashSecret(secret), tokenId, gatewayId: made.gatewayId, instanceId, expiresAt }),
+    statement(
+      insert(runtimeSessions).values({
+        hash: hashSecret(secret),
+        tokenId,
+        gatewayId: made.gatewayId,
+        instanceId,
+        expiresAt,
+      }),
+    ),
   ])
   return { secret, tokenId, instanceId }
 }

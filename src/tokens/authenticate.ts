@@ -3,20 +3,22 @@
  * hash with one indexed read of the state database, and their status is that of this instant. Runtime sessions
  * (`gths_`) are found in the ledger. A database error says nothing about the caller: it becomes 503, never 401.
  */
+import { and, eq, sql } from 'drizzle-orm'
 import { Failure } from '../failure.ts'
 import { requireAudience } from '../identity/delegation.ts'
-import type { KeyClass } from '../identity/key-class.ts'
 import { type Permission, permissionsOf, type Role, rolesWithin } from '../identity/permissions.ts'
 import { anonymous, type Principal } from '../identity/principal.ts'
 import { bearerSecret, hashSecret, secretKind } from '../identity/secret.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
-import { fromRow } from '../store/rows.ts'
+import { condition, prepared } from '../store/query.ts'
 import { runtimeSessions } from '../store/schema/ledger/fleet.ts'
+import { users } from '../store/schema/ledger/people.ts'
 import { oauthTokens, tokens } from '../store/schema/state/tokens.ts'
 import { tokenStatus } from './governed-token.ts'
 import type { LastUse } from './limits/last-use.ts'
 import { isNamed } from './named-token.ts'
+import { organizationId } from './organization.ts'
 import { tokenResourceName } from './record.ts'
 
 export interface AuthenticatorOptions {
@@ -46,17 +48,52 @@ export function createAuthenticator(options: AuthenticatorOptions): (request: Re
   }
 }
 
+// Prepared: every call of the API and every heartbeat begins with one of them.
+const tokenByHash = prepared((query) =>
+  query
+    .select()
+    .from(tokens)
+    .where(and(eq(tokens.hash, sql.placeholder('hash')), eq(tokens.deleted, 0)))
+    .prepare(),
+)
+const tokenById = prepared((query) =>
+  query
+    .select()
+    .from(tokens)
+    .where(and(eq(tokens.id, sql.placeholder('id')), eq(tokens.deleted, 0)))
+    .prepare(),
+)
+const accessTokenByHash = prepared((query) =>
+  query
+    .select()
+    .from(oauthTokens)
+    .where(and(eq(oauthTokens.hash, sql.placeholder('hash')), eq(oauthTokens.deleted, 0)))
+    .prepare(),
+)
+const sessionByHash = prepared((query) =>
+  query
+    .select()
+    .from(runtimeSessions)
+    .where(eq(runtimeSessions.hash, sql.placeholder('hash')))
+    .prepare(),
+)
+const userById = prepared((query) =>
+  query
+    .select({ role: users.role, status: users.status })
+    .from(users)
+    .where(eq(users.id, sql.placeholder('id')))
+    .prepare(),
+)
+
 async function tokenPrincipal(options: AuthenticatorOptions, hash: string): Promise<Principal> {
   const { state, clock, lastUse } = options
-  const [row] = await state.read('select * from tokens where hash = ? and deleted = 0', [hash])
-  if (row === undefined) throw new Failure('invalid_api_token')
-  const token = fromRow(tokens, row)
+  const token = await tokenByHash(state).get({ hash })
+  if (token === undefined) throw new Failure('invalid_api_token')
   const now = clock.now()
   const status = tokenStatus(token, now)
   if (status !== 'active') await refuse(options, token.id, status)
   lastUse?.used(token.id, now)
-  const given = JSON.parse(token.roles) as Role[]
-  const { roles, permissions } = await limitedToUser(options, token, given)
+  const { roles, permissions } = await limitedToUser(options, token, token.roles)
   const limited = hasLimits(token) || (await isNamedByOthers(state, token.id))
   return {
     kind: 'token',
@@ -65,7 +102,7 @@ async function tokenPrincipal(options: AuthenticatorOptions, hash: string): Prom
     userId: token.userId,
     teamId: token.teamId,
     eventTeamId: token.eventTeamId,
-    keyClass: token.keyClass as KeyClass,
+    keyClass: token.keyClass,
     restricted: limited || isTemporaryOrOwned(token),
     limited,
     gatewayId: token.gatewayId,
@@ -80,31 +117,29 @@ const hasLimits = (token: typeof tokens.$inferSelect): boolean =>
     ...[token.gatewayId, token.provider, token.modelFilter, token.budgetId],
     ...[token.maxBudget, token.maxRequests, token.rateLimitRpm, token.rateLimitTpm],
   ].some((limit) => limit !== null) ||
-  token.policyIds !== '[]' ||
-  token.accessPolicyIds !== '[]'
+  token.policyIds.length > 0 ||
+  token.accessPolicyIds.length > 0
 
 const isTemporaryOrOwned = (token: typeof tokens.$inferSelect): boolean =>
   [token.expiresAt, token.rotatedAt, token.teamId, token.userId].some((bound) => bound !== null)
 
 async function isNamedByOthers(state: Database, id: string): Promise<boolean> {
-  const { sql, args } = isNamed(id)
+  const { sql, args } = condition(isNamed(id))
   return (await state.read(`select 1 where ${sql}`, args)).length > 0
 }
 
 /** An application that acts for a person, within its scope and the person's present rights. */
 async function delegatedPrincipal(options: AuthenticatorOptions, hash: string): Promise<Principal> {
   const { state, ledger, clock, baseUrl } = options
-  const [row] = await state.read('select * from oauth_tokens where hash = ? and deleted = 0', [hash])
-  if (row === undefined) throw new Failure('invalid_api_token')
-  const token = fromRow(oauthTokens, row)
+  const token = await accessTokenByHash(state).get({ hash })
+  if (token === undefined) throw new Failure('invalid_api_token')
   const status = tokenStatus({ ...token, rotatedAt: null }, clock.now())
   if (status !== 'active') await refuse(options, token.id, status)
-  requireAudience({ resources: JSON.parse(token.resources) as string[] }, baseUrl())
-  const [user] = await ledger.read<{ role: Role }>("select role from users where id = ? and status = 'active'", [
-    token.userId,
-  ])
-  if (user === undefined) throw new Failure('invalid_api_token', { message: 'The person may not sign in any more' })
-  const scope = JSON.parse(token.scope) as string[]
+  requireAudience(token, baseUrl())
+  const user = await userById(ledger).get({ id: token.userId })
+  if (user?.status !== 'active')
+    throw new Failure('invalid_api_token', { message: 'The person may not sign in any more' })
+  const { scope } = token
   return {
     ...anonymous,
     kind: 'token',
@@ -112,7 +147,7 @@ async function delegatedPrincipal(options: AuthenticatorOptions, hash: string): 
     name: `oauth-grant:${token.grantId}`,
     tokenId: token.id,
     userId: token.userId,
-    eventTeamId: (JSON.parse(token.teamIds) as string[])[0] ?? null,
+    eventTeamId: token.teamIds[0] ?? null,
     restricted: true,
     limited: true,
     roles: [user.role],
@@ -133,7 +168,7 @@ async function limitedToUser(
 ): Promise<Pick<Principal, 'roles' | 'permissions'>> {
   const permissions = permissionsWithin(purpose, given)
   if (userId === null || purpose === 'gateway_runtime') return { roles: given, permissions }
-  const [user] = await ledger.read<{ role: Role }>('select role from users where id = ?', [userId])
+  const user = await userById(ledger).get({ id: userId })
   if (user === undefined) return { roles: [], permissions: new Set() }
   return {
     roles: [...new Set(given.flatMap((role) => narrowerRole(role, user.role)))],
@@ -153,22 +188,20 @@ function permissionsWithin(purpose: string, roles: readonly Role[]): ReadonlySet
 }
 
 async function refuse({ ledger }: AuthenticatorOptions, id: string, status: 'revoked' | 'rotated' | 'expired') {
-  const [organization] = await ledger.read<{ id: string }>('select id from organizations')
-  const resource = tokenResourceName(organization?.id ?? '', id)
+  const resource = tokenResourceName((await organizationId(ledger)) ?? '', id)
   if (status === 'expired') throw new Failure('tokens.expired', { message: `${resource} has expired` })
   throw new Failure('invalid_api_token', { message: `${resource} was ${status}` })
 }
 
 async function sessionPrincipal(options: AuthenticatorOptions, hash: string): Promise<Principal> {
   const { state, ledger, clock } = options
-  const [row] = await ledger.read('select * from runtime_sessions where hash = ?', [hash])
-  if (row === undefined) throw new Failure('invalid_api_token')
-  const session = fromRow(runtimeSessions, row)
+  const session = await sessionByHash(ledger).get({ hash })
+  if (session === undefined) throw new Failure('invalid_api_token')
   if (clock.now() >= session.expiresAt) throw new Failure('session_expired')
   // A session ends with its runtime token (fleet/README.md, Trust).
-  const [token] = await state.read('select * from tokens where id = ? and deleted = 0', [session.tokenId])
+  const token = await tokenById(state).get({ id: session.tokenId })
   if (token === undefined) throw new Failure('invalid_api_token')
-  const status = tokenStatus(fromRow(tokens, token), clock.now())
+  const status = tokenStatus(token, clock.now())
   if (status !== 'active') await refuse(options, session.tokenId, status)
   return runtimePrincipal(session)
 }

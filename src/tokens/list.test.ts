@@ -1,12 +1,14 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/testing/installation.ts'
+import { condition, query } from '../store/query.ts'
+import { tokens as ledgerTokens } from '../store/schema/ledger/tokens.ts'
 import { createToken } from './changes/create.ts'
 import { tokenStatus } from './governed-token.ts'
 import { type DepletionView, uncounted } from './limits/depletion.ts'
 import { statusCondition } from './limits/status-condition.ts'
 import { listTokens, listTokensQuery } from './list.ts'
 import { tokenStatuses } from './record.ts'
-import { openToken, type StoredToken } from './stored-token.ts'
+import type { StoredToken } from './stored-token.ts'
 import { temporaryApi } from './testing/api.ts'
 import { createTokenBody } from './token-body.ts'
 import { type TokenViews, tokenViews } from './views.ts'
@@ -104,12 +106,15 @@ test('the status filters agree with the shown status at every instant around its
     return token.maxBudget === 1 ? 'budget_exhausted' : token.maxRequests === 1 ? 'request_exhausted' : 'active'
   }
   for (const now of [0, 9, 10, 11, 19, 20, 21]) {
-    const tokens = (await ledger.read('select * from tokens')).map(openToken)
+    const tokens = await query(ledger).select().from(ledgerTokens)
     const views = await tokenViews(ledger, made.owner, { now, depletion })
     expect(views.total).toBe(tokens.length)
     for (const status of tokenStatuses) {
-      const { sql, args } = statusCondition(status, now, depletion)
-      const found = await ledger.read<{ id: string }>(`select id from tokens where ${sql} order by id`, args)
+      const found = await query(ledger)
+        .select()
+        .from(ledgerTokens)
+        .where(statusCondition(status, now, depletion))
+        .orderBy(ledgerTokens.id)
       const expected = tokens.filter((token) => shown(token, now) === status)
       expect(found.map(({ id }) => id)).toEqual(expected.map(({ id }) => id).toSorted())
       expect(views.by_status[status] ?? 0).toBe(expected.length)
@@ -135,7 +140,7 @@ test('the stored counts follow tokens that are created, moved to a team and remo
 
 test('filters and counts of ended tokens use an index of their own', async () => {
   for (const status of ['revoked', 'rotated', 'expired'] as const) {
-    const { sql, args } = statusCondition(status, 1, depletion)
+    const { sql, args } = condition(statusCondition(status, 1, depletion))
     const plan = await made.store.ledger.read<{ detail: string }>(
       `explain query plan select * from tokens where ${sql} order by id desc limit 101`,
       args,

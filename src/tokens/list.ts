@@ -3,18 +3,21 @@
  * page and moves nothing. A cursor contains the last id and a digest of its filters. It is not secret, but cannot be
  * used with other filters.
  */
+import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm'
+import type { AnySQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
 import { pageLimit } from '../api/page.ts'
 import { keyClasses } from '../identity/key-class.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { Database } from '../store/open.ts'
-import type { Statement } from '../store/statement.ts'
+import { query } from '../store/query.ts'
+import { tokens } from '../store/schema/ledger/tokens.ts'
 import { purposes } from './governed-token.ts'
 import type { DepletionView } from './limits/depletion.ts'
 import { statusCondition } from './limits/status-condition.ts'
 import { tokenStatuses } from './record.ts'
-import { openToken, type StoredToken } from './stored-token.ts'
+import type { StoredToken } from './stored-token.ts'
 import { visibleTokens } from './visibility.ts'
 
 export const listTokensQuery = z.strictObject({
@@ -43,31 +46,35 @@ export async function listTokens(
   { limit, cursor, ...filters }: ListTokensQuery,
   { now, depletion }: { now: number; depletion: DepletionView },
 ): Promise<TokenPage> {
-  const conditions = [visibleTokens(principal), ...conditionsOf(filters, now, depletion)]
-  if (cursor !== undefined) conditions.push({ sql: 'id < ?', args: [readCursor(cursor, digestable(filters))] })
-  const rows = await ledger.read(
-    `select * from tokens where ${conditions.map(({ sql }) => sql).join(' and ')} order by id desc limit ?`,
-    [...conditions.flatMap(({ args }) => args), limit + 1],
-  )
-  const tokens = rows.slice(0, limit).map(openToken)
-  const last = rows.length > limit ? tokens.at(-1) : undefined
-  return { tokens, nextCursor: last === undefined ? null : writeCursor(last.id, digestable(filters)) }
+  const start = cursor === undefined ? undefined : lt(tokens.id, readCursor(cursor, digestable(filters)))
+  const rows = await query(ledger)
+    .select()
+    .from(tokens)
+    .where(and(visibleTokens(principal), ...conditionsOf(filters, now, depletion), start))
+    .orderBy(desc(tokens.id))
+    .limit(limit + 1)
+  const page = rows.slice(0, limit)
+  const last = rows.length > limit ? page.at(-1) : undefined
+  return { tokens: page, nextCursor: last === undefined ? null : writeCursor(last.id, digestable(filters)) }
 }
 
-function conditionsOf(filters: Filters, now: number, depletion: DepletionView): Statement[] {
-  const { status } = filters
+function conditionsOf(filters: Filters, now: number, depletion: DepletionView): (SQL | undefined)[] {
+  const { purpose, status, key_class, team_id, gateway_id, name } = filters
+  const given = (column: AnySQLiteColumn, value: string | undefined) =>
+    value === undefined ? undefined : eq(column, value)
   // Ended tokens have an index of their own; with the unary plus the planner does not walk a larger one instead.
-  const plus = status === undefined || status === 'active' ? '' : '+'
-  const conditions: Statement[] = (['purpose', 'key_class'] as const).flatMap((column) => {
-    const value = filters[column]
-    return value === undefined ? [] : [{ sql: `${plus}${column} = ?`, args: [value] }]
-  })
-  for (const column of ['team_id', 'gateway_id'] as const) {
-    const value = filters[column]
-    if (value !== undefined) conditions.push({ sql: `${column} = ?`, args: [value] })
-  }
-  if (filters.name !== undefined) conditions.push({ sql: 'instr(lower(name), lower(?)) > 0', args: [filters.name] })
-  return status === undefined ? conditions : [...conditions, statusCondition(status, now, depletion)]
+  const minor = (column: AnySQLiteColumn, value: string | undefined) =>
+    value === undefined || status === undefined || status === 'active'
+      ? given(column, value)
+      : sql`+${column} = ${value}`
+  return [
+    minor(tokens.purpose, purpose),
+    minor(tokens.keyClass, key_class),
+    given(tokens.teamId, team_id),
+    given(tokens.gatewayId, gateway_id),
+    name === undefined ? undefined : sql`instr(lower(${tokens.name}), lower(${name})) > 0`,
+    status === undefined ? undefined : statusCondition(status, now, depletion),
+  ]
 }
 
 /** The filters in a fixed order, whatever order they were asked in. */

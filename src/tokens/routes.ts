@@ -12,6 +12,7 @@ import { recordingRefusal } from './creation/refusal.ts'
 import type { TokenDependencies } from './dependencies.ts'
 import { alertSchema, listAlerts, listAlertsQuery } from './limits/alerts.ts'
 import { listTokens, listTokensQuery } from './list.ts'
+import { organizationId } from './organization.ts'
 import { tokenRecord, tokenRecordSchema } from './record.ts'
 import { idParams, type ToRecord, type ToRecords, tokenValue } from './route-parts.ts'
 import { createTokenBody } from './token-body.ts'
@@ -155,9 +156,9 @@ function organizationOf(ledger: Database): () => Promise<string> {
   let known: string | null = null
   return async () => {
     if (known !== null) return known
-    const [organization] = await ledger.read<{ id: string }>('select id from organizations')
-    if (organization === undefined) throw new Error('There is no organization: the first start has not run')
-    known = organization.id
-    return known
+    const organization = await organizationId(ledger)
+    if (organization === null) throw new Error('There is no organization: the first start has not run')
+    known = organization
+    return organization
   }
 }

@@ -2,12 +2,15 @@
  * Whether a secret belongs to a usable token, for programs that accept tokens of this installation
  * (handbook/tokens.md).
  */
+import { and, eq } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Principal } from '../identity/principal.ts'
 import { hashSecret, secretKind } from '../identity/secret.ts'
+import { query } from '../store/query.ts'
+import { tokens as ledgerTokens } from '../store/schema/ledger/tokens.ts'
+import { tokens as stateTokens } from '../store/schema/state/tokens.ts'
 import type { TokenDependencies } from './dependencies.ts'
 import { tokenStatus } from './governed-token.ts'
-import { openToken } from './stored-token.ts'
 import { visibleTokens } from './visibility.ts'
 
 export const validationSchema = z.union([
@@ -27,16 +30,11 @@ export async function validateToken(
   now: number,
 ): Promise<Validation> {
   if (secretKind(secret) !== 'token') return { valid: false, reason: 'malformed' }
-  const [found] = await state.read<{ id: string }>('select id from tokens where hash = ? and deleted = 0', [
-    hashSecret(secret),
-  ])
-  const visible = visibleTokens(principal)
-  const [row] =
-    found === undefined
-      ? []
-      : await ledger.read(`select * from tokens where id = ? and ${visible.sql}`, [found.id, ...visible.args])
-  if (row === undefined) return { valid: false, reason: 'unknown' }
-  const token = openToken(row)
+  const known = and(eq(stateTokens.hash, hashSecret(secret)), eq(stateTokens.deleted, 0))
+  const found = await query(state).select({ id: stateTokens.id }).from(stateTokens).where(known).get()
+  const seen = and(eq(ledgerTokens.id, found?.id ?? ''), visibleTokens(principal))
+  const token = found && (await query(ledger).select().from(ledgerTokens).where(seen).get())
+  if (token === undefined) return { valid: false, reason: 'unknown' }
   const byTime = tokenStatus(token, now)
   const status = byTime === 'active' ? ((await depletion.read([token])).get(token.id)?.status ?? byTime) : byTime
   return status === 'active' ? { valid: true, token_id: token.id } : { valid: false, reason: status }

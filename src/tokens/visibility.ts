@@ -3,32 +3,36 @@
  * user's token those of the user's teams and the user's own, and an unbound token or a session all. Invisible tokens
  * are answered with 404.
  */
+import { and, eq, inArray, or, type SQL } from 'drizzle-orm'
 import { Failure } from '../failure.ts'
 import type { Role } from '../identity/permissions.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { Database } from '../store/open.ts'
-import type { Statement } from '../store/statement.ts'
-import { openToken, type StoredToken } from './stored-token.ts'
+import { query, subquery } from '../store/query.ts'
+import { memberships } from '../store/schema/ledger/people.ts'
+import { tokens } from '../store/schema/ledger/tokens.ts'
+import type { StoredToken } from './stored-token.ts'
 
 /** The roles that read tokens of others; without one of them a caller sees only what is the caller's own. */
-const readsOthers = new Set<Role>(['owner', 'admin', 'operator', 'auditor'])
+const readers = new Set<Role>(['owner', 'admin', 'operator', 'auditor'])
 
-/** A condition on the ledger's `tokens`. */
-export function visibleTokens(principal: Principal): Statement {
-  const { kind, teamId, userId, tokenId, roles } = principal
-  if (!roles.some((role) => readsOthers.has(role))) return { sql: '(user_id = ? or id = ?)', args: [userId, tokenId] }
-  if (teamId !== null) return { sql: 'team_id = ?', args: [teamId] }
-  if (kind === 'session' || userId === null) return { sql: '1', args: [] }
-  return {
-    sql: '(user_id = ? or team_id in (select team_id from memberships where user_id = ?))',
-    args: [userId, userId],
-  }
+export const readsOthers = ({ roles }: Pick<Principal, 'roles'>): boolean => roles.some((role) => readers.has(role))
+
+/** A condition on the ledger's `tokens`; undefined: all of them. */
+export function visibleTokens(principal: Principal): SQL | undefined {
+  const { kind, teamId, userId, tokenId } = principal
+  const own = userId === null ? undefined : eq(tokens.userId, userId)
+  if (!readsOthers(principal)) return or(own, eq(tokens.id, tokenId ?? ''))
+  if (teamId !== null) return eq(tokens.teamId, teamId)
+  if (kind === 'session' || userId === null) return undefined
+  const teams = subquery.select({ id: memberships.teamId }).from(memberships).where(eq(memberships.userId, userId))
+  return or(own, inArray(tokens.teamId, teams))
 }
 
 /** The token of this id. Throws `not_found` where there is none that the principal sees. */
 export async function requireToken(ledger: Database, principal: Principal, id: string): Promise<StoredToken> {
-  const visible = visibleTokens(principal)
-  const [row] = await ledger.read(`select * from tokens where id = ? and ${visible.sql}`, [id, ...visible.args])
-  if (row === undefined) throw new Failure('not_found', { message: 'There is no such token' })
-  return openToken(row)
+  const seen = and(eq(tokens.id, id), visibleTokens(principal))
+  const token = await query(ledger).select().from(tokens).where(seen).get()
+  if (token === undefined) throw new Failure('not_found', { message: 'There is no such token' })
+  return token
 }

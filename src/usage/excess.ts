@@ -9,10 +9,12 @@
  * So a limit can be exceeded only by requests that were running when a new worst excess was seen, each by the
  * difference. Later requests are admitted only if the limit covers the excess too.
  */
+import { eq } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Event } from '../events/event.ts'
 import { fromNano, toNano } from '../lib/money.ts'
-import { newStateVersion } from '../store/rows.ts'
+import { insert, newStateVersion, statement, update } from '../store/query.ts'
+import { excesses } from '../store/schema/state/limits.ts'
 import type { Statement } from '../store/statement.ts'
 import { countsMoney } from './account-name.ts'
 import { maxAmount } from './lease/lease.ts'
@@ -83,11 +85,14 @@ export interface UnpublishedExcess {
 export const unpublishedExcesses = `select provider_id, model, amount, told, token_id from usage_excesses where amount > told`
 
 /** The change of the state that publishes an excess to gateways. */
-export const publishExcess = ({ provider_id, model, amount }: UnpublishedExcess): Statement => ({
-  sql: `insert into excesses (id, provider_id, model, amount, version) values (?, ?, ?, ?, ${newStateVersion})
-    on conflict (id) do update set amount = excluded.amount, version = excluded.version, deleted = 0`,
-  args: [excessId(provider_id, model), provider_id, model, amount],
-})
+export const publishExcess = ({ provider_id, model, amount }: UnpublishedExcess): Statement => {
+  const row = { amount, version: newStateVersion, deleted: 0 }
+  return statement(
+    insert(excesses)
+      .values({ id: excessId(provider_id, model), providerId: provider_id, model, ...row })
+      .onConflictDoUpdate({ target: excesses.id, set: row }),
+  )
+}
 
 /** The ledger's part of the same change. Fails if another control plane was first. */
 export const markPublished = ({ provider_id, model, amount, told }: UnpublishedExcess): Statement[] => [
@@ -105,10 +110,11 @@ export const markPublished = ({ provider_id, model, amount, told }: UnpublishedE
 /** Deletes an excess from the state and the ledger. */
 export const forgetExcess = (providerId: string, model: string): { state: Statement[]; ledger: Statement[] } => ({
   state: [
-    {
-      sql: `update excesses set deleted = 1, version = ${newStateVersion} where id = ?`,
-      args: [excessId(providerId, model)],
-    },
+    statement(
+      update(excesses)
+        .set({ deleted: 1, version: newStateVersion })
+        .where(eq(excesses.id, excessId(providerId, model))),
+    ),
   ],
   ledger: [{ sql: 'delete from usage_excesses where provider_id = ? and model = ?', args: [providerId, model] }],
 })

@@ -97,7 +97,7 @@ export async function connectWorker(
     connected: () => open().catch(() => false),
     heartbeat: ({ version, history, nonce }) =>
       call('heartbeat', session, { ...held(), acknowledged_version: version, history, nonce }),
-    reportRevocations: (history) => call('denials', session, { ...held(), history, denials }),
+    reportRevocations: (history) => call('revocations', session, { ...held(), history, revocations: denials }),
     renewCredential: async () => credential.parse(await call('credential', session, {})).state,
     close: async () => ending.abort(),
   }

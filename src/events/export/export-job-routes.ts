@@ -9,7 +9,7 @@ import { cutPage, pageQuery, startOf } from '../../api/page.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Database } from '../../store/open.ts'
-import { insertRow } from '../../store/rows.ts'
+import { insert, statement } from '../../store/query.ts'
 import { exportJobs } from '../../store/schema/ledger/events.ts'
 import type { Statement } from '../../store/statement.ts'
 import { controlPlaneEvent, versionNow } from '../control-plane-event.ts'
@@ -124,19 +124,21 @@ async function createJob(
   const id = newId()
   // Beyond what a row can be read with, where somebody has moved an event: what stands there is left out.
   const last = await lastPosition(ledger)
-  const row = insertRow(exportJobs, {
-    id,
-    state: 'queued',
-    format: body.format,
-    since,
-    until: body.until === undefined ? null : Date.parse(body.until),
-    sees: JSON.stringify(await visible(principal)),
-    lastPosition: typeof last === 'number' ? last : Number.MAX_SAFE_INTEGER,
-    createdBy: principal.name,
-    teamId: principal.teamId,
-    createdAt: now,
-    requestId,
-  })
+  const row = statement(
+    insert(exportJobs).values({
+      id,
+      state: 'queued',
+      format: body.format,
+      since,
+      until: body.until === undefined ? null : Date.parse(body.until),
+      sees: JSON.stringify(await visible(principal)),
+      lastPosition: typeof last === 'number' ? last : Number.MAX_SAFE_INTEGER,
+      createdBy: principal.name,
+      teamId: principal.teamId,
+      createdAt: now,
+      requestId,
+    }),
+  )
   const room = {
     sql: `insert into guards (holds) select 0 where (
       select count(*) from export_jobs where state in ('queued', 'processing')) >= ${unfinishedAtMost}`,

@@ -9,7 +9,7 @@ import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Database } from '../../store/open.ts'
-import { fromRow } from '../../store/rows.ts'
+import { query, textCondition } from '../../store/query.ts'
 import { exportJobs } from '../../store/schema/ledger/events.ts'
 import type { Statement } from '../../store/statement.ts'
 import { controlPlaneEvent, versionNow } from '../control-plane-event.ts'
@@ -88,11 +88,8 @@ export const publicJob = (job: ExportJob, now: number): z.infer<typeof exportJob
 
 /** Jobs that meet a condition, in order of creation. */
 export async function readJobs(ledger: Database, condition: Statement, limit: number): Promise<ExportJob[]> {
-  const rows = await ledger.read(`select * from export_jobs where ${condition.sql} order by id limit ?`, [
-    ...condition.args,
-    limit,
-  ])
-  return rows.map((row) => fromRow(exportJobs, row))
+  const which = textCondition(condition)
+  return await query(ledger).select().from(exportJobs).where(which).orderBy(exportJobs.id).limit(limit)
 }
 
 /** A change of a job that holds only while the condition does. Otherwise its transaction fails. */

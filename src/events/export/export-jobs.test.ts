@@ -239,11 +239,11 @@ test('removes a file at the end of its time and says so', async () => {
   expect(await recorded()).toEqual(['export.created', 'export.completed', 'export.expired'])
 })
 
-test('an export that needs too much room fails with the reason and leaves nothing', async () => {
+test('an export that needs too much space fails with the reason and leaves nothing', async () => {
   await keep(50)
   const { ask, json, done, directory: files } = controlPlane('one', { export_limit_bytes: 2000 })
   const { id } = await json('', { since: '1h', format: 'json' })
-  expect(await done(id)).toMatchObject({ status: 'failed', error: expect.stringContaining('room') })
+  expect(await done(id)).toMatchObject({ status: 'failed', error: expect.stringContaining('use all their space') })
   expect((await ask(`/${id}/download`)).status).toBe(409)
   expect(readdirSync(files)).toEqual(['owner'])
   expect(await recorded()).toEqual(['export.created', 'export.failed'])

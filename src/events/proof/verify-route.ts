@@ -71,6 +71,7 @@ export function verifyRoutes({
       {
         access: 'events:export',
         answers: ['application/x-ndjson'],
+        failures: [409],
         response: verifyLineSchema,
         query: z.strictObject({
           since: sinceSchema.optional(),
@@ -91,6 +92,7 @@ export function verifyRoutes({
     .post('/v1/events/verify', ({ principal, body, request: { signal } }) => verify(principal, body, signal), {
       access: 'events:export',
       answers: ['application/x-ndjson'],
+      failures: [409],
       response: verifyLineSchema,
       body: z.strictObject({
         since: sinceSchema.optional(),

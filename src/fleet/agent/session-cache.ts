@@ -9,11 +9,12 @@
  * Sessions that are unknown or no longer valid are left to the databases, which also give the reason.
  */
 
+import { eq } from 'drizzle-orm'
 import type { Principal } from '../../identity/principal.ts'
 import { bearerSecret, hashSecret, secretKind } from '../../identity/secret.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
-import { fromRow } from '../../store/rows.ts'
+import { query } from '../../store/query.ts'
 import { runtimeSessions } from '../../store/schema/ledger/fleet.ts'
 import { type RuntimeSessionRow, runtimePrincipal } from '../../tokens/authenticate.ts'
 import { stateWaitMs } from '../../usage/known-limit-rows.ts'
@@ -54,9 +55,8 @@ export class SessionCache {
     const known = this.#found.get(hash)
     if (known !== undefined && clock.monotonic() < known.until) return known.session
     this.#found.delete(hash)
-    const [row] = await ledger.read('select * from runtime_sessions where hash = ?', [hash])
-    if (row === undefined) return null
-    const session = fromRow(runtimeSessions, row)
+    const session = await query(ledger).select().from(runtimeSessions).where(eq(runtimeSessions.hash, hash)).get()
+    if (session === undefined) return null
     if (this.#found.size >= maxRemembered) this.#found.clear()
     this.#found.set(hash, { session, until: clock.monotonic() + rememberedMs })
     return session

@@ -13,10 +13,12 @@
  * is being made is pending in the ledger (events/README.md, A change and its event). So the ledger has as many tokens
  * as the state, or more if the state was restored, but never fewer.
  */
+import { gt } from 'drizzle-orm'
 import { rememberStateHead } from '../../events/change.ts'
 import { Failure } from '../../failure.ts'
 import type { Head } from '../../store/propagation.ts'
-import type { Row } from '../../store/statement.ts'
+import { query } from '../../store/query.ts'
+import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
 import { scopeDetails, tokenEvent } from '../../tokens/creation/minting.ts'
 import { followState, insertToken, openStateToken } from '../../tokens/stored-token.ts'
 import type { FleetOptions } from './options.ts'
@@ -120,23 +122,35 @@ async function takeOver(options: Options): Promise<number> {
   const { state, ledger } = options
   let taken = 0
   for (let after = ''; ; ) {
-    const page = await state.read('select * from tokens where id > ? order by id limit ?', [after, pageRows])
-    const tokens = new Map(page.map((row) => [String(row.id), row]))
+    const page = await query(state)
+      .select()
+      .from(stateTokens)
+      .where(gt(stateTokens.id, after))
+      .orderBy(stateTokens.id)
+      .limit(pageRows)
+    const tokens = new Map(page.map((row) => [row.id, row]))
     const behind = await ledger.read<Behind>(
       `select value ->> 'id' as id, t.id is null as lacks, t.revoked_at as revokedAt
         from json_each(?) left join tokens t on t.id = value ->> 'id'
         where coalesce(t.version, -1) < value ->> 'version' and not ${isPending("value ->> 'id'")}`,
       [JSON.stringify(page.map(({ id, version }) => ({ id, version })))],
     )
-    for (const found of behind) if (await takeOverOne(options, found, tokens.get(found.id) ?? {})) taken += 1
+    for (const found of behind) {
+      const row = tokens.get(found.id)
+      if (row !== undefined && (await takeOverOne(options, found, row))) taken += 1
+    }
     const last = page.at(-1)
     if (last === undefined || page.length < pageRows) return taken
-    after = String(last.id)
+    after = last.id
   }
 }
 
 /** False if another control plane was faster. */
-async function takeOverOne(options: Options, { id, lacks, revokedAt }: Behind, row: Row): Promise<boolean> {
+async function takeOverOne(
+  options: Options,
+  { id, lacks, revokedAt }: Behind,
+  row: typeof stateTokens.$inferSelect,
+): Promise<boolean> {
   const { token, only } = openStateToken(row)
   const changed = token.revokedAt !== null && revokedAt === null ? 'token.revoked' : 'token.updated'
   const event = tokenEvent(

@@ -11,12 +11,14 @@
  * OAuth access tokens are in the state only. The ledger has their grants, and an event for each that was revoked by
  * itself. The rights of their persons are marked to be applied again.
  */
+import { and, eq, isNull } from 'drizzle-orm'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { Event } from '../../events/event.ts'
 import { type Change, versionArgument } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
 import { anonymous } from '../../identity/principal.ts'
-import { newStateVersion } from '../../store/rows.ts'
+import { condition, hasRow, newStateVersion, statement, update } from '../../store/query.ts'
+import { oauthTokens, tokens } from '../../store/schema/state/tokens.ts'
 import type { FleetOptions } from './options.ts'
 
 const pageRows = 1000
@@ -127,7 +129,7 @@ async function revokeAgain(options: Options, token: ReadmittedToken, knownBy: st
   const { clock } = options
   const revocation = JSON.stringify({ by: restorer.name, emergency: false, explanation: null })
   const event = restoredEvent(options, 'token.revoked', token, { known_by: knownBy })
-  return await changeUnlessRevoked(options, 'tokens', token, {
+  return await changeUnlessRevoked(options, tokens, token, {
     event,
     ledger: [
       {
@@ -143,7 +145,7 @@ async function revokeAccessAgain(options: Options, token: RevivedAccess, knownBy
   const { client_id, grant_id, user_id } = token
   const event = restoredEvent(options, 'oauth.token_revoked', token, { client_id, grant_id, known_by: knownBy })
   const attribution = { ...event.event_attribution, user_id, oauth_client_id: client_id }
-  return await changeUnlessRevoked(options, 'oauth_tokens', token, {
+  return await changeUnlessRevoked(options, oauthTokens, token, {
     event: { ...event, event_attribution: attribution },
     ledger: [],
   })
@@ -175,19 +177,16 @@ const restoredEvent = (
 
 async function changeUnlessRevoked(
   { clock, recorder }: Options,
-  table: 'tokens' | 'oauth_tokens',
+  table: typeof tokens | typeof oauthTokens,
   { id, hash }: Pick<ReadmittedToken, 'id' | 'hash'>,
   { event, ledger }: Pick<Change, 'event' | 'ledger'>,
 ): Promise<boolean> {
   try {
     await recorder().change({
       event,
-      guard: { sql: `select revoked_at is null from ${table} where id = ?`, args: [id] },
+      guard: condition(hasRow(table, and(eq(table.id, id), isNull(table.revokedAt)))),
       state: [
-        {
-          sql: `update ${table} set revoked_at = ?, version = ${newStateVersion} where id = ?`,
-          args: [clock.now(), id],
-        },
+        statement(update(table).set({ revokedAt: clock.now(), version: newStateVersion }).where(eq(table.id, id))),
       ],
       ledger,
       deny: [hash],

@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { seal, unseal } from '../../lib/seal.ts'
 import type { KeyStore } from '../../providers/credentials.ts'
-import { keepSecret, openSecret } from '../../store/keys/master-key.ts'
+import { forgetSecret, keepSecret, openSecret } from '../../store/keys/master-key.ts'
 import type { Statement } from '../../store/statement.ts'
 
 export const serverCredentialsSchema = z.object({
@@ -45,7 +45,4 @@ export async function openServerKey({ ledger, masterKey }: KeyStore, id: string)
 export const keepServerKey = ({ masterKey }: KeyStore, id: string, dataKey: Uint8Array, now: number): Statement =>
   keepSecret(masterKey, keyName(id), Buffer.from(dataKey).toString('base64'), now)
 
-export const forgetServerKey = (id: string): Statement => ({
-  sql: 'delete from secrets where name = ?',
-  args: [keyName(id)],
-})
+export const forgetServerKey = (id: string): Statement => forgetSecret(keyName(id))

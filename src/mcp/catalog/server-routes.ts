@@ -1,4 +1,5 @@
 /** `/v1/catalog/mcp-servers`: which MCP servers there are, how they are reached, and by which secrets, which never come out. */
+import { and, eq, gt, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
@@ -6,21 +7,21 @@ import { pageQuery } from '../../api/page.ts'
 import { idParams } from '../../api/resource.ts'
 import { Failure } from '../../failure.ts'
 import {
-  all,
+  atVersion,
   type CatalogCall,
   type CatalogDependencies,
   changeCatalog,
+  holds,
   madeAt,
   missing,
-  none,
+  nameIsFree,
   recordPage,
-  some,
   wrong,
 } from '../../providers/catalog/catalog-change.ts'
 import { recordRoutes } from '../../providers/record-routes.ts'
-import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
-import { mcpServers } from '../../store/schema/state/catalog.ts'
-import type { Statement } from '../../store/statement.ts'
+import { insert, newStateVersion, query, remove, statement, update } from '../../store/query.ts'
+import { mcpOffers } from '../../store/schema/ledger/policies.ts'
+import { mcpApprovals, mcpBaselines, mcpServers } from '../../store/schema/state/catalog.ts'
 import { checkAddress, type ServerAddress } from '../servers/server-address.ts'
 import {
   forgetServerKey,
@@ -90,9 +91,10 @@ export const mcpServerRoutes = (deps: CatalogDependencies) =>
 
 /** The MCP server of this id. Throws `not_found`. */
 export async function requireServer({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ServerRow> {
-  const [row] = await state.read('select * from mcp_servers where id = ? and deleted = 0', [id])
+  const found = and(eq(mcpServers.id, id), eq(mcpServers.deleted, 0))
+  const row = await query(state).select().from(mcpServers).where(found).get()
   if (row === undefined) throw missing('MCP server')
-  return fromRow(mcpServers, row)
+  return row
 }
 
 async function createServer(deps: CatalogDependencies, call: CatalogCall, body: CreateMcpServer) {
@@ -108,11 +110,10 @@ async function createServer(deps: CatalogDependencies, call: CatalogCall, body: 
   await changeCatalog(deps, call, {
     type: 'catalog.created',
     details: { mcp_server_id: id, name, approval, enabled, ...said(reached) },
-    guard: all(nameIsFree(name, id)),
+    guard: nameIsFree(mcpServers, name, id),
     state: [
-      insertRow(
-        mcpServers,
-        {
+      statement(
+        insert(mcpServers).values({
           id,
           name,
           url: reached.url,
@@ -121,8 +122,9 @@ async function createServer(deps: CatalogDependencies, call: CatalogCall, body: 
           timeouts: jsonOrNull(body.timeouts),
           approval,
           enabled: enabled ? 1 : 0,
-        },
-        { position: '(select coalesce(max(position), 0) + 1 from mcp_servers)', version: newStateVersion },
+          position: sql`(select coalesce(max(position), 0) + 1 from ${mcpServers})`,
+          version: newStateVersion,
+        }),
       ),
     ],
     ledger: [keepServerKey(deps, id, dataKey, deps.clock.now())],
@@ -131,9 +133,15 @@ async function createServer(deps: CatalogDependencies, call: CatalogCall, body: 
 }
 
 async function listServers(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
-  const { records, next_cursor } = await recordPage(deps, asked, {
-    table: 'mcp_servers',
-    read: (row) => fromRow(mcpServers, row),
+  const { records, next_cursor } = await recordPage(asked, {
+    list: 'mcp_servers',
+    read: (after, count) =>
+      query(deps.state)
+        .select()
+        .from(mcpServers)
+        .where(and(gt(mcpServers.id, after), eq(mcpServers.deleted, 0)))
+        .orderBy(mcpServers.id)
+        .limit(count),
     show: (row) => serverRecord(deps, row),
   })
   return { mcp_servers: records, next_cursor }
@@ -150,21 +158,21 @@ async function updateServer(deps: CatalogDependencies, call: CatalogCall, before
   await changeCatalog(deps, call, {
     type: 'catalog.updated',
     details: { mcp_server_id: id, name, fields: Object.keys(body), ...said(reached) },
-    guard: all(atVersion(before), nameIsFree(name, id)),
+    guard: and(atVersion(mcpServers, before), nameIsFree(mcpServers, name, id)),
     state: [
-      updateRow(
-        mcpServers,
-        id,
-        {
-          name,
-          url: reached.url,
-          command: jsonOrNull(reached.command),
-          sealedCredentials: sealServerCredentials(dataKey, id, reached.credentials),
-          ...(body.timeouts === undefined ? {} : { timeouts: jsonOrNull(body.timeouts) }),
-          ...(body.approval === undefined ? {} : { approval: body.approval }),
-          ...(body.enabled === undefined ? {} : { enabled: body.enabled ? 1 : 0 }),
-        },
-        { version: newStateVersion },
+      statement(
+        update(mcpServers)
+          .set({
+            name,
+            url: reached.url,
+            command: jsonOrNull(reached.command),
+            sealedCredentials: sealServerCredentials(dataKey, id, reached.credentials),
+            ...(body.timeouts === undefined ? {} : { timeouts: jsonOrNull(body.timeouts) }),
+            ...(body.approval === undefined ? {} : { approval: body.approval }),
+            ...(body.enabled === undefined ? {} : { enabled: body.enabled ? 1 : 0 }),
+            version: newStateVersion,
+          })
+          .where(eq(mcpServers.id, id)),
       ),
     ],
     ledger: [keepServerKey(deps, id, dataKey, deps.clock.now())],
@@ -175,23 +183,29 @@ async function updateServer(deps: CatalogDependencies, call: CatalogCall, before
 async function deleteServer(deps: CatalogDependencies, call: CatalogCall, before: ServerRow) {
   const { id, name } = before
   const reply = await serverRecord(deps, before)
-  const gone = (table: string): Statement => ({
-    sql: `update ${table} set deleted = 1, version = ${newStateVersion} where server_id = ? and deleted = 0`,
-    args: [id],
-  })
+  const gone = { deleted: 1, version: newStateVersion }
   await changeCatalog(deps, call, {
     type: 'catalog.deleted',
     details: { mcp_server_id: id, name },
-    guard: all(atVersion(before)),
+    guard: atVersion(mcpServers, before),
     state: [
-      {
-        sql: `update mcp_servers set deleted = 1, sealed_credentials = null, version = ${newStateVersion} where id = ?`,
-        args: [id],
-      },
-      gone('mcp_approvals'),
-      gone('mcp_baselines'),
+      statement(
+        update(mcpServers)
+          .set({ ...gone, sealedCredentials: null })
+          .where(eq(mcpServers.id, id)),
+      ),
+      statement(
+        update(mcpApprovals)
+          .set(gone)
+          .where(and(eq(mcpApprovals.serverId, id), eq(mcpApprovals.deleted, 0))),
+      ),
+      statement(
+        update(mcpBaselines)
+          .set(gone)
+          .where(and(eq(mcpBaselines.serverId, id), eq(mcpBaselines.deleted, 0))),
+      ),
     ],
-    ledger: [forgetServerKey(id), { sql: 'delete from mcp_offers where server_id = ?', args: [id] }],
+    ledger: [forgetServerKey(id), statement(remove(mcpOffers).where(eq(mcpOffers.serverId, id)))],
   })
   return reply
 }
@@ -267,17 +281,10 @@ function requireSecretsAnew(
   }
 }
 
-const sameName = 'select 1 from mcp_servers where name = ? and id <> ? and deleted = 0'
-
-const nameIsFree = (name: string, id: string): Statement => none(sameName, [name, id])
-
 async function requireFreeName({ state }: CatalogDependencies, name: string, id: string): Promise<void> {
-  if ((await state.read(sameName, [name, id])).length === 0) return
+  if (await holds(state, nameIsFree(mcpServers, name, id))) return
   throw new Failure('conflict', { message: 'There is an MCP server of this name already', param: 'name' })
 }
-
-const atVersion = ({ id, version }: ServerRow): Statement =>
-  some('select 1 from mcp_servers where id = ? and version = ? and deleted = 0', [id, version])
 
 const jsonOrNull = (value: object | null | undefined): string | null =>
   value === null || value === undefined ? null : JSON.stringify(value)

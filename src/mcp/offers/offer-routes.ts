@@ -2,6 +2,7 @@
  * What MCP servers offer: `/v1/catalog/mcp-servers/{id}/offers` shows each definition with whether it is approved, and
  * approves one; gateways report what they see to `/v1/gateway-runtime/mcp-offers`.
  */
+import { and, eq, gt } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
@@ -11,9 +12,10 @@ import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { parseExactObject } from '../../lib/json/exact-json.ts'
-import { type CatalogCall, missing } from '../../providers/catalog/catalog-change.ts'
-import { fromRow } from '../../store/rows.ts'
+import { type CatalogCall, isThere, missing } from '../../providers/catalog/catalog-change.ts'
+import { condition, query } from '../../store/query.ts'
 import { mcpOffers } from '../../store/schema/ledger/policies.ts'
+import { mcpServers } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
 import { requireServer } from '../catalog/server-routes.ts'
 import { offerId, offerKinds, offerNameLimit } from './definition.ts'
@@ -100,14 +102,16 @@ async function listOffers(
   { limit, cursor }: { limit: number; cursor?: string | undefined },
 ) {
   await requireServer(deps, serverId)
-  const query = { list: 'mcp_offers', server: serverId }
-  const found = await deps.ledger.read('select * from mcp_offers where server_id = ? and id > ? order by id limit ?', [
-    serverId,
-    Number(startOf(cursor, query, z.string().regex(/^\d{1,15}$/)) ?? 0),
-    limit + 1,
-  ])
-  const rows = found.map((row) => fromRow(mcpOffers, row)).map((row) => ({ ...row, id: String(row.id) }))
-  const page = cutPage(rows, limit, query)
+  const filters = { list: 'mcp_offers', server: serverId }
+  const start = Number(startOf(cursor, filters, z.string().regex(/^\d{1,15}$/)) ?? 0)
+  const found = await query(deps.ledger)
+    .select()
+    .from(mcpOffers)
+    .where(and(eq(mcpOffers.serverId, serverId), gt(mcpOffers.id, start)))
+    .orderBy(mcpOffers.id)
+    .limit(limit + 1)
+  const rows = found.map((row) => ({ ...row, id: String(row.id) }))
+  const page = cutPage(rows, limit, filters)
   const approved = await approvedDigests(deps.state, serverId)
   return { offers: page.rows.map((row) => shown(row, approved)), next_cursor: page.next_cursor }
 }
@@ -142,13 +146,14 @@ async function withdrawOffer(deps: OfferDependencies, call: CatalogCall, serverI
 /** A definition that was seen, its server, and which definition of the same thing is approved. */
 async function requireOffer(deps: OfferDependencies, serverId: string, { kind, name, digest }: Named) {
   const server = await requireServer(deps, serverId)
-  const [found] = await deps.ledger.read(
-    'select * from mcp_offers where server_id = ? and kind = ? and name = ? and digest = ?',
-    [serverId, kind, name, digest],
-  )
-  if (found === undefined) throw missing('definition of this MCP server')
+  const row = await query(deps.ledger)
+    .select()
+    .from(mcpOffers)
+    .where(and(eq(mcpOffers.serverId, serverId), eq(mcpOffers.digest, digest)))
+    .get()
+  if (row?.kind !== kind || row.name !== name) throw missing('definition of this MCP server')
   const approved = (await approvedDigests(deps.state, serverId)).get(offerId(serverId, kind, name)) ?? null
-  return { server, row: fromRow(mcpOffers, found), approved }
+  return { server, row, approved }
 }
 
 interface OfferChange extends Awaited<ReturnType<typeof requireOffer>> {
@@ -168,7 +173,7 @@ async function changeOffer(
       ...{ type, principal, requestId, teamId: null, configVersion: 0, clock, newId },
       details: { mcp_server_id: server.id, server: server.name, kind, offers },
     }),
-    guard: { sql: 'select exists (select 1 from mcp_servers where id = ? and deleted = 0)', args: [server.id] },
+    guard: condition(isThere(mcpServers, server.id)),
     state: [statement],
     ledger: [],
   })

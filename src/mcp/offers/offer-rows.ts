@@ -1,8 +1,10 @@
 /** The rows of offers: definitions are in the ledger; which of them is approved is in the state. */
 
+import { and, desc, eq, inArray, ne } from 'drizzle-orm'
 import type { Database } from '../../store/open.ts'
-import { insertRow, newStateVersion } from '../../store/rows.ts'
+import { insert, newStateVersion, query, remove, statement, subquery, update } from '../../store/query.ts'
 import { mcpOffers } from '../../store/schema/ledger/policies.ts'
+import { mcpApprovals, mcpBaselines } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { OfferKind } from '../connection.ts'
 import { type Definition, offerId } from './definition.ts'
@@ -12,11 +14,12 @@ const heldKept = 5
 
 /** The approved digest of each offer of a server, by `offerId`. */
 export async function approvedDigests(state: Database, serverId: string): Promise<ReadonlyMap<string, string>> {
-  const rows = await state.read<{ id: string; digest: string }>(
-    'select id, digest from mcp_approvals where server_id = ? and deleted = 0 and digest <> ?',
-    [serverId, withdrawn],
-  )
-  return new Map(rows.map(({ id, digest }) => [id, digest]))
+  const { id, digest, deleted } = mcpApprovals
+  const rows = await query(state)
+    .select({ id, digest })
+    .from(mcpApprovals)
+    .where(and(eq(mcpApprovals.serverId, serverId), eq(deleted, 0), ne(digest, withdrawn)))
+  return new Map(rows.map((row) => [row.id, row.digest]))
 }
 
 /** Approves a definition in place of an earlier one; on first use only if there was none. */
@@ -24,11 +27,15 @@ export const approve = (
   serverId: string,
   { kind, name, digest }: Pick<Definition, 'kind' | 'name' | 'digest'>,
   where: 'replacing' | 'first',
-): Statement => ({
-  sql: `insert into mcp_approvals (id, server_id, digest, version) values (?, ?, ?, ${newStateVersion})
-    on conflict (id) do ${where === 'first' ? 'nothing' : 'update set digest = excluded.digest, version = excluded.version'}`,
-  args: [offerId(serverId, kind, name), serverId, digest],
-})
+): Statement => {
+  const approved = { digest, version: newStateVersion }
+  const made = insert(mcpApprovals).values({ id: offerId(serverId, kind, name), serverId, ...approved })
+  return statement(
+    where === 'first'
+      ? made.onConflictDoNothing()
+      : made.onConflictDoUpdate({ target: mcpApprovals.id, set: approved }),
+  )
+}
 
 /**
  * No definition has this digest. It marks an offer that is known but has no approved definition, so that first use does
@@ -39,17 +46,19 @@ const withdrawn = ''
 export const withdraw = (
   serverId: string,
   { kind, name, digest }: Pick<Definition, 'kind' | 'name' | 'digest'>,
-): Statement => ({
-  sql: `update mcp_approvals set digest = ?, version = ${newStateVersion} where id = ? and digest = ? and deleted = 0`,
-  args: [withdrawn, offerId(serverId, kind, name), digest],
-})
+): Statement => {
+  const { id, deleted } = mcpApprovals
+  const approved = and(eq(id, offerId(serverId, kind, name)), eq(mcpApprovals.digest, digest), eq(deleted, 0))
+  return statement(update(mcpApprovals).set({ digest: withdrawn, version: newStateVersion }).where(approved))
+}
 
 /** Records since when the offers of a kind are known. */
-export const beginBaseline = (serverId: string, kind: OfferKind, now: number): Statement => ({
-  sql: `insert into mcp_baselines (id, server_id, kind, made_at, version) values (?, ?, ?, ?, ${newStateVersion})
-    on conflict (id) do nothing`,
-  args: [`${serverId}/${kind}`, serverId, kind, now],
-})
+export const beginBaseline = (serverId: string, kind: OfferKind, now: number): Statement =>
+  statement(
+    insert(mcpBaselines)
+      .values({ id: `${serverId}/${kind}`, serverId, kind, madeAt: now, version: newStateVersion })
+      .onConflictDoNothing(),
+  )
 
 /** Stores a definition and deletes old unapproved ones of the same offer. */
 export function keepOffer(
@@ -58,13 +67,16 @@ export function keepOffer(
   { gatewayId, now, approved }: { gatewayId: string | null; now: number; approved: string | null },
 ): Statement[] {
   const values = { serverId, kind, name, digest, definition: text, gatewayId, firstSeenAt: now }
-  const inserted = insertRow(mcpOffers, values)
+  const own = and(eq(mcpOffers.serverId, serverId), eq(mcpOffers.kind, kind), eq(mcpOffers.name, name))
+  const tooMany = subquery
+    .select({ id: mcpOffers.id })
+    .from(mcpOffers)
+    .where(and(own, ne(mcpOffers.digest, approved ?? '')))
+    .orderBy(desc(mcpOffers.id))
+    .limit(Number.MAX_SAFE_INTEGER)
+    .offset(heldKept)
   return [
-    { sql: `${inserted.sql} on conflict (server_id, digest) do nothing`, args: inserted.args },
-    {
-      sql: `delete from mcp_offers where id in (select id from mcp_offers
-        where server_id = ? and kind = ? and name = ? and digest <> ? order by id desc limit -1 offset ?)`,
-      args: [serverId, kind, name, approved ?? '', heldKept],
-    },
+    statement(insert(mcpOffers).values(values).onConflictDoNothing()),
+    statement(remove(mcpOffers).where(inArray(mcpOffers.id, tooMany))),
   ]
 }

@@ -11,12 +11,16 @@
  *
  * A server that offers something new each time fills at most `offersLimit` rows and is then ignored.
  */
+import { and, eq, or } from 'drizzle-orm'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { parseExactly } from '../../lib/json/exact-json.ts'
 import type { Log } from '../../lib/log/log.ts'
-import type { CatalogDependencies } from '../../providers/catalog/catalog-change.ts'
+import { type CatalogDependencies, isThere } from '../../providers/catalog/catalog-change.ts'
+import { condition, isOneOf, query } from '../../store/query.ts'
+import { mcpOffers } from '../../store/schema/ledger/policies.ts'
+import { mcpBaselines, mcpServers } from '../../store/schema/state/catalog.ts'
 import { type Definition, definitionOf, offerId } from './definition.ts'
 import { firstUseMilliseconds, type OfferReport } from './offer-report.ts'
 import { approve, approvedDigests, beginBaseline, keepOffer } from './offer-rows.ts'
@@ -38,10 +42,8 @@ interface Reporter {
 export async function takeOffers(deps: OfferDependencies, reporter: Reporter, report: OfferReport) {
   const { server_id: serverId, kind } = report
   const definitions = report.definitions.map((text) => readDefinition(kind, text))
-  const [server] = await deps.state.read<{ name: string; approval: string }>(
-    'select name, approval from mcp_servers where id = ? and deleted = 0',
-    [serverId],
-  )
+  const there = and(eq(mcpServers.id, serverId), eq(mcpServers.deleted, 0))
+  const server = await query(deps.state).select().from(mcpServers).where(there).get()
   // The server was deleted meanwhile.
   if (server === undefined) return { approved: 0, held: 0 }
   const seen = await readSeen(deps, serverId, definitions)
@@ -76,28 +78,25 @@ function parsed(text: string): unknown {
 }
 
 async function readSeen({ ledger }: OfferDependencies, serverId: string, definitions: readonly Definition[]) {
-  const asked = (values: readonly string[]) => JSON.stringify(values)
-  const [counted] = await ledger.read<{ count: number }>(
-    'select count(*) as count from mcp_offers where server_id = ?',
-    [serverId],
-  )
-  const rows = await ledger.read<{ kind: string; name: string; digest: string }>(
-    `select kind, name, digest from mcp_offers where server_id = ?
-      and (digest in (select value from json_each(?)) or name in (select value from json_each(?)))`,
-    [serverId, asked(definitions.map(({ digest }) => digest)), asked(definitions.map(({ name }) => name))],
-  )
+  const { kind, name, digest } = mcpOffers
+  const own = eq(mcpOffers.serverId, serverId)
+  const digests = definitions.map((definition) => definition.digest)
+  const names = definitions.map((definition) => definition.name)
+  const rows = await query(ledger)
+    .select({ kind, name, digest })
+    .from(mcpOffers)
+    .where(and(own, or(isOneOf(digest, digests), isOneOf(name, names))))
   return {
-    count: counted?.count ?? 0,
-    digests: new Set(rows.map(({ digest }) => digest)),
-    names: new Set(rows.map(({ kind, name }) => `${kind}\n${name}`)),
+    count: await query(ledger).$count(mcpOffers, own),
+    digests: new Set(rows.map((row) => row.digest)),
+    names: new Set(rows.map((row) => `${row.kind}\n${row.name}`)),
   }
 }
 
 async function isFirstUse({ state, clock }: OfferDependencies, serverId: string, kind: string): Promise<boolean> {
-  const [baseline] = await state.read<{ made_at: number }>('select made_at from mcp_baselines where id = ?', [
-    `${serverId}/${kind}`,
-  ])
-  return baseline === undefined || clock.now() - baseline.made_at < firstUseMilliseconds
+  const own = eq(mcpBaselines.id, `${serverId}/${kind}`)
+  const baseline = await query(state).select().from(mcpBaselines).where(own).get()
+  return baseline === undefined || clock.now() - baseline.madeAt < firstUseMilliseconds
 }
 
 interface Of {
@@ -121,7 +120,7 @@ async function approveFirst(
       reason: 'mcp.first_use',
       offers: added.map(({ name, digest }) => ({ name, digest, approved_digest: null })),
     }),
-    guard: { sql: 'select exists (select 1 from mcp_servers where id = ? and deleted = 0)', args: [serverId] },
+    guard: condition(isThere(mcpServers, serverId)),
     state: [beginBaseline(serverId, kind, now), ...added.map((definition) => approve(serverId, definition, 'first'))],
     ledger: added.flatMap((definition) =>
       keepOffer(serverId, definition, { gatewayId, now, approved: definition.digest }),

@@ -7,8 +7,11 @@
  * twice as long as the one before, up to a bound, so that nobody can lock a person out for good. A success clears the
  * account, but only one attempt of the address: an attacker with an account of their own gains no guesses.
  */
+import { eq, lt, lte, sql } from 'drizzle-orm'
 import { Failure } from '../../failure.ts'
 import type { Database } from '../../store/open.ts'
+import { insert, query, remove, statement, update } from '../../store/query.ts'
+import { signInAttempts } from '../../store/schema/ledger/people.ts'
 
 export interface ThrottleRule {
   /** Attempts without a delay. */
@@ -60,40 +63,45 @@ function ipv6Network(address: string): string {
 /** Counts an attempt. Throws `sign_in_throttled` with the whole seconds to wait while the key is blocked. */
 export async function countAttempt(ledger: Database, key: string, rule: ThrottleRule, now: number): Promise<void> {
   const { free, firstDelayMilliseconds, longestDelayMilliseconds, memoryMilliseconds } = rule
-  const forgottenBefore = now - memoryMilliseconds
-  const sql = `insert into sign_in_attempts (key, attempts, blocked_until, last_at) values (?1, 1, 0, ?2)
-     on conflict (key) do update set
-       attempts = case when last_at < ?3 then 1 else attempts + 1 end,
-       blocked_until = case
-         when last_at < ?3 or attempts + 1 <= ?4 then 0
-         else ?2 + min(?6, ?5 << min(attempts - ?4, 30))
-       end,
-       last_at = ?2
-     where blocked_until <= ?2
-     returning attempts`
-  const args = [key, now, forgottenBefore, free, firstDelayMilliseconds, longestDelayMilliseconds]
-  const counted = await ledger.writeAndRead([{ sql, args }])
+  const { attempts, blockedUntil, lastAt } = signInAttempts
+  const isForgotten = sql`${lastAt} < ${now - memoryMilliseconds}`
+  const delay = sql`min(${longestDelayMilliseconds}, ${firstDelayMilliseconds} << min(${attempts} - ${free}, 30))`
+  const counted = await ledger.writeAndRead([
+    statement(
+      insert(signInAttempts)
+        .values({ key, attempts: 1, blockedUntil: 0, lastAt: now })
+        .onConflictDoUpdate({
+          target: signInAttempts.key,
+          set: {
+            attempts: sql`case when ${isForgotten} then 1 else ${attempts} + 1 end`,
+            blockedUntil: sql`case when ${isForgotten} or ${attempts} + 1 <= ${free} then 0 else ${now} + ${delay} end`,
+            lastAt: now,
+          },
+          setWhere: lte(blockedUntil, now),
+        })
+        .returning({ attempts }),
+    ),
+  ])
   if (counted.length > 0) return
-  const [row] = await ledger.read<{ blocked_until: number }>(
-    'select blocked_until from sign_in_attempts where key = ?',
-    [key],
-  )
-  const wait = Math.max(1000, (row?.blocked_until ?? now) - now)
+  const row = await query(ledger).select().from(signInAttempts).where(eq(signInAttempts.key, key)).get()
+  const wait = Math.max(1000, (row?.blockedUntil ?? now) - now)
   throw new Failure('sign_in_throttled', { retryAfter: Math.ceil(wait / 1000) })
 }
 
 /** After a success: forgets the account's attempts and takes this one back from the address. */
 export async function forgiveAttempt(ledger: Database, keys: { account: string; address: string }): Promise<void> {
+  const { attempts, key } = signInAttempts
   await ledger.write([
-    { sql: 'delete from sign_in_attempts where key = ?', args: [keys.account] },
-    {
-      sql: 'update sign_in_attempts set attempts = max(attempts - 1, 0), blocked_until = 0 where key = ?',
-      args: [keys.address],
-    },
+    statement(remove(signInAttempts).where(eq(key, keys.account))),
+    statement(
+      update(signInAttempts)
+        .set({ attempts: sql`max(${attempts} - 1, 0)`, blockedUntil: 0 })
+        .where(eq(key, keys.address)),
+    ),
   ])
 }
 
 /** Removes what no rule remembers any more. */
 export async function sweepAttempts(ledger: Database, now: number): Promise<void> {
-  await ledger.write([{ sql: 'delete from sign_in_attempts where last_at < ?', args: [now - day] }])
+  await ledger.write([statement(remove(signInAttempts).where(lt(signInAttempts.lastAt, now - day)))])
 }

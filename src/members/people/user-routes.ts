@@ -8,23 +8,14 @@ import { cutPage, pageQuery, startOf } from '../../api/page.ts'
 import { idParams } from '../../api/resource.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
-import type { Statement } from '../../store/statement.ts'
 import type { MemberDependencies } from '../dependencies.ts'
 import { changesOf, memberEvent, recordChange } from '../member-event.ts'
 import { revokeTokensOf } from '../revoke-tokens.ts'
-import { endSessionsOf } from '../sessions/session.ts'
 import { endSetupLinks } from '../sessions/setup-link.ts'
 import { newPasswordHash } from '../sessions/sign-in.ts'
 import { requireVisibleUser, visibleUsers } from '../visibility.ts'
-import {
-  assertMayChange,
-  findUser,
-  losesOwner,
-  otherOwnerGuard,
-  teamsOfUsers,
-  type UserRow,
-  userRecord,
-} from './user.ts'
+import { addUser, changeUser, findUser, hasOtherOwner, listUsers, losesOwner, teamsOfUsers } from './stored-user.ts'
+import { assertMayChange, type UserRow, userRecord } from './user.ts'
 import { newUserBody, type User, userChanges, userFilters, userSchema } from './user-resource.ts'
 
 export const userRoutes = (dependencies: MemberDependencies) => {
@@ -34,13 +25,9 @@ export const userRoutes = (dependencies: MemberDependencies) => {
     .get(
       '/v1/users',
       async ({ principal, query: { role, status, limit, cursor } }) => {
-        const visible = visibleUsers(principal)
         const filters = { role, status }
-        const found = await ledger.read<UserRow>(
-          `select * from users where id > coalesce(?, '') and role = coalesce(?, role) and status = coalesce(?, status)
-           and ${visible.sql} order by id limit ?`,
-          [startOf(cursor, filters), role ?? null, status ?? null, ...visible.args, limit + 1],
-        )
+        const start = startOf(cursor, filters) ?? ''
+        const found = await listUsers(ledger, { ...filters, visible: visibleUsers(principal), start, count: limit + 1 })
         const { rows, next_cursor } = cutPage(found, limit, filters)
         const teams = await teamsOfUsers(
           ledger,
@@ -61,18 +48,14 @@ export const userRoutes = (dependencies: MemberDependencies) => {
         assertMayChange(principal, null, role)
         const passwordHash = password === undefined ? null : await newPasswordHash(password, email, 'password')
         const [id, createdAt] = [dependencies.newId(), dependencies.clock.now()]
-        const insert: Statement = {
-          sql: `insert into users (id, email, name, role, status, password_hash, created_at)
-          values (?, ?, ?, ?, 'active', ?, ?)`,
-          args: [id, email, name, role, passwordHash, createdAt],
-        }
+        const user = { id, email, name, role, status: 'active' as const, passwordHash, createdAt }
         const event = await memberEvent(dependencies, {
           type: 'member.created',
           principal,
           requestId,
           details: { user_id: id, role, has_password: passwordHash !== null },
         })
-        await recordChange(dependencies.recorder, { event, ledger: [freeEmailGuard(email), insert] }, emailTaken)
+        await recordChange(dependencies.recorder, { event, ledger: addUser(user) }, emailTaken)
         return status(201, await answer(dependencies, id))
       },
       {
@@ -117,7 +100,7 @@ export const userRoutes = (dependencies: MemberDependencies) => {
           })
           const marks = dependencies.delegations.mark(id, dependencies.clock.now(), after.status === 'disabled')
           const ended = newPassword ? [endSetupLinks(id)] : []
-          const ledger = [...updateStatements(before, after, newPassword), ...ended, ...marks]
+          const ledger = [...changeUser(before, after, newPassword), ...ended, ...marks]
           await recordChange(dependencies.recorder, { event, ledger })
         }
         const actor = { principal, requestId }
@@ -152,41 +135,14 @@ function assertNotOwnPassword({ kind, userId }: Principal, id: string, password:
 async function changed(before: UserRow, changes: z.infer<typeof userChanges>): Promise<UserRow> {
   const { password, name = before.name, role = before.role, status = before.status } = changes
   const passwordHash =
-    password === undefined ? before.password_hash : await newPasswordHash(password, before.email, 'password')
-  return { ...before, name, role, status, password_hash: passwordHash }
+    password === undefined ? before.passwordHash : await newPasswordHash(password, before.email, 'password')
+  return { ...before, name, role, status, passwordHash }
 }
-
-function updateStatements(before: UserRow, after: UserRow, newPassword: boolean): Statement[] {
-  const { id, version } = before
-  const update: Statement = {
-    sql: `update users set name = ?, role = ?, status = ?, password_hash = ?, version = version + 1 where id = ?`,
-    args: [after.name, after.role, after.status, after.password_hash, id],
-  }
-  return [
-    {
-      sql: 'insert into guards (holds) select 0 where not exists (select 1 from users where id = ? and version = ?)',
-      args: [id, version],
-    },
-    ...(losesOwner(before, after) ? [otherOwnerGuard(id)] : []),
-    update,
-    ...(newPassword || after.status === 'disabled' ? endSessionsOf(id) : []),
-  ]
-}
-
-/** Addresses of before may hold capitals, which the column's own constraint tells apart. */
-const freeEmailGuard = (email: string): Statement => ({
-  sql: 'insert into guards (holds) select 0 where exists (select 1 from users where lower(email) = ?)',
-  args: [email],
-})
 
 const emailTaken = { message: 'Somebody has this e-mail address already', param: 'email' }
 
 async function requireOtherOwner({ ledger }: MemberDependencies, id: string): Promise<void> {
-  const others = await ledger.read(
-    "select 1 from users where role = 'owner' and status = 'active' and id <> ? limit 1",
-    [id],
-  )
-  if (others.length > 0) return
+  if (await hasOtherOwner(ledger, id)) return
   throw new Failure('conflict', { message: 'This is the last active owner: make another one first' })
 }
 

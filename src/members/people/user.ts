@@ -6,46 +6,10 @@ import { Failure } from '../../failure.ts'
 import { permissionsOf } from '../../identity/permissions.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { timestamp } from '../../lib/clock.ts'
-import type { Database } from '../../store/open.ts'
-import type { Statement } from '../../store/statement.ts'
-import { normaliseEmail, type User, type UserRole, type UserStatus } from './user-resource.ts'
+import type { users } from '../../store/schema/ledger/people.ts'
+import type { User, UserRole } from './user-resource.ts'
 
-export interface UserRow {
-  id: string
-  email: string
-  name: string
-  role: UserRole
-  status: UserStatus
-  password_hash: string | null
-  created_at: number
-  version: number
-}
-
-const columns = 'id, email, name, role, status, password_hash, created_at, version'
-
-export async function findUser(ledger: Database, id: string): Promise<UserRow | null> {
-  const [row] = await ledger.read<UserRow>(`select ${columns} from users where id = ?`, [id])
-  return row ?? null
-}
-
-export async function findUserByEmail(ledger: Database, email: string): Promise<UserRow | null> {
-  const [row] = await ledger.read<UserRow>(`select ${columns} from users where lower(email) = ?`, [
-    normaliseEmail(email),
-  ])
-  return row ?? null
-}
-
-/** The teams of each of these people. */
-export async function teamsOfUsers(ledger: Database, userIds: readonly string[]): Promise<Map<string, string[]>> {
-  const rows = await ledger.read<{ user_id: string; team_id: string }>(
-    `select user_id, team_id from memberships where user_id in (select value from json_each(?))
-     order by created_at, team_id`,
-    [JSON.stringify(userIds)],
-  )
-  const teams = new Map<string, string[]>(userIds.map((id) => [id, []]))
-  for (const { user_id, team_id } of rows) teams.get(user_id)?.push(team_id)
-  return teams
-}
+export type UserRow = typeof users.$inferSelect
 
 export const userRecord = (row: UserRow, teamIds: readonly string[]): User => ({
   id: row.id,
@@ -53,9 +17,9 @@ export const userRecord = (row: UserRow, teamIds: readonly string[]): User => ({
   name: row.name,
   role: row.role,
   status: row.status,
-  has_password: row.password_hash !== null,
+  has_password: row.passwordHash !== null,
   team_ids: [...teamIds],
-  created_at: timestamp(row.created_at),
+  created_at: timestamp(row.createdAt),
   version: row.version,
 })
 
@@ -77,17 +41,3 @@ export function assertMayChange(principal: Principal, from: UserRole | null, to:
     })
   }
 }
-
-/** A statement that fails its transaction where no other active owner than this person is left. */
-export const otherOwnerGuard = (userId: string): Statement => ({
-  sql: `insert into guards (holds) select 0 where not exists
-    (select 1 from users where role = 'owner' and status = 'active' and id <> ?)`,
-  args: [userId],
-})
-
-/** Whether a change takes an active owner away. */
-export const losesOwner = (
-  before: Pick<UserRow, 'role' | 'status'>,
-  after: Pick<UserRow, 'role' | 'status'>,
-): boolean =>
-  before.role === 'owner' && before.status === 'active' && (after.role !== 'owner' || after.status !== 'active')

@@ -81,7 +81,7 @@ export async function exchangeForToken(
 }
 
 /** The approver as a caller: what is granted must be theirs to grant. */
-const approver = ({ userId, role }: Approval): Principal => sessionPrincipal({ user_id: userId, role })
+const approver = ({ userId, role }: Approval): Principal => sessionPrincipal({ userId, role })
 
 async function approvalOf(
   dependencies: MemberDependencies,

@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { timestamp } from '../../lib/clock.ts'
+import { organizationId } from '../../tokens/organization.ts'
 import { tokenRecord, tokenRecordSchema } from '../../tokens/record.ts'
 import { tokenName } from '../../tokens/token-body.ts'
 import type { MemberDependencies } from '../dependencies.ts'
@@ -50,9 +51,9 @@ export const exchangeRoutes = (dependencies: MemberDependencies) =>
       async ({ body, requestId, request, showsSecretOf, status }) => {
         refuseForeignPage(request, dependencies)
         const { token, secret } = await exchangeForToken(dependencies, body, requestId)
-        const [organization] = await dependencies.ledger.read<{ id: string }>('select id from organizations')
+        const organization = (await organizationId(dependencies.ledger)) ?? ''
         const used = (await dependencies.depletion.read([token])).get(token.id) ?? null
-        const record = tokenRecord(token, organization?.id ?? '', dependencies.clock.now(), used)
+        const record = tokenRecord(token, organization, dependencies.clock.now(), used)
         showsSecretOf(token.id)
         return status(201, { ...record, token_value: secret })
       },

@@ -6,6 +6,7 @@
  * A code lives 60 s, works once, and is bound to the program, the redirect, the challenge and the person. Every fault
  * has the same answer. A reused code was seen by somebody else: what it gave ends (RFC 6749 section 4.1.2).
  */
+import { and, eq, getTableColumns, gt, inArray, isNull, lt, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import type { Permission } from '../../identity/permissions.ts'
@@ -13,9 +14,11 @@ import { permissionsOf } from '../../identity/permissions.ts'
 import { hashSecret, makeSecret, secretKind } from '../../identity/secret.ts'
 import { sameText } from '../../lib/same-text.ts'
 import type { Database } from '../../store/open.ts'
+import { guard, hasRow, insert, query, remove, statement, subquery, update } from '../../store/query.ts'
+import { programCodes, userSessions, users } from '../../store/schema/ledger/people.ts'
 import type { Statement } from '../../store/statement.ts'
 import { tokenName } from '../../tokens/token-body.ts'
-import type { UserRole, UserStatus } from '../people/user-resource.ts'
+import type { UserRole } from '../people/user-resource.ts'
 
 /** The redirect of a program that cannot listen: the code is shown and typed. */
 export const outOfBand = 'urn:ietf:wg:oauth:2.0:oob'
@@ -83,31 +86,24 @@ export function makeCode(options: {
 }): { code: string; statements: Statement[] } {
   const { request, userId, now, randomBytes } = options
   const code = makeSecret('oauthCode', randomBytes)
-  const insert = `insert into program_codes
-    (hash, user_id, client_id, redirect_uri, code_challenge, token_name, expires_at) values (?, ?, ?, ?, ?, ?, ?)`
   const { client_id, redirect_uri, code_challenge, token_name = null } = request
-  const expiresAt = now + codeLifetimeMilliseconds
   return {
     code,
     statements: [
-      { sql: 'delete from program_codes where expires_at < ?', args: [now - codeMemoryMilliseconds] },
-      { sql: insert, args: [hashSecret(code), userId, client_id, redirect_uri, code_challenge, token_name, expiresAt] },
+      statement(remove(programCodes).where(lt(programCodes.expiresAt, now - codeMemoryMilliseconds))),
+      statement(
+        insert(programCodes).values({
+          hash: hashSecret(code),
+          userId,
+          clientId: client_id,
+          redirectUri: redirect_uri,
+          codeChallenge: code_challenge,
+          tokenName: token_name,
+          expiresAt: now + codeLifetimeMilliseconds,
+        }),
+      ),
     ],
   }
-}
-
-interface CodeRow {
-  user_id: string
-  client_id: string
-  redirect_uri: string
-  code_challenge: string
-  token_name: string | null
-  expires_at: number
-  used_at: number | null
-  gave_kind: 'session' | 'token' | null
-  gave_id: string | null
-  role: UserRole
-  status: UserStatus
 }
 
 /** The approver of a valid code and what they approved. */
@@ -140,31 +136,30 @@ export async function examineCode(
   const codeHash = hashSecret(presented.code)
   const row = secretKind(presented.code) === 'oauthCode' ? await readCode(ledger, codeHash) : undefined
   if (row === undefined) throw invalidCode()
-  if (row.used_at !== null) {
-    return { given: { codeHash, userId: row.user_id, kind: row.gave_kind ?? 'session', id: row.gave_id } }
+  if (row.usedAt !== null) {
+    return { given: { codeHash, userId: row.userId, kind: row.gaveKind ?? 'session', id: row.gaveId } }
   }
   const fits = [
-    sameText(challengeOf(presented.code_verifier), row.code_challenge),
-    sameText(presented.client_id, row.client_id),
-    sameText(presented.redirect_uri, row.redirect_uri),
-    now < row.expires_at,
+    sameText(challengeOf(presented.code_verifier), row.codeChallenge),
+    sameText(presented.client_id, row.clientId),
+    sameText(presented.redirect_uri, row.redirectUri),
+    now < row.expiresAt,
     row.status === 'active',
   ]
   if (fits.includes(false)) throw invalidCode()
-  const { user_id: userId, role, client_id: clientId, token_name: tokenName } = row
+  const { userId, role, clientId, tokenName } = row
   return { approval: { codeHash, userId, role, clientId, tokenName } }
 }
 
 export const invalidCode = (): Failure => new Failure('invalid_code', { param: 'code' })
 
-async function readCode(ledger: Database, hash: string): Promise<CodeRow | undefined> {
-  const [row] = await ledger.read<CodeRow>(
-    `select c.user_id, c.client_id, c.redirect_uri, c.code_challenge, c.token_name, c.expires_at, c.used_at,
-       c.gave_kind, c.gave_id, u.role, u.status
-     from program_codes c join users u on u.id = c.user_id where c.hash = ?`,
-    [hash],
-  )
-  return row
+async function readCode(ledger: Database, hash: string) {
+  return await query(ledger)
+    .select({ ...getTableColumns(programCodes), role: users.role, status: users.status })
+    .from(programCodes)
+    .innerJoin(users, eq(users.id, programCodes.userId))
+    .where(eq(programCodes.hash, hash))
+    .get()
 }
 
 /** BASE64URL-ENCODE(SHA256(ASCII(code_verifier))), RFC 7636 section 4.6. */
@@ -176,46 +171,46 @@ export const useCode = (
   codeHash: string,
   gives: { kind: 'session' | 'token'; id: string | null },
   now: number,
-): Statement[] => [
-  {
-    sql: `insert into guards (holds) select 0 where not exists
-      (select 1 from program_codes where hash = ? and used_at is null and expires_at > ?)`,
-    args: [codeHash, now],
-  },
-  {
-    sql: 'update program_codes set used_at = ?, gave_kind = ?, gave_id = ? where hash = ?',
-    args: [now, gives.kind, gives.id, codeHash],
-  },
-]
+): Statement[] => {
+  const code = eq(programCodes.hash, codeHash)
+  const given = { usedAt: now, gaveKind: gives.kind, gaveId: gives.id }
+  return [
+    guard(hasRow(programCodes, and(code, isNull(programCodes.usedAt), gt(programCodes.expiresAt, now)))),
+    statement(update(programCodes).set(given).where(code)),
+  ]
+}
 
 /** Notes which token a used code gave. False where the code was presented again meanwhile: the token must go. */
 export async function noteGivenToken(ledger: Database, codeHash: string, tokenId: string): Promise<boolean> {
+  const notReplayed = and(eq(programCodes.hash, codeHash), isNull(programCodes.replayedAt))
   const noted = await ledger.writeAndRead([
-    {
-      sql: 'update program_codes set gave_id = ? where hash = ? and replayed_at is null returning 1',
-      args: [tokenId, codeHash],
-    },
+    statement(update(programCodes).set({ gaveId: tokenId }).where(notReplayed).returning({ hash: programCodes.hash })),
   ])
   return noted.length > 0
 }
 
 /** Notes that a used code came again, and ends the session it gave, if it gave one. */
-export const noteReplay = ({ codeHash, userId }: Given, now: number): Statement[] => [
-  { sql: 'update program_codes set replayed_at = coalesce(replayed_at, ?) where hash = ?', args: [now, codeHash] },
-  {
-    sql: `delete from user_sessions where user_id = ?
-      and id = (select gave_id from program_codes where hash = ? and gave_kind = 'session')`,
-    args: [userId, codeHash],
-  },
-]
+export const noteReplay = ({ codeHash, userId }: Given, now: number): Statement[] => {
+  const code = eq(programCodes.hash, codeHash)
+  const given = subquery
+    .select({ id: programCodes.gaveId })
+    .from(programCodes)
+    .where(and(code, eq(programCodes.gaveKind, 'session')))
+  return [
+    statement(
+      update(programCodes)
+        .set({ replayedAt: sql`coalesce(${programCodes.replayedAt}, ${now})` })
+        .where(code),
+    ),
+    statement(remove(userSessions).where(and(eq(userSessions.userId, userId), inArray(userSessions.id, given)))),
+  ]
+}
 
 /** Which token a used code gave, read after `noteReplay`, when it can no longer change. */
 export async function givenTokenId(ledger: Database, codeHash: string): Promise<string | null> {
-  const [row] = await ledger.read<{ gave_id: string | null }>(
-    "select gave_id from program_codes where hash = ? and gave_kind = 'token'",
-    [codeHash],
-  )
-  return row?.gave_id ?? null
+  const ofToken = and(eq(programCodes.hash, codeHash), eq(programCodes.gaveKind, 'token'))
+  const row = await query(ledger).select().from(programCodes).where(ofToken).get()
+  return row?.gaveId ?? null
 }
 
 /** Whether somebody of this role may hand out a token. */

@@ -6,6 +6,7 @@ import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import type { MemberDependencies } from '../dependencies.ts'
 import { memberEvent, recordChange } from '../member-event.ts'
+import { nameUser } from '../people/stored-user.ts'
 import { displayName, emailSchema, userSchema } from '../people/user-resource.ts'
 import { readUser, requireUser } from '../people/user-routes.ts'
 import { sessionOf, sessionPrincipal } from './authenticate-session.ts'
@@ -72,7 +73,7 @@ export const authRoutes = (dependencies: MemberDependencies) =>
           sessionId: session.id,
           details: {},
         })
-        await recordChange(dependencies.recorder, { event, ledger: [endSession(session.id, session.user_id)] })
+        await recordChange(dependencies.recorder, { event, ledger: [endSession(session.id, session.userId)] })
         set.headers['set-cookie'] = forgetSession(dependencies.baseUrl())
         return { signed_out: true as const }
       },
@@ -106,7 +107,7 @@ export const authRoutes = (dependencies: MemberDependencies) =>
       '/v1/auth/password',
       async ({ principal, body: { current_password, new_password }, requestId, request }) => {
         const session = await requireSession(request, dependencies)
-        const user = await requireUser(dependencies, session.user_id)
+        const user = await requireUser(dependencies, session.userId)
         const address = dependencies.addressOf(request)
         await provePassword(dependencies, user, { password: current_password, address })
         const passwordHash = await newPasswordHash(new_password, user.email, 'new_password')
@@ -143,15 +144,18 @@ export async function useSetup(
   const passwordHash = await newPasswordHash(password, email, 'password')
   const event = await memberEvent(dependencies, {
     type: 'member.updated',
-    principal: sessionPrincipal({ user_id: userId, role: user.role }),
+    principal: sessionPrincipal({ userId, role: user.role }),
     requestId: from.requestId,
     details: { user_id: userId, setup: true, changes: { password: 'replaced' } },
   })
-  const rename = { sql: 'update users set email = ?, name = ? where id = ?', args: [email, name, userId] }
-  const statements = [requireSetupLink(secret, clock.now()), rename, ...passwordStatements(userId, passwordHash, null)]
+  const statements = [
+    requireSetupLink(secret, clock.now()),
+    nameUser(userId, { email, name }),
+    ...passwordStatements(userId, passwordHash, null),
+  ]
   const taken = { message: 'The link was used meanwhile, or somebody has this e-mail address already' }
   await recordChange(recorder, { event, ledger: statements }, taken)
-  return { userId, session: await startBrowserSession(dependencies, { ...user, password_hash: passwordHash }, from) }
+  return { userId, session: await startBrowserSession(dependencies, { ...user, passwordHash }, from) }
 }
 
 /** What a person who has signed in gets, beside the cookie. */
@@ -184,5 +188,5 @@ export async function endReplacedSession(request: Request, dependencies: MemberD
   const secret = readSessionCookie(request, dependencies.baseUrl())
   if (secret === null) return
   const { session } = await findSession({ ...dependencies, secret, kind: 'browser' })
-  if (session !== null) await dependencies.ledger.write([endSession(session.id, session.user_id)])
+  if (session !== null) await dependencies.ledger.write([endSession(session.id, session.userId)])
 }

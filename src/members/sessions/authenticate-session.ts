@@ -69,17 +69,17 @@ function assertNotForged(request: Request, secret: string, origins: readonly str
 }
 
 /** Throws `consent_outdated` (409) if a page was shown to another account than the one that answers it. */
-export function requireAccount({ user_id: userId }: LiveSession, shown: string): void {
+export function requireAccount({ userId }: LiveSession, shown: string): void {
   if (userId === shown) return
   throw new Failure('consent_outdated', { message: 'You are signed in as another account than the page showed' })
 }
 
 /** A person as the caller of a route. */
-export const sessionPrincipal = ({ user_id, role }: Pick<LiveSession, 'user_id' | 'role'>): Principal => ({
+export const sessionPrincipal = ({ userId, role }: Pick<LiveSession, 'userId' | 'role'>): Principal => ({
   ...anonymous,
   kind: 'session',
-  name: `user:${user_id}`,
-  userId: user_id,
+  name: `user:${userId}`,
+  userId,
   roles: [role],
   permissions: permissionsOf([role]),
 })

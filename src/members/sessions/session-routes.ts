@@ -36,7 +36,7 @@ export const sessionRoutes = (dependencies: MemberDependencies) =>
         if (kind === 'anonymous') throw new Failure('missing_api_key')
         return {
           kind,
-          user: session === null ? null : await readUser(dependencies, session.user_id),
+          user: session === null ? null : await readUser(dependencies, session.userId),
           token_id,
           team_id,
           roles: [...principal.roles],
@@ -54,9 +54,9 @@ export const sessionRoutes = (dependencies: MemberDependencies) =>
     .get(
       '/v1/auth/sessions',
       async ({ request }) => {
-        const { id, user_id } = await requireSession(request, dependencies)
+        const { id, userId } = await requireSession(request, dependencies)
         const { ledger, settings, clock } = dependencies
-        const rows = await listSessions(ledger, user_id, settings, clock.now())
+        const rows = await listSessions(ledger, userId, settings, clock.now())
         return { sessions: rows.map((row) => sessionRecord(row, id)) }
       },
       {
@@ -70,7 +70,7 @@ export const sessionRoutes = (dependencies: MemberDependencies) =>
       async ({ principal, params: { id }, requestId, request }) => {
         const current = await requireSession(request, dependencies)
         const { ledger, settings, clock, recorder } = dependencies
-        const own = await listSessions(ledger, current.user_id, settings, clock.now())
+        const own = await listSessions(ledger, current.userId, settings, clock.now())
         const row = own.find((session) => session.id === id)
         if (row === undefined) throw new Failure('not_found', { message: 'You have no such session' })
         const event = await memberEvent(dependencies, {
@@ -80,7 +80,7 @@ export const sessionRoutes = (dependencies: MemberDependencies) =>
           sessionId: current.id,
           details: { session_id: id },
         })
-        await recordChange(recorder, { event, ledger: [endSession(id, current.user_id)] })
+        await recordChange(recorder, { event, ledger: [endSession(id, current.userId)] })
         return sessionRecord(row, current.id)
       },
       {
@@ -95,8 +95,8 @@ const sessionRecord = (row: SessionRow, currentId: string) => ({
   id: row.id,
   kind: row.kind,
   program: row.program,
-  created_at: timestamp(row.created_at),
-  last_used_at: timestamp(row.last_used_at),
-  expires_at: timestamp(row.expires_at),
+  created_at: timestamp(row.createdAt),
+  last_used_at: timestamp(row.lastUsedAt),
+  expires_at: timestamp(row.expiresAt),
   current: row.id === currentId,
 })

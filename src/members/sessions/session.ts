@@ -5,34 +5,26 @@
  * would call `startSession` as the password does.
  */
 import { createHmac } from 'node:crypto'
+import { and, desc, eq, getTableColumns, isNull, lt, lte, ne, or, sql } from 'drizzle-orm'
 import type { Settings } from '../../config.ts'
 import { hashSecret, makeSecret, secretKind } from '../../identity/secret.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Database } from '../../store/open.ts'
+import { insert, prepared, query, remove, statement, update } from '../../store/query.ts'
+import { programCodes, userSessions, users } from '../../store/schema/ledger/people.ts'
 import type { Statement } from '../../store/statement.ts'
-import type { UserRole, UserStatus } from '../people/user-resource.ts'
+import type { UserRow } from '../people/user.ts'
 
 export type SessionSettings = Pick<Settings, 'session_idle_seconds' | 'session_lifetime_seconds'>
 
-export const sessionKinds = ['browser', 'program'] as const
+export const sessionKinds = userSessions.kind.enumValues
 export type SessionKind = (typeof sessionKinds)[number]
 
-export interface SessionRow {
-  id: string
-  user_id: string
-  kind: SessionKind
-  program: string | null
-  created_at: number
-  last_used_at: number
-  expires_at: number
-}
+export type SessionRow = typeof userSessions.$inferSelect
 
 /** A session with what is needed of the person it belongs to. */
-export interface LiveSession extends SessionRow {
-  role: UserRole
-  status: UserStatus
-}
+export type LiveSession = SessionRow & Pick<UserRow, 'role' | 'status'>
 
 export interface NewSession {
   id: string
@@ -58,15 +50,30 @@ export function startSession(options: {
     id,
     secret,
     expiresAt,
-    statement: {
-      sql: `insert into user_sessions (id, hash, user_id, kind, program, created_at, last_used_at, expires_at)
-        values (?, ?, ?, ?, ?, ?, ?, ?)`,
-      args: [id, hashSecret(secret), userId, kind, program, now, now, expiresAt],
-    },
+    statement: statement(
+      insert(userSessions).values({
+        id,
+        hash: hashSecret(secret),
+        userId,
+        kind,
+        program,
+        createdAt: now,
+        lastUsedAt: now,
+        expiresAt,
+      }),
+    ),
   }
 }
 
-const sessionColumns = 's.id, s.user_id, s.kind, s.program, s.created_at, s.last_used_at, s.expires_at'
+/** Prepared: every call of a signed-in person begins with it. */
+const sessionBySecret = prepared((query) =>
+  query
+    .select({ ...getTableColumns(userSessions), role: users.role, status: users.status })
+    .from(userSessions)
+    .innerJoin(users, eq(users.id, userSessions.userId))
+    .where(and(eq(userSessions.hash, sql.placeholder('hash')), eq(userSessions.kind, sql.placeholder('kind'))))
+    .prepare(),
+)
 
 /** The live session of this secret and kind of an active person, or null. `known` says whether it ever was one. */
 export async function findSession(options: {
@@ -78,11 +85,7 @@ export async function findSession(options: {
 }): Promise<{ session: LiveSession | null; known: boolean }> {
   const { ledger, secret, kind, settings, clock } = options
   if (secretKind(secret) !== 'session') return { session: null, known: false }
-  const [row] = await ledger.read<LiveSession>(
-    `select ${sessionColumns}, u.role, u.status from user_sessions s join users u on u.id = s.user_id
-     where s.hash = ? and s.kind = ?`,
-    [hashSecret(secret), kind],
-  )
+  const row = await sessionBySecret(ledger).get({ hash: hashSecret(secret), kind })
   if (row === undefined) return { session: null, known: false }
   if (!isLive(row, settings, clock.now()) || row.status !== 'active') return { session: null, known: true }
   await touch(ledger, row, clock.now())
@@ -90,20 +93,16 @@ export async function findSession(options: {
 }
 
 const isLive = (row: SessionRow, settings: SessionSettings, now: number): boolean =>
-  now < row.expires_at && now < row.last_used_at + settings.session_idle_seconds * 1000
+  now < row.expiresAt && now < row.lastUsedAt + settings.session_idle_seconds * 1000
 
 /** How old the recorded last use may be: a write for every call would cost more than it is worth. */
 const lastUseResolutionMilliseconds = 60_000
 
 async function touch(ledger: Database, row: SessionRow, now: number): Promise<void> {
-  const resolution = Math.min(lastUseResolutionMilliseconds, (row.expires_at - row.created_at) / 10)
-  if (now - row.last_used_at < resolution) return
-  await ledger.write([
-    {
-      sql: 'update user_sessions set last_used_at = ? where id = ? and last_used_at < ?',
-      args: [now, row.id, now],
-    },
-  ])
+  const resolution = Math.min(lastUseResolutionMilliseconds, (row.expiresAt - row.createdAt) / 10)
+  if (now - row.lastUsedAt < resolution) return
+  const isOlder = and(eq(userSessions.id, row.id), lt(userSessions.lastUsedAt, now))
+  await ledger.write([statement(update(userSessions).set({ lastUsedAt: now }).where(isOlder))])
 }
 
 /** The live sessions of a person, newest first. */
@@ -113,28 +112,28 @@ export async function listSessions(
   settings: SessionSettings,
   now: number,
 ): Promise<SessionRow[]> {
-  const rows = await ledger.read<SessionRow>(
-    `select ${sessionColumns} from user_sessions s where s.user_id = ? order by s.id desc`,
-    [userId],
-  )
+  const own = eq(userSessions.userId, userId)
+  const rows = await query(ledger).select().from(userSessions).where(own).orderBy(desc(userSessions.id))
   return rows.filter((row) => isLive(row, settings, now))
 }
 
-export const endSession = (id: string, userId: string): Statement => ({
-  sql: 'delete from user_sessions where id = ? and user_id = ?',
-  args: [id, userId],
-})
+export const endSession = (id: string, userId: string): Statement =>
+  statement(remove(userSessions).where(and(eq(userSessions.id, id), eq(userSessions.userId, userId))))
 
 /** Ends all sessions of a person except the named one, and the codes that would still give a program a new one. */
-export const endSessionsOf = (userId: string, exceptId: string | null = null): Statement[] => [
-  { sql: 'delete from user_sessions where user_id = ? and id is not ?', args: [userId, exceptId] },
-  { sql: 'update program_codes set expires_at = 0 where user_id = ? and used_at is null', args: [userId] },
-]
+export function endSessionsOf(userId: string, exceptId: string | null = null): Statement[] {
+  const others = exceptId === null ? undefined : ne(userSessions.id, exceptId)
+  const unusedCodes = and(eq(programCodes.userId, userId), isNull(programCodes.usedAt))
+  return [
+    statement(remove(userSessions).where(and(eq(userSessions.userId, userId), others))),
+    statement(update(programCodes).set({ expiresAt: 0 }).where(unusedCodes)),
+  ]
+}
 
-export const sweepSessions = (settings: SessionSettings, now: number): Statement => ({
-  sql: 'delete from user_sessions where expires_at <= ? or last_used_at <= ?',
-  args: [now, now - settings.session_idle_seconds * 1000],
-})
+export function sweepSessions(settings: SessionSettings, now: number): Statement {
+  const idle = lte(userSessions.lastUsedAt, now - settings.session_idle_seconds * 1000)
+  return statement(remove(userSessions).where(or(lte(userSessions.expiresAt, now), idle)))
+}
 
 /**
  * The CSRF token of a browser session: an HMAC keyed by the session's own secret, so that it needs no storage, belongs

@@ -2,10 +2,13 @@
  * The one-time link with which an owner signs in for the first time. Its secret is in the fragment, which browsers do
  * not send, so it reaches no log. It lives 15 minutes and works once.
  */
+import { and, eq, gt, isNotNull, isNull } from 'drizzle-orm'
 import { Failure } from '../../failure.ts'
 import { hashSecret, makeSecret, secretKind } from '../../identity/secret.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
+import { guard, hasRow, insert, query, remove, statement } from '../../store/query.ts'
+import { setupLinks, users } from '../../store/schema/ledger/people.ts'
 import type { Statement } from '../../store/statement.ts'
 
 const lifetimeMilliseconds = 15 * 60_000
@@ -37,29 +40,22 @@ export async function makeSetupLink({ ledger, ...options }: SetupLinkOptions): P
 export function newSetupLink({ userId, consoleUrl, clock, randomBytes }: Omit<SetupLinkOptions, 'ledger'>) {
   const secret = makeSecret('oauthCode', randomBytes)
   const expiresAt = clock.now() + lifetimeMilliseconds
-  const insert: Statement = {
-    sql: 'insert into setup_links (hash, user_id, expires_at) values (?, ?, ?)',
-    args: [hashSecret(secret), userId, expiresAt],
-  }
+  const made = statement(insert(setupLinks).values({ hash: hashSecret(secret), userId, expiresAt }))
   const link: SetupLink = { url: `${consoleUrl}/setup#${secret}`, expiresAt }
-  return { link, insert }
+  return { link, insert: made }
 }
 
 /** Ends all links of a person, because another one replaces them or a password was set. */
-export const endSetupLinks = (userId: string): Statement => ({
-  sql: 'delete from setup_links where user_id = ?',
-  args: [userId],
-})
+export const endSetupLinks = (userId: string): Statement =>
+  statement(remove(setupLinks).where(eq(setupLinks.userId, userId)))
 
 /**
  * The first owner, while no owner can sign in by password; each start makes a link for this person. Null after that.
  */
 export async function ownerAwaitingSetup(ledger: Database): Promise<string | null> {
-  const [row] = await ledger.read<{ id: string }>(
-    `select id from users where role = 'owner' and status = 'active'
-       and not exists (select 1 from users where role = 'owner' and status = 'active' and password_hash is not null)
-     order by id limit 1`,
-  )
+  const activeOwner = and(eq(users.role, 'owner'), eq(users.status, 'active'))
+  if ((await query(ledger).$count(users, and(activeOwner, isNotNull(users.passwordHash)))) > 0) return null
+  const row = await query(ledger).select({ id: users.id }).from(users).where(activeOwner).orderBy(users.id).get()
   return row?.id ?? null
 }
 
@@ -67,17 +63,14 @@ export async function ownerAwaitingSetup(ledger: Database): Promise<string | nul
 export async function setupLinkUser(ledger: Database, secret: string, now: number): Promise<string> {
   const failure = new Failure('invalid_setup_link', { param: 'secret' })
   if (secretKind(secret) !== 'oauthCode') throw failure
-  const [row] = await ledger.read<{ user_id: string }>(
-    'select user_id from setup_links where hash = ? and used_at is null and expires_at > ?',
-    [hashSecret(secret), now],
-  )
+  const row = await query(ledger).select().from(setupLinks).where(inForce(secret, now)).get()
   if (row === undefined) throw failure
-  return row.user_id
+  return row.userId
 }
 
 /** Makes the transaction fail if the link is no longer valid; setting the password then ends it. */
-export const requireSetupLink = (secret: string, now: number): Statement => ({
-  sql: `insert into guards (holds) select 0 where not exists
-    (select 1 from setup_links where hash = ? and used_at is null and expires_at > ?)`,
-  args: [hashSecret(secret), now],
-})
+export const requireSetupLink = (secret: string, now: number): Statement =>
+  guard(hasRow(setupLinks, inForce(secret, now)))
+
+const inForce = (secret: string, now: number) =>
+  and(eq(setupLinks.hash, hashSecret(secret)), isNull(setupLinks.usedAt), gt(setupLinks.expiresAt, now))

@@ -2,11 +2,16 @@
  * Signs in by e-mail and password: throttle, verify, start a session. Every refusal is the same and takes as long,
  * whether the account is unknown, disabled, has no password, or the password is wrong.
  */
+import { and, eq, isNull, sql } from 'drizzle-orm'
 import { Failure } from '../../failure.ts'
 import { anonymous } from '../../identity/principal.ts'
+import { guard, hasRow, statement, update } from '../../store/query.ts'
+import { users } from '../../store/schema/ledger/people.ts'
+import type { Statement } from '../../store/statement.ts'
 import type { MemberDependencies } from '../dependencies.ts'
 import { memberEvent, recordChange } from '../member-event.ts'
 import { hashPassword, passwordFault, verifyPassword } from '../people/password.ts'
+import { findUserByEmail } from '../people/stored-user.ts'
 import {
   accountKey,
   accountRule,
@@ -16,7 +21,7 @@ import {
   forgiveAttempt,
   sweepAttempts,
 } from '../people/throttle.ts'
-import { findUserByEmail, type UserRow } from '../people/user.ts'
+import type { UserRow } from '../people/user.ts'
 import { sessionPrincipal } from './authenticate-session.ts'
 import { endSessionsOf, type NewSession, startSession, sweepSessions } from './session.ts'
 import { endSetupLinks } from './setup-link.ts'
@@ -40,7 +45,7 @@ export async function signIn(
   await countAttempt(ledger, keys.address, addressRule, clock.now())
   await countAttempt(ledger, keys.account, accountRule, clock.now())
   const user = await findUserByEmail(ledger, attempt.email)
-  const matches = await verifyPassword(attempt.password, user?.password_hash ?? null)
+  const matches = await verifyPassword(attempt.password, user?.passwordHash ?? null)
   if (user === null || !matches || user.status !== 'active') {
     await recordRefusal(dependencies, user, attempt)
     throw new Failure('invalid_credentials')
@@ -59,7 +64,7 @@ export async function provePassword(
   const keys = { account: accountKey(user.email), address: addressKey(address) }
   await countAttempt(ledger, keys.address, addressRule, clock.now())
   await countAttempt(ledger, keys.account, accountRule, clock.now())
-  if (!(await verifyPassword(password, user.password_hash))) throw new Failure('invalid_credentials')
+  if (!(await verifyPassword(password, user.passwordHash))) throw new Failure('invalid_credentials')
   await forgiveAttempt(ledger, keys)
 }
 
@@ -75,16 +80,14 @@ export async function startBrowserSession(
   const session = startSession({ ...dependencies, userId: user.id, kind: 'browser', program: null })
   const event = await memberEvent(dependencies, {
     type: 'auth.signed_in',
-    principal: sessionPrincipal({ user_id: user.id, role: user.role }),
+    principal: sessionPrincipal({ userId: user.id, role: user.role }),
     requestId,
     sessionId: session.id,
     details: { address },
   })
-  const unchanged = {
-    sql: `insert into guards (holds) select 0 where not exists
-      (select 1 from users where id = ? and status = 'active' and password_hash is ?)`,
-    args: [user.id, user.password_hash],
-  }
+  const samePassword =
+    user.passwordHash === null ? isNull(users.passwordHash) : eq(users.passwordHash, user.passwordHash)
+  const unchanged = guard(hasRow(users, and(eq(users.id, user.id), eq(users.status, 'active'), samePassword)))
   const sweep = sweepSessions(dependencies.settings, dependencies.clock.now())
   await recordChange(dependencies.recorder, { event, ledger: [unchanged, sweep, session.statement] })
   return session
@@ -116,10 +119,14 @@ export async function newPasswordHash(password: string, email: string, param: st
 
 /** Replaces a person's password and ends their sessions, but the one it is done in. */
 export const passwordStatements = (userId: string, passwordHash: string, exceptSessionId: string | null) => [
-  {
-    sql: 'update users set password_hash = ?, version = version + 1 where id = ?',
-    args: [passwordHash, userId],
-  },
+  setPassword(userId, passwordHash),
   endSetupLinks(userId),
   ...endSessionsOf(userId, exceptSessionId),
 ]
+
+const setPassword = (userId: string, passwordHash: string): Statement =>
+  statement(
+    update(users)
+      .set({ passwordHash, version: sql`${users.version} + 1` })
+      .where(eq(users.id, userId)),
+  )

@@ -8,10 +8,11 @@ import { timestamp } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
 import type { MemberDependencies } from '../dependencies.ts'
 import { memberEvent, recordChange } from '../member-event.ts'
-import { findUser } from '../people/user.ts'
+import { findUser } from '../people/stored-user.ts'
 import { userRoles, userStatuses } from '../people/user-resource.ts'
 import { revokeTokensOf } from '../revoke-tokens.ts'
 import { requireVisibleTeam } from '../visibility.ts'
+import { addMember, listMembers, type MembershipRow, removeMember } from './stored-team.ts'
 import { requireTeam } from './team-routes.ts'
 
 const membershipSchema = z.object({
@@ -24,20 +25,6 @@ const membershipSchema = z.object({
   added_at: z.iso.datetime(),
 })
 
-interface MembershipRow {
-  /** The person's. */
-  id: string
-  team_id: string
-  email: string
-  name: string
-  role: (typeof userRoles)[number]
-  status: (typeof userStatuses)[number]
-  added_at: number
-}
-
-const selectMembers = `select u.id, m.team_id, u.email, u.name, u.role, u.status, m.created_at as added_at
-  from memberships m join users u on u.id = m.user_id where m.team_id = ?`
-
 export const membershipRoutes = (dependencies: MemberDependencies) =>
   new Elysia({ name: 'membership' })
     .use(conventions)
@@ -46,10 +33,8 @@ export const membershipRoutes = (dependencies: MemberDependencies) =>
       async ({ principal, params: { id }, query: { limit, cursor } }) => {
         await requireVisibleTeam(dependencies.ledger, principal, id)
         const filters = { team: id }
-        const found = await dependencies.ledger.read<MembershipRow>(
-          `${selectMembers} and u.id > coalesce(?, '') order by u.id limit ?`,
-          [id, startOf(cursor, filters), limit + 1],
-        )
+        const start = startOf(cursor, filters) ?? ''
+        const found = await listMembers(dependencies.ledger, { teamId: id, start, count: limit + 1 })
         const { rows, next_cursor } = cutPage(found, limit, filters)
         return { members: rows.map(membershipRecord), next_cursor }
       },
@@ -75,12 +60,9 @@ export const membershipRoutes = (dependencies: MemberDependencies) =>
           teamId: id,
           details: { team_id: id, user_id: userId },
         })
-        const insert = {
-          sql: 'insert into memberships (team_id, user_id, created_at) values (?, ?, ?)',
-          args: [id, userId, dependencies.clock.now()],
-        }
         const { delegations, clock } = dependencies
-        const ledger = [insert, ...delegations.mark(userId, clock.now())]
+        const now = clock.now()
+        const ledger = [addMember({ teamId: id, userId, createdAt: now }), ...delegations.mark(userId, now)]
         await recordChange(dependencies.recorder, { event, ledger }, alreadyMember)
         await delegations.follow({ principal, requestId }, userId)
         return status(201, await requireMember(dependencies.ledger, id, userId))
@@ -114,13 +96,7 @@ export const membershipRoutes = (dependencies: MemberDependencies) =>
           teamId: id,
           details: { team_id: id, user_id: userId },
         })
-        const guard = {
-          sql: `insert into guards (holds) select 0 where not exists
-          (select 1 from memberships where team_id = ? and user_id = ?)`,
-          args: [id, userId],
-        }
-        const remove = { sql: 'delete from memberships where team_id = ? and user_id = ?', args: [id, userId] }
-        const ledger = [guard, remove, ...delegations.mark(userId, clock.now())]
+        const ledger = [...removeMember(id, userId), ...delegations.mark(userId, clock.now())]
         await recordChange(dependencies.recorder, { event, ledger })
         await revoke()
         return member
@@ -138,14 +114,15 @@ export const membershipRoutes = (dependencies: MemberDependencies) =>
 
 const alreadyMember = { message: 'This person is in the team already', param: 'user_id' }
 
-const membershipRecord = ({ id, added_at, ...row }: MembershipRow) => ({
+const membershipRecord = ({ id, teamId, addedAt, ...row }: MembershipRow) => ({
   ...row,
+  team_id: teamId,
   user_id: id,
-  added_at: timestamp(added_at),
+  added_at: timestamp(addedAt),
 })
 
 async function requireMember(ledger: Database, teamId: string, userId: string) {
-  const [row] = await ledger.read<MembershipRow>(`${selectMembers} and u.id = ?`, [teamId, userId])
+  const [row] = await listMembers(ledger, { teamId, userId })
   if (row === undefined) throw new Failure('not_found', { message: 'This person is not in this team' })
   return membershipRecord(row)
 }

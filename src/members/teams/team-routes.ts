@@ -6,11 +6,11 @@ import { requireVersion } from '../../api/entity-tag.ts'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
 import { idParams } from '../../api/resource.ts'
 import { Failure } from '../../failure.ts'
-import type { Statement } from '../../store/statement.ts'
 import type { MemberDependencies } from '../dependencies.ts'
 import { memberEvent, recordChange } from '../member-event.ts'
 import { requireVisibleTeam, visibleTeams } from '../visibility.ts'
-import { defaultTeamName, findTeam, type TeamRow, teamColumns, teamRecord } from './team.ts'
+import { addTeam, changeTeamName, deleteTeam, findTeam, isInUse, listTeams } from './stored-team.ts'
+import { defaultTeamName, type TeamRow, teamRecord } from './team.ts'
 import { teamBody, teamSchema } from './team-resource.ts'
 
 export const teamRoutes = (dependencies: MemberDependencies) => {
@@ -20,11 +20,8 @@ export const teamRoutes = (dependencies: MemberDependencies) => {
     .get(
       '/v1/teams',
       async ({ principal, query: { limit, cursor } }) => {
-        const visible = visibleTeams(principal)
-        const found = await ledger.read<TeamRow>(
-          `select ${teamColumns} from teams t where t.id > coalesce(?, '') and ${visible.sql} order by t.id limit ?`,
-          [startOf(cursor, { list: 'teams' }), ...visible.args, limit + 1],
-        )
+        const start = startOf(cursor, { list: 'teams' }) ?? ''
+        const found = await listTeams(ledger, { visible: visibleTeams(principal), start, count: limit + 1 })
         const { rows, next_cursor } = cutPage(found, limit, { list: 'teams' })
         return { teams: rows.map(teamRecord), next_cursor }
       },
@@ -39,10 +36,7 @@ export const teamRoutes = (dependencies: MemberDependencies) => {
       '/v1/teams',
       async ({ principal, body: { name }, requestId, status }) => {
         const id = dependencies.newId()
-        const insert: Statement = {
-          sql: 'insert into teams (id, name, created_at) values (?, ?, ?)',
-          args: [id, name, dependencies.clock.now()],
-        }
+        const createdAt = dependencies.clock.now()
         const details = { team_id: id, name }
         const event = await memberEvent(dependencies, {
           type: 'member.team_created',
@@ -51,7 +45,7 @@ export const teamRoutes = (dependencies: MemberDependencies) => {
           teamId: id,
           details,
         })
-        await recordChange(dependencies.recorder, { event, ledger: [insert] }, nameTaken)
+        await recordChange(dependencies.recorder, { event, ledger: [addTeam({ id, name, createdAt })] }, nameTaken)
         return status(201, await answer(dependencies, id))
       },
       {
@@ -90,12 +84,7 @@ export const teamRoutes = (dependencies: MemberDependencies) => {
           teamId: id,
           details: { team_id: id, changes: { name: { from: before.name, to: name } } },
         })
-        const update: Statement = {
-          sql: 'update teams set name = ?, version = version + 1 where id = ?',
-          args: [name, id],
-        }
-        const ledger = [versionGuard(before), update]
-        await recordChange(dependencies.recorder, { event, ledger }, nameTaken)
+        await recordChange(dependencies.recorder, { event, ledger: changeTeamName(before, name) }, nameTaken)
         return await answer(dependencies, id)
       },
       {
@@ -114,9 +103,8 @@ export const teamRoutes = (dependencies: MemberDependencies) => {
         const team = await requireTeam(dependencies, id)
         requireVersion(headers, team.version)
         requireNotDefault(team)
-        const inUse = inUseOf(id, dependencies.clock.now())
-        if ((await dependencies.ledger.read(inUse.sql, inUse.args)).length > 0)
-          throw new Failure('conflict', stillInUse)
+        const now = dependencies.clock.now()
+        if (await isInUse(dependencies.ledger, id, now)) throw new Failure('conflict', stillInUse)
         const event = await memberEvent(dependencies, {
           type: 'member.team_deleted',
           principal,
@@ -124,9 +112,7 @@ export const teamRoutes = (dependencies: MemberDependencies) => {
           teamId: id,
           details: { team_id: id, name: team.name },
         })
-        const guard = { sql: `insert into guards (holds) select 0 where exists (${inUse.sql})`, args: inUse.args }
-        const remove = { sql: 'delete from teams where id = ?', args: [id] }
-        await recordChange(dependencies.recorder, { event, ledger: [versionGuard(team), guard, remove] }, stillInUse)
+        await recordChange(dependencies.recorder, { event, ledger: deleteTeam(team, now) }, stillInUse)
         return teamRecord(team)
       },
       {
@@ -144,20 +130,6 @@ export const teamRoutes = (dependencies: MemberDependencies) => {
 
 const nameTaken = { message: 'There is a team of this name already', param: 'name' }
 const stillInUse = { message: 'The team still has members or tokens in force: remove or revoke them first' }
-
-/** A row for whatever still holds on to a team. */
-const inUseOf = (teamId: string, now: number): Statement => ({
-  sql: `select 1 from memberships where team_id = ?
-    union all select 1 from tokens
-      where (team_id = ? or (owner_kind = 'team' and owner_id = ?)) and revoked_at is null
-        and (rotated_at is null or rotated_at > ?) and (expires_at is null or expires_at > ?)`,
-  args: [teamId, teamId, teamId, now, now],
-})
-
-const versionGuard = ({ id, version }: TeamRow): Statement => ({
-  sql: 'insert into guards (holds) select 0 where not exists (select 1 from teams where id = ? and version = ?)',
-  args: [id, version],
-})
 
 function requireNotDefault({ name }: TeamRow): void {
   if (name !== defaultTeamName) return

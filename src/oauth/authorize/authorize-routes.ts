@@ -14,10 +14,10 @@ import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import { permissionsOf } from '../../identity/permissions.ts'
 import { recordChange } from '../../members/member-event.ts'
-import { findUser, teamsOfUsers } from '../../members/people/user.ts'
+import { findUser, teamsOfUsers } from '../../members/people/stored-user.ts'
 import { requireAccount, sessionOf, sessionPrincipal } from '../../members/sessions/authenticate-session.ts'
 import type { LiveSession } from '../../members/sessions/session.ts'
-import { findClient } from '../clients/client.ts'
+import { findClient } from '../clients/stored-client.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { oauthEvent } from '../oauth-event.ts'
 import { activeScopes, scopeSentences, scopes, writeScope } from '../scope.ts'
@@ -160,7 +160,7 @@ const refusalReply = (evaluated: Exclude<Considered, { kind: 'ask' }>) =>
 async function questionOf(
   { ledger }: OAuthDependencies,
   { client, redirectUri, scope, resources }: Authorization,
-  { user_id: userId, role }: LiveSession,
+  { userId, role }: LiveSession,
 ): Promise<z.infer<typeof question>> {
   const user = await findUser(ledger, userId)
   if (user === null) throw new Failure('not_found', { message: 'There is no such person' })
@@ -188,7 +188,7 @@ async function authorize(
   session: LiveSession,
   requestId: string,
 ): Promise<{ redirectTo: string; grantId: string }> {
-  const grant = newGrant(dependencies, authorization, session.user_id)
+  const grant = newGrant(dependencies, authorization, session.userId)
   const event = await decisionEvent(dependencies, 'oauth.authorized', authorization, session, requestId)
   const details = { ...event.details, grant_id: grant.id }
   await recordChange(dependencies.recorder, { event: { ...event, details }, ledger: grant.statements })
@@ -215,14 +215,14 @@ async function decisionEvent(
   requestId: string,
   refused?: string,
 ) {
-  const teams = await teamsOfUsers(dependencies.ledger, [session.user_id])
+  const teams = await teamsOfUsers(dependencies.ledger, [session.userId])
   const event = await oauthEvent(dependencies, {
     type,
     ...(refused === undefined ? {} : { refused }),
     principal: sessionPrincipal(session),
     requestId,
     clientId: client.id,
-    teamId: teams.get(session.user_id)?.[0] ?? null,
+    teamId: teams.get(session.userId)?.[0] ?? null,
     details: { client_name: client.name, scope: writeScope(scope), resources, redirect_uri: redirectUri },
   })
   return { ...event, event_attribution: { ...event.event_attribution, session_id: session.id } }

@@ -6,6 +6,7 @@ import { redirectUriFault } from '../authorize/redirect-uri.ts'
 import { isScope, readScope, scopes, writeScope } from '../scope.ts'
 
 export const clientStatuses = ['active', 'deactivated'] as const
+export type ClientStatus = (typeof clientStatuses)[number]
 
 /** All that there are here. */
 export const grantTypes = ['authorization_code', 'refresh_token'] as const

@@ -7,12 +7,12 @@ import { cutPage, pageQuery, startOf } from '../../api/page.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { changesOf, recordChange } from '../../members/member-event.ts'
-import type { Statement } from '../../store/statement.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { oauthEvent } from '../oauth-event.ts'
 import { activeScopes, scopeSentences, scopes, writeScope } from '../scope.ts'
-import { type Client, type ClientRow, clientRecord, findClient, openClient } from './client.ts'
+import { type Client, clientRecord } from './client.ts'
 import { clientChanges, clientParams, clientSchema, clientStatuses, newClientBody } from './client-resource.ts'
+import { addClient, changeClient, findClient, readClients } from './stored-client.ts'
 
 const tag = 'OAuth'
 
@@ -44,18 +44,15 @@ export const clientRoutes = (dependencies: OAuthDependencies) => {
       async ({ principal, body, requestId, status }) => {
         const { newId, clock, recorder } = dependencies
         const id = newId()
-        const insert: Statement = {
-          sql: 'insert into oauth_clients (id, name, redirect_uris, scope, created_at, created_by) values (?, ?, ?, ?, ?, ?)',
-          args: [
-            id,
-            body.client_name,
-            JSON.stringify(body.redirect_uris),
-            JSON.stringify(body.scope.split(' ')),
-            clock.now(),
-            principal.name,
-          ],
-        }
         const { client_name, redirect_uris, scope } = body
+        const client = {
+          id,
+          name: client_name,
+          redirectUris: redirect_uris,
+          scope: scope.split(' '),
+          createdAt: clock.now(),
+          createdBy: principal.name,
+        }
         const details = { client_name, redirect_uris, scope }
         const event = await oauthEvent(dependencies, {
           type: 'oauth.client_created',
@@ -64,7 +61,7 @@ export const clientRoutes = (dependencies: OAuthDependencies) => {
           clientId: id,
           details,
         })
-        await recordChange(recorder, { event, ledger: [insert] })
+        await recordChange(recorder, { event, ledger: [addClient(client)] })
         return status(201, await answer(dependencies, id))
       },
       {
@@ -79,13 +76,10 @@ export const clientRoutes = (dependencies: OAuthDependencies) => {
       '/v1/oauth/clients',
       async ({ query: { status, limit, cursor } }) => {
         const filters = { status }
-        const found = await ledger.read<ClientRow>(
-          `select * from oauth_clients where id > coalesce(?, '')
-           and (? is null or (deactivated_at is null) = (? = 'active')) order by id limit ?`,
-          [startOf(cursor, filters), status ?? null, status ?? null, limit + 1],
-        )
+        const start = startOf(cursor, filters) ?? ''
+        const found = await readClients(ledger, { status, start, count: limit + 1 })
         const { rows, next_cursor } = cutPage(found, limit, filters)
-        return { clients: rows.map((row) => clientRecord(openClient(row))), next_cursor }
+        return { clients: rows.map(clientRecord), next_cursor }
       },
       {
         access: 'oauth-clients:read',
@@ -121,11 +115,9 @@ export const clientRoutes = (dependencies: OAuthDependencies) => {
           clientId: id,
           details: { changes },
         })
-        const update: Statement = {
-          sql: 'update oauth_clients set name = ?, redirect_uris = ?, scope = ?, version = version + 1 where id = ?',
-          args: [after.name, JSON.stringify(after.redirectUris), JSON.stringify(after.scope), id],
-        }
-        await recordChange(dependencies.recorder, { event, ledger: [versionGuard(before), update] })
+        const { name, redirectUris, scope } = after
+        const ledger = changeClient(before, { name, redirectUris, scope })
+        await recordChange(dependencies.recorder, { event, ledger })
         return await answer(dependencies, id)
       },
       {
@@ -202,18 +194,10 @@ async function answerSwitched(dependencies: OAuthDependencies, { id, off, princi
     clientId: id,
     details: { client_name: before.name },
   })
-  const update: Statement = {
-    sql: 'update oauth_clients set deactivated_at = ?, version = version + 1 where id = ?',
-    args: [off ? dependencies.clock.now() : null, id],
-  }
-  await recordChange(dependencies.recorder, { event, ledger: [versionGuard(before), update] })
+  const ledger = changeClient(before, { deactivatedAt: off ? dependencies.clock.now() : null })
+  await recordChange(dependencies.recorder, { event, ledger })
   return await answer(dependencies, id)
 }
-
-const versionGuard = ({ id, version }: Client): Statement => ({
-  sql: 'insert into guards (holds) select 0 where not exists (select 1 from oauth_clients where id = ? and version = ?)',
-  args: [id, version],
-})
 
 async function requireClient({ ledger }: OAuthDependencies, id: string): Promise<Client> {
   const client = await findClient(ledger, id)

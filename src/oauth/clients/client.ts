@@ -1,40 +1,9 @@
-import type { Database } from '../../store/open.ts'
+/** Applications: public clients, registered beforehand (oauth/README.md). */
+import type { oauthClients } from '../../store/schema/ledger/oauth.ts'
 import { writeScope } from '../scope.ts'
 import { type ClientRecord, grantTypes } from './client-resource.ts'
 
-export interface Client {
-  id: string
-  name: string
-  redirectUris: readonly string[]
-  scope: readonly string[]
-  createdAt: number
-  createdBy: string
-  deactivatedAt: number | null
-  version: number
-}
-
-export interface ClientRow {
-  id: string
-  name: string
-  redirect_uris: string
-  scope: string
-  created_at: number
-  created_by: string
-  deactivated_at: number | null
-  version: number
-}
-
-/** Opens a row, which was written from checked values. */
-export const openClient = (row: ClientRow): Client => ({
-  id: row.id,
-  name: row.name,
-  redirectUris: JSON.parse(row.redirect_uris) as string[],
-  scope: JSON.parse(row.scope) as string[],
-  createdAt: row.created_at,
-  createdBy: row.created_by,
-  deactivatedAt: row.deactivated_at,
-  version: row.version,
-})
+export type Client = typeof oauthClients.$inferSelect
 
 export const clientRecord = (client: Client): ClientRecord => ({
   client_id: client.id,
@@ -49,9 +18,3 @@ export const clientRecord = (client: Client): ClientRecord => ({
   created_by: client.createdBy,
   version: client.version,
 })
-
-/** The client of this id, or null. */
-export async function findClient(ledger: Database, id: string): Promise<Client | null> {
-  const [row] = await ledger.read<ClientRow>('select * from oauth_clients where id = ?', [id])
-  return row === undefined ? null : openClient(row)
-}

@@ -1,25 +1,16 @@
 /** Access tokens: their row in the state, by which control plane and gateways admit. */
 
+import type { SQL } from 'drizzle-orm'
+import { and, eq, gt, isNull, lt } from 'drizzle-orm'
 import { hashSecret } from '../../identity/secret.ts'
 import type { Database } from '../../store/open.ts'
-import { fromRow, insertRow, newStateVersion } from '../../store/rows.ts'
+import { insert, newStateVersion, query, remove, statement, update } from '../../store/query.ts'
 import { oauthTokens } from '../../store/schema/state/tokens.ts'
 import type { Statement } from '../../store/statement.ts'
 import { permissionsWithin, type Standing } from '../person-status.ts'
 import type { Grant } from './grant.ts'
 
-export interface AccessToken {
-  id: string
-  hash: string
-  grantId: string
-  clientId: string
-  userId: string
-  scope: readonly string[]
-  permissions: readonly string[]
-  teamIds: readonly string[]
-  expiresAt: number
-  revokedAt: number | null
-}
+export type AccessToken = typeof oauthTokens.$inferSelect
 
 /** How long an expired row stays, so that a late request is told that the token has expired. */
 const expiredMemoryMilliseconds = 24 * 3600_000
@@ -31,56 +22,40 @@ export const insertAccessToken = (
   standing: Standing,
   now: number,
 ): Statement[] => [
-  { sql: 'delete from oauth_tokens where expires_at < ?', args: [now - expiredMemoryMilliseconds] },
-  insertRow(
-    oauthTokens,
-    {
+  statement(remove(oauthTokens).where(lt(oauthTokens.expiresAt, now - expiredMemoryMilliseconds))),
+  statement(
+    insert(oauthTokens).values({
       id: token.id,
       hash: hashSecret(token.secret),
       grantId,
       clientId,
       userId,
-      scope: JSON.stringify(token.scope),
-      permissions: JSON.stringify(permissionsWithin(token.scope, standing)),
-      teamIds: JSON.stringify(standing.teamIds),
-      resources: JSON.stringify(token.resources),
+      scope: token.scope,
+      permissions: permissionsWithin(token.scope, standing),
+      teamIds: standing.teamIds,
+      resources: token.resources,
       expiresAt: token.expiresAt,
-    },
-    { version: newStateVersion },
+      version: newStateVersion,
+    }),
   ),
 ]
 
-export const revokeAccessTokens = (where: 'id' | 'grant_id', id: string, now: number): Statement => ({
-  sql: `update oauth_tokens set revoked_at = ?, version = ${newStateVersion} where ${where} = ? and revoked_at is null`,
-  args: [now, id],
-})
+/** Whose tokens: the one of this id, or all of a grant or a person. */
+type Which = { by: 'id' | 'grantId' | 'userId'; id: string }
 
-/** The tokens of a grant or a person that are in force. */
-export async function liveAccessTokens(
-  state: Database,
-  where: 'grant_id' | 'user_id',
-  id: string,
-  now: number,
-): Promise<AccessToken[]> {
-  const rows = await state.read(
-    `select * from oauth_tokens where ${where} = ? and revoked_at is null and expires_at > ? and deleted = 0`,
-    [id, now],
-  )
-  return rows.map(openAccessToken)
-}
+const inForce = ({ by, id }: Which): SQL | undefined => and(eq(oauthTokens[by], id), isNull(oauthTokens.revokedAt))
+
+export const revokeAccessTokens = (which: Which, now: number): Statement =>
+  statement(update(oauthTokens).set({ revokedAt: now, version: newStateVersion }).where(inForce(which)))
+
+/** The tokens that are in force. */
+export const liveAccessTokens = (state: Database, which: Which, now: number): Promise<AccessToken[]> =>
+  query(state)
+    .select()
+    .from(oauthTokens)
+    .where(and(inForce(which), gt(oauthTokens.expiresAt, now), eq(oauthTokens.deleted, 0)))
 
 export async function findAccessToken(state: Database, secret: string): Promise<AccessToken | null> {
-  const [row] = await state.read('select * from oauth_tokens where hash = ? and deleted = 0', [hashSecret(secret)])
-  return row === undefined ? null : openAccessToken(row)
-}
-
-/** Opens a row, which was written from checked values. */
-function openAccessToken(row: Record<string, unknown>): AccessToken {
-  const stored = fromRow(oauthTokens, row)
-  return {
-    ...stored,
-    scope: JSON.parse(stored.scope) as string[],
-    permissions: JSON.parse(stored.permissions) as string[],
-    teamIds: JSON.parse(stored.teamIds) as string[],
-  }
+  const found = and(eq(oauthTokens.hash, hashSecret(secret)), eq(oauthTokens.deleted, 0))
+  return (await query(state).select().from(oauthTokens).where(found).get()) ?? null
 }

@@ -8,9 +8,13 @@
  * A process may die between the two: `settleEndings` finishes. A token that is being issued meanwhile is either in the
  * state before step 2, or its issuer, who reads the grant after writing it, finds step 1 done.
  */
+import type { SQL } from 'drizzle-orm'
+import { and, eq, isNotNull, isNull, lte } from 'drizzle-orm'
 import type { EventType } from '../../events/event-types.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Database } from '../../store/open.ts'
+import { query, statement, update } from '../../store/query.ts'
+import { oauthGrants } from '../../store/schema/ledger/oauth.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { oauthEvent } from '../oauth-event.ts'
@@ -34,19 +38,15 @@ interface Ended {
 /** Ends a grant; a revoked one is only finished. Returns the state version with the revocation. */
 export async function endGrant(dependencies: OAuthDependencies, grant: Ended, ending: Ending): Promise<number> {
   const { ledger, clock } = dependencies
-  await ledger.write([
-    {
-      sql: 'update oauth_grants set revoked_at = ?, ended_at = null where id = ? and revoked_at is null',
-      args: [clock.now(), grant.id],
-    },
-  ])
+  const unrevoked = and(eq(oauthGrants.id, grant.id), isNull(oauthGrants.revokedAt))
+  await ledger.write([statement(update(oauthGrants).set({ revokedAt: clock.now(), endedAt: null }).where(unrevoked))])
   return await revokeIssued(dependencies, grant, ending)
 }
 
 async function revokeIssued(dependencies: OAuthDependencies, grant: Ended, ending: Ending): Promise<number> {
   const { state, ledger, clock, recorder } = dependencies
   const { id, clientId, userId } = grant
-  const live = await liveAccessTokens(state, 'grant_id', id, clock.now())
+  const live = await liveAccessTokens(state, { by: 'grantId', id }, clock.now())
   const { teamIds } = await standingOf(ledger, userId)
   const event = await oauthEvent(dependencies, {
     type: ending.type,
@@ -60,34 +60,34 @@ async function revokeIssued(dependencies: OAuthDependencies, grant: Ended, endin
   })
   const { head } = await recorder.change({
     event,
-    state: [revokeAccessTokens('grant_id', id, clock.now())],
-    ledger: [{ sql: 'update oauth_grants set ended_at = ? where id = ?', args: [clock.now(), id] }],
+    state: [revokeAccessTokens({ by: 'grantId', id }, clock.now())],
+    ledger: [statement(update(oauthGrants).set({ endedAt: clock.now() }).where(eq(oauthGrants.id, id)))],
     deny: live.map(({ hash }) => hash),
   })
   return head.version
 }
 
+const grants = (ledger: Database, which: SQL | undefined): Promise<Ended[]> =>
+  query(ledger)
+    .select({ id: oauthGrants.id, clientId: oauthGrants.clientId, userId: oauthGrants.userId })
+    .from(oauthGrants)
+    .where(which)
+
 /** Grants that were revoked and have not ended since. */
-const unfinishedEndings = (ledger: Database, olderThan: number): Promise<Ended[]> =>
-  ledger.read<Ended>(
-    `select id, client_id as "clientId", user_id as "userId" from oauth_grants
-     where revoked_at is not null and ended_at is null and revoked_at <= ?`,
-    [olderThan],
-  )
+const unfinishedEndings = (ledger: Database, olderThan: number): Promise<Ended[]> => {
+  const { revokedAt, endedAt } = oauthGrants
+  return grants(ledger, and(isNotNull(revokedAt), isNull(endedAt), lte(revokedAt, olderThan)))
+}
 
 /** All that a person approved and that has not ended. */
 export const unendedGrants = (ledger: Database, userId: string): Promise<Ended[]> =>
-  ledger.read<Ended>(
-    `select id, client_id as "clientId", user_id as "userId" from oauth_grants
-     where user_id = ? and ended_at is null`,
-    [userId],
-  )
+  grants(ledger, and(eq(oauthGrants.userId, userId), isNull(oauthGrants.endedAt)))
 
 /** The first step for all grants of a person; `endGrant` or `settleEndings` does the second. */
-export const revokeGrantsOf = (userId: string, now: number): Statement => ({
-  sql: 'update oauth_grants set revoked_at = ? where user_id = ? and revoked_at is null',
-  args: [now, userId],
-})
+export const revokeGrantsOf = (userId: string, now: number): Statement => {
+  const unrevoked = and(eq(oauthGrants.userId, userId), isNull(oauthGrants.revokedAt))
+  return statement(update(oauthGrants).set({ revokedAt: now }).where(unrevoked))
+}
 
 /** Finishes what a process that died had begun. */
 export async function settleEndings(dependencies: OAuthDependencies, ending: Ending, olderThan: number): Promise<void> {

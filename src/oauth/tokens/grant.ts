@@ -3,25 +3,17 @@
  * as SHA-256. A look-up by the hash of 178 random bits needs no comparison in constant time.
  */
 
+import type { SQL } from 'drizzle-orm'
+import { and, eq, isNull, lt } from 'drizzle-orm'
 import { hashSecret, makeSecret } from '../../identity/secret.ts'
 import type { Database } from '../../store/open.ts'
+import { guard, hasRow, insert, query, remove, statement, update } from '../../store/query.ts'
+import { oauthGrants, oauthRefreshTokens } from '../../store/schema/ledger/oauth.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { Authorization } from '../authorize/authorize.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 
-export interface Grant {
-  id: string
-  clientId: string
-  userId: string
-  scope: readonly string[]
-  resources: readonly string[]
-  redirectUri: string
-  codeChallenge: string
-  codeExpiresAt: number
-  codeUsedAt: number | null
-  expiresAt: number
-  revokedAt: number | null
-}
+export type Grant = typeof oauthGrants.$inferSelect
 
 /** How long an ended grant is kept, to notice the replay of what it gave. */
 export const grantMemoryMilliseconds = 7 * 24 * 3600_000
@@ -37,72 +29,53 @@ export function newGrant(
     id,
     code,
     statements: [
-      { sql: 'delete from oauth_grants where expires_at < ?', args: [now - grantMemoryMilliseconds] },
-      {
-        sql: `insert into oauth_grants (id, client_id, user_id, scope, resources, code_hash, redirect_uri,
-          code_challenge, code_expires_at, created_at, expires_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-        args: [
-          ...[id, client.id, userId, JSON.stringify(scope), JSON.stringify(resources), hashSecret(code)],
-          ...[redirectUri, codeChallenge, now + settings.oauth_code_seconds * 1000, now],
-          now + settings.oauth_refresh_lifetime_seconds * 1000,
-        ],
-      },
+      statement(remove(oauthGrants).where(lt(oauthGrants.expiresAt, now - grantMemoryMilliseconds))),
+      statement(
+        insert(oauthGrants).values({
+          id,
+          clientId: client.id,
+          userId,
+          scope,
+          resources,
+          codeHash: hashSecret(code),
+          redirectUri,
+          codeChallenge,
+          codeExpiresAt: now + settings.oauth_code_seconds * 1000,
+          createdAt: now,
+          expiresAt: now + settings.oauth_refresh_lifetime_seconds * 1000,
+        }),
+      ),
     ],
   }
 }
 
-interface GrantRow {
-  id: string
-  client_id: string
-  user_id: string
-  scope: string
-  resources: string
-  redirect_uri: string
-  code_challenge: string
-  code_expires_at: number
-  code_used_at: number | null
-  expires_at: number
-  revoked_at: number | null
-}
-
-/** Opens a row, which was written from checked values. */
-const openGrant = (row: GrantRow): Grant => ({
-  id: row.id,
-  clientId: row.client_id,
-  userId: row.user_id,
-  scope: JSON.parse(row.scope) as string[],
-  resources: JSON.parse(row.resources) as string[],
-  redirectUri: row.redirect_uri,
-  codeChallenge: row.code_challenge,
-  codeExpiresAt: row.code_expires_at,
-  codeUsedAt: row.code_used_at,
-  expiresAt: row.expires_at,
-  revokedAt: row.revoked_at,
-})
-
-export async function grantOfCode(ledger: Database, code: string): Promise<Grant | null> {
-  const [row] = await ledger.read<GrantRow>('select * from oauth_grants where code_hash = ?', [hashSecret(code)])
-  return row === undefined ? null : openGrant(row)
-}
+export const grantOfCode = async (ledger: Database, code: string): Promise<Grant | null> =>
+  (await query(ledger)
+    .select()
+    .from(oauthGrants)
+    .where(eq(oauthGrants.codeHash, hashSecret(code)))
+    .get()) ?? null
 
 /** A refresh token with the grant it belongs to, or null. */
 export async function findRefreshToken(
   ledger: Database,
   secret: string,
 ): Promise<{ grant: Grant; refresh: { expiresAt: number; usedAt: number | null } } | null> {
-  const [row] = await ledger.read<GrantRow & { idle_at: number; used_at: number | null }>(
-    `select g.*, r.expires_at as idle_at, r.used_at from oauth_refresh_tokens r join oauth_grants g on g.id = r.grant_id
-     where r.hash = ?`,
-    [hashSecret(secret)],
-  )
-  if (row === undefined) return null
-  return { grant: openGrant(row), refresh: { expiresAt: row.idle_at, usedAt: row.used_at } }
+  const row = await query(ledger)
+    .select({ grant: oauthGrants, refresh: oauthRefreshTokens })
+    .from(oauthRefreshTokens)
+    .innerJoin(oauthGrants, eq(oauthGrants.id, oauthRefreshTokens.grantId))
+    .where(isRefreshToken(secret))
+    .get()
+  return row ?? null
 }
+
+const isRefreshToken = (secret: string): SQL => eq(oauthRefreshTokens.hash, hashSecret(secret))
 
 /** Whether tokens may still be given for the grant. */
 export async function isRevoked(ledger: Database, id: string): Promise<boolean> {
-  const [row] = await ledger.read('select 1 from oauth_grants where id = ? and revoked_at is null', [id])
-  return row === undefined
+  const unrevoked = and(eq(oauthGrants.id, id), isNull(oauthGrants.revokedAt))
+  return (await query(ledger).$count(oauthGrants, unrevoked)) === 0
 }
 
 export interface Use {
@@ -115,45 +88,38 @@ export interface Use {
 }
 
 /** Uses a code up for its first refresh token, in one transaction that fails where it has been used or revoked. */
-export const useCode = ({ secret, grantId, now, next }: Use): Statement[] => [
-  {
-    sql: `insert into guards (holds) select 0 where not exists
-      (select 1 from oauth_grants where id = ? and code_hash = ? and code_used_at is null and revoked_at is null)`,
-    args: [grantId, hashSecret(secret)],
-  },
-  { sql: 'update oauth_grants set code_used_at = ? where id = ?', args: [now, grantId] },
-  insertRefresh(next, grantId),
-]
+export function useCode({ secret, grantId, now, next }: Use): Statement[] {
+  const { id, codeHash, codeUsedAt, revokedAt } = oauthGrants
+  const unused = and(eq(id, grantId), eq(codeHash, hashSecret(secret)), isNull(codeUsedAt), isNull(revokedAt))
+  return [guard(hasRow(oauthGrants, unused)), codeUsed(grantId, now), insertRefresh(next, grantId)]
+}
 
 /** Uses a refresh token up for the next one, likewise (RFC 9700 section 4.14.2). */
-export const rotateRefreshToken = ({ secret, grantId, now, next }: Use): Statement[] => [
-  {
-    sql: `insert into guards (holds) select 0 where not exists
-      (select 1 from oauth_refresh_tokens r join oauth_grants g on g.id = r.grant_id
-       where r.hash = ? and r.used_at is null and g.revoked_at is null)`,
-    args: [hashSecret(secret)],
-  },
-  { sql: 'update oauth_refresh_tokens set used_at = ? where hash = ?', args: [now, hashSecret(secret)] },
-  insertRefresh(next, grantId),
-]
+export function rotateRefreshToken({ secret, grantId, now, next }: Use): Statement[] {
+  const inForce = hasRow(
+    oauthGrants,
+    and(eq(oauthGrants.id, oauthRefreshTokens.grantId), isNull(oauthGrants.revokedAt)),
+  )
+  const unused = and(isRefreshToken(secret), isNull(oauthRefreshTokens.usedAt), inForce)
+  return [guard(hasRow(oauthRefreshTokens, unused)), refreshUsed(secret, now), insertRefresh(next, grantId)]
+}
 
 /** Undoes a use that gave nothing: the code, or the refresh token, works again. */
-export const unuseCode = ({ grantId, next }: Use): Statement[] => [
-  { sql: 'update oauth_grants set code_used_at = null where id = ?', args: [grantId] },
-  deleteRefresh(next),
-]
+export const unuseCode = ({ grantId, next }: Use): Statement[] => [codeUsed(grantId, null), deleteRefresh(next)]
 
 export const unuseRefreshToken = ({ secret, next }: Use): Statement[] => [
-  { sql: 'update oauth_refresh_tokens set used_at = null where hash = ?', args: [hashSecret(secret)] },
+  refreshUsed(secret, null),
   deleteRefresh(next),
 ]
 
-const deleteRefresh = ({ secret }: Use['next']): Statement => ({
-  sql: 'delete from oauth_refresh_tokens where hash = ?',
-  args: [hashSecret(secret)],
-})
+const codeUsed = (grantId: string, codeUsedAt: number | null): Statement =>
+  statement(update(oauthGrants).set({ codeUsedAt }).where(eq(oauthGrants.id, grantId)))
 
-const insertRefresh = ({ secret, expiresAt }: Use['next'], grantId: string): Statement => ({
-  sql: 'insert into oauth_refresh_tokens (hash, grant_id, expires_at) values (?, ?, ?)',
-  args: [hashSecret(secret), grantId, expiresAt],
-})
+const refreshUsed = (secret: string, usedAt: number | null): Statement =>
+  statement(update(oauthRefreshTokens).set({ usedAt }).where(isRefreshToken(secret)))
+
+const deleteRefresh = ({ secret }: Use['next']): Statement =>
+  statement(remove(oauthRefreshTokens).where(isRefreshToken(secret)))
+
+const insertRefresh = ({ secret, expiresAt }: Use['next'], grantId: string): Statement =>
+  statement(insert(oauthRefreshTokens).values({ hash: hashSecret(secret), grantId, expiresAt }))

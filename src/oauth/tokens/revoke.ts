@@ -89,7 +89,7 @@ async function revokeAccess(
   })
   const { head } = await recorder.change({
     event,
-    state: [revokeAccessTokens('id', found.id, clock.now())],
+    state: [revokeAccessTokens({ by: 'id', id: found.id }, clock.now())],
     ledger: [],
     deny: [found.hash],
   })

@@ -1,4 +1,6 @@
 /** What the routes of the catalog share: their dependencies, their pages, and how a change and its event are made. */
+import type { SQL } from 'drizzle-orm'
+import { and, eq, ne, not } from 'drizzle-orm'
 import { cutPage, startOf } from '../../api/page.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event-types.ts'
@@ -8,7 +10,10 @@ import type { Principal } from '../../identity/principal.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Database } from '../../store/open.ts'
-import type { Row, Statement } from '../../store/statement.ts'
+import { condition, hasRow, query } from '../../store/query.ts'
+import type { gateways, mcpServers, models, providers } from '../../store/schema/state/catalog.ts'
+import { stateHead } from '../../store/schema/state/head.ts'
+import type { Statement } from '../../store/statement.ts'
 
 export interface CatalogDependencies {
   state: Database
@@ -31,8 +36,8 @@ interface CatalogChange {
   type: Extract<EventType, `catalog.${string}`>
   /** Ids and what is set; never a credential. */
   details: Record<string, unknown>
-  /** SQL that must be 1 for the change to hold. */
-  guard: Statement
+  /** What must still hold in the state when the change is made. */
+  guard: SQL | undefined
   state: readonly Statement[]
   ledger?: readonly Statement[]
 }
@@ -54,43 +59,41 @@ export async function changeCatalog(
     clock,
     newId,
   })
-  await recorder.change({ event, guard, state, ledger })
+  await recorder.change({ event, guard: condition(guard), state, ledger })
 }
 
-/** One page of a table's records, in the order they were made: `read` from their rows, and as `show` shows them. */
+/** One page of records, in the order they were made: `read` gives rows after an id, and `show` shows them. */
 export async function recordPage<Kept extends { id: string }, PublicEvent>(
-  { state }: Pick<CatalogDependencies, 'state'>,
   { limit, cursor }: { limit: number; cursor?: string | undefined },
-  { table, read, show }: { table: string; read(row: Row): Kept; show(kept: Kept): Promise<PublicEvent> },
+  {
+    list,
+    read,
+    show,
+  }: { list: string; read(after: string, count: number): Promise<Kept[]>; show(kept: Kept): Promise<PublicEvent> },
 ): Promise<{ records: PublicEvent[]; next_cursor: string | null }> {
-  const query = { list: table }
-  const found = await state.read(`select * from ${table} where deleted = 0 and id > ? order by id limit ?`, [
-    startOf(cursor, query) ?? '',
-    limit + 1,
-  ])
-  const page = cutPage(found.map(read), limit, query)
+  const filters = { list }
+  const found = await read(startOf(cursor, filters) ?? '', limit + 1)
+  const page = cutPage(found, limit, filters)
   return { records: await Promise.all(page.rows.map(show)), next_cursor: page.next_cursor }
 }
 
-/** A guard of several conditions that must all hold. */
-export const all = (...conditions: readonly Statement[]): Statement => ({
-  sql: `select ${conditions.map(({ sql }) => `(${sql})`).join(' and ')}`,
-  args: conditions.flatMap(({ args }) => [...args]),
-})
+type CatalogTable = typeof providers | typeof models | typeof gateways | typeof mcpServers
 
-export const none = (sql: string, args: Statement['args']): Statement => ({ sql: `not exists (${sql})`, args })
-
-export const some = (sql: string, args: Statement['args']): Statement => ({ sql: `exists (${sql})`, args })
+/** The condition that a record is there. */
+export const isThere = (table: CatalogTable, id: string): SQL =>
+  hasRow(table, and(eq(table.id, id), eq(table.deleted, 0)))
 
 /** The condition that a record is still at the version that was read. */
-export const atVersion = (table: 'providers' | 'models' | 'gateways', row: { id: string; version: number }) =>
-  some(`select 1 from ${table} where id = ? and version = ? and deleted = 0`, [row.id, row.version])
+export const atVersion = (table: CatalogTable, { id, version }: { id: string; version: number }): SQL =>
+  hasRow(table, and(eq(table.id, id), eq(table.version, version), eq(table.deleted, 0)))
 
-/** The statement that makes a tombstone of a record. */
-export const tombstone = (table: 'providers' | 'models' | 'gateways', id: string, also = ''): Statement => ({
-  sql: `update ${table} set deleted = 1${also}, version = (select version from state_head) where id = ?`,
-  args: [id],
-})
+/** The condition that no record but the one of this id has the name. */
+export const nameIsFree = (table: Exclude<CatalogTable, typeof models>, name: string, id: string): SQL =>
+  not(hasRow(table, and(eq(table.name, name), ne(table.id, id), eq(table.deleted, 0))))
+
+/** Whether a condition holds in the state now. */
+export const holds = async (state: Database, what: SQL): Promise<boolean> =>
+  (await query(state).$count(stateHead, what)) > 0
 
 export const missing = (what: string): Failure => new Failure('not_found', { message: `There is no such ${what}` })
 

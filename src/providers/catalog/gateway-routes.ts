@@ -1,26 +1,28 @@
 /** `/v1/gateways`: the records that runtime tokens are bound to, and what holds at each of these gateways. */
+import type { SQL } from 'drizzle-orm'
+import { and, eq, gt, isNull, not, or } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { pageQuery } from '../../api/page.ts'
 import { idParams } from '../../api/resource.ts'
 import { Failure } from '../../failure.ts'
-import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
+import { hasRow, insert, isOneOf, newStateVersion, query, statement, update } from '../../store/query.ts'
 import { changeName, dropName, keepName, nameDigest, readNames } from '../../store/schema/gateway-name.ts'
-import { gateways } from '../../store/schema/state/catalog.ts'
-import type { Statement } from '../../store/statement.ts'
+import { teams, users } from '../../store/schema/ledger/people.ts'
+import { gateways, providers as providerTable } from '../../store/schema/state/catalog.ts'
+import { tokens } from '../../store/schema/state/tokens.ts'
 import { recordRoutes } from '../record-routes.ts'
 import {
-  all,
   atVersion,
   type CatalogCall,
   type CatalogDependencies,
   changeCatalog,
+  holds,
   madeAt,
   missing,
-  none,
+  nameIsFree,
   recordPage,
-  tombstone,
   wrong,
 } from './catalog-change.ts'
 import { createGatewayBody, gatewaySchema, updateGatewayBody } from './gateway-resource.ts'
@@ -78,18 +80,17 @@ async function createGateway(deps: CatalogDependencies, call: CatalogCall, body:
   await changeCatalog(deps, call, {
     type: 'catalog.created',
     details: { gateway_id: id, ...body },
-    guard: all(nameIsFree(body.name, id)),
+    guard: nameIsFree(gateways, nameDigest(body.name), id),
     state: [
-      insertRow(
-        gateways,
-        {
+      statement(
+        insert(gateways).values({
           id,
           name: nameDigest(body.name),
           spendOwner: body.spend_owner ?? null,
           promptCaching: body.prompt_caching ? 1 : 0,
           providers,
-        },
-        { version: newStateVersion },
+          version: newStateVersion,
+        }),
       ),
     ],
     ledger: [keepName(id, body.name)],
@@ -98,9 +99,15 @@ async function createGateway(deps: CatalogDependencies, call: CatalogCall, body:
 }
 
 async function listGateways(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
-  const { records, next_cursor } = await recordPage(deps, asked, {
-    table: 'gateways',
-    read: (row) => fromRow(gateways, row),
+  const { records, next_cursor } = await recordPage(asked, {
+    list: 'gateways',
+    read: (after, count) =>
+      query(deps.state)
+        .select()
+        .from(gateways)
+        .where(and(gt(gateways.id, after), eq(gateways.deleted, 0)))
+        .orderBy(gateways.id)
+        .limit(count),
     show: (row) => gatewayRecord(deps, row),
   })
   return { gateways: records, next_cursor }
@@ -119,18 +126,21 @@ async function updateGateway(
   await changeCatalog(deps, call, {
     type: 'catalog.updated',
     details: { gateway_id: id, ...body },
-    guard: all(atVersion('gateways', before), ...(name === undefined ? [] : [nameIsFree(name, id)])),
+    guard: and(
+      atVersion(gateways, before),
+      name === undefined ? undefined : nameIsFree(gateways, nameDigest(name), id),
+    ),
     state: [
-      updateRow(
-        gateways,
-        id,
-        {
-          ...(name === undefined ? {} : { name: nameDigest(name) }),
-          ...(body.spend_owner === undefined ? {} : { spendOwner: body.spend_owner }),
-          ...(body.prompt_caching === undefined ? {} : { promptCaching: body.prompt_caching ? 1 : 0 }),
-          ...(body.providers === undefined ? {} : { providers: await providerIds(deps, body.providers) }),
-        },
-        { version: newStateVersion },
+      statement(
+        update(gateways)
+          .set({
+            ...(name === undefined ? {} : { name: nameDigest(name) }),
+            ...(body.spend_owner === undefined ? {} : { spendOwner: body.spend_owner }),
+            ...(body.prompt_caching === undefined ? {} : { promptCaching: body.prompt_caching ? 1 : 0 }),
+            ...(body.providers === undefined ? {} : { providers: await providerIds(deps, body.providers) }),
+            version: newStateVersion,
+          })
+          .where(eq(gateways.id, id)),
       ),
     ],
     ledger: name === undefined ? [] : [changeName(id, name)],
@@ -141,30 +151,38 @@ async function updateGateway(
 async function deleteGateway(deps: CatalogDependencies, call: CatalogCall, before: GatewayRow) {
   const { id } = before
   const bound = boundTokens(id, deps.clock.now())
-  if ((await deps.state.read(bound.sql, bound.args)).length > 0) {
+  if (await holds(deps.state, bound)) {
     throw new Failure('conflict', { message: 'Tokens in force are bound to this gateway: revoke them first' })
   }
   const reply = await gatewayRecord(deps, before)
   await changeCatalog(deps, call, {
     type: 'catalog.deleted',
     details: { gateway_id: id, name: reply.name },
-    guard: all(atVersion('gateways', before), none(bound.sql, bound.args)),
-    state: [tombstone('gateways', id)],
+    guard: and(atVersion(gateways, before), not(bound)),
+    state: [statement(update(gateways).set({ deleted: 1, version: newStateVersion }).where(eq(gateways.id, id)))],
     ledger: [dropName(id)],
   })
   return reply
 }
 
-const boundTokens = (gatewayId: string, now: number): Statement => ({
-  sql: `select 1 from tokens where gateway_id = ? and deleted = 0 and revoked_at is null
-    and (rotated_at is null or rotated_at > ?) and (expires_at is null or expires_at > ?) limit 1`,
-  args: [gatewayId, now, now],
-})
+/** The condition that tokens in force are bound to a gateway. */
+const boundTokens = (gatewayId: string, now: number): SQL =>
+  hasRow(
+    tokens,
+    and(
+      eq(tokens.gatewayId, gatewayId),
+      eq(tokens.deleted, 0),
+      isNull(tokens.revokedAt),
+      or(isNull(tokens.rotatedAt), gt(tokens.rotatedAt, now)),
+      or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now)),
+    ),
+  )
 
 async function requireGateway({ state }: CatalogDependencies, id: string): Promise<GatewayRow> {
-  const [row] = await state.read('select * from gateways where id = ? and deleted = 0', [id])
+  const found = and(eq(gateways.id, id), eq(gateways.deleted, 0))
+  const row = await query(state).select().from(gateways).where(found).get()
   if (row === undefined) throw missing('gateway')
-  return fromRow(gateways, row)
+  return row
 }
 
 async function gatewayRecord(
@@ -174,10 +192,11 @@ async function gatewayRecord(
   const named =
     providers === null
       ? null
-      : await state.read<{ name: string }>(
-          'select name from providers where deleted = 0 and id in (select value from json_each(?)) order by position',
-          [providers],
-        )
+      : await query(state)
+          .select({ name: providerTable.name })
+          .from(providerTable)
+          .where(and(eq(providerTable.deleted, 0), isOneOf(providerTable.id, JSON.parse(providers))))
+          .orderBy(providerTable.position)
   return {
     id,
     name: (await readNames(ledger, [id]))(id),
@@ -194,7 +213,8 @@ async function providerIds({ state }: CatalogDependencies, names: readonly strin
   if (names === null) return null
   const ids: string[] = []
   for (const [index, name] of names.entries()) {
-    const [row] = await state.read<{ id: string }>('select id from providers where name = ? and deleted = 0', [name])
+    const named = and(eq(providerTable.name, name), eq(providerTable.deleted, 0))
+    const row = await query(state).select({ id: providerTable.id }).from(providerTable).where(named).get()
     if (row === undefined) throw wrong(`providers.${index}`, 'There is no provider of this name')
     ids.push(row.id)
   }
@@ -204,15 +224,12 @@ async function providerIds({ state }: CatalogDependencies, names: readonly strin
 async function requireOwner({ ledger }: CatalogDependencies, owner: string | null | undefined): Promise<void> {
   if (owner === null || owner === undefined || owner === 'organization') return
   const [kind, id = ''] = owner.split(':')
-  const found = await ledger.read(`select 1 from ${kind === 'user' ? 'users' : 'teams'} where id = ?`, [id])
-  if (found.length === 0) throw wrong('spend_owner', `There is no such ${kind}`)
+  const owners = kind === 'user' ? users : teams
+  const found = await query(ledger).$count(owners, eq(owners.id, id))
+  if (found === 0) throw wrong('spend_owner', `There is no such ${kind}`)
 }
 
-const sameName = 'select 1 from gateways where name = ? and id <> ? and deleted = 0'
-
-const nameIsFree = (name: string, id: string): Statement => none(sameName, [nameDigest(name), id])
-
 async function requireFreeName({ state }: CatalogDependencies, name: string, id: string): Promise<void> {
-  if ((await state.read(sameName, [nameDigest(name), id])).length === 0) return
+  if (await holds(state, nameIsFree(gateways, nameDigest(name), id))) return
   throw new Failure('conflict', { message: 'There is a gateway of this name already', param: 'name' })
 }

@@ -1,27 +1,26 @@
 /** `/v1/catalog/models`: which provider answers for a model, under which name, at what price, and what is tried after. */
+import type { SQL } from 'drizzle-orm'
+import { and, eq, gt, ne, not, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { cutPage, pageQuery, startOf } from '../../api/page.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
-import { fromRow, insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
-import { models } from '../../store/schema/state/catalog.ts'
-import type { Statement } from '../../store/statement.ts'
+import { hasRow, insert, newStateVersion, query, remove, statement, update } from '../../store/query.ts'
+import { models, providers } from '../../store/schema/state/catalog.ts'
 import { providerKinds } from '../kinds/index.ts'
 import { priceRecordSchema } from '../prices/price-record.ts'
 import { serves } from '../provider.ts'
 import { recordRoutes } from '../record-routes.ts'
 import {
-  all,
   atVersion,
   type CatalogCall,
   type CatalogDependencies,
   changeCatalog,
+  holds,
+  isThere,
   missing,
-  none,
-  some,
-  tombstone,
   wrong,
 } from './catalog-change.ts'
 import { createModelBody, modelFilters, modelId, modelParams, modelSchema, updateModelBody } from './model-resource.ts'
@@ -74,22 +73,26 @@ export const modelRoutes = (deps: CatalogDependencies) =>
 
 async function createModel(deps: CatalogDependencies, call: CatalogCall, body: z.infer<typeof createModelBody>) {
   const { id, ...given } = body
-  const present = 'select 1 from models where id = ? and deleted = 0'
-  if ((await deps.state.read(present, [id])).length > 0) {
+  const present = isThere(models, id)
+  if (await holds(deps.state, present)) {
     throw new Failure('conflict', { message: 'The catalog lists a model of this id already', param: 'id' })
   }
   const references = await checkReferences(deps, id, given)
   await changeCatalog(deps, call, {
     type: 'catalog.created',
     details: { model_id: id, ...given },
-    guard: all(none(present, [id]), ...references),
+    guard: and(not(present), ...references),
     state: [
       // What an earlier model of this id left behind is overtaken by the new one's version.
-      { sql: 'delete from models where id = ?', args: [id] },
-      insertRow(
-        models,
-        { id, providerId: given.provider_id, createdAt: deps.clock.now(), ...columns(given) },
-        { version: newStateVersion },
+      statement(remove(models).where(eq(models.id, id))),
+      statement(
+        insert(models).values({
+          id,
+          providerId: given.provider_id,
+          createdAt: deps.clock.now(),
+          ...columns(given),
+          version: newStateVersion,
+        }),
       ),
     ],
   })
@@ -103,13 +106,15 @@ interface ListQuery {
 }
 
 async function listModels({ state }: CatalogDependencies, { limit, cursor, provider_id: provider }: ListQuery) {
-  const query = { list: 'models', provider_id: provider }
-  const found = await state.read(
-    'select * from models where deleted = 0 and id > ? and provider_id = coalesce(?, provider_id) order by id limit ?',
-    [startOf(cursor, query, modelId) ?? '', provider ?? null, limit + 1],
-  )
-  const rows = found.map((row) => fromRow(models, row))
-  const page = cutPage(rows, limit, query)
+  const filters = { list: 'models', provider_id: provider }
+  const ofProvider = provider === undefined ? undefined : eq(models.providerId, provider)
+  const rows = await query(state)
+    .select()
+    .from(models)
+    .where(and(eq(models.deleted, 0), gt(models.id, startOf(cursor, filters, modelId) ?? ''), ofProvider))
+    .orderBy(models.id)
+    .limit(limit + 1)
+  const page = cutPage(rows, limit, filters)
   return { models: page.rows.map(modelRecord), next_cursor: page.next_cursor }
 }
 
@@ -125,24 +130,35 @@ async function updateModel(deps: CatalogDependencies, call: CatalogCall, before:
   await changeCatalog(deps, call, {
     type: 'catalog.updated',
     details: { model_id: id, ...body },
-    guard: all(atVersion('models', before), ...references),
-    state: [updateRow(models, id, { providerId: after.provider_id, ...columns(body) }, { version: newStateVersion })],
+    guard: and(atVersion(models, before), ...references),
+    state: [
+      statement(
+        update(models)
+          .set({ providerId: after.provider_id, ...columns(body), version: newStateVersion })
+          .where(eq(models.id, id)),
+      ),
+    ],
   })
   return modelRecord(await requireModel(deps, id))
 }
 
-const fallingBack =
-  'select id from models where deleted = 0 and id <> ? and exists (select 1 from json_each(fallbacks) where value = ?)'
+/** Models of the catalog that fall back to this one. */
+const fallingBack = (id: string): SQL | undefined =>
+  and(
+    eq(models.deleted, 0),
+    ne(models.id, id),
+    sql`exists (select 1 from json_each(${models.fallbacks}) where value = ${id})`,
+  )
 
 async function deleteModel(deps: CatalogDependencies, call: CatalogCall, before: ModelRow) {
   const { id, providerId } = before
-  const [other] = await deps.state.read<{ id: string }>(`${fallingBack} limit 1`, [id, id])
+  const other = await query(deps.state).select({ id: models.id }).from(models).where(fallingBack(id)).get()
   if (other !== undefined) throw new Failure('conflict', { message: `The model ${other.id} falls back to it` })
   await changeCatalog(deps, call, {
     type: 'catalog.deleted',
     details: { model_id: id, provider_id: providerId },
-    guard: all(atVersion('models', before), none(fallingBack, [id, id])),
-    state: [tombstone('models', id)],
+    guard: and(atVersion(models, before), not(hasRow(models, fallingBack(id)))),
+    state: [statement(update(models).set({ deleted: 1, version: newStateVersion }).where(eq(models.id, id)))],
   })
   return modelRecord(before)
 }
@@ -157,10 +173,10 @@ async function checkReferences(
     families: wanted,
     fallbacks: named,
   }: ModelFields & { provider_id: string },
-): Promise<Statement[]> {
+): Promise<SQL[]> {
   const fallbacks = named ?? []
-  const present = 'select kind from providers where id = ? and deleted = 0'
-  const [provider] = await state.read<{ kind: string }>(present, [providerId])
+  const present = and(eq(providers.id, providerId), eq(providers.deleted, 0))
+  const provider = await query(state).select({ kind: providers.kind }).from(providers).where(present).get()
   if (provider === undefined) throw wrong('provider_id', 'There is no such provider')
   const kind = providerKinds.get(provider.kind)
   const upstreamModel = upstream_model ?? id
@@ -171,13 +187,11 @@ async function checkReferences(
   const unserved = wanted?.findIndex((family) => kind !== undefined && !serves(kind, family)) ?? -1
   if (unserved >= 0) throw wrong(`families.${unserved}`, `A provider of the kind ${provider.kind} does not serve it`)
   if (fallbacks.includes(id)) throw wrong(`fallbacks.${fallbacks.indexOf(id)}`, 'A model cannot fall back to itself')
-  const listed = 'select 1 from models where id = ? and deleted = 0'
   for (const [index, fallback] of fallbacks.entries()) {
-    if ((await state.read(listed, [fallback])).length === 0) {
-      throw wrong(`fallbacks.${index}`, 'The catalog lists no such model')
-    }
+    if (await holds(state, isThere(models, fallback))) continue
+    throw wrong(`fallbacks.${index}`, 'The catalog lists no such model')
   }
-  return [some(present, [providerId]), ...fallbacks.map((fallback) => some(listed, [fallback]))]
+  return [isThere(providers, providerId), ...fallbacks.map((fallback) => isThere(models, fallback))]
 }
 
 /** The columns of the fields that are given. */
@@ -193,9 +207,10 @@ function columns(given: Omit<ModelFields, 'provider_id'>) {
 }
 
 async function requireModel({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ModelRow> {
-  const [row] = await state.read('select * from models where id = ? and deleted = 0', [id])
+  const found = and(eq(models.id, id), eq(models.deleted, 0))
+  const row = await query(state).select().from(models).where(found).get()
   if (row === undefined) throw missing('model')
-  return fromRow(models, row)
+  return row
 }
 
 const modelRecord = (row: ModelRow): ModelRecord => ({

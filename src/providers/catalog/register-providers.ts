@@ -18,6 +18,7 @@
  *   models.families, fallbacks     JSON arrays of text, or null
  *   models.price, default_price    JSON {"input_per_million": number, "output_per_million": number} in dollars, or null
  */
+import { and, eq, not, sql } from 'drizzle-orm'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { Change, Recorder } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
@@ -26,8 +27,8 @@ import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Database } from '../../store/open.ts'
-import { fromRow, insertRow, newStateVersion } from '../../store/rows.ts'
-import { providers } from '../../store/schema/state/catalog.ts'
+import { condition, hasRow, insert, newStateVersion, query, statement, update } from '../../store/query.ts'
+import { models, providers } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
 import { keepDataKey, noCredentials, openCredentials, openDataKey, sealCredentials } from '../credentials.ts'
 import { providerKinds } from '../kinds/index.ts'
@@ -107,7 +108,7 @@ async function register(options: RegistrationOptions, found: FoundProvider): Pro
       )
     }
   } else if (await differs(options, present, found)) {
-    await update(options, present, found)
+    await refresh(options, present, found)
   }
 }
 
@@ -115,15 +116,14 @@ type ProviderRow = typeof providers.$inferSelect
 
 /** What an earlier start made, deleted or not. */
 async function findProvider(state: Database, origin: string): Promise<ProviderRow | null> {
-  const [row] = await state.read('select * from providers where origin = ?', [origin])
-  return row === undefined ? null : fromRow(providers, row)
+  return (await query(state).select().from(providers).where(eq(providers.origin, origin)).get()) ?? null
 }
 
-const sameName = 'select 1 from providers where name = ? and deleted = 0'
+const ofThisName = (name: string) => and(eq(providers.name, name), eq(providers.deleted, 0))
 
 async function create(options: RegistrationOptions, found: FoundProvider): Promise<void> {
   const { recorder, clock, newId } = options
-  if ((await options.state.read(sameName, [found.name])).length > 0) {
+  if ((await query(options.state).$count(providers, ofThisName(found.name))) > 0) {
     options.log.warn(
       { provider: found.name, origin: found.origin },
       `No provider is made from ${found.origin}: there is another provider named ${found.name}. Rename that one, or give it the key with provider update`,
@@ -132,9 +132,8 @@ async function create(options: RegistrationOptions, found: FoundProvider): Promi
   }
   const id = newId()
   const dataKey = options.randomBytes(32)
-  const provider = insertRow(
-    providers,
-    {
+  const provider = statement(
+    insert(providers).values({
       id,
       origin: found.origin,
       name: found.name,
@@ -142,14 +141,15 @@ async function create(options: RegistrationOptions, found: FoundProvider): Promi
       baseUrl: found.baseUrl,
       sealedCredentials: sealCredentials(dataKey, id, { apiKey: found.apiKey, headers: {} }),
       allowUnlistedModels: found.allowUnlistedModels ? 1 : 0,
-    },
-    { position: '(select coalesce(max(position), 0) + 1 from providers)', version: newStateVersion },
+      position: sql`(select coalesce(max(position), 0) + 1 from ${providers})`,
+      version: newStateVersion,
+    }),
   )
   const event = eventOf(options, 'catalog.created', { ...found, id })
   try {
     await recorder.change({
       event,
-      guard: { sql: `select not exists (${sameName})`, args: [found.name] },
+      guard: condition(not(hasRow(providers, ofThisName(found.name)))),
       state: [provider, ...found.models.map((model) => listModel(model, id, clock.now()))],
       ledger: [keepDataKey(options, id, dataKey, clock.now())],
     })
@@ -160,13 +160,14 @@ async function create(options: RegistrationOptions, found: FoundProvider): Promi
 }
 
 /** Lists a model, unless the catalog has or had one of this id: that one is a person's. */
-const listModel = (model: string, providerId: string, createdAt: number): Statement => ({
-  sql: `insert into models (id, provider_id, price, created_at, version)
-    select ?, ?, ?, ?, ${newStateVersion} where not exists (select 1 from models where id = ?)`,
-  args: [model, providerId, simulatorPrice, createdAt, model],
-})
+const listModel = (model: string, providerId: string, createdAt: number): Statement =>
+  statement(
+    insert(models)
+      .values({ id: model, providerId, price: simulatorPrice, createdAt, version: newStateVersion })
+      .onConflictDoNothing(),
+  )
 
-async function update(options: RegistrationOptions, present: ProviderRow, found: FoundProvider): Promise<void> {
+async function refresh(options: RegistrationOptions, present: ProviderRow, found: FoundProvider): Promise<void> {
   const known = await openDataKey(options, present.id)
   const dataKey = known ?? options.randomBytes(32)
   const { sealedCredentials: sealed } = present
@@ -174,12 +175,17 @@ async function update(options: RegistrationOptions, present: ProviderRow, found:
   const { headers } = known === null || sealed === null ? noCredentials : openCredentials(known, present.id, sealed)
   const change: Change = {
     event: eventOf(options, 'catalog.updated', { ...found, id: present.id, name: present.name }),
-    guard: { sql: 'select version = ? from providers where id = ?', args: [present.version, present.id] },
+    guard: condition(hasRow(providers, and(eq(providers.id, present.id), eq(providers.version, present.version)))),
     state: [
-      {
-        sql: `update providers set base_url = ?, sealed_credentials = ?, version = ${newStateVersion} where id = ?`,
-        args: [found.baseUrl, sealCredentials(dataKey, present.id, { apiKey: found.apiKey, headers }), present.id],
-      },
+      statement(
+        update(providers)
+          .set({
+            baseUrl: found.baseUrl,
+            sealedCredentials: sealCredentials(dataKey, present.id, { apiKey: found.apiKey, headers }),
+            version: newStateVersion,
+          })
+          .where(eq(providers.id, present.id)),
+      ),
     ],
     ledger: [keepDataKey(options, present.id, dataKey, options.clock.now())],
   }

@@ -1,15 +1,18 @@
 /** `GET /v1/catalog/models/{id}/price`: what a model costs and where that is said, as gateways reckon it. */
+import { and, eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { Database } from '../../store/open.ts'
+import type { Reader } from '../../store/open.ts'
+import { query } from '../../store/query.ts'
+import { models, providers } from '../../store/schema/state/catalog.ts'
 import { PriceBook, type PricedModel } from './price-book.ts'
 import { compilePriceText, shownPriceSchema, showPrice } from './price-record.ts'
 
 interface PriceDependencies {
-  state: Pick<Database, 'read'>
+  state: Reader
   clock: Pick<Clock, 'now'>
 }
 
@@ -22,31 +25,46 @@ const shownTermsSchema = z.object({
   max_output_tokens: z.number().int().nullable(),
 })
 
-interface TermsRow {
-  name: string
-  id: string
-  kind: string
-  base_url: string | null
-  default_price: string | null
-  upstream_model: string | null
-  price: string | null
-  max_output_tokens: number | null
+const providerTerms = {
+  name: providers.name,
+  id: providers.id,
+  kind: providers.kind,
+  baseUrl: providers.baseUrl,
+  defaultPrice: providers.defaultPrice,
+}
+const modelTerms = {
+  upstreamModel: models.upstreamModel,
+  price: models.price,
+  maxOutputTokens: models.maxOutputTokens,
 }
 
-const fields = `p.name, p.id, p.kind, p.base_url, p.default_price`
-const listedQuery = `select ${fields}, m.upstream_model, m.price, m.max_output_tokens
-  from models m join providers p on p.id = m.provider_id where m.id = ? and m.deleted = 0 and p.deleted = 0`
-/** The provider that answers for what the catalog does not list: the first one made. */
-const unlistedQuery = `select ${fields}, null as upstream_model, null as price, null as max_output_tokens
-  from providers p where p.deleted = 0 and p.allow_unlisted_models = 1 order by p.position, p.id limit 1`
+type Terms = NonNullable<Awaited<ReturnType<typeof readTerms>>>
+
+/** What the catalog says of a model; for one that it does not list, the first provider made that takes such models. */
+async function readTerms(state: Reader, id: string) {
+  const listed = await query(state)
+    .select({ ...providerTerms, ...modelTerms })
+    .from(models)
+    .innerJoin(providers, eq(providers.id, models.providerId))
+    .where(and(eq(models.id, id), eq(models.deleted, 0), eq(providers.deleted, 0)))
+    .get()
+  if (listed !== undefined) return listed
+  const unlisted = await query(state)
+    .select(providerTerms)
+    .from(providers)
+    .where(and(eq(providers.deleted, 0), eq(providers.allowUnlistedModels, 1)))
+    .orderBy(providers.position, providers.id)
+    .limit(1)
+    .get()
+  return unlisted && { ...unlisted, upstreamModel: null, price: null, maxOutputTokens: null }
+}
 
 export function priceRoutes({ state, clock }: PriceDependencies) {
   const prices = new PriceBook()
   return new Elysia({ name: 'price' }).use(conventions).get(
     '/v1/catalog/models/:id/price',
     async ({ params: { id } }) => {
-      const [listed] = await state.read<TermsRow>(listedQuery, [id])
-      const row = listed ?? (await state.read<TermsRow>(unlistedQuery))[0]
+      const row = await readTerms(state, id)
       if (row === undefined) throw new Failure('not_found', { message: 'No provider answers for such a model' })
       await prices.load()
       return shownTerms(prices, id, row, clock.now())
@@ -63,16 +81,16 @@ export function priceRoutes({ state, clock }: PriceDependencies) {
   )
 }
 
-function shownTerms(prices: PriceBook, id: string, row: TermsRow, now: number): z.infer<typeof shownTermsSchema> {
+function shownTerms(prices: PriceBook, id: string, row: Terms, now: number): z.infer<typeof shownTermsSchema> {
   const model: PricedModel = {
-    upstreamModel: row.upstream_model ?? id,
+    upstreamModel: row.upstreamModel ?? id,
     provider: {
       id: row.id,
       kind: row.kind,
-      baseUrl: row.base_url,
-      defaultPrice: compilePriceText(row.default_price, 'provider'),
+      baseUrl: row.baseUrl,
+      defaultPrice: compilePriceText(row.defaultPrice, 'provider'),
     },
-    listed: { price: compilePriceText(row.price, 'operator'), maxOutputTokens: row.max_output_tokens },
+    listed: { price: compilePriceText(row.price, 'operator'), maxOutputTokens: row.maxOutputTokens },
   }
   const { price, contextWindow, maxOutputTokens } = prices.terms(model, now)
   return {

@@ -5,10 +5,13 @@
  * together with the old ones.
  */
 import { join } from 'node:path'
+import { and, eq } from 'drizzle-orm'
 import { Failure } from '../../failure.ts'
 import { readIfThere, readOrMake } from '../../lib/made-once.ts'
 import { seal, unseal } from '../../lib/seal.ts'
 import type { Database, Reader } from '../open.ts'
+import { insert, query, remove, statement, update } from '../query.ts'
+import { secrets } from '../schema/ledger/changes.ts'
 import type { Statement } from '../statement.ts'
 
 const keyLength = 32
@@ -72,20 +75,26 @@ function assertOpens(key: Uint8Array, secret: { name: string; sealed: string }, 
 }
 
 /** The statement that keeps a secret in the ledger; one of the same name stays as it is. */
-export const keepSecret = (masterKey: Uint8Array, name: string, secret: string, now: number): Statement => ({
-  sql: 'insert into secrets (name, sealed, created_at) values (?, ?, ?) on conflict (name) do nothing',
-  args: [name, seal(masterKey, secret, name), now],
-})
+export const keepSecret = (masterKey: Uint8Array, name: string, secret: string, now: number): Statement =>
+  statement(
+    insert(secrets)
+      .values({ name, sealed: seal(masterKey, secret, name), createdAt: now })
+      .onConflictDoNothing(),
+  )
 
 /** The statement that puts a secret in the place of another, where that other one still stands there. */
 export const replaceSecret = (
   masterKey: Uint8Array,
   name: string,
   { from, to }: { from: SealedSecret; to: string },
-): Statement => ({
-  sql: 'update secrets set sealed = ? where name = ? and sealed = ?',
-  args: [seal(masterKey, to, name), name, from.sealed],
-})
+): Statement =>
+  statement(
+    update(secrets)
+      .set({ sealed: seal(masterKey, to, name) })
+      .where(and(eq(secrets.name, name), eq(secrets.sealed, from.sealed))),
+  )
+
+export const forgetSecret = (name: string): Statement => statement(remove(secrets).where(eq(secrets.name, name)))
 
 export interface SealedSecret {
   secret: string
@@ -95,7 +104,7 @@ export interface SealedSecret {
 
 /** Opens a secret of the ledger; null where there is none of that name. */
 export async function readSecret(ledger: Database, masterKey: Uint8Array, name: string): Promise<SealedSecret | null> {
-  const [row] = await ledger.read<{ sealed: string }>('select sealed from secrets where name = ?', [name])
+  const row = await query(ledger).select().from(secrets).where(eq(secrets.name, name)).get()
   return row === undefined ? null : { secret: unseal(masterKey, row.sealed, name), sealed: row.sealed }
 }
 

@@ -1,5 +1,9 @@
 /** Clones a token: the clone has an equal or narrower scope, and its use also draws on its source's accounts. */
+
+import { and, eq } from 'drizzle-orm'
 import { Failure } from '../../failure.ts'
+import { condition, hasRow } from '../../store/query.ts'
+import { tokens } from '../../store/schema/state/tokens.ts'
 import { accountsWith, creatorStands, findCreator, withinCreator } from '../creation/creator.ts'
 import { type Actor, mint, scopeDetails, tokenEvent } from '../creation/minting.ts'
 import { scopeAsked } from '../creation/narrow-scope.ts'
@@ -51,10 +55,7 @@ export async function cloneToken(
   const { head } = await deps.recorder.change({
     event: tokenEvent({ type: 'token.cloned', actor, token, eventTeamId, details }, deps),
     // The source was narrowed, rotated or revoked meanwhile, so this clone was checked against an outdated scope.
-    guard: {
-      sql: `select version = ? and ${named.sql} and ${stands.sql} from tokens where id = ?`,
-      args: [source.version, ...named.args, ...stands.args, id],
-    },
+    guard: condition(and(hasRow(tokens, and(eq(tokens.id, id), eq(tokens.version, source.version))), named, stands)),
     state,
     ledger,
   })

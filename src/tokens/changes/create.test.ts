@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
-import { insertRow } from '../../store/rows.ts'
+import { insert, statement } from '../../store/query.ts'
 import { memberships, teams, users } from '../../store/schema/ledger/people.ts'
 import { type CallOptions, temporaryApi } from '../testing/api.ts'
 
@@ -97,7 +97,16 @@ test('refuses unknown ids and a user outside the team', async () => {
   const noAttribution = made.deps.newId()
   const { ledger } = made.store
   await ledger.write([
-    insertRow(users, { id: noAttribution, email: 'n@x', name: 'N', role: 'member', status: 'active', createdAt: 1 }),
+    statement(
+      insert(users).values({
+        id: noAttribution,
+        email: 'n@x',
+        name: 'N',
+        role: 'member',
+        status: 'active',
+        createdAt: 1,
+      }),
+    ),
   ])
   for (const name of ['team_id', 'user_id', 'gateway_id', 'budget_id']) {
     expect(await refused({ bindings: { [name]: made.deps.newId() } })).toEqual([
@@ -172,8 +181,8 @@ test('takes quotes and SQL in a name as a name', async () => {
 test('nobody grants a role, a team or a limit beyond their own', async () => {
   const other = made.deps.newId()
   await made.store.ledger.write([
-    insertRow(teams, { id: other, name: 'other', createdAt: 1 }),
-    insertRow(memberships, { teamId: other, userId: made.userId, createdAt: 0 }),
+    statement(insert(teams).values({ id: other, name: 'other', createdAt: 1 })),
+    statement(insert(memberships).values({ teamId: other, userId: made.userId, createdAt: 0 })),
   ])
   const secretOf = async (fields: object) => (await create(fields)).json.token_value
   const as = async (secret: string, fields: object) => {

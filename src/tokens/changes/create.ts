@@ -1,5 +1,7 @@
 /** Creates a token from a request (POST /v1/tokens). */
 
+import { and } from 'drizzle-orm'
+import { condition } from '../../store/query.ts'
 import { accountsWith, creatorStands, findCreator } from '../creation/creator.ts'
 import { type Actor, mint, scopeDetails, tokenEvent } from '../creation/minting.ts'
 import { checkGrant, checkProfile, checkReferences, namedStand, ownershipOf, scopeOf } from '../creation/rules.ts'
@@ -34,7 +36,7 @@ export async function createToken(deps: TokenDependencies, actor: Actor, body: C
   const { eventTeamId } = ownership
   const event = tokenEvent({ type: 'token.created', actor, token, eventTeamId, details }, deps)
   const [named, stands] = [namedStand(scope, inherited), creatorStands(creator)]
-  const guard = { sql: `select ${named.sql} and ${stands.sql}`, args: [...named.args, ...stands.args] }
+  const guard = condition(and(named, stands))
   const { head } = await deps.recorder.change({ event, guard, state, ledger })
   return { token: { ...token, version: head.version }, secret }
 }

@@ -2,21 +2,18 @@
  * Revokes a token: at once for the control plane, and for gateways as soon as they have made the revocation durable.
  */
 
+import { and, eq, isNull, sql } from 'drizzle-orm'
 import { requireVersion } from '../../api/entity-tag.ts'
-import { versionArgument } from '../../events/recorder.ts'
+import { changeVersion } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
 import type { Propagation } from '../../store/propagation.ts'
-import { newStateVersion } from '../../store/rows.ts'
+import { condition, hasRow, newStateVersion, statement, update } from '../../store/query.ts'
+import type { Revocation } from '../../store/schema/ledger/tokens.ts'
+import { tokens as ledgerTokens } from '../../store/schema/ledger/tokens.ts'
+import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
 import { type Actor, tokenEvent } from '../creation/minting.ts'
 import type { TokenDependencies } from '../dependencies.ts'
-import {
-  findStateRow,
-  findToken,
-  type Revocation,
-  requireStateRow,
-  type StateRow,
-  type StoredToken,
-} from '../stored-token.ts'
+import { findStateRow, findToken, requireStateRow, type StateRow, type StoredToken } from '../stored-token.ts'
 import { requireToken } from '../visibility.ts'
 
 export interface Revoked {
@@ -118,22 +115,31 @@ async function recordRevocation(
     },
     deps,
   )
+  const unchanged =
+    token.revokedAt === null && !asRead ? isNull(stateTokens.revokedAt) : eq(stateTokens.version, token.version)
   // Gateways get it before the ledger is written, so their acknowledgements arrive meanwhile.
   let propagation: Promise<Propagation> | null = null
   const { head } = await deps.recorder.change({
     event,
-    guard:
-      token.revokedAt === null && !asRead
-        ? { sql: 'select revoked_at is null from tokens where id = ?', args: [token.id] }
-        : { sql: 'select version = ? from tokens where id = ?', args: [token.version, token.id] },
-    state: ended.map(({ id, revokedAt: before }) => ({
-      sql: `update tokens set revoked_at = ?, version = ${newStateVersion} where id = ?`,
-      args: [before ?? revokedAt, id],
-    })),
-    ledger: ended.map(({ id, revokedAt: before }) => ({
-      sql: 'update tokens set revoked_at = ?, revocation = ?, version = max(version, ?) where id = ?',
-      args: [before ?? revokedAt, JSON.stringify(revocation), versionArgument, id],
-    })),
+    guard: condition(hasRow(stateTokens, and(eq(stateTokens.id, token.id), unchanged))),
+    state: ended.map(({ id, revokedAt: before }) =>
+      statement(
+        update(stateTokens)
+          .set({ revokedAt: before ?? revokedAt, version: newStateVersion })
+          .where(eq(stateTokens.id, id)),
+      ),
+    ),
+    ledger: ended.map(({ id, revokedAt: before }) =>
+      statement(
+        update(ledgerTokens)
+          .set({
+            revokedAt: before ?? revokedAt,
+            revocation,
+            version: sql`max(${ledgerTokens.version}, ${changeVersion})`,
+          })
+          .where(eq(ledgerTokens.id, id)),
+      ),
+    ),
     deny: hashes,
     cut: cutRunning ? hashes : [],
     onlyRevocations: true,

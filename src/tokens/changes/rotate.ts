@@ -4,12 +4,13 @@
  * conflict.
  */
 
+import { and, eq, isNull } from 'drizzle-orm'
 import { requireVersion } from '../../api/entity-tag.ts'
-import { type Recorder, versionArgument } from '../../events/recorder.ts'
+import { changeVersion, type Recorder } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import type { Propagation } from '../../store/propagation.ts'
-import { newStateVersion, updateRow } from '../../store/rows.ts'
+import { condition, hasRow, newStateVersion, statement, update } from '../../store/query.ts'
 import { tokens as ledgerTokens } from '../../store/schema/ledger/tokens.ts'
 import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
 import { accountsWith, type Creator, creatorStands, findCreator } from '../creation/creator.ts'
@@ -85,18 +86,23 @@ async function rotate(
   )
   const details = { token_id: old.id, name: old.name, rotated_to_id: minted.token.id, rotated_at: timestamp(rotatedAt) }
   const { eventTeamId } = only
-  const stands = creatorStands(creator)
+  const { id, version, rotatedAt: rotated, revokedAt } = stateTokens
+  const asRead = and(eq(id, old.id), eq(version, old.version), isNull(rotated), isNull(revokedAt))
   const sealed = old.purpose === 'gateway_runtime' ? await resealed(deps, only.hash, minted.secret) : []
   const change: Parameters<Recorder['change']>[0] = {
     event: tokenEvent({ type: 'token.rotated', actor, token: old, eventTeamId, details }, deps),
-    guard: {
-      sql: `select version = ? and rotated_at is null and revoked_at is null and ${stands.sql} from tokens where id = ?`,
-      args: [old.version, ...stands.args, old.id],
-    },
-    state: [...minted.state, updateRow(stateTokens, old.id, { rotatedAt }, { version: newStateVersion })],
+    guard: condition(and(hasRow(stateTokens, asRead), creatorStands(creator))),
+    state: [
+      ...minted.state,
+      statement(update(stateTokens).set({ rotatedAt, version: newStateVersion }).where(eq(stateTokens.id, old.id))),
+    ],
     ledger: [
       ...minted.ledger,
-      updateRow(ledgerTokens, old.id, { rotatedAt, rotatedToId: minted.token.id, version: versionArgument }),
+      statement(
+        update(ledgerTokens)
+          .set({ rotatedAt, rotatedToId: minted.token.id, version: changeVersion })
+          .where(eq(ledgerTokens.id, old.id)),
+      ),
       ...sealed,
     ],
     deny: graceSeconds === 0 ? [only.hash] : [],

@@ -1,10 +1,11 @@
 /** Updates a token: name and metadata freely, everything else only narrower, and only from the present version. */
 
+import { and, eq } from 'drizzle-orm'
 import { requireVersion } from '../../api/entity-tag.ts'
-import { versionArgument } from '../../events/recorder.ts'
+import { changeVersion } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
 import type { Propagation } from '../../store/propagation.ts'
-import { newStateVersion, updateRow } from '../../store/rows.ts'
+import { condition, hasRow, newStateVersion, statement, update } from '../../store/query.ts'
 import { tokens as ledgerTokens } from '../../store/schema/ledger/tokens.ts'
 import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
 import { type Actor, scopeDetails, tokenEvent } from '../creation/minting.ts'
@@ -81,24 +82,24 @@ async function write(
   const changed = { ...token, ...scope, ...owner, name, metadata }
   const details = { token_id: token.id, name, changed: changedFields(token, changed) }
   const limitsChanged = !Bun.deepEquals(accountLimits(scope), accountLimits(token))
-  const stand = namedStand(scope, [token])
+  const asRead = and(eq(stateTokens.id, token.id), eq(stateTokens.version, token.version))
   const { head } = await deps.recorder.change({
     event: tokenEvent({ type: 'token.updated', actor, token, eventTeamId, details }, deps),
-    guard: {
-      sql: `select version = ? and ${stand.sql} from tokens where id = ?`,
-      args: [token.version, ...stand.args, token.id],
-    },
+    guard: condition(and(hasRow(stateTokens, asRead), namedStand(scope, [token]))),
     state: [
-      updateRow(stateTokens, token.id, { ...columns, eventTeamId }, { version: newStateVersion }),
+      statement(
+        update(stateTokens)
+          .set({ ...columns, eventTeamId, version: newStateVersion })
+          .where(eq(stateTokens.id, token.id)),
+      ),
       ...(limitsChanged ? limitAccount(only.accountIds[0] ?? null, scope) : []),
     ],
     ledger: [
-      updateRow(ledgerTokens, token.id, {
-        ...columns,
-        name,
-        metadata: JSON.stringify(metadata),
-        version: versionArgument,
-      }),
+      statement(
+        update(ledgerTokens)
+          .set({ ...columns, name, metadata, version: changeVersion })
+          .where(eq(ledgerTokens.id, token.id)),
+      ),
     ],
     // A new name removes no right. Only if a right is removed, gateways refuse the token until they have read the
     // change.

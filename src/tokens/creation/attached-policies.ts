@@ -1,4 +1,7 @@
+import { and, isNull } from 'drizzle-orm'
 import type { Database } from '../../store/open.ts'
+import { isOneOf, query } from '../../store/query.ts'
+import { policies } from '../../store/schema/ledger/policies.ts'
 
 /** The policies that a token names, in order, with their display names; deleted ones are left out. */
 export async function attachedPolicies(
@@ -6,9 +9,10 @@ export async function attachedPolicies(
   ids: readonly string[],
 ): Promise<{ id: string; name: string }[]> {
   if (ids.length === 0) return []
-  const named = await ledger.read<{ id: string; name: string }>(
-    'select id, name from policies where deleted_at is null and id in (select value from json_each(?))',
-    [JSON.stringify(ids)],
-  )
-  return ids.flatMap((id) => named.find((policy) => policy.id === id) ?? [])
+  const { id, name, deletedAt } = policies
+  const named = await query(ledger)
+    .select({ id, name })
+    .from(policies)
+    .where(and(isNull(deletedAt), isOneOf(id, ids)))
+  return ids.flatMap((policyId) => named.find((policy) => policy.id === policyId) ?? [])
 }

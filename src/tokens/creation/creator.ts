@@ -6,11 +6,14 @@
  *  3. The new token also draws on the accounts of the creator's limits, so that many tokens share one limit.
  *
  * People have no such limits: a session makes tokens without limits.
+ *
+ * SQL text: the accounts of a creator are a JSON list within a row, for which the builder has no words.
  */
-
+import { and, eq, type SQL } from 'drizzle-orm'
 import type { Principal } from '../../identity/principal.ts'
 import type { Database } from '../../store/open.ts'
-import type { Statement } from '../../store/statement.ts'
+import { condition, hasRow } from '../../store/query.ts'
+import { tokens } from '../../store/schema/state/tokens.ts'
 import { isNamed } from '../named-token.ts'
 import type { TokenScope } from '../scope.ts'
 import { findToken, type StoredToken } from '../stored-token.ts'
@@ -32,13 +35,13 @@ export async function findCreator(
 ): Promise<Creator | null> {
   const token = tokenId === null ? null : await findToken(ledger, tokenId)
   if (token === null) return null
-  const named = isNamed(token.id)
+  const { sql: limits, args } = condition(isNamed(token.id))
   const limited = await state.read<{ id: string }>(
     `select each.value as id from tokens t, json_each(t.account_ids) each
-     where t.id = ? and (t.access_policy_ids <> '[]' or ${named.sql}
+     where t.id = ? and (t.access_policy_ids <> '[]' or ${limits}
        or exists (select 1 from accounts a where a.id = each.value and a.deleted = 0))
      order by each.key`,
-    [token.id, ...named.args],
+    [token.id, ...args],
   )
   const accountIds = limited.map(({ id }) => id)
   return { token: { ...token, expiresAt: least(token.expiresAt, token.rotatedAt) }, accountIds }
@@ -75,13 +78,10 @@ export const accountsWith = (accountIds: readonly string[], creator: Creator | n
  * A condition on the state when the new token is written: nobody has revoked, rotated or narrowed the creator since it
  * was read.
  */
-export const creatorStands = (creator: Creator | null): Statement =>
+export const creatorStands = (creator: Creator | null): SQL | undefined =>
   creator === null
-    ? { sql: 'true', args: [] }
-    : {
-        sql: 'exists (select 1 from tokens creator where creator.id = ? and creator.version = ?)',
-        args: [creator.token.id, creator.token.version],
-      }
+    ? undefined
+    : hasRow(tokens, and(eq(tokens.id, creator.token.id), eq(tokens.version, creator.token.version)))
 
 const union = (some: readonly string[], others: readonly string[]): string[] => [...new Set([...some, ...others])]
 

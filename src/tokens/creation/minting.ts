@@ -6,7 +6,7 @@
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { Event } from '../../events/event.ts'
 import type { EventType } from '../../events/event-types.ts'
-import { versionArgument } from '../../events/recorder.ts'
+import { changeVersion } from '../../events/recorder.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { hashSecret, makeSecret, secretHint } from '../../identity/secret.ts'
 import { timestamp } from '../../lib/clock.ts'
@@ -74,7 +74,7 @@ export function mint(draft: Draft, deps: Pick<TokenDependencies, 'clock' | 'newI
     lastUsedAt: null,
     accountId: accountIds[0] ?? id,
   }
-  const rows = insertToken(token, { hash: hashSecret(secret), eventTeamId, accountIds }, versionArgument)
+  const rows = insertToken(token, { hash: hashSecret(secret), eventTeamId, accountIds }, changeVersion)
   return { token, secret, state: [rows.state, ...limitAccount(token.accountId, token)], ledger: rows.ledger }
 }
 

@@ -2,11 +2,17 @@
  * The rules for making a token (handbook/tokens.md), without the storage: what a body means, what a profile needs,
  * which ids must exist, and that nobody grants what they do not hold.
  */
+import type { SQL } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
+import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { Failure } from '../../failure.ts'
 import { type Role, rolesWithin } from '../../identity/permissions.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Database } from '../../store/open.ts'
-import type { Statement } from '../../store/statement.ts'
+import { isOneOf, query } from '../../store/query.ts'
+import { memberships, teams, users } from '../../store/schema/ledger/people.ts'
+import { gateways, mcpServers, policies, providers } from '../../store/schema/state/catalog.ts'
+import { accessPolicies, budgets } from '../../store/schema/state/limits.ts'
 import type { TokenProfile, TokenScope } from '../scope.ts'
 import type { StoredToken } from '../stored-token.ts'
 import type { CreateTokenBody } from '../token-body.ts'
@@ -70,63 +76,63 @@ export async function checkReferences(
   /** The tokens that this one inherits from. What they name is allowed, even if it was deleted since. */
   inherited: readonly Pick<TokenScope, 'policyIds' | 'provider'>[],
 ) {
-  const exists = async (database: Database, rows: string, id: string) =>
-    (await database.read(`select 1 from ${rows} where id = ?`, [id])).length > 0
-  if (scope.teamId !== null && !(await exists(ledger, 'teams', scope.teamId))) {
+  const { teamId, userId, gatewayId, provider, budgetId } = scope
+  const exists = async (database: Database, table: SQLiteTable, which: SQL | undefined) =>
+    (await query(database).$count(table, which)) > 0
+  const kept = (table: Kept, id: string) => exists(state, table, and(eq(table.id, id), eq(table.deleted, 0)))
+  if (teamId !== null && !(await exists(ledger, teams, eq(teams.id, teamId)))) {
     throw invalid('bindings.team_id', 'There is no such team')
   }
-  if (scope.userId !== null && !(await exists(ledger, 'users', scope.userId))) {
+  if (userId !== null && !(await exists(ledger, users, eq(users.id, userId)))) {
     throw invalid('bindings.user_id', 'There is no such user')
   }
-  if (
-    scope.gatewayId !== null &&
-    !(await exists(state, '(select id from gateways where deleted = 0)', scope.gatewayId))
-  ) {
+  if (gatewayId !== null && !(await kept(gateways, gatewayId))) {
     throw invalid('bindings.gateway_id', 'There is no such gateway')
   }
-  if (scope.teamId !== null && scope.userId !== null && !(await belongs(ledger, scope.userId, scope.teamId))) {
+  if (teamId !== null && userId !== null && !(await belongs(ledger, userId, teamId))) {
     throw invalid('bindings.user_id', 'The user of bindings.user_id does not belong to the team of bindings.team_id')
   }
-  const named = `(select name as id from providers where deleted = 0
-    union all select name from mcp_servers where deleted = 0)`
-  const known = inherited.some(({ provider }) => provider === scope.provider)
-  if (scope.provider !== null && !known && !(await exists(state, named, scope.provider))) {
+  const named = (table: typeof providers | typeof mcpServers, name: string) =>
+    exists(state, table, and(eq(table.name, name), eq(table.deleted, 0)))
+  const known = inherited.some((token) => token.provider === provider)
+  if (provider !== null && !known && !(await named(providers, provider)) && !(await named(mcpServers, provider))) {
     throw invalid('bindings.provider', 'There is no provider or MCP server of this name')
   }
-  const limit = (table: 'budgets' | 'access_policies') => `(select id from ${table} where deleted = 0)`
-  if (scope.budgetId !== null && !(await exists(state, limit('budgets'), scope.budgetId))) {
+  if (budgetId !== null && !(await kept(budgets, budgetId))) {
     throw invalid('bindings.budget_id', 'There is no such budget')
   }
   for (const id of scope.accessPolicyIds) {
-    if (!(await exists(state, limit('access_policies'), id))) {
-      throw invalid('access_policy_ids', 'There is no such access policy')
-    }
+    if (!(await kept(accessPolicies, id))) throw invalid('access_policy_ids', 'There is no such access policy')
   }
   for (const id of scope.policyIds) {
-    if (inherited.some(({ policyIds }) => policyIds.includes(id))) continue
-    if (await exists(state, '(select id from policies where deleted = 0)', id)) continue
+    if (inherited.some(({ policyIds }) => policyIds.includes(id)) || (await kept(policies, id))) continue
     throw invalid('policy_ids', 'There is no such policy')
   }
 }
+
+/** Tables of the state whose deleted rows stay, marked. */
+type Kept = typeof gateways | typeof budgets | typeof accessPolicies | typeof policies
 
 /**
  * A condition on the state when a token is written: everything that its scope names still exists. A deleted limit
  * would limit nothing, and a deleted policy would forbid nothing. `inherited` as in `checkReferences`.
  */
-export const namedStand = (
+export function namedStand(
   { budgetId, accessPolicyIds, policyIds }: TokenScope,
   inherited: readonly Pick<TokenScope, 'policyIds'>[],
-): Statement => ({
-  sql: `(? is null or exists (select 1 from budgets where id = ? and deleted = 0))
-    and ${allStand('access_policies')} and ${allStand('policies')}`,
-  args: [
-    ...[budgetId, budgetId, JSON.stringify(accessPolicyIds)],
-    JSON.stringify(policyIds.filter((id) => !inherited.some((token) => token.policyIds.includes(id)))),
-  ],
-})
+): SQL | undefined {
+  const own = policyIds.filter((id) => !inherited.some((token) => token.policyIds.includes(id)))
+  return and(
+    allStand(budgets, budgetId === null ? [] : [budgetId]),
+    allStand(accessPolicies, accessPolicyIds),
+    allStand(policies, own),
+  )
+}
 
-const allStand = (table: 'access_policies' | 'policies'): string => `not exists (select 1 from json_each(?) named
-  where not exists (select 1 from ${table} where id = named.value and deleted = 0))`
+const allStand = (table: Kept, ids: readonly string[]): SQL | undefined =>
+  ids.length === 0
+    ? undefined
+    : sql`(select count(*) from ${table} where ${and(isOneOf(table.id, ids), eq(table.deleted, 0))}) = ${new Set(ids).size}`
 
 const boundsOfCreator: readonly ScopeField[] = [
   'bindings.provider',
@@ -194,8 +200,8 @@ async function checkTeam(principal: Principal, { teamId, userId }: TokenScope, l
 }
 
 async function belongs(ledger: Database, userId: string, teamId: string): Promise<boolean> {
-  const rows = await ledger.read('select 1 from memberships where user_id = ? and team_id = ?', [userId, teamId])
-  return rows.length > 0
+  const membership = and(eq(memberships.userId, userId), eq(memberships.teamId, teamId))
+  return (await query(ledger).$count(memberships, membership)) > 0
 }
 
 export interface Ownership {
@@ -208,18 +214,20 @@ export interface Ownership {
 /** The owner: the user if bound, else the team, else team `default`; events go to the token's team or its owner's. */
 export async function ownershipOf({ teamId, userId }: TokenScope, ledger: Database): Promise<Ownership> {
   if (userId !== null) {
-    const [first] = await ledger.read<{ team_id: string }>(
-      'select team_id from memberships where user_id = ? order by created_at, team_id limit 1',
-      [userId],
-    )
-    return { ownerKind: 'user', ownerId: userId, eventTeamId: teamId ?? first?.team_id ?? null }
+    const first = await query(ledger)
+      .select()
+      .from(memberships)
+      .where(eq(memberships.userId, userId))
+      .orderBy(memberships.createdAt, memberships.teamId)
+      .get()
+    return { ownerKind: 'user', ownerId: userId, eventTeamId: teamId ?? first?.teamId ?? null }
   }
   const owner = teamId ?? (await defaultTeam(ledger))
   return { ownerKind: 'team', ownerId: owner, eventTeamId: owner }
 }
 
 async function defaultTeam(ledger: Database): Promise<string> {
-  const [team] = await ledger.read<{ id: string }>("select id from teams where name = 'default'")
+  const team = await query(ledger).select().from(teams).where(eq(teams.name, 'default')).get()
   if (team === undefined) throw new Failure('conflict', { message: 'There is no team named default to own this token' })
   return team.id
 }

@@ -3,17 +3,19 @@
  * when read, with thresholds from settings.
  */
 
+import { and, desc, gte, isNull, lt, lte, or, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../../api/cursor.ts'
 import { pageLimit } from '../../api/page.ts'
 import type { Settings } from '../../config.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { timestamp } from '../../lib/clock.ts'
-import type { Statement } from '../../store/statement.ts'
+import { query } from '../../store/query.ts'
+import { tokens } from '../../store/schema/ledger/tokens.ts'
 import type { AlertThresholds, TokenDependencies } from '../dependencies.ts'
 import { tokenStatus } from '../governed-token.ts'
 import { tokenResourceName } from '../record.ts'
-import { openToken, type StoredToken } from '../stored-token.ts'
+import type { StoredToken } from '../stored-token.ts'
 import { visibleTokens } from '../visibility.ts'
 import type { DepletionView, TokenDepletion } from './depletion.ts'
 
@@ -110,15 +112,16 @@ export async function listAlerts(
   organizationId: string,
 ): Promise<{ alerts: Alert[]; nextCursor: string | null }> {
   const now = clock.now()
-  const { sql, args } = candidates(visibleTokens(principal), now, thresholds, depletion)
-  const after = cursor === undefined ? null : readCursor(cursor, 'alerts')
-  const rows = await ledger.read(
-    `select * from tokens where ${sql} ${after === null ? '' : 'and id < ?'} order by id desc limit ?`,
-    [...args, ...(after === null ? [] : [after]), limit + 1],
-  )
-  const tokens = rows.slice(0, limit).map(openToken)
-  const used = await depletion.read(tokens)
-  const alerts = tokens.flatMap((token) =>
+  const start = cursor === undefined ? undefined : lt(tokens.id, readCursor(cursor, 'alerts'))
+  const rows = await query(ledger)
+    .select()
+    .from(tokens)
+    .where(and(visibleTokens(principal), candidates(now, thresholds, depletion), start))
+    .orderBy(desc(tokens.id))
+    .limit(limit + 1)
+  const page = rows.slice(0, limit)
+  const used = await depletion.read(page)
+  const alerts = page.flatMap((token) =>
     conditionsOf(token, now, thresholds, used.get(token.id) ?? null).map(({ condition, at }) => ({
       condition,
       token_id: token.id,
@@ -128,26 +131,29 @@ export async function listAlerts(
       at: at === null ? null : timestamp(at),
     })),
   )
-  const last = rows.length > limit ? tokens.at(-1) : undefined
+  const last = rows.length > limit ? page.at(-1) : undefined
   return { alerts, nextCursor: last === undefined ? null : writeCursor(last.id, 'alerts') }
 }
 
 function candidates(
-  visible: Statement,
   now: number,
   { expiring, rotationDue, nearExhaustion }: AlertThresholds,
   depletion: DepletionView,
-): Statement {
+): SQL | undefined {
   const used = [
     depletion.exhausted('budget_exhausted'),
     depletion.exhausted('request_exhausted'),
     depletion.nearExhaustion('budget', nearExhaustion),
     depletion.nearExhaustion('requests', nearExhaustion),
     depletion.exceeded,
-  ].join(' or ')
-  return {
-    sql: `${visible.sql} and (revocation ->> 'emergency' = 1
-      or revoked_at is null and coalesce(rotated_at, ?) >= ? and (expires_at <= ? or created_at <= ? or ${used}))`,
-    args: [...visible.args, now, now, now + expiring, now - rotationDue],
-  }
+  ].map((condition) => sql.raw(`(${condition})`))
+  const { revocation, revokedAt, rotatedAt, expiresAt, createdAt } = tokens
+  return or(
+    sql`${revocation} ->> 'emergency' = 1`,
+    and(
+      isNull(revokedAt),
+      or(isNull(rotatedAt), gte(rotatedAt, now)),
+      or(lte(expiresAt, now + expiring), lte(createdAt, now - rotationDue), ...used),
+    ),
+  )
 }

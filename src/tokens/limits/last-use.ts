@@ -3,6 +3,8 @@
  * wait in memory, uses on gateways are in their events, and `flush` writes both. Events are read in slices, so that
  * ingest hardly waits, and each flush reads as many as gateways can ship until the next. What waits in memory is lost
  * with the process: at most the uses since the last flush.
+ *
+ * SQL text: one statement for thousands of tokens at once, from a JSON list or from the events.
  */
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'

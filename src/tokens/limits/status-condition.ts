@@ -1,34 +1,33 @@
 /**
- * The statuses of tokens as SQL conditions that an index can answer (store/schema/ledger): a single `case` over all
+ * The statuses of tokens as conditions that an index can answer (store/schema/ledger/tokens.ts): a single `case` over all
  * of them would be evaluated for every token. A test compares them with `tokenStatus`.
  */
-import type { Statement } from '../../store/statement.ts'
+import { and, gt, isNotNull, isNull, lte, not, or, type SQL, sql } from 'drizzle-orm'
+import { tokens } from '../../store/schema/ledger/tokens.ts'
 import type { TokenStatus } from '../governed-token.ts'
 import type { DepletionView } from './depletion.ts'
-
-const unrevoked = 'revoked_at is null'
-const unrotated = '(rotated_at is null or rotated_at > ?)'
-const unexpired = '(expires_at is null or expires_at > ?)'
 
 /** Tokens of the ledger that have this status at the instant `now`. */
 export function statusCondition(
   status: TokenStatus,
   now: number,
   depletion: Pick<DepletionView, 'exhausted'>,
-): Statement {
-  const usable = { sql: `${unrevoked} and ${unrotated} and ${unexpired}`, args: [now, now] }
+): SQL | undefined {
+  const { revokedAt, rotatedAt, expiresAt } = tokens
+  const unrevoked = isNull(revokedAt)
+  const unrotated = or(isNull(rotatedAt), gt(rotatedAt, now))
+  const usable = and(unrevoked, unrotated, or(isNull(expiresAt), gt(expiresAt, now)))
+  const exhausted = (which: Parameters<typeof depletion.exhausted>[0]) => sql.raw(`(${depletion.exhausted(which)})`)
   switch (status) {
     case 'revoked':
-      return { sql: 'revoked_at is not null', args: [] }
+      return isNotNull(revokedAt)
     case 'rotated':
-      return { sql: `${unrevoked} and rotated_at <= ?`, args: [now] }
+      return and(unrevoked, lte(rotatedAt, now))
     case 'expired':
-      return { sql: `${unrevoked} and ${unrotated} and expires_at <= ?`, args: [now, now] }
-    case 'active': {
-      const used = `${depletion.exhausted('budget_exhausted')} or ${depletion.exhausted('request_exhausted')}`
-      return { sql: `${usable.sql} and not (${used})`, args: usable.args }
-    }
+      return and(unrevoked, unrotated, lte(expiresAt, now))
+    case 'active':
+      return and(usable, not(exhausted('budget_exhausted')), not(exhausted('request_exhausted')))
     default:
-      return { sql: `${usable.sql} and ${depletion.exhausted(status)}`, args: usable.args }
+      return and(usable, exhausted(status))
   }
 }

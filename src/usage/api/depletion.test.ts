@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { compileToken, tokenColumns } from '../../fleet/state/token-row.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
+import { condition } from '../../store/query.ts'
 import { statusCondition } from '../../tokens/limits/status-condition.ts'
 import { temporaryLimitApi } from '../testing/limit-api.ts'
 import { depletionView } from './depletion.ts'
@@ -165,11 +166,8 @@ test('shows a token as usable exactly while all accounts it draws on are usable,
 }, 60_000)
 
 const planOf = async ({ store }: TemporaryInstallation, status: 'budget_exhausted' | 'request_exhausted') => {
-  const { sql, args } = statusCondition(
-    status,
-    1,
-    depletionView(store.ledger, async () => {}),
-  )
+  const view = depletionView(store.ledger, async () => {})
+  const { sql, args } = condition(statusCondition(status, 1, view))
   const rows = await store.ledger.read<{ detail: string }>(
     `explain query plan select * from tokens where ${sql} order by id desc limit 101`,
     args,

@@ -1,4 +1,5 @@
 /** `/v1/usage/excesses`: what providers charged beyond their list prices, and forgetting it once the price is mended. */
+import { and, desc, eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
@@ -6,6 +7,8 @@ import { controlPlaneEvent, versionNow } from '../../events/control-plane-event.
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { fromNano } from '../../lib/money.ts'
+import { query } from '../../store/query.ts'
+import { usageExcesses } from '../../store/schema/ledger/usage.ts'
 import { forgetExcess } from '../excess.ts'
 import type { UsageDependencies } from './usage-routes.ts'
 
@@ -19,17 +22,15 @@ const excessSchema = z.object({
   at: z.iso.datetime(),
 })
 
-interface ExcessRow {
-  provider_id: string
-  model: string
-  amount: number
-  token_id: string | null
-  at: number
-}
+type ExcessRow = typeof usageExcesses.$inferSelect
 
-const columns = 'select provider_id, model, amount, token_id, at from usage_excesses'
-
-const recordOf = ({ amount, at, ...row }: ExcessRow) => ({ ...row, excess: fromNano(amount), at: timestamp(at) })
+const recordOf = ({ providerId, model, tokenId, amount, at }: ExcessRow) => ({
+  provider_id: providerId,
+  model,
+  token_id: tokenId,
+  excess: fromNano(amount),
+  at: timestamp(at),
+})
 
 export const excessRoutes = (dependencies: ExcessDependencies) => {
   const { ledger, state, recorder, clock, newId } = dependencies
@@ -38,7 +39,7 @@ export const excessRoutes = (dependencies: ExcessDependencies) => {
     .get(
       '/v1/usage/excesses',
       async () => {
-        const rows = await ledger.read<ExcessRow>(`${columns} order by at desc limit 1000`)
+        const rows = await query(ledger).select().from(usageExcesses).orderBy(desc(usageExcesses.at)).limit(1000)
         return { excesses: rows.map(recordOf), next_cursor: null }
       },
       {
@@ -55,10 +56,8 @@ export const excessRoutes = (dependencies: ExcessDependencies) => {
     .post(
       '/v1/usage/forget-excess',
       async ({ principal, body: { provider_id: providerId, model }, requestId }) => {
-        const [row] = await ledger.read<ExcessRow>(`${columns} where provider_id = ? and model = ?`, [
-          providerId,
-          model,
-        ])
+        const named = and(eq(usageExcesses.providerId, providerId), eq(usageExcesses.model, model))
+        const row = await query(ledger).select().from(usageExcesses).where(named).get()
         if (row === undefined) {
           throw new Failure('not_found', { message: 'No excess is known of this provider and model' })
         }

@@ -2,12 +2,18 @@
  * Budgets, consumer groups and access policies as their routes see them: what differs between the three. Gateways read
  * the rows in `state`; names are the ledger's (src/README.md, The two databases).
  */
+import type { SQL } from 'drizzle-orm'
+import { and, eq, gt, isNull, or, sql } from 'drizzle-orm'
 import type { Resource } from '../../api/resource.ts'
 import { Failure } from '../../failure.ts'
 import { fromNano, toNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
+import { hasRow, isOneOf, query } from '../../store/query.ts'
+import { teams, users } from '../../store/schema/ledger/people.ts'
+import { tokens as ledgerTokens } from '../../store/schema/ledger/tokens.ts'
 import { accessPolicies, budgets, consumerGroups } from '../../store/schema/state/limits.ts'
-import type { Row, Statement } from '../../store/statement.ts'
+import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
+import type { Row } from '../../store/statement.ts'
 import { bookedBudget } from '../window.ts'
 import { accessPolicyResource, policyFields } from './access-policy-resource.ts'
 import { budgetFields, budgetResource, windowSchema } from './budget-resource.ts'
@@ -15,6 +21,12 @@ import { consumerGroupResource, groupFields } from './consumer-group-resource.ts
 import { type LimitVisibility, visibleBudgets, visibleGroups } from './visible-limits.ts'
 
 type Columns = Record<string, string | number | null>
+
+/** The ledger is asked first; the state has every token, in the transaction of the change. */
+interface InUse {
+  ofLedger(ledger: Database): Promise<boolean>
+  ofState: SQL
+}
 
 export interface LimitKind {
   kind: 'budget' | 'consumer_group' | 'access_policy'
@@ -38,8 +50,8 @@ export interface LimitKind {
   check(body: Record<string, unknown>, ledger: Database): Promise<void>
   /** The rows as a caller sees them who does not see everything. */
   seen(rows: readonly Row[], sight: LimitVisibility, ledger: Database): Promise<readonly Row[]>
-  /** Rows for what still holds on to a record; null where nothing can. */
-  inUse: ((id: string, now: number) => Statement) | null
+  /** Whether tokens in force name a record; null where none can. */
+  inUse: ((id: string, now: number) => InUse) | null
 }
 
 const given = (columns: Record<string, string | number | null | undefined>): Columns =>
@@ -50,26 +62,35 @@ const json = (value: unknown): string | null | undefined =>
 
 const parsed = (value: Row[string] | undefined): unknown => (typeof value === 'string' ? JSON.parse(value) : null)
 
+const memberTables = { teams, users, tokens: ledgerTokens } as const
+
 async function requireAll(
   ledger: Database,
-  table: 'teams' | 'users' | 'tokens',
+  table: keyof typeof memberTables,
   wanted: readonly string[],
   param: string,
 ) {
-  const rows = await ledger.read<{ id: string }>(
-    `select id from ${table} where id in (select value from json_each(?))`,
-    [JSON.stringify(wanted)],
-  )
-  if (new Set(rows.map(({ id }) => id)).size === new Set(wanted).size) return
+  const of = memberTables[table]
+  if ((await query(ledger).$count(of, isOneOf(of.id, wanted))) === new Set(wanted).size) return
   throw new Failure('invalid_parameter', { param, message: `One of ${param} does not exist` })
 }
 
 /** Tokens in force that a condition holds for. */
-const tokensInForce = (condition: string) => (id: string, now: number) => ({
-  sql: `select 1 from tokens where ${condition} and revoked_at is null
-    and (rotated_at is null or rotated_at > ?) and (expires_at is null or expires_at > ?) limit 1`,
-  args: [id, now, now],
-})
+const tokensInForce =
+  (names: (table: typeof ledgerTokens | typeof stateTokens, id: string) => SQL) =>
+  (id: string, now: number): InUse => {
+    const inForce = (table: typeof ledgerTokens | typeof stateTokens) =>
+      and(
+        names(table, id),
+        isNull(table.revokedAt),
+        or(isNull(table.rotatedAt), gt(table.rotatedAt, now)),
+        or(isNull(table.expiresAt), gt(table.expiresAt, now)),
+      )
+    return {
+      ofLedger: async (ledger) => (await query(ledger).$count(ledgerTokens, inForce(ledgerTokens))) > 0,
+      ofState: hasRow(stateTokens, inForce(stateTokens)),
+    }
+  }
 
 const described = ({ path, plural, one: word, tag, create, update, record }: Resource) => ({
   ...{ path, plural, word, tag, create, update, record },
@@ -91,11 +112,11 @@ const budgetKind: LimitKind = {
   account: (row, now) => bookedBudget(String(row.id), windowSchema.parse(row.window), now).booked,
   show: (row, settled) => ({
     currency: 'USD',
-    max_budget: fromNano(Number(row.max_budget)),
+    max_budget: fromNano(Number(row.maxBudget)),
     current_spend: fromNano(settled),
-    remaining: fromNano(Math.max(0, Number(row.max_budget) - settled)),
+    remaining: fromNano(Math.max(0, Number(row.maxBudget) - settled)),
     window: row.window,
-    scope: { kind: row.scope_kind, id: row.scope_id },
+    scope: { kind: row.scopeKind, id: row.scopeId },
   }),
   async check(body, ledger) {
     const { scope } = budgetFields.parse(body)
@@ -103,7 +124,7 @@ const budgetKind: LimitKind = {
     if (scope?.kind === 'user') await requireAll(ledger, 'users', [scope.id ?? ''], 'scope.id')
   },
   seen: visibleBudgets,
-  inUse: tokensInForce('budget_id = ?'),
+  inUse: tokensInForce((table, id) => eq(table.budgetId, id)),
 }
 
 const groupKind: LimitKind = {
@@ -120,8 +141,8 @@ const groupKind: LimitKind = {
   },
   account: null,
   show: (row) => ({
-    requests_per_minute: row.requests_per_minute,
-    tokens_per_minute: row.tokens_per_minute,
+    requests_per_minute: row.requestsPerMinute,
+    tokens_per_minute: row.tokensPerMinute,
     members: parsed(row.members),
   }),
   async check(body, ledger) {
@@ -150,8 +171,8 @@ const policyKind: LimitKind = {
   },
   account: null,
   show: (row) => ({
-    requests_per_minute: row.requests_per_minute,
-    tokens_per_minute: row.tokens_per_minute,
+    requests_per_minute: row.requestsPerMinute,
+    tokens_per_minute: row.tokensPerMinute,
     scope: row.scope,
     models: parsed(row.models),
     providers: parsed(row.providers),
@@ -159,7 +180,9 @@ const policyKind: LimitKind = {
   check: async () => undefined,
   // Tokens, not the policy, say whose requests it counts.
   seen: async (rows) => rows,
-  inUse: tokensInForce('exists (select 1 from json_each(access_policy_ids) where value = ?)'),
+  inUse: tokensInForce(
+    (table, id) => sql`exists (select 1 from json_each(${table.accessPolicyIds}) where value = ${id})`,
+  ),
 }
 
 export const limitKinds: readonly LimitKind[] = [budgetKind, groupKind, policyKind]

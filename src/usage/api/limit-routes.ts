@@ -3,7 +3,7 @@
  * is one of the state, which gateways follow, and its event; the name alone is kept in the ledger.
  */
 
-import { getTableConfig } from 'drizzle-orm/sqlite-core'
+import { and, not } from 'drizzle-orm'
 import { type AnyElysia, Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
@@ -20,12 +20,25 @@ import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import { fromNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
-import { insertRow, newStateVersion, updateRow } from '../../store/rows.ts'
-import { limitNames } from '../../store/schema/ledger/usage.ts'
-import type { Row, Statement } from '../../store/statement.ts'
+import { condition } from '../../store/query.ts'
+import type { Row } from '../../store/statement.ts'
 import type { DepletionView } from '../../tokens/limits/depletion.ts'
 import { limitName } from './limit-fields.ts'
 import { type LimitKind, limitKinds } from './limit-kind.ts'
+import {
+  addLimit,
+  addName,
+  changeLimit,
+  changeName,
+  dropName,
+  isAsRead,
+  type NameRow,
+  otherOfName,
+  readLimits,
+  readName,
+  readNames,
+  readSettled,
+} from './stored-limit.ts'
 import { limitVisibilityOf } from './visible-limits.ts'
 
 export interface LimitDependencies {
@@ -60,21 +73,14 @@ const limitKindRoutes = (deps: LimitDependencies, kind: LimitKind) =>
       async ({ principal, query: { limit, cursor } }) => {
         const { state, ledger } = deps
         const sight = await limitVisibilityOf(ledger, principal)
-        const stored = `select * from ${tableName(kind)} where deleted = 0`
-        const only = sight === null ? null : await kind.seen(await state.read(stored), sight, ledger)
-        const query = { list: kind.kind }
-        const after = cursor === undefined ? '' : readCursor(cursor, query)
-        const found = await ledger.read<NameRow>(
-          `select id, name, created_at from limit_names where kind = ?1 and id > ?2
-          and (?3 is null or id in (select value from json_each(?3))) order by id limit ?4`,
-          [kind.kind, after, only === null ? null : JSON.stringify(only.map(({ id }) => id)), limit + 1],
-        )
+        const only = sight === null ? null : await kind.seen(await readLimits(state, kind, null), sight, ledger)
+        const filters = { list: kind.kind }
+        const after = cursor === undefined ? '' : readCursor(cursor, filters)
+        const seenIds = only?.map(({ id }) => String(id)) ?? null
+        const found = await readNames(ledger, kind, { after, ids: seenIds, count: limit + 1 })
         const page = found.slice(0, limit)
-        const rows =
-          only ??
-          (await state.read(`${stored} and id in (select value from json_each(?))`, [
-            JSON.stringify(page.map(({ id }) => id)),
-          ]))
+        const pageIds = page.map(({ id }) => id)
+        const rows = only ?? (await readLimits(state, kind, pageIds))
         const byId = new Map(rows.map((row) => [row.id, row]))
         const settled = await totalSettled(deps, kind, rows)
         const records = page.flatMap((named) => {
@@ -82,7 +88,7 @@ const limitKindRoutes = (deps: LimitDependencies, kind: LimitKind) =>
           return row === undefined ? [] : [recordOf(kind, named, row, settled)]
         })
         const last = page.at(-1)
-        const next_cursor = found.length > limit && last !== undefined ? writeCursor(last.id, query) : null
+        const next_cursor = found.length > limit && last !== undefined ? writeCursor(last.id, filters) : null
         return { [kind.plural]: records, next_cursor }
       },
       {
@@ -101,8 +107,8 @@ const limitKindRoutes = (deps: LimitDependencies, kind: LimitKind) =>
         await deps.recorder.change({
           claim: claimOf(kind, name, id),
           event: eventOf(deps, kind, { type: 'catalog.created', id, name, principal, requestId, details: fields }),
-          state: [insertRow(kind.table, { ...kind.columns(fields), id }, { version: newStateVersion })],
-          ledger: [insertRow(limitNames, { id, kind: kind.kind, name, createdAt: deps.clock.now() })],
+          state: [addLimit(kind, id, kind.columns(fields))],
+          ledger: [addName({ id, kind: kind.kind, name, createdAt: deps.clock.now() })],
         })
         return status(201, await answer(deps, kind, id))
       },
@@ -142,9 +148,9 @@ const limitKindRoutes = (deps: LimitDependencies, kind: LimitKind) =>
         await deps.recorder.change({
           event: eventOf(deps, kind, { ...event, details: { changed: fields } }),
           claim: name === undefined || name === named.name ? undefined : claimOf(kind, name, id),
-          guard: versionGuard(kind, id, row),
-          state: [updateRow(kind.table, id, kind.columns(fields), { version: newStateVersion })],
-          ledger: name === undefined ? [] : [updateRow(limitNames, id, { name })],
+          guard: condition(isAsRead(kind, id, Number(row.version))),
+          state: [changeLimit(kind, id, kind.columns(fields))],
+          ledger: name === undefined ? [] : [changeName(id, name)],
         })
         return { ...(await answer(deps, kind, id)), ...(await usageOf(deps, kind, row)) }
       },
@@ -164,10 +170,9 @@ const limitKindRoutes = (deps: LimitDependencies, kind: LimitKind) =>
         const { named, row } = await requireLimit(deps, kind, id)
         requireVersion(headers, Number(row.version))
         const inUse = kind.inUse?.(id, deps.clock.now())
-        if (inUse !== undefined && (await deps.ledger.read(inUse.sql, inUse.args)).length > 0) {
+        if (inUse !== undefined && (await inUse.ofLedger(deps.ledger))) {
           throw new Failure('conflict', { message: `Tokens in force still name the ${kind.word}: revoke them first` })
         }
-        const unchanged = versionGuard(kind, id, row)
         await deps.recorder.change({
           event: eventOf(deps, kind, {
             type: 'catalog.deleted',
@@ -178,9 +183,9 @@ const limitKindRoutes = (deps: LimitDependencies, kind: LimitKind) =>
             details: {},
           }),
           // A token may have come to name it meanwhile; the state has every token, in the transaction of the change.
-          guard: inUse === undefined ? unchanged : unlessAny(unchanged, inUse),
-          state: [updateRow(kind.table, id, { deleted: 1 }, { version: newStateVersion })],
-          ledger: [{ sql: 'delete from limit_names where id = ?', args: [id] }],
+          guard: condition(and(isAsRead(kind, id, Number(row.version)), inUse && not(inUse.ofState))),
+          state: [changeLimit(kind, id, { deleted: 1 })],
+          ledger: [dropName(id)],
         })
         return recordOf(kind, named, row, await totalSettled(deps, kind, [row]))
       },
@@ -196,12 +201,6 @@ const limitKindRoutes = (deps: LimitDependencies, kind: LimitKind) =>
       },
     )
 
-interface NameRow extends Row {
-  id: string
-  name: string
-  created_at: number
-}
-
 const recordSchema = (kind: LimitKind) =>
   z.object({ id: z.string(), name: z.string() }).extend(kind.record.shape).extend({
     version: z.number().int(),
@@ -213,7 +212,7 @@ const recordOf = (kind: LimitKind, named: NameRow, row: Row, settled: ReadonlyMa
   name: named.name,
   ...kind.show(row, settled.get(named.id) ?? 0),
   version: Number(row.version),
-  created_at: timestamp(named.created_at),
+  created_at: timestamp(named.createdAt),
 })
 
 /** Nano-dollars booked on the accounts of records at this instant, by their ids. */
@@ -221,11 +220,7 @@ async function totalSettled({ ledger, clock }: LimitDependencies, { account }: L
   if (account === null || rows.length === 0) return new Map<string, number>()
   const now = clock.now()
   const ids = new Map(rows.map((row) => [account(row, now), String(row.id)]))
-  const booked = await ledger.read<{ account: string; settled: number }>(
-    `select account, settled from usage_accounts
-     where account in (select value from json_each(?))`,
-    [JSON.stringify([...ids.keys()])],
-  )
+  const booked = await readSettled(ledger, [...ids.keys()])
   return new Map(booked.map(({ account: name, settled }) => [ids.get(name) ?? '', settled]))
 }
 
@@ -236,15 +231,10 @@ async function usageOf({ depletion, clock }: LimitDependencies, kind: LimitKind,
   return { usage: { used: fromNano(used), open: fromNano(open) } }
 }
 
-const tableName = ({ table }: LimitKind): string => getTableConfig(table).name
-
 /** The record of this id. Throws `not_found`. */
 async function requireLimit({ state, ledger }: LimitDependencies, kind: LimitKind, id: string) {
-  const [named] = await ledger.read<NameRow>('select id, name, created_at from limit_names where id = ? and kind = ?', [
-    id,
-    kind.kind,
-  ])
-  const [row] = await state.read(`select * from ${tableName(kind)} where id = ? and deleted = 0`, [id])
+  const named = await readName(ledger, kind, id)
+  const [row] = await readLimits(state, kind, [id])
   if (named === undefined || row === undefined) throw notFound(kind)
   return { named, row }
 }
@@ -261,19 +251,9 @@ async function answerOf(deps: LimitDependencies, kind: LimitKind, named: NameRow
   return recordOf(kind, named, row, settled)
 }
 
-const versionGuard = (kind: LimitKind, id: string, row: Row) => ({
-  sql: `select version = ? and deleted = 0 from ${tableName(kind)} where id = ?`,
-  args: [Number(row.version), id],
-})
-
-const unlessAny = (guard: Statement, rows: Statement): Statement => ({
-  sql: `select (${guard.sql}) and not exists (${rows.sql})`,
-  args: [...guard.args, ...rows.args],
-})
-
 const claimOf = ({ kind, word }: LimitKind, name: string, own: string): NameClaim => ({
   key: `${kind} ${name}`,
-  taken: { sql: 'select 1 from limit_names where kind = ? and name = ? and id <> ?', args: [kind, name, own] },
+  taken: otherOfName(kind, name, own),
   refusal: new Failure('conflict', { param: 'name', message: `There is another ${word} of this name` }),
 })
 

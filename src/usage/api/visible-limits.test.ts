@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Role } from '../../identity/permissions.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
-import { insertRow } from '../../store/rows.ts'
+import { insert, statement } from '../../store/query.ts'
 import { memberships, teams, users } from '../../store/schema/ledger/people.ts'
 import { temporaryApi } from '../../tokens/testing/api.ts'
 import { excessRoutes } from './excess-routes.ts'
@@ -35,12 +35,13 @@ beforeAll(async () => {
   const { deps } = made
   const usage = usageRoutes({ ...deps, freed: () => undefined })
   call = temporaryApi(made, [usage, excessRoutes(deps), ...limitRoutes(deps)])
-  const person = (id: string) => ({ id, email: `${id}@x`, name: 'N', role: 'admin', status: 'active', createdAt: 1 })
+  const rest = { name: 'N', role: 'admin', status: 'active', createdAt: 1 } as const
+  const person = (id: string) => ({ id, email: `${id}@x`, ...rest })
   await made.store.ledger.write([
-    insertRow(teams, { id: team, name: 'own', createdAt: 1 }),
-    ...[user, stranger].map((id) => insertRow(users, person(id))),
-    insertRow(memberships, { teamId: team, userId: user, createdAt: 0 }),
-    insertRow(memberships, { teamId: made.teamId, userId: stranger, createdAt: 0 }),
+    statement(insert(teams).values({ id: team, name: 'own', createdAt: 1 })),
+    ...[user, stranger].map((id) => statement(insert(users).values(person(id)))),
+    statement(insert(memberships).values({ teamId: team, userId: user, createdAt: 0 })),
+    statement(insert(memberships).values({ teamId: made.teamId, userId: stranger, createdAt: 0 })),
   ])
   own.token = (await create({ bindings: { team_id: team }, max_requests: 9 })).id
   own.budget = await budget({ kind: 'team', id: team })

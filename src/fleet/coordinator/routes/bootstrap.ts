@@ -14,6 +14,7 @@ import { unseal } from '../../../lib/seal.ts'
 import type { Database } from '../../../store/open.ts'
 import { readNames } from '../../../store/schema/gateway-name.ts'
 import type { Statement } from '../../../store/statement.ts'
+import { organizationId } from '../../../tokens/organization.ts'
 import { type BootstrapReply, bootstrapReplySchema, bootstrapRequestSchema } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
 import { enrolmentGuard } from '../enrolment.ts'
@@ -51,7 +52,7 @@ export function bootstrapRoute({ options, stateHead }: BootstrapDependencies) {
       const session = await makeSession(options, { tokenId, gatewayId, instanceId, version }, guard)
       const reply: BootstrapReply = {
         session,
-        organization_id: await organizationId(options.ledger),
+        organization_id: await requireOrganization(options.ledger),
         gateway: { id: gatewayId, name: gateway.name },
         head,
         state: stateSource(options),
@@ -109,10 +110,10 @@ async function makeSession(
   return { token, expires_at: timestamp(expiresAt) }
 }
 
-async function organizationId(ledger: Database): Promise<string> {
-  const [row] = await ledger.read<{ id: string }>('select id from organizations')
-  if (row === undefined) throw new Failure('dependency_unavailable', { message: 'There is no organization yet' })
-  return row.id
+async function requireOrganization(ledger: Database): Promise<string> {
+  const id = await organizationId(ledger)
+  if (id === null) throw new Failure('dependency_unavailable', { message: 'There is no organization yet' })
+  return id
 }
 
 /** Decrypts the keys of the providers in `usable` (null: of all), of MCP servers, and the prompt-hash key. */

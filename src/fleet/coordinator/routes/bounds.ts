@@ -2,11 +2,15 @@
  * `/v1/gateways/{id}/bounds`: how many instances a gateway may have, and from which addresses (fleet/README.md,
  * Trust).
  */
+import { and, eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../../api/conventions.ts'
 import { controlPlaneEvent } from '../../../events/control-plane-event.ts'
 import { Failure } from '../../../failure.ts'
+import { insert, query, statement } from '../../../store/query.ts'
+import { gatewayBounds } from '../../../store/schema/ledger/fleet.ts'
+import { gateways } from '../../../store/schema/state/catalog.ts'
 import { parseRange, readBounds } from '../enrolment.ts'
 import type { FleetOptions } from '../options.ts'
 
@@ -56,6 +60,8 @@ export const boundsRoutes = (options: Options) =>
       path,
       async ({ principal, requestId, params: { id }, body }) => {
         await requireGateway(options, id)
+        const addresses = body.addresses === null ? null : JSON.stringify(body.addresses)
+        const bounds = { maxInstances: body.max_instances, addresses }
         await options.recorder().change({
           event: controlPlaneEvent({
             type: 'catalog.updated',
@@ -69,10 +75,11 @@ export const boundsRoutes = (options: Options) =>
           }),
           state: [],
           ledger: [
-            {
-              sql: 'insert or replace into gateway_bounds (gateway_id, max_instances, addresses) values (?, ?, ?)',
-              args: [id, body.max_instances, body.addresses === null ? null : JSON.stringify(body.addresses)],
-            },
+            statement(
+              insert(gatewayBounds)
+                .values({ gatewayId: id, ...bounds })
+                .onConflictDoUpdate({ target: gatewayBounds.gatewayId, set: bounds }),
+            ),
           ],
         })
         return body
@@ -90,6 +97,6 @@ export const boundsRoutes = (options: Options) =>
     )
 
 async function requireGateway({ state }: Options, id: string): Promise<void> {
-  const found = await state.read('select 1 from gateways where id = ? and deleted = 0', [id])
-  if (found.length === 0) throw new Failure('not_found', { message: 'There is no such gateway' })
+  const found = await query(state).$count(gateways, and(eq(gateways.id, id), eq(gateways.deleted, 0)))
+  if (found === 0) throw new Failure('not_found', { message: 'There is no such gateway' })
 }

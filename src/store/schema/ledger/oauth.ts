@@ -4,14 +4,14 @@
  */
 import { sql } from 'drizzle-orm'
 import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { list } from '../token-columns.ts'
 import { users } from './people.ts'
 
-/** `redirect_uris` is a JSON list. */
 export const oauthClients = sqliteTable('oauth_clients', {
   id: text('id').primaryKey(),
   name: text('name').notNull(),
-  redirectUris: text('redirect_uris').notNull(),
-  scope: text('scope').notNull(),
+  redirectUris: list('redirect_uris').notNull(),
+  scope: list('scope').notNull(),
   createdAt: integer('created_at').notNull(),
   createdBy: text('created_by').notNull(),
   deactivatedAt: integer('deactivated_at'),
@@ -19,8 +19,8 @@ export const oauthClients = sqliteTable('oauth_clients', {
 })
 
 /**
- * One approval by one person: its code, and the family of all tokens that came of it. `resources` is a JSON list, empty
- * for all. `expires_at` ends the whole family, however often it is refreshed. `ended_at` is set when the access tokens in
+ * One approval by one person: its code, and the family of all tokens that came of it. No `resources`
+ * means all. `expires_at` ends the whole family, however often it is refreshed. `ended_at` is set when the access tokens in
  * the state are revoked too.
  */
 export const oauthGrants = sqliteTable(
@@ -33,8 +33,8 @@ export const oauthGrants = sqliteTable(
     userId: text('user_id')
       .notNull()
       .references(() => users.id),
-    scope: text('scope').notNull(),
-    resources: text('resources').notNull(),
+    scope: list('scope').notNull(),
+    resources: list('resources').notNull(),
     codeHash: text('code_hash').notNull().unique(),
     redirectUri: text('redirect_uri').notNull(),
     codeChallenge: text('code_challenge').notNull(),

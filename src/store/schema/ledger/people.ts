@@ -20,8 +20,8 @@ export const users = sqliteTable('users', {
   id: text('id').primaryKey(),
   email: text('email').notNull().unique(),
   name: text('name').notNull(),
-  role: text('role').notNull(),
-  status: text('status').notNull(),
+  role: text('role', { enum: ['owner', 'admin', 'operator', 'auditor', 'member'] }).notNull(),
+  status: text('status', { enum: ['active', 'disabled'] }).notNull(),
   passwordHash: text('password_hash'),
   createdAt: integer('created_at').notNull(),
   version: integer('version').notNull().default(1),
@@ -57,7 +57,7 @@ export const userSessions = sqliteTable(
     userId: text('user_id')
       .notNull()
       .references(() => users.id),
-    kind: text('kind').notNull(),
+    kind: text('kind', { enum: ['browser', 'program'] }).notNull(),
     program: text('program'),
     createdAt: integer('created_at').notNull(),
     lastUsedAt: integer('last_used_at').notNull(),
@@ -80,7 +80,7 @@ export const programCodes = sqliteTable(
     tokenName: text('token_name'),
     expiresAt: integer('expires_at').notNull(),
     usedAt: integer('used_at'),
-    gaveKind: text('gave_kind'),
+    gaveKind: text('gave_kind', { enum: ['session', 'token'] }),
     gaveId: text('gave_id'),
     replayedAt: integer('replayed_at'),
   },

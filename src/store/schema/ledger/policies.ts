@@ -27,7 +27,7 @@ export const escalations = sqliteTable(
   'escalations',
   {
     id: text('id').primaryKey(),
-    state: text('state').notNull(),
+    state: text('state', { enum: ['queued', 'claimed', 'resolved', 'expired'] }).notNull(),
     tokenId: text('token_id').notNull(),
     userId: text('user_id'),
     teamId: text('team_id'),
@@ -42,7 +42,7 @@ export const escalations = sqliteTable(
     lastAttemptAt: integer('last_attempt_at').notNull(),
     claimedBy: text('claimed_by'),
     claimedAt: integer('claimed_at'),
-    resolution: text('resolution'),
+    resolution: text('resolution', { enum: ['allow', 'block'] }),
     note: text('note'),
     resolvedBy: text('resolved_by'),
     resolvedAt: integer('resolved_at'),

@@ -1,6 +1,13 @@
 /** The records of API tokens, and how many there are. */
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { tokenLimits, tokenOwner, tokenScope } from '../token-columns.ts'
+
+export interface Revocation {
+  by: string | null
+  emergency: boolean
+  explanation: string | null
+}
 
 /**
  * The whole record of a token except its hash, which only the state has. `account_id` is the token's own account, or that
@@ -13,30 +20,11 @@ export const tokens = sqliteTable(
     id: text('id').primaryKey(),
     name: text('name').notNull(),
     tokenPrefix: text('token_prefix').notNull(),
-    purpose: text('purpose').notNull(),
-    principalType: text('principal_type').notNull(),
-    keyClass: text('key_class').notNull(),
-    gatewayId: text('gateway_id'),
-    teamId: text('team_id'),
-    userId: text('user_id'),
-    provider: text('provider'),
-    modelFilter: text('model_filter'),
-    budgetId: text('budget_id'),
-    roles: text('roles').notNull(),
-    policyIds: text('policy_ids').notNull(),
-    accessPolicyIds: text('access_policy_ids').notNull(),
-    metadataTrust: text('metadata_trust').notNull(),
-    metadata: text('metadata').notNull(),
-    ownerKind: text('owner_kind').notNull(),
-    ownerId: text('owner_id').notNull(),
-    maxBudget: integer('max_budget'),
-    maxRequests: integer('max_requests'),
-    rateLimitRpm: integer('rate_limit_rpm'),
-    rateLimitTpm: integer('rate_limit_tpm'),
-    expiresAt: integer('expires_at'),
-    rotatedAt: integer('rotated_at'),
-    revokedAt: integer('revoked_at'),
-    revocation: text('revocation'),
+    ...tokenScope,
+    metadata: text('metadata', { mode: 'json' }).$type<Readonly<Record<string, string>>>().notNull(),
+    ...tokenOwner,
+    ...tokenLimits,
+    revocation: text('revocation', { mode: 'json' }).$type<Revocation>(),
     rotatedFrom: text('rotated_from'),
     rotatedToId: text('rotated_to_id'),
     sourceTokenId: text('source_token_id'),
