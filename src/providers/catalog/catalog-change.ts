@@ -63,14 +63,14 @@ export async function changeCatalog(
 }
 
 /** One page of records, in the order they were made: `read` gives rows after an id, and `show` shows them. */
-export async function recordPage<Kept extends { id: string }, PublicEvent>(
+export async function recordPage<Kept extends { id: string }, Shown>(
   { limit, cursor }: { limit: number; cursor?: string | undefined },
   {
     list,
     read,
     show,
-  }: { list: string; read(after: string, count: number): Promise<Kept[]>; show(kept: Kept): Promise<PublicEvent> },
-): Promise<{ records: PublicEvent[]; next_cursor: string | null }> {
+  }: { list: string; read(after: string, count: number): Promise<Kept[]>; show(kept: Kept): Promise<Shown> },
+): Promise<{ records: Shown[]; next_cursor: string | null }> {
   const filters = { list }
   const found = await read(startOf(cursor, filters) ?? '', limit + 1)
   const page = cutPage(found, limit, filters)
