@@ -77,7 +77,11 @@ export function createApplication(options: ApplicationOptions) {
       const allow = methods().ofFixedPath(pathOf(request.url))
       if (allow !== null && !allow.includes(request.method)) throw new NotFoundError()
     })
-    .onError({ as: 'global' }, async ({ request, error }) => finish(request, await failed(request, error)))
+    .onError({ as: 'global' }, async ({ request, error, set }) => {
+      // A header of the handler, such as a cookie, belongs to its own answer.
+      set.headers = {}
+      return finish(request, await failed(request, error))
+    })
     .mapResponse({ as: 'global' }, ({ request, responseValue }) => {
       if (!(responseValue instanceof Response)) throw new TypeError('A route answered without a Response')
       return finish(request, responseValue)

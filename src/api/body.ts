@@ -4,7 +4,7 @@ import { Failure, notAnObject } from '../failure.ts'
 import { holdsSecret } from '../identity/secret.ts'
 import { isRepetitive, repeatedMember } from '../lib/json/json-members.ts'
 
-/** Contract section 2, Limits. */
+/** The limits of a request (handbook/reference/http.md). */
 export const bodyLimitBytes = 10 * 1024 * 1024
 const depthLimit = 64
 

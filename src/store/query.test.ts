@@ -24,6 +24,30 @@ beforeAll(async () => {
 })
 afterAll(() => store.remove())
 
+test('a failed query rejects with the error of the database, which quotes no value', async () => {
+  const failure = new Error('The database does not answer')
+  const database = { read: () => Promise.reject(failure), readValues: () => Promise.reject(failure) }
+  const byId = prepared((on) =>
+    on
+      .select()
+      .from(users)
+      .where(eq(users.id, sql.placeholder('id')))
+      .prepare(),
+  )
+  expect(
+    await query(database)
+      .select()
+      .from(users)
+      .where(eq(users.id, 'ada'))
+      .catch((error: unknown) => error),
+  ).toBe(failure)
+  expect(
+    await byId(database)
+      .get({ id: 'ada' })
+      .catch((error: unknown) => error),
+  ).toBe(failure)
+})
+
 test('rows have the names and the types of the table', async () => {
   const [ada] = await query(store.ledger).select().from(users).where(eq(users.id, 'ada'))
   expect(ada).toEqual({

@@ -10,11 +10,24 @@
  * says why in its header, after `SQL text:`.
  */
 import { type SQL, sql } from 'drizzle-orm'
-import { type AnySQLiteColumn, SQLiteAsyncDialect, type SQLiteTable } from 'drizzle-orm/sqlite-core'
+import {
+  type AnySQLiteColumn,
+  SQLiteAsyncDialect,
+  SQLitePreparedQuery,
+  type SQLiteTable,
+} from 'drizzle-orm/sqlite-core'
 import { drizzle, type SqliteRemoteDatabase } from 'drizzle-orm/sqlite-proxy'
 import type { Reader } from './open.ts'
 import { guards } from './schema/ledger/changes.ts'
 import type { Statement } from './statement.ts'
+
+/**
+ * drizzle would wrap the error of a failed query in one whose message quotes the values that were sent, and hide from
+ * callers what failed. There is no cache, so this method has no other task than that.
+ */
+Object.defineProperty(SQLitePreparedQuery.prototype, 'queryWithCache', {
+  value: (_text: string, _values: unknown, run: () => Promise<unknown>) => run(),
+})
 
 /** What reads. Nothing is written through it: a write is a batch of statements. */
 export type Query = Pick<SqliteRemoteDatabase, 'select' | 'selectDistinct' | 'with' | '$with' | '$count'>
@@ -72,7 +85,8 @@ export const guard = (holds: SQL): Statement =>
 /** A condition that is SQL text with `?` for its values, as a part of a built query. */
 export function textCondition({ sql: text, args }: Statement): SQL {
   const [first = '', ...rest] = text.split('?')
-  return sql.join([sql.raw(first), ...rest.flatMap((part, index) => [sql`${args[index]}`, sql.raw(part)])])
+  const parts = rest.flatMap((part, index) => [sql`${args[index]}`, sql.raw(part)])
+  return sql`(${sql.join([sql.raw(first), ...parts])})`
 }
 
 const dialect = new SQLiteAsyncDialect()

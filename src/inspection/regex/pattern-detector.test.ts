@@ -46,6 +46,7 @@ test('refuses an unusable pattern and names its field', () => {
     'a(b',
     'a)',
     '[a',
+    '[[:alpha:]]',
     '*a',
     'a**',
     '(a)\\1',

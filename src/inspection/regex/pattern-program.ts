@@ -66,7 +66,7 @@ export function compileProgram(patterns: readonly CompiledPattern[], paramOf: (i
   const ends: number[] = []
   const starts = patterns.map(({ node }, index) => {
     if (shortest(node) === 0) {
-      const message = 'A pattern must not match the empty text'
+      const message = 'A pattern must not match the empty text: write + instead of *'
       throw new Failure('invalid_parameter', { message, param: paramOf(index) })
     }
     const before = writer.size

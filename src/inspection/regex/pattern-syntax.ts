@@ -254,6 +254,8 @@ class PatternReader {
   }
 
   #classItem(): CharacterSet {
+    // POSIX classes, as `[[:alpha:]]`: read as single characters, they would mean something else without a word.
+    if (this.#peek() === '[' && this.#characters[this.#at + 1] === ':') throw this.#misread('[: inside of a class')
     const low = this.#classCharacter()
     if (this.#peek() !== '-' || this.#characters[this.#at + 1] === ']') return low
     const [from, to] = low.ranges

@@ -48,8 +48,9 @@ export const authRoutes = (dependencies: MemberDependencies) =>
         const address = dependencies.addressOf(request)
         const { user, session } = await signIn(dependencies, { email, password, address, requestId })
         await endReplacedSession(request, dependencies)
+        const answer = await signedIn(dependencies, user.id, session)
         set.headers['set-cookie'] = cookieOf(dependencies, session)
-        return await signedIn(dependencies, user.id, session)
+        return answer
       },
       {
         access: 'public',
@@ -89,8 +90,9 @@ export const authRoutes = (dependencies: MemberDependencies) =>
         refuseForeignPage(request, dependencies)
         const session = await useSetup(dependencies, body, { address: dependencies.addressOf(request), requestId })
         await endReplacedSession(request, dependencies)
+        const answer = await signedIn(dependencies, session.userId, session.session)
         set.headers['set-cookie'] = cookieOf(dependencies, session.session)
-        return await signedIn(dependencies, session.userId, session.session)
+        return answer
       },
       {
         access: 'public',

@@ -66,7 +66,7 @@ const simulator: FoundProvider = {
   models: ['simulator/echo', 'simulator/lorem'],
 }
 
-/** Contract section 8: one dollar a million tokens each way. */
+/** One dollar a million tokens each way. */
 const simulatorPrice = JSON.stringify({ input_per_million: 1, output_per_million: 1 })
 
 /** Makes or updates the providers. Throws `invalid_parameter`, naming the variable, for a base URL that is none. */

@@ -24,7 +24,6 @@ export const credentialRoute = (options: Source) =>
     {
       access: 'runtime:session',
       internal: true,
-      ifMatch: true,
       response: credentialReplySchema,
       detail: { tags: ['Gateway runtime'], summary: 'Renew the credential that reads the state' },
     },
