@@ -11,7 +11,7 @@ interface ReservingUsage {
 
 export class WorkerReservation implements Reservation {
   readonly #usage: ReservingUsage
-  readonly #cells: WorkerBalance[] = []
+  readonly #balances: WorkerBalance[] = []
   readonly #held: HeldAmount[] = []
   #settled = false
 
@@ -20,10 +20,10 @@ export class WorkerReservation implements Reservation {
   }
 
   add(balance: WorkerBalance, amount: number): void {
-    const index = this.#cells.indexOf(balance)
+    const index = this.#balances.indexOf(balance)
     const held = (this.#held[index]?.amount ?? 0) + amount
     // Replaced, not changed: callers keep the list that they read.
-    this.#held[index < 0 ? this.#cells.push(balance) - 1 : index] = { account: balance.account, amount: held }
+    this.#held[index < 0 ? this.#balances.push(balance) - 1 : index] = { account: balance.account, amount: held }
   }
 
   get held(): readonly HeldAmount[] {
@@ -38,7 +38,7 @@ export class WorkerReservation implements Reservation {
     if (this.#settled) return []
     this.#settled = true
     const settled: HeldAmount[] = []
-    for (const [index, balance] of this.#cells.entries()) {
+    for (const [index, balance] of this.#balances.entries()) {
       const amount = Math.min(amountOf(used, balance.account), maxAmount)
       this.#usage.book(balance, this.#held[index]?.amount ?? 0, amount)
       settled.push({ account: balance.account, amount })
