@@ -1,4 +1,7 @@
-/** What one exchange holds on a worker. */
+/**
+ * What one exchange holds on a worker. `book` and `release` give it back: `book` without the amounts that were used,
+ * `release` in full. The gateway calls them in `bookLimits` (gateway/accounting/settlement.ts).
+ */
 import type { HeldAmount, Reservation } from '../../allowance.ts'
 import { maxAmount } from '../lease.ts'
 import type { WorkerBalance } from './worker-balance.ts'
