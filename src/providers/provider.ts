@@ -1,7 +1,7 @@
 /**
- * A provider kind says how to reach one sort of provider: the address for a family, the credential's headers. Most are
- * reached by fetch; the simulator answers in the process. To add one, write its file and its line in
- * `providers/kinds/index.ts`: the catalog, prices, traces, the first start and the command line follow from the kind.
+ * A provider kind says how to reach one sort of provider: the address for a family, the headers of the credential. Most
+ * are reached by fetch; the simulator answers in the process. To add one, see providers/README.md. The catalog, prices,
+ * traces, the first start and the command line follow from the kind.
  */
 import { type Family, isTranslated } from '../languages/families.ts'
 import type { LanguageName } from '../languages/neutral.ts'
@@ -18,9 +18,9 @@ export interface Provider {
   /** Further headers the operator set. */
   headers: Readonly<Record<string, string>>
   allowUnlistedModels: boolean
-  /** The price of models that nobody else gives one; absent or null where there is none. */
+  /** The price of models that have no other price; absent or null where there is none. */
   defaultPrice?: Price | null
-  /** What holds for it instead of the settings. */
+  /** Replace the timeouts of the settings. */
   timeouts?: ProviderTimeouts | null
 }
 
@@ -42,11 +42,11 @@ export interface UpstreamCall {
   /** Headers of the caller that may be passed on, by the allow-list; names in lower case. */
   headers: Readonly<Record<string, string>>
   signal: AbortSignal
-  /** The most bytes of an answer that are held. */
+  /** The most bytes of an answer that are held in memory. */
   answerLimit: number
   /**
-   * Told, where the request is sent as several calls, what they have cost so far whenever it changes: tokens of input
-   * that were reported, null where none were, and an estimate of those sent that were not.
+   * Called when a request is sent as several calls and their cost so far changes: the input tokens that the provider
+   * reported (null if it reported none), and an estimate of the input tokens that were sent without a report.
    */
   counted?(reported: number | null, unreported: number): void
 }
@@ -57,32 +57,35 @@ export interface ProviderKind {
   kind: string
   /** `gen_ai.provider.name` in traces: the name that OpenTelemetry's conventions give it, otherwise the kind. */
   telemetryName: string
-  /** Its name in the embedded price table; null where the table does not have it. */
+  /** Its name in the embedded price table, `@pydantic/genai-prices`; null where the table does not have it. */
   priceName: string | null
-  /** The variables from which a start makes such a provider; null where it makes none. */
+  /** The environment variables from which a start registers such a provider; null where it registers none. */
   environment: { readonly apiKey: string; readonly baseUrl: string | null } | null
-  /** Whether its language has `prompt_cache_key`. */
+  /** Whether it accepts the member `prompt_cache_key`. */
   takesCacheKey: boolean
-  /** What a record lacks so that there is an address to call, and how to write it; null where it lacks nothing. */
+  /** Says what a record lacks for an address to be known, and how to write it; null if nothing is missing. */
   addressProblem(baseUrl: string | null, headers: Provider['headers']): string | null
-  /** Those that it speaks itself: their bytes pass as they come. */
+  /** The families that it speaks itself: their bytes are forwarded unchanged. */
   families: readonly Family[]
-  /** The language in which it is asked for a text family that is not among them; absent where it answers none. */
+  /** The language into which other text families are translated for it; absent if it serves no other family. */
   language?: LanguageName
-  /** Another of its families, for what `language` cannot say: of models whose record lists it, and of these providers. */
+  /**
+   * A second family, for requests that `language` cannot express. It is used for models whose record lists it, and
+   * without such a list for the providers that `of` accepts.
+   */
   further?: { language: Extract<LanguageName, Family>; of(provider: Provider): boolean }
-  /** Whether a model may be called so at such a provider, beyond what holds for every kind; absent: any may. */
+  /** Further rules for model names at such a provider; absent: every valid model name is accepted. */
   takesName?(name: string): boolean
   /**
-   * The names of a model that no record of the catalog lists; null where this kind has none of that name. Absent: the
-   * name has no other.
+   * The id and aliases of a model that the catalog does not list; null if this kind has no model of that name. Absent:
+   * the model has only the given name.
    */
   modelNames?(name: string): ModelNames | null
-  /** Throws what a model cannot be told of a family that it translates itself, the field named; absent where it does not. */
+  /** For a kind that translates a family itself: throws for a field that the model does not support, and names it. */
   check?(family: Family, body: Readonly<Record<string, unknown>>, model: string): void
   /** The URL whose host is connected to; absent for a kind that answers within the process. */
   address?(provider: Provider): string | null
-  /** Sends the call and gives the answer when its headers are there. Rejects on connection failure or abort. */
+  /** Sends the call. Resolves when the headers of the answer are there; rejects on connection failure or abort. */
   send(provider: Provider, call: UpstreamCall, fetch: Fetch): Promise<Response>
 }
 

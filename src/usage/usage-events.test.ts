@@ -4,7 +4,7 @@ import { type Event, eventSchema, noAttribution } from '../events/event.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/testing/installation.ts'
 import { depletionView } from './api/depletion.ts'
 import { excessDetailsOf, excessOf, excessStatements } from './excess.ts'
-import { settlementStatements } from './settlement.ts'
+import { settlementStatements } from './settlement-statements.ts'
 import { temporaryLimitApi } from './testing/limit-api.ts'
 import { UsageEvents } from './usage-events.ts'
 

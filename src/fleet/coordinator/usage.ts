@@ -21,7 +21,7 @@ import { type Losses, sqlLedger } from '../../usage/lease/allocator/sql-ledger.t
 import { plainName } from '../../usage/lease/lease.ts'
 import { isBehind, LedgerEpoch, type TransactionCount } from '../../usage/lease/ledger-epoch.ts'
 import { noPeers, type RecallPeers, type RecallReceiver, type UsageSignal } from '../../usage/lease/recall-peers.ts'
-import { settlementStatements, sumByAccount } from '../../usage/settlement.ts'
+import { settlementStatements, sumByAccount } from '../../usage/settlement-statements.ts'
 import { totalStatements } from '../../usage/totals.ts'
 import { UsageEvents } from '../../usage/usage-events.ts'
 import type { FleetOptions } from './options.ts'

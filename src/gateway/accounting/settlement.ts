@@ -1,5 +1,6 @@
 /**
- * Computes what an exchange cost and books it on its limits (usage/pricing/README.md).
+ * Computes what an exchange cost, books it on its limits, and gives back the rest of the reservation, in `bookLimits`
+ * (usage/pricing/README.md).
  *
  * Reported usage counts (`usage.ts`), including that of earlier attempts. Without a report, input and produced output
  * are estimated from the text: for whole answers, for client disconnects, and for broken streams of which something was
@@ -86,8 +87,8 @@ export function reservedSpend(exchange: Exchange, gateway: Terms): Spent {
 }
 
 /**
- * Books the use on each limit in the tick in which the outcome is written. Without an open record all is released. A
- * request counts as one request whatever the provider answered.
+ * Books the use on each limit in the tick in which the outcome is written, and gives back the rest. Without an open
+ * record it gives back everything. A request counts as one request whatever the provider answered.
  */
 export function bookLimits(exchange: Exchange, event: Event, spent: Spent | null): void {
   const { reservation } = exchange

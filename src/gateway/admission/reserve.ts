@@ -1,6 +1,7 @@
 /**
  * Reserves the maximum cost of a request on every limit it uses, all or none (usage/README.md; usage/lease/README.md).
- * Nothing is awaited when the lease balances of the worker suffice.
+ * Nothing is awaited when the lease balances of the worker suffice. What the request does not use is given back by
+ * `bookLimits` in `accounting/settlement.ts`, when the outcome is written.
  *
  * 1. The price of each path is looked up once, so that the outcome is booked at the prices of the admission.
  * 2. A token without money limits needs no bound. Otherwise the most expensive path is bounded. A fallback without a

@@ -1,16 +1,15 @@
 /**
  * What a policy kind is: a config schema, which drives validation, the public description and the docs, and a way to
- * compile a checked config, once for each change, into what runs for a request. Adding a kind is a file here and a line
- * in `index.ts`.
+ * compile a checked config, once for each change, into what runs for a request. To add a kind, see policies/README.md.
  *
  * A compiled policy has one of two forms:
  *
- *   text    says where in a text it finds something. The chain does the rest, alike for all such kinds: block, redact or
- *           escalate, in requests, whole answers and streams. A stream is followed by `TextMatcher.follow`.
+ *   text    says where in a text it finds something. The chain does the rest in the same way for all such kinds: it
+ *           blocks, redacts or escalates, in requests, whole answers and streams. A stream is followed by `TextMatcher.follow`.
  *   whole   looks at the request or the answer as a whole and gives a decision. On a stream it sees the answer when it
  *           is complete; what it may still stop is held back until then.
  *
- * A kind keeps nothing between requests, writes nothing and logs nothing; what it throws is its policy being broken, and
+ * A kind keeps nothing between requests, writes nothing and logs nothing. If it throws, its policy is broken, and
  * `when_broken` decides. Order, targets, `when`, mode and the combination of verdicts are the chain's business
  * (`../chain.ts`, policies/README.md).
  */
@@ -29,30 +28,30 @@ export interface Match {
   end: number
   /** What it is, in upper case: `EMAIL`. The text `[EMAIL]` takes its place where it is redacted. */
   label: string
-  /** Which entry of the config found it, never the text itself: `terms[3]`. */
+  /** The entry of the config that found it, never the text itself: `terms[3]`. */
   entry: string
-  /** It goes on to the end of the text, however long that is: the text must stop before it. */
+  /** The match has no known end and covers the rest of the text: the text must stop before it. */
   endless?: true
 }
 
 /** Finds stretches of text. Stateless: one is shared by all requests. */
 export interface TextMatcher {
-  /** False of a whole text in which there is no match; asked before a whole text is followed, so it must cost little. */
+  /** False if a whole text has no match. Called before a whole text is followed, so it must be cheap. */
   mayMatch(text: string): boolean
-  /** All matches of a whole text, by their start, none overlapping another. */
+  /** All matches of a whole text, ordered by start, without overlaps. */
   matches(text: string): readonly Match[]
-  /** No match is longer than what can be held, so that a window of a text shows whether it stands there. */
+  /** No match is longer than what can be held, so a window of a text is enough to find it. */
   readonly bounded?: true
-  /** Follows one text that comes in pieces; what it finds in all is what `matches` finds in the whole, for any split. */
+  /** Follows one text that arrives in pieces. For any split it finds what `matches` finds in the whole. */
   follow(work?: WorkBudget): TextFollower
 }
 
 /** One text as it comes in. */
 export interface TextFollower {
   /**
-   * Takes the next piece; `last` says that nothing follows. Gives the matches that are now certain and cannot grow, each
-   * once, in order, and the offset before which nothing can become part of a match any more. Offsets count from the
-   * beginning of the whole text.
+   * Takes the next piece; `last` says that nothing follows. Returns each match once, in order, as soon as it is certain
+   * and cannot grow, and in `safe` the offset before which no further match can begin. Offsets count from the beginning
+   * of the whole text.
    */
   push(piece: string, last: boolean): { matches: readonly Match[]; safe: number }
 }
@@ -63,11 +62,11 @@ export interface TextPolicy {
   readonly form: 'text'
   readonly matcher: TextMatcher
   readonly action: TextAction
-  /** `policy.term_filter`: stable, dotted, what events and answers say. */
+  /** `policy.term_filter`: stable and dotted; stands in events and answers. */
   readonly reasonCode: string
   /** Whether what was redacted in the request is put back in the answer of the same exchange. */
   readonly restore: boolean
-  /** What takes a match's place where the action is `rewrite`. */
+  /** Returns the replacement of a match if the action is `rewrite`. */
   readonly replacement?: (found: string) => string
   /** The texts it reads; absent: all. */
   readonly reads?: (slot: { kind: TextKind; role: string | null }) => boolean
@@ -75,22 +74,22 @@ export interface TextPolicy {
 
 export interface WholePolicy {
   readonly form: 'whole'
-  /** What it says; null where it has nothing to say. Must not wait unless it needs to. */
+  /** Returns a decision, or null to let the request or answer pass. Returns a promise only if it must wait. */
   consider(subject: Subject, tools: PolicyTools): Decision | null | Promise<Decision | null>
-  /** What it says whatever it is shown, where that lets everything pass: nothing has to wait for it. */
+  /** The fixed decision of a policy that always allows: nothing has to wait for it. */
   readonly mark?: Decision & { verdict: 'allow' }
-  /** Whether a fallback may be served by this model; absent: by any. */
+  /** Whether this model may serve as a fallback; absent: any model may. */
   allowsModel?(model: ModelView): boolean
-  /** Whether a tool of this name may be shown to those who look for tools; absent: any. */
+  /** Whether lists of tools may show a tool of this name; absent: any tool. */
   allowsTool?(name: string): boolean
 }
 
 export type CompiledPolicy = TextPolicy | WholePolicy
 
-/** What is looked at: the request before dispatch, or the answer. */
+/** What a policy inspects: the request before dispatch, or the answer. */
 export interface Subject {
   readonly stage: PolicyStage
-  /** What conditions read; its texts are joined when they are first asked for. */
+  /** What conditions read; its texts are joined at their first use. */
   readonly context: PolicyContext
   readonly facts: RequestFacts
   /** The parsed body: the request's at pre_request, otherwise the answer's (null where a stream has no such thing). */
@@ -101,39 +100,39 @@ export interface Subject {
   readonly texts: readonly TextSlot[]
 }
 
-/** What a policy may use of the world. */
+/** The outside world as far as a policy may use it. */
 export interface PolicyTools {
   readonly fetch: (url: string, init: BunFetchRequestInit) => Promise<Response>
   /** The addresses of a host name. */
   readonly resolve: (host: string) => Promise<readonly string[]>
   /** Whether webhooks may call loopback, link-local and private addresses. */
   readonly privateWebhooks: boolean
-  /** Fires when the caller leaves or a deadline passes. */
+  /** Aborts when the caller disconnects or a deadline passes. */
   readonly signal: AbortSignal
-  /** Throws once nobody waits for the outcome any more: asked after each turn that a kind gives the others. */
+  /** Throws if nobody waits for the outcome any more. Call it after each yield to the event loop. */
   throwIfCut(): void
 }
 
-/** Verdicts a policy can come to; `allow` only to be recorded. */
+/** The verdicts that a policy can give; `allow` is only recorded. */
 type PolicyVerdict = Exclude<Verdict, 'error'>
 
 export interface Decision {
   verdict: PolicyVerdict
   reasonCode: string
-  /** What the caller is told; never the text that was found. */
+  /** The message for the caller; never the text that was found. */
   message?: string
   /** Where, in words without the text itself: `messages[0].content`, `tools.get_weather`. */
   targets: readonly string[]
-  /** What redact and rewrite do; applied only where the policy is enforced. */
+  /** The changes of redact and rewrite; applied only if the policy is enforced. */
   changes?: readonly Change[]
   /** Whole seconds, where the verdict is rate_limit. */
   retryAfter?: number
 }
 
-/** One text put in the place of another, or an outermost member of the body set, or left out (`undefined`). */
+/** Replaces a text, or sets a top-level member of the body; `undefined` removes the member. */
 export type Change = { slot: TextSlot; text: string } | { member: string; value: unknown }
 
-/** What a kind may know of its policy when it compiles. */
+/** What a kind knows of its policy when it compiles. */
 interface PolicyFrame {
   readonly stages: readonly PolicyStage[]
 }

@@ -11,7 +11,7 @@
  *  the state                            a change whose event is neither in the ledger nor pending
  *
  * A worker pending reconciliation ships the missing events again before it registers. They were within its grants, so
- * they are believed (usage/settlement.ts). Its registration reports its other grants.
+ * they are believed (usage/settlement-statements.ts). Its registration reports its other grants.
  */
 import { controlPlaneChain } from '../../../events/log/chain.ts'
 import { type Database, databaseTime } from '../../../store/open.ts'

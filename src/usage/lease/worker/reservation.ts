@@ -1,4 +1,7 @@
-/** What one exchange holds on a worker. */
+/**
+ * What one exchange holds on a worker. `book` and `release` give it back: `book` without the amounts that were used,
+ * `release` in full. The gateway calls them in `bookLimits` (gateway/accounting/settlement.ts).
+ */
 import type { HeldAmount, Reservation } from '../../allowance.ts'
 import { maxAmount } from '../lease.ts'
 import type { WorkerBalance } from './worker-balance.ts'
@@ -11,7 +14,7 @@ interface ReservingUsage {
 
 export class WorkerReservation implements Reservation {
   readonly #usage: ReservingUsage
-  readonly #cells: WorkerBalance[] = []
+  readonly #balances: WorkerBalance[] = []
   readonly #held: HeldAmount[] = []
   #settled = false
 
@@ -20,10 +23,10 @@ export class WorkerReservation implements Reservation {
   }
 
   add(balance: WorkerBalance, amount: number): void {
-    const index = this.#cells.indexOf(balance)
+    const index = this.#balances.indexOf(balance)
     const held = (this.#held[index]?.amount ?? 0) + amount
     // Replaced, not changed: callers keep the list that they read.
-    this.#held[index < 0 ? this.#cells.push(balance) - 1 : index] = { account: balance.account, amount: held }
+    this.#held[index < 0 ? this.#balances.push(balance) - 1 : index] = { account: balance.account, amount: held }
   }
 
   get held(): readonly HeldAmount[] {
@@ -38,7 +41,7 @@ export class WorkerReservation implements Reservation {
     if (this.#settled) return []
     this.#settled = true
     const settled: HeldAmount[] = []
-    for (const [index, balance] of this.#cells.entries()) {
+    for (const [index, balance] of this.#balances.entries()) {
       const amount = Math.min(amountOf(used, balance.account), maxAmount)
       this.#usage.book(balance, this.#held[index]?.amount ?? 0, amount)
       settled.push({ account: balance.account, amount })

@@ -46,7 +46,7 @@ const refusalMs = 5000
 export class WorkerAccounts {
   readonly #clock: Clock
   readonly #accounts = new Map<AccountName, WorkerAccount>()
-  readonly #cells = new Map<string, WorkerBalance>()
+  readonly #balances = new Map<string, WorkerBalance>()
   /**
    * Dropped balances, with the number of the last message sent before. Replies to those messages must not bring them
    * back.
@@ -69,11 +69,11 @@ export class WorkerAccounts {
   }
 
   balance(booked: string): WorkerBalance | undefined {
-    return this.#cells.get(booked)
+    return this.#balances.get(booked)
   }
 
   balances(): IterableIterator<WorkerBalance> {
-    return this.#cells.values()
+    return this.#balances.values()
   }
 
   all(): IterableIterator<WorkerAccount> {
@@ -87,7 +87,7 @@ export class WorkerAccounts {
 
   /** Whether balances may soon lapse because no message was answered for a while. */
   get needsContact(): boolean {
-    return this.#cells.size > 0 && this.#clock.monotonic() > this.#usableUntil - leaseMs + contactMs
+    return this.#balances.size > 0 && this.#clock.monotonic() > this.#usableUntil - leaseMs + contactMs
   }
 
   /** How many accounts are known. */
@@ -146,7 +146,7 @@ export class WorkerAccounts {
    * the drop and a later reply may still bring a grant.
    */
   adopt(totals: BalanceTotals, message: number): boolean {
-    const known = this.#cells.get(totals.account)
+    const known = this.#balances.get(totals.account)
     if (known !== undefined) {
       if (known.adopt(totals)) {
         const account = this.#accounts.get(plainName(totals.account))
@@ -156,7 +156,7 @@ export class WorkerAccounts {
     }
     if (message <= (this.#forgotten.get(totals.account) ?? 0)) return outstanding(totals) === 0
     const balance = new WorkerBalance(totals, this.#clock.monotonic())
-    this.#cells.set(totals.account, balance)
+    this.#balances.set(totals.account, balance)
     const account = this.get(plainName(totals.account))
     if (account.name === totals.account) account.balance = balance
     return true
@@ -164,7 +164,7 @@ export class WorkerAccounts {
 
   /** Balances with something to return. */
   *idle(all = false): Generator<WorkerBalance> {
-    for (const balance of this.#cells.values()) if (this.canSpare(balance, all)) yield balance
+    for (const balance of this.#balances.values()) if (this.canSpare(balance, all)) yield balance
   }
 
   /** Whether a balance has something to return: it is idle, its window ended, or its account is tight. */
@@ -181,7 +181,7 @@ export class WorkerAccounts {
    */
   forget({ lastEvent, acknowledged, sent }: { lastEvent: number; acknowledged: number; sent: number }): void {
     const before = this.#clock.monotonic() - idleMs
-    for (const balance of this.#cells.values()) {
+    for (const balance of this.#balances.values()) {
       const empty = balance.open === 0 && balance.available <= 0 && balance.acknowledgedReturned === balance.returned
       const asking = this.#accounts.get(plainName(balance.account))?.asking ?? false
       if (!empty || asking || balance.usedAt > before) continue
@@ -202,7 +202,7 @@ export class WorkerAccounts {
   }
 
   #drop(balance: WorkerBalance, sent: number): void {
-    this.#cells.delete(balance.account)
+    this.#balances.delete(balance.account)
     this.#forgotten.set(balance.account, sent)
     const account = this.#accounts.get(plainName(balance.account))
     if (account?.balance === balance) account.balance = null
