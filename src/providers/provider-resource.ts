@@ -93,6 +93,7 @@ export const providerResource = resource({
     update: 'Change a provider; a new API key reaches every gateway',
     delete: 'Delete a provider that no model names, with its credentials',
   },
+  notes: { update: 'null takes it away' },
   record: providerSchema,
   create: createProviderBody,
   update: updateProviderBody,

@@ -130,6 +130,7 @@ export const mcpServerResource = resource({
     update: 'Change an MCP server; new secrets reach every gateway',
     delete: 'Delete an MCP server, with what was approved of it',
   },
+  notes: { update: 'null takes some away' },
   record: mcpServerSchema,
   create: createMcpServerBody,
   update: updateMcpServerBody,

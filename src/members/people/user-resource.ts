@@ -83,9 +83,10 @@ export const userResource = resource({
   summaries: {
     list: 'List people, in the order they were added',
     get: 'Show one person',
-    create: 'Add a person; in a terminal it asks for a password',
+    create: 'Add a person',
     update: 'Change a person; a new password ends their sessions, disabling also their tokens',
   },
+  notes: { create: 'without a password they cannot sign in until one is set' },
   record: userSchema,
   create: newUserBody,
   update: userChanges,

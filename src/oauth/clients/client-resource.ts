@@ -78,9 +78,14 @@ export const clientResource = resource({
     create: 'Register an application: a public client, which has no secret',
     update: 'Change an application; redirect URIs and scopes that are given replace those it has',
   },
+  notes: {
+    create: 'it proves itself by PKCE',
+    update: 'what people approved before is refreshed within the new scope only',
+  },
   record: clientSchema,
   create: newClientBody,
   update: clientChanges,
+  filters: z.strictObject({ status: z.enum(clientStatuses).describe('Only applications in this state').optional() }),
   columns: ['client_id', 'client_name', 'status', 'scope', 'redirect_uris'],
   flags: {
     client_name: { name: 'name' },

@@ -91,6 +91,10 @@ export const modelResource = resource({
     update: 'Change a model',
     delete: 'Take a model that no other falls back to out of the catalog',
   },
+  notes: {
+    get: 'a slash in its id is written %2F',
+    update: 'null takes a field back to what holds without it',
+  },
   record: modelSchema,
   create: createModelBody,
   update: updateModelBody,
