@@ -53,10 +53,11 @@ function routesOf(
   kind: Resource,
   handlers: Handlers<PageQuery, Fields, Fields, Fields, Fields> & Deletes<Fields>,
 ): AnyElysia {
-  const { access, params, plural, record, summaries, notes = {}, updated = record } = kind
+  const { access, params, plural, record, summaries, updated = record } = kind
+  const notes: Partial<typeof summaries> = { ...kind.notes, delete: 'gives its last record' }
   const name = idName(kind)
   const one = `${kind.path}/:${name}`
-  const detail = (call: 'list' | 'get' | 'create' | 'update' | 'delete') => ({
+  const detail = (call: keyof Resource['summaries']) => ({
     tags: [kind.tag],
     summary: [summaries[call], notes[call]].filter(Boolean).join('; '),
   })

@@ -49,7 +49,7 @@ export interface Resource {
   /** What each call does, in one sentence. Without `delete` a record is never deleted. */
   summaries: { list: string; get: string; create: string; update: string; delete?: string }
   /** What a caller of the API must know beside the summary, after which it stands in the API's description. */
-  notes?: { list?: string; get?: string; create?: string; update?: string; delete?: string }
+  notes?: { list?: string; get?: string; create?: string; update?: string }
   /** Its `version` is the entity tag: a change can ask for a version by `If-Match`. */
   record: Fields
   create: Fields

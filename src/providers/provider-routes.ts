@@ -1,7 +1,6 @@
 /** `/v1/catalog/providers`: who answers, where, and by which credential, which goes in and never comes out. */
 import { and, eq, gt, inArray, isNull, not, sql } from 'drizzle-orm'
 import type { z } from 'zod'
-import { requireVersion } from '../api/entity-tag.ts'
 import { type PageQuery, recordPage } from '../api/page.ts'
 import { type RecordCall, resourceRoutes } from '../api/resource-routes.ts'
 import { Failure } from '../failure.ts'
@@ -12,6 +11,7 @@ import { checkedBaseUrl } from './base-url.ts'
 import {
   atVersion,
   type CatalogDependencies,
+  changeable,
   changeCatalog,
   holds,
   madeAt,
@@ -43,8 +43,9 @@ export const providerRoutes = (deps: CatalogDependencies) =>
     list: (query) => listProviders(deps, query),
     get: async (id) => await providerRecord(deps, await requireProvider(deps, id)),
     create: (body, call) => createProvider(deps, call, body),
-    update: async (id, body, call) => await updateProvider(deps, call, await changeable(deps, call, id), body),
-    remove: async (id, call) => await deleteProvider(deps, call, await changeable(deps, call, id)),
+    update: async (id, body, call) =>
+      await updateProvider(deps, call, changeable(call, await requireProvider(deps, id)), body),
+    remove: async (id, call) => await deleteProvider(deps, call, changeable(call, await requireProvider(deps, id))),
   })
 
 type ProviderRow = typeof providers.$inferSelect
@@ -165,13 +166,6 @@ async function requireProvider({ state }: Pick<CatalogDependencies, 'state'>, id
   const row = await query(state).select().from(providers).where(found).get()
   if (row === undefined) throw missing('provider')
   return row
-}
-
-/** The record that a call changes. Throws `not_found`, and `version_mismatch` where `If-Match` names another version. */
-async function changeable(deps: CatalogDependencies, { headers }: RecordCall, id: string): Promise<ProviderRow> {
-  const before = await requireProvider(deps, id)
-  requireVersion(headers, before.version)
-  return before
 }
 
 async function providerRecord(deps: CatalogDependencies, row: ProviderRow): Promise<z.infer<typeof providerSchema>> {

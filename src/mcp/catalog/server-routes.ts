@@ -1,12 +1,12 @@
 /** `/v1/catalog/mcp-servers`: which MCP servers there are, how they are reached, and by which secrets, which never come out. */
 import { and, eq, gt, sql } from 'drizzle-orm'
-import { requireVersion } from '../../api/entity-tag.ts'
 import { type PageQuery, recordPage } from '../../api/page.ts'
 import { type RecordCall, resourceRoutes } from '../../api/resource-routes.ts'
 import { Failure } from '../../failure.ts'
 import {
   atVersion,
   type CatalogDependencies,
+  changeable,
   changeCatalog,
   holds,
   madeAt,
@@ -44,8 +44,9 @@ export const mcpServerRoutes = (deps: CatalogDependencies) =>
     list: (query) => listServers(deps, query),
     get: async (id) => await serverRecord(deps, await requireServer(deps, id)),
     create: (body, call) => createServer(deps, call, body),
-    update: async (id, body, call) => await updateServer(deps, call, await changeable(deps, call, id), body),
-    remove: async (id, call) => await deleteServer(deps, call, await changeable(deps, call, id)),
+    update: async (id, body, call) =>
+      await updateServer(deps, call, changeable(call, await requireServer(deps, id)), body),
+    remove: async (id, call) => await deleteServer(deps, call, changeable(call, await requireServer(deps, id))),
   })
 
 /** The MCP server of this id. Throws `not_found`. */
@@ -54,13 +55,6 @@ export async function requireServer({ state }: Pick<CatalogDependencies, 'state'
   const row = await query(state).select().from(mcpServers).where(found).get()
   if (row === undefined) throw missing('MCP server')
   return row
-}
-
-/** The record that a call changes. Throws `not_found`, and `version_mismatch` where `If-Match` names another version. */
-async function changeable(deps: CatalogDependencies, { headers }: RecordCall, id: string): Promise<ServerRow> {
-  const before = await requireServer(deps, id)
-  requireVersion(headers, before.version)
-  return before
 }
 
 async function createServer(deps: CatalogDependencies, call: RecordCall, body: CreateMcpServer) {

@@ -5,7 +5,7 @@ import { nameText } from '../../identity/free-text.ts'
 import { redirectUriFault } from '../authorize/redirect-uri.ts'
 import { isScope, readScope, scopes, writeScope } from '../scope.ts'
 
-export const clientStatuses = ['active', 'deactivated'] as const
+const clientStatuses = ['active', 'deactivated'] as const
 export type ClientStatus = (typeof clientStatuses)[number]
 
 /** All that there are here. */
@@ -58,8 +58,8 @@ const registered = {
   scope: scopeText.describe('What it may ask for, such as gateway:invoke'),
 }
 
-export const newClientBody = z.strictObject({ ...registered, ...fixed })
-export const clientChanges = z.strictObject({ ...z.object(registered).partial().shape, ...fixed })
+const newClientBody = z.strictObject({ ...registered, ...fixed })
+const clientChanges = z.strictObject({ ...z.object(registered).partial().shape, ...fixed })
 
 export const clientParams = z.object({ client_id: z.uuid() })
 

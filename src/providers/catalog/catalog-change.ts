@@ -1,6 +1,8 @@
 /** What the routes of the catalog share: their dependencies, and how a change and its event are made. */
 import type { SQL } from 'drizzle-orm'
 import { and, eq, ne, not } from 'drizzle-orm'
+import { requireVersion } from '../../api/entity-tag.ts'
+import type { RecordCall } from '../../api/resource-routes.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event-types.ts'
 import type { Recorder } from '../../events/recorder.ts'
@@ -59,6 +61,12 @@ export async function changeCatalog(
     newId,
   })
   await recorder.change({ event, guard: condition(guard), state, ledger })
+}
+
+/** The row that a call changes. Throws `version_mismatch` where `If-Match` names another version. */
+export function changeable<Kept extends { version: number }>({ headers }: RecordCall, row: Kept): Kept {
+  requireVersion(headers, row.version)
+  return row
 }
 
 type CatalogTable = typeof providers | typeof models | typeof gateways | typeof mcpServers

@@ -2,7 +2,6 @@
 import type { SQL } from 'drizzle-orm'
 import { and, eq, gt, isNull, not, or } from 'drizzle-orm'
 import type { z } from 'zod'
-import { requireVersion } from '../../api/entity-tag.ts'
 import { type PageQuery, recordPage } from '../../api/page.ts'
 import { type RecordCall, resourceRoutes } from '../../api/resource-routes.ts'
 import { Failure } from '../../failure.ts'
@@ -14,6 +13,7 @@ import { tokens } from '../../store/schema/state/tokens.ts'
 import {
   atVersion,
   type CatalogDependencies,
+  changeable,
   changeCatalog,
   holds,
   madeAt,
@@ -35,8 +35,9 @@ export const gatewayRoutes = (deps: CatalogDependencies) =>
     list: (query) => listGateways(deps, query),
     get: async (id) => await gatewayRecord(deps, await requireGateway(deps, id)),
     create: (body, call) => createGateway(deps, call, body),
-    update: async (id, body, call) => await updateGateway(deps, call, await changeable(deps, call, id), body),
-    remove: async (id, call) => await deleteGateway(deps, call, await changeable(deps, call, id)),
+    update: async (id, body, call) =>
+      await updateGateway(deps, call, changeable(call, await requireGateway(deps, id)), body),
+    remove: async (id, call) => await deleteGateway(deps, call, changeable(call, await requireGateway(deps, id))),
   })
 
 async function createGateway(deps: CatalogDependencies, call: RecordCall, body: z.infer<typeof createGatewayBody>) {
@@ -148,13 +149,6 @@ async function requireGateway({ state }: CatalogDependencies, id: string): Promi
   const row = await query(state).select().from(gateways).where(found).get()
   if (row === undefined) throw missing('gateway')
   return row
-}
-
-/** The record that a call changes. Throws `not_found`, and `version_mismatch` where `If-Match` names another version. */
-async function changeable(deps: CatalogDependencies, { headers }: RecordCall, id: string): Promise<GatewayRow> {
-  const before = await requireGateway(deps, id)
-  requireVersion(headers, before.version)
-  return before
 }
 
 async function gatewayRecord(

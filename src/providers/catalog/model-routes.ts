@@ -2,7 +2,6 @@
 import type { SQL } from 'drizzle-orm'
 import { and, eq, gt, ne, not, sql } from 'drizzle-orm'
 import type { z } from 'zod'
-import { requireVersion } from '../../api/entity-tag.ts'
 import { type PageQuery, recordPage } from '../../api/page.ts'
 import { type RecordCall, resourceRoutes } from '../../api/resource-routes.ts'
 import { Failure } from '../../failure.ts'
@@ -12,7 +11,16 @@ import { models, providers } from '../../store/schema/state/catalog.ts'
 import { providerKinds } from '../kinds/index.ts'
 import { priceRecordSchema } from '../prices/price-record.ts'
 import { serves } from '../provider.ts'
-import { atVersion, type CatalogDependencies, changeCatalog, holds, isThere, missing, wrong } from './catalog-change.ts'
+import {
+  atVersion,
+  type CatalogDependencies,
+  changeable,
+  changeCatalog,
+  holds,
+  isThere,
+  missing,
+  wrong,
+} from './catalog-change.ts'
 import {
   type createModelBody,
   type modelFilters,
@@ -31,8 +39,9 @@ export const modelRoutes = (deps: CatalogDependencies) =>
     list: (query) => listModels(deps, query),
     get: async (id) => modelRecord(await requireModel(deps, id)),
     create: (body, call) => createModel(deps, call, body),
-    update: async (id, body, call) => await updateModel(deps, call, await changeable(deps, call, id), body),
-    remove: async (id, call) => await deleteModel(deps, call, await changeable(deps, call, id)),
+    update: async (id, body, call) =>
+      await updateModel(deps, call, changeable(call, await requireModel(deps, id)), body),
+    remove: async (id, call) => await deleteModel(deps, call, changeable(call, await requireModel(deps, id))),
   })
 
 async function createModel(deps: CatalogDependencies, call: RecordCall, body: z.infer<typeof createModelBody>) {
@@ -175,13 +184,6 @@ async function requireModel({ state }: Pick<CatalogDependencies, 'state'>, id: s
   const row = await query(state).select().from(models).where(found).get()
   if (row === undefined) throw missing('model')
   return row
-}
-
-/** The record that a call changes. Throws `not_found`, and `version_mismatch` where `If-Match` names another version. */
-async function changeable(deps: CatalogDependencies, { headers }: RecordCall, id: string): Promise<ModelRow> {
-  const before = await requireModel(deps, id)
-  requireVersion(headers, before.version)
-  return before
 }
 
 const modelRecord = (row: ModelRow): ModelRecord => ({

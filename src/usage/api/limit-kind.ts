@@ -113,14 +113,16 @@ export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof 
       scopeId: scope?.id,
     }),
   account: (row, now) => bookedBudget(String(row.id), windowSchema.parse(row.window), now).booked,
-  show: (common, row, settled) => ({
-    ...common,
+  show: ({ id, name, ...versioned }, row, settled) => ({
+    id,
+    name,
     currency: 'USD',
     max_budget: fromNano(Number(row.maxBudget)),
     current_spend: fromNano(settled),
     remaining: fromNano(Math.max(0, Number(row.maxBudget) - settled)),
     window: String(row.window),
     scope: { kind: String(row.scopeKind), id: textOf(row.scopeId) },
+    ...versioned,
   }),
   async check({ scope }, ledger) {
     if (scope?.kind === 'team') await requireAll(ledger, 'teams', [scope.id ?? ''], 'scope.id')
@@ -141,11 +143,13 @@ export const groupKind: LimitKind<z.infer<typeof groupFields>, z.infer<typeof co
       members: json(members) ?? undefined,
     }),
   account: null,
-  show: (common, row) => ({
-    ...common,
+  show: ({ id, name, ...versioned }, row) => ({
+    id,
+    name,
     requests_per_minute: numberOf(row.requestsPerMinute),
     tokens_per_minute: numberOf(row.tokensPerMinute),
     members: consumerGroupResource.record.shape.members.parse(JSON.parse(String(row.members))),
+    ...versioned,
   }),
   async check({ members }, ledger) {
     for (const table of ['teams', 'users', 'tokens'] as const) {
@@ -169,13 +173,15 @@ export const policyKind: LimitKind<z.infer<typeof policyFields>, z.infer<typeof 
       providers: json(providers),
     }),
   account: null,
-  show: (common, row) => ({
-    ...common,
+  show: ({ id, name, ...versioned }, row) => ({
+    id,
+    name,
     requests_per_minute: numberOf(row.requestsPerMinute),
     tokens_per_minute: numberOf(row.tokensPerMinute),
     scope: accessPolicyResource.record.shape.scope.parse(row.scope),
     models: namesOf(row.models),
     providers: namesOf(row.providers),
+    ...versioned,
   }),
   check: async () => undefined,
   // Tokens, not the policy, say whose requests it counts.
