@@ -61,7 +61,7 @@ function routesOf(
     tags: [kind.tag],
     summary: [summaries[call], notes[call]].filter(Boolean).join('; '),
   })
-  const routes = new Elysia({ name: kind.plural })
+  const routes = new Elysia({ name: kind.path })
     .use(conventions)
     .get(
       kind.path,

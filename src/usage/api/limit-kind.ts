@@ -1,5 +1,5 @@
 /**
- * Budgets, consumer groups and access policies as their routes see them: what differs between the three. Gateways read
+ * Budgets, consumer groups and access policies as their handlers see them: what differs between the three. Gateways read
  * the rows in `state`; names are the ledger's (src/README.md, The two databases).
  */
 import type { SQL } from 'drizzle-orm'
@@ -16,7 +16,7 @@ import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
 import type { Row } from '../../store/statement.ts'
 import { bookedBudget } from '../window.ts'
 import { accessPolicyResource, type policyFields } from './access-policy-resource.ts'
-import { type budgetFields, type budgetResource, windowSchema } from './budget-resource.ts'
+import { type budgetFields, budgetResource, windowSchema } from './budget-resource.ts'
 import { consumerGroupResource, type groupFields } from './consumer-group-resource.ts'
 import { type LimitVisibility, visibleBudgets, visibleGroups } from './visible-limits.ts'
 
@@ -103,7 +103,7 @@ const tokensInForce =
 
 export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof budgetResource.record>> = {
   kind: 'budget',
-  word: 'budget',
+  word: budgetResource.one,
   table: budgets,
   columns: ({ max_budget, window, scope }) =>
     given({
@@ -134,7 +134,7 @@ export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof 
 
 export const groupKind: LimitKind<z.infer<typeof groupFields>, z.infer<typeof consumerGroupResource.record>> = {
   kind: 'consumer_group',
-  word: 'consumer group',
+  word: consumerGroupResource.one,
   table: consumerGroups,
   columns: ({ requests_per_minute, tokens_per_minute, members }) =>
     given({
@@ -162,7 +162,7 @@ export const groupKind: LimitKind<z.infer<typeof groupFields>, z.infer<typeof co
 
 export const policyKind: LimitKind<z.infer<typeof policyFields>, z.infer<typeof accessPolicyResource.record>> = {
   kind: 'access_policy',
-  word: 'access policy',
+  word: accessPolicyResource.one,
   table: accessPolicies,
   columns: ({ requests_per_minute, tokens_per_minute, scope, models, providers }) =>
     given({

@@ -1,5 +1,5 @@
 /**
- * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies` (usage/README.md): the same five calls on each. A change
+ * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies` (usage/README.md): the same five handlers for each. A change
  * is one of the state, which gateways follow, and its event; the name alone is kept in the ledger.
  */
 
@@ -78,13 +78,8 @@ const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<F
       filters: { list: kind.kind },
       read: (after, count) => readNames(ledger, kind, { after, ids: seenIds, count }),
       async show(names) {
-        const rows =
-          only ??
-          (await readLimits(
-            state,
-            kind,
-            names.map(({ id }) => id),
-          ))
+        const ids = names.map(({ id }) => id)
+        const rows = only ?? (await readLimits(state, kind, ids))
         const byId = new Map(rows.map((row) => [row.id, row]))
         const settled = await totalSettled(deps, kind, rows)
         return names.flatMap((named) => {
