@@ -18,6 +18,17 @@ export const pageQuery = {
   cursor: z.string().max(500).optional(),
 }
 
+/** What every list can be asked for. */
+export interface PageQuery {
+  limit: number
+  cursor?: string | undefined
+}
+
+export interface Page<Shown> {
+  records: Shown[]
+  next_cursor: string | null
+}
+
 type Filters = Record<string, string | undefined>
 
 /** The id after which the page starts, or null for the first. Throws `invalid_cursor` where the filters are others. */
@@ -34,4 +45,24 @@ export function cutPage<Row extends { id: string }>(
   const last = page.at(-1)
   if (rows.length <= limit || last === undefined) return { rows: page, next_cursor: null }
   return { rows: page, next_cursor: writeCursor(last.id, filters) }
+}
+
+interface Source<Row, Shown> {
+  /** A cursor holds for a list with the same filters. */
+  filters: Filters
+  /** The form of the ids; UUIDs where it is left out. */
+  id?: z.ZodType<string>
+  /** At most `count` rows after an id, in the order of ids. */
+  read(after: string, count: number): Promise<Row[]>
+  show(rows: Row[]): Shown[] | Promise<Shown[]>
+}
+
+/** Reads and shows one page of records. */
+export async function recordPage<Row extends { id: string }, Shown>(
+  { limit, cursor }: PageQuery,
+  { filters, id, read, show }: Source<Row, Shown>,
+): Promise<Page<Shown>> {
+  const found = await read(startOf(cursor, filters, id) ?? '', limit + 1)
+  const { rows, next_cursor } = cutPage(found, limit, filters)
+  return { records: await show(rows), next_cursor }
 }

@@ -1,7 +1,7 @@
 /**
  * One kind of record as data: a provider, a budget, a team. The commands of the command line (list, get, create, update,
- * delete), their help and their page of the handbook follow from it, and so can the five routes. The schemas say what a
- * record has: a field that a schema gains is a flag and a field of the console's form. `flags` names exceptions only.
+ * delete), their help, their page of the handbook and the five routes (`resource-routes.ts`) follow from it. The schemas say
+ * what a record has: a field that a schema gains is a flag and a field of the console's form. `flags` names exceptions only.
  *
  * A flag follows from the field's schema, as JSON Schema shows it: `max_output_tokens` is `--max-output-tokens N`; a
  * boolean is `--enabled` and `--no-enabled`; an enum lists its values; a list is a flag in the singular that is repeated;
@@ -48,10 +48,14 @@ export interface Resource {
   about: string
   /** What each call does, in one sentence. Without `delete` a record is never deleted. */
   summaries: { list: string; get: string; create: string; update: string; delete?: string }
-  /** With `version` among its members, the version is the record's entity tag: a change can ask for it by `If-Match`. */
+  /** What a caller of the API must know beside the summary, after which it stands in the API's description. */
+  notes?: { list?: string; get?: string; create?: string; update?: string }
+  /** Its `version` is the entity tag: a change can ask for a version by `If-Match`. */
   record: Fields
   create: Fields
   update: Fields
+  /** The answer to an update, where it has more members than the record. */
+  updated?: Fields
   /** What a list can be limited to. */
   filters?: Fields
   /** The members that a table of records shows. */

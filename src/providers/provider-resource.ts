@@ -39,7 +39,7 @@ const unlisted = z
   .describe('Whether it serves models that the catalog does not list; the first provider made that does is used')
 const defaultPrice = priceRecordSchema.describe('The price of models that have no other')
 
-export const createProviderBody = z.strictObject({
+const createProviderBody = z.strictObject({
   name,
   kind: z.enum([...providerKinds.keys()]).describe('Which API it has'),
   base_url: baseUrl.optional(),
@@ -50,7 +50,7 @@ export const createProviderBody = z.strictObject({
   timeouts: timeoutsSchema.optional(),
 })
 
-export const updateProviderBody = z.strictObject({
+const updateProviderBody = z.strictObject({
   name: name.optional(),
   base_url: baseUrl.nullable().optional(),
   api_key: apiKey.nullable().optional(),
@@ -93,6 +93,7 @@ export const providerResource = resource({
     update: 'Change a provider; a new API key reaches every gateway',
     delete: 'Delete a provider that no model names, with its credentials',
   },
+  notes: { update: 'null takes it away' },
   record: providerSchema,
   create: createProviderBody,
   update: updateProviderBody,

@@ -1,10 +1,8 @@
 /** `/v1/catalog/providers`: who answers, where, and by which credential, which goes in and never comes out. */
 import { and, eq, gt, inArray, isNull, not, sql } from 'drizzle-orm'
-import { Elysia } from 'elysia'
-import { z } from 'zod'
-import { conventions } from '../api/conventions.ts'
-import { pageQuery } from '../api/page.ts'
-import { idParams } from '../api/resource.ts'
+import type { z } from 'zod'
+import { type PageQuery, recordPage } from '../api/page.ts'
+import { type RecordCall, resourceRoutes } from '../api/resource-routes.ts'
 import { Failure } from '../failure.ts'
 import { hasRow, insert, newStateVersion, query, statement, update } from '../store/query.ts'
 import { models, providers } from '../store/schema/state/catalog.ts'
@@ -12,14 +10,13 @@ import { tokens } from '../store/schema/state/tokens.ts'
 import { checkedBaseUrl } from './base-url.ts'
 import {
   atVersion,
-  type CatalogCall,
   type CatalogDependencies,
+  changeable,
   changeCatalog,
   holds,
   madeAt,
   missing,
   nameIsFree,
-  recordPage,
   wrong,
 } from './catalog/catalog-change.ts'
 import {
@@ -35,60 +32,25 @@ import { providerKinds } from './kinds/index.ts'
 import { priceRecordSchema } from './prices/price-record.ts'
 import {
   type CreateProvider,
-  createProviderBody,
-  providerSchema,
+  providerResource,
+  type providerSchema,
   timeoutsSchema,
   type UpdateProvider,
-  updateProviderBody,
 } from './provider-resource.ts'
-import { recordRoutes } from './record-routes.ts'
-
-const path = '/v1/catalog/providers'
-const tag = 'Catalog'
 
 export const providerRoutes = (deps: CatalogDependencies) =>
-  new Elysia({ name: 'provider' })
-    .use(conventions)
-    .post(
-      path,
-      async ({ principal, requestId, body, status }) =>
-        status(201, await createProvider(deps, { principal, requestId }, body)),
-      {
-        versioned: true,
-        access: 'catalog:write',
-        body: createProviderBody,
-        response: { 201: providerSchema },
-        detail: { tags: [tag], summary: 'Adds a provider' },
-      },
-    )
-    .get(path, ({ query }) => listProviders(deps, query), {
-      access: 'catalog:read',
-      query: z.strictObject(pageQuery),
-      response: z.object({ providers: z.array(providerSchema), next_cursor: z.string().nullable() }),
-      detail: { tags: [tag], summary: 'Lists providers, in the order they were made' },
-    })
-    .use(
-      recordRoutes({
-        path,
-        tag,
-        summaries: {
-          get: 'One provider',
-          update: 'Changes a provider; a new api_key reaches every gateway, and null takes one away',
-          remove: 'Deletes a provider that no model names, with its credentials; gives its last record',
-        },
-        params: idParams,
-        body: updateProviderBody,
-        reply: providerSchema,
-        find: (id) => requireProvider(deps, id),
-        show: (row) => providerRecord(deps, row),
-        update: (call, before, body) => updateProvider(deps, call, before, body),
-        remove: (call, before) => deleteProvider(deps, call, before),
-      }),
-    )
+  resourceRoutes(providerResource, {
+    list: (query) => listProviders(deps, query),
+    get: async (id) => await providerRecord(deps, await requireProvider(deps, id)),
+    create: (body, call) => createProvider(deps, call, body),
+    update: async (id, body, call) =>
+      await updateProvider(deps, call, changeable(call, await requireProvider(deps, id)), body),
+    remove: async (id, call) => await deleteProvider(deps, call, changeable(call, await requireProvider(deps, id))),
+  })
 
 type ProviderRow = typeof providers.$inferSelect
 
-async function createProvider(deps: CatalogDependencies, call: CatalogCall, body: CreateProvider) {
+async function createProvider(deps: CatalogDependencies, call: RecordCall, body: CreateProvider) {
   const id = deps.newId()
   const { name, kind, allow_unlisted_models: unlisted } = body
   const baseUrl = body.base_url === undefined ? null : checkedBaseUrl(body.base_url, deps.plainHttp)
@@ -121,9 +83,9 @@ async function createProvider(deps: CatalogDependencies, call: CatalogCall, body
   return await providerRecord(deps, await requireProvider(deps, id))
 }
 
-async function listProviders(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
-  const { records, next_cursor } = await recordPage(asked, {
-    list: 'providers',
+const listProviders = (deps: CatalogDependencies, page: PageQuery) =>
+  recordPage(page, {
+    filters: { list: 'providers' },
     read: (after, count) =>
       query(deps.state)
         .select()
@@ -131,12 +93,10 @@ async function listProviders(deps: CatalogDependencies, asked: { limit: number; 
         .where(and(gt(providers.id, after), eq(providers.deleted, 0)))
         .orderBy(providers.id)
         .limit(count),
-    show: (row) => providerRecord(deps, row),
+    show: (rows) => Promise.all(rows.map((row) => providerRecord(deps, row))),
   })
-  return { providers: records, next_cursor }
-}
 
-async function updateProvider(deps: CatalogDependencies, call: CatalogCall, before: ProviderRow, body: UpdateProvider) {
+async function updateProvider(deps: CatalogDependencies, call: RecordCall, before: ProviderRow, body: UpdateProvider) {
   const { id } = before
   const name = body.name ?? before.name
   if (name !== before.name) await requireRenamable(deps, before, name)
@@ -176,7 +136,7 @@ async function updateProvider(deps: CatalogDependencies, call: CatalogCall, befo
   return await providerRecord(deps, await requireProvider(deps, id))
 }
 
-async function deleteProvider(deps: CatalogDependencies, call: CatalogCall, before: ProviderRow) {
+async function deleteProvider(deps: CatalogDependencies, call: RecordCall, before: ProviderRow) {
   const { id, name } = before
   const listed = and(eq(models.providerId, id), eq(models.deleted, 0))
   const model = await query(deps.state).select({ id: models.id }).from(models).where(listed).get()

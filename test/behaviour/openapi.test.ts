@@ -7,7 +7,6 @@ import { z } from 'zod'
 import { expectGolden } from '../golden/golden-file.ts'
 import { repository } from '../support/executable.ts'
 import { type Gatehouse, startGatehouse, temporaryDirectory } from '../support/harness.ts'
-import { resources } from '../support/resources.ts'
 
 setDefaultTimeout(120_000)
 
@@ -54,23 +53,6 @@ const described = (): Described[] =>
     }),
   )
 
-const content = z.looseObject({
-  content: z.looseObject({ 'application/json': z.looseObject({ schema: z.looseObject({}) }) }),
-})
-const withBody = z.looseObject({ requestBody: content })
-const withReply = z.looseObject({ responses: z.looseObject({ 200: content }) })
-
-/** The members of an object that the document describes, in its place or among the shared parts. */
-function membersOf({ content: { 'application/json': json } }: z.infer<typeof content>): string[] {
-  const { $ref } = json.schema
-  const shared = z.looseObject({ schemas: z.record(z.string(), z.unknown()) }).parse(document.components).schemas
-  const schema = typeof $ref === 'string' ? shared[$ref.replace('#/components/schemas/', '')] : json.schema
-  return Object.keys(z.looseObject({ properties: z.looseObject({}) }).parse(schema).properties).toSorted()
-}
-
-const bodyOf = (route: unknown): string[] => membersOf(withBody.parse(route).requestBody)
-const replyOf = (route: unknown): string[] => membersOf(withReply.parse(route).responses[200])
-
 test('every route answers an unsupported method with 405 and names the supported ones', async () => {
   const id = '0198c8a2-5b1e-7c3a-9f00-123456789abc'
   for (const [path, routes] of Map.groupBy(described(), ({ path }) => path)) {
@@ -85,28 +67,6 @@ test('every route answers an unsupported method with 405 and names the supported
     }
   }
 })
-
-test.each(resources.map((kind) => [kind.name, kind] as const))(
-  'the routes of a %s are those that its description names, with its permissions and fields',
-  (_, { path, params, access, summaries, record, create, update, plural }) => {
-    const [id] = Object.keys(params.shape)
-    const permissions = described()
-      .filter((route) => [path, `${path}/{${id}}`].includes(route.path))
-      .map(({ method, path: at, operation: { 'x-permission': permission } }) => [`${method} ${at}`, permission])
-    expect(Object.fromEntries(permissions)).toEqual({
-      [`GET ${path}`]: access.read,
-      [`POST ${path}`]: access.write,
-      [`GET ${path}/{${id}}`]: access.read,
-      [`PATCH ${path}/{${id}}`]: access.write,
-      ...(summaries.delete === undefined ? {} : { [`DELETE ${path}/{${id}}`]: access.write }),
-    })
-    const [collection, one] = [document.paths[path], document.paths[`${path}/{${id}}`]]
-    expect(bodyOf(collection?.post)).toEqual(Object.keys(create.shape).toSorted())
-    expect(bodyOf(one?.patch)).toEqual(Object.keys(update.shape).toSorted())
-    expect(replyOf(one?.get)).toEqual(Object.keys(record.shape).toSorted())
-    expect(replyOf(collection?.get)).toEqual(['next_cursor', plural].toSorted())
-  },
-)
 
 test('the operations are those of the golden file', async () => {
   const operations = described().map(({ method, path }) => `${path} ${method}\n`)

@@ -8,6 +8,9 @@ import type { Terminal } from '../../terminal/terminal.ts'
 const passwordFlag = {
   'password-stdin': { type: 'boolean', description: 'Read the password from stdin, one line' },
 } as const
+const askedPasswordFlag = {
+  'password-stdin': { type: 'boolean', description: 'Read the password from stdin, one line; a terminal asks for it' },
+} as const
 const setFlag = { 'set-password': { type: 'boolean', description: 'Ask for a new password' } } as const
 
 export const user = (terminal: Terminal, input: Input = processInput) =>
@@ -15,7 +18,7 @@ export const user = (terminal: Terminal, input: Input = processInput) =>
     meta: { description: userResource.about },
     subCommands: resourceCommands(userResource, terminal, {
       create: {
-        args: passwordFlag,
+        args: askedPasswordFlag,
         async read(args) {
           if (args['password-stdin'] === true || input.interactive) {
             return { password: await askPassword(terminal, input) }

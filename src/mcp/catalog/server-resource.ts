@@ -81,7 +81,7 @@ export const createMcpServerBody = z.strictObject({
   enabled: enabled.default(true),
 })
 
-export const updateMcpServerBody = z.strictObject({
+const updateMcpServerBody = z.strictObject({
   name: serverName.optional(),
   url: url.optional(),
   headers: headersSchema.nullable().optional(),
@@ -93,7 +93,7 @@ export const updateMcpServerBody = z.strictObject({
   enabled: enabled.optional(),
 })
 
-export const mcpServerSchema = z.object({
+const mcpServerSchema = z.object({
   id: z.string(),
   name: z.string(),
   url: z.string().nullable(),
@@ -128,8 +128,9 @@ export const mcpServerResource = resource({
     get: 'Show one MCP server, without its secrets',
     create: 'Add an MCP server',
     update: 'Change an MCP server; new secrets reach every gateway',
-    delete: 'Delete an MCP server, with what was approved of it',
+    delete: 'Delete an MCP server, with its secrets and what was approved of it',
   },
+  notes: { update: 'null takes some away' },
   record: mcpServerSchema,
   create: createMcpServerBody,
   update: updateMcpServerBody,

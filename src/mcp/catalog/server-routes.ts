@@ -1,24 +1,19 @@
 /** `/v1/catalog/mcp-servers`: which MCP servers there are, how they are reached, and by which secrets, which never come out. */
 import { and, eq, gt, sql } from 'drizzle-orm'
-import { Elysia } from 'elysia'
-import { z } from 'zod'
-import { conventions } from '../../api/conventions.ts'
-import { pageQuery } from '../../api/page.ts'
-import { idParams } from '../../api/resource.ts'
+import { type PageQuery, recordPage } from '../../api/page.ts'
+import { type RecordCall, resourceRoutes } from '../../api/resource-routes.ts'
 import { Failure } from '../../failure.ts'
 import {
   atVersion,
-  type CatalogCall,
   type CatalogDependencies,
+  changeable,
   changeCatalog,
   holds,
   madeAt,
   missing,
   nameIsFree,
-  recordPage,
   wrong,
 } from '../../providers/catalog/catalog-change.ts'
-import { recordRoutes } from '../../providers/record-routes.ts'
 import { insert, newStateVersion, query, remove, statement, update } from '../../store/query.ts'
 import { mcpOffers } from '../../store/schema/ledger/policies.ts'
 import { mcpApprovals, mcpBaselines, mcpServers } from '../../store/schema/state/catalog.ts'
@@ -35,59 +30,24 @@ import {
 import {
   type Command,
   type CreateMcpServer,
-  createMcpServerBody,
   type McpServerReply,
-  mcpServerSchema,
+  mcpServerResource,
   mcpTimeoutsSchema,
   type OAuthFields,
   type UpdateMcpServer,
-  updateMcpServerBody,
 } from './server-resource.ts'
-
-const path = '/v1/catalog/mcp-servers'
-const tag = 'Catalog'
 
 export type ServerRow = typeof mcpServers.$inferSelect
 
 export const mcpServerRoutes = (deps: CatalogDependencies) =>
-  new Elysia({ name: 'server' })
-    .use(conventions)
-    .post(
-      path,
-      async ({ principal, requestId, body, status }) =>
-        status(201, await createServer(deps, { principal, requestId }, body)),
-      {
-        versioned: true,
-        access: 'catalog:write',
-        body: createMcpServerBody,
-        response: { 201: mcpServerSchema },
-        detail: { tags: [tag], summary: 'Adds an MCP server' },
-      },
-    )
-    .get(path, ({ query }) => listServers(deps, query), {
-      access: 'catalog:read',
-      query: z.strictObject(pageQuery),
-      response: z.object({ mcp_servers: z.array(mcpServerSchema), next_cursor: z.string().nullable() }),
-      detail: { tags: [tag], summary: 'Lists MCP servers, in the order they were made' },
-    })
-    .use(
-      recordRoutes({
-        path,
-        tag,
-        summaries: {
-          get: 'One MCP server',
-          update: 'Changes an MCP server; new secrets reach every gateway, and null takes some away',
-          remove: 'Deletes an MCP server, with its secrets and what was approved of it; gives its last record',
-        },
-        params: idParams,
-        body: updateMcpServerBody,
-        reply: mcpServerSchema,
-        find: (id) => requireServer(deps, id),
-        show: (row) => serverRecord(deps, row),
-        update: (call, before, body) => updateServer(deps, call, before, body),
-        remove: (call, before) => deleteServer(deps, call, before),
-      }),
-    )
+  resourceRoutes(mcpServerResource, {
+    list: (query) => listServers(deps, query),
+    get: async (id) => await serverRecord(deps, await requireServer(deps, id)),
+    create: (body, call) => createServer(deps, call, body),
+    update: async (id, body, call) =>
+      await updateServer(deps, call, changeable(call, await requireServer(deps, id)), body),
+    remove: async (id, call) => await deleteServer(deps, call, changeable(call, await requireServer(deps, id))),
+  })
 
 /** The MCP server of this id. Throws `not_found`. */
 export async function requireServer({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ServerRow> {
@@ -97,7 +57,7 @@ export async function requireServer({ state }: Pick<CatalogDependencies, 'state'
   return row
 }
 
-async function createServer(deps: CatalogDependencies, call: CatalogCall, body: CreateMcpServer) {
+async function createServer(deps: CatalogDependencies, call: RecordCall, body: CreateMcpServer) {
   const id = deps.newId()
   const { name, approval, enabled } = body
   const reached = checkAddress(deps, {
@@ -132,9 +92,9 @@ async function createServer(deps: CatalogDependencies, call: CatalogCall, body: 
   return await serverRecord(deps, await requireServer(deps, id))
 }
 
-async function listServers(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
-  const { records, next_cursor } = await recordPage(asked, {
-    list: 'mcp_servers',
+const listServers = (deps: CatalogDependencies, page: PageQuery) =>
+  recordPage(page, {
+    filters: { list: 'mcp_servers' },
     read: (after, count) =>
       query(deps.state)
         .select()
@@ -142,12 +102,10 @@ async function listServers(deps: CatalogDependencies, asked: { limit: number; cu
         .where(and(gt(mcpServers.id, after), eq(mcpServers.deleted, 0)))
         .orderBy(mcpServers.id)
         .limit(count),
-    show: (row) => serverRecord(deps, row),
+    show: (rows) => Promise.all(rows.map((row) => serverRecord(deps, row))),
   })
-  return { mcp_servers: records, next_cursor }
-}
 
-async function updateServer(deps: CatalogDependencies, call: CatalogCall, before: ServerRow, body: UpdateMcpServer) {
+async function updateServer(deps: CatalogDependencies, call: RecordCall, before: ServerRow, body: UpdateMcpServer) {
   const { id } = before
   const name = body.name ?? before.name
   if (name !== before.name) await requireFreeName(deps, name, id)
@@ -180,7 +138,7 @@ async function updateServer(deps: CatalogDependencies, call: CatalogCall, before
   return await serverRecord(deps, await requireServer(deps, id))
 }
 
-async function deleteServer(deps: CatalogDependencies, call: CatalogCall, before: ServerRow) {
+async function deleteServer(deps: CatalogDependencies, call: RecordCall, before: ServerRow) {
   const { id, name } = before
   const reply = await serverRecord(deps, before)
   const gone = { deleted: 1, version: newStateVersion }

@@ -52,7 +52,7 @@ const fields = {
   password: z.string().meta(secret).optional(),
 }
 
-export const newUserBody = z.strictObject({
+const newUserBody = z.strictObject({
   email: emailSchema.describe('The address they sign in with'),
   name: fields.name,
   role: fields.role.default('member'),
@@ -66,7 +66,7 @@ export const userChanges = z.strictObject({
   password: fields.password,
 })
 
-export const userFilters = z.strictObject({
+const userFilters = z.strictObject({
   role: z.enum(userRoles).describe('Only people of this role').optional(),
   status: z.enum(userStatuses).describe('Only people in this state').optional(),
 })
@@ -83,9 +83,10 @@ export const userResource = resource({
   summaries: {
     list: 'List people, in the order they were added',
     get: 'Show one person',
-    create: 'Add a person; in a terminal it asks for a password',
+    create: 'Add a person',
     update: 'Change a person; a new password ends their sessions, disabling also their tokens',
   },
+  notes: { create: 'without a password they cannot sign in until one is set' },
   record: userSchema,
   create: newUserBody,
   update: userChanges,

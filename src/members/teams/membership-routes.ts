@@ -2,7 +2,7 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
-import { cutPage, pageQuery, startOf } from '../../api/page.ts'
+import { pageQuery, recordPage } from '../../api/page.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
@@ -30,13 +30,14 @@ export const membershipRoutes = (dependencies: MemberDependencies) =>
     .use(conventions)
     .get(
       '/v1/teams/:id/members',
-      async ({ principal, params: { id }, query: { limit, cursor } }) => {
+      async ({ principal, params: { id }, query }) => {
         await requireVisibleTeam(dependencies.ledger, principal, id)
-        const filters = { team: id }
-        const start = startOf(cursor, filters) ?? ''
-        const found = await listMembers(dependencies.ledger, { teamId: id, start, count: limit + 1 })
-        const { rows, next_cursor } = cutPage(found, limit, filters)
-        return { members: rows.map(membershipRecord), next_cursor }
+        const { records, next_cursor } = await recordPage(query, {
+          filters: { team: id },
+          read: (start, count) => listMembers(dependencies.ledger, { teamId: id, start, count }),
+          show: (rows) => rows.map(membershipRecord),
+        })
+        return { members: records, next_cursor }
       },
       {
         access: 'members:read',

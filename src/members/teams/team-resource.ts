@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { idParams, resource } from '../../api/resource.ts'
 import { displayName } from '../people/user-resource.ts'
 
-export const teamSchema = z.object({
+const teamSchema = z.object({
   id: z.uuid(),
   name: z.string(),
   member_count: z.number().int(),
@@ -12,7 +12,7 @@ export const teamSchema = z.object({
 })
 export type Team = z.infer<typeof teamSchema>
 
-export const teamBody = z.strictObject({ name: displayName.describe('What it is called') })
+const teamBody = z.strictObject({ name: displayName.describe('What it is called') })
 
 export const teamResource = resource({
   name: 'team',

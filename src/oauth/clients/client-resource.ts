@@ -5,7 +5,7 @@ import { nameText } from '../../identity/free-text.ts'
 import { redirectUriFault } from '../authorize/redirect-uri.ts'
 import { isScope, readScope, scopes, writeScope } from '../scope.ts'
 
-export const clientStatuses = ['active', 'deactivated'] as const
+const clientStatuses = ['active', 'deactivated'] as const
 export type ClientStatus = (typeof clientStatuses)[number]
 
 /** All that there are here. */
@@ -58,8 +58,8 @@ const registered = {
   scope: scopeText.describe('What it may ask for, such as gateway:invoke'),
 }
 
-export const newClientBody = z.strictObject({ ...registered, ...fixed })
-export const clientChanges = z.strictObject({ ...z.object(registered).partial().shape, ...fixed })
+const newClientBody = z.strictObject({ ...registered, ...fixed })
+const clientChanges = z.strictObject({ ...z.object(registered).partial().shape, ...fixed })
 
 export const clientParams = z.object({ client_id: z.uuid() })
 
@@ -78,9 +78,14 @@ export const clientResource = resource({
     create: 'Register an application: a public client, which has no secret',
     update: 'Change an application; redirect URIs and scopes that are given replace those it has',
   },
+  notes: {
+    create: 'it proves itself by PKCE',
+    update: 'what people approved before is refreshed within the new scope only',
+  },
   record: clientSchema,
   create: newClientBody,
   update: clientChanges,
+  filters: z.strictObject({ status: z.enum(clientStatuses).describe('Only applications in this state').optional() }),
   columns: ['client_id', 'client_name', 'status', 'scope', 'redirect_uris'],
   flags: {
     client_name: { name: 'name' },

@@ -1,7 +1,8 @@
-/** What the routes of the catalog share: their dependencies, their pages, and how a change and its event are made. */
+/** What the routes of the catalog share: their dependencies, and how a change and its event are made. */
 import type { SQL } from 'drizzle-orm'
 import { and, eq, ne, not } from 'drizzle-orm'
-import { cutPage, startOf } from '../../api/page.ts'
+import { requireVersion } from '../../api/entity-tag.ts'
+import type { RecordCall } from '../../api/resource-routes.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event-types.ts'
 import type { Recorder } from '../../events/recorder.ts'
@@ -62,19 +63,10 @@ export async function changeCatalog(
   await recorder.change({ event, guard: condition(guard), state, ledger })
 }
 
-/** One page of records, in the order they were made: `read` gives rows after an id, and `show` shows them. */
-export async function recordPage<Kept extends { id: string }, Shown>(
-  { limit, cursor }: { limit: number; cursor?: string | undefined },
-  {
-    list,
-    read,
-    show,
-  }: { list: string; read(after: string, count: number): Promise<Kept[]>; show(kept: Kept): Promise<Shown> },
-): Promise<{ records: Shown[]; next_cursor: string | null }> {
-  const filters = { list }
-  const found = await read(startOf(cursor, filters) ?? '', limit + 1)
-  const page = cutPage(found, limit, filters)
-  return { records: await Promise.all(page.rows.map(show)), next_cursor: page.next_cursor }
+/** The row that a call changes. Throws `version_mismatch` where `If-Match` names another version. */
+export function changeable<Kept extends { version: number }>({ headers }: RecordCall, row: Kept): Kept {
+  requireVersion(headers, row.version)
+  return row
 }
 
 type CatalogTable = typeof providers | typeof models | typeof gateways | typeof mcpServers

@@ -59,6 +59,7 @@ export const gatewayResource = resource({
     update: 'Change the record of a gateway',
     delete: 'Delete a gateway to which no token in force is bound',
   },
+  notes: { update: 'null takes a field back to what holds without it' },
   record: gatewaySchema,
   create: createGatewayBody,
   update: updateGatewayBody,

@@ -1,78 +1,46 @@
 /** `/v1/gateways`: the records that runtime tokens are bound to, and what holds at each of these gateways. */
 import type { SQL } from 'drizzle-orm'
 import { and, eq, gt, isNull, not, or } from 'drizzle-orm'
-import { Elysia } from 'elysia'
-import { z } from 'zod'
-import { conventions } from '../../api/conventions.ts'
-import { pageQuery } from '../../api/page.ts'
-import { idParams } from '../../api/resource.ts'
+import type { z } from 'zod'
+import { type PageQuery, recordPage } from '../../api/page.ts'
+import { type RecordCall, resourceRoutes } from '../../api/resource-routes.ts'
 import { Failure } from '../../failure.ts'
 import { hasRow, insert, isOneOf, newStateVersion, query, statement, update } from '../../store/query.ts'
 import { changeName, dropName, keepName, nameDigest, readNames } from '../../store/schema/gateway-name.ts'
 import { teams, users } from '../../store/schema/ledger/people.ts'
 import { gateways, providers as providerTable } from '../../store/schema/state/catalog.ts'
 import { tokens } from '../../store/schema/state/tokens.ts'
-import { recordRoutes } from '../record-routes.ts'
 import {
   atVersion,
-  type CatalogCall,
   type CatalogDependencies,
+  changeable,
   changeCatalog,
   holds,
   madeAt,
   missing,
   nameIsFree,
-  recordPage,
   wrong,
 } from './catalog-change.ts'
-import { createGatewayBody, gatewaySchema, updateGatewayBody } from './gateway-resource.ts'
-
-const path = '/v1/gateways'
-const tag = 'Gateways'
+import {
+  type createGatewayBody,
+  gatewayResource,
+  type gatewaySchema,
+  type updateGatewayBody,
+} from './gateway-resource.ts'
 
 type GatewayRow = typeof gateways.$inferSelect
 
 export const gatewayRoutes = (deps: CatalogDependencies) =>
-  new Elysia({ name: 'gateway' })
-    .use(conventions)
-    .post(
-      path,
-      async ({ principal, requestId, body, status }) =>
-        status(201, await createGateway(deps, { principal, requestId }, body)),
-      {
-        versioned: true,
-        access: 'catalog:write',
-        body: createGatewayBody,
-        response: { 201: gatewaySchema },
-        detail: { tags: [tag], summary: 'Makes the record of a gateway, to which a runtime token is then bound' },
-      },
-    )
-    .get(path, ({ query }) => listGateways(deps, query), {
-      access: 'catalog:read',
-      query: z.strictObject(pageQuery),
-      response: z.object({ gateways: z.array(gatewaySchema), next_cursor: z.string().nullable() }),
-      detail: { tags: [tag], summary: 'Lists gateways, in the order they were made' },
-    })
-    .use(
-      recordRoutes({
-        path,
-        tag,
-        summaries: {
-          get: 'One gateway',
-          update: 'Changes a gateway; null takes a field back to what holds without it',
-          remove: 'Deletes a gateway to which no token in force is bound; gives its last record',
-        },
-        params: idParams,
-        body: updateGatewayBody,
-        reply: gatewaySchema,
-        find: (id) => requireGateway(deps, id),
-        show: (row) => gatewayRecord(deps, row),
-        update: (call, before, body) => updateGateway(deps, call, before, body),
-        remove: (call, before) => deleteGateway(deps, call, before),
-      }),
-    )
+  resourceRoutes(gatewayResource, {
+    list: (query) => listGateways(deps, query),
+    get: async (id) => await gatewayRecord(deps, await requireGateway(deps, id)),
+    create: (body, call) => createGateway(deps, call, body),
+    update: async (id, body, call) =>
+      await updateGateway(deps, call, changeable(call, await requireGateway(deps, id)), body),
+    remove: async (id, call) => await deleteGateway(deps, call, changeable(call, await requireGateway(deps, id))),
+  })
 
-async function createGateway(deps: CatalogDependencies, call: CatalogCall, body: z.infer<typeof createGatewayBody>) {
+async function createGateway(deps: CatalogDependencies, call: RecordCall, body: z.infer<typeof createGatewayBody>) {
   const id = deps.newId()
   await requireFreeName(deps, body.name, id)
   await requireOwner(deps, body.spend_owner)
@@ -98,9 +66,9 @@ async function createGateway(deps: CatalogDependencies, call: CatalogCall, body:
   return await gatewayRecord(deps, await requireGateway(deps, id))
 }
 
-async function listGateways(deps: CatalogDependencies, asked: { limit: number; cursor?: string | undefined }) {
-  const { records, next_cursor } = await recordPage(asked, {
-    list: 'gateways',
+const listGateways = (deps: CatalogDependencies, page: PageQuery) =>
+  recordPage(page, {
+    filters: { list: 'gateways' },
     read: (after, count) =>
       query(deps.state)
         .select()
@@ -108,14 +76,12 @@ async function listGateways(deps: CatalogDependencies, asked: { limit: number; c
         .where(and(gt(gateways.id, after), eq(gateways.deleted, 0)))
         .orderBy(gateways.id)
         .limit(count),
-    show: (row) => gatewayRecord(deps, row),
+    show: (rows) => Promise.all(rows.map((row) => gatewayRecord(deps, row))),
   })
-  return { gateways: records, next_cursor }
-}
 
 async function updateGateway(
   deps: CatalogDependencies,
-  call: CatalogCall,
+  call: RecordCall,
   before: GatewayRow,
   body: z.infer<typeof updateGatewayBody>,
 ) {
@@ -148,7 +114,7 @@ async function updateGateway(
   return await gatewayRecord(deps, await requireGateway(deps, id))
 }
 
-async function deleteGateway(deps: CatalogDependencies, call: CatalogCall, before: GatewayRow) {
+async function deleteGateway(deps: CatalogDependencies, call: RecordCall, before: GatewayRow) {
   const { id } = before
   const bound = boundTokens(id, deps.clock.now())
   if (await holds(deps.state, bound)) {

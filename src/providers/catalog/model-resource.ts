@@ -12,7 +12,7 @@ const recordedId = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,199}$/, 'Write 1 to 200 letters, digits and . _ : @ + / -')
 export const modelId = recordedId.refine(...validModelName).describe('What callers ask for; it may hold slashes')
-export const modelParams = z.object({ id: recordedId })
+const modelParams = z.object({ id: recordedId })
 
 const fields = {
   provider_id: z.uuid().describe('The provider that answers for it').meta(refersTo('/v1/catalog/providers')),
@@ -90,6 +90,10 @@ export const modelResource = resource({
     create: 'List a model in the catalog',
     update: 'Change a model',
     delete: 'Take a model that no other falls back to out of the catalog',
+  },
+  notes: {
+    get: 'a slash in its id is written %2F',
+    update: 'null takes a field back to what holds without it',
   },
   record: modelSchema,
   create: createModelBody,

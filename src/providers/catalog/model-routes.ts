@@ -1,10 +1,9 @@
 /** `/v1/catalog/models`: which provider answers for a model, under which name, at what price, and what is tried after. */
 import type { SQL } from 'drizzle-orm'
 import { and, eq, gt, ne, not, sql } from 'drizzle-orm'
-import { Elysia } from 'elysia'
-import { z } from 'zod'
-import { conventions } from '../../api/conventions.ts'
-import { cutPage, pageQuery, startOf } from '../../api/page.ts'
+import type { z } from 'zod'
+import { type PageQuery, recordPage } from '../../api/page.ts'
+import { type RecordCall, resourceRoutes } from '../../api/resource-routes.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { hasRow, insert, newStateVersion, query, remove, statement, update } from '../../store/query.ts'
@@ -12,66 +11,40 @@ import { models, providers } from '../../store/schema/state/catalog.ts'
 import { providerKinds } from '../kinds/index.ts'
 import { priceRecordSchema } from '../prices/price-record.ts'
 import { serves } from '../provider.ts'
-import { recordRoutes } from '../record-routes.ts'
 import {
   atVersion,
-  type CatalogCall,
   type CatalogDependencies,
+  changeable,
   changeCatalog,
   holds,
   isThere,
   missing,
   wrong,
 } from './catalog-change.ts'
-import { createModelBody, modelFilters, modelId, modelParams, modelSchema, updateModelBody } from './model-resource.ts'
+import {
+  type createModelBody,
+  type modelFilters,
+  modelId,
+  modelResource,
+  modelSchema,
+  type updateModelBody,
+} from './model-resource.ts'
 
-const path = '/v1/catalog/models'
-const tag = 'Catalog'
 type ModelRow = typeof models.$inferSelect
 type ModelRecord = z.infer<typeof modelSchema>
 type ModelFields = z.infer<typeof updateModelBody>
 
 export const modelRoutes = (deps: CatalogDependencies) =>
-  new Elysia({ name: 'model' })
-    .use(conventions)
-    .post(
-      path,
-      async ({ principal, requestId, body, status }) =>
-        status(201, await createModel(deps, { principal, requestId }, body)),
-      {
-        versioned: true,
-        access: 'catalog:write',
-        body: createModelBody,
-        response: { 201: modelSchema },
-        detail: { tags: [tag], summary: 'Lists a model in the catalog' },
-      },
-    )
-    .get(path, ({ query }) => listModels(deps, query), {
-      access: 'catalog:read',
-      query: modelFilters.extend(pageQuery),
-      response: z.object({ models: z.array(modelSchema), next_cursor: z.string().nullable() }),
-      detail: { tags: [tag], summary: 'Lists models, by their ids' },
-    })
-    .use(
-      recordRoutes({
-        path,
-        tag,
-        summaries: {
-          get: 'One model; a slash in its id is written %2F',
-          update: 'Changes a model; null takes a field back to what holds without it',
-          remove: 'Takes a model that no other falls back to out of the catalog; gives its last record',
-        },
-        params: modelParams,
-        body: updateModelBody,
-        reply: modelSchema,
-        find: (id) => requireModel(deps, id),
-        show: (row) => modelRecord(row),
-        update: (call, before, body) => updateModel(deps, call, before, body),
-        remove: (call, before) => deleteModel(deps, call, before),
-      }),
-    )
+  resourceRoutes(modelResource, {
+    list: (query) => listModels(deps, query),
+    get: async (id) => modelRecord(await requireModel(deps, id)),
+    create: (body, call) => createModel(deps, call, body),
+    update: async (id, body, call) =>
+      await updateModel(deps, call, changeable(call, await requireModel(deps, id)), body),
+    remove: async (id, call) => await deleteModel(deps, call, changeable(call, await requireModel(deps, id))),
+  })
 
-async function createModel(deps: CatalogDependencies, call: CatalogCall, body: z.infer<typeof createModelBody>) {
+async function createModel(deps: CatalogDependencies, call: RecordCall, body: z.infer<typeof createModelBody>) {
   const { id, ...given } = body
   const present = isThere(models, id)
   if (await holds(deps.state, present)) {
@@ -99,26 +72,26 @@ async function createModel(deps: CatalogDependencies, call: CatalogCall, body: z
   return modelRecord(await requireModel(deps, id))
 }
 
-interface ListQuery {
-  limit: number
-  cursor?: string | undefined
-  provider_id?: string | undefined
+function listModels(
+  { state }: CatalogDependencies,
+  { provider_id, ...page }: PageQuery & z.infer<typeof modelFilters>,
+) {
+  const ofProvider = provider_id === undefined ? undefined : eq(models.providerId, provider_id)
+  return recordPage(page, {
+    filters: { list: 'models', provider_id },
+    id: modelId,
+    read: (after, count) =>
+      query(state)
+        .select()
+        .from(models)
+        .where(and(eq(models.deleted, 0), gt(models.id, after), ofProvider))
+        .orderBy(models.id)
+        .limit(count),
+    show: (rows) => rows.map(modelRecord),
+  })
 }
 
-async function listModels({ state }: CatalogDependencies, { limit, cursor, provider_id: provider }: ListQuery) {
-  const filters = { list: 'models', provider_id: provider }
-  const ofProvider = provider === undefined ? undefined : eq(models.providerId, provider)
-  const rows = await query(state)
-    .select()
-    .from(models)
-    .where(and(eq(models.deleted, 0), gt(models.id, startOf(cursor, filters, modelId) ?? ''), ofProvider))
-    .orderBy(models.id)
-    .limit(limit + 1)
-  const page = cutPage(rows, limit, filters)
-  return { models: page.rows.map(modelRecord), next_cursor: page.next_cursor }
-}
-
-async function updateModel(deps: CatalogDependencies, call: CatalogCall, before: ModelRow, body: ModelFields) {
+async function updateModel(deps: CatalogDependencies, call: RecordCall, before: ModelRow, body: ModelFields) {
   const { id } = before
   const after = {
     families: modelRecord(before).families,
@@ -150,7 +123,7 @@ const fallingBack = (id: string): SQL | undefined =>
     sql`exists (select 1 from json_each(${models.fallbacks}) where value = ${id})`,
   )
 
-async function deleteModel(deps: CatalogDependencies, call: CatalogCall, before: ModelRow) {
+async function deleteModel(deps: CatalogDependencies, call: RecordCall, before: ModelRow) {
   const { id, providerId } = before
   const other = await query(deps.state).select({ id: models.id }).from(models).where(fallingBack(id)).get()
   if (other !== undefined) throw new Failure('conflict', { message: `The model ${other.id} falls back to it` })

@@ -34,6 +34,24 @@ const fields = {
 
 export const budgetFields = z.object(fields).partial()
 
+const record = z.object({
+  ...identified,
+  currency: z.literal('USD'),
+  max_budget: z.number(),
+  current_spend: z.number().describe('What was booked in the present window; requests still running are not yet'),
+  remaining: z.number().describe('What of max_budget is left of the present window'),
+  window: z.string(),
+  scope: z.object({ kind: z.string(), id: z.string().nullable() }),
+  ...versioned,
+})
+
+const usage = z
+  .object({
+    used: z.number().describe('US dollars settled in this window'),
+    open: z.number().describe('Held by requests that run, or by gateways that did not answer: may be used yet'),
+  })
+  .describe('How the budget stands when gateways have given back what no request holds')
+
 export const budgetResource = resource({
   name: 'budget',
   one: 'budget',
@@ -50,18 +68,10 @@ export const budgetResource = resource({
     update: 'Change the name or the amount of a budget',
     delete: 'Delete a budget that no token in force names',
   },
-  record: z.object({
-    ...identified,
-    currency: z.literal('USD'),
-    max_budget: z.number(),
-    current_spend: z.number().describe('What was booked in the present window; requests still running are not yet'),
-    remaining: z.number().describe('What of max_budget is left of the present window'),
-    window: z.string(),
-    scope: z.object({ kind: z.string(), id: z.string().nullable() }),
-    ...versioned,
-  }),
+  record,
   create: z.strictObject({ name: limitName, ...fields }),
   update: z.strictObject({ name: limitName.optional(), max_budget: amount.optional() }),
+  updated: record.extend({ usage }),
   columns: ['id', 'name', 'max_budget', 'window', 'scope'],
   flags: {
     max_budget: { hint: 'USD' },

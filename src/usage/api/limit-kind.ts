@@ -1,10 +1,10 @@
 /**
- * Budgets, consumer groups and access policies as their routes see them: what differs between the three. Gateways read
+ * Budgets, consumer groups and access policies as their handlers see them: what differs between the three. Gateways read
  * the rows in `state`; names are the ledger's (src/README.md, The two databases).
  */
 import type { SQL } from 'drizzle-orm'
 import { and, eq, gt, isNull, or, sql } from 'drizzle-orm'
-import type { Resource } from '../../api/resource.ts'
+import type { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import { fromNano, toNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
@@ -15,12 +15,12 @@ import { accessPolicies, budgets, consumerGroups } from '../../store/schema/stat
 import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
 import type { Row } from '../../store/statement.ts'
 import { bookedBudget } from '../window.ts'
-import { accessPolicyResource, policyFields } from './access-policy-resource.ts'
-import { budgetFields, budgetResource, windowSchema } from './budget-resource.ts'
-import { consumerGroupResource, groupFields } from './consumer-group-resource.ts'
+import { accessPolicyResource, type policyFields } from './access-policy-resource.ts'
+import { type budgetFields, budgetResource, windowSchema } from './budget-resource.ts'
+import { consumerGroupResource, type groupFields } from './consumer-group-resource.ts'
 import { type LimitVisibility, visibleBudgets, visibleGroups } from './visible-limits.ts'
 
-type Columns = Record<string, string | number | null>
+export type Columns = Record<string, string | number | null>
 
 /** The ledger is asked first; the state has every token, in the transaction of the change. */
 interface InUse {
@@ -28,26 +28,31 @@ interface InUse {
   ofState: SQL
 }
 
-export interface LimitKind {
+/** What the record of every limit has. */
+export interface Identified {
+  id: string
+  name: string
+  version: number
+  created_at: string
+}
+
+export interface StoredKind {
   kind: 'budget' | 'consumer_group' | 'access_policy'
-  /** `/v1/budgets` */
-  path: string
-  plural: string
-  /** `budget`, as summaries and messages name it. */
-  word: string
-  tag: string
-  create: Resource['create']
-  update: Resource['update']
-  record: Resource['record']
   table: typeof budgets | typeof consumerGroups | typeof accessPolicies
+}
+
+/** `Fields` are those of a body; `Shown` is the record. */
+export interface LimitKind<Fields, Shown> extends StoredKind {
+  /** `budget`, as messages name it. */
+  word: string
   /** Columns of the fields that a body has; `undefined` leaves one as it is. */
-  columns(body: Record<string, unknown>): Columns
+  columns(body: Fields): Columns
   /** `settled`: nano-dollars booked on its account. */
-  show(row: Row, settled: number): Record<string, unknown>
+  show(common: Identified, row: Row, settled: number): Shown
   /** The account that the ledger books by at an instant; null where nothing is booked. */
   account: ((row: Row, now: number) => string) | null
   /** Throws 422 naming the field where something the body names does not exist. */
-  check(body: Record<string, unknown>, ledger: Database): Promise<void>
+  check(body: Fields, ledger: Database): Promise<void>
   /** The rows as a caller sees them who does not see everything. */
   seen(rows: readonly Row[], sight: LimitVisibility, ledger: Database): Promise<readonly Row[]>
   /** Whether tokens in force name a record; null where none can. */
@@ -60,7 +65,11 @@ const given = (columns: Record<string, string | number | null | undefined>): Col
 const json = (value: unknown): string | null | undefined =>
   value === undefined ? undefined : value === null ? null : JSON.stringify(value)
 
-const parsed = (value: Row[string] | undefined): unknown => (typeof value === 'string' ? JSON.parse(value) : null)
+const namesOf = (value: Row[string] | undefined): string[] | null =>
+  typeof value === 'string' ? JSON.parse(value) : null
+
+const numberOf = (value: Row[string] | undefined): number | null => (typeof value === 'number' ? value : null)
+const textOf = (value: Row[string] | undefined): string | null => (typeof value === 'string' ? value : null)
 
 const memberTables = { teams, users, tokens: ledgerTokens } as const
 
@@ -92,34 +101,30 @@ const tokensInForce =
     }
   }
 
-const described = ({ path, plural, one: word, tag, create, update, record }: Resource) => ({
-  ...{ path, plural, word, tag, create, update, record },
-})
-
-const budgetKind: LimitKind = {
+export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof budgetResource.record>> = {
   kind: 'budget',
-  ...described(budgetResource),
+  word: budgetResource.one,
   table: budgets,
-  columns(body) {
-    const { max_budget, window, scope } = budgetFields.parse(body)
-    return given({
+  columns: ({ max_budget, window, scope }) =>
+    given({
       maxBudget: max_budget === undefined ? undefined : toNano(max_budget),
       window,
       scopeKind: scope?.kind,
       scopeId: scope?.id,
-    })
-  },
+    }),
   account: (row, now) => bookedBudget(String(row.id), windowSchema.parse(row.window), now).booked,
-  show: (row, settled) => ({
+  show: ({ id, name, ...versioned }, row, settled) => ({
+    id,
+    name,
     currency: 'USD',
     max_budget: fromNano(Number(row.maxBudget)),
     current_spend: fromNano(settled),
     remaining: fromNano(Math.max(0, Number(row.maxBudget) - settled)),
-    window: row.window,
-    scope: { kind: row.scopeKind, id: row.scopeId },
+    window: String(row.window),
+    scope: { kind: String(row.scopeKind), id: textOf(row.scopeId) },
+    ...versioned,
   }),
-  async check(body, ledger) {
-    const { scope } = budgetFields.parse(body)
+  async check({ scope }, ledger) {
     if (scope?.kind === 'team') await requireAll(ledger, 'teams', [scope.id ?? ''], 'scope.id')
     if (scope?.kind === 'user') await requireAll(ledger, 'users', [scope.id ?? ''], 'scope.id')
   },
@@ -127,26 +132,26 @@ const budgetKind: LimitKind = {
   inUse: tokensInForce((table, id) => eq(table.budgetId, id)),
 }
 
-const groupKind: LimitKind = {
+export const groupKind: LimitKind<z.infer<typeof groupFields>, z.infer<typeof consumerGroupResource.record>> = {
   kind: 'consumer_group',
-  ...described(consumerGroupResource),
+  word: consumerGroupResource.one,
   table: consumerGroups,
-  columns(body) {
-    const { requests_per_minute, tokens_per_minute, members } = groupFields.parse(body)
-    return given({
+  columns: ({ requests_per_minute, tokens_per_minute, members }) =>
+    given({
       requestsPerMinute: requests_per_minute,
       tokensPerMinute: tokens_per_minute,
       members: json(members) ?? undefined,
-    })
-  },
+    }),
   account: null,
-  show: (row) => ({
-    requests_per_minute: row.requestsPerMinute,
-    tokens_per_minute: row.tokensPerMinute,
-    members: parsed(row.members),
+  show: ({ id, name, ...versioned }, row) => ({
+    id,
+    name,
+    requests_per_minute: numberOf(row.requestsPerMinute),
+    tokens_per_minute: numberOf(row.tokensPerMinute),
+    members: consumerGroupResource.record.shape.members.parse(JSON.parse(String(row.members))),
+    ...versioned,
   }),
-  async check(body, ledger) {
-    const { members } = groupFields.parse(body)
+  async check({ members }, ledger) {
     for (const table of ['teams', 'users', 'tokens'] as const) {
       if (members !== undefined) await requireAll(ledger, table, members[table], `members.${table}`)
     }
@@ -155,27 +160,28 @@ const groupKind: LimitKind = {
   inUse: null,
 }
 
-const policyKind: LimitKind = {
+export const policyKind: LimitKind<z.infer<typeof policyFields>, z.infer<typeof accessPolicyResource.record>> = {
   kind: 'access_policy',
-  ...described(accessPolicyResource),
+  word: accessPolicyResource.one,
   table: accessPolicies,
-  columns(body) {
-    const { requests_per_minute, tokens_per_minute, scope, models, providers } = policyFields.parse(body)
-    return given({
+  columns: ({ requests_per_minute, tokens_per_minute, scope, models, providers }) =>
+    given({
       requestsPerMinute: requests_per_minute,
       tokensPerMinute: tokens_per_minute,
       scope,
       models: json(models),
       providers: json(providers),
-    })
-  },
+    }),
   account: null,
-  show: (row) => ({
-    requests_per_minute: row.requestsPerMinute,
-    tokens_per_minute: row.tokensPerMinute,
-    scope: row.scope,
-    models: parsed(row.models),
-    providers: parsed(row.providers),
+  show: ({ id, name, ...versioned }, row) => ({
+    id,
+    name,
+    requests_per_minute: numberOf(row.requestsPerMinute),
+    tokens_per_minute: numberOf(row.tokensPerMinute),
+    scope: accessPolicyResource.record.shape.scope.parse(row.scope),
+    models: namesOf(row.models),
+    providers: namesOf(row.providers),
+    ...versioned,
   }),
   check: async () => undefined,
   // Tokens, not the policy, say whose requests it counts.
@@ -184,5 +190,3 @@ const policyKind: LimitKind = {
     (table, id) => sql`exists (select 1 from json_each(${table.accessPolicyIds}) where value = ${id})`,
   ),
 }
-
-export const limitKinds: readonly LimitKind[] = [budgetKind, groupKind, policyKind]

@@ -1,21 +1,17 @@
 /**
- * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies` (usage/README.md): the same five calls on each. A change
+ * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies` (usage/README.md): the same five handlers for each. A change
  * is one of the state, which gateways follow, and its event; the name alone is kept in the ledger.
  */
 
 import { and, not } from 'drizzle-orm'
-import { type AnyElysia, Elysia } from 'elysia'
-import { z } from 'zod'
-import { conventions } from '../../api/conventions.ts'
-import { readCursor, writeCursor } from '../../api/cursor.ts'
+import type { AnyElysia } from 'elysia'
 import { requireVersion } from '../../api/entity-tag.ts'
-import { pageLimit } from '../../api/page.ts'
-import { idParams } from '../../api/resource.ts'
+import { type PageQuery, recordPage } from '../../api/page.ts'
+import { type RecordCall, resourceRoutes } from '../../api/resource-routes.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { EventType } from '../../events/event-types.ts'
 import type { NameClaim, Recorder } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
-import type { Principal } from '../../identity/principal.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import { fromNano } from '../../lib/money.ts'
@@ -23,8 +19,11 @@ import type { Database } from '../../store/open.ts'
 import { condition } from '../../store/query.ts'
 import type { Row } from '../../store/statement.ts'
 import type { DepletionView } from '../../tokens/limits/depletion.ts'
-import { limitName } from './limit-fields.ts'
-import { type LimitKind, limitKinds } from './limit-kind.ts'
+import { bookedBudget } from '../window.ts'
+import { accessPolicyResource } from './access-policy-resource.ts'
+import { budgetResource, windowSchema } from './budget-resource.ts'
+import { consumerGroupResource } from './consumer-group-resource.ts'
+import { budgetKind, groupKind, type LimitKind, policyKind } from './limit-kind.ts'
 import {
   addLimit,
   addName,
@@ -50,173 +49,123 @@ export interface LimitDependencies {
   depletion: Pick<DepletionView, 'recalled'>
 }
 
-const pageQuery = z.strictObject({
-  limit: pageLimit,
-  cursor: z.string().max(500).optional(),
-})
+export const limitRoutes = (deps: LimitDependencies): AnyElysia[] => [
+  resourceRoutes(budgetResource, {
+    ...limitHandlers(deps, budgetKind),
+    async update(id, body, call) {
+      const { row, shown } = await updateLimit(deps, budgetKind, id, body, call)
+      return { ...shown, usage: await usageOf(deps, row) }
+    },
+  }),
+  resourceRoutes(consumerGroupResource, limitHandlers(deps, groupKind)),
+  resourceRoutes(accessPolicyResource, limitHandlers(deps, policyKind)),
+]
 
-export const limitRoutes = (deps: LimitDependencies): AnyElysia[] =>
-  limitKinds.map((kind) => limitKindRoutes(deps, kind))
+/** What of a kind does not depend on its fields. */
+type Kind = Pick<LimitKind<never, unknown>, 'kind' | 'table' | 'word' | 'account'>
 
-const usageSchema = z
-  .object({
-    used: z.number().describe('US dollars settled in this window'),
-    open: z.number().describe('Held by requests that run, or by gateways that did not answer: may be used yet'),
-  })
-  .describe('How the budget stands when gateways have given back what no request holds')
+interface Named {
+  name?: string | undefined
+}
 
-const limitKindRoutes = (deps: LimitDependencies, kind: LimitKind) =>
-  new Elysia({ name: kind.plural })
-    .use(conventions)
-    .get(
-      kind.path,
-      async ({ principal, query: { limit, cursor } }) => {
-        const { state, ledger } = deps
-        const sight = await limitVisibilityOf(ledger, principal)
-        const only = sight === null ? null : await kind.seen(await readLimits(state, kind, null), sight, ledger)
-        const filters = { list: kind.kind }
-        const after = cursor === undefined ? '' : readCursor(cursor, filters)
-        const seenIds = only?.map(({ id }) => String(id)) ?? null
-        const found = await readNames(ledger, kind, { after, ids: seenIds, count: limit + 1 })
-        const page = found.slice(0, limit)
-        const pageIds = page.map(({ id }) => id)
-        const rows = only ?? (await readLimits(state, kind, pageIds))
+const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<Fields, Shown>) => ({
+  async list(page: PageQuery, { principal }: RecordCall) {
+    const { state, ledger } = deps
+    const sight = await limitVisibilityOf(ledger, principal)
+    const only = sight === null ? null : await kind.seen(await readLimits(state, kind, null), sight, ledger)
+    const seenIds = only?.map(({ id }) => String(id)) ?? null
+    return await recordPage(page, {
+      filters: { list: kind.kind },
+      read: (after, count) => readNames(ledger, kind, { after, ids: seenIds, count }),
+      async show(names) {
+        const ids = names.map(({ id }) => id)
+        const rows = only ?? (await readLimits(state, kind, ids))
         const byId = new Map(rows.map((row) => [row.id, row]))
         const settled = await totalSettled(deps, kind, rows)
-        const records = page.flatMap((named) => {
+        return names.flatMap((named) => {
           const row = byId.get(named.id)
           return row === undefined ? [] : [recordOf(kind, named, row, settled)]
         })
-        const last = page.at(-1)
-        const next_cursor = found.length > limit && last !== undefined ? writeCursor(last.id, filters) : null
-        return { [kind.plural]: records, next_cursor }
       },
-      {
-        access: 'catalog:read',
-        query: pageQuery,
-        response: z.object({ [kind.plural]: z.array(recordSchema(kind)), next_cursor: z.string().nullable() }),
-        detail: { tags: [kind.tag], summary: `List what there is of each ${kind.word}, in the order they were made` },
-      },
-    )
-    .post(
-      kind.path,
-      async ({ principal, body: { name: said, ...fields }, requestId, status }) => {
-        const name = limitName.parse(said)
-        await kind.check(fields, deps.ledger)
-        const id = deps.newId()
-        await deps.recorder.change({
-          claim: claimOf(kind, name, id),
-          event: eventOf(deps, kind, { type: 'catalog.created', id, name, principal, requestId, details: fields }),
-          state: [addLimit(kind, id, kind.columns(fields))],
-          ledger: [addName({ id, kind: kind.kind, name, createdAt: deps.clock.now() })],
-        })
-        return status(201, await answer(deps, kind, id))
-      },
-      {
-        access: 'catalog:write',
-        body: kind.create.extend({ name: limitName }).strict(),
-        versioned: true,
-        response: { 201: recordSchema(kind) },
-        detail: { tags: [kind.tag], summary: `Make a ${kind.word}`.replace('a access', 'an access') },
-      },
-    )
-    .get(
-      `${kind.path}/:id`,
-      async ({ principal, params: { id } }) => {
-        const { named, row } = await requireLimit(deps, kind, id)
-        const sight = await limitVisibilityOf(deps.ledger, principal)
-        const [seen] = sight === null ? [row] : await kind.seen([row], sight, deps.ledger)
-        if (seen === undefined) throw notFound(kind)
-        return await answerOf(deps, kind, named, seen)
-      },
-      {
-        access: 'catalog:read',
-        params: idParams,
-        versioned: true,
-        response: recordSchema(kind),
-        detail: { tags: [kind.tag], summary: `Read one ${kind.word}` },
-      },
-    )
-    .patch(
-      `${kind.path}/:id`,
-      async ({ principal, params: { id }, body: { name: said, ...fields }, requestId, request: { headers } }) => {
-        const name = limitName.optional().parse(said)
-        const { named, row } = await requireLimit(deps, kind, id)
-        requireVersion(headers, Number(row.version))
-        await kind.check(fields, deps.ledger)
-        const event = { type: 'catalog.updated', id, name: name ?? named.name, principal, requestId } as const
-        await deps.recorder.change({
-          event: eventOf(deps, kind, { ...event, details: { changed: fields } }),
-          claim: name === undefined || name === named.name ? undefined : claimOf(kind, name, id),
-          guard: condition(isAsRead(kind, id, Number(row.version))),
-          state: [changeLimit(kind, id, kind.columns(fields))],
-          ledger: name === undefined ? [] : [changeName(id, name)],
-        })
-        return { ...(await answer(deps, kind, id)), ...(await usageOf(deps, kind, row)) }
-      },
-      {
-        access: 'catalog:write',
-        params: idParams,
-        body: kind.update.extend({ name: limitName.optional() }).strict(),
-        versioned: true,
-        ifMatch: true,
-        response: recordSchema(kind).extend(kind.account === null ? {} : { usage: usageSchema }),
-        detail: { tags: [kind.tag], summary: `Change one ${kind.word}; fields that are left out stay as they are` },
-      },
-    )
-    .delete(
-      `${kind.path}/:id`,
-      async ({ principal, params: { id }, requestId, request: { headers } }) => {
-        const { named, row } = await requireLimit(deps, kind, id)
-        requireVersion(headers, Number(row.version))
-        const inUse = kind.inUse?.(id, deps.clock.now())
-        if (inUse !== undefined && (await inUse.ofLedger(deps.ledger))) {
-          throw new Failure('conflict', { message: `Tokens in force still name the ${kind.word}: revoke them first` })
-        }
-        await deps.recorder.change({
-          event: eventOf(deps, kind, {
-            type: 'catalog.deleted',
-            id,
-            name: named.name,
-            principal,
-            requestId,
-            details: {},
-          }),
-          // A token may have come to name it meanwhile; the state has every token, in the transaction of the change.
-          guard: condition(and(isAsRead(kind, id, Number(row.version)), inUse && not(inUse.ofState))),
-          state: [changeLimit(kind, id, { deleted: 1 })],
-          ledger: [dropName(id)],
-        })
-        return recordOf(kind, named, row, await totalSettled(deps, kind, [row]))
-      },
-      {
-        access: 'catalog:write',
-        params: idParams,
-        ifMatch: true,
-        response: recordSchema(kind),
-        detail: {
-          tags: [kind.tag],
-          summary: `Delete one ${kind.word} that no token in force names; gives its last record`,
-        },
-      },
-    )
-
-const recordSchema = (kind: LimitKind) =>
-  z.object({ id: z.string(), name: z.string() }).extend(kind.record.shape).extend({
-    version: z.number().int(),
-    created_at: z.iso.datetime(),
-  })
-
-const recordOf = (kind: LimitKind, named: NameRow, row: Row, settled: ReadonlyMap<string, number>) => ({
-  id: named.id,
-  name: named.name,
-  ...kind.show(row, settled.get(named.id) ?? 0),
-  version: Number(row.version),
-  created_at: timestamp(named.createdAt),
+    })
+  },
+  async get(id: string, { principal }: RecordCall) {
+    const { named, row } = await requireLimit(deps, kind, id)
+    const sight = await limitVisibilityOf(deps.ledger, principal)
+    const [seen] = sight === null ? [row] : await kind.seen([row], sight, deps.ledger)
+    if (seen === undefined) throw notFound(kind)
+    return await answerOf(deps, kind, named, seen)
+  },
+  async create(body: Fields & { name: string }, call: RecordCall) {
+    const { name, ...fields } = body
+    await kind.check(body, deps.ledger)
+    const id = deps.newId()
+    await deps.recorder.change({
+      claim: claimOf(kind, name, id),
+      event: eventOf(deps, kind, call, { type: 'catalog.created', id, name, details: fields }),
+      state: [addLimit(kind, id, kind.columns(body))],
+      ledger: [addName({ id, kind: kind.kind, name, createdAt: deps.clock.now() })],
+    })
+    return await answer(deps, kind, id)
+  },
+  async update(id: string, body: Fields & Named, call: RecordCall) {
+    return (await updateLimit(deps, kind, id, body, call)).shown
+  },
+  async remove(id: string, call: RecordCall) {
+    const { named, row } = await requireLimit(deps, kind, id)
+    requireVersion(call.headers, Number(row.version))
+    const inUse = kind.inUse?.(id, deps.clock.now())
+    if (inUse !== undefined && (await inUse.ofLedger(deps.ledger))) {
+      throw new Failure('conflict', { message: `Tokens in force still name the ${kind.word}: revoke them first` })
+    }
+    await deps.recorder.change({
+      event: eventOf(deps, kind, call, { type: 'catalog.deleted', id, name: named.name, details: {} }),
+      // A token may have come to name it meanwhile; the state has every token, in the transaction of the change.
+      guard: condition(and(isAsRead(kind, id, Number(row.version)), inUse && not(inUse.ofState))),
+      state: [changeLimit(kind, id, { deleted: 1 })],
+      ledger: [dropName(id)],
+    })
+    return recordOf(kind, named, row, await totalSettled(deps, kind, [row]))
+  },
 })
 
+/** Changes a limit; `row` is what it was before, and `shown` the record after. */
+async function updateLimit<Fields, Shown>(
+  deps: LimitDependencies,
+  kind: LimitKind<Fields, Shown>,
+  id: string,
+  body: Fields & Named,
+  call: RecordCall,
+): Promise<{ row: Row; shown: Shown }> {
+  const { name, ...fields } = body
+  const { named, row } = await requireLimit(deps, kind, id)
+  requireVersion(call.headers, Number(row.version))
+  await kind.check(body, deps.ledger)
+  await deps.recorder.change({
+    event: eventOf(deps, kind, call, {
+      type: 'catalog.updated',
+      id,
+      name: name ?? named.name,
+      details: { changed: fields },
+    }),
+    claim: name === undefined || name === named.name ? undefined : claimOf(kind, name, id),
+    guard: condition(isAsRead(kind, id, Number(row.version))),
+    state: [changeLimit(kind, id, kind.columns(body))],
+    ledger: name === undefined ? [] : [changeName(id, name)],
+  })
+  return { row, shown: await answer(deps, kind, id) }
+}
+
+const recordOf = <Fields, Shown>(
+  kind: LimitKind<Fields, Shown>,
+  { id, name, createdAt }: NameRow,
+  row: Row,
+  settled: ReadonlyMap<string, number>,
+): Shown =>
+  kind.show({ id, name, version: Number(row.version), created_at: timestamp(createdAt) }, row, settled.get(id) ?? 0)
+
 /** Nano-dollars booked on the accounts of records at this instant, by their ids. */
-async function totalSettled({ ledger, clock }: LimitDependencies, { account }: LimitKind, rows: readonly Row[]) {
+async function totalSettled({ ledger, clock }: LimitDependencies, { account }: Kind, rows: readonly Row[]) {
   if (account === null || rows.length === 0) return new Map<string, number>()
   const now = clock.now()
   const ids = new Map(rows.map((row) => [account(row, now), String(row.id)]))
@@ -224,34 +173,39 @@ async function totalSettled({ ledger, clock }: LimitDependencies, { account }: L
   return new Map(booked.map(({ account: name, settled }) => [ids.get(name) ?? '', settled]))
 }
 
-async function usageOf({ depletion, clock }: LimitDependencies, kind: LimitKind, row: Row) {
-  const account = kind.account?.(row, clock.now())
-  if (account === undefined) return {}
+/** How the budget of a row stands when gateways have given back what no request holds. */
+async function usageOf({ depletion, clock }: LimitDependencies, { id, window }: Row) {
+  const account = bookedBudget(String(id), windowSchema.parse(window), clock.now()).booked
   const { used = 0, open = 0 } = (await depletion.recalled([account])).get(account) ?? {}
-  return { usage: { used: fromNano(used), open: fromNano(open) } }
+  return { used: fromNano(used), open: fromNano(open) }
 }
 
 /** The record of this id. Throws `not_found`. */
-async function requireLimit({ state, ledger }: LimitDependencies, kind: LimitKind, id: string) {
+async function requireLimit({ state, ledger }: LimitDependencies, kind: Kind, id: string) {
   const named = await readName(ledger, kind, id)
   const [row] = await readLimits(state, kind, [id])
   if (named === undefined || row === undefined) throw notFound(kind)
   return { named, row }
 }
 
-const notFound = ({ word }: LimitKind): Failure => new Failure('not_found', { message: `There is no such ${word}` })
+const notFound = ({ word }: { word: string }): Failure =>
+  new Failure('not_found', { message: `There is no such ${word}` })
 
-async function answer(deps: LimitDependencies, kind: LimitKind, id: string) {
+async function answer<Fields, Shown>(deps: LimitDependencies, kind: LimitKind<Fields, Shown>, id: string) {
   const { named, row } = await requireLimit(deps, kind, id)
   return await answerOf(deps, kind, named, row)
 }
 
-async function answerOf(deps: LimitDependencies, kind: LimitKind, named: NameRow, row: Row) {
-  const settled = await totalSettled(deps, kind, [row])
-  return recordOf(kind, named, row, settled)
+async function answerOf<Fields, Shown>(
+  deps: LimitDependencies,
+  kind: LimitKind<Fields, Shown>,
+  named: NameRow,
+  row: Row,
+) {
+  return recordOf(kind, named, row, await totalSettled(deps, kind, [row]))
 }
 
-const claimOf = ({ kind, word }: LimitKind, name: string, own: string): NameClaim => ({
+const claimOf = ({ kind, word }: Kind, name: string, own: string): NameClaim => ({
   key: `${kind} ${name}`,
   taken: otherOfName(kind, name, own),
   refusal: new Failure('conflict', { param: 'name', message: `There is another ${word} of this name` }),
@@ -261,22 +215,21 @@ interface LimitEvent {
   type: EventType
   id: string
   name: string
-  principal: Principal
-  requestId: string
   details: Record<string, unknown>
 }
 
 const eventOf = (
   { clock, newId }: LimitDependencies,
-  kind: LimitKind,
-  { type, id, name, principal, requestId, details }: LimitEvent,
+  { kind }: Kind,
+  { principal, requestId }: RecordCall,
+  { type, id, name, details }: LimitEvent,
 ) =>
   controlPlaneEvent({
     type,
     principal,
     requestId,
     teamId: null,
-    details: { kind: kind.kind, id, name, ...details },
+    details: { kind, id, name, ...details },
     configVersion: 0,
     clock,
     newId,

@@ -15,14 +15,12 @@ import {
 } from '../../store/query.ts'
 import { limitNames, usageAccounts } from '../../store/schema/ledger/usage.ts'
 import type { Row, Statement } from '../../store/statement.ts'
-import type { LimitKind } from './limit-kind.ts'
+import type { Columns, StoredKind } from './limit-kind.ts'
 
 export type NameRow = typeof limitNames.$inferSelect
 
-type Columns = ReturnType<LimitKind['columns']>
-
 /** Rows of the state, by the names that code uses: all of a kind, or those of these ids. */
-export const readLimits = (state: Reader, { table }: LimitKind, ids: readonly string[] | null): Promise<Row[]> =>
+export const readLimits = (state: Reader, { table }: StoredKind, ids: readonly string[] | null): Promise<Row[]> =>
   query(state)
     .select()
     .from<SQLiteTable>(table)
@@ -31,7 +29,7 @@ export const readLimits = (state: Reader, { table }: LimitKind, ids: readonly st
 /** A page of names after an id, of these ids where they are given. */
 export const readNames = (
   ledger: Reader,
-  { kind }: LimitKind,
+  { kind }: StoredKind,
   { after, ids, count }: { after: string; ids: readonly string[] | null; count: number },
 ): Promise<NameRow[]> =>
   query(ledger)
@@ -43,7 +41,7 @@ export const readNames = (
     .orderBy(limitNames.id)
     .limit(count)
 
-export const readName = (ledger: Reader, { kind }: LimitKind, id: string): Promise<NameRow | undefined> =>
+export const readName = (ledger: Reader, { kind }: StoredKind, id: string): Promise<NameRow | undefined> =>
   query(ledger)
     .select()
     .from(limitNames)
@@ -59,13 +57,13 @@ export const otherOfName = (kind: string, name: string, own: string): Statement 
       .where(and(eq(limitNames.kind, kind), eq(limitNames.name, name), ne(limitNames.id, own))),
   )
 
-export const isAsRead = ({ table }: LimitKind, id: string, version: number): SQL =>
+export const isAsRead = ({ table }: StoredKind, id: string, version: number): SQL =>
   hasRow(table, and(eq(table.id, id), eq(table.version, version), eq(table.deleted, 0)))
 
-export const addLimit = ({ table }: LimitKind, id: string, columns: Columns): Statement =>
+export const addLimit = ({ table }: StoredKind, id: string, columns: Columns): Statement =>
   statement(insert<SQLiteTable>(table).values({ ...columns, id, version: newStateVersion }))
 
-export const changeLimit = ({ table }: LimitKind, id: string, columns: Columns): Statement =>
+export const changeLimit = ({ table }: StoredKind, id: string, columns: Columns): Statement =>
   statement(
     update<SQLiteTable>(table)
       .set({ ...columns, version: newStateVersion })
