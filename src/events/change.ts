@@ -60,7 +60,7 @@ interface RecorderOptions {
 const abandonedAfterMilliseconds = 5000
 /** How often a writer of the chain retries when another control plane was first. */
 const chainAttempts = 20
-const cutsKeptMilliseconds = 3_600_000
+const endedRequestsKeptMilliseconds = 3_600_000
 
 /** What a pending row keeps besides its event, as JSON. */
 interface Pending {
@@ -126,7 +126,7 @@ async function writePending(
       sql: `insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ${databaseTime})`,
       args: [event.event_id, JSON.stringify(pending), JSON.stringify(event)],
     },
-    ...(cut.length === 0 ? [] : keepCut(event.event_id, cut)),
+    ...(cut.length === 0 ? [] : recordEndedRequests(event.event_id, cut)),
   ])
   await write.catch((error: unknown) => {
     throw claim !== undefined && brokenConstraint(error) === 'check' ? claim.refusal : error
@@ -140,12 +140,12 @@ const unclaimed = ({ key, taken }: NameClaim): Statement => ({
 })
 
 /** For control planes that miss the announcement (fleet/coordinator/change-feed.ts). Also deletes old ones. */
-const keepCut = (eventId: string, cut: readonly string[]): Statement[] => [
+const recordEndedRequests = (eventId: string, cut: readonly string[]): Statement[] => [
   {
-    sql: `insert into cuts (event_id, hashes, at) values (?, ?, ${databaseTime})`,
+    sql: `insert into ended_requests (event_id, hashes, at) values (?, ?, ${databaseTime})`,
     args: [eventId, JSON.stringify(cut)],
   },
-  { sql: `delete from cuts where at < ${databaseTime} - ?`, args: [cutsKeptMilliseconds] },
+  { sql: `delete from ended_requests where at < ${databaseTime} - ?`, args: [endedRequestsKeptMilliseconds] },
 ]
 
 /** The new head, and the rows that the change made or altered, as `<kind>/<id>`; null if not known. */
@@ -202,9 +202,9 @@ const dropPending = (eventId: string): Statement => ({
 
 /** The ledger keeps the newest head, by which a restored state is found (fleet/agent/restore-detector.ts). */
 export const rememberStateHead = ({ version, nonce, history }: Head): Statement => ({
-  sql: `insert into state_seen (id, version, nonce, history) values (1, ?, ?, ?)
+  sql: `insert into known_state_head (id, version, nonce, history) values (1, ?, ?, ?)
     on conflict (id) do update set version = excluded.version, nonce = excluded.nonce
-    where state_seen.history = excluded.history and state_seen.version < excluded.version`,
+    where known_state_head.history = excluded.history and known_state_head.version < excluded.version`,
   args: [version, nonce, history],
 })
 

@@ -14,7 +14,7 @@ import { Failure } from '../failure.ts'
 import { anonymous } from '../identity/principal.ts'
 import type { Delegations } from '../members/dependencies.ts'
 import { hasRow, insert, newStateVersion, query, remove, statement, update } from '../store/query.ts'
-import { oauthFollowups, oauthGrants } from '../store/schema/ledger/oauth.ts'
+import { oauthGrants, pendingPermissionUpdates } from '../store/schema/ledger/oauth.ts'
 import { oauthTokens } from '../store/schema/state/tokens.ts'
 import type { Statement } from '../store/statement.ts'
 import type { Actor } from '../tokens/creation/minting.ts'
@@ -27,9 +27,12 @@ import { endGrant, revokeGrantsOf, settleEndings, unendedGrants } from './tokens
 export function markPerson(userId: string, now: number): Statement {
   const hasGrant = hasRow(oauthGrants, and(eq(oauthGrants.userId, userId), isNull(oauthGrants.revokedAt)))
   return statement(
-    insert(oauthFollowups)
+    insert(pendingPermissionUpdates)
       .select(sql`select ${userId}, 1, ${now} where ${hasGrant}`)
-      .onConflictDoUpdate({ target: oauthFollowups.userId, set: { marks: sql`${oauthFollowups.marks} + 1` } }),
+      .onConflictDoUpdate({
+        target: pendingPermissionUpdates.userId,
+        set: { changes: sql`${pendingPermissionUpdates.changes} + 1` },
+      }),
   )
 }
 
@@ -48,11 +51,15 @@ const mostRounds = 20
 /** Updates a person's tokens, and waits until gateways know if rights were removed. */
 export async function followPerson(dependencies: OAuthDependencies, actor: Actor, userId: string): Promise<void> {
   const { ledger, fleet } = dependencies
-  const mark = await query(ledger).select().from(oauthFollowups).where(eq(oauthFollowups.userId, userId)).get()
+  const mark = await query(ledger)
+    .select()
+    .from(pendingPermissionUpdates)
+    .where(eq(pendingPermissionUpdates.userId, userId))
+    .get()
   if (mark === undefined) return
   const version = await bringUpToDate(dependencies, actor, userId)
-  const followed = and(eq(oauthFollowups.userId, userId), eq(oauthFollowups.marks, mark.marks))
-  await ledger.write([statement(remove(oauthFollowups).where(followed))])
+  const followed = and(eq(pendingPermissionUpdates.userId, userId), eq(pendingPermissionUpdates.changes, mark.changes))
+  await ledger.write([statement(remove(pendingPermissionUpdates).where(followed))])
   if (version !== null) await fleet.propagation(version)
 }
 
@@ -122,6 +129,9 @@ export async function settleOAuth(dependencies: OAuthDependencies): Promise<void
   const olderThan = clock.now() - abandonedAfterMilliseconds
   const actor: Actor = { principal: { ...anonymous, name: 'system:settle' }, requestId: newId() }
   await settleEndings(dependencies, { type: 'oauth.token_revoked', cause: 'interrupted', ...actor }, olderThan)
-  const marked = await query(ledger).select().from(oauthFollowups).where(lte(oauthFollowups.markedAt, olderThan))
+  const marked = await query(ledger)
+    .select()
+    .from(pendingPermissionUpdates)
+    .where(lte(pendingPermissionUpdates.changedAt, olderThan))
   for (const { userId } of marked) await followPerson(dependencies, actor, userId)
 }

@@ -219,7 +219,7 @@ describe('a gateway worker', () => {
     await first.journal.refuse([event()])
     await eventually(async () => (await fleet.events()).length === 1)
     await first.drain()
-    const forgotten = ['delete from events', 'delete from chains', 'delete from usage_cells']
+    const forgotten = ['delete from events', 'delete from chains', 'delete from lease_balances']
     await fleet.ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
     await fleet.worker('a')
     await eventually(async () => (await fleet.control.usage.epoch()).some(({ writer }) => writer === 'restored'))

@@ -15,7 +15,7 @@ import type { WorkerRegistry } from './worker-registry.ts'
 /** With more changed tokens than this, a worker that reads its copy of the state is as fast. */
 const maxRevocations = 5000
 /** The oldest age at which a change still ends running requests. */
-const cutsForMs = 60_000
+const endedRequestsReadForMs = 60_000
 
 /** The changed tokens after a version, from each table whose hashes gateways check. */
 const changedTokens = `select hash, version from tokens where version > ?1
@@ -101,7 +101,7 @@ export class ChangeFeed {
     const { version, nonce, history } = head
     const hashes = rows.flatMap(({ hash }) => (hash === null ? [] : [hash]))
     const all = hashes.length <= maxRevocations
-    const cut = await this.#cutsSince(since.version)
+    const cut = await this.#requestsEndedSince(since.version)
     // If not all revocations are sent, workers acknowledge only when their state has reached this version.
     this.#push({ version, nonce, history }, all ? since.version : version, {
       deny: all ? hashes : [],
@@ -112,11 +112,11 @@ export class ChangeFeed {
       this.#broadcastHead = { version, nonce, history }
   }
 
-  async #cutsSince(version: number): Promise<string[]> {
+  async #requestsEndedSince(version: number): Promise<string[]> {
     const { ledger, state } = this.#options
     const recent = await ledger.read<{ event_id: string; hashes: string }>(
-      `select event_id, hashes from cuts where at > (select max(at) from cuts) - ?`,
-      [cutsForMs],
+      `select event_id, hashes from ended_requests where at > (select max(at) from ended_requests) - ?`,
+      [endedRequestsReadForMs],
     )
     if (recent.length === 0) return []
     const changes = await state.read<{ event_id: string }>(

@@ -44,7 +44,9 @@ test('revokes access tokens again that the ledger knows as revoked, by themselve
 test('limits access tokens to what their users may do', async () => {
   await oauth.tokens(client, ada)
   await revokeByLedger(options())
-  expect(await oauth.server.ledger.read('select user_id from oauth_followups')).toEqual([{ user_id: ada.id }])
+  expect(await oauth.server.ledger.read('select user_id from pending_permission_updates')).toEqual([
+    { user_id: ada.id },
+  ])
 })
 
 test('revokes an access token again that a worker refused at a version that the state lacks', async () => {

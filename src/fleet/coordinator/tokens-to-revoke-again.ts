@@ -94,8 +94,8 @@ async function revokeAccessByLedger(options: Options): Promise<number> {
     }
     await ledger.write([
       {
-        sql: `insert into oauth_followups (user_id, marked_at) select distinct value ->> 'user_id', ? from json_each(?)
-          where true on conflict (user_id) do update set marks = marks + 1`,
+        sql: `insert into pending_permission_updates (user_id, changed_at) select distinct value ->> 'user_id', ? from json_each(?)
+          where true on conflict (user_id) do update set changes = changes + 1`,
         args: [clock.now(), listed],
       },
     ])

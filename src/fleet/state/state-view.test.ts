@@ -256,7 +256,7 @@ describe('a view of the state', () => {
     change(() => writer.run("delete from tokens where hash = 'one'"))
     await view.refresh()
     expect(view.token('one')).not.toBeNull()
-    change((version) => writer.run('update state_head set floor = ?', [version]))
+    change((version) => writer.run('update state_head set deletions_kept_from = ?', [version]))
     await view.refresh()
     expect(view.token('one')).toBeNull()
   })

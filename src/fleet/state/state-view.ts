@@ -37,7 +37,7 @@ const maxChanges = 2000
 interface HeadRow extends Head {
   reads_from: string
   /** Deletions up to this version are no longer in the state. */
-  floor: number
+  deletions_kept_from: number
 }
 
 interface Opened {
@@ -201,10 +201,10 @@ export class FileStateView implements StateView {
 
   /** Call inside a read transaction: brings everything in memory to its version. */
   #follow(database: Database): Head {
-    const { floor, reads_from: _, ...head } = this.#readHead(database)
+    const { deletions_kept_from: keptFrom, reads_from: _, ...head } = this.#readHead(database)
     if (head.nonce === this.#readNonce && head.version === this.#head?.version) return head
-    // Below the floor deletions would be missed.
-    const same = this.#head !== null && this.#follows(this.#head, head) && this.#head.version >= floor
+    // The state keeps no deletions of older versions: they would be missed.
+    const same = this.#head !== null && this.#follows(this.#head, head) && this.#head.version >= keptFrom
     const changed = same && this.#tokens.size > 0 ? readChanged(database, this.version) : null
     this.#readCatalog(database, head, !same)
     if (changed === null) this.#tokens.clear()
@@ -228,7 +228,9 @@ export class FileStateView implements StateView {
 
   #readHead(database: Database): HeadRow {
     const row = database
-      .query<HeadRow, []>('select version, nonce, history, reads_from, floor from state_head where id = 1')
+      .query<HeadRow, []>(
+        'select version, nonce, history, reads_from, deletions_kept_from from state_head where id = 1',
+      )
       .get()
     if (row === null) throw new Failure('dependency_unavailable', { message: 'The state has no head' })
     if (Bun.semver.order(row.reads_from, productVersion) > 0) {

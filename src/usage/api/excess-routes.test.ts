@@ -9,7 +9,7 @@ test('lists charges above list prices and deletes an excess from the ledger and 
   try {
     const call = temporaryApi(made, [excessRoutes(made.deps)])
     await made.store.ledger.write([
-      { sql: "insert into usage_excesses values ('p', 'vendor/m', 2500000000, 2500000000, 't', 1)", args: [] },
+      { sql: "insert into price_excesses values ('p', 'vendor/m', 2500000000, 2500000000, 't', 1)", args: [] },
     ])
     await made.store.state.write([
       { sql: "insert into excesses values ('p/vendor/m', 'p', 'vendor/m', 2500000000, 1, 0)", args: [] },

@@ -3,7 +3,7 @@
  * in the ledger, but each worker is connected to one control plane, and only that one can send it a message.
  *
  *  recall     a waiting ask needs amounts of these accounts, by booked name: control planes recall them from their
- *             workers, and write the answers to the ledger (`usage_answers`), where all read them
+ *             workers, and write the answers to the ledger (`recall_answers`), where all read them
  *  answered   an answer about these accounts was written, or something came back: waiting asks are decided again
  *  slots      workers that hold slots of a limit a minute must return cold ones
  *

@@ -108,7 +108,7 @@ async function hold(amount: number): Promise<void> {
 }
 const held = async () =>
   await ledgers[0]?.read<{ worker: string; held: number }>(
-    'select worker, granted - returned as held from usage_cells order by worker',
+    'select worker, granted - returned as held from lease_balances order by worker',
   )
 
 test('two control planes that grant of one account at once never grant more than the limit', async () => {

@@ -35,7 +35,7 @@ export interface Contention {
   heard: Map<string, number>
   recalledAt: number
   /** By worker, the number of its last answer in the ledger. Answers from before the contention began do not count. */
-  told: Map<string, number>
+  answerNumbers: Map<string, number>
 }
 
 /** What one allocation decides on. */

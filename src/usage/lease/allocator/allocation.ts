@@ -96,8 +96,8 @@ export class Allocation {
   #recordAnswer(answer: WorkerAnswer): void {
     const contention = this.#contentions.get(answer.account)
     if (contention === undefined || this.#connected.has(answer.worker)) return
-    if (answer.told <= (contention.told.get(answer.worker) ?? 0)) return
-    contention.told.set(answer.worker, answer.told)
+    if (answer.answer_number <= (contention.answerNumbers.get(answer.worker) ?? 0)) return
+    contention.answerNumbers.set(answer.worker, answer.answer_number)
     this.#recordReport(contention, answer.worker, answer)
   }
 
@@ -114,7 +114,7 @@ export class Allocation {
       this.#book.returned(worker, report)
       this.#recordReport(this.#contentions.get(report.account), worker, report)
       if (this.#otherWorkers.recalledElsewhere(report.account)) {
-        this.#answers.push({ ...report, worker, told: this.#options.clock.now() })
+        this.#answers.push({ ...report, worker, answer_number: this.#options.clock.now() })
       }
       const balance = this.#book.balance(report.account, worker)
       if (!this.#suspended && balance !== null && grantedBeyond(balance, report) > 0)
@@ -197,10 +197,17 @@ export class Allocation {
     const known = this.#contentions.get(account)
     if (known !== undefined) return known
     const since = this.#options.clock.monotonic()
-    const told = new Map<string, number>()
+    const answerNumbers = new Map<string, number>()
     for (const answer of this.#otherWorkers.answers)
-      if (answer.account === account) told.set(answer.worker, answer.told)
-    const fresh = { account, reports: new Map(), since, heard: new Map(), recalledAt: Number.NEGATIVE_INFINITY, told }
+      if (answer.account === account) answerNumbers.set(answer.worker, answer.answer_number)
+    const fresh = {
+      account,
+      reports: new Map(),
+      since,
+      heard: new Map(),
+      recalledAt: Number.NEGATIVE_INFINITY,
+      answerNumbers,
+    }
     this.#contentions.set(account, fresh)
     return fresh
   }

@@ -83,7 +83,7 @@ const send = (worker: string, request: Partial<LeaseRequest>, gatewayId = 'gatew
 const registerWorker = (worker: string, balances: LeaseRequest['balances'] = []) =>
   send(worker, { registration: { through: 0, counted: 0, crashed: false }, balances })
 const ask = (want: number, tight = false) => ({ account, want, min: 1, waited: 0, wait: 2000, tight })
-const held = () => ledger.read('select worker, granted, returned from usage_cells order by worker')
+const held = () => ledger.read('select worker, granted, returned from lease_balances order by worker')
 
 test('grants nothing to a process that has not registered', async () => {
   expect(await send('one', { asks: [ask(1)] })).toMatchObject({ registration: 'needed', grants: [] })
@@ -193,7 +193,7 @@ test('recalls a grant that was decided with a limit that was lowered at the same
 
 test('a restored ledger takes over the grants that a worker reports, up to the limit', async () => {
   await ledger.write([
-    { sql: "update workers set greeted_at = ? where worker = 'two'", args: [systemClock.now() + 1000] },
+    { sql: "update workers set registered_at = ? where worker = 'two'", args: [systemClock.now() + 1000] },
   ])
   await registerWorker('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   await registerWorker('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
@@ -236,16 +236,16 @@ test('an older ledger copy under a running control plane grants nothing, and boo
   await registerWorker('two')
   await send('one', { asks: [ask(10)] })
   const settlements = [{ account, amount: 8 }]
-  const forgotten = ['delete from usage_cells', 'delete from ledger_marks']
+  const forgotten = ['delete from lease_balances', 'delete from ledger_epoch']
   await ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
   const told = [{ account, rounds: 0, granted: 0, returned: 0, settled: 0, open: 0 }]
   expect(await send('two', { asks: [ask(5)], balances: told })).toMatchObject({
     grants: [],
     refusals: [{ reason: 'unknown' }],
   })
-  expect(await ledger.read('select worker from workers where awaited = 1')).toHaveLength(2)
+  expect(await ledger.read('select worker from workers where pending_reconciliation = 1')).toHaveLength(2)
   await ledger.write(settlementStatements({ worker: 'one', settlements, epoch: epoch.text }))
-  expect(await ledger.read('select granted, settled from usage_cells')).toEqual([{ granted: 8, settled: 8 }])
+  expect(await ledger.read('select granted, settled from lease_balances')).toEqual([{ granted: 8, settled: 8 }])
   expect(await ledger.read('select settled from usage_accounts')).toEqual([{ settled: 8 }])
 })
 

@@ -80,7 +80,9 @@ export class OtherWorkers {
     if (held.length === 0) return
     const accounts = [...new Set(held.map(({ account }) => account))]
     const answerNumbers = async () =>
-      new Map((await ledger.answers(accounts)).map((answer) => [`${answer.worker} ${answer.account}`, answer.told]))
+      new Map(
+        (await ledger.answers(accounts)).map((answer) => [`${answer.worker} ${answer.account}`, answer.answer_number]),
+      )
     const before = await answerNumbers()
     peers.send({ kind: 'recall', accounts })
     const over = late.then(() => true)

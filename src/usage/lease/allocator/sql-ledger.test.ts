@@ -105,7 +105,7 @@ test('books a charge above the grant in full, but refuses more requests than wer
     await settle(3, name)
     await settle(3, name)
   }
-  expect(await ledger.read('select account, granted, settled from usage_cells order by account')).toEqual([
+  expect(await ledger.read('select account, granted, settled from lease_balances order by account')).toEqual([
     { account: money, granted: 6, settled: 6 },
     { account, granted: 4, settled: 4 },
   ])
@@ -115,7 +115,7 @@ test('books a charge above the grant in full, but refuses more requests than wer
   ])
   await settle(Number.MAX_SAFE_INTEGER, money)
   await settle(Number.MAX_SAFE_INTEGER, money)
-  const [counters] = await ledger.read("select granted, settled from usage_cells where account like '%money'")
+  const [counters] = await ledger.read("select granted, settled from lease_balances where account like '%money'")
   expect(counters).toEqual({ granted: maxAmount, settled: maxAmount })
 })
 
@@ -186,7 +186,7 @@ test('a ledger that lacks a grant grants nothing, but goes on if only a late rea
   expect(await status()).toBe('whole')
   expect(await balances().startFullReconciliation()).toBe(false)
   expect(await status()).toBe('whole')
-  await ledger.write([{ sql: 'delete from ledger_marks', args: [] }])
+  await ledger.write([{ sql: 'delete from ledger_epoch', args: [] }])
   expect(await status()).toBe('behind')
   expect(await grant(4)).toBe(false)
   expect(await balances().startFullReconciliation()).toBe(true)
