@@ -76,7 +76,7 @@ export const installationChecks: Checks<InstallationFacts> = {
     if (restores.length === 0) return ofLedger
     const ofState = warn(
       `The state was restored from an older copy at ${timestamp(last)}: ${counted(restores.length, 'token')} that had ended came back and was revoked again`,
-      `What else was changed between that copy and then is lost: narrowed tokens, policies, limits, the catalog. Gateways keep ${keptMs / 3_600_000} h, so of older denials only the ledger told: compare them by events export --since ${Math.ceil((now - last) / dayMs) + 2}d`,
+      `What else was changed between that copy and then is lost: narrowed tokens, policies, limits, the catalog. Gateways keep ${keptMs / 3_600_000} h, so of older revocations only the ledger told: compare them by events export --since ${Math.ceil((now - last) / dayMs) + 2}d`,
     )
     return [ofState, ...ofLedger]
   },

@@ -45,8 +45,8 @@ interface RecorderOptions {
    */
   announce(
     head: Head,
-    deny: readonly string[],
-    cut: readonly string[],
+    revoked: readonly string[],
+    endRequests: readonly string[],
     onlyRevocations?: boolean,
     changed?: readonly string[] | null,
   ): void
@@ -65,8 +65,8 @@ const endedRequestsKeptMilliseconds = 3_600_000
 /** What a pending row keeps besides its event, as JSON. */
 interface Pending {
   ledger: readonly Statement[]
-  deny: readonly string[]
-  cut: readonly string[]
+  revoked: readonly string[]
+  endRequests: readonly string[]
   /** The name that it reserves while it is pending. */
   claim?: string | undefined
 }
@@ -75,14 +75,14 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const append = serialAppender(options)
   return {
     async change(change) {
-      const onlyLedger = change.state.length === 0 && change.guard === undefined && (change.deny ?? []).length === 0
+      const onlyLedger = change.state.length === 0 && change.guard === undefined && (change.revoked ?? []).length === 0
       if (onlyLedger) return await changeLedger(options, append, change)
       await writePending(options, change)
       const made = changeState(options, change)
       // Read in parallel. Another append makes it read again, and if it fails the append reads itself.
       const chainHead = readChainHead(options.ledger, controlPlaneChain).catch(() => null)
       const { head, changed } = await made
-      options.announce(head, change.deny ?? [], change.cut ?? [], change.onlyRevocations, changed)
+      options.announce(head, change.revoked ?? [], change.endRequests ?? [], change.onlyRevocations, changed)
       change.announced?.(head)
       await append([withConfiguration(change.event, head)], {
         pendingId: change.event.event_id,
@@ -117,16 +117,16 @@ async function changeLedger({ state }: RecorderOptions, append: Append, change: 
 
 async function writePending(
   { ledger }: RecorderOptions,
-  { event, ledger: after, deny = [], cut = [], claim }: Change,
+  { event, ledger: after, revoked = [], endRequests = [], claim }: Change,
 ): Promise<void> {
-  const pending: Pending = { ledger: after, deny, cut, claim: claim?.key }
+  const pending: Pending = { ledger: after, revoked, endRequests, claim: claim?.key }
   const write = ledger.write([
     ...(claim === undefined ? [] : [unclaimed(claim)]),
     {
       sql: `insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ${databaseTime})`,
       args: [event.event_id, JSON.stringify(pending), JSON.stringify(event)],
     },
-    ...(cut.length === 0 ? [] : recordEndedRequests(event.event_id, cut)),
+    ...(endRequests.length === 0 ? [] : recordEndedRequests(event.event_id, endRequests)),
   ])
   await write.catch((error: unknown) => {
     throw claim !== undefined && brokenConstraint(error) === 'check' ? claim.refusal : error
@@ -140,10 +140,10 @@ const unclaimed = ({ key, taken }: NameClaim): Statement => ({
 })
 
 /** For control planes that miss the announcement (fleet/coordinator/change-feed.ts). Also deletes old ones. */
-const recordEndedRequests = (eventId: string, cut: readonly string[]): Statement[] => [
+const recordEndedRequests = (eventId: string, endRequests: readonly string[]): Statement[] => [
   {
     sql: `insert into ended_requests (event_id, hashes, at) values (?, ?, ${databaseTime})`,
-    args: [eventId, JSON.stringify(cut)],
+    args: [eventId, JSON.stringify(endRequests)],
   },
   { sql: `delete from ended_requests where at < ${databaseTime} - ?`, args: [endedRequestsKeptMilliseconds] },
 ]
@@ -320,12 +320,12 @@ async function finishOrDrop(
   }
   const {
     ledger: statements,
-    deny,
-    cut = [],
-  }: Pick<Pending, 'ledger' | 'deny'> & Partial<Pending> = JSON.parse(row.statements)
+    revoked,
+    endRequests = [],
+  }: Pick<Pending, 'ledger' | 'revoked'> & Partial<Pending> = JSON.parse(row.statements)
   const event: Event = JSON.parse(row.event)
   const head = await readHead(state)
-  announce(head, deny, cut)
+  announce(head, revoked, endRequests)
   const made = { ...head, version: logged.version, nonce: row.event_id }
   await append([withConfiguration(event, made)], {
     pendingId: row.event_id,

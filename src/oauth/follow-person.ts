@@ -118,7 +118,7 @@ async function rewrite(
       )
     }),
     ledger: [],
-    deny: narrowed.map(({ hash }) => hash),
+    revoked: narrowed.map(({ hash }) => hash),
   })
   return narrowed.length > 0 ? head.version : null
 }

@@ -23,11 +23,11 @@ test('acknowledges a change with only revocations at once and reads the state la
   const hash = fleet.addToken()
   await eventually(() => worker.view.version === fleet.head().version)
   const { version } = fleet.revoke(hash, true)
-  await eventually(() => worker.view.denied(hash))
+  await eventually(() => worker.view.isRevoked(hash))
   expect(await fleet.control.fleet.propagation(version)).toMatchObject({ connected: 1, acknowledged: 1 })
   expect(worker.view.version).toBeLessThan(version)
   await eventually(() => worker.view.version === version)
-  expect(worker.view.denied(hash)).toBe(false)
+  expect(worker.view.isRevoked(hash)).toBe(false)
 })
 
 test('reads many revocations together, and sooner when max_staleness is short', async () => {

@@ -24,7 +24,7 @@ function accepts(worker: GatewayAgent, hash: string): boolean {
   try {
     worker.standing.assertCurrent()
     const token = worker.view.token(hash)
-    return token !== null && token.revokedAt === null && !worker.view.denied(hash)
+    return token !== null && token.revokedAt === null && !worker.view.isRevoked(hash)
   } catch {
     // It serves nothing at all.
     return false

@@ -62,18 +62,18 @@ describe('a gateway worker', () => {
 
   test('has a revocation before the revoke call is answered', async () => {
     const worker = await fleet.worker('a')
-    const denied: string[] = []
-    worker.onDenied((hashes) => denied.push(...hashes))
+    const revoked: string[] = []
+    worker.onRevoked((hashes) => revoked.push(...hashes))
     await eventually(() => worker.ready().ok)
     const hash = fleet.addToken()
     expect(worker.view.token(hash)?.revokedAt).toBeNull()
     const { version } = fleet.revoke(hash)
     const propagation = await fleet.control.fleet.propagation(version)
     expect(propagation).toMatchObject({ connected: 1, acknowledged: 1, unreachable: [] })
-    expect(worker.view.denied(hash) || worker.view.token(hash)?.revokedAt !== null).toBe(true)
-    expect(denied).toEqual([hash])
+    expect(worker.view.isRevoked(hash) || worker.view.token(hash)?.revokedAt !== null).toBe(true)
+    expect(revoked).toEqual([hash])
     await eventually(() => worker.view.version === version)
-    expect(worker.view.denied(hash)).toBe(false)
+    expect(worker.view.isRevoked(hash)).toBe(false)
     expect(worker.view.token(hash)?.revokedAt).toBe(1)
   })
 

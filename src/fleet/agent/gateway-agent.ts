@@ -122,8 +122,8 @@ class RunningWorker implements StartedWorker {
   readonly #usageTimer: Timer
   /** Until the first handshake: how many events the last process, or a host crash, left. */
   #trustedEvents: number | null
-  readonly #listeners: ((hashes: readonly string[]) => void)[] = []
-  readonly #cutListeners: ((hashes: readonly string[]) => void)[] = []
+  readonly #revocationListeners: ((hashes: readonly string[]) => void)[] = []
+  readonly #endRequestsListeners: ((hashes: readonly string[]) => void)[] = []
   #kept: KeptBootstrap | null = null
   #leaseMessages = 0
   #promptKey: Buffer = Buffer.alloc(0)
@@ -177,7 +177,7 @@ class RunningWorker implements StartedWorker {
     this.view = new FileStateView(stateFile, (reason) => {
       this.#replica?.damaged(reason)
     })
-    for (const { position, hashes } of this.journal.revocations) this.view.deny(position, hashes)
+    for (const { position, hashes } of this.journal.revocations) this.view.revoke(position, hashes)
     this.#freshness = new Freshness(clock, this.#files.freshAt())
     this.#staleAfterMs = this.#files.freshFor() ?? staleAfterMs(options.settings.max_staleness_seconds)
     this.#watermark = new CheckpointWatermark({
@@ -210,9 +210,9 @@ class RunningWorker implements StartedWorker {
         const { code, message } = new Failure('runtime_token_refused')
         log.error({ code }, message)
       },
-      onDenied: (hashes) => this.#denied(hashes),
-      onCut: (hashes) => {
-        for (const listener of this.#cutListeners) listener(hashes)
+      onRevoked: (hashes) => this.#announceRevoked(hashes),
+      onEndRequests: (hashes) => {
+        for (const listener of this.#endRequestsListeners) listener(hashes)
       },
       onTime: (now, askedAt) => this.#time.synchronize(now, askedAt),
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
@@ -307,12 +307,12 @@ class RunningWorker implements StartedWorker {
     return code === 'not_ready' || code === 'token_state_stale' ? `${message}. ${refusal.message}` : message
   }
 
-  onDenied(listener: (hashes: readonly string[]) => void): void {
-    this.#listeners.push(listener)
+  onRevoked(listener: (hashes: readonly string[]) => void): void {
+    this.#revocationListeners.push(listener)
   }
 
-  onCut(listener: (hashes: readonly string[]) => void): void {
-    this.#cutListeners.push(listener)
+  onEndRequests(listener: (hashes: readonly string[]) => void): void {
+    this.#endRequestsListeners.push(listener)
   }
 
   async drain(): Promise<void> {
@@ -576,8 +576,8 @@ class RunningWorker implements StartedWorker {
     if (!known) this.#options.log[level]({ reason: failure.message }, 'The state cannot be read yet')
   }
 
-  #denied(hashes: readonly string[]): void {
-    for (const listener of this.#listeners) listener(hashes)
+  #announceRevoked(hashes: readonly string[]): void {
+    for (const listener of this.#revocationListeners) listener(hashes)
   }
 
   #keepFresh(everyMs: number): void {

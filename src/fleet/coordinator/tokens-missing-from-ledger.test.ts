@@ -106,7 +106,7 @@ test('leaves pending changes alone, and two control planes take each token over 
   const putBack = await copyLedger()
   const { id } = await create()
   await putBack()
-  const pending = JSON.stringify({ ledger: [{ sql: '', args: [id] }], deny: [] })
+  const pending = JSON.stringify({ ledger: [{ sql: '', args: [id] }], revoked: [] })
   await made.store.ledger.write([
     {
       sql: "insert into pending_changes (event_id, statements, event, created_at) values ('e', ?, '{}', 1)",

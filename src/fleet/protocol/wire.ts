@@ -115,9 +115,9 @@ export const handshakeSchema = z.object({
 export const changeSchema = z.object({
   kind: z.literal('change'),
   head: headSchema,
-  since: z.number().int().describe('All denials of versions above this one, up to the head, are in `deny`'),
-  deny: z.array(z.string()).describe('Hashes of tokens to refuse until the state read is at this version'),
-  cut: z.array(z.string()).default([]).describe('Those of them whose running requests end at once'),
+  since: z.number().int().describe('All revocations of versions above this one, up to the head, are in `revoked`'),
+  revoked: z.array(z.string()).describe('Hashes of tokens to refuse until the state read is at this version'),
+  end_requests: z.array(z.string()).default([]).describe('Those of them whose running requests end at once'),
   only_revocations: z
     .boolean()
     .default(false)
@@ -147,7 +147,7 @@ export type StreamMessage = z.infer<typeof streamMessageSchema>
 export const heartbeatRequestSchema = z.strictObject({
   worker: z.number().int(),
   stream_id: z.uuid(),
-  acknowledged_version: z.number().int().describe('All denials up to this version are durable on the worker'),
+  acknowledged_version: z.number().int().describe('All revocations up to this version are durable on the worker'),
   history: z.string().describe('The history that the acknowledged version is of'),
   nonce: z.string().describe("The nonce of the acknowledged version's head; empty where the worker does not know it"),
   stale_after_ms: servesFor.optional().describe('For how long it serves without news, also over a restart'),

@@ -77,7 +77,7 @@ export interface StateView {
   /** By the SHA-256 of the secret: a map look-up, or an indexed read on first use. Null if there is none. */
   token(hash: string): GovernedToken | null
   /** True from the arrival of a revocation of this token until the state has reached the revocation's version. */
-  denied(hash: string): boolean
+  isRevoked(hash: string): boolean
   model(id: string): CatalogModel | null
   models(): readonly CatalogModel[]
   provider(id: string): Provider | null
@@ -160,9 +160,9 @@ export interface GatewayAgent {
   /** Whether requests can be decided, and how stale the state is. */
   ready(): Readiness
   /** Calls the listener in the tick in which revocations of these token hashes arrive. */
-  onDenied(listener: (hashes: readonly string[]) => void): void
+  onRevoked(listener: (hashes: readonly string[]) => void): void
   /** Calls the listener, in the same tick, with the hashes whose running requests must end. */
-  onCut(listener: (hashes: readonly string[]) => void): void
+  onEndRequests(listener: (hashes: readonly string[]) => void): void
   /** Ships what is left within a few seconds, closes the outbox and releases the data directory. */
   drain(): Promise<void>
 }

@@ -64,8 +64,8 @@ export function checkToken(
   if (token === null) throw new Failure('invalid_api_token')
   exchange.token = token
   const status = tokenStatus(token, clock.now())
-  const denied = worker.view.denied(hash)
-  if (status !== 'active' || denied) throw refused(resourceName(token.id, worker.standing), status)
+  const revoked = worker.view.isRevoked(hash)
+  if (status !== 'active' || revoked) throw refused(resourceName(token.id, worker.standing), status)
   if (token.delegation !== undefined) requireAudience(token.delegation, resourceOf(exchange.family, worker.standing))
 }
 

@@ -356,7 +356,7 @@ test('ends the sessions and running calls of a revoked token', async () => {
   const hanging = caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'files__hang' } })
   await eventually(() => files.requests.some(({ method }) => method === 'tools/call'))
   const hash = hashSecret(gateway.secret)
-  gateway.worker.denials.add(hash)
+  gateway.worker.revocations.add(hash)
   gateway.gateway.cutTokens([hash])
   expect((await hanging).status).toBe(401)
   await standing.text()
@@ -372,7 +372,7 @@ test('sends nothing to a revoked token before its session ends', async () => {
   gateway.servers.changed()
   const hash = hashSecret(gateway.secret)
   files.handlers['tools/call'] = ({ notify }) => {
-    gateway.worker.denials.add(hash)
+    gateway.worker.revocations.add(hash)
     notify('notifications/tools/list_changed', {})
     return { content: [] }
   }

@@ -70,7 +70,7 @@ export interface TestWorker extends GatewayWorker {
   /** The gateway id may be emptied, as before a first bootstrap. */
   readonly standing: Standing & { gatewayId: string }
   readonly tokens: Map<string, GovernedToken>
-  readonly denials: Set<string>
+  readonly revocations: Set<string>
   readonly catalog: CatalogModel[]
   readonly upstreams: Provider[]
   readonly closedProviders: string[]
@@ -86,7 +86,7 @@ export interface TestWorker extends GatewayWorker {
 
 export function createTestWorker(): TestWorker {
   const tokens = new Map<string, GovernedToken>()
-  const denials = new Set<string>()
+  const revocations = new Set<string>()
   const catalog: CatalogModel[] = []
   const upstreams: Provider[] = []
   const closedProviders: string[] = []
@@ -97,7 +97,7 @@ export function createTestWorker(): TestWorker {
       if (worker.broken) throw new Error('disk I/O error')
       return tokens.get(hash) ?? null
     },
-    denied: (hash) => denials.has(hash),
+    isRevoked: (hash) => revocations.has(hash),
     model: (id) => catalog.find((model) => model.id === id) ?? null,
     models: () => catalog,
     provider: (id) =>
@@ -119,7 +119,7 @@ export function createTestWorker(): TestWorker {
     allowances: unlimited,
     rates: unlimitedRates,
     tokens,
-    denials,
+    revocations,
     catalog,
     upstreams,
     closedProviders,

@@ -85,7 +85,7 @@ describe('a person', () => {
     expect((await stateOf(eve.id))[0]?.permissions).toEqual(['escalations:read'])
     await change(eve, { role: 'member' })
     expect((await stateOf(eve.id))[0]?.permissions).toEqual(['gateway:invoke'])
-    expect(oauth.announced.at(-1)?.deny).toHaveLength(1)
+    expect(oauth.announced.at(-1)?.revoked).toHaveLength(1)
     const refused = await oauth.call('POST', '/v1/tokens', { token: access_token, body: {} })
     expect(refused.status).toBe(403)
     await change(eve, { role: 'operator' })

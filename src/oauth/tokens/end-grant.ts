@@ -62,7 +62,7 @@ async function revokeIssued(dependencies: OAuthDependencies, grant: Ended, endin
     event,
     state: [revokeAccessTokens({ by: 'grantId', id }, clock.now())],
     ledger: [statement(update(oauthGrants).set({ endedAt: clock.now() }).where(eq(oauthGrants.id, id)))],
-    deny: live.map(({ hash }) => hash),
+    revoked: live.map(({ hash }) => hash),
   })
   return head.version
 }
