@@ -1,6 +1,6 @@
 /** Everything that the stages need and that does not belong to one exchange. */
 import type { Settings } from '../config.ts'
-import type { Journal, Standing, StateView } from '../fleet/protocol/worker.ts'
+import type { GatewayStatus, Journal, StateView } from '../fleet/protocol/worker.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -22,7 +22,7 @@ export interface Gateway {
   readonly worker: {
     readonly journal: Journal
     readonly view: StateView
-    readonly standing: Standing
+    readonly status: GatewayStatus
     readonly allowances: Allowances
     readonly rates: Rates
   }

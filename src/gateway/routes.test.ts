@@ -104,12 +104,12 @@ test('serves exactly the described routes', async () => {
 })
 
 test('refuses requests before the gateway knows its identity and records no event', async () => {
-  const { journal, standing } = running.worker
-  const { gatewayId } = standing
+  const { journal, status } = running.worker
+  const { gatewayId } = status
   const before = journal.outcomes().length
-  standing.gatewayId = ''
+  status.gatewayId = ''
   const answer = await running.chat(question, { secret: 'unknown' })
-  standing.gatewayId = gatewayId
+  status.gatewayId = gatewayId
   expect(answer.status).toBe(503)
   expect(await answer.json()).toMatchObject({ error: { code: 'not_ready' } })
   expect(journal.outcomes()).toHaveLength(before)

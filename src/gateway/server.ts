@@ -5,7 +5,7 @@
 import type { Registry } from 'prom-client'
 import type { Settings } from '../config.ts'
 import { Failure, severalHosts } from '../failure.ts'
-import type { Journal, Readiness, Standing, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
+import type { GatewayStatus, Journal, Readiness, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
 import type { Clock } from '../lib/clock.ts'
 import { namesSeveralHosts, pathOf } from '../lib/http/request-path.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -43,7 +43,7 @@ import { createSockets, type SocketHandlers, type SocketListener } from './webso
 export interface GatewayWorker {
   readonly journal: Journal
   readonly view: StateView
-  readonly standing: Standing
+  readonly status: GatewayStatus
   readonly allowances: Allowances
   readonly rates: Rates
   ready(): Readiness
@@ -165,7 +165,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     metrics: allMetrics ?? (() => metrics().metrics()),
     openapi: () => documents.openapi(),
     resources() {
-      const { gatewayUrl, baseUrl } = worker.standing
+      const { gatewayUrl, baseUrl } = worker.status
       if (baseUrl === '') throw new Failure('not_ready')
       return gatewayResources(gatewayUrl, baseUrl)
     },
@@ -221,7 +221,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
     websocket: sockets.handlers,
     cutTokens(tokenHashes) {
-      running.cutTokens(tokenHashes, worker.standing.organizationId)
+      running.cutTokens(tokenHashes, worker.status.organizationId)
       sockets.endOf(tokenHashes)
       mcp.endOf(tokenHashes)
     },

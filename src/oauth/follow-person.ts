@@ -19,7 +19,7 @@ import { oauthTokens } from '../store/schema/state/tokens.ts'
 import type { Statement } from '../store/statement.ts'
 import type { Actor } from '../tokens/creation/minting.ts'
 import type { OAuthDependencies } from './dependencies.ts'
-import { permissionsWithin, type Standing, standingOf } from './person-status.ts'
+import { type PersonStatus, permissionsWithin, personStatusOf } from './person-status.ts'
 import { type AccessToken, liveAccessTokens } from './tokens/access-token.ts'
 import { endGrant, revokeGrantsOf, settleEndings, unendedGrants } from './tokens/end-grant.ts'
 
@@ -67,12 +67,12 @@ export async function followPerson(dependencies: OAuthDependencies, actor: Actor
 async function bringUpToDate(dependencies: OAuthDependencies, actor: Actor, userId: string): Promise<number | null> {
   let narrowed: number | null = null
   for (let round = 0; round < mostRounds; round += 1) {
-    const standing = await standingOf(dependencies.ledger, userId)
-    if (!standing.active) return await endAll(dependencies, actor, userId)
+    const personStatus = await personStatusOf(dependencies.ledger, userId)
+    if (!personStatus.active) return await endAll(dependencies, actor, userId)
     const live = await liveAccessTokens(dependencies.state, { by: 'userId', id: userId }, dependencies.clock.now())
-    const outdated = live.filter((token) => !agrees(token, standing))
+    const outdated = live.filter((token) => !agrees(token, personStatus))
     if (outdated.length === 0) return narrowed
-    narrowed = (await rewrite(dependencies, actor, { userId, standing, outdated })) ?? narrowed
+    narrowed = (await rewrite(dependencies, actor, { userId, personStatus, outdated })) ?? narrowed
   }
   throw new Failure('dependency_unavailable', { message: 'The person changes faster than the tokens can follow' })
 }
@@ -85,23 +85,23 @@ async function endAll(dependencies: OAuthDependencies, actor: Actor, userId: str
   return version
 }
 
-const agrees = ({ scope, permissions, teamIds }: AccessToken, standing: Standing): boolean =>
-  Bun.deepEquals(permissions, permissionsWithin(scope, standing)) && Bun.deepEquals(teamIds, standing.teamIds)
+const agrees = ({ scope, permissions, teamIds }: AccessToken, personStatus: PersonStatus): boolean =>
+  Bun.deepEquals(permissions, permissionsWithin(scope, personStatus)) && Bun.deepEquals(teamIds, personStatus.teamIds)
 
 async function rewrite(
   { clock, newId, recorder }: OAuthDependencies,
   { principal, requestId }: Actor,
-  { userId, standing, outdated }: { userId: string; standing: Standing; outdated: readonly AccessToken[] },
+  { userId, personStatus, outdated }: { userId: string; personStatus: PersonStatus; outdated: readonly AccessToken[] },
 ): Promise<number | null> {
   const narrowed = outdated.filter(({ scope, permissions }) => {
-    const now: readonly string[] = permissionsWithin(scope, standing)
+    const now: readonly string[] = permissionsWithin(scope, personStatus)
     return permissions.some((permission) => !now.includes(permission))
   })
   const event = controlPlaneEvent({
     type: 'member.updated',
     principal,
     requestId,
-    teamId: standing.teamIds[0] ?? null,
+    teamId: personStatus.teamIds[0] ?? null,
     details: { user_id: userId, oauth_tokens: outdated.length, narrowed: narrowed.length },
     configVersion: 0,
     clock,
@@ -110,7 +110,7 @@ async function rewrite(
   const { head } = await recorder.change({
     event,
     state: outdated.map(({ id, scope }) => {
-      const rights = { permissions: permissionsWithin(scope, standing), teamIds: standing.teamIds }
+      const rights = { permissions: permissionsWithin(scope, personStatus), teamIds: personStatus.teamIds }
       return statement(
         update(oauthTokens)
           .set({ ...rights, version: newStateVersion })

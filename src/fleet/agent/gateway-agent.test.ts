@@ -37,15 +37,15 @@ const event = (): Event => ({
 describe('a gateway worker', () => {
   test('becomes ready with the catalog its gateway may use and with decrypted credentials', async () => {
     const worker = await fleet.worker('a')
-    expect(() => worker.standing.assertCurrent()).toThrow('still starting')
+    expect(() => worker.status.assertCurrent()).toThrow('still starting')
     await eventually(() => worker.ready().ok)
-    worker.standing.assertCurrent()
-    expect(worker.standing.gatewayId).toBe(fleet.gatewayId)
-    expect(worker.standing.gatewayUrl).toBe('http://localhost:2')
+    worker.status.assertCurrent()
+    expect(worker.status.gatewayId).toBe(fleet.gatewayId)
+    expect(worker.status.gatewayUrl).toBe('http://localhost:2')
     expect(worker.view.providers()).toMatchObject([{ id: fleet.providerId, apiKey: 'upstream-key' }])
     expect(worker.view.model('one')).toMatchObject({ providerId: fleet.providerId, upstreamModel: 'one' })
     const body = new TextEncoder().encode('prompt')
-    expect(worker.standing.promptHash(body)).toMatch(/^key-1:[0-9a-f]{64}$/)
+    expect(worker.status.promptHash(body)).toMatch(/^key-1:[0-9a-f]{64}$/)
     expect(Math.abs(worker.now() - Date.now())).toBeLessThan(2000)
   })
 
@@ -316,7 +316,7 @@ describe('a gateway worker', () => {
     expect(second.view.providers()).toHaveLength(1)
     clock.skip(5000)
     expect(second.ready().ok).toBe(false)
-    expect(() => second.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
+    expect(() => second.status.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
   })
 
   test("uses the control plane's time on a host with a wrong clock, also after a restart without it", async () => {

@@ -26,7 +26,7 @@ import { Outbox, type OutboxOptions, type Recovered } from '../outbox/outbox.ts'
 import { unknownBoot } from '../outbox/record.ts'
 import { systemFreeBytes, systemWrite } from '../outbox/segment.ts'
 import { type BootstrapReply, staleAfterMs } from '../protocol/wire.ts'
-import type { Readiness, Standing, StartedWorker, WorkerCounters } from '../protocol/worker.ts'
+import type { GatewayStatus, Readiness, StartedWorker, WorkerCounters } from '../protocol/worker.ts'
 import { FileStateView } from '../state/state-view.ts'
 import { type KeptBootstrap, WorkerFiles } from './agent-files.ts'
 import { CheckpointWatermark } from './checkpoint-watermark.ts'
@@ -102,7 +102,7 @@ export async function startWorker(options: WorkerOptions): Promise<StartedWorker
 class RunningWorker implements StartedWorker {
   readonly journal: Outbox
   readonly view: FileStateView
-  readonly standing: Standing
+  readonly status: GatewayStatus
   readonly counters: WorkerCounters
   readonly allowances: WorkerUsage
   readonly rates: WorkerRates
@@ -183,13 +183,13 @@ class RunningWorker implements StartedWorker {
     this.#watermark = new CheckpointWatermark({
       ...{ stateFile, keptFile: join(directory, 'checkpoint.json'), newId: options.newId, log },
       clock: { now: () => this.now() },
-      gatewayId: () => this.standing.gatewayId,
+      gatewayId: () => this.status.gatewayId,
       record: (event) =>
         void this.journal.refuse([event]).catch((error: unknown) => {
           log.error({ error: String(error) }, 'A checkpoint that went back could not be recorded')
         }),
     })
-    this.standing = this.#makeStanding()
+    this.status = this.#makeStatus()
     this.counters = this.#makeCounters()
     this.#session = new ControlConnection({
       client,
@@ -376,7 +376,7 @@ class RunningWorker implements StartedWorker {
     return this.#obstacle() ?? (this.journal.full ? this.journal.fullFailure() : null)
   }
 
-  #makeStanding(): Standing {
+  #makeStatus(): GatewayStatus {
     const gatewayId = () => this.#kept?.gateway.id ?? ''
     const organizationId = () => this.#kept?.organization_id ?? ''
     const gatewayUrl = () => this.#kept?.gateway_url ?? ''

@@ -95,7 +95,7 @@ export interface StateView {
 }
 
 /** Whether the gateway may decide, and its identity. */
-export interface Standing {
+export interface GatewayStatus {
   /** Empty until the first bootstrap. */
   readonly gatewayId: string
   readonly gatewayUrl: string
@@ -151,7 +151,7 @@ export interface WorkerCounters {
 export interface GatewayAgent {
   readonly journal: Journal
   readonly view: StateView
-  readonly standing: Standing
+  readonly status: GatewayStatus
   readonly allowances: Allowances
   readonly rates: Rates
   readonly counters: WorkerCounters

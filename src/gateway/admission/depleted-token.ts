@@ -32,5 +32,5 @@ export function depletableAccounts({ token }: Exchange): readonly AccountName[] 
 export function depletionFailure(thrown: unknown, { token }: Exchange, { worker }: Gateway): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
   const { id, keyClass } = required(token)
-  return usageFailure(thrown, keyClass, resourceName(id, worker.standing))
+  return usageFailure(thrown, keyClass, resourceName(id, worker.status))
 }

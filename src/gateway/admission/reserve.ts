@@ -137,7 +137,7 @@ function reserveCounted(
 function failureOf(thrown: unknown, { token }: Exchange, { worker }: Gateway, asked: ReservationRequest): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
   const { id, keyClass } = required(token)
-  return usageFailure(thrown, keyClass, resourceName(id, worker.standing), shortfall(thrown, asked.paths[0]))
+  return usageFailure(thrown, keyClass, resourceName(id, worker.status), shortfall(thrown, asked.paths[0]))
 }
 
 /** Each text follows "tokens of input, ". */

@@ -352,14 +352,14 @@ test('applies policies to log messages of the server', async () => {
 test('ends the sessions and running calls of a revoked token', async () => {
   const { gateway, files } = await start()
   const caller = await gateway.caller()
-  const standing = await caller.get()
+  const listening = await caller.get()
   const hanging = caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'files__hang' } })
   await eventually(() => files.requests.some(({ method }) => method === 'tools/call'))
   const hash = hashSecret(gateway.secret)
   gateway.worker.revocations.add(hash)
   gateway.gateway.cutTokens([hash])
   expect((await hanging).status).toBe(401)
-  await standing.text()
+  await listening.text()
   expect((await caller.post({ jsonrpc: '2.0', id: 2, method: 'ping' })).status).toBe(401)
   await eventually(() => files.connections === 0)
   expect(gateway.worker.journal.outcomes().map(({ reason_code }) => reason_code)).toContain('token.revoked')
@@ -368,7 +368,7 @@ test('ends the sessions and running calls of a revoked token', async () => {
 test('sends nothing to a revoked token before its session ends', async () => {
   const { gateway, files } = await start()
   const caller = await gateway.caller()
-  const standing = await caller.get()
+  const listening = await caller.get()
   gateway.servers.changed()
   const hash = hashSecret(gateway.secret)
   files.handlers['tools/call'] = ({ notify }) => {
@@ -379,7 +379,7 @@ test('sends nothing to a revoked token before its session ends', async () => {
   await caller.call('files__read')
   gateway.servers.changed()
   gateway.gateway.cutTokens([hash])
-  expect((await standing.text()).split('tools/list_changed')).toHaveLength(2)
+  expect((await listening.text()).split('tools/list_changed')).toHaveLength(2)
 })
 
 test('does not make a call that cannot be recorded', async () => {

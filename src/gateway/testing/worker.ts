@@ -6,7 +6,7 @@
 import { type Settings, settingsSchema } from '../../config.ts'
 import type { Event } from '../../events/event.ts'
 import { Failure, type FailureCode } from '../../failure.ts'
-import type { CatalogModel, Grant, Journal, Standing, StateView } from '../../fleet/protocol/worker.ts'
+import type { CatalogModel, GatewayStatus, Grant, Journal, StateView } from '../../fleet/protocol/worker.ts'
 import { hashSecret, makeSecret } from '../../identity/secret.ts'
 import { noPolicies, type PolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
@@ -68,7 +68,7 @@ export class TestJournal implements Journal {
 export interface TestWorker extends GatewayWorker {
   readonly journal: TestJournal
   /** The gateway id may be emptied, as before a first bootstrap. */
-  readonly standing: Standing & { gatewayId: string }
+  readonly status: GatewayStatus & { gatewayId: string }
   readonly tokens: Map<string, GovernedToken>
   readonly revocations: Set<string>
   readonly catalog: CatalogModel[]
@@ -141,7 +141,7 @@ export function createTestWorker(): TestWorker {
       replicatorRestarts: 0,
       replicatedBytes: 0,
     },
-    standing: {
+    status: {
       gatewayId: testGatewayId,
       gatewayUrl: 'http://127.0.0.1:7080',
       baseUrl: 'http://127.0.0.1:7070',

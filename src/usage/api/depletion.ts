@@ -9,9 +9,9 @@
 import { fromNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
 import type {
+  AccountUse,
   DepletionView,
   ExhaustedStatus,
-  Standing,
   TokenDepletion,
   TokenLimits,
 } from '../../tokens/limits/depletion.ts'
@@ -108,8 +108,8 @@ function nearExhaustionCondition(kind: 'budget' | 'requests', share: number): st
     where u.kind = '${unit}' and u.exhausted_at is null and 1.0 * u.settled / a.${limit} >= ${share}`)
 }
 
-async function readDepletionStatus(ledger: Database, accounts: readonly string[]): Promise<Map<string, Standing>> {
-  const rows = await ledger.read<Standing & { account: string }>(
+async function readDepletionStatus(ledger: Database, accounts: readonly string[]): Promise<Map<string, AccountUse>> {
+  const rows = await ledger.read<AccountUse & { account: string }>(
     `select c.account, min(sum(c.settled), ${maxAmount}) as used, sum(c.granted - c.returned - c.settled) as open
      from lease_balances c where c.account in (select value from json_each(?)) group by c.account`,
     [JSON.stringify(accounts)],
