@@ -217,11 +217,18 @@ const ask = z
     min: askAmount,
     waited: z.number(),
     wait: z.number(),
-    tight: z.boolean(),
+    near_limit: z.boolean(),
   })
   .catch(({ input }) => {
     const account = z.looseObject({ account: accountName }).safeParse(input).data?.account ?? ''
-    return { account, want: Number.POSITIVE_INFINITY, min: Number.POSITIVE_INFINITY, waited: 0, wait: 0, tight: false }
+    return {
+      account,
+      want: Number.POSITIVE_INFINITY,
+      min: Number.POSITIVE_INFINITY,
+      waited: 0,
+      wait: 0,
+      near_limit: false,
+    }
   })
 
 /** usage/lease/lease.ts describes these fields. */
@@ -242,7 +249,7 @@ export const leasesReplySchema = z.object({
       z.object({
         account: accountName,
         booked: accountName,
-        tight: z.boolean(),
+        near_limit: z.boolean(),
         partial: z.boolean(),
         until: z.number().nullable(),
       }),
@@ -259,7 +266,7 @@ export const leasesReplySchema = z.object({
       }),
     )
     .readonly(),
-  later: z.array(accountName).readonly(),
+  deferred: z.array(accountName).readonly(),
 })
 
 export const workerHeader = 'x-gatehouse-worker'

@@ -56,10 +56,10 @@ export interface Ask {
   /** How long a request may wait in all for amounts held by others, in milliseconds. */
   wait: number
   /**
-   * The worker keeps only open amounts of this account. The tight asks of one message are granted together or not at
+   * The worker keeps only open amounts of this account. The asks near a limit of one message are granted together or not at
    * all.
    */
-  tight: boolean
+  near_limit: boolean
 }
 
 export interface Registration {
@@ -92,7 +92,7 @@ export interface Grant {
   account: string
   booked: string
   /** Little is left: the worker asks for nothing ahead and returns at once what is not open. */
-  tight: boolean
+  near_limit: boolean
   /** Less than was asked for, but all there is. */
   partial: boolean
   /** The end of the window, in milliseconds since the epoch; null if there is none. */
@@ -116,8 +116,8 @@ export interface LeaseReply {
   balances: readonly BalanceTotals[]
   grants: readonly Grant[]
   refusals: readonly LeaseRefusal[]
-  /** Accounts with too little left for an immediate answer. The worker asks again as tight and keeps nothing back. */
-  later: readonly string[]
+  /** Accounts with too little left for an immediate answer. The worker asks again with `near_limit` and keeps nothing back. */
+  deferred: readonly string[]
 }
 
 /**
@@ -127,9 +127,9 @@ export const maxUsageWaitMs = 10_000
 /** How long an ask waits for answers to a recall. */
 export const recallWaitMs = 1000
 
-/** How long a worker waits for the reply to a message: longer if it has a tight ask. */
+/** How long a worker waits for the reply to a message: longer if it asks near a limit. */
 export const answerWithinMs = ({ asks }: LeaseRequest): number =>
-  Math.max(1000, ...asks.map(({ tight, wait }) => (tight ? Math.max(wait, recallWaitMs) + 1500 : 0)))
+  Math.max(1000, ...asks.map(({ near_limit, wait }) => (near_limit ? Math.max(wait, recallWaitMs) + 1500 : 0)))
 
 export const roundSize = 2 ** 40
 /** The largest balance, and the largest ask. Together with a round they are still exact integers. */

@@ -96,7 +96,7 @@ async function send(worker: string, request: Partial<LeaseRequest>) {
   }
   return await authorities.get(worker)?.receive(caller, said)
 }
-const ask = (want: number, tight = false) => ({ account, want, min: want, waited: 0, wait: 2000, tight })
+const ask = (want: number, near_limit = false) => ({ account, want, min: want, waited: 0, wait: 2000, near_limit })
 const balance = (granted: number, returned: number, open: number) => ({
   ...{ account, rounds: 0, settled: 0 },
   ...{ granted, returned, open },

@@ -55,7 +55,7 @@ export interface ReplyDraft {
   balances: Map<string, BalanceTotals>
   grants: Grant[]
   refusals: LeaseRefusal[]
-  later: string[]
+  deferred: string[]
 }
 
 export const needOf = ({ call: { caller, arrivedAt } }: WaitingAsks, { want, min, waited, wait }: Ask): Need => ({
@@ -72,7 +72,7 @@ export const newReplyDraft = ({ request }: LeaseCall): ReplyDraft => ({
   balances: new Map(),
   grants: [],
   refusals: [],
-  later: [],
+  deferred: [],
 })
 
 export const toReply = ({ balances, ...rest }: ReplyDraft): LeaseReply => ({

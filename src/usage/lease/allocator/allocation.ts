@@ -56,8 +56,8 @@ const unknown: Omit<LeaseRefusal, 'account'> = {
   until: null,
 }
 const suspended: Decision = { kind: 'refuse', reason: 'unknown' }
-/** An account stops being tight when more than this many times the ask is free for each worker. */
-const tightFactor = 4
+/** An account is no longer near its limit when more than this many times the ask is free for each worker. */
+const nearLimitFactor = 4
 
 /** One allocation. Its decisions take effect together or not at all. */
 export class Allocation {
@@ -152,10 +152,16 @@ export class Allocation {
     if (balance !== null && outstanding(balance) > 0 && grantedBeyond(balance, report ?? zeroBalance(booked)) > 0) {
       // An earlier grant did not arrive. The reply repeats it, and the worker asks again if that is not enough.
       reply.balances.set(balance.account, balance)
-      reply.grants.push({ account: ask.account, booked, until: limit.until, tight: ask.tight, partial: false })
+      reply.grants.push({
+        account: ask.account,
+        booked,
+        until: limit.until,
+        near_limit: ask.near_limit,
+        partial: false,
+      })
       return 'answered'
     }
-    if (ask.tight) {
+    if (ask.near_limit) {
       const contention = this.#contention(booked)
       if (report !== undefined) this.#recordReport(contention, caller.worker, report)
       return 'waits'
@@ -170,7 +176,7 @@ export class Allocation {
     const unfair = state.othersAsk && aboveHalf(needOf(alone, ask), state)
     if (!unfair && this.#free(limit) >= ask.want) this.#grant(reply, caller.worker, ask, limit, ask.want)
     else {
-      reply.later.push(ask.account)
+      reply.deferred.push(ask.account)
       if (ask.min > 0) this.#contention(booked)
     }
     return 'answered'
@@ -184,13 +190,13 @@ export class Allocation {
   #grant(reply: ReplyDraft, worker: string, ask: Ask, limit: AccountLimit, amount: number): void {
     const free = this.#free(limit)
     const workers = Math.max(1, this.#connected.size + this.#otherWorkers.workers.size)
-    const tight = free <= tightFactor * ask.want * workers
+    const nearLimit = free <= nearLimitFactor * ask.want * workers
     const spare = Math.floor((free - ask.want) / (2 * workers))
-    const more = tight || ask.tight ? 0 : Math.min(2 * ask.want, spare)
+    const more = nearLimit || ask.near_limit ? 0 : Math.min(2 * ask.want, spare)
     const balance = this.#book.grant(limit.booked, worker, amount + more)
     reply.balances.set(balance.account, balance)
     const { booked, until } = limit
-    reply.grants.push({ account: ask.account, booked, until, tight, partial: amount < ask.want })
+    reply.grants.push({ account: ask.account, booked, until, near_limit: nearLimit, partial: amount < ask.want })
   }
 
   #contention(account: string): Contention {

@@ -82,7 +82,7 @@ const send = (worker: string, request: Partial<LeaseRequest>, gatewayId = 'gatew
   )
 const registerWorker = (worker: string, balances: LeaseRequest['balances'] = []) =>
   send(worker, { registration: { through: 0, counted: 0, crashed: false }, balances })
-const ask = (want: number, tight = false) => ({ account, want, min: 1, waited: 0, wait: 2000, tight })
+const ask = (want: number, near_limit = false) => ({ account, want, min: 1, waited: 0, wait: 2000, near_limit })
 const held = () => ledger.read('select worker, granted, returned from lease_balances order by worker')
 
 test('grants nothing to a process that has not registered', async () => {
@@ -93,7 +93,7 @@ test('grants nothing to a process that has not registered', async () => {
 test('grants up to three times the request while much is free', async () => {
   await registerWorker('one')
   const reply = await send('one', { asks: [ask(5)] })
-  expect(reply).toMatchObject({ grants: [{ account, tight: false }], balances: [{ granted: 15 }] })
+  expect(reply).toMatchObject({ grants: [{ account, near_limit: false }], balances: [{ granted: 15 }] })
 })
 
 test('grants nothing to a gateway for a token that is bound to another gateway', async () => {
@@ -110,11 +110,11 @@ test('recalls balances of other workers when little is left, and grants what the
   await registerWorker('one')
   await registerWorker('two')
   await send('one', { asks: [ask(10)] })
-  expect(await send('two', { asks: [ask(4)] })).toMatchObject({ grants: [], later: [account] })
+  expect(await send('two', { asks: [ask(4)] })).toMatchObject({ grants: [], deferred: [account] })
   expect(recalls).toContain('one')
   const waiting = send('two', { asks: [ask(4, true)] })
   await send('one', { balances: [{ account, rounds: 0, granted: 10, returned: 7, settled: 1, open: 2 }] })
-  expect(await waiting).toMatchObject({ grants: [{ account, tight: true, partial: false }] })
+  expect(await waiting).toMatchObject({ grants: [{ account, near_limit: true, partial: false }] })
   expect(await held()).toEqual([
     { worker: 'one', granted: 10, returned: 7 },
     { worker: 'two', granted: 4, returned: 0 },
@@ -275,7 +275,7 @@ test('a worker that would get more than half waits behind the others', async () 
   const known = { account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }
   const waiting = send('two', { asks: [{ ...ask(90, true), min: 90 }] })
   await Bun.sleep(20)
-  expect(await send('one', { asks: [ask(40)], balances: [known] })).toMatchObject({ grants: [], later: [account] })
+  expect(await send('one', { asks: [ask(40)], balances: [known] })).toMatchObject({ grants: [], deferred: [account] })
   await send('one', { balances: [{ ...known, returned: 20 }] })
   expect(await waiting).toMatchObject({ grants: [{ partial: false }] })
 })

@@ -198,7 +198,7 @@ export class Allocator implements RecallReceiver {
   async #acceptRegistration(call: LeaseCall): Promise<boolean> {
     const { caller, request, reject, resolve } = call
     const { worker, streamId } = caller
-    const empty = { balances: [], grants: [], refusals: [], later: [] }
+    const empty = { balances: [], grants: [], refusals: [], deferred: [] }
     if (request.registration === null) {
       const known = this.#processes.get(worker)
       const repeated = known?.process === request.process && !known.first(request.number)

@@ -6,7 +6,7 @@ import type { LeaseReply, LeaseRequest } from '../lease.ts'
 import { WorkerUsage } from './worker-usage.ts'
 
 const account = 'token/t/requests'
-const empty = { registration: null, balances: [], grants: [], refusals: [], later: [] }
+const empty = { registration: null, balances: [], grants: [], refusals: [], deferred: [] }
 let scheduler: Scheduler
 let asked: number[]
 let answer: Partial<LeaseReply>
@@ -63,7 +63,7 @@ test('serves a request that waits until the control plane knows what is left', a
   await scheduler.run(500)
   answer = {
     balances: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0 }],
-    grants: [{ account, booked: account, tight: false, partial: false, until: null }],
+    grants: [{ account, booked: account, near_limit: false, partial: false, until: null }],
   }
   await scheduler.run(1100)
   expect(await waiting).toBe('served')

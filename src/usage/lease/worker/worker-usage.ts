@@ -7,9 +7,9 @@
  *     If the control plane cannot answer, it is asked again at the time that it named. A request that has waited
  *     `usage_wait_seconds` and half a second more is refused.
  *  2. When more is used than the balance will last for, the worker asks ahead of need.
- *  3. When little is left (`tight`), it asks for nothing ahead. An ask keeps nothing back and, for requests on several
+ *  3. When little is left (`near_limit`), it asks for nothing ahead. An ask keeps nothing back and, for requests on several
  *     accounts, asks for all of them together. What an outcome frees is returned in the same tick. A recall makes an
- *     account tight.
+ *     account near its limit.
  *  4. A balance that was unused for 2 s is returned. An empty one that the ledger knows completely is dropped.
  *  5. With each stream the worker registers the balances of this process. Everything else of the worker is then free.
  *
@@ -141,7 +141,7 @@ export class WorkerUsage implements Allowances {
   recall(booked: readonly string[]): void {
     for (const name of booked) {
       const account = this.#accounts.get(plainName(name))
-      account.tight = true
+      account.nearLimit = true
       account.exhausted = null
       account.askAt = Number.NEGATIVE_INFINITY
       this.#report.add(account.balance?.account ?? name)
@@ -191,7 +191,7 @@ export class WorkerUsage implements Allowances {
   /** Opens an amount, and asks ahead if the balance will not last for as much again. */
   #open(account: WorkerAccount, amount: number): WorkerBalance {
     const balance = this.#accounts.open(account, amount)
-    if (!account.tight && !account.asking && balance.available < balance.reserved) {
+    if (!account.nearLimit && !account.asking && balance.available < balance.reserved) {
       this.#prefetch.add(account)
       this.#flushSoon()
     }
@@ -215,8 +215,8 @@ export class WorkerUsage implements Allowances {
     balance.settledBy = null
     if (held === used) return
     const account = this.#accounts.get(plainName(balance.account))
-    if (account.tight) this.#report.add(balance.account)
-    if (account.tight || account.waiting > 0) this.#flushSoon()
+    if (account.nearLimit) this.#report.add(balance.account)
+    if (account.nearLimit || account.waiting > 0) this.#flushSoon()
   }
 
   #wait(demands: readonly Demand[], signal: AbortSignal): Promise<Reservation> {
@@ -272,26 +272,26 @@ export class WorkerUsage implements Allowances {
     })
   }
 
-  /** Sends returns and asks together, and each group of tight asks in a message of its own. */
+  /** Sends returns and asks together, and each group of asks near a limit in a message of its own. */
   #flush(): void {
     if (this.#stopped) return
     this.#serve(none)
     if (!this.#isRegistered) return
     const asks = new Map<string, Ask>()
     for (const group of this.#waiting.totalDemands()) {
-      if ([...group.keys()].some((name) => this.#accounts.get(name).tight)) this.#askTogether(group)
+      if ([...group.keys()].some((name) => this.#accounts.get(name).nearLimit)) this.#askTogether(group)
       else this.#askEach(group, asks)
     }
     for (const account of this.#prefetch) {
-      const { name, balance, tight, asking, waiting } = account
-      if (balance !== null && !tight && !asking && waiting === 0 && this.#pause(name) <= 0) {
+      const { name, balance, nearLimit, asking, waiting } = account
+      if (balance !== null && !nearLimit && !asking && waiting === 0 && this.#pause(name) <= 0) {
         asks.set(name, {
           account: name,
           want: Math.min(Math.max(1, balance.reserved), maxAskAmount),
           min: 0,
           waited: 0,
           wait: this.#options.usageWaitMs,
-          tight: false,
+          near_limit: false,
         })
       }
     }
@@ -316,7 +316,7 @@ export class WorkerUsage implements Allowances {
         ...amounts,
         waited: this.#since(since),
         wait: this.#options.usageWaitMs,
-        tight: false,
+        near_limit: false,
       })
     }
   }
@@ -328,10 +328,10 @@ export class WorkerUsage implements Allowances {
     for (const [name, { want, min, since }] of group) {
       const account = this.#accounts.get(name)
       if (account.asking || this.#pause(name) > 0) return
-      if (!account.tight && this.#accounts.available(account) >= want) continue
-      account.tight = true
+      if (!account.nearLimit && this.#accounts.available(account) >= want) continue
+      account.nearLimit = true
       const [waited, wait] = [this.#since(since), this.#options.usageWaitMs]
-      asks.push({ account: name, want: Math.min(want, maxAskAmount), min, waited, wait, tight: true })
+      asks.push({ account: name, want: Math.min(want, maxAskAmount), min, waited, wait, near_limit: true })
       if (account.balance !== null) reported.add(account.balance.account)
     }
     for (const booked of reported) this.#report.delete(booked)
@@ -444,16 +444,16 @@ export class WorkerUsage implements Allowances {
       if (balance !== null) balance.reserved = 0
       account.balance = balance
       account.until = grant.until
-      account.tight = grant.tight
+      account.nearLimit = grant.near_limit
       account.exhausted = null
       if (grant.partial) {
         partial.add(grant.account)
         account.shortAt = this.#options.clock.monotonic()
       }
     }
-    for (const name of reply.later) {
+    for (const name of reply.deferred) {
       const account = this.#accounts.get(name)
-      account.tight = true
+      account.nearLimit = true
       account.shortAt = this.#options.clock.monotonic()
     }
     this.#serve(partial)
@@ -469,7 +469,7 @@ export class WorkerUsage implements Allowances {
     const { account: name, reason, retry_after: retryAfter, left, until } = refusal
     const { clock, usageWaitMs } = this.#options
     const account = this.#accounts.get(name)
-    account.tight = true
+    account.nearLimit = true
     const isFinal = reason === 'exhausted' || reason === 'short'
     if (isFinal && until !== null && clock.now() >= until) {
       // The refused window has ended: ask for the next one.
